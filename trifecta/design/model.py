@@ -1,0 +1,175 @@
+"""Plain records that every package shares.
+
+Times are integers in nanoseconds (``_ns``), rates in bits per second, sizes in octets, probabilities in 0..1.
+Words follow ``docs/architecture.md``: study, factor, treatment, cell, block, trial, check, verdict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Protocol = Literal["h1", "h2", "h3"]
+PROTOCOLS: tuple[Protocol, ...] = ("h1", "h2", "h3")
+PROTOCOL_NAMES: dict[str, str] = {"h1": "HTTP/1.1", "h2": "HTTP/2", "h3": "HTTP/3"}
+AA_SUFFIX = "#aa"  # arm name of the baseline's second run in a block: "h2#aa"
+
+CheckStatus = Literal["pass", "warn", "fail", "unknown"]
+VerdictKind = Literal["faster", "slower", "same", "undecided"]
+
+
+@dataclass(frozen=True)
+class PathSpec:
+    """An impaired path between client and server; each direction carries half of ``rtt_ns``.
+
+    ``forward`` and ``backward`` are impairment documents of the engine's link, client to server and back, in order.
+    """
+
+    name: str
+    rtt_ns: int = 0
+    rate_bits_per_s: int | None = None
+    queue_bytes: int | None = None
+    loss: float = 0.0
+    forward: tuple[dict[str, Any], ...] = ()
+    backward: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def impaired(self) -> bool:
+        """Whether anything but the bare link is asked for."""
+        return bool(self.forward or self.backward)
+
+
+@dataclass(frozen=True)
+class RequestsWorkload:
+    """The workload ``requests``: what one trial asks of a server.
+
+    ``in_flight`` requests are outstanding: on HTTP/1.1 as that many connections, on HTTP/2 and HTTP/3 as that many
+    streams of one connection, unless ``connections`` and ``streams`` say otherwise; with a new connection per request,
+    that many connections on every protocol.
+    """
+
+    method: str = "GET"
+    response_bytes: int = 1000
+    request_bytes: int = 0
+    in_flight: int = 10
+    connections: int | None = None
+    streams: int | None = None
+    loop: Literal["closed", "open"] = "closed"
+    rate_per_s: float | None = None
+    arrivals: Literal["constant", "poisson"] = "constant"
+    requests: int = 0
+    duration_ns: int = 0
+    warmup_ns: int = 0
+    warmup_requests: int = 0
+    request_timeout_ns: int = 10_000_000_000
+    connect_timeout_ns: int = 10_000_000_000
+    resumption: bool = False
+    zero_rtt: bool = False
+    congestion_control: str = "cubic"
+    tcp_nodelay: bool = True
+    tls_version: Literal["1.2", "1.3"] = "1.3"
+    key_exchange: str = "X25519"
+    keylog: bool = False
+    qlog: bool = False
+    kind: Literal["requests"] = "requests"
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The arm the others are compared with; it runs twice in every block."""
+
+    protocol: Protocol = "h2"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A validated study: what is compared, how long, and how it is judged."""
+
+    name: str
+    title: str
+    workload: RequestsWorkload
+    factors: dict[str, tuple[Any, ...]]  # name -> levels, in order; "protocol", "path", "connection", "server", ...
+    paths: dict[str, PathSpec]
+    baseline: Baseline = field(default_factory=Baseline)
+    metric: str = "latency_p50_ns"
+    margin: float = 0.05
+    confidence: float = 0.95
+    min_blocks: int = 6
+    max_blocks: int = 200
+    budget_ns: int | None = None
+    seed: int = 1
+    description: str = ""
+    source: str = ""  # canonical YAML of the study as resolved
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination of all factors but protocol: the place in which arms are compared."""
+
+    key: str  # "path=far,connection=new,server=caddy", keys in factor order; identity of the cell
+    levels: dict[str, Any] = field(hash=False)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One treatment in one block: the unit of replication."""
+
+    trial: str  # "t00012"
+    block: int  # of its cell, from 0
+    cell: Cell
+    arm: str  # "h1", "h2", "h3" or "<baseline>#aa"
+    position: int  # order within the block
+    seed: int  # impairment and arrival seed, the same for every arm of the block
+
+    @property
+    def protocol(self) -> str:
+        """The protocol of the arm, without the A/A mark."""
+        return self.arm.removesuffix(AA_SUFFIX)
+
+    @property
+    def is_aa(self) -> bool:
+        """Whether this is the baseline's second run."""
+        return self.arm.endswith(AA_SUFFIX)
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """A measured condition of validity with its evidence in words and, where there is one, as a number."""
+
+    check: str  # "protocol", "path", "headroom", ...
+    scope: str  # trial id, cell key, or "run"
+    status: CheckStatus
+    evidence: str  # one sentence with the measured numbers and units
+    value: float | None = None
+    limit: float | None = None
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What can be said of one arm against another in one cell, for one metric.
+
+    ``ratio`` is arm / reference of the metric's geometric mean over blocks; ``low`` and ``high`` its confidence
+    sequence (valid at any stopping time). For a latency a ratio below 1 is *faster*.
+    """
+
+    cell: str
+    metric: str
+    arm: str
+    reference: str
+    verdict: VerdictKind
+    ratio: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+    margin: float  # the margin in force (never below the noise floor), as a ratio - 1
+    noise_floor: float | None  # ratio - 1 that this lab could have seen in this cell
+    e_value: float | None  # evidence against "no difference"
+    blocks_needed: int | None = None  # estimate, when undecided
+    fixed_ratio: float | None = None
+    fixed_low: float | None = None
+    fixed_high: float | None = None
+    fixed_p: float | None = None
+    fixed_p_holm: float | None = None
+    invalid_trials: int = 0
+    reason: str = ""  # one sentence: why this verdict
