@@ -1,0 +1,1 @@
+"""Real programs that speak HTTP, each behind one small adapter file."""

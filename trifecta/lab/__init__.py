@@ -1,0 +1,1 @@
+"""Hosts, the network between them, certificates, and the engine that runs in it."""

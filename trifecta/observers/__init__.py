@@ -1,0 +1,1 @@
+"""What watches a trial: machine, resources, transport counters."""

@@ -1,0 +1,1 @@
+"""What is asked of the network, and the runner of a study."""

@@ -1,0 +1,1 @@
+"""Clients other than the engine's load, one file each."""

@@ -1,0 +1,1 @@
+"""Servers, one file each; the table is in ``implementations/registry.py``."""

@@ -1,0 +1,101 @@
+"""A host of the lab: a network namespace in which programs are started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from trifecta.design.errors import CannotError
+from trifecta.lab import linux
+
+
+class Host:
+    """A network namespace that lives as long as this object (and no longer than the process that holds it)."""
+
+    def __init__(self, name: str, home: int) -> None:
+        """Make the namespace; ``home`` is a descriptor of the namespace the caller lives in."""
+        self.name = name
+        self._home = home
+        linux.unshare(linux.CLONE_NEWNET)
+        try:
+            self.descriptor = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        finally:
+            linux.setns(home, linux.CLONE_NEWNET)
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """Work inside this host's network for a moment (sockets, /proc/net, /proc/sys/net)."""
+        with linux.network_namespace(self.descriptor, self._home):
+            yield
+
+    def start(
+        self,
+        command: Sequence[str | Path],
+        *,
+        cpus: frozenset[int] | None = None,
+        environment: Mapping[str, str] | None = None,
+        stdin: IO[bytes] | int | None = None,
+        stdout: IO[bytes] | int | None = None,
+        stderr: IO[bytes] | int | None = None,
+    ) -> subprocess.Popen[bytes]:
+        """Start a program in this host, on ``cpus`` when given; ``stdin``, ``stdout``, ``stderr`` as in Popen.
+
+        The program gets its own session, so that a terminal's Ctrl-C does not reach it. CannotError when it cannot
+        be executed.
+        """
+        arguments = [os.fspath(part) for part in command]
+        before = os.sched_getaffinity(0) if cpus else None
+        with self.inside():
+            try:
+                if cpus:
+                    os.sched_setaffinity(0, cpus)  # inherited by the child, so that every thread of it starts there
+                return subprocess.Popen(
+                    arguments,
+                    start_new_session=True,
+                    env=None if environment is None else {**os.environ, **environment},
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=stderr,
+                )
+            except OSError as error:
+                raise CannotError(f"cannot start {arguments[0]}: {error.strerror}; is it installed?") from error
+            finally:
+                if before:
+                    os.sched_setaffinity(0, before)
+
+    def read(self, path: str) -> str:
+        """Text of a file as this host sees it (for /proc/net and /proc/sys/net)."""
+        with self.inside():
+            return Path(path).read_text(encoding="ascii", errors="replace")
+
+    def close(self) -> None:
+        """Let go of the namespace; the kernel removes it with its last process."""
+        with suppress(OSError):
+            os.close(self.descriptor)
+
+
+def pin_table(cpus: frozenset[int] | None = None) -> dict[str, frozenset[int] | None]:
+    """On which CPUs each role runs: measured programs on cores of their own where there are two or more.
+
+    The link floats over all cores when there are two (it sleeps most of the time and is scheduled first), and has the
+    third core when there is one.
+    """
+    available = sorted(cpus if cpus is not None else os.sched_getaffinity(0))
+    if len(available) < 2:
+        return {"server": None, "client": None, "link": None, "probe": None}
+    server, client, *rest = available
+    return {
+        "server": frozenset({server}),
+        "client": frozenset({client}),
+        "link": frozenset({rest[0]}) if rest else None,
+        "probe": None,
+    }
+
+
+def describe_pins(table: Mapping[str, frozenset[int] | None]) -> dict[str, Any]:
+    """The pin table as it is recorded in ``run.json``."""
+    return {role: sorted(cpus) if cpus else "any" for role, cpus in table.items()}

@@ -1,0 +1,100 @@
+"""The few Linux calls that Python's library lacks: namespaces, mounts, death signals, process clocks."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+# linux/sched.h
+CLONE_NEWNS = 0x00020000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
+# linux/mount.h
+MS_NOSUID = 0x2
+MS_NODEV = 0x4
+MS_NOEXEC = 0x8
+MS_REC = 0x4000
+MS_PRIVATE = 0x40000
+# linux/prctl.h
+PR_SET_PDEATHSIG = 1
+# linux/capability.h
+CAP_NET_ADMIN = 12
+CAP_SYS_ADMIN = 21
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mount.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p)
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), what)
+
+
+def unshare(flags: int) -> None:
+    """Leave the shared namespaces named by ``flags`` (unshare(2)); OSError on refusal."""
+    _check(_libc.unshare(ctypes.c_int(flags)), "unshare")
+
+
+def setns(descriptor: int, kind: int = 0) -> None:
+    """Move the calling thread into the namespace behind ``descriptor`` (setns(2))."""
+    _check(_libc.setns(ctypes.c_int(descriptor), ctypes.c_int(kind)), "setns")
+
+
+def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    """Mount a file system (mount(2))."""
+    _check(
+        _libc.mount(source.encode(), target.encode(), kind.encode(), flags, options.encode() or None),
+        f"mount {target}",
+    )
+
+
+def set_parent_death_signal(number: int) -> None:
+    """Have the kernel send ``number`` to this process when its parent thread ends (prctl(2))."""
+    _check(
+        _libc.prctl(ctypes.c_int(PR_SET_PDEATHSIG), ctypes.c_ulong(number), 0, 0, 0),
+        "prctl PR_SET_PDEATHSIG",
+    )
+
+
+def thread_count() -> int:
+    """Threads of this process: some namespace calls are refused to a process with more than one."""
+    return len(os.listdir("/proc/self/task"))  # noqa: PTH208
+
+
+def has_capability(number: int) -> bool:
+    """Whether this process holds an effective capability (capabilities(7))."""
+    for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
+        if line.startswith("CapEff:"):
+            return bool(int(line.split()[1], 16) >> number & 1)
+    return False
+
+
+def process_cpu_ns(pid: int) -> int:
+    """CPU time (user and system, all threads, ended ones too) of a process in ns; ProcessLookupError when it is gone.
+
+    The clock id of another process's CPU clock is built as in clock_getcpuclockid(3): ``~pid << 3 | CPUCLOCK_SCHED``.
+    """
+    try:
+        return time.clock_gettime_ns((~pid << 3) | 2)
+    except OSError as error:
+        raise ProcessLookupError(error.errno, f"no CPU clock of process {pid}") from error
+
+
+@contextmanager
+def network_namespace(descriptor: int, own: int) -> Iterator[None]:
+    """Work in the network namespace behind ``descriptor``, then return to ``own``.
+
+    Only the calling thread moves; what it starts meanwhile is born inside, without a preexec hook, so that starting a
+    program stays a vfork whatever the size of this process.
+    """
+    setns(descriptor, CLONE_NEWNET)
+    try:
+        yield
+    finally:
+        setns(own, CLONE_NEWNET)
