@@ -1,0 +1,1 @@
+"""A study and what follows from it: pure, no input or output."""

@@ -19,10 +19,26 @@ VerdictKind = Literal["faster", "slower", "same", "undecided"]
 
 
 @dataclass(frozen=True)
-class PathSpec:
-    """An impaired path between client and server; each direction carries half of ``rtt_ns``.
+class TrialLength:
+    """How long one trial is: it ends after ``requests`` or ``duration_ns`` (0: no limit), whichever is first.
 
-    ``forward`` and ``backward`` are impairment documents of the engine's link, client to server and back, in order.
+    The warm-up is the first part of it: rows are kept and marked, but count for nothing.
+    """
+
+    requests: int = 0
+    duration_ns: int = 0
+    warmup_requests: int = 0
+    warmup_ns: int = 0
+
+
+@dataclass(frozen=True)
+class PathSpec:
+    """An impaired path between client and server.
+
+    ``forward`` and ``backward`` are impairment documents of the engine's link, client to server and back, in order:
+    they are what is carried out. The scalars say the same for reports and checks: ``rtt_ns`` is the constant delay of
+    both directions together, ``rate_bits_per_s`` and ``queue_bytes`` are those of the slower direction, ``loss`` is
+    the larger independent loss of the two. ``trial``, if given, replaces the workload's length on this path.
     """
 
     name: str
@@ -32,6 +48,7 @@ class PathSpec:
     loss: float = 0.0
     forward: tuple[dict[str, Any], ...] = ()
     backward: tuple[dict[str, Any], ...] = ()
+    trial: TrialLength | None = None
 
     @property
     def impaired(self) -> bool:

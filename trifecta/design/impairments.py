@@ -1,0 +1,198 @@
+"""The impairments of a path: each field of a study file to a document of the engine's link and its canonical form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trifecta.design import quantity
+from trifecta.design.document import Section, one_of, parse_flag, parse_text
+from trifecta.design.quantity import QuantityError, QueueSize
+
+ETHERNET_FRAME_BYTES = 1514  # MTU 1500 and its Ethernet header, without FCS: how the link counts
+DEFAULT_QUEUE_PACKETS = 1_000  # tc-netem(8)'s default, where there is no delay to size a queue by
+_JITTER_FIELDS = {
+    "normal": ("sigma",),
+    "uniform": ("range",),
+    "pareto": ("scale", "shape"),
+    "table": ("table",),
+}
+
+Impairment = dict[str, Any]
+ReadTrace = Callable[[str], Sequence[int]]
+Reading = tuple[list[Impairment], Any]  # the documents for the link, and the field in its canonical form
+
+
+def no_trace_files(name: str) -> Sequence[int]:
+    """The reader of trace files where there is no folder to read them from."""
+    raise QuantityError(f"the trace file {name!r} cannot be read here; list its opportunities instead")
+
+
+@dataclass
+class DirectionFacts:
+    """What one direction of a path is asked to do, gathered field by field."""
+
+    delay_ns: int = 0
+    rate_bits_per_s: int | None = None
+    queue_bytes: int | None = None
+    loss: float = 0.0
+
+
+def read_discipline(section: Section, key: str) -> tuple[Impairment, Any]:
+    """``droptail``, ``codel``, or ``{kind: codel, target: 5 ms, interval: 100 ms}`` (RFC 8289's defaults)."""
+    kind_of = one_of("a queue discipline", "droptail", "codel")
+    if not isinstance(section.raw(key), dict):
+        kind = section.parse(key, kind_of, "droptail")
+        inner = None
+    else:
+        inner = section.section(key)
+        inner.allow("kind", "target", "interval")
+        kind = inner.parse("kind", kind_of, "droptail")
+    if kind == "droptail":
+        if inner is not None and ("target" in inner or "interval" in inner):
+            raise inner.error(None, "a drop-tail queue has no target and no interval; write 'kind: codel'")
+        return {"discipline": "droptail"}, "droptail"
+    target = inner.parse("target", quantity.parse_time_ns, 5_000_000) if inner else 5_000_000
+    interval = inner.parse("interval", quantity.parse_time_ns, 100_000_000) if inner else 100_000_000
+    if not 0 < target < interval:
+        raise section.error(key, "the target of codel lies between 0 and its interval (RFC 8289 section 4.3)")
+    canonical = {"kind": "codel", "target": quantity.format_time(target), "interval": quantity.format_time(interval)}
+    return {"discipline": "codel", "target_ns": target, "interval_ns": interval}, canonical
+
+
+def _read_loss(section: Section, key: str, facts: DirectionFacts) -> Reading:
+    probability = section.parse(key, quantity.parse_probability, 0.0)
+    facts.loss = probability
+    return _chance("loss", probability), quantity.format_ratio(probability)
+
+
+def _read_corrupt(section: Section, key: str, _: DirectionFacts) -> Reading:
+    probability = section.parse(key, quantity.parse_probability, 0.0)
+    return _chance("corrupt", probability), quantity.format_ratio(probability)
+
+
+def _read_duplicate(section: Section, key: str, _: DirectionFacts) -> Reading:
+    probability = section.parse(key, quantity.parse_probability, 0.0)
+    return _chance("duplicate", probability), quantity.format_ratio(probability)
+
+
+def _chance(kind: str, probability: float) -> list[Impairment]:
+    return [{"kind": kind, "probability": probability}] if probability else []
+
+
+def _read_gilbert_elliott(section: Section, key: str, _: DirectionFacts) -> Reading:
+    """The two-state loss model: chances of changing state, and of loss within each (Elliott 1963)."""
+    inner = section.section(key)
+    inner.allow("good_to_bad", "bad_to_good", "loss_good", "loss_bad")
+    for needed in ("good_to_bad", "bad_to_good"):
+        if needed not in inner:
+            raise inner.error(needed, "is missing; give the chance for each packet, for example '1 %'")
+    defaults = {"good_to_bad": 0.0, "bad_to_good": 0.0, "loss_good": 0.0, "loss_bad": 1.0}
+    values = {name: inner.parse(name, quantity.parse_probability, default) for name, default in defaults.items()}
+    if values["good_to_bad"] > 0 and values["bad_to_good"] == 0:
+        raise inner.error("bad_to_good", "the bad state would never end; give more than 0 %")
+    return [{"kind": "gilbert_elliott", **values}], {n: quantity.format_ratio(v) for n, v in values.items()}
+
+
+def _read_loss_schedule(section: Section, key: str, _: DirectionFacts) -> Reading:
+    ordinals = [section.parse_value(place, item, quantity.parse_count) for place, item in section.items(key)]
+    if len(set(ordinals)) != len(ordinals):
+        raise section.error(key, "names a packet twice; list each ordinal once, from 0")
+    ordinals.sort()
+    return [{"kind": "loss_schedule", "drop": ordinals}], ordinals
+
+
+def _read_reorder(section: Section, key: str, _: DirectionFacts) -> Reading:
+    inner = section.section(key)
+    inner.allow("probability", "gap")
+    for needed in ("probability", "gap"):
+        if needed not in inner:
+            raise inner.error(needed, "is missing; write for example 'reorder: {probability: 1 %, gap: 2 ms}'")
+    probability = inner.parse("probability", quantity.parse_probability, 0.0)
+    gap_ns = inner.parse("gap", quantity.parse_time_ns, 0)
+    canonical = {"probability": quantity.format_ratio(probability), "gap": quantity.format_time(gap_ns)}
+    return [{"kind": "reorder", "probability": probability, "gap_ns": gap_ns}], canonical
+
+
+def _read_jitter(section: Section, key: str, _: DirectionFacts) -> Reading:
+    inner = section.section(key)
+    distribution = inner.parse("distribution", one_of("a distribution", *_JITTER_FIELDS), "normal")
+    wanted = _JITTER_FIELDS[distribution]
+    inner.allow("distribution", "reorder", *wanted)
+    for needed in wanted:
+        if needed not in inner:
+            raise inner.error(needed, f"is missing; a {distribution} jitter needs {' and '.join(wanted)}")
+    reorder = inner.parse("reorder", parse_flag, False)
+    document: Impairment = {"kind": "jitter", "distribution": distribution, "reorder": reorder}
+    canonical: dict[str, Any] = {"distribution": distribution}
+    for field in wanted:
+        if field == "shape":
+            document["shape"] = inner.parse(field, _parse_shape, 0.0)
+            canonical["shape"] = document["shape"]
+        elif field == "table":
+            times = [inner.parse_value(place, item, quantity.parse_time_ns) for place, item in inner.items(field)]
+            if not times:
+                raise inner.error(field, "is empty; list at least one time")
+            document["table_ns"] = times
+            canonical["table"] = [quantity.format_time(time) for time in times]
+        else:
+            document[f"{field}_ns"] = inner.parse(field, quantity.parse_time_ns, 0)
+            canonical[field] = quantity.format_time(document[f"{field}_ns"])
+    return [document], canonical | {"reorder": reorder}
+
+
+def _parse_shape(value: Any) -> float:
+    try:
+        shape = float(parse_text(value))
+    except ValueError:
+        shape = math.nan
+    if not 1 < shape <= 100:  # at 1 and below the mean is infinite
+        raise QuantityError(f"{value!r} is not a Pareto shape; give a number above 1, at most 100")
+    return shape
+
+
+def read_trace_field(section: Section, key: str, read_trace: ReadTrace) -> Reading:
+    """Delivery opportunities of a full packet each, in ms, repeated for ever: the text format of mahimahi's mm-link."""
+    inner = section.section(key)
+    inner.allow("file", "opportunities", "queue")
+    if ("file" in inner) == ("opportunities" in inner):
+        raise inner.error(None, "give either the file of a trace or its opportunities")
+    if "file" in inner:
+        opportunities = inner.parse("file", lambda name: list(read_trace(parse_text(name))), list[int]())
+        field = "file"
+    else:
+        parse = quantity.parse_count
+        opportunities = [inner.parse_value(place, item, parse) for place, item in inner.items("opportunities")]
+        field = "opportunities"
+    problem = trace_problem(opportunities)
+    if problem:
+        raise inner.error(field, problem)
+    queue = inner.parse("queue", quantity.parse_queue, QueueSize(DEFAULT_QUEUE_PACKETS * ETHERNET_FRAME_BYTES, "bytes"))
+    if queue.unit == "bdp":
+        raise inner.error("queue", "a trace has no one rate to multiply; give the queue in bytes or packets")
+    queue_bytes = int(queue.amount) * (ETHERNET_FRAME_BYTES if queue.unit == "packets" else 1)
+    document = {"kind": "trace", "opportunities_ms": opportunities, "queue_bytes": queue_bytes}
+    return [document], {"opportunities": opportunities, "queue": str(queue)}
+
+
+def trace_problem(opportunities: Sequence[int]) -> str | None:
+    """Why this is no trace, or None: times in ms must not decrease and must end above 0 (the trace repeats)."""
+    if not opportunities:
+        return "the trace is empty; give at least one time in ms"
+    for index in range(1, len(opportunities)):
+        if opportunities[index] < opportunities[index - 1]:
+            return f"time {opportunities[index]} ms at position {index} goes back; sort the trace"
+    return None if opportunities[-1] > 0 else "the trace ends at 0 ms and could not repeat; let it end later"
+
+
+FIELD_READERS: dict[str, Callable[[Section, str, DirectionFacts], Reading]] = {
+    "loss_schedule": _read_loss_schedule,
+    "loss": _read_loss,
+    "gilbert_elliott": _read_gilbert_elliott,
+    "corrupt": _read_corrupt,
+    "duplicate": _read_duplicate,
+    "jitter": _read_jitter,
+    "reorder": _read_reorder,
+}

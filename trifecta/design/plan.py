@@ -1,0 +1,91 @@
+"""From a study to its cells, blocks and trials: which runs are made, in which order, under which seeds.
+
+Everything here is a pure function of the study, so that a run can be repeated and resumed: orders and seeds come from
+SHA-256 of what they depend on, never from Python's salted ``hash``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import random
+from dataclasses import replace
+from typing import Any
+
+from trifecta.design.factors import workload_changes
+from trifecta.design.model import AA_SUFFIX, Cell, RequestsWorkload, Study, Trial
+
+PROTOCOL_FACTOR = "protocol"
+_SEED_BITS = 63  # the column is a signed 64-bit integer
+
+
+def stable_seed(*parts: object) -> int:
+    """A seed of 63 bits that depends on ``parts`` only: the same in every process and on every machine."""
+    text = "\0".join(str(part) for part in parts)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> (64 - _SEED_BITS)
+
+
+def arms(study: Study) -> list[str]:
+    """The arms of every block: each protocol once, and the baseline again (``h2#aa``)."""
+    return [*study.factors[PROTOCOL_FACTOR], study.baseline.protocol + AA_SUFFIX]
+
+
+def cells(study: Study) -> list[Cell]:
+    """Every combination of the factors but protocol, the last factor varying fastest."""
+    names = [name for name in study.factors if name != PROTOCOL_FACTOR]
+    combinations = itertools.product(*(study.factors[name] for name in names))
+    return [cell_of(dict(zip(names, levels, strict=True))) for levels in combinations]
+
+
+def cell_of(levels: dict[str, Any]) -> Cell:
+    """The cell with these levels; its key lists them in the order given."""
+    return Cell(key=",".join(f"{name}={level_text(level)}" for name, level in levels.items()), levels=levels)
+
+
+def level_text(level: object) -> str:
+    """A level as it is written in a study file and in a cell's key."""
+    if isinstance(level, bool):
+        return "true" if level else "false"
+    return str(level)
+
+
+def block_seed(study: Study, cell: Cell, block: int) -> int:
+    """The seed of a block's impairments and arrivals: the same for every arm, and for every cell on the path."""
+    return stable_seed("weather", study.seed, cell.levels.get("path", ""), block)
+
+
+def block_order(study: Study, cell: Cell, block: int) -> list[str]:
+    """The arms of a block in their random order; every order is equally likely."""
+    order = arms(study)
+    random.Random(stable_seed("order", study.seed, cell.key, block)).shuffle(order)
+    return order
+
+
+def block_trials(study: Study, cell: Cell, block: int, first_trial_number: int) -> list[Trial]:
+    """The trials of a block, in the order in which they are to run, numbered from ``first_trial_number``."""
+    seed = block_seed(study, cell, block)
+    return [
+        Trial(trial=trial_name(first_trial_number + place), block=block, cell=cell, arm=arm, position=place, seed=seed)
+        for place, arm in enumerate(block_order(study, cell, block))
+    ]
+
+
+def trial_name(number: int) -> str:
+    """The name of the trial with this number: ``t00012``."""
+    return f"t{number:05d}"
+
+
+def workload_for(study: Study, cell: Cell) -> RequestsWorkload:
+    """The workload as it runs in a cell: with the lengths its path asks for and the factors that set its fields."""
+    workload = study.workload
+    path = study.paths.get(str(cell.levels.get("path", "")))
+    if path is not None and path.trial is not None:
+        length = path.trial
+        workload = replace(
+            workload,
+            requests=length.requests,
+            duration_ns=length.duration_ns,
+            warmup_requests=length.warmup_requests,
+            warmup_ns=length.warmup_ns,
+        )
+    return replace(workload, **workload_changes(cell.levels))

@@ -1,0 +1,327 @@
+"""From a document to a validated study: every field known, every quantity with its unit, every factor possible."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+from trifecta.design import plan, quantity
+from trifecta.design.document import Document, Section, did_you_mean, one_of, parse_text
+from trifecta.design.emit import to_yaml
+from trifecta.design.factors import (
+    CONNECTION_LEVELS,
+    CORE_FACTORS,
+    KNOWN_FACTORS,
+    LENGTH_FIELDS,
+    WORKLOAD_FIELDS,
+    parse_level,
+    parse_protocol,
+)
+from trifecta.design.impairments import ReadTrace, no_trace_files
+from trifecta.design.lengths import read_length
+from trifecta.design.model import PROTOCOLS, Baseline, Cell, PathSpec, RequestsWorkload, Study
+from trifecta.design.paths import read_path
+from trifecta.design.possible import workload_problem
+from trifecta.design.quantity import QuantityError
+
+STUDY_FIELDS = (
+    "study",
+    "title",
+    "description",
+    "workload",
+    "factors",
+    "paths",
+    "baseline",
+    "metric",
+    "margin",
+    "confidence",
+    "blocks",
+    "budget",
+    "seed",
+)
+METRICS: dict[str, str] = {
+    "latency_p50": "latency_p50_ns",
+    "latency_p95": "latency_p95_ns",
+    "latency_p99": "latency_p99_ns",
+    "latency_mean": "latency_mean_ns",
+    "ttfb_p50": "ttfb_p50_ns",
+    "requests_per_s": "requests_per_s",
+    "success_rate": "success_rate",
+    "client_cpu_per_request": "client_cpu_ns_per_request",
+    "server_cpu_per_request": "server_cpu_ns_per_request",
+}
+DEFAULT_MAX_BLOCKS = 200
+MAX_CELLS = 1_000
+CLEAN = "clean"  # the path without any impairment is always there
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a study may name that the design does not know by itself."""
+
+    servers: Collection[str] | None = None  # names with an adapter; None: any name is taken
+    read_trace: ReadTrace = no_trace_files
+
+
+def resolve(document: Document, surroundings: Surroundings | None = None) -> Study:
+    """The study that a document describes.
+
+    Raises :class:`~trifecta.design.errors.UserError` with one line for the first fault.
+    """
+    around = surroundings or Surroundings()
+    root = document.root()
+    root.allow(*STUDY_FIELDS)
+    if "study" not in root:
+        raise root.error("study", "is missing; give the study a name, for example 'study: my-race'")
+    name = root.parse("study", _parse_name, "")
+    canonical: dict[str, Any] = {"study": name, "title": root.parse("title", parse_text, name)}
+    canonical["description"] = root.parse("description", parse_text, "").strip()
+    workload, canonical["workload"] = _read_workload(root)
+    paths, path_text = _read_paths(root, around)
+    factors = _read_factors(root, paths, around)
+    canonical["factors"] = {factor: list(levels) for factor, levels in factors.items()}
+    used = [str(level) for level in factors["path"]]
+    canonical["paths"] = {path: path_text[path] for path in used}
+    baseline = _read_baseline(root, factors)
+    canonical["baseline"] = baseline
+    metric = root.parse("metric", _parse_metric, "latency_p50")
+    canonical["metric"] = metric
+    margin = root.parse("margin", _parse_margin, 0.05)
+    confidence = root.parse("confidence", _parse_confidence, 0.95)
+    canonical |= {"margin": quantity.format_ratio(margin), "confidence": quantity.format_ratio(confidence)}
+    min_blocks, max_blocks = _read_blocks(root)
+    canonical["blocks"] = {"at_least": min_blocks, "at_most": max_blocks}
+    budget_ns = root.parse("budget", _parse_budget, None)
+    if budget_ns is not None:
+        canonical["budget"] = quantity.format_time(budget_ns)
+    canonical["seed"] = root.parse("seed", _parse_seed, 1)
+    study = Study(
+        name=name,
+        title=canonical["title"],
+        description=canonical["description"],
+        workload=workload,
+        factors=factors,
+        paths={path: paths[path] for path in used},
+        baseline=Baseline(baseline),
+        metric=METRICS[metric],
+        margin=margin,
+        confidence=confidence,
+        min_blocks=min_blocks,
+        max_blocks=max_blocks,
+        budget_ns=budget_ns,
+        seed=canonical["seed"],
+        source=to_yaml(canonical),
+    )
+    _refuse_impossible_cells(root, study)
+    _refuse_small_budget(root, study)
+    return study
+
+
+def _read_workload(root: Section) -> tuple[RequestsWorkload, dict[str, Any]]:
+    section = root.section("workload")
+    section.allow("kind", *WORKLOAD_FIELDS, *LENGTH_FIELDS)
+    section.parse("kind", one_of("a workload", "requests"), "requests")
+    values = {
+        field.attribute: section.parse(name, field.parse, None)
+        for name, field in WORKLOAD_FIELDS.items()
+        if name in section
+    }
+    if "in_flight" not in section and "connections" in section and "streams" in section:
+        values["in_flight"] = values["connections"] * values["streams"]
+    if values.get("method") == "DELETE" and "response" not in section:
+        values["response_bytes"] = 0  # the origin answers 204 (RFC 9110 section 9.3.5)
+    length, length_text = read_length(section)
+    workload = RequestsWorkload(
+        **values,
+        requests=length.requests,
+        duration_ns=length.duration_ns,
+        warmup_requests=length.warmup_requests,
+        warmup_ns=length.warmup_ns,
+    )
+    canonical: dict[str, Any] = {"kind": workload.kind}
+    for name, field in WORKLOAD_FIELDS.items():
+        value = getattr(workload, field.attribute)
+        if value is not None and not (name == "arrivals" and workload.loop == "closed"):
+            canonical[name] = field.format(value)
+    return workload, canonical | length_text
+
+
+def _read_paths(root: Section, around: Surroundings) -> tuple[dict[str, PathSpec], dict[str, Any]]:
+    section = root.section("paths")
+    specs: dict[str, PathSpec] = {}
+    canonical: dict[str, Any] = {}
+    for name in section.mapping:
+        if not _NAME.fullmatch(name):
+            raise section.error(name, f"{name!r} is not a name; use letters, digits, '-' and '_'")
+        specs[name], canonical[name] = read_path(name, section.section(name), around.read_trace)
+    if CLEAN not in specs:
+        specs[CLEAN], canonical[CLEAN] = PathSpec(name=CLEAN), {}
+    return specs, canonical
+
+
+def _read_factors(root: Section, paths: dict[str, PathSpec], around: Surroundings) -> dict[str, tuple[Any, ...]]:
+    section = root.section("factors")
+    section.allow(*KNOWN_FACTORS)
+    declared = list(root.section("paths").mapping) or [CLEAN]
+    factors: dict[str, tuple[Any, ...]] = {
+        "protocol": PROTOCOLS,
+        "path": tuple(declared),
+        "connection": ("reused",),
+        "server": ("origin",),
+    }
+    for factor in (*CORE_FACTORS, *(name for name in section.mapping if name not in CORE_FACTORS)):
+        if factor not in section:
+            if factor in section.mapping:
+                raise section.error(factor, "has no level; list at least one, or remove the factor")
+            continue
+        levels: list[Any] = []
+        for place, item in section.items(factor):
+            level = section.parse_value(place, item, lambda value, factor=factor: parse_level(factor, value))  # type: ignore[misc]
+            if factor == "path" and level not in paths:
+                raise root.document.error(place, f"path {level!r} is not defined; {did_you_mean(level, paths)}")
+            if factor == "server" and around.servers is not None and level not in around.servers:
+                raise root.document.error(place, f"no server {level!r}; {did_you_mean(level, around.servers)}")
+            if not _LEVEL.fullmatch(plan.level_text(level)):
+                raise root.document.error(
+                    place, f"{level!r} is not a level's name; use no ',' '=' or control character"
+                )
+            if level in levels:
+                raise root.document.error(place, f"level {level!r} stands twice; list it once")
+            levels.append(level)
+        if not levels:
+            raise section.error(factor, "has no level; list at least one, or remove the factor")
+        if factor not in CORE_FACTORS and factor in root.section("workload"):
+            raise section.error(factor, "is a field of the workload too; remove it from one of the two")
+        factors[factor] = tuple(levels)
+    if math.prod(len(levels) for name, levels in factors.items() if name != "protocol") > MAX_CELLS:
+        raise root.error("factors", f"their levels combine to more than {MAX_CELLS} cells; take some out")
+    return factors
+
+
+def _read_baseline(root: Section, factors: dict[str, tuple[Any, ...]]) -> Literal["h1", "h2", "h3"]:
+    levels = factors["protocol"]
+    baseline = root.parse("baseline", parse_protocol, "h2" if "h2" in levels else levels[0])
+    if baseline not in levels:
+        raise root.error("baseline", f"{baseline!r} is not a level of protocol; choose from {', '.join(levels)}")
+    return cast(Literal["h1", "h2", "h3"], baseline)
+
+
+def _read_blocks(root: Section) -> tuple[int, int]:
+    section = root.section("blocks")
+    section.allow("at_least", "at_most")
+    at_most = section.parse("at_most", _parse_blocks, DEFAULT_MAX_BLOCKS)
+    at_least = section.parse("at_least", _parse_blocks, min(6, at_most))
+    if at_least > at_most:
+        raise section.error("at_least", f"{at_least} is more than at_most ({at_most}); lower it")
+    return at_least, at_most
+
+
+def _refuse_impossible_cells(root: Section, study: Study) -> None:
+    protocols = [str(protocol) for protocol in study.factors["protocol"]]
+    seen = set()
+    for cell in plan.cells(study):
+        workload = plan.workload_for(study, cell)
+        if workload in seen:
+            continue
+        seen.add(workload)
+        problem = workload_problem(workload, protocols)
+        if problem is not None:
+            field, message = problem
+            section = root.section("factors") if field in study.factors else root.section("workload")
+            raise section.error(field, message)
+
+
+def _refuse_small_budget(root: Section, study: Study) -> None:
+    """A budget that cannot hold the fewest blocks even if every request took the least time its path allows."""
+    if study.budget_ns is None:
+        return
+    least_ns = study.min_blocks * sum(
+        least_trial_ns(study, cell, arm) for cell, arm in itertools.product(plan.cells(study), plan.arms(study))
+    )
+    if least_ns > study.budget_ns:
+        asked, needed = quantity.format_time(study.budget_ns), f"{least_ns / 1e9:.0f} s"
+        raise root.error(
+            "budget",
+            f"{asked} cannot hold {study.min_blocks} blocks of every cell, which take {needed} at the least; "
+            "raise it, lower blocks.at_least, or shorten the trials",
+        )
+
+
+def least_trial_ns(study: Study, cell: Cell, arm: str) -> int:
+    """The shortest time a trial can take: its duration, or as many round trips as its requests need."""
+    workload = plan.workload_for(study, cell)
+    rtt_ns = study.paths[cell.levels["path"]].rtt_ns
+    if workload.requests == 0:
+        return workload.duration_ns
+    # One round trip for QUIC's handshake, two for TCP and TLS 1.3 (RFC 9001 section 4.1, RFC 8446 section 2).
+    handshake = 0 if workload.resumption else 1 if arm == "h3" else 2
+    rounds = math.ceil(workload.requests / workload.in_flight)
+    trips = rounds * (1 + handshake) if cell.levels["connection"] == "new" else rounds + handshake
+    if workload.loop == "open" and workload.rate_per_s:
+        return max(trips * rtt_ns, int(workload.requests / workload.rate_per_s * 1e9))
+    return min(trips * rtt_ns, workload.duration_ns) if workload.duration_ns else trips * rtt_ns
+
+
+def with_blocks(study: Study, blocks: int) -> Study:
+    """The study with exactly this many blocks in every cell."""
+    return replace(study, min_blocks=blocks, max_blocks=blocks)
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_LEVEL = re.compile(r"[^,=\x00-\x1f\x7f]{1,64}")
+
+
+def _parse_name(value: Any) -> str:
+    text = parse_text(value)
+    if not _NAME.fullmatch(text):
+        raise QuantityError(f"{text!r} is not a name; use letters, digits, '-' and '_', at most 64")
+    return text
+
+
+def _parse_metric(value: Any) -> str:
+    text = parse_text(value).removesuffix("_ns")
+    return one_of("a metric", *METRICS)(text)
+
+
+def _parse_margin(value: Any) -> float:
+    margin = quantity.parse_ratio(value)
+    if not 0 < margin <= 0.5:
+        raise QuantityError(f"{value!r} is no useful margin; give more than 0 % and at most 50 %")
+    return margin
+
+
+def _parse_confidence(value: Any) -> float:
+    confidence = quantity.parse_ratio(value)
+    if not 0.5 <= confidence <= 0.999:
+        raise QuantityError(f"{value!r} is no useful confidence; give 50 % to 99.9 %")
+    return confidence
+
+
+def _parse_blocks(value: Any) -> int:
+    blocks = quantity.parse_count(value)
+    if not 1 <= blocks <= 10_000:
+        raise QuantityError(f"{value!r} is not a number of blocks; give 1 to 10000")
+    return blocks
+
+
+def _parse_budget(value: Any) -> int | None:
+    if parse_text(value) == "none":
+        return None
+    budget_ns = quantity.parse_time_ns(value)
+    if budget_ns == 0:
+        raise QuantityError(f"{value!r} leaves no time; give more than 0, or 'none'")
+    return budget_ns
+
+
+def _parse_seed(value: Any) -> int:
+    seed = quantity.parse_count(value)
+    if seed >= 2**53:  # whole in every JSON reader
+        raise QuantityError(f"{value!r} is too large; give less than 2^53")
+    return seed
+
+
+__all__ = ["CONNECTION_LEVELS", "METRICS", "STUDY_FIELDS", "Surroundings", "least_trial_ns", "resolve", "with_blocks"]

@@ -1,0 +1,81 @@
+"""Bundled studies, and reading study files from disk: the only place where a study touches the file system."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from trifecta.design.errors import CannotError, UserError
+from trifecta.design.model import Study
+from trifecta.design.quantity import QuantityError, parse_count
+from trifecta.design.resolve import Surroundings
+from trifecta.design.study_file import MAX_CHARACTERS, parse_study
+
+_FOLDER = Path(__file__).parent
+_MAX_TRACE_BYTES = 16_000_000
+
+
+def bundled() -> dict[str, Path]:
+    """The studies that come with Trifecta, by name."""
+    return {path.stem: path for path in sorted(_FOLDER.glob("*.yaml"))}
+
+
+def find(study: str) -> Path:
+    """The file of a bundled study's name or of a path to a study file."""
+    if study in bundled():
+        return bundled()[study]
+    path = Path(study)
+    if path.suffix in (".yaml", ".yml") or "/" in study or path.exists():
+        return path
+    raise UserError(f"no study {study!r}; give the path of a study file, or one of: {', '.join(bundled())}")
+
+
+def load(study: str, overrides: Sequence[str] = (), servers: Collection[str] | None = None) -> Study:
+    """The study of this name or path, with ``KEY=VALUE`` overrides applied.
+
+    ``servers`` are the names a study may use; None takes any. Raises UserError or CannotError with one line.
+    """
+    path = find(study)
+    text = read_text(path)
+    around = Surroundings(servers=servers, read_trace=lambda name: read_trace(path.parent, name))
+    return parse_study(text, str(path), overrides, around)
+
+
+def read_text(path: Path) -> str:
+    """The text of a study file."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            return file.read(MAX_CHARACTERS + 1)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; 'trifecta studies' lists the bundled ones") from None
+    except IsADirectoryError:
+        raise UserError(f"{path}: is a folder; give a study file, or 'trifecta resume {path}' for a run") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: is not UTF-8 text (octet {error.start}); save it as UTF-8") from None
+    except OSError as error:
+        raise CannotError(f"{path}: cannot be read: {error.strerror}; check the file's permissions") from None
+
+
+def read_trace(folder: Path, name: str) -> list[int]:
+    """The opportunities of a trace file, one time in ms a line; the file never lies outside the study's folder."""
+    base = folder.resolve()
+    path = (base / name).resolve()
+    if not path.is_relative_to(base):
+        raise QuantityError(f"the trace file {name!r} lies outside the study's folder; move it beside the study")
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_TRACE_BYTES + 1)
+    except OSError as error:
+        raise QuantityError(f"the trace file {name!r} cannot be read ({error.strerror}); check the name") from None
+    if len(data) > _MAX_TRACE_BYTES:
+        raise QuantityError(f"the trace file {name!r} has more than {_MAX_TRACE_BYTES} octets; shorten it")
+    times = []
+    for number, line in enumerate(data.decode("ascii", "replace").splitlines(), start=1):
+        word = line.strip()
+        if not word or word.startswith("#"):
+            continue
+        try:
+            times.append(parse_count(word))
+        except QuantityError:
+            raise QuantityError(f"{name}:{number}: {word[:40]!r} is not a time in whole ms; mend the line") from None
+    return times
