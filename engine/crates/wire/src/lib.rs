@@ -1,0 +1,16 @@
+//! What the load generator, the origin server and the probe share to put bytes on a wire and to take them off again:
+//! the clock, sockets, TLS, and the codecs of HTTP/1.1, HTTP/2 and HTTP/3. Nothing here does its own scheduling.
+
+pub mod clock;
+pub mod epoll;
+pub mod h2;
+pub mod h3;
+pub mod hpack;
+pub mod http1;
+pub mod huffman;
+pub mod process;
+pub mod qpack;
+pub mod quic;
+pub mod tcp;
+pub mod tls;
+pub mod udp;

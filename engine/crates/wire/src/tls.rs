@@ -1,0 +1,41 @@
+//! TLS over TCP without I/O of its own: rustls' unbuffered API behind one driver for clients and servers, the builders
+//! of both configurations (also for QUIC), and the error classes of a failed handshake.
+
+mod config;
+mod error;
+mod keylog;
+mod records;
+mod stream;
+
+pub use config::{
+    ClientOptions, ConfigError, ServerOptions, TlsVersion, client_config, key_exchange_names, server_config,
+};
+pub use error::{TlsError, classify};
+pub use keylog::KeyLogWriter;
+pub use stream::{ReceiveBuffer, TlsStream};
+
+use rustls::{CipherSuite, ProtocolVersion};
+
+/// The IANA name of a cipher suite, as in `TLS_AES_128_GCM_SHA256`.
+#[must_use]
+pub fn cipher_name(suite: CipherSuite) -> &'static str {
+    match suite {
+        CipherSuite::TLS13_AES_128_GCM_SHA256 => "TLS_AES_128_GCM_SHA256",
+        CipherSuite::TLS13_AES_256_GCM_SHA384 => "TLS_AES_256_GCM_SHA384",
+        CipherSuite::TLS13_CHACHA20_POLY1305_SHA256 => "TLS_CHACHA20_POLY1305_SHA256",
+        other => other.as_str().unwrap_or("unknown"),
+    }
+}
+
+/// `1.2` or `1.3`.
+#[must_use]
+pub fn version_name(version: ProtocolVersion) -> &'static str {
+    match version {
+        ProtocolVersion::TLSv1_2 => "1.2",
+        ProtocolVersion::TLSv1_3 => "1.3",
+        _ => "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! The error classes of TLS, as they stand in a sample row.
+
+use std::fmt;
+
+use rustls::{AlertDescription, Error, PeerIncompatible};
+
+/// A TLS failure: its class for the sample row and the words of rustls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsError {
+    /// `tls`, `tls:certificate`, `tls:alpn`, `tls:version`, `tls:alert` or `tls:malformed`.
+    pub class: &'static str,
+    pub detail: String,
+}
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.class, self.detail)
+    }
+}
+
+impl std::error::Error for TlsError {}
+
+impl From<Error> for TlsError {
+    fn from(error: Error) -> Self {
+        Self { class: classify(&error), detail: error.to_string() }
+    }
+}
+
+/// The error class of a rustls error.
+#[must_use]
+pub fn classify(error: &Error) -> &'static str {
+    match error {
+        Error::InvalidCertificate(_) | Error::NoCertificatesPresented | Error::InvalidCertRevocationList(_) => {
+            "tls:certificate"
+        }
+        Error::NoApplicationProtocol | Error::AlertReceived(AlertDescription::NoApplicationProtocol) => "tls:alpn",
+        Error::AlertReceived(AlertDescription::ProtocolVersion)
+        | Error::PeerIncompatible(
+            PeerIncompatible::ServerDoesNotSupportTls12Or13
+            | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig
+            | PeerIncompatible::SupportedVersionsExtensionRequired
+            | PeerIncompatible::Tls12NotOffered
+            | PeerIncompatible::Tls12NotOfferedOrEnabled
+            | PeerIncompatible::Tls13RequiredForQuic,
+        ) => "tls:version",
+        Error::AlertReceived(_) => "tls:alert",
+        Error::InvalidMessage(_)
+        | Error::InappropriateMessage { .. }
+        | Error::InappropriateHandshakeMessage { .. }
+        | Error::PeerMisbehaved(_)
+        | Error::DecryptError
+        | Error::PeerSentOversizedRecord => "tls:malformed",
+        _ => "tls",
+    }
+}
