@@ -1,0 +1,224 @@
+"""The run directory: whole trials or none, one writer, clear words when the disk refuses."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from trifecta.design.errors import CannotError, UserError
+from trifecta.design.model import CheckResult, Verdict
+from trifecta.store import files, schema, views
+from trifecta.store.run import RunDirectory, TrialFiles
+
+
+def sample(trial: str, request: int, *, error: str | None = None, **changes: object) -> dict[str, object]:
+    row: dict[str, object] = dict.fromkeys(schema.SAMPLES.names)
+    row |= {
+        "trial": trial, "worker": 0, "connection": 0, "request": request, "warmup": False, "started_ns": 1000,
+        "connect_start_ns": 1000, "tcp_connected_ns": 1300, "secured_ns": 1900, "request_sent_ns": 2000,
+        "first_byte_ns": 2500, "done_ns": 3000 + request, "protocol": "h2", "resumed": False, "zero_rtt": False,
+        "bytes_out": 0, "bytes_in": 10, "header_bytes_in": 50, "error": error,
+    }  # fmt: skip
+    return row | changes
+
+
+def commit(run: RunDirectory, trial: str, samples: list[dict[str, object]], **columns: object) -> None:
+    draft = run.draft("samples", trial, ".parquet")
+    pq.write_table(pa.Table.from_pylist(samples, schema=schema.SAMPLES), draft)
+    row = dict.fromkeys(schema.TRIALS.names) | {"trial": trial, "arm": "h2", "block": 0, "valid": True} | columns
+    run.commit_trial(row, TrialFiles(samples=draft, link_summary={"realtime": True}))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    return RunDirectory.create(tmp_path / "a run [1]*'", {"seed": 1}, "name: x\n")
+
+
+def test_create_refuses_a_folder_that_holds_something(tmp_path: Path) -> None:
+    (tmp_path / "note").write_text("mine")
+    with pytest.raises(UserError, match="not empty"):
+        RunDirectory.create(tmp_path, {}, "")
+    assert (tmp_path / "note").read_text() == "mine"
+
+
+def test_create_refuses_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="not a folder"):
+        RunDirectory.create(tmp_path / "file", {}, "")
+
+
+def test_open_refuses_what_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="holds no run"):
+        RunDirectory.open(tmp_path)
+
+
+def test_committed_trials_come_back_in_order(run: RunDirectory) -> None:
+    for trial in ("t00010", "t00002", "t100000"):
+        commit(run, trial, [sample(trial, 0)])
+    assert [row["trial"] for row in run.rows()] == ["t00002", "t00010", "t100000"]
+    assert not list(run.path.rglob(".tmp-*"))
+
+
+def test_a_trial_is_never_committed_twice(run: RunDirectory) -> None:
+    commit(run, "t00000", [sample("t00000", 0)])
+    with pytest.raises(RuntimeError, match="already"):
+        commit(run, "t00000", [sample("t00000", 0)])
+    with pytest.raises(RuntimeError, match="cannot be discarded"):
+        run.discard_trial("t00000")
+
+
+def test_leftovers_are_removed_when_a_run_is_taken_up_again(run: RunDirectory) -> None:
+    commit(run, "t00000", [sample("t00000", 0)])
+    run.draft("samples", "t00001", ".parquet").write_text("half")
+    (run.path / "samples" / "t00001.parquet").write_text("renamed, but its row was not")
+    (run.path / "link" / "t00001.json").write_text("{}")
+    (run.path / ".tmp-run.json").write_text("half")
+    (run.path / "logs" / "origin.log").write_text("kept")
+    run.close()
+    again = RunDirectory.open(run.path, write=True)
+    left = sorted(str(path.relative_to(run.path)) for path in run.path.rglob("*") if path.is_file())
+    assert left == [
+        ".lock", "link/t00000.json", "logs/origin.log", "run.json", "samples/t00000.parquet", "study.yaml",
+        "trials/t00000.parquet",
+    ]  # fmt: skip
+    assert again.trial_names() == ["t00000"]
+
+
+@pytest.mark.parametrize("name", ["../t00000", "t1", "t00000/../../x", ""])
+def test_a_trial_name_never_leaves_the_folder(run: RunDirectory, name: str) -> None:
+    with pytest.raises(ValueError, match="not a trial name"):
+        run.draft("samples", name, ".parquet")
+
+
+def _try_to_write(path: Path, answers: multiprocessing.Queue[str]) -> None:
+    try:
+        RunDirectory.open(path, write=True)
+    except CannotError as error:
+        answers.put(str(error))
+    else:
+        answers.put("locked twice")
+
+
+def test_one_writer_at_a_time(run: RunDirectory) -> None:
+    context = multiprocessing.get_context("fork")
+    answers: multiprocessing.Queue[str] = context.Queue()
+    process = context.Process(target=_try_to_write, args=(run.path, answers))
+    process.start()
+    assert "being written by another run" in answers.get(timeout=20)
+    process.join()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_clear_line(tmp_path: Path) -> None:
+    with (
+        pytest.raises(CannotError, match="the disk is full"),
+        files.disk_errors(tmp_path),
+        Path("/dev/full").open("w") as full,
+    ):
+        full.write("x")
+        full.flush()
+
+
+def test_other_errors_are_not_swallowed(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), files.disk_errors(tmp_path):
+        (tmp_path / "missing").read_text()
+
+
+def test_checks_and_verdicts_come_back(run: RunDirectory) -> None:
+    check = CheckResult("path", "t00000", "fail", "asked 50 ms, got 56 ms", 0.12, 0.02, "give the link a core")
+    verdict = Verdict("c", "latency_p50_ns", "h3", "h2", "faster", 0.5, 0.4, 0.6, 6, 0.05, 0.02, 33.0)
+    run.write_checks([check])
+    run.write_verdicts([verdict])
+    assert run.checks() == [check]
+    assert run.verdicts() == [verdict]
+    run.write_verdicts([])
+    assert run.verdicts() == []
+
+
+def test_a_cut_off_decision_is_left_out(run: RunDirectory) -> None:
+    run.log_decision({"block": 0})
+    with (run.path / "planner.jsonl").open("a") as file:
+        file.write('{"block": 1, "rea')
+    assert run.decisions() == [{"block": 0}]
+
+
+def test_views_of_a_run_without_trials_are_empty(run: RunDirectory) -> None:
+    connection = views.connect(run.path)
+    for view in ("trials", "samples", "checks", "verdicts", "link", "resources"):
+        assert connection.execute(f"SELECT count(*) FROM {view}").fetchall() == [(0,)]
+
+
+def test_views_show_committed_trials_only_and_derive_phases(run: RunDirectory) -> None:
+    h3 = {"tcp_connected_ns": None, "protocol": "h3"}
+    commit(
+        run,
+        "t00000",
+        [sample("t00000", 0), sample("t00000", 1, **h3), sample("t00000", 2, error="timeout", done_ns=None)],
+    )
+    (run.path / "samples" / "t00001.parquet").write_bytes((run.path / "samples" / "t00000.parquet").read_bytes())
+    rows = views.connect(run.path).execute(
+        "SELECT success, latency_ns, latency_censored_ns, connect_ns, tls_ns, wait_ns, transfer_ns "
+        "FROM samples ORDER BY request"
+    ).fetchall()  # fmt: skip
+    assert rows == [
+        (True, 2000, 2000.0, 300, 600, 500, 500),
+        (True, 2001, 2001.0, None, 900, 500, 501),
+        (False, None, float("inf"), 300, 600, 500, None),
+    ]
+
+
+def test_open_loop_latency_counts_from_the_intended_start(run: RunDirectory) -> None:
+    commit(run, "t00000", [sample("t00000", 0, intended_ns=400)])
+    assert views.connect(run.path).execute("SELECT latency_ns FROM samples").fetchall() == [(2600,)]
+
+
+def test_checks_of_trials_are_seen_before_checks_are_written_and_not_twice_after(run: RunDirectory) -> None:
+    check = {
+        "check": "path",
+        "scope": "t00000",
+        "status": "pass",
+        "evidence": "e",
+        "value": 1.5,
+        "limit": None,
+        "remedy": "",
+    }
+    commit(run, "t00000", [sample("t00000", 0)], checks_json=json.dumps([check]))
+    query = 'SELECT "check", scope, status, value FROM checks ORDER BY scope'
+    assert views.connect(run.path).execute(query).fetchall() == [("path", "t00000", "pass", 1.5)]
+    run.write_checks([CheckResult(**check), CheckResult("noise_floor", "run", "warn", "e")])
+    assert views.connect(run.path).execute(query).fetchall() == [
+        ("noise_floor", "run", "warn", None),
+        ("path", "t00000", "pass", 1.5),
+    ]
+
+
+def test_link_view_has_a_row_for_each_direction(run: RunDirectory) -> None:
+    direction = {"lost": 3, "loss_given": 0.5, "lateness_ns": {"p50": 7, "p90": 8, "p99": 9, "max": 10}}
+    link = {"a_to_b": direction, "b_to_a": direction | {"lost": 4}, "cpu_user_ns": 1, "cpu_system_ns": 2, "wall_ns": 9}
+    commit(run, "t00000", [sample("t00000", 0)], link_json=json.dumps(link))
+    assert views.connect(run.path).execute(
+        "SELECT trial, direction, lost, loss_given, lateness_p99_ns, cpu_ns, queue_dropped FROM link ORDER BY lost"
+    ).fetchall() == [("t00000", "a_to_b", 3, 0.5, 9, 3, None), ("t00000", "b_to_a", 4, 0.5, 9, 3, None)]  # fmt: skip
+
+
+def test_sql_reads_nothing_outside_the_run(run: RunDirectory, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a\n1\n")
+    connection = views.connect(run.path)
+    with pytest.raises(Exception, match=r"(?i)permission|disabled"):
+        connection.execute(f"SELECT * FROM read_csv('{secret}')")
+    with pytest.raises(Exception, match=r"(?i)cannot enable"):
+        connection.execute("SET enable_external_access = true")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_forbidden_folder_is_one_clear_line(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(CannotError, match="permission denied"):
+        RunDirectory.create(tmp_path / "run", {}, "")

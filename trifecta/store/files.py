@@ -1,0 +1,68 @@
+"""Files that are there whole or not at all, and disk errors in one clear line."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from trifecta.design.errors import CannotError
+
+TEMPORARY_PREFIX = ".tmp-"
+_REMEDIES = {
+    errno.ENOSPC: "the disk is full; free some space, then `trifecta resume`",
+    errno.EDQUOT: "the disk quota is used up; free some space, then `trifecta resume`",
+    errno.EROFS: "the file system is read-only; choose another folder with --out",
+    errno.EACCES: "permission denied; choose another folder with --out",
+    errno.EPERM: "not permitted; choose another folder with --out",
+    errno.EIO: "the disk reports an input/output error",
+}
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn what a full, read-only or forbidden disk raises into a CannotError that names ``path``."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _REMEDIES:
+            raise CannotError(f"cannot write {path}: {_REMEDIES[error.errno]}") from error
+        raise
+
+
+def temporary(path: Path) -> Path:
+    """The name a file has until it is whole."""
+    return path.with_name(TEMPORARY_PREFIX + path.name)
+
+
+def sync(path: Path) -> None:
+    """Bring a file, or a folder's list of names, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace_synced(temporary_path: Path, path: Path) -> None:
+    """Give a synced temporary file its name, and sync the folder."""
+    temporary_path.replace(path)
+    sync(path.parent)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+    with disk_errors(path):
+        draft = temporary(path)
+        draft.write_text(text, encoding="utf-8")
+        sync(draft)
+        replace_synced(draft, path)
+
+
+def to_json(value: Any) -> str:
+    """Compact JSON with stable key order; refuses NaN, which is not JSON (RFC 8259)."""
+    return json.dumps(value, separators=(",", ":"), sort_keys=True, allow_nan=False, ensure_ascii=False)

@@ -1,0 +1,256 @@
+"""The run directory: where the numbers go (docs/architecture.md, section 2.1).
+
+A trial is committed when its one-row file in ``trials/`` has its name; everything that belongs to it is on the disk
+before that. After a crash or a power cut, finished trials are whole and the rest is leftovers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from trifecta.design.errors import CannotError, UserError
+from trifecta.design.model import CheckResult, Verdict
+from trifecta.store import files
+
+_TRIAL_NAME = re.compile(r"t\d{5,9}")
+_FOLDERS = ("trials", "samples", "link", "resources", "logs", "pki")
+
+
+@dataclasses.dataclass
+class TrialFiles:
+    """What a trial leaves besides its row; paths are the drafts the engine wrote, None when there is none."""
+
+    samples: Path | None = None
+    link_summary: Mapping[str, Any] | None = None
+    link_log: Path | None = None
+    resources: Sequence[Mapping[str, Any]] = ()
+
+
+class RunDirectory:
+    """A folder that holds one run. One process writes it at a time; any number read it."""
+
+    def __init__(self, path: Path) -> None:
+        """Use ``create`` or ``open`` instead."""
+        self.path = path
+        self._lock: int | None = None
+
+    @classmethod
+    def create(cls, path: Path, facts: Mapping[str, Any], study_text: str) -> RunDirectory:
+        """Make a new run directory; UserError when the folder holds something already, CannotError on a bad disk."""
+        path = path.resolve()
+        with files.disk_errors(path):
+            try:
+                path.mkdir(parents=True, exist_ok=True)
+                taken = any(path.iterdir())
+            except (FileExistsError, NotADirectoryError) as error:
+                raise UserError(f"{path} is not a folder; choose another with --out") from error
+            if taken:
+                raise UserError(f"{path} is not empty; choose another with --out, or `trifecta resume {path}`")
+            for name in _FOLDERS:
+                (path / name).mkdir(mode=0o700 if name == "pki" else 0o777)
+        run = cls(path)
+        run._acquire()
+        files.write_text(path / "study.yaml", study_text)
+        files.write_text(path / "run.json", json.dumps(facts, indent=2, sort_keys=True, allow_nan=False) + "\n")
+        return run
+
+    @classmethod
+    def open(cls, path: Path, *, write: bool = False) -> RunDirectory:
+        """Open an existing run; with ``write`` leftovers of an interrupted trial are removed and the run is locked."""
+        path = path.resolve()
+        if not (path / "run.json").is_file():
+            raise UserError(f"{path} holds no run (no run.json); give the folder that `trifecta run` made")
+        run = cls(path)
+        if write:
+            run._acquire()
+            run._remove_leftovers()
+        return run
+
+    def close(self) -> None:
+        """Release the lock."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The content of ``run.json``."""
+        try:
+            content: dict[str, Any] = json.loads((self.path / "run.json").read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise UserError(f"{self.path / 'run.json'} is not valid JSON ({error}); the run cannot be used") from error
+        return content
+
+    def write_facts(self, facts: Mapping[str, Any]) -> None:
+        """Replace ``run.json``."""
+        files.write_text(self.path / "run.json", json.dumps(facts, indent=2, sort_keys=True, allow_nan=False) + "\n")
+
+    @property
+    def study_text(self) -> str:
+        """The study as resolved, in YAML."""
+        return (self.path / "study.yaml").read_text(encoding="utf-8")
+
+    def draft(self, folder: str, trial: str, suffix: str) -> Path:
+        """The temporary name under which a file of a trial is written."""
+        if not _TRIAL_NAME.fullmatch(trial):
+            raise ValueError(f"not a trial name: {trial!r}")
+        return files.temporary(self.path / folder / f"{trial}{suffix}")
+
+    def commit_trial(self, row: Mapping[str, Any], attached: TrialFiles) -> None:
+        """Commit a trial: all of its files on the disk first, the row last. CannotError when the disk refuses."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from trifecta.store import schema
+
+        trial = row["trial"]
+        row_path = self.path / "trials" / f"{trial}.parquet"
+        if row_path.exists():
+            raise RuntimeError(f"trial {trial} is committed already")
+        drafts: list[tuple[Path, Path]] = []
+        with files.disk_errors(self.path):
+            if attached.samples is not None:
+                drafts.append((attached.samples, self.path / "samples" / f"{trial}.parquet"))
+            if attached.link_log is not None:
+                drafts.append((attached.link_log, self.path / "link" / f"{trial}.parquet"))
+            if attached.link_summary is not None:
+                draft = self.draft("link", trial, ".json")
+                draft.write_text(files.to_json(attached.link_summary), encoding="utf-8")
+                drafts.append((draft, self.path / "link" / f"{trial}.json"))
+            if attached.resources:
+                draft = self.draft("resources", trial, ".parquet")
+                pq.write_table(pa.Table.from_pylist(list(attached.resources), schema=schema.RESOURCES), draft)
+                drafts.append((draft, self.path / "resources" / f"{trial}.parquet"))
+            row_draft = self.draft("trials", trial, ".parquet")
+            pq.write_table(pa.Table.from_pylist([dict(row)], schema=schema.TRIALS), row_draft, compression="snappy")
+            for draft, _ in drafts:
+                files.sync(draft)
+            files.sync(row_draft)
+            for draft, final in drafts:
+                draft.replace(final)
+            for folder in {final.parent for _, final in drafts}:
+                files.sync(folder)
+            files.replace_synced(row_draft, row_path)
+
+    def discard_trial(self, trial: str) -> None:
+        """Remove what an abandoned trial left; its name may be used again."""
+        if (self.path / "trials" / f"{trial}.parquet").exists():
+            raise RuntimeError(f"trial {trial} is committed, it cannot be discarded")
+        for folder in _FOLDERS[:4]:
+            for suffix in (".parquet", ".json"):
+                self.draft(folder, trial, suffix).unlink(missing_ok=True)
+                (self.path / folder / f"{trial}{suffix}").unlink(missing_ok=True)
+
+    def trial_names(self) -> list[str]:
+        """Names of the committed trials, in order."""
+        names = (entry.name.removesuffix(".parquet") for entry in os.scandir(self.path / "trials"))
+        return sorted((name for name in names if _TRIAL_NAME.fullmatch(name)), key=lambda name: (len(name), name))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of all committed trials, in order of their names."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from trifecta.store import schema
+
+        tables = [
+            pq.ParquetFile(self.path / "trials" / f"{name}.parquet").read().cast(schema.TRIALS)
+            for name in self.trial_names()
+        ]
+        if not tables:
+            return []
+        rows: list[dict[str, Any]] = pa.concat_tables(tables).to_pylist()
+        return rows
+
+    def write_checks(self, checks: Iterable[CheckResult]) -> None:
+        """Replace ``checks.parquet``: every check of every trial and of the run."""
+        from trifecta.store import schema
+
+        self._write_records("checks.parquet", checks, schema.CHECKS)
+
+    def write_verdicts(self, verdicts: Iterable[Verdict]) -> None:
+        """Replace ``verdicts.parquet``."""
+        from trifecta.store import schema
+
+        self._write_records("verdicts.parquet", verdicts, schema.VERDICTS)
+
+    def verdicts(self) -> list[Verdict]:
+        """The verdicts last written; none before the first block."""
+        return [Verdict(**record) for record in self._read_records("verdicts.parquet")]
+
+    def checks(self) -> list[CheckResult]:
+        """The checks last written."""
+        return [CheckResult(**record) for record in self._read_records("checks.parquet")]
+
+    def log_decision(self, decision: Mapping[str, Any]) -> None:
+        """Append what the planner decided, and why, to ``planner.jsonl``."""
+        path = self.path / "planner.jsonl"
+        with files.disk_errors(path), path.open("a", encoding="utf-8") as file:
+            file.write(files.to_json(decision) + "\n")
+
+    def decisions(self) -> list[dict[str, Any]]:
+        """What the planner decided so far; a line cut off by a crash is left out."""
+        path = self.path / "planner.jsonl"
+        if not path.exists():
+            return []
+        found = []
+        for line in path.read_text(encoding="utf-8").splitlines():
+            try:
+                found.append(json.loads(line))
+            except ValueError:
+                continue  # only the last line can be incomplete, and its block is in the trials
+        return found
+
+    def _write_records(self, name: str, records: Iterable[CheckResult | Verdict], table_schema: Any) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = self.path / name
+        with files.disk_errors(path):
+            draft = files.temporary(path)
+            table = pa.Table.from_pylist([dataclasses.asdict(record) for record in records], schema=table_schema)
+            pq.write_table(table, draft)
+            files.sync(draft)
+            files.replace_synced(draft, path)
+
+    def _read_records(self, name: str) -> list[dict[str, Any]]:
+        import pyarrow.parquet as pq
+
+        path = self.path / name
+        if not path.exists():
+            return []
+        records: list[dict[str, Any]] = pq.ParquetFile(path).read().to_pylist()
+        return records
+
+    def _acquire(self) -> None:
+        """Lock the folder for this process; the kernel releases the lock when the process ends, however it ends."""
+        import fcntl
+
+        with files.disk_errors(self.path):
+            descriptor = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(descriptor)
+            raise CannotError(f"{self.path} is being written by another run; wait for it to end") from error
+        self._lock = descriptor
+
+    def _remove_leftovers(self) -> None:
+        """Remove drafts, and files of trials that were not committed."""
+        committed = set(self.trial_names())
+        with files.disk_errors(self.path):
+            for draft in self.path.glob(files.TEMPORARY_PREFIX + "*"):
+                draft.unlink()
+            for folder in _FOLDERS[:4]:
+                for entry in (self.path / folder).iterdir():
+                    name = entry.name.split(".")[0]
+                    if entry.name.startswith(files.TEMPORARY_PREFIX) or (
+                        _TRIAL_NAME.fullmatch(name) and name not in committed
+                    ):
+                        entry.unlink()

@@ -1,0 +1,145 @@
+"""Schemas of the Parquet files in a run directory (docs/architecture.md, section 2.1)."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+SCHEMA_VERSION = 1
+
+
+def _schema(*fields: tuple[str, pa.DataType]) -> pa.Schema:
+    return pa.schema(list(fields))
+
+
+# One row a trial. A null means: not measured, or a phase that this protocol does not have, or a percentile that lies
+# among failed requests (censored).
+TRIALS = _schema(
+    ("trial", pa.string()),
+    ("block", pa.int32()),
+    ("cell", pa.string()),
+    ("treatment", pa.string()),
+    ("arm", pa.string()),
+    ("is_aa", pa.bool_()),
+    ("position", pa.int32()),
+    ("seed", pa.int64()),
+    ("protocol", pa.string()),
+    ("path", pa.string()),
+    ("connection", pa.string()),
+    ("server", pa.string()),
+    ("factors_json", pa.string()),
+    ("started_ns", pa.int64()),
+    ("ended_ns", pa.int64()),
+    ("wall_started_utc", pa.string()),
+    ("samples", pa.int64()),
+    ("errors", pa.int64()),
+    ("error_classes_json", pa.string()),
+    ("latency_p50_ns", pa.int64()),
+    ("latency_p95_ns", pa.int64()),
+    ("latency_p99_ns", pa.int64()),
+    ("latency_mean_ns", pa.float64()),
+    ("requests_per_s", pa.float64()),
+    ("success_rate", pa.float64()),
+    ("client_cpu_ns_per_request", pa.float64()),
+    ("server_cpu_ns_per_request", pa.float64()),
+    ("ttfb_p50_ns", pa.int64()),
+    ("connect_p50_ns", pa.int64()),
+    ("tls_p50_ns", pa.int64()),
+    ("wait_p50_ns", pa.int64()),
+    ("transfer_p50_ns", pa.int64()),
+    ("bytes_in", pa.int64()),
+    ("bytes_out", pa.int64()),
+    ("valid", pa.bool_()),
+    ("load_json", pa.string()),
+    ("link_json", pa.string()),
+    ("server_json", pa.string()),
+    ("probe_json", pa.string()),
+    ("machine_json", pa.string()),
+    ("checks_json", pa.string()),
+    ("error", pa.string()),
+)
+
+# One row a request, written by the engine (engine/crates/record/src/schema.rs). Types as the views promise them.
+SAMPLES = _schema(
+    ("trial", pa.string()),
+    ("worker", pa.uint16()),
+    ("connection", pa.uint32()),
+    ("stream", pa.uint64()),
+    ("request", pa.uint64()),
+    ("warmup", pa.bool_()),
+    ("intended_ns", pa.int64()),
+    ("started_ns", pa.int64()),
+    ("connect_start_ns", pa.int64()),
+    ("tcp_connected_ns", pa.int64()),
+    ("secured_ns", pa.int64()),
+    ("request_sent_ns", pa.int64()),
+    ("first_byte_ns", pa.int64()),
+    ("done_ns", pa.int64()),
+    ("protocol", pa.string()),
+    ("tls_version", pa.string()),
+    ("cipher", pa.string()),
+    ("resumed", pa.bool_()),
+    ("zero_rtt", pa.bool_()),
+    ("status", pa.uint16()),
+    ("bytes_out", pa.uint64()),
+    ("bytes_in", pa.uint64()),
+    ("header_bytes_in", pa.uint64()),
+    ("error", pa.string()),
+)
+
+RESOURCES = _schema(
+    ("trial", pa.string()),
+    ("time_ns", pa.int64()),
+    ("process", pa.string()),
+    ("cpu_ns", pa.int64()),
+    ("rss_bytes", pa.int64()),
+)
+
+CHECKS = _schema(
+    ("check", pa.string()),
+    ("scope", pa.string()),
+    ("status", pa.string()),
+    ("evidence", pa.string()),
+    ("value", pa.float64()),
+    ("limit", pa.float64()),
+    ("remedy", pa.string()),
+)
+
+VERDICTS = _schema(
+    ("cell", pa.string()),
+    ("metric", pa.string()),
+    ("arm", pa.string()),
+    ("reference", pa.string()),
+    ("verdict", pa.string()),
+    ("ratio", pa.float64()),
+    ("low", pa.float64()),
+    ("high", pa.float64()),
+    ("blocks", pa.int32()),
+    ("margin", pa.float64()),
+    ("noise_floor", pa.float64()),
+    ("e_value", pa.float64()),
+    ("blocks_needed", pa.int32()),
+    ("fixed_ratio", pa.float64()),
+    ("fixed_low", pa.float64()),
+    ("fixed_high", pa.float64()),
+    ("fixed_p", pa.float64()),
+    ("fixed_p_holm", pa.float64()),
+    ("invalid_trials", pa.int32()),
+    ("reason", pa.string()),
+)
+
+_DUCKDB_TYPES: dict[pa.DataType, str] = {
+    pa.string(): "VARCHAR",
+    pa.bool_(): "BOOLEAN",
+    pa.int32(): "INTEGER",
+    pa.int64(): "BIGINT",
+    pa.uint16(): "USMALLINT",
+    pa.uint32(): "UINTEGER",
+    pa.uint64(): "UBIGINT",
+    pa.float64(): "DOUBLE",
+}
+
+
+def empty_select(schema: pa.Schema) -> str:
+    """A SELECT without rows whose columns have the names and types of ``schema``."""
+    columns = ", ".join(f'NULL::{_DUCKDB_TYPES[field.type]} AS "{field.name}"' for field in schema)
+    return f"SELECT {columns} WHERE false"

@@ -1,0 +1,142 @@
+"""SQL views over a run directory, read in place by DuckDB.
+
+Views: ``trials``, ``samples``, ``checks``, ``verdicts``, ``link`` (one row a trial and direction), ``link_packets``
+(when the link's log was kept) and ``resources``. Only committed trials are seen. With no trial yet, they are empty.
+"""
+# Statements are put together from constants of this package and quoted paths of one run's own folder.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from trifecta.store import schema
+from trifecta.store.run import RunDirectory
+
+# A phase that a protocol does not have is null. Over HTTP/3 there is no TCP connect, and ``tls_ns`` is the whole QUIC
+# handshake, of which TLS is a part. ``latency_censored_ns`` is infinite for a failed request: a percentile over it is
+# infinite when it lies among failures, instead of looking better the more requests fail.
+_SAMPLES_VIEW = """
+SELECT *,
+  coalesce(intended_ns, started_ns) AS origin_ns,
+  error IS NULL AS success,
+  CASE WHEN error IS NULL THEN done_ns - coalesce(intended_ns, started_ns) END AS latency_ns,
+  CASE WHEN error IS NULL THEN (done_ns - coalesce(intended_ns, started_ns))::DOUBLE ELSE 'infinity'::DOUBLE END
+    AS latency_censored_ns,
+  first_byte_ns - coalesce(intended_ns, started_ns) AS ttfb_ns,
+  tcp_connected_ns - connect_start_ns AS connect_ns,
+  secured_ns - coalesce(tcp_connected_ns, connect_start_ns) AS tls_ns,
+  first_byte_ns - request_sent_ns AS wait_ns,
+  done_ns - first_byte_ns AS transfer_ns
+FROM {source}
+"""
+
+_LINK_COUNTS = (
+    "wire_packets",
+    "wire_bytes",
+    "delivered",
+    "lost",
+    "queue_dropped",
+    "corrupted",
+    "duplicated",
+    "reordered",
+)
+_LINK_INTEGERS = (*_LINK_COUNTS, "device_drops", "send_errors", "queue_peak_bytes", "delay_asked_ns")
+_LINK_DOUBLES = ("loss_asked", "loss_given", "rate_asked_bits_per_s", "rate_given_bits_per_s")
+_LINK_QUANTILES = {"delay_given_ns": ("p50", "p99", "max"), "lateness_ns": ("p50", "p90", "p99", "max")}
+
+_CHECK_STRUCT = (
+    '[{"check":"VARCHAR","scope":"VARCHAR","status":"VARCHAR","evidence":"VARCHAR",'
+    '"value":"DOUBLE","limit":"DOUBLE","remedy":"VARCHAR"}]'
+)
+
+
+def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyConnection:
+    """Open the views of a run. The connection can read the run's folder and nothing else."""
+    run = RunDirectory.open(run_path)
+    folder = run.path
+    connection = duckdb.connect(":memory:")
+    if threads:
+        connection.execute(f"SET threads = {int(threads)}")
+    names = run.trial_names()
+    has_trials = bool(names)
+    trials = _scan([folder / "trials" / f"{name}.parquet" for name in names], schema.TRIALS)
+    samples = _existing(folder / "samples", names, ".parquet")
+    packets = _existing(folder / "link", names, ".parquet")
+    resources = _existing(folder / "resources", names, ".parquet")
+    # DuckDB asks for permission with the pattern first, then with the names it stands for.
+    connection.execute(f"SET allowed_directories = [{_quote(str(folder))}, {_quote(_no_glob(str(folder)))}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute(f"CREATE VIEW trials AS SELECT * FROM {trials}")
+    connection.execute("CREATE VIEW samples AS " + _SAMPLES_VIEW.format(source=_scan(samples, schema.SAMPLES)))
+    connection.execute(f"CREATE VIEW resources AS SELECT * FROM {_scan(resources, schema.RESOURCES)}")
+    connection.execute(f"CREATE VIEW checks AS {_checks_select(folder)}")
+    verdicts = folder / "verdicts.parquet"
+    connection.execute(
+        f"CREATE VIEW verdicts AS SELECT * FROM {_scan([verdicts] if verdicts.exists() else [], schema.VERDICTS)}"
+    )
+    connection.execute(f"CREATE VIEW link AS {_link_select()}")
+    if packets and has_trials:
+        connection.execute(
+            "CREATE VIEW link_packets AS SELECT parse_filename(filename, true) AS trial, * EXCLUDE (filename) "
+            f"FROM read_parquet({_list(packets)}, filename = true)"
+        )
+    return connection
+
+
+def _existing(folder: Path, names: list[str], suffix: str) -> list[Path]:
+    present = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
+    return [folder / f"{name}{suffix}" for name in names if f"{name}{suffix}" in present]
+
+
+def _scan(paths: list[Path], table_schema: pa.Schema) -> str:
+    return f"read_parquet({_list(paths)})" if paths else f"({schema.empty_select(table_schema)})"
+
+
+def _quote(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _list(paths: list[Path]) -> str:
+    return "[" + ", ".join(_quote(_no_glob(str(path))) for path in paths) + "]"
+
+
+def _no_glob(path: str) -> str:
+    """Keep characters of a folder's name from acting as a pattern."""
+    return "".join(f"[{character}]" if character in "*?[" else character for character in path)
+
+
+def _checks_select(folder: Path) -> str:
+    """Checks of trials come with their rows; those of cells and of the run from ``checks.parquet``."""
+    checks = folder / "checks.parquet"
+    whole = _scan([checks] if checks.exists() else [], schema.CHECKS)
+    return f"""
+SELECT unnest(from_json(checks_json, '{_CHECK_STRUCT}'), recursive := true) FROM trials WHERE checks_json IS NOT NULL
+UNION ALL
+SELECT * FROM {whole} WHERE scope NOT IN (SELECT trial FROM trials)
+"""
+
+
+def _link_select() -> str:
+    columns = [f"TRY_CAST(json_extract_string(d, '$.{name}') AS BIGINT) AS {name}" for name in _LINK_INTEGERS]
+    columns += [f"TRY_CAST(json_extract_string(d, '$.{name}') AS DOUBLE) AS {name}" for name in _LINK_DOUBLES]
+    for name, quantiles in _LINK_QUANTILES.items():
+        stem = name.removesuffix("_ns")
+        columns += [
+            f"TRY_CAST(json_extract_string(d, '$.{name}.{quantile}') AS BIGINT) AS {stem}_{quantile}_ns"
+            for quantile in quantiles
+        ]
+    return f"""
+SELECT trial, cell, path, arm, block, direction, {", ".join(columns)},
+  TRY_CAST(json_extract_string(link_json, '$.realtime') AS BOOLEAN) AS realtime,
+  TRY_CAST(json_extract_string(link_json, '$.cpu_user_ns') AS BIGINT)
+    + TRY_CAST(json_extract_string(link_json, '$.cpu_system_ns') AS BIGINT) AS cpu_ns,
+  TRY_CAST(json_extract_string(link_json, '$.wall_ns') AS BIGINT) AS wall_ns
+FROM (
+  SELECT *, json_extract(link_json, '$.' || direction) AS d
+  FROM trials, (VALUES ('a_to_b'), ('b_to_a')) AS directions(direction) WHERE link_json IS NOT NULL
+)
+"""
