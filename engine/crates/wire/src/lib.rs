@@ -8,6 +8,8 @@ pub mod h3;
 pub mod hpack;
 pub mod http1;
 pub mod huffman;
+#[doc(hidden)]
+pub mod mutate;
 pub mod process;
 pub mod qpack;
 pub mod quic;
