@@ -83,6 +83,8 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
     workload, canonical["workload"] = _read_workload(root)
     paths, path_text = _read_paths(root, around)
     factors = _read_factors(root, paths, around)
+    for factor in factors:
+        canonical["workload"].pop(factor, None)  # its levels stand under factors
     canonical["factors"] = {factor: list(levels) for factor, levels in factors.items()}
     used = [str(level) for level in factors["path"]]
     canonical["paths"] = {path: path_text[path] for path in used}

@@ -7,7 +7,7 @@
 ...     workload=requests(response="10 kB", in_flight=10, requests=200),
 ...     paths=[rough],
 ...     factors={"path": ["rough"], "connection": ["new", "reused"]},
-...     budget="1 min",
+...     budget="3 min",
 ... )
 >>> race.paths["rough"].rtt_ns
 50000000

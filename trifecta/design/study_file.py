@@ -17,7 +17,10 @@ from trifecta.design.resolve import Surroundings, resolve
 
 MAX_CHARACTERS = 4_000_000
 _MAX_DEPTH = 20
-_STANDARD_TAG = "tag:yaml.org,2002:"
+_NULL_TAG = "tag:yaml.org,2002:null"
+_IMPLICIT_TAGS = {
+    f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "timestamp", "map", "seq", "merge")
+}
 
 
 def parse_study(text: str, file: str, overrides: Sequence[str] = (), surroundings: Surroundings | None = None) -> Study:
@@ -84,14 +87,14 @@ class _Reader:
         if len(place) > _MAX_DEPTH:
             raise document.error(place[:3], "is nested too deeply; a study has a few levels")
         tag = str(node.tag or "")
-        if tag and tag != "!" and not tag.startswith(_STANDARD_TAG):
+        if tag and tag not in _IMPLICIT_TAGS:
             raise document.error(place, f"tag {tag[:40]!r} is not used here; remove it")
         if node.id == "mapping":
             return self._mapping(node, place)
         if node.id == "sequence":
             return [self.value(item, (*place, index)) for index, item in enumerate(node.value)]
         text = str(node.value)
-        return None if tag == _STANDARD_TAG + "null" or (text in ("", "null", "~") and not node.style) else text
+        return None if tag == _NULL_TAG or (text in ("", "null", "~") and not node.style) else text
 
     def _mapping(self, node: Any, place: Place) -> dict[str, Any]:
         values: dict[str, Any] = {}

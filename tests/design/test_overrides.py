@@ -1,0 +1,100 @@
+"""--set: every factor and field, and errors that name the option."""
+
+import pytest
+
+from trifecta import studies
+from trifecta.design.errors import UserError
+from trifecta.design.factors import LENGTH_FIELDS, WORKLOAD_FACTORS, WORKLOAD_FIELDS
+from trifecta.design.resolve import STUDY_FIELDS
+
+
+def test_factors_and_fields_by_their_bare_names_and_by_place():
+    study = studies.load(
+        "race",
+        [
+            "path=rough",
+            "factors.connection=new",
+            "response=1 kB",
+            "workload.in_flight=5",
+            "paths.rough.loss=5 %",
+            "paths.rough.jitter={distribution: normal, sigma: 2 ms}",
+            "budget=10 min",
+            "blocks.at_most=7",
+            "seed=9",
+        ],
+    )
+    assert study.factors["path"] == ("rough",)
+    assert study.factors["connection"] == ("new",)
+    assert (study.workload.response_bytes, study.workload.in_flight) == (1_000, 5)
+    assert study.paths["rough"].loss == 0.05
+    assert study.paths["rough"].forward[-1]["kind"] == "jitter"
+    assert (study.budget_ns, study.max_blocks, study.seed) == (600_000_000_000, 7, 9)
+
+
+def test_a_list_of_levels_and_a_factor_that_the_file_does_not_have():
+    study = studies.load("race", ["connection=reused,new", "factors.congestion_control=[cubic, bbr]"])
+    assert study.factors["connection"] == ("reused", "new")
+    assert study.factors["congestion_control"] == ("cubic", "bbr")
+
+
+def test_later_options_win():
+    assert studies.load("race", ["seed=1", "seed=2"]).seed == 2
+
+
+@pytest.mark.parametrize("factor", WORKLOAD_FACTORS)
+def test_every_workload_factor_can_be_given_levels(factor):
+    level = {
+        "method": "GET",
+        "response": "3 kB",
+        "request": "0 B",
+        "rate": "50/s",
+        "arrivals": "poisson",
+        "congestion_control": "bbr",
+        "tls_version": "1.3",
+        "key_exchange": "X25519",
+        "in_flight": "10",
+        "connections": "10",
+        "streams": "1",
+    }.get(factor, "false")
+    text = studies.bundled()["race"].read_text()
+    file = text.replace("  response: 10 kB\n", "").replace("  in_flight: 10\n", "").replace("  method: GET\n", "")
+    from trifecta.design.study_file import parse_study
+
+    more = ["loop=open", "workload.rate=50/s"] if factor == "arrivals" else ["loop=open"] if factor == "rate" else []
+    study = parse_study(file, "f.yaml", [*more, f"factors.{factor}={level}", "budget=none"])
+    assert len(study.factors[factor]) == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("path", "option --set path: write KEY=VALUE"),
+        ("=3", "option --set =3: write KEY=VALUE"),
+        ("pth=clean", "option --set pth=clean: no factor or field 'pth'; did you mean 'path'?"),
+        ("path=cleen", "option --set path=cleen: factors.path[0]: path 'cleen' is not defined; did you mean 'clean'?"),
+        ("paths.rough.loss=lots", "option --set paths.rough.loss=lots: paths.rough.loss: 'lots' is not a share"),
+        ("paths.rough.los=1 %", "option --set paths.rough.los=1 %: paths.rough.los: unknown field"),
+        ("path.rough=1", "no field 'path' in a study; did you mean 'paths'?"),
+        ("seed=", "option --set seed=: has no value"),
+        ("seed.x=1", "seed: is a single value"),
+        ("paths..loss=1", "has an empty part"),
+        ("workload={", "not YAML"),
+    ],
+)
+def test_errors_name_the_option(option, message):
+    with pytest.raises(UserError) as error:
+        studies.load("race", [option])
+    assert message in str(error.value)
+    assert option in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", sorted({*STUDY_FIELDS, *WORKLOAD_FIELDS, *LENGTH_FIELDS} - {"title", "description"}))
+def test_every_field_can_be_reached_by_its_bare_name(name):
+    with pytest.raises(UserError, match=f"option --set {name}=<>: "):
+        studies.load("race", [f"{name}=<>"])
+
+
+def test_texts_can_be_set():
+    study = studies.load("race", ["title=A race, at last", "description=x"])
+    assert (study.title, study.description) == ("A race, at last", "x")
