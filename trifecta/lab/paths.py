@@ -1,0 +1,28 @@
+"""From a path of a study to the configuration of the engine's link."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from trifecta.design.model import PathSpec
+from trifecta.lab.network import LINK_DEVICES
+
+SPIN_NS = 60_000  # the last stretch before a packet is due is waited for awake: timers wake up tens of us late
+
+
+def link_config(path: PathSpec, seed: int, *, cpu: int | None = None, log_file: Path | None = None) -> dict[str, Any]:
+    """The link's configuration for a path under a seed: the same seed gives every packet the same fate."""
+    left, right = LINK_DEVICES
+    return {
+        "a_device": left,
+        "b_device": right,
+        "seed": seed,
+        "split": "merge",
+        "a_to_b": [dict(impairment) for impairment in path.forward],
+        "b_to_a": [dict(impairment) for impairment in path.backward],
+        "log_file": None if log_file is None else str(log_file),
+        "realtime": True,
+        "spin_ns": SPIN_NS,
+        "cpu": cpu,
+    }
