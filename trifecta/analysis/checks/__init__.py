@@ -1,0 +1,1 @@
+"""The checks: measured conditions of validity, one file each."""

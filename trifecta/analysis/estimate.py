@@ -1,0 +1,183 @@
+"""Trials to numbers: one value a trial and metric, compared within a block.
+
+A row is a plain dictionary with the columns of ``trials`` (docs/architecture.md, 2.1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trifecta.design.model import AA_SUFFIX, PROTOCOLS, Study
+
+Row = Mapping[str, Any]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A column of ``trials`` that arms can be compared by.
+
+    ``quantile`` is set for latency percentiles: the share of requests that must have succeeded for it to exist.
+    """
+
+    name: str
+    label: str
+    unit: str
+    lower_is_better: bool
+    quantile: float | None = None
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("latency_p50_ns", "median latency", "ns", True, 0.50),
+        Metric("latency_p95_ns", "95th percentile of latency", "ns", True, 0.95),
+        Metric("latency_p99_ns", "99th percentile of latency", "ns", True, 0.99),
+        Metric("latency_mean_ns", "mean latency", "ns", True, 1.0),
+        Metric("requests_per_s", "requests per second", "1/s", False),
+        Metric("success_rate", "success rate", "ratio", False),
+        Metric("client_cpu_ns_per_request", "client CPU per request", "ns", True),
+        Metric("server_cpu_ns_per_request", "server CPU per request", "ns", True),
+        Metric("ttfb_p50_ns", "median time to first byte", "ns", True, 0.50),
+        Metric("connect_p50_ns", "median connect time", "ns", True, 0.50),
+        Metric("tls_p50_ns", "median TLS handshake time", "ns", True, 0.50),
+        Metric("wait_p50_ns", "median wait", "ns", True, 0.50),
+        Metric("transfer_p50_ns", "median transfer time", "ns", True, 0.50),
+    )
+}
+"""Every metric a verdict can be asked for, by column name."""
+
+
+@dataclass(frozen=True)
+class PairBlocks:
+    """One arm against one reference in one cell, block by block.
+
+    ``logs`` has one line a usable block: the natural log of the arm's value, then of the reference's value or, for
+    the baseline, of both its runs (NaN where one is missing). Infinite entries are censored trials (see `log_value`).
+    """
+
+    cell: str
+    arm: str
+    reference: str
+    logs: Floats
+    invalid_trials: int = 0
+    incomplete_blocks: int = 0
+
+    @property
+    def blocks(self) -> int:
+        """Number of usable blocks."""
+        return len(self.logs)
+
+    @property
+    def censored(self) -> int:
+        """Number of usable blocks that hold a trial without a finite value."""
+        return int(np.isinf(self.logs).any(axis=1).sum())
+
+    def log_ratios(self) -> Floats:
+        """Log of arm / geometric mean of the reference runs, per block; infinite or NaN where censored."""
+        return log_ratios(self.logs)
+
+
+def log_ratios(logs: Floats) -> Floats:
+    """Per block: log of the arm minus the mean log of its references (NaN references left out)."""
+    if len(logs) == 0:
+        return np.empty(0)
+    present = ~np.isnan(logs[:, 1:])
+    with np.errstate(invalid="ignore"):
+        reference = np.where(present, logs[:, 1:], 0.0).sum(axis=1) / present.sum(axis=1)
+        result: Floats = logs[:, 0] - reference
+    return result
+
+
+def ratio_estimate(logs: Floats) -> float | None:
+    """Geometric mean over blocks of arm / reference; with censored blocks the median, None if that is infinite."""
+    ratios = log_ratios(logs)
+    if len(ratios) == 0:
+        return None
+    if np.isfinite(ratios).all():
+        return math.exp(float(ratios.mean()))
+    known = ratios[~np.isnan(ratios)]
+    if len(known) == 0:
+        return None
+    middle = float(np.quantile(known, 0.5, method="inverted_cdf"))
+    return math.exp(middle) if math.isfinite(middle) else None
+
+
+def log_value(row: Row, metric: Metric) -> float:
+    """Natural log of a trial's value of a metric; NaN when it was not measured, infinite when censored.
+
+    A percentile that too few requests survived to reach has no finite value: its time is longer than any that was
+    seen, so the trial counts as worse than every finite one. The same holds for a rate of zero.
+    """
+    value = row.get(metric.name)
+    if metric.quantile is not None:
+        success = row.get("success_rate")
+        if success is not None and row.get("samples") and float(success) < metric.quantile:
+            return math.inf
+    if value is None:
+        return math.nan
+    number = float(value)
+    if math.isnan(number) or number < 0:
+        return math.nan
+    if number == 0:
+        # A time of zero was not measured; a rate or share of zero is worse than every other.
+        return math.nan if metric.lower_is_better else -math.inf
+    return math.log(number) if math.isfinite(number) else math.nan
+
+
+def usable(row: Row) -> bool:
+    """Whether the trial passed the checks that decide on validity."""
+    return bool(row.get("valid"))
+
+
+def arm_pairs(study: Study) -> list[tuple[str, str]]:
+    """(arm, reference) of every comparison of a cell: each arm to the baseline, then the others, newer to older."""
+    protocols = [p for p in study.factors.get("protocol", PROTOCOLS) if p in PROTOCOLS]
+    baseline = study.baseline.protocol
+    others = sorted((p for p in protocols if p != baseline), key=PROTOCOLS.index)
+    pairs = [(arm, str(baseline)) for arm in others]
+    pairs += [(newer, older) for i, older in enumerate(others) for newer in others[i + 1 :]]
+    return pairs
+
+
+def by_cell(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Rows grouped by cell, in the order given."""
+    cells: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        cells[str(row["cell"])].append(row)
+    return dict(cells)
+
+
+def pair_blocks(
+    cell: str, rows: Sequence[Row], metric: Metric, *, arm: str, reference: str, baseline: str
+) -> PairBlocks:
+    """Collect arm against reference from the rows of one cell, in block order.
+
+    Where the reference is the baseline, both its runs are references. A trial that failed a check, or has no value,
+    leaves its slot empty; a block without the arm, or without any reference, is left out and counted.
+    """
+    slots = {arm: 0, reference: 1}
+    if reference == baseline and arm != baseline + AA_SUFFIX:
+        slots[baseline + AA_SUFFIX] = 2
+    width = max(slots.values()) + 1
+    blocks: dict[int, list[float]] = {}
+    invalid = 0
+    for row in rows:
+        slot = slots.get(str(row["arm"]))
+        if slot is None:
+            continue
+        values = blocks.setdefault(int(row["block"]), [math.nan] * width)
+        if usable(row):
+            values[slot] = log_value(row, metric)
+        else:
+            invalid += 1
+    ordered = np.array([blocks[block] for block in sorted(blocks)], dtype=np.float64).reshape(-1, width)
+    whole = ~np.isnan(ordered[:, 0]) & ~np.isnan(ordered[:, 1:]).all(axis=1)
+    return PairBlocks(cell, arm, reference, ordered[whole], invalid, int((~whole).sum()))

@@ -1,0 +1,208 @@
+"""The planner: which block to run next, or that the study is done, and why.
+
+It keeps no state of its own: every decision follows from the study, the rows finished so far and the time spent, so a
+resumed run continues as the interrupted one would have, and each decision can be explained afterwards.
+
+* First every cell gets ``min_blocks`` blocks, one round after the other, the cells of a round in random order.
+* Then cells with an open verdict get further blocks, those first that decide the most verdicts for their time, as many
+  as fit into what is left of the budget. The chosen cells take turns, so that a slow drift of the machine hits all.
+* It stops when every verdict is decided, when the cells that are open have had ``max_blocks`` or cannot be measured,
+  or when no block of an open cell fits into the budget.
+
+Stopping early is sound because the intervals are confidence sequences (docs/methodology.md).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from trifecta.analysis.estimate import Row, by_cell
+from trifecta.analysis.verdict import verdicts
+from trifecta.design import plan
+from trifecta.design.model import Cell, Study, Verdict
+
+HOPELESS_BLOCKS = 3  # a comparison without a usable block in as many blocks of its cell is not tried again
+_SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Run this block of this cell next."""
+
+    cell: Cell
+    block: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Run nothing more. ``kind``: "decided", "budget", "blocks" (max_blocks) or "unmeasurable"."""
+
+    reason: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class CellState:
+    """What the planner knows of a cell: ``cost_ns`` is the wall time of one more block, overhead included."""
+
+    cell: Cell
+    blocks: int
+    unfinished: int | None
+    cost_ns: int | None
+    hopeless: bool
+
+
+class Planner:
+    """Chooses blocks; ``verdicts`` holds the verdicts that the last call of `next` computed."""
+
+    def __init__(self, study: Study, cells: Sequence[Cell], now_ns: int = 0) -> None:
+        """``cells`` are the cells this run can do; ``now_ns`` is when the run began (kept for the record only)."""
+        if not cells:
+            raise ValueError("a study needs at least one cell that can be run")
+        self.study = study
+        self.cells = list(cells)
+        self.began_ns = now_ns
+        self.verdicts: list[Verdict] = []
+        self._last_seen: list[str] = []
+
+    def next(self, rows: Sequence[Row], elapsed_ns: int) -> Decision | Stop:
+        """Decide from the rows of all finished trials and the wall time the run has taken (resumed parts included)."""
+        self.verdicts = verdicts(self.study, rows, self.cells, fixed=False)
+        states = self._states(rows, elapsed_ns)
+        left_ns = None if self.study.budget_ns is None else self.study.budget_ns - elapsed_ns
+        unfinished = [state for state in states if state.unfinished is not None]
+        if unfinished and (left_ns is None or left_ns > 0):
+            state = unfinished[0]
+            return Decision(state.cell, state.unfinished or 0, "an interrupted block is completed first")
+        early = [s for s in states if s.blocks < min(self.study.min_blocks, self.study.max_blocks) and not s.hopeless]
+        if early:
+            return self._first_rounds(early, states, left_ns)
+        return self._where_open(states, left_ns)
+
+    def _first_rounds(self, early: list[CellState], states: list[CellState], left_ns: int | None) -> Decision | Stop:
+        lowest = min(state.blocks for state in early)
+        waiting = [state for state in early if state.blocks == lowest]
+        fitting = [state for state in waiting if _fits(state, states, left_ns)]
+        if not fitting:
+            return self._stop_budget(left_ns, states)
+        state = self._draw("first", fitting)
+        return Decision(
+            state.cell,
+            state.blocks,
+            f"block {state.blocks + 1} of the {self.study.min_blocks} that every cell gets first",
+        )
+
+    def _where_open(self, states: list[CellState], left_ns: int | None) -> Decision | Stop:
+        still_open = [verdict for verdict in self.verdicts if verdict.verdict == "undecided"]
+        if not still_open:
+            return Stop(f"all {len(self.verdicts)} verdicts are decided", "decided")
+        measurable = {verdict.cell for verdict in still_open if verdict.blocks > 0}
+        if not measurable:
+            return Stop(f"{self._open_text()} and cannot be decided: no block had two usable trials", "unmeasurable")
+        below = [s for s in states if s.cell.key in measurable and s.blocks < self.study.max_blocks]
+        if not below:
+            return Stop(f"{self._open_text()}; each open cell has had {self.study.max_blocks} blocks", "blocks")
+        fitting = [state for state in below if _fits(state, states, left_ns)]
+        if not fitting:
+            return self._stop_budget(left_ns, states)
+        chosen, why = self._worthwhile(fitting, left_ns)
+        state = self._take_turns(chosen)
+        return Decision(state.cell, state.blocks, f"{self._open_text()}; {why}")
+
+    def _worthwhile(self, fitting: list[CellState], left_ns: int | None) -> tuple[list[CellState], str]:
+        """The open cells to spend on: those that can be decided in the time left, best value first; else all."""
+        ranked = []
+        for state in fitting:
+            needs = [v.blocks_needed for v in self.verdicts if v.cell == state.cell.key and v.verdict == "undecided"]
+            values = [
+                (count / (max(1, need - state.blocks) * (state.cost_ns or 1)), max(1, need - state.blocks))
+                for count, need in enumerate(sorted(n for n in needs if n is not None), start=1)
+                if need <= self.study.max_blocks
+            ]
+            if values:
+                value, blocks = max(values)
+                ranked.append((value, blocks * (state.cost_ns or 0), state))
+        ranked.sort(key=lambda item: (-item[0], item[2].cell.key))
+        chosen = []
+        room = left_ns
+        for _, cost, state in ranked:
+            if room is None or cost <= room:
+                chosen.append(state)
+                room = None if room is None else room - cost
+        if chosen:
+            return chosen, f"{len(chosen)} of {len(fitting)} open cells can be decided in the time left"
+        return fitting, "none is likely to be decided in the time left, so all open cells get narrower intervals"
+
+    def _take_turns(self, chosen: list[CellState]) -> CellState:
+        """Draw among the half of the cells whose last block is longest ago."""
+        order = {key: place for place, key in enumerate(self._last_seen)}
+        waiting = sorted(chosen, key=lambda state: order.get(state.cell.key, -1))
+        return self._draw("open", waiting[: (len(waiting) + 1) // 2])
+
+    def _draw(self, phase: str, candidates: list[CellState]) -> CellState:
+        ran = sum(state.blocks for state in candidates)
+        rng = random.Random(plan.stable_seed("planner", phase, self.study.seed, ran, len(candidates)))
+        return rng.choice(sorted(candidates, key=lambda state: state.cell.key))
+
+    def _open_text(self) -> str:
+        count = sum(verdict.verdict == "undecided" for verdict in self.verdicts)
+        return f"{count} of {len(self.verdicts)} verdicts are open"
+
+    def _stop_budget(self, left_ns: int | None, states: list[CellState]) -> Stop:
+        cheapest = min((s.cost_ns for s in states if s.cost_ns is not None), default=0)
+        return Stop(
+            f"{self._open_text()}, but a block takes about {cheapest / _SECOND_NS:.1f} s or more "
+            f"and {max(0, left_ns or 0) / _SECOND_NS:.1f} s of the budget are left",
+            "budget",
+        )
+
+    def _states(self, rows: Sequence[Row], elapsed_ns: int) -> list[CellState]:
+        grouped = by_cell(rows)
+        self._last_seen = list({str(row["cell"]): None for row in reversed(rows)})[::-1]
+        spans = _block_spans(rows)
+        busy = sum(span for per_block in spans.values() for span in per_block.values())
+        overhead = max(1.0, elapsed_ns / busy) if busy else 1.0
+        arms = set(plan.arms(self.study))
+        usable_cells = {verdict.cell for verdict in self.verdicts if verdict.blocks > 0}
+        states = []
+        for cell in self.cells:
+            ran = grouped.get(cell.key, [])
+            blocks: dict[int, set[str]] = {}
+            for row in ran:
+                blocks.setdefault(int(row["block"]), set()).add(str(row["arm"]))
+            partial = sorted(block for block, seen in blocks.items() if not arms <= seen)
+            own = list(spans.get(cell.key, {}).values())
+            states.append(
+                CellState(
+                    cell=cell,
+                    blocks=max(blocks, default=-1) + 1,
+                    unfinished=partial[0] if partial else None,
+                    cost_ns=round(median(own) * overhead) if own else None,
+                    hopeless=len(blocks) >= HOPELESS_BLOCKS and cell.key not in usable_cells,
+                )
+            )
+        return states
+
+
+def _block_spans(rows: Sequence[Row]) -> dict[str, dict[int, int]]:
+    """Measured time of every block in ns, the sum of its trials, per cell."""
+    spans: dict[str, dict[int, int]] = {}
+    for row in rows:
+        blocks = spans.setdefault(str(row["cell"]), {})
+        block = int(row["block"])
+        started, ended = row.get("started_ns"), row.get("ended_ns")
+        blocks[block] = blocks.get(block, 0) + (int(ended) - int(started) if started and ended else 0)
+    return spans
+
+
+def _fits(state: CellState, states: Sequence[CellState], left_ns: int | None) -> bool:
+    """Whether one more block of the cell fits; a cell that never ran is taken for the cheapest one seen."""
+    if left_ns is None:
+        return True
+    known = [other.cost_ns for other in states if other.cost_ns is not None]
+    cost = state.cost_ns if state.cost_ns is not None else min(known, default=0)
+    return left_ns > 0 and cost <= left_ns
