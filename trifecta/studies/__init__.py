@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
+from trifecta.design import plan
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import Study
-from trifecta.design.quantity import QuantityError, parse_count
+from trifecta.design.quantity import QuantityError, format_time, parse_count
 from trifecta.design.resolve import Surroundings
 from trifecta.design.study_file import MAX_CHARACTERS, parse_study
 
@@ -79,3 +81,22 @@ def read_trace(folder: Path, name: str) -> list[int]:
         except QuantityError:
             raise QuantityError(f"{name}:{number}: {word[:40]!r} is not a time in whole ms; mend the line") from None
     return times
+
+
+def describe(study: Study, path: Path) -> dict[str, Any]:
+    """A study for a program to read: what it compares, and its canonical text."""
+    return {
+        "name": study.name,
+        "title": study.title,
+        "file": str(path),
+        "factors": {name: list(levels) for name, levels in study.factors.items()},
+        "baseline": study.baseline.protocol,
+        "arms": plan.arms(study),
+        "cells": [cell.key for cell in plan.cells(study)],
+        "metric": study.metric,
+        "margin": study.margin,
+        "blocks": {"at_least": study.min_blocks, "at_most": study.max_blocks},
+        "budget": None if study.budget_ns is None else format_time(study.budget_ns),
+        "seed": study.seed,
+        "source": study.source,
+    }

@@ -1,0 +1,138 @@
+"""The command ``trifecta``: finds the subcommand, and turns every error into one line and an exit code.
+
+Subcommands are imported when they are called, so that ``trifecta --help`` and shell completion are quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from trifecta import __version__
+from trifecta.design.errors import TrifectaError
+
+INTERRUPTED = 130  # 128 + SIGINT, as a shell says it
+INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
+
+# name -> the line in the overview; the command is `command` in the module of that name
+COMMANDS: dict[str, str] = {
+    "race": "Run the bundled study 'race' and say which HTTP is fastest where.",
+    "run": "Run a study file or a bundled study.",
+    "resume": "Go on with a run that was interrupted.",
+    "report": "Write a run's report and show its verdicts.",
+    "studies": "List the bundled studies, or show one.",
+    "doctor": "Say what this machine can do, what is missing, and how to mend it.",
+    "sql": "Ask a run's tables in SQL.",
+    "link": "Measure what the emulated path delivers.",
+    "completion": "Print the completion script of a shell.",
+}
+
+EPILOG = """\
+Exit codes: 0 done; 1 the result cannot be trusted or the command failed; 2 bad input; 3 this machine cannot;
+130 interrupted.
+
+\b
+Examples:
+  trifecta doctor
+  trifecta race
+  trifecta run my-study.yaml --set path=clean --budget "10 min"
+"""
+
+
+class LazyGroup(click.Group):
+    """A group whose subcommands are imported when they are needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of a session at work."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, imported now."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"trifecta.cli.{cmd_name}").command
+        if not isinstance(command, click.Command):
+            raise TypeError(f"trifecta.cli.{cmd_name}.command is no command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The overview, without importing any command."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command asked for, or what it could have been."""
+        from trifecta.design.document import did_you_mean
+
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"no command {args[0]!r}; {did_you_mean(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", prog_name="trifecta")
+def cli() -> None:
+    """Is HTTP/3 faster than HTTP/2 and HTTP/1.1 for this traffic, on this path, with these programs, and why?"""
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Carry out a command line; the exit code. Errors a user can mend are one line on standard error."""
+    try:
+        code = cli.main(args=arguments, prog_name="trifecta", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except BrokenPipeError:
+        # The reader of our output (head, less) has gone: nothing to say, and nowhere to say it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (Exception, KeyboardInterrupt) as error:
+        return _end(error)
+
+
+def _end(error: BaseException) -> int:
+    """The exit code of an error, after its one line."""
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return error.exit_code
+    if isinstance(error, click.ClickException):
+        message, code = _usage(error), 2
+    elif isinstance(error, TrifectaError):
+        message, code = str(error), error.exit_code
+    elif isinstance(error, KeyboardInterrupt | click.Abort):
+        message, code = "interrupted", INTERRUPTED
+    else:
+        what = f"{type(error).__name__}: {error}"
+        message, code = f"internal error: {what}; repeat with TRIFECTA_DEBUG=1 and report it", INTERNAL_ERROR
+    _complain(message)
+    return code
+
+
+def _usage(error: click.ClickException) -> str:
+    message = error.format_message().rstrip(".")
+    path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx is not None else "trifecta"
+    return f"{message[:1].lower()}{message[1:]}; see '{path} --help'"
+
+
+def _complain(message: str) -> None:
+    if os.environ.get("TRIFECTA_DEBUG") == "1":
+        traceback.print_exc()
+    sys.stdout.flush()
+    print(f"trifecta: {' '.join(message.split())}", file=sys.stderr)
+
+
+def main() -> None:
+    """The entry point of the command ``trifecta``."""
+    sys.exit(run())
+
+
+if __name__ == "__main__":
+    main()

