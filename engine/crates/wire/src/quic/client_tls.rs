@@ -1,0 +1,232 @@
+//! The TLS side of a QUIC client on rustls.
+//!
+//! quinn-proto brings one of its own, but it tells neither the cipher suite nor the key exchange group nor whether the
+//! session was resumed, and it reduces every failure to an alert. All of that belongs into a sample row.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use quinn_proto::crypto::{self, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey};
+use quinn_proto::transport_parameters::TransportParameters;
+use quinn_proto::{ConnectError, ConnectionId, Side, TransportError, TransportErrorCode};
+use rustls::HandshakeKind;
+use rustls::pki_types::ServerName;
+use rustls::quic::{ClientConnection, Connection, KeyChange, Secrets, Suite, Version};
+
+use super::transport::initial_suite;
+use crate::tls::{TlsError, cipher_name};
+
+/// QUIC version 1.
+const VERSION_1: u32 = 1;
+
+/// What a handshake has agreed on, so far; from `Session::handshake_data`.
+#[derive(Clone, Debug, Default)]
+pub struct Handshake {
+    /// The protocol that ALPN chose.
+    pub alpn: Option<Vec<u8>>,
+    /// IANA name of the cipher suite.
+    pub cipher: Option<&'static str>,
+    /// Name of the key exchange group.
+    pub key_exchange: Option<&'static str>,
+    /// A session ticket was used and accepted.
+    pub resumed: bool,
+    /// Why TLS failed on our side.
+    pub error: Option<TlsError>,
+}
+
+impl Handshake {
+    /// Reads it off a connection whose session was made by [`ClientTls`].
+    pub fn of(connection: &quinn_proto::Connection) -> Option<Self> {
+        connection.crypto_session().handshake_data()?.downcast::<Self>().ok().map(|boxed| *boxed)
+    }
+}
+
+/// TLS configuration of QUIC clients.
+pub struct ClientTls {
+    config: Arc<rustls::ClientConfig>,
+    initial: Suite,
+}
+
+impl ClientTls {
+    /// From the configuration that TCP uses too ([`crate::tls::client_config`], TLS 1.3).
+    ///
+    /// # Errors
+    /// Says what the configuration lacks for QUIC.
+    pub fn new(config: Arc<rustls::ClientConfig>) -> Result<Self, String> {
+        let has_quic_suite = config
+            .crypto_provider()
+            .cipher_suites
+            .iter()
+            .any(|suite| suite.tls13().is_some_and(|suite| suite.quic_suite().is_some()));
+        if !has_quic_suite {
+            return Err("tls_version: QUIC needs a cipher suite of TLS 1.3 (RFC 9001 section 4.2)".to_owned());
+        }
+        Ok(Self { config, initial: initial_suite()? })
+    }
+}
+
+impl crypto::ClientConfig for ClientTls {
+    fn start_session(
+        self: Arc<Self>,
+        version: u32,
+        server_name: &str,
+        parameters: &TransportParameters,
+    ) -> Result<Box<dyn crypto::Session>, ConnectError> {
+        if version != VERSION_1 {
+            return Err(ConnectError::UnsupportedVersion);
+        }
+        let invalid = || ConnectError::InvalidServerName(server_name.into());
+        let name = ServerName::try_from(server_name).map_err(|_| invalid())?.to_owned();
+        let mut encoded = Vec::with_capacity(128);
+        parameters.write(&mut encoded);
+        // Fails only for a configuration without TLS 1.3, which `new` refuses.
+        let inner = ClientConnection::new(Arc::clone(&self.config), Version::V1, name, encoded)
+            .map_err(|_| ConnectError::EndpointStopping)?;
+        Ok(Box::new(ClientSession {
+            inner: Connection::Client(inner),
+            initial: self.initial,
+            next_secrets: None,
+            reported_handshake_data: false,
+            error: None,
+        }))
+    }
+}
+
+struct ClientSession {
+    inner: Connection,
+    initial: Suite,
+    next_secrets: Option<Secrets>,
+    reported_handshake_data: bool,
+    error: Option<TlsError>,
+}
+
+impl crypto::Session for ClientSession {
+    fn initial_keys(&self, dst_cid: &ConnectionId, side: Side) -> Keys {
+        let side = match side {
+            Side::Client => rustls::Side::Client,
+            Side::Server => rustls::Side::Server,
+        };
+        boxed(self.initial.keys(dst_cid, side, Version::V1))
+    }
+
+    fn handshake_data(&self) -> Option<Box<dyn Any>> {
+        Some(Box::new(Handshake {
+            alpn: self.inner.alpn_protocol().map(<[u8]>::to_vec),
+            cipher: self.inner.negotiated_cipher_suite().map(|suite| cipher_name(suite.suite())),
+            key_exchange: self.inner.negotiated_key_exchange_group().and_then(|group| group.name().as_str()),
+            resumed: self.inner.handshake_kind() == Some(HandshakeKind::Resumed),
+            error: self.error.clone(),
+        }))
+    }
+
+    fn peer_identity(&self) -> Option<Box<dyn Any>> {
+        None
+    }
+
+    fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
+        let keys = self.inner.zero_rtt_keys()?;
+        Some((Box::new(keys.header), Box::new(keys.packet)))
+    }
+
+    fn early_data_accepted(&self) -> Option<bool> {
+        match &self.inner {
+            Connection::Client(client) => Some(client.is_early_data_accepted()),
+            Connection::Server(_) => None,
+        }
+    }
+
+    fn is_handshaking(&self) -> bool {
+        self.inner.is_handshaking()
+    }
+
+    fn read_handshake(&mut self, octets: &[u8]) -> Result<bool, TransportError> {
+        if let Err(error) = self.inner.read_hs(octets) {
+            // A failure without an alert of its own is reported as internal_error(80).
+            let alert = self.inner.alert().map_or(80, u8::from);
+            let reason = error.to_string();
+            self.error = Some(TlsError::from(error));
+            return Err(TransportError { code: TransportErrorCode::crypto(alert), frame: None, reason });
+        }
+        let known = self.inner.alpn_protocol().is_some() || !self.inner.is_handshaking();
+        Ok(known && !std::mem::replace(&mut self.reported_handshake_data, known))
+    }
+
+    fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
+        let Some(mut octets) = self.inner.quic_transport_parameters() else { return Ok(None) };
+        Ok(Some(TransportParameters::read(Side::Client, &mut octets)?))
+    }
+
+    fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<Keys> {
+        match self.inner.write_hs(out)? {
+            KeyChange::Handshake { keys } => Some(boxed(keys)),
+            KeyChange::OneRtt { keys, next } => {
+                self.next_secrets = Some(next);
+                Some(boxed(keys))
+            }
+        }
+    }
+
+    fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
+        let keys = self.next_secrets.as_mut()?.next_packet_keys();
+        Some(KeyPair { local: Box::new(keys.local), remote: Box::new(keys.remote) })
+    }
+
+    fn is_valid_retry(&self, original_dst_cid: &ConnectionId, header: &[u8], payload: &[u8]) -> bool {
+        retry_tag_is_valid(original_dst_cid, header, payload)
+    }
+
+    fn export_keying_material(
+        &self,
+        output: &mut [u8],
+        label: &[u8],
+        context: &[u8],
+    ) -> Result<(), ExportKeyingMaterialError> {
+        self.inner.export_keying_material(output, label, Some(context)).map(drop).map_err(|_| ExportKeyingMaterialError)
+    }
+}
+
+fn boxed(keys: rustls::quic::Keys) -> Keys {
+    Keys {
+        header: KeyPair { local: Box::new(keys.local.header), remote: Box::new(keys.remote.header) },
+        packet: KeyPair { local: Box::new(keys.local.packet), remote: Box::new(keys.remote.packet) },
+    }
+}
+
+/// Checks the integrity tag at the end of a Retry packet (RFC 9001 section 5.8): AES-128-GCM over the packet preceded by
+/// the original destination connection identifier, with a key and a nonce that everyone knows.
+fn retry_tag_is_valid(original_dst_cid: &[u8], header: &[u8], payload: &[u8]) -> bool {
+    const KEY: [u8; 16] =
+        [0xbe, 0x0c, 0x69, 0x0b, 0x9f, 0x66, 0x57, 0x5a, 0x1d, 0x76, 0x6b, 0x54, 0xe3, 0x68, 0xc8, 0x4e];
+    const NONCE: [u8; 12] = [0x46, 0x15, 0x99, 0xd3, 0x5d, 0x63, 0x2b, 0xf2, 0x23, 0x98, 0x25, 0xbb];
+    let Some((token, tag)) = payload.split_last_chunk::<16>() else { return false };
+    let Ok(cid_bytes) = u8::try_from(original_dst_cid.len()) else { return false };
+    let Ok(key) = UnboundKey::new(&AES_128_GCM, &KEY) else { return false };
+    let pseudo_packet = [&[cid_bytes], original_dst_cid, header, token].concat();
+    let mut sealed = *tag;
+    LessSafeKey::new(key)
+        .open_in_place(Nonce::assume_unique_for_key(NONCE), Aad::from(pseudo_packet), &mut sealed)
+        .is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9001 appendix A.4.
+    #[test]
+    fn retry_of_the_rfc() {
+        let original_dst_cid = [0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 0x08];
+        let packet = [
+            0xff, 0x00, 0x00, 0x00, 0x01, 0x00, 0x08, 0xf0, 0x67, 0xa5, 0x50, 0x2a, 0x42, 0x62, 0xb5, 0x74, 0x6f, 0x6b,
+            0x65, 0x6e, 0x04, 0xa2, 0x65, 0xba, 0x2e, 0xff, 0x4d, 0x82, 0x90, 0x58, 0xfb, 0x3f, 0x0f, 0x24, 0x96, 0xba,
+        ];
+        let (header, payload) = packet.split_at(15);
+        assert!(retry_tag_is_valid(&original_dst_cid, header, payload));
+        assert!(!retry_tag_is_valid(&original_dst_cid[1..], header, payload));
+        let mut broken = packet;
+        broken[16] ^= 1;
+        assert!(!retry_tag_is_valid(&original_dst_cid, &broken[..15], &broken[15..]));
+        assert!(!retry_tag_is_valid(&original_dst_cid, header, &payload[..15]));
+    }
+}

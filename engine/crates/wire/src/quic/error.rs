@@ -1,0 +1,51 @@
+//! Error classes of a failed QUIC connection, as they stand in a sample row.
+
+use quinn_proto::ConnectionError;
+
+use super::Handshake;
+use crate::h3::Code;
+
+/// The error class of a lost connection.
+///
+/// `handshake` is what the client's TLS session knows ([`super::ClientTls`]); it tells a bad certificate from other
+/// failures, which the code on the wire does not.
+pub fn classify(error: &ConnectionError, handshake: Option<&Handshake>) -> &'static str {
+    match error {
+        ConnectionError::VersionMismatch => "quic:version",
+        ConnectionError::TimedOut => "quic:timeout",
+        ConnectionError::Reset => "reset",
+        ConnectionError::CidsExhausted => "quic",
+        ConnectionError::LocallyClosed => "closed",
+        ConnectionError::TransportError(ours) => {
+            let tls = handshake.and_then(|handshake| handshake.error.as_ref());
+            match (tls, alert(ours.code.into())) {
+                (Some(tls), _) => tls.class,
+                (None, Some(_)) => "tls",
+                (None, None) => "quic:transport",
+            }
+        }
+        ConnectionError::ConnectionClosed(theirs) => match theirs.error_code.into() {
+            0x0 => "closed",
+            // CONNECTION_REFUSED, RFC 9000 section 20.1.
+            0x2 => "connect_refused",
+            code => match alert(code) {
+                Some(70) => "tls:version",
+                Some(120) => "tls:alpn",
+                Some(_) => "tls:alert",
+                None => "quic:transport",
+            },
+        },
+        ConnectionError::ApplicationClosed(theirs) => {
+            if theirs.error_code.into_inner() == Code::NoError.value() || theirs.error_code.into_inner() == 0 {
+                "closed"
+            } else {
+                "reset"
+            }
+        }
+    }
+}
+
+/// The TLS alert inside a CRYPTO_ERROR (RFC 9001 section 4.8).
+fn alert(code: u64) -> Option<u8> {
+    (0x100..0x200).contains(&code).then_some((code & 0xff) as u8)
+}

@@ -1,0 +1,180 @@
+//! Transport configuration, the same for client and server so that what differs between two trials is the protocol.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
+use quinn_proto::crypto::rustls::QuicServerConfig;
+use quinn_proto::{
+    EndpointConfig, IdleTimeout, MtuDiscoveryConfig, QlogStream, RandomConnectionIdGenerator, ServerConfig,
+    TransportConfig, VarInt,
+};
+use rustls::quic::Suite;
+
+/// Names of the congestion controls, as for TCP.
+pub const CONGESTION_CONTROLS: [&str; 3] = ["cubic", "bbr", "reno"];
+
+/// Full-size packets of the initial congestion window: what Linux gives TCP (RFC 6928), and what RFC 9002 section 7.2
+/// comes to for datagrams of 1,472 octets or less.
+pub const INITIAL_WINDOW_PACKETS: u64 = 10;
+
+/// What a transport is set to.
+#[derive(Clone)]
+pub struct TransportOptions<'a> {
+    /// One of [`CONGESTION_CONTROLS`].
+    pub congestion_control: &'a str,
+    /// Octets of UDP payload of a full-size packet, 1,200 to 65,527. Sent from the first packet on, without discovery,
+    /// so that a path of 1,500 octets carries full packets as TCP does.
+    pub max_udp_payload_bytes: u16,
+    /// Searches for larger packets up to `max_udp_payload_bytes`, starting from 1,200 (RFC 9000 section 14.3), instead of
+    /// using them from the start.
+    pub mtu_discovery: bool,
+    /// Idle timeout in ns; 0 is none.
+    pub idle_timeout_ns: u64,
+    /// Receive window of one stream in octets.
+    pub stream_window_bytes: u64,
+    /// Receive window of the connection in octets.
+    pub connection_window_bytes: u64,
+    /// Octets taken from the application and not yet acknowledged.
+    pub send_window_bytes: u64,
+    /// Bidirectional streams that the peer may have open.
+    pub max_bidi_streams: u32,
+    /// Where events of the connections with this configuration are written.
+    pub qlog: Option<QlogStream>,
+}
+
+impl Default for TransportOptions<'_> {
+    fn default() -> Self {
+        Self {
+            congestion_control: "cubic",
+            max_udp_payload_bytes: 1452,
+            mtu_discovery: false,
+            idle_timeout_ns: 30_000_000_000,
+            stream_window_bytes: 64 << 20,
+            connection_window_bytes: 128 << 20,
+            send_window_bytes: 16 << 20,
+            max_bidi_streams: 0,
+            qlog: None,
+        }
+    }
+}
+
+/// Builds the transport configuration.
+///
+/// # Errors
+/// A sentence that names what is out of range.
+pub fn transport_config(options: &TransportOptions<'_>) -> Result<TransportConfig, String> {
+    let payload = options.max_udp_payload_bytes;
+    if payload < 1200 {
+        return Err(format!(
+            "max_udp_payload_bytes: {payload} is below the 1200 that QUIC needs (RFC 9000 section 14)"
+        ));
+    }
+    let window = |name: &str, bytes: u64| {
+        VarInt::from_u64(bytes).map_err(|_| format!("{name}: {bytes} does not fit a QUIC integer"))
+    };
+    let mut config = TransportConfig::default();
+    config
+        .max_concurrent_bidi_streams(options.max_bidi_streams.into())
+        // Control, QPACK encoder, QPACK decoder, and some of unknown types (RFC 9114 section 6.2).
+        .max_concurrent_uni_streams(16_u32.into())
+        .max_idle_timeout(idle_timeout(options.idle_timeout_ns)?)
+        .stream_receive_window(window("stream_window_bytes", options.stream_window_bytes)?)
+        .receive_window(window("connection_window_bytes", options.connection_window_bytes)?)
+        .send_window(options.send_window_bytes)
+        .initial_mtu(if options.mtu_discovery { 1200 } else { payload })
+        .min_mtu(1200)
+        .mtu_discovery_config(options.mtu_discovery.then(|| {
+            let mut discovery = MtuDiscoveryConfig::default();
+            discovery.upper_bound(payload);
+            discovery
+        }))
+        .datagram_receive_buffer_size(None)
+        .congestion_controller_factory(congestion(options.congestion_control, payload)?)
+        .qlog_stream(options.qlog.clone());
+    Ok(config)
+}
+
+fn idle_timeout(timeout_ns: u64) -> Result<Option<IdleTimeout>, String> {
+    if timeout_ns == 0 {
+        return Ok(None);
+    }
+    // The transport parameter counts milliseconds, and 0 of them would mean no timeout at all (RFC 9000 section 18.2).
+    let timeout = Duration::from_millis((timeout_ns / 1_000_000).max(1));
+    IdleTimeout::try_from(timeout).map(Some).map_err(|_| format!("idle_timeout_ns: {timeout_ns} is too long"))
+}
+
+fn congestion(name: &str, payload: u16) -> Result<Arc<dyn ControllerFactory + Send + Sync>, String> {
+    let window = INITIAL_WINDOW_PACKETS * u64::from(payload);
+    match name {
+        "cubic" => {
+            let mut config = CubicConfig::default();
+            config.initial_window(window);
+            Ok(Arc::new(config))
+        }
+        "bbr" => {
+            let mut config = BbrConfig::default();
+            config.initial_window(window);
+            Ok(Arc::new(config))
+        }
+        "reno" => {
+            let mut config = NewRenoConfig::default();
+            config.initial_window(window);
+            Ok(Arc::new(config))
+        }
+        other => {
+            let known = CONGESTION_CONTROLS.join(", ");
+            Err(format!("congestion_control: QUIC has no '{other}'; one of {known}"))
+        }
+    }
+}
+
+/// The endpoint configuration of a client whose connections have a socket each: connection identifiers of length zero,
+/// which spares octets in every packet received and the exchange of spare identifiers (RFC 9000 section 5.1).
+///
+/// # Errors
+/// `max_udp_payload_bytes`, which is announced to the peer, is out of range.
+pub fn client_endpoint_config(max_udp_payload_bytes: u16) -> Result<EndpointConfig, String> {
+    let mut config = endpoint_config(max_udp_payload_bytes)?;
+    config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(0)));
+    Ok(config)
+}
+
+/// The endpoint configuration of a server.
+///
+/// # Errors
+/// `max_udp_payload_bytes`, which is announced to the peer, is out of range.
+pub fn server_endpoint_config(max_udp_payload_bytes: u16) -> Result<EndpointConfig, String> {
+    endpoint_config(max_udp_payload_bytes)
+}
+
+fn endpoint_config(max_udp_payload_bytes: u16) -> Result<EndpointConfig, String> {
+    let mut config = EndpointConfig::default();
+    config
+        .max_udp_payload_size(max_udp_payload_bytes)
+        .map_err(|_| format!("max_udp_payload_bytes: {max_udp_payload_bytes} is not within 1200..=65527"))?;
+    // Only version 1 (RFC 9000): drafts have no place in a comparison.
+    config.supported_versions(vec![1]);
+    Ok(config)
+}
+
+/// The server configuration, from the TLS configuration that TCP uses too.
+///
+/// # Errors
+/// Says what the TLS configuration lacks for QUIC.
+pub fn server_config(tls: Arc<rustls::ServerConfig>, transport: TransportConfig) -> Result<ServerConfig, String> {
+    let crypto = QuicServerConfig::with_initial(tls, initial_suite()?).map_err(|error| format!("cipher: {error}"))?;
+    let mut config = ServerConfig::with_crypto(Arc::new(crypto));
+    config.transport_config(Arc::new(transport));
+    // Spare address validation tokens would add packets to each connection and save nothing without Retry.
+    config.validation_token.sent(0);
+    Ok(config)
+}
+
+/// The suite of Initial packets, fixed by RFC 9001 section 5.2 whatever is negotiated later.
+pub(super) fn initial_suite() -> Result<Suite, String> {
+    rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256
+        .tls13()
+        .and_then(|suite| suite.quic_suite())
+        .ok_or_else(|| "cipher: TLS_AES_128_GCM_SHA256 cannot be used for QUIC".to_owned())
+}
