@@ -1,0 +1,318 @@
+//! What is answered to a request, the same for every protocol: a [`Request`]'s method and target become a [`Plan`], and
+//! the protocol writes the plan's fields ([`Handler::for_each_field`]) and its [`Content`].
+//!
+//! A protocol must: send the first [`Handler::octets_to_send`] octets of the content and then end the message
+//! (`truncate_bytes`), obey the other [`Handler::faults`], and count into [`crate::stats::Stats`].
+
+use crate::config::{Config, Faults, Protocol};
+use crate::content::Content;
+use crate::folder::Folder;
+use std::fmt::Write as _;
+
+/// Request content above this is refused with 413, in octets.
+pub const MAX_REQUEST_CONTENT_OCTETS: u64 = 1 << 36;
+
+/// The head of a request, as far as an answer depends on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    pub method: &'a [u8],
+    /// Path and query, or an absolute URI.
+    pub target: &'a [u8],
+    /// Content-Length, when announced.
+    pub content_length: Option<u64>,
+    /// Whether it came as 0-RTT data and may be a replay (RFC 8446 8).
+    pub early: bool,
+}
+
+/// What makes the fields of a response; equal heads have equal fields, so encoded fields can be cached by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    pub status: u16,
+    pub content_type: Option<&'static str>,
+    /// The Content-Length that is announced; `None` where the field must not be (204).
+    pub content_length: Option<u64>,
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub head: Head,
+    /// What is to be sent; empty in answer to HEAD.
+    pub content: Content,
+}
+
+impl Plan {
+    /// An answer without content.
+    pub fn status(status: u16) -> Self {
+        let content_length = if status == 204 { None } else { Some(0) };
+        Self { head: Head { status, content_type: None, content_length }, content: Content::Empty }
+    }
+
+    fn content(content_type: &'static str, content: Content) -> Self {
+        let head = Head { status: 200, content_type: Some(content_type), content_length: Some(content.octets()) };
+        Self { head, content }
+    }
+}
+
+/// Octets of unknown kind, also the type of `/bytes/N`.
+pub const OCTET_STREAM: &str = "application/octet-stream";
+const ALLOW: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
+
+/// Turns requests into answers; one a worker.
+pub struct Handler {
+    folder: Option<Folder>,
+    faults: Faults,
+    server_timing: bool,
+    /// The value of the Alt-Svc field (RFC 7838).
+    alt_svc: Option<String>,
+}
+
+impl Handler {
+    /// `port` is the one in use, `folder` a handle of this worker's own.
+    pub fn new(config: &Config, port: u16, folder: Option<Folder>) -> Self {
+        let alt_svc = (config.alt_svc && config.serves(Protocol::H3)).then(|| format!("h3=\":{port}\"; ma=86400"));
+        Self { folder, faults: config.faults, server_timing: config.server_timing, alt_svc }
+    }
+
+    /// The misbehaviour asked for.
+    #[inline]
+    pub fn faults(&self) -> Faults {
+        self.faults
+    }
+
+    /// Whether responses carry a Server-Timing field, to be written with [`server_timing`] after the cached fields.
+    #[inline]
+    pub fn server_timing(&self) -> bool {
+        self.server_timing
+    }
+
+    /// The answer to a request; the content of the request is still to be read and thrown away.
+    pub fn plan(&mut self, request: Request<'_>) -> Plan {
+        let safe = matches!(request.method, b"GET" | b"HEAD");
+        if request.early && !safe {
+            // RFC 8470 5.2: what could be a replay and has effects is not done.
+            return Plan::status(425);
+        }
+        if request.content_length.is_some_and(|octets| octets > MAX_REQUEST_CONTENT_OCTETS) {
+            return Plan::status(413);
+        }
+        let path = path_of(request.target);
+        match request.method {
+            b"GET" => self.resource(path).unwrap_or_else(|| Plan::status(404)),
+            b"HEAD" => {
+                let mut plan = self.resource(path).unwrap_or_else(|| Plan::status(404));
+                plan.content = Content::Empty;
+                plan
+            }
+            b"POST" | b"PUT" | b"PATCH" => match path.strip_prefix(b"/bytes/") {
+                Some(digits) => bytes_plan(digits).unwrap_or_else(|| Plan::status(404)),
+                None => Plan::content(OCTET_STREAM, Content::Empty),
+            },
+            b"DELETE" => Plan::status(204),
+            _ => Plan::status(405),
+        }
+    }
+
+    fn resource(&mut self, path: &[u8]) -> Option<Plan> {
+        if let Some(digits) = path.strip_prefix(b"/bytes/") {
+            return bytes_plan(digits);
+        }
+        if path == b"/healthz" {
+            return Some(Plan::content("text/plain", Content::Memory(bytes::Bytes::from_static(b"ok\n"))));
+        }
+        let (content_type, content) = self.folder.as_mut()?.open(path)?;
+        Some(Plan::content(content_type, content))
+    }
+
+    /// Calls `field` with each header field except the status, names in lowercase; `protocol` decides about Alt-Svc.
+    ///
+    /// The fields depend on the head alone, so there is no Date: a response has the same size every time.
+    pub fn for_each_field(&self, head: &Head, protocol: Protocol, mut field: impl FnMut(&str, &str)) {
+        if let Some(octets) = head.content_length {
+            field("content-length", &octets.to_string());
+        }
+        if let Some(content_type) = head.content_type {
+            field("content-type", content_type);
+        }
+        field("server", "trifecta");
+        if head.status == 405 {
+            // RFC 9110 15.5.6.
+            field("allow", ALLOW);
+        }
+        if let Some(alt_svc) = self.alt_svc.as_deref().filter(|_| protocol != Protocol::H3) {
+            field("alt-svc", alt_svc);
+        }
+    }
+
+    /// How many octets of the content are really sent.
+    #[inline]
+    pub fn octets_to_send(&self, plan: &Plan) -> u64 {
+        plan.content.octets().saturating_sub(self.faults.truncate_bytes)
+    }
+
+    /// Whether less is sent than is announced, after which HTTP/1.1 has to close the connection.
+    #[inline]
+    pub fn truncates(&self, plan: &Plan) -> bool {
+        self.faults.truncate_bytes > 0 && plan.content.octets() > 0
+    }
+}
+
+/// The value of a Server-Timing field (W3C Server Timing): the time from the request's head to the response's, in
+/// milliseconds.
+pub fn server_timing(elapsed_ns: u64, value: &mut String) {
+    value.clear();
+    let _ = write!(value, "app;dur={}.{:06}", elapsed_ns / 1_000_000, elapsed_ns % 1_000_000);
+}
+
+/// The path of a target in origin or absolute form (RFC 9112 3.2), without its query.
+fn path_of(target: &[u8]) -> &[u8] {
+    let target = if target.first() == Some(&b'/') {
+        target
+    } else {
+        let after_scheme = [b"https://".as_slice(), b"http://"].iter().find_map(|scheme| target.strip_prefix(*scheme));
+        let Some(rest) = after_scheme else { return target };
+        match rest.iter().position(|&octet| octet == b'/') {
+            Some(slash) => &rest[slash..],
+            None => b"/",
+        }
+    };
+    let end = target.iter().position(|&octet| octet == b'?' || octet == b'#').unwrap_or(target.len());
+    &target[..end]
+}
+
+#[inline]
+fn bytes_plan(digits: &[u8]) -> Option<Plan> {
+    if digits.is_empty() || digits.len() > 18 || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let octets = digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0'));
+    Some(Plan::content(OCTET_STREAM, Content::Pattern { octets }))
+}
+
+/// Encoded heads by what they were made of: a study asks for few sizes, so a handful of places is enough.
+#[derive(Debug, Default)]
+pub struct HeadCache {
+    entries: Vec<(Head, Vec<u8>)>,
+    next: usize,
+}
+
+const CACHED_HEADS: usize = 16;
+
+impl HeadCache {
+    /// The encoded form of `head`, made by `encode` when it is not there yet.
+    #[inline]
+    pub fn get(&mut self, head: &Head, encode: impl FnOnce(&Head, &mut Vec<u8>)) -> &[u8] {
+        match self.entries.iter().position(|(cached, _)| cached == head) {
+            Some(place) => &self.entries[place].1,
+            None => self.insert(head, encode),
+        }
+    }
+
+    #[cold]
+    fn insert(&mut self, head: &Head, encode: impl FnOnce(&Head, &mut Vec<u8>)) -> &[u8] {
+        let mut encoded = Vec::new();
+        encode(head, &mut encoded);
+        let place = self.next;
+        self.next = (self.next + 1) % CACHED_HEADS;
+        if place < self.entries.len() {
+            self.entries[place] = (*head, encoded);
+        } else {
+            self.entries.push((*head, encoded));
+        }
+        &self.entries[place].1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handler(more: &str) -> Handler {
+        let base = r#""address": "127.0.0.1", "port": 0, "certificate_file": "c", "key_file": "k""#;
+        Handler::new(&Config::parse(&format!("{{{base}{more}}}")).unwrap(), 8443, None)
+    }
+
+    fn plan(handler: &mut Handler, method: &str, target: &str) -> (u16, Option<u64>, u64) {
+        let request =
+            Request { method: method.as_bytes(), target: target.as_bytes(), content_length: None, early: false };
+        let plan = handler.plan(request);
+        (plan.head.status, plan.head.content_length, plan.content.octets())
+    }
+
+    #[test]
+    fn methods_and_targets() {
+        let mut handler = handler("");
+        let mut answer = |method, target| plan(&mut handler, method, target);
+        assert_eq!(answer("GET", "/bytes/1000"), (200, Some(1000), 1000));
+        assert_eq!(answer("GET", "/bytes/1000?x=/bytes/1"), (200, Some(1000), 1000));
+        assert_eq!(answer("GET", "https://origin.lab:8443/bytes/7"), (200, Some(7), 7));
+        assert_eq!(answer("HEAD", "/bytes/1000"), (200, Some(1000), 0));
+        assert_eq!(answer("POST", "/bytes/5"), (200, Some(5), 5));
+        assert_eq!(answer("PUT", "/anything"), (200, Some(0), 0));
+        assert_eq!(answer("PATCH", "/bytes/0"), (200, Some(0), 0));
+        assert_eq!(answer("DELETE", "/bytes/5"), (204, None, 0));
+        assert_eq!(answer("GET", "/healthz"), (200, Some(3), 3));
+        for target in ["/", "/nothing", "/bytes/", "/bytes/-1", "/bytes/1x", "/bytes/9999999999999999999", "*", ""] {
+            assert_eq!(answer("GET", target).0, 404, "{target}");
+        }
+        for method in ["OPTIONS", "TRACE", "CONNECT", "get", "BREW"] {
+            assert_eq!(answer(method, "/bytes/5").0, 405, "{method}");
+        }
+    }
+
+    #[test]
+    fn early_data_with_effects_is_refused() {
+        let mut handler = handler("");
+        for (method, status) in [("GET", 200), ("HEAD", 200), ("POST", 425), ("DELETE", 425)] {
+            let request = Request { method: method.as_bytes(), target: b"/bytes/1", content_length: None, early: true };
+            assert_eq!(handler.plan(request).head.status, status, "{method}");
+        }
+        let large = Request { method: b"POST", target: b"/bytes/1", content_length: Some(u64::MAX), early: false };
+        assert_eq!(handler.plan(large).head.status, 413);
+    }
+
+    #[test]
+    fn fields_are_few_and_constant() {
+        let handler = handler(r#", "alt_svc": true"#);
+        let head = Head { status: 405, content_type: None, content_length: Some(0) };
+        let mut fields = Vec::new();
+        handler.for_each_field(&head, Protocol::H2, |name, value| fields.push(format!("{name}: {value}")));
+        let allow = format!("allow: {ALLOW}");
+        assert_eq!(fields, ["content-length: 0", "server: trifecta", &allow, "alt-svc: h3=\":8443\"; ma=86400"]);
+        let mut count = 0;
+        let head = Head { status: 204, content_type: None, content_length: None };
+        handler.for_each_field(&head, Protocol::H3, |_, _| count += 1);
+        assert_eq!(count, 1);
+    }
+
+    #[test]
+    fn truncation_leaves_octets_out_of_content_only() {
+        let mut handler = handler(r#", "faults": {"truncate_bytes": 1}"#);
+        let request = |method| Request { method, target: b"/bytes/10", content_length: None, early: false };
+        let get = handler.plan(request(b"GET"));
+        assert!(handler.truncates(&get));
+        assert_eq!(handler.octets_to_send(&get), 9);
+        let head = handler.plan(request(b"HEAD"));
+        assert!(!handler.truncates(&head));
+    }
+
+    #[test]
+    fn heads_are_encoded_once() {
+        let mut cache = HeadCache::default();
+        let mut encoded = 0;
+        for round in 0..3 {
+            for octets in 0..CACHED_HEADS as u64 {
+                let head = Head { status: 200, content_type: None, content_length: Some(octets) };
+                let text = cache.get(&head, |head, out| {
+                    encoded += 1;
+                    out.extend_from_slice(head.content_length.unwrap().to_string().as_bytes());
+                });
+                assert_eq!(text, octets.to_string().as_bytes(), "round {round}");
+            }
+        }
+        assert_eq!(encoded, CACHED_HEADS);
+        let mut value = String::new();
+        server_timing(1_234_567, &mut value);
+        assert_eq!(value, "app;dur=1.234567");
+    }
+}
