@@ -1,0 +1,64 @@
+# Trifecta: `make race` runs the race, `make test` the tests. Both set up what they need first.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
+
+PYTHON := .venv/bin/python
+CARGO := cargo
+ENGINE := --manifest-path engine/Cargo.toml --target-dir engine/target --locked
+PYTHON_FILES := trifecta tests $(wildcard bench)
+FUZZ_SECONDS ?= 600
+
+.PHONY: help
+help: ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+
+.PHONY: race
+race: setup ## Set up, run the bundled race within 3 minutes and show who wins where
+	.venv/bin/trifecta race
+
+.PHONY: setup
+setup: ## Set up .venv and build the engine
+	@scripts/setup.sh run
+
+.PHONY: setup-dev
+setup-dev: ## Set up for development and tests
+	@scripts/setup.sh run
+	@scripts/setup.sh dev
+
+.PHONY: test
+test: lint test-engine test-python ## Set up, lint, and run the tests
+
+.PHONY: test-engine
+test-engine: setup-dev
+	$(CARGO) test $(ENGINE) --workspace
+
+.PHONY: test-python
+test-python: setup-dev
+	$(PYTHON) -m pytest -m "not long"
+
+.PHONY: test-long
+test-long: setup-dev ## Run the long campaigns and the fuzzers (FUZZ_SECONDS of each)
+	TRIFECTA_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test $(ENGINE) --workspace --release -- --include-ignored
+	TRIFECTA_FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTHON) -m pytest -m long --timeout 7200
+
+.PHONY: lint
+lint: setup-dev ## Check style and types
+	$(PYTHON) -m ruff check $(PYTHON_FILES)
+	$(PYTHON) -m ruff format --check $(PYTHON_FILES)
+	$(PYTHON) -m mypy --strict -p trifecta
+	$(CARGO) fmt --manifest-path engine/Cargo.toml --all --check
+	$(CARGO) clippy $(ENGINE) --workspace --all-targets --quiet -- -D warnings
+
+.PHONY: bench
+bench: setup-dev ## Run the benchmarks against their peers, in turns (takes long; leave the machine alone)
+	$(PYTHON) -m bench
+
+.PHONY: lock
+lock: setup-dev ## Write the versions in .venv to requirements.lock
+	scripts/lock.sh
+
+.PHONY: clean
+clean: ## Remove what set-up and tests made; runs are kept
+	rm -rf .venv engine/target build .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

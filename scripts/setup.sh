@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Sets Trifecta up in this checkout: system packages (as root), .venv, the engine. Does again only what has changed.
+# Usage: scripts/setup.sh [run|dev]    run: what `trifecta race` needs; dev: what `make test` needs as well
+set -euo pipefail
+cd "$(dirname "$0")/.."
+kind=${1:-run}
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+refuse() {
+    say "$*"
+    exit 3
+}
+
+find_python() {
+    local name
+    for name in python3 python3.14 python3.13 python3.12 python3.11; do
+        if command -v "$name" >/dev/null && "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            command -v "$name"
+            return
+        fi
+    done
+}
+
+# System packages: `ip` raises the lab's networks, a C compiler builds the engine's cryptography.
+packages=()
+command -v ip >/dev/null || [ -x /usr/sbin/ip ] || [ -x /sbin/ip ] || packages+=(iproute2)
+command -v cc >/dev/null || packages+=(build-essential)
+python=$(find_python)
+if [ -z "$python" ]; then
+    packages+=(python3 python3-venv)
+elif [ ! -x .venv/bin/python ] && ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then
+    packages+=("$(basename "$(readlink -f "$python")")-venv")
+fi
+if [ ${#packages[@]} -gt 0 ]; then
+    install="apt-get install -y --no-install-recommends ${packages[*]}"
+    command -v apt-get >/dev/null || refuse "needs ${packages[*]}; install them with this system's package manager"
+    if [ "$(id -u)" -ne 0 ]; then
+        refuse "needs ${packages[*]}; run: sudo $install"
+    fi
+    say "installing ${packages[*]}"
+    DEBIAN_FRONTEND=noninteractive apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive $install -qq >/dev/null
+    python=$(find_python)
+    [ -n "$python" ] || refuse "needs Python 3.11 or newer; this system's is $(python3 --version 2>&1)"
+fi
+
+# Python: versions are those of requirements.lock, in the project's own environment.
+extra=""
+[ "$kind" = dev ] && extra="[dev]"
+stamp=.venv/.set-up-$kind
+wanted=$(cat pyproject.toml requirements.lock scripts/setup.sh | sha256sum)
+if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$wanted" ] || [ ! -x .venv/bin/trifecta ]; then
+    [ -x .venv/bin/python ] || "$python" -m venv .venv
+    say "installing Python packages into .venv"
+    # The constraint holds for the build of this package as well, so that nothing unpinned comes in.
+    PIP_CONSTRAINT=$PWD/requirements.lock PIP_BUILD_CONSTRAINT=$PWD/requirements.lock PIP_DISABLE_PIP_VERSION_CHECK=1 \
+        .venv/bin/python -m pip install -q -e ".$extra"
+    printf '%s' "$wanted" >"$stamp"
+fi
+
+# The engine: cargo itself sees what has changed.
+PATH=$PATH:$HOME/.cargo/bin
+command -v cargo >/dev/null ||
+    refuse "needs Rust 1.88 or newer (cargo); install it with rustup (rustup.rs): rustup toolchain install stable"
+rust=$(rustc --version | awk '{ print $2 }')
+printf '1.88\n%s\n' "$rust" | sort -CV || refuse "needs Rust 1.88 or newer, found $rust; run: rustup update stable"
+[ -x engine/target/release/trifecta-engine ] || say "building the engine (some minutes the first time)"
+cargo build --quiet --release --locked --manifest-path engine/Cargo.toml --target-dir engine/target
