@@ -1,0 +1,10 @@
+//! The rows that the engine records, in memory and as Parquet files.
+
+mod file;
+mod sample;
+pub mod schema;
+mod store;
+
+pub use file::write_samples;
+pub use sample::Sample;
+pub use store::{Iter, SampleStore};

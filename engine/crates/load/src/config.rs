@@ -1,0 +1,370 @@
+//! The configuration document of section 1.1 of docs/architecture.md, read and validated.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use trifecta_wire::tls::{TlsVersion, key_exchange_names};
+
+/// A field that cannot be used: its name, what is wrong and how to mend it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    pub field: String,
+    pub message: String,
+}
+
+impl FieldError {
+    /// An error of `field`.
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: field.into(), message: message.into() }
+    }
+}
+
+/// The application protocol that is asked for, and enforced by offering nothing else in ALPN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    H1,
+    H2,
+    H3,
+}
+
+impl Protocol {
+    /// `h1`, `h2` or `h3`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::H1 => "h1",
+            Self::H2 => "h2",
+            Self::H3 => "h3",
+        }
+    }
+
+    /// The ALPN identifier (RFC 7301, RFC 9113 3.1, RFC 9114 3.1).
+    #[must_use]
+    pub fn alpn(self) -> &'static [u8] {
+        match self {
+            Self::H1 => b"http/1.1",
+            Self::H2 => b"h2",
+            Self::H3 => b"h3",
+        }
+    }
+}
+
+/// Whether a request gets a connection of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ConnectionMode {
+    New,
+    Reused,
+}
+
+/// When requests start.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "kind", deny_unknown_fields)]
+pub enum Loop {
+    /// The next one when one has ended.
+    Closed {},
+    /// At times that do not depend on responses.
+    Open {
+        rate_per_s: f64,
+        #[serde(default)]
+        arrivals: Arrivals,
+    },
+}
+
+/// The times of an open loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arrivals {
+    #[default]
+    Constant,
+    Poisson,
+}
+
+/// The methods of RFC 9110 (and RFC 5789) that the generator can ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Method {
+    Get,
+    Head,
+    Post,
+    Put,
+    Patch,
+    Delete,
+}
+
+impl Method {
+    /// As it stands in the request.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+/// The configuration, as in the document.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    pub trial: String,
+    pub protocol: Protocol,
+    pub address: IpAddr,
+    pub port: u16,
+    pub server_name: String,
+    pub ca_file: PathBuf,
+    #[serde(default = "one")]
+    pub workers: u32,
+    #[serde(default = "one")]
+    pub connections: u32,
+    #[serde(default = "one")]
+    pub streams: u32,
+    pub connection_mode: ConnectionMode,
+    #[serde(rename = "loop")]
+    pub load: Loop,
+    /// Measured requests after the warm-up; 0: no limit.
+    #[serde(default)]
+    pub requests: u64,
+    /// Measured time after the warm-up; 0: no limit.
+    #[serde(default)]
+    pub duration_ns: u64,
+    #[serde(default)]
+    pub warmup_requests: u64,
+    #[serde(default)]
+    pub warmup_ns: u64,
+    pub method: Method,
+    pub path: String,
+    #[serde(default)]
+    pub request_body_bytes: u64,
+    /// `None`: not checked. With HEAD the content is always expected to be empty.
+    #[serde(default)]
+    pub expect_body_bytes: Option<u64>,
+    /// `None`: not checked.
+    #[serde(default)]
+    pub expect_status: Option<u16>,
+    /// Whether content octets are compared with the pattern; by default for paths that begin with `/bytes/`.
+    #[serde(default)]
+    pub verify_content: Option<bool>,
+    #[serde(default = "ten_seconds_ns")]
+    pub connect_timeout_ns: u64,
+    #[serde(default = "ten_seconds_ns")]
+    pub request_timeout_ns: u64,
+    #[serde(default = "one_minute_ns")]
+    pub total_timeout_ns: u64,
+    #[serde(default)]
+    pub resumption: bool,
+    #[serde(default)]
+    pub zero_rtt: bool,
+    #[serde(default = "cubic")]
+    pub congestion_control: String,
+    #[serde(default = "yes")]
+    pub tcp_nodelay: bool,
+    #[serde(default = "tls13")]
+    pub tls_version: String,
+    #[serde(default = "x25519")]
+    pub key_exchange: String,
+    #[serde(default)]
+    pub cipher: Option<String>,
+    #[serde(default = "four_mib")]
+    pub udp_receive_buffer_bytes: usize,
+    #[serde(default = "udp_payload")]
+    pub max_udp_payload_bytes: u16,
+    /// 0: the kernel's automatic tuning.
+    #[serde(default)]
+    pub tcp_receive_buffer_bytes: usize,
+    #[serde(default = "one_u64")]
+    pub seed: u64,
+    /// The first worker's CPU; worker n is bound to `cpu + n`.
+    #[serde(default)]
+    pub cpu: Option<usize>,
+    /// `None`: no rows are written, the summary still counts them.
+    #[serde(default)]
+    pub samples_file: Option<PathBuf>,
+    #[serde(default)]
+    pub keylog_file: Option<PathBuf>,
+    #[serde(default)]
+    pub qlog_dir: Option<PathBuf>,
+}
+
+fn one() -> u32 {
+    1
+}
+fn one_u64() -> u64 {
+    1
+}
+fn yes() -> bool {
+    true
+}
+fn ten_seconds_ns() -> u64 {
+    10_000_000_000
+}
+fn one_minute_ns() -> u64 {
+    60_000_000_000
+}
+fn cubic() -> String {
+    "cubic".into()
+}
+fn tls13() -> String {
+    "1.3".into()
+}
+fn x25519() -> String {
+    "X25519".into()
+}
+fn four_mib() -> usize {
+    4 << 20
+}
+fn udp_payload() -> u16 {
+    1452
+}
+
+impl Config {
+    /// Reads and validates a document.
+    ///
+    /// # Errors
+    /// The first field that cannot be used.
+    pub fn parse(text: &str) -> Result<Self, FieldError> {
+        let config: Self = serde_json::from_str(text).map_err(|error| {
+            // serde names the field in its message: "unknown field `x`, expected ..." or "missing field `x`".
+            let message = error.to_string();
+            let field =
+                message.split('`').nth(1).filter(|_| message.contains("field `")).unwrap_or("config").to_owned();
+            FieldError::new(field, format!("{message}; see docs/architecture.md, section 1.1"))
+        })?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    fn validate(&self) -> Result<(), FieldError> {
+        let refuse = |field: &str, message: &str| Err(FieldError::new(field, message));
+        for (field, value) in [("workers", self.workers), ("connections", self.connections), ("streams", self.streams)]
+        {
+            if value == 0 {
+                return refuse(field, "is 0; give at least 1");
+            }
+        }
+        if self.workers > 256 {
+            return refuse("workers", "is above 256; one per core is enough");
+        }
+        if self.concurrency() < u64::from(self.workers) {
+            return refuse("workers", "is more than there are connections; give each worker at least one");
+        }
+        if self.port == 0 {
+            return refuse("port", "is 0; give the server's port");
+        }
+        if self.protocol == Protocol::H1 && self.connection_mode == ConnectionMode::Reused && self.streams != 1 {
+            return refuse("streams", "must be 1 with h1, where nothing is pipelined; raise connections instead");
+        }
+        if self.requests == 0 && self.duration_ns == 0 {
+            return refuse("requests", "and duration_ns are both 0; give one of them");
+        }
+        if let Loop::Open { rate_per_s, .. } = self.load
+            && !(rate_per_s.is_finite() && rate_per_s > 0.0 && rate_per_s <= 1e8)
+        {
+            return refuse("loop.rate_per_s", "must be above 0 and at most 1e8 requests per second");
+        }
+        let times = [
+            ("connect_timeout_ns", self.connect_timeout_ns),
+            ("request_timeout_ns", self.request_timeout_ns),
+            ("total_timeout_ns", self.total_timeout_ns),
+        ];
+        for (field, value) in times {
+            // A day bounds every sum of times far below an overflow.
+            if value == 0 || value > 86_400_000_000_000 {
+                return refuse(field, "must be above 0 and at most one day");
+            }
+        }
+        if self.duration_ns > 86_400_000_000_000 || self.warmup_ns > 86_400_000_000_000 {
+            return refuse("duration_ns", "and warmup_ns are at most one day");
+        }
+        if !self.path.starts_with('/') || !self.path.bytes().all(|octet| octet.is_ascii_graphic()) {
+            return refuse("path", "must begin with '/' and hold visible ASCII characters only; encode others with %");
+        }
+        if rustls::pki_types::ServerName::try_from(self.server_name.as_str()).is_err() {
+            return refuse("server_name", "is neither a DNS name nor an IP address");
+        }
+        if self.request_body_bytes > 0 && matches!(self.method, Method::Get | Method::Head | Method::Delete) {
+            return refuse("request_body_bytes", "needs POST, PUT or PATCH");
+        }
+        if TlsVersion::from_name(&self.tls_version).is_none() {
+            return refuse("tls_version", "must be 1.2 or 1.3");
+        }
+        if self.protocol == Protocol::H3 && self.tls_version != "1.3" {
+            return refuse("tls_version", "must be 1.3 with h3 (RFC 9001 4.2)");
+        }
+        if !key_exchange_names().contains(&self.key_exchange.as_str()) {
+            return refuse("key_exchange", &format!("must be one of {}", key_exchange_names().join(", ")));
+        }
+        if !matches!(self.congestion_control.as_str(), "cubic" | "bbr" | "reno") {
+            return refuse("congestion_control", "must be cubic, bbr or reno");
+        }
+        if self.zero_rtt && !self.resumption {
+            return refuse("zero_rtt", "needs resumption");
+        }
+        if self.zero_rtt && self.tls_version != "1.3" {
+            return refuse("zero_rtt", "needs tls_version 1.3");
+        }
+        if self.zero_rtt && !matches!(self.method, Method::Get | Method::Head) {
+            return refuse("zero_rtt", "needs a safe method, GET or HEAD (RFC 8470 2)");
+        }
+        if !(1200..=65_527).contains(&self.max_udp_payload_bytes) {
+            return refuse("max_udp_payload_bytes", "must be 1200 to 65527 (RFC 9000 14.1, 18.2)");
+        }
+        if self.trial.is_empty() || self.trial.len() > 256 {
+            return refuse("trial", "must have 1 to 256 octets");
+        }
+        Ok(())
+    }
+
+    /// Where the server is.
+    #[must_use]
+    pub fn socket_address(&self) -> SocketAddr {
+        SocketAddr::new(self.address, self.port)
+    }
+
+    /// Sockets that are open at a time.
+    #[must_use]
+    pub fn concurrency(&self) -> u64 {
+        match self.connection_mode {
+            ConnectionMode::New => u64::from(self.connections) * u64::from(self.streams),
+            ConnectionMode::Reused => u64::from(self.connections),
+        }
+    }
+
+    /// Requests that may be in flight on one connection.
+    #[must_use]
+    pub fn streams_per_connection(&self) -> u32 {
+        match self.connection_mode {
+            ConnectionMode::New => 1,
+            ConnectionMode::Reused => self.streams,
+        }
+    }
+
+    /// The number of content octets that each response must have, if that is checked.
+    #[must_use]
+    pub fn expected_content(&self) -> Option<u64> {
+        if self.method == Method::Head { Some(0) } else { self.expect_body_bytes }
+    }
+
+    /// Whether content is compared with the pattern.
+    #[must_use]
+    pub fn verifies_content(&self) -> bool {
+        self.verify_content.unwrap_or_else(|| self.path.starts_with("/bytes/"))
+    }
+
+    /// The `:authority` or Host of each request.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        let name =
+            if self.server_name.contains(':') { format!("[{}]", self.server_name) } else { self.server_name.clone() };
+        if self.port == 443 { name } else { format!("{name}:{}", self.port) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+use super::*;
+use serde_json::{Value, json};
+
+fn document() -> Value {
+    json!({"trial": "t00012", "protocol": "h2", "address": "10.77.0.2", "port": 8443, "server_name": "origin.lab",
+        "ca_file": "pki/ca.pem", "workers": 1, "connections": 1, "streams": 10, "connection_mode": "reused",
+        "loop": {"kind": "closed"}, "requests": 1000, "duration_ns": 0, "warmup_requests": 0, "warmup_ns": 0,
+        "method": "GET", "path": "/bytes/1000", "request_body_bytes": 0, "expect_body_bytes": 1000, "expect_status": 200,
+        "connect_timeout_ns": 10_000_000_000u64, "request_timeout_ns": 10_000_000_000u64,
+        "total_timeout_ns": 60_000_000_000u64,
+        "resumption": false, "zero_rtt": false, "congestion_control": "cubic", "tcp_nodelay": true,
+        "tls_version": "1.3", "key_exchange": "X25519", "cipher": "TLS_AES_128_GCM_SHA256",
+        "udp_receive_buffer_bytes": 4_194_304, "max_udp_payload_bytes": 1452, "tcp_receive_buffer_bytes": 0, "seed": 1,
+        "cpu": null, "samples_file": "x.parquet", "keylog_file": null, "qlog_dir": null})
+}
+
+#[test]
+fn the_document_of_the_architecture_is_read() {
+    let config = Config::parse(&document().to_string()).unwrap();
+    assert_eq!(config.protocol, Protocol::H2);
+    assert_eq!(config.load, Loop::Closed {});
+    assert_eq!(config.authority(), "origin.lab:8443");
+    assert_eq!((config.concurrency(), config.streams_per_connection()), (1, 10));
+    assert!(config.verifies_content());
+    assert_eq!(config.expected_content(), Some(1000));
+}
+
+#[test]
+fn derived_values_follow_the_fields() {
+    let with = |changes: Value| {
+        let mut document = document();
+        for (field, value) in changes.as_object().unwrap() {
+            document[field] = value.clone();
+        }
+        Config::parse(&document.to_string()).unwrap()
+    };
+    let new = with(json!({"connection_mode": "new", "connections": 2}));
+    assert_eq!((new.concurrency(), new.streams_per_connection()), (20, 1));
+    assert_eq!(with(json!({"method": "HEAD"})).expected_content(), Some(0));
+    assert!(!with(json!({"path": "/index.html"})).verifies_content());
+    assert!(with(json!({"path": "/index.html", "verify_content": true})).verifies_content());
+    assert_eq!(with(json!({"port": 443})).authority(), "origin.lab");
+    let open = with(json!({"loop": {"kind": "open", "rate_per_s": 30_000, "arrivals": "poisson"}}));
+    assert_eq!(open.load, Loop::Open { rate_per_s: 30_000.0, arrivals: Arrivals::Poisson });
+}
+
+#[test]
+fn wrong_values_name_their_field() {
+    let table: &[(&str, Value)] = &[
+        ("colour", json!("red")),
+        ("protocol", json!("h4")),
+        ("workers", json!(0)),
+        ("workers", json!(2)),
+        ("streams", json!(0)),
+        ("port", json!(0)),
+        ("requests", json!(0)),
+        ("loop.rate_per_s", json!(0)),
+        ("request_timeout_ns", json!(0)),
+        ("total_timeout_ns", json!(u64::MAX)),
+        ("duration_ns", json!(u64::MAX)),
+        ("path", json!("bytes/1")),
+        ("path", json!("/a b")),
+        ("path", json!("/a\r\nx: y")),
+        ("server_name", json!("a b")),
+        ("server_name", json!("")),
+        ("request_body_bytes", json!(5)),
+        ("tls_version", json!("1.1")),
+        ("key_exchange", json!("P-521")),
+        ("congestion_control", json!("vegas")),
+        ("zero_rtt", json!(true)),
+        ("max_udp_payload_bytes", json!(1000)),
+        ("trial", json!("")),
+        ("address", json!("example.org")),
+        ("method", json!("TRACE")),
+    ];
+    for (field, value) in table {
+        let mut document = document();
+        if let Some(inner) = field.strip_prefix("loop.") {
+            document["loop"] = json!({"kind": "open", inner: value});
+        } else {
+            document[field] = value.clone();
+        }
+        let error = Config::parse(&document.to_string()).unwrap_err();
+        // serde names the field of a wrong type only in some messages; ours always.
+        let named = error.field == *field || error.field == "config";
+        assert!(named, "{field} = {value}: {error:?}");
+        assert!(!error.message.is_empty());
+    }
+    let mut h1 = document();
+    h1["protocol"] = json!("h1");
+    assert_eq!(Config::parse(&h1.to_string()).unwrap_err().field, "streams");
+    let mut h3 = document();
+    (h3["protocol"], h3["tls_version"]) = (json!("h3"), json!("1.2"));
+    assert_eq!(Config::parse(&h3.to_string()).unwrap_err().field, "tls_version");
+}
+
+#[test]
+fn unknown_and_missing_fields_are_named() {
+    let mut unknown = document();
+    unknown["colour"] = json!("red");
+    assert_eq!(Config::parse(&unknown.to_string()).unwrap_err().field, "colour");
+    let mut missing = document();
+    missing.as_object_mut().unwrap().remove("server_name");
+    assert_eq!(Config::parse(&missing.to_string()).unwrap_err().field, "server_name");
+    let mut nested = document();
+    nested["loop"] = json!({"kind": "closed", "rate": 5});
+    assert_eq!(Config::parse(&nested.to_string()).unwrap_err().field, "rate");
+    assert_eq!(Config::parse("{").unwrap_err().field, "config");
+}

@@ -1,0 +1,357 @@
+//! What a session asks and tells: which request is next, and how one ended.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use trifecta_record::{Sample, SampleStore};
+
+use crate::config::{Config, Loop};
+use crate::content;
+use crate::error::ErrorClass;
+use crate::lag::LagHistogram;
+use crate::pacer::Pacer;
+use crate::transport_stats::{QuicStats, TcpStats};
+
+/// Failures in a row, with no response ever, after which a run ends by itself.
+pub const DEAD_PATH_FAILURES: u32 = 20;
+
+/// A request in flight. Times are on CLOCK_MONOTONIC; 0: did not happen.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Exchange {
+    /// Ordinal of the request in the run.
+    pub request: u64,
+    pub warmup: bool,
+    /// Whether its row carries the connect times (the first request of a connection). Set by [`Handshake::bind`].
+    pub first_on_connection: bool,
+    /// Sent as 0-RTT data that the server accepted.
+    pub zero_rtt: bool,
+    /// When an open loop wanted it to start.
+    pub intended_ns: u64,
+    pub started_ns: u64,
+    pub request_sent_ns: u64,
+    pub first_byte_ns: u64,
+    /// Status code of the final response; 0 before it came.
+    pub status: u16,
+    /// Whether a content octet differed from the pattern.
+    pub wrong_content: bool,
+    pub bytes_out: u64,
+    pub bytes_in: u64,
+    /// Octets of the response's header section as it was on the wire (compressed with HTTP/2 and HTTP/3).
+    pub header_bytes_in: u64,
+}
+
+impl Exchange {
+    /// Takes content octets of the response: counts and compares them.
+    #[inline]
+    pub fn content(&mut self, driver: &Driver, octets: &[u8]) {
+        if driver.verify_content && !self.wrong_content {
+            self.wrong_content = !content::matches(self.bytes_in, octets);
+        }
+        self.bytes_in += octets.len() as u64;
+    }
+
+    /// As [`Exchange::content`] for octets that stand at `offset`, in any order (unordered reads of QUIC).
+    #[inline]
+    pub fn content_at(&mut self, driver: &Driver, offset: u64, octets: &[u8]) {
+        if driver.verify_content && !self.wrong_content {
+            self.wrong_content = !content::matches(offset, octets);
+        }
+        self.bytes_in += octets.len() as u64;
+    }
+}
+
+/// What a connection's rows say of its establishment. Times in ns; 0: did not happen.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Handshake {
+    pub connection: u32,
+    pub connect_start_ns: u64,
+    /// Stays 0 with QUIC.
+    pub tcp_connected_ns: u64,
+    pub secured_ns: u64,
+    /// The negotiated protocol: `h1`, `h2`, `h3`.
+    pub protocol: Option<&'static str>,
+    pub tls_version: Option<&'static str>,
+    pub cipher: Option<&'static str>,
+    pub resumed: bool,
+    /// A request already carries the connect times.
+    pub bound: bool,
+}
+
+impl Handshake {
+    /// Marks the first request of the connection.
+    #[inline]
+    pub fn bind(&mut self, exchange: &mut Exchange) {
+        exchange.first_on_connection = !self.bound;
+        self.bound = true;
+    }
+}
+
+/// What the workers of a run know of each other.
+#[derive(Debug, Default)]
+pub struct Shared {
+    responded: AtomicBool,
+    failures: AtomicU32,
+}
+
+impl Shared {
+    /// Whether the run has failed often enough, with no response ever, to end.
+    #[must_use]
+    pub fn is_dead_path(&self) -> bool {
+        !self.responded.load(Ordering::Relaxed) && self.failures.load(Ordering::Relaxed) >= DEAD_PATH_FAILURES
+    }
+}
+
+/// Counters of one worker.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    pub samples: u64,
+    pub errors: u64,
+    /// Connections whose handshake was completed.
+    pub connections_opened: u64,
+    /// Octets given to and taken from the kernel, encrypted.
+    pub wire_bytes_out: u64,
+    pub wire_bytes_in: u64,
+    /// Datagrams that the kernel dropped for want of receive buffer (SO_RXQ_OVFL), and receive errors.
+    pub udp_receive_errors: u64,
+    /// Name of the key exchange group of the last handshake.
+    pub key_exchange: Option<&'static str>,
+}
+
+/// The requests of one worker: which is next, what is in flight, how they ended.
+pub struct Driver {
+    pub config: Arc<Config>,
+    pub counters: Counters,
+    pub tcp: TcpStats,
+    pub quic: QuicStats,
+    pub lag: LagHistogram,
+    pub samples: SampleStore,
+    verify_content: bool,
+    expected_content: Option<u64>,
+    expected_status: Option<u16>,
+    shared: Arc<Shared>,
+    pacer: Pacer,
+    worker: u64,
+    workers: u64,
+    started_ns: u64,
+    ordinal: u64,
+    warmup_requests: u64,
+    warmup_until_ns: u64,
+    measured: u64,
+    measured_limit: u64,
+    /// When no new request may start; `u64::MAX` while not known.
+    deadline_ns: u64,
+    in_flight: u64,
+    stopped: bool,
+    has_response: bool,
+    keeps_samples: bool,
+}
+
+impl Driver {
+    /// The driver of `worker`; the run starts at `started_ns`.
+    #[must_use]
+    pub fn new(config: Arc<Config>, shared: Arc<Shared>, worker: u32, started_ns: u64) -> Self {
+        let (index, workers) = (u64::from(worker), u64::from(config.workers));
+        // The first workers take what does not divide evenly.
+        let share = |total: u64| total / workers + u64::from(index < total % workers);
+        let has_deadline = config.duration_ns > 0 && config.warmup_requests == 0;
+        Self {
+            verify_content: config.verifies_content(),
+            expected_content: config.expected_content(),
+            expected_status: config.expect_status,
+            pacer: Pacer::new(config.load, config.seed, worker, config.workers),
+            warmup_requests: share(config.warmup_requests),
+            warmup_until_ns: started_ns + config.warmup_ns,
+            measured_limit: if config.requests == 0 { u64::MAX } else { share(config.requests) },
+            deadline_ns: if has_deadline { started_ns + config.warmup_ns + config.duration_ns } else { u64::MAX },
+            keeps_samples: config.samples_file.is_some(),
+            counters: Counters::default(),
+            tcp: TcpStats::default(),
+            quic: QuicStats::default(),
+            lag: LagHistogram::default(),
+            samples: SampleStore::default(),
+            config,
+            shared,
+            worker: index,
+            workers,
+            started_ns,
+            ordinal: 0,
+            measured: 0,
+            in_flight: 0,
+            stopped: false,
+            has_response: false,
+        }
+    }
+
+    /// The next request, if one may start at `now_ns`; it is in flight from now on, and must be handed back by
+    /// [`Driver::finish`].
+    #[inline]
+    pub fn next_request(&mut self, now_ns: u64) -> Option<Exchange> {
+        if !self.may_start(now_ns) {
+            return None;
+        }
+        let mut intended_ns = 0;
+        if let Some(offset_ns) = self.pacer.next_slot_ns() {
+            intended_ns = self.started_ns + offset_ns;
+            if intended_ns > now_ns || intended_ns >= self.deadline_ns {
+                return None;
+            }
+            self.pacer.advance();
+        }
+        Some(self.start(intended_ns, now_ns))
+    }
+
+    #[inline]
+    fn start(&mut self, intended_ns: u64, now_ns: u64) -> Exchange {
+        let reference_ns = if intended_ns == 0 { now_ns } else { intended_ns };
+        let warmup = self.ordinal < self.warmup_requests || reference_ns < self.warmup_until_ns;
+        if !warmup {
+            if self.measured == 0 && self.deadline_ns == u64::MAX && self.config.duration_ns > 0 {
+                self.deadline_ns = reference_ns + self.config.duration_ns;
+            }
+            self.measured += 1;
+            if intended_ns != 0 {
+                self.lag.record(now_ns - intended_ns);
+            }
+        }
+        let request = self.ordinal * self.workers + self.worker;
+        self.ordinal += 1;
+        self.in_flight += 1;
+        Exchange { request, warmup, intended_ns, started_ns: now_ns, ..Exchange::default() }
+    }
+
+    /// Whether limits leave room for another request at `now_ns`, due or not.
+    #[inline]
+    #[must_use]
+    pub fn may_start(&self, now_ns: u64) -> bool {
+        !self.stopped && self.measured < self.measured_limit && now_ns < self.deadline_ns
+    }
+
+    /// When the next request of an open loop is due, `u64::MAX` when none is; in a closed loop always now (0).
+    #[must_use]
+    pub fn next_due_ns(&self) -> u64 {
+        if self.stopped || self.measured >= self.measured_limit {
+            return u64::MAX;
+        }
+        self.pacer.next_slot_ns().map_or(0, |offset_ns| self.started_ns + offset_ns)
+    }
+
+    /// When no new request may start any more; `u64::MAX` while not known.
+    #[must_use]
+    pub fn deadline_ns(&self) -> u64 {
+        self.deadline_ns
+    }
+
+    /// Requests that were started and not handed back.
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// No request may start from now on.
+    pub fn stop(&mut self) {
+        self.stopped = true;
+    }
+
+    /// Whether all requests that were asked for have been started.
+    #[must_use]
+    pub fn reached_request_limit(&self) -> bool {
+        self.measured >= self.measured_limit
+    }
+
+    /// Hands a request back. `done_ns`: when the last octet of its response came, 0 when it did not. A whole response is
+    /// judged here: status, length, content.
+    #[inline]
+    pub fn finish(
+        &mut self,
+        exchange: &Exchange,
+        handshake: &Handshake,
+        stream: Option<u64>,
+        done_ns: u64,
+        error: Option<ErrorClass>,
+    ) {
+        self.in_flight -= 1;
+        let error = error.or_else(|| self.judge(exchange));
+        if error.is_some() || !self.has_response {
+            self.note_outcome(exchange, error.is_some());
+        }
+        self.counters.samples += 1;
+        if !self.keeps_samples {
+            return;
+        }
+        let connect = exchange.first_on_connection;
+        self.samples.push(&Sample {
+            connection: handshake.connection,
+            stream,
+            request: exchange.request,
+            warmup: exchange.warmup,
+            intended_ns: exchange.intended_ns,
+            started_ns: exchange.started_ns,
+            connect_start_ns: if connect { handshake.connect_start_ns } else { 0 },
+            tcp_connected_ns: if connect { handshake.tcp_connected_ns } else { 0 },
+            secured_ns: if connect { handshake.secured_ns } else { 0 },
+            request_sent_ns: exchange.request_sent_ns,
+            first_byte_ns: exchange.first_byte_ns,
+            done_ns,
+            protocol: handshake.protocol,
+            tls_version: handshake.tls_version,
+            cipher: handshake.cipher,
+            resumed: handshake.resumed,
+            zero_rtt: exchange.zero_rtt,
+            status: exchange.status,
+            bytes_out: exchange.bytes_out,
+            bytes_in: exchange.bytes_in,
+            header_bytes_in: exchange.header_bytes_in,
+            error: error.map(ErrorClass::as_str),
+        });
+    }
+
+    /// A connection that was to be reused could not be opened: one failed row. It takes the slot of a request that is due.
+    pub fn fail_attempt(&mut self, handshake: &Handshake, now_ns: u64, error: ErrorClass) {
+        let due = self.next_request(now_ns);
+        // Nothing is due in an open loop: the attempt still leaves its row, with its own start as the intended one.
+        let open = matches!(self.config.load, Loop::Open { .. });
+        let mut exchange = due.unwrap_or_else(|| self.start(if open { handshake.connect_start_ns } else { 0 }, now_ns));
+        exchange.started_ns = handshake.connect_start_ns;
+        exchange.first_on_connection = true;
+        self.finish(&exchange, handshake, None, 0, Some(error));
+    }
+
+    fn judge(&self, exchange: &Exchange) -> Option<ErrorClass> {
+        if self.expected_status.is_some_and(|status| status != exchange.status) {
+            return Some(ErrorClass::Status);
+        }
+        if self.expected_content.is_some_and(|octets| octets != exchange.bytes_in) {
+            return Some(ErrorClass::Length);
+        }
+        exchange.wrong_content.then_some(ErrorClass::Content)
+    }
+
+    #[cold]
+    fn note_outcome(&mut self, exchange: &Exchange, failed: bool) {
+        self.counters.errors += u64::from(failed);
+        if exchange.first_byte_ns != 0 {
+            self.has_response = true;
+            self.shared.responded.store(true, Ordering::Relaxed);
+        } else if failed {
+            self.shared.failures.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts the slots that were due before `now_ns` and never started. To be called once, at the end.
+    pub fn count_missed_slots(&mut self, now_ns: u64) -> u64 {
+        let end_ns = self.deadline_ns.min(now_ns);
+        let room = self.measured_limit.saturating_sub(self.measured);
+        let mut missed = 0;
+        while missed < room
+            && let Some(offset_ns) = self.pacer.next_slot_ns()
+            && self.started_ns + offset_ns < end_ns
+        {
+            missed += 1;
+            self.pacer.advance();
+        }
+        missed
+    }
+}
+
+#[cfg(test)]
+mod tests;

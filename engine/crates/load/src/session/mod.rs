@@ -1,0 +1,89 @@
+//! One connection that carries requests, whatever the protocol.
+//!
+//! A worker drives many sessions of one type from one epoll loop. A session never blocks, and allocates nothing for a
+//! request. It asks the [`Driver`] for the next request to start and hands finished ones back. Times are read where the
+//! octets are: after each receive (`first_byte`, `done`), before requests are built (`started`) and after each send
+//! (`request_sent`).
+
+pub mod h3;
+
+use std::os::fd::RawFd;
+
+use trifecta_wire::epoll;
+
+use crate::config::{Config, FieldError};
+use crate::driver::{Driver, Exchange};
+use crate::error::ErrorClass;
+
+/// What a worker watches of every session's descriptor, once, at its opening: both directions, reported at changes. So a
+/// session has to receive until nothing is left (less than asked for, or EAGAIN), and on [`epoll::CLOSING`] to the end.
+pub const WATCHED: u32 = epoll::READABLE | epoll::WRITABLE | epoll::EDGE | libc::EPOLLRDHUP as u32;
+
+/// A timeout that never comes.
+pub const NEVER_NS: u64 = u64::MAX;
+
+/// What became of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The transport or TLS handshake is going on.
+    Opening,
+    /// Requests can be carried.
+    Open,
+    /// No new requests are taken (GOAWAY, `Connection: close`); those in flight go on.
+    Draining,
+    /// Over. All its requests were handed back, its statistics too; the worker drops it. `failed`: it ended with an error,
+    /// so that the next attempt in its place is held back a little.
+    Closed { failed: bool },
+}
+
+/// A connection of one protocol.
+pub trait Session: Sized {
+    /// What all sessions of a worker share: configurations, cached request blocks, receive buffers.
+    type Shared;
+
+    /// Makes what the sessions of one worker share.
+    ///
+    /// # Errors
+    /// The field of the configuration that cannot be used.
+    fn shared(config: &Config) -> Result<Self::Shared, FieldError>;
+
+    /// Starts to connect. `request` is the one that this connection is made for (connection mode `new`); its `started_ns` is
+    /// the time to give as `connect_start_ns`. Without it, requests are asked of the driver once the connection is open.
+    /// `connection` is its number for the sample rows.
+    ///
+    /// # Errors
+    /// When there is not even a socket; the worker then records the failed attempt.
+    fn open(
+        shared: &mut Self::Shared,
+        driver: &mut Driver,
+        connection: u32,
+        request: Option<Exchange>,
+        now_ns: u64,
+    ) -> Result<Self, ErrorClass>;
+
+    /// The descriptor to watch for [`WATCHED`]. It does not change, and is closed when the session is dropped.
+    fn fd(&self) -> RawFd;
+
+    /// The descriptor is ready for `flags` (of [`epoll`]). Receives, processes, starts new requests, sends.
+    fn on_ready(&mut self, shared: &mut Self::Shared, driver: &mut Driver, flags: u32);
+
+    /// [`Session::next_timeout_ns`] has come.
+    fn on_timer(&mut self, shared: &mut Self::Shared, driver: &mut Driver, now_ns: u64);
+
+    /// When [`Session::on_timer`] is to be called at the latest, or [`NEVER_NS`]: connect and request time limits and the
+    /// protocol's own timers. May be earlier than needed. Asked after every other call.
+    fn next_timeout_ns(&self) -> u64;
+
+    /// How many requests could be started now. 0 unless [`State::Open`].
+    fn free_slots(&self) -> u32;
+
+    /// Asks the driver for requests while there are free slots, and sends them.
+    fn start_requests(&mut self, shared: &mut Self::Shared, driver: &mut Driver);
+
+    /// What became of the connection.
+    fn state(&self) -> State;
+
+    /// Ends the connection now, in the orderly way of its protocol as far as that needs no waiting. Requests in flight are
+    /// handed back with `error`. The state is [`State::Closed`] afterwards.
+    fn close(&mut self, shared: &mut Self::Shared, driver: &mut Driver, error: ErrorClass);
+}
