@@ -48,11 +48,11 @@ def parse_document(text: str, file: str) -> Document:
 
 def parse_value(text: str, what: str) -> Any:
     """One value as it stands on a command line: a scalar, ``[a, b]`` or ``{name: value}``."""
-    root = _compose(text, what)
+    root = _compose(text, what, numbered=False)
     return None if root is None else _Reader(Document(tree={}, name=what)).value(root, ())
 
 
-def _compose(text: str, file: str) -> Any:
+def _compose(text: str, file: str, *, numbered: bool = True) -> Any:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
@@ -62,9 +62,10 @@ def _compose(text: str, file: str) -> Any:
         return YAML(typ="safe", pure=True).compose(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = f":{mark.line + 1}" if mark is not None else ""
+        line = f":{mark.line + 1}" if mark is not None and numbered else ""
         problem = " ".join(str(error.problem or error.context or "is not YAML").split())
-        raise UserError(f"{file}{line}: not YAML: {problem}; mend the line or the one above it") from None
+        remedy = "mend the line or the one above it" if numbered else "mend the value"
+        raise UserError(f"{file}{line}: not YAML: {problem}; {remedy}") from None
     except (YAMLError, ValueError, RecursionError) as error:
         problem = " ".join(str(error).split()) or type(error).__name__
         raise UserError(f"{file}: not YAML: {problem[:200]}; mend the file") from None

@@ -17,6 +17,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from trifecta.design.errors import CannotError
+from trifecta.lab.engine import engine_versions, find_engine
+
 Status = Literal["ok", "warn", "missing"]
 
 UDP_BUFFER_BYTES = 4_194_304  # what the engine's load asks for
@@ -138,21 +141,13 @@ def _lab() -> Iterator[Finding]:
 
 
 def _engine() -> Iterator[Finding]:
-    path = engine_path()
-    remedy = "make setup"
-    if not path.is_file():
-        yield Finding("engine", "missing", f"{path} is not built", remedy, required=True)
+    try:
+        versions = engine_versions(find_engine())
+    except CannotError as error:
+        yield Finding("engine", "missing", str(error), "make setup", required=True)
     else:
-        answer = _output([str(path), "--version"])
-        try:
-            versions = json.loads(answer)
-        except ValueError:
-            yield Finding(
-                "engine", "missing", f"{path} does not say its version: {answer[:80]!r}", remedy, required=True
-            )
-        else:
-            text = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()) if version)
-            yield Finding("engine", "ok", text, required=True)
+        text = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()) if version)
+        yield Finding("engine", "ok", text, required=True)
     there = shutil.which("ip")
     yield Finding(
         "ip",
@@ -161,12 +156,6 @@ def _engine() -> Iterator[Finding]:
         "" if there else "sudo apt-get install -y iproute2",
         required=True,
     )
-
-
-def engine_path() -> Path:
-    """The engine's binary: ``TRIFECTA_ENGINE``, else the release build of this checkout."""
-    asked = os.environ.get("TRIFECTA_ENGINE")
-    return Path(asked) if asked else Path(__file__).parents[2] / "engine/target/release/trifecta-engine"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,44 @@
+"""From options of the command line to the design's records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from trifecta.design.errors import UserError
+from trifecta.design.model import PathSpec
+from trifecta.design.quantity import QuantityError, parse_time_ns
+
+
+def time_ns(option: str, text: str) -> int:
+    """A time given to an option, above zero."""
+    try:
+        value = parse_time_ns(text)
+    except QuantityError as error:
+        raise UserError(f"option {option}: {error}") from None
+    if value == 0:
+        raise UserError(f"option {option}: {text!r} is no time at all; give more than 0")
+    return value
+
+
+def path_of(study: str | None, path: str | None, fields: Mapping[str, str | None]) -> PathSpec:
+    """The path that a study names or that options describe, field by field; options change the study's path."""
+    from trifecta import studies
+    from trifecta.design.document import Document, did_you_mean
+    from trifecta.design.paths import read_path
+    from trifecta.design.study_file import parse_value
+
+    given = {name.replace("-", "_"): text for name, text in fields.items() if text is not None}
+    if study is not None:
+        if path is None:
+            raise UserError("option --study: needs the name of one of its paths; add --path NAME")
+        overrides = [f"paths.{path}.{name}={text}" for name, text in given.items()]
+        known = studies.load(study).paths
+        if path not in known:
+            raise UserError(f"option --path: no path {path!r} in {study}; {did_you_mean(path, known)}")
+        return studies.load(study, overrides).paths[path]
+    if path is not None:
+        raise UserError("option --path: needs the study that defines it; add --study STUDY")
+    option = {name: f"--{name.replace('_', '-')}" for name in given}
+    tree = {name: parse_value(text, f"option {option[name]}") for name, text in given.items()}
+    document = Document(tree=tree, name="link", options={(name,): option[name] for name in given})
+    return read_path("asked", document.root())[0]

@@ -1,0 +1,87 @@
+"""``trifecta link``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from trifecta.cli.options import as_json, complete_study
+
+# The options and the fields of a path that they set, with the help of each.
+_FIELDS: dict[str, str] = {
+    "rtt": "Round-trip delay: '50 ms'.",
+    "delay": "One-way delay of each direction: '25 ms', or '{forward: 10 ms, backward: 30 ms}'.",
+    "rate": "Rate: '20 Mbit/s'.",
+    "queue": "Queue before the rate: '1 bdp', '100 packets', '125 kB'.",
+    "discipline": "Discipline of the queue: droptail or codel.",
+    "loss": "Independent loss: '2 %'.",
+    "gilbert-elliott": "Bursty loss: '{good_to_bad: 1 %, bad_to_good: 30 %}'.",
+    "corrupt": "Share of packets with a flipped bit: '0.1 %'.",
+    "duplicate": "Share of packets sent twice: '0.1 %'.",
+    "reorder": "Reordering: '{probability: 1 %, gap: 2 ms}'.",
+    "jitter": "Jitter: '{distribution: normal, sigma: 2 ms}'.",
+}
+
+
+@click.group()
+def command() -> None:
+    """Work with the path emulator alone, without a study."""
+
+
+def _path_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    for name, text in reversed(_FIELDS.items()):
+        function = click.option(f"--{name}", metavar="VALUE", help=text)(function)
+    return function
+
+
+@command.command(
+    epilog="""\
+\b
+Examples:
+  trifecta link measure --rtt "50 ms" --loss "2 %" --rate "20 Mbit/s"
+  trifecta link measure --study race --path rough --json
+"""
+)
+@_path_options
+@click.option("--study", metavar="STUDY", shell_complete=complete_study, help="Take the path from this study.")
+@click.option("--path", "path_name", metavar="NAME", help="The path of that study.")
+@click.option("--packets", type=click.IntRange(1, 1_000_000), default=1000, show_default=True, help="Packets to send.")
+@click.option("--interval", metavar="TIME", default="2 ms", show_default=True, help="Time between packets.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of losses and delays.")
+@as_json
+def measure(
+    *,
+    study: str | None,
+    path_name: str | None,
+    packets: int,
+    interval: str,
+    seed: int,
+    as_json: bool,
+    **fields: str | None,
+) -> None:
+    """Raise a lab with a path, send packets across and compare what was asked with what was delivered."""
+    from trifecta.cli import inputs
+    from trifecta.lab import sandbox
+
+    spec = inputs.path_of(study, path_name, fields)
+    interval_ns = inputs.time_ns("--interval", interval)
+    sandbox.enter()
+
+    from trifecta.lab import measure as lab_measure
+
+    measured = lab_measure.measure(spec, packets=packets, interval_ns=interval_ns, seed=seed)
+    lines = lab_measure.compare(measured)
+    if as_json:
+        document = {**dataclasses.asdict(measured), "comparison": [dataclasses.asdict(line) for line in lines]}
+        click.echo(json.dumps(document, indent=2))
+        return
+    click.echo(f"{measured.probe['received']} of {measured.probe['sent']} packets came back, seed {seed}")
+    for line in lines:
+        asked = "" if line.asked is None else f"asked {line.asked:.6g} {line.unit}"
+        given = "unknown" if line.given is None else f"{line.given:.6g} {line.unit}"
+        note = f"  ({line.note})" if line.note else ""
+        click.echo(f"  {line.name:32} {given:>16}  {asked:20}{note}".rstrip())

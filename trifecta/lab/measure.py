@@ -1,0 +1,119 @@
+"""Raises a lab with one path and measures from outside what it delivers: asked against given, without any study."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trifecta.design.errors import CannotError
+from trifecta.design.model import PathSpec
+from trifecta.lab.engine import EngineError, EngineProcess, find_engine
+from trifecta.lab.host import pin_table
+from trifecta.lab.network import SERVER_ADDRESS, Lab
+from trifecta.lab.paths import link_config
+
+PROBE_PORT = 9
+TRAIN_PACKETS = 100  # of full size, back to back: their spacing at the far end is the rate
+_START_S = 10.0
+_REPLY_TIMEOUT_NS = 2_000_000_000
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the probe saw from the hosts, and what the link says of itself (architecture, sections 1.3 and 1.4)."""
+
+    path: PathSpec
+    seed: int
+    probe: dict[str, Any]
+    link: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One property of the path: what was asked, what the probe found, in the unit named."""
+
+    name: str
+    asked: float | None
+    given: float | None
+    unit: str
+    note: str = ""
+
+
+def measure(
+    path: PathSpec, *, packets: int, interval_ns: int, seed: int, stop: Callable[[], bool] | None = None
+) -> Measured:
+    """Probe a path with ``packets`` packets, one every ``interval_ns``. Must run inside the sandbox.
+
+    CannotError when the lab, the link or the probe cannot work.
+    """
+    engine = find_engine()
+    pins = pin_table()
+    with tempfile.TemporaryDirectory(prefix="trifecta-link-") as folder, ExitStack() as stack:
+        log = Path(folder) / "engine.log"
+        lab = stack.enter_context(Lab())
+        try:
+            link = stack.enter_context(EngineProcess(engine, "link", lab.middle, log, cpus=pins["link"]))
+            link.configure(link_config(path, seed))
+            link.wait_ready(_START_S, stop)
+            far = stack.enter_context(EngineProcess(engine, "probe", lab.server, log, name="reflector"))
+            far.configure({"role": "reflect", "address": SERVER_ADDRESS, "port": PROBE_PORT})
+            far.wait_ready(_START_S, stop)
+            near = stack.enter_context(EngineProcess(engine, "probe", lab.client, log))
+            timeout_ns = _REPLY_TIMEOUT_NS + 2 * path.rtt_ns
+            near.configure(
+                {
+                    "role": "measure",
+                    "address": SERVER_ADDRESS,
+                    "port": PROBE_PORT,
+                    "packets": packets,
+                    "interval_ns": interval_ns,
+                    "payload_bytes": 64,
+                    "timeout_ns": timeout_ns,
+                    "train_packets": TRAIN_PACKETS if path.rate_bits_per_s else 0,
+                    "largest": True,
+                    "samples_file": None,
+                }
+            )
+            longest_s = (packets * interval_ns + 4 * timeout_ns) / 1e9 + _START_S
+            if path.rate_bits_per_s:
+                longest_s += TRAIN_PACKETS * 1514 * 8 / path.rate_bits_per_s
+            probe = near.wait_summary(longest_s, stop)
+            said = link.finish()
+        except EngineError as error:
+            raise CannotError(f"{error}; run `trifecta doctor`") from error
+    if probe.get("received", 0) == 0 and path.loss < 1:
+        raise CannotError("no packet of the probe came back; run `trifecta doctor`")
+    return Measured(path=path, seed=seed, probe=probe, link=said)
+
+
+def compare(measured: Measured) -> list[Line]:
+    """What was asked beside what was given, a line each."""
+    path, probe = measured.path, measured.probe
+    lines = [Line("round trip, median", path.rtt_ns / 1e6, _ms(probe["rtt_ns"], "p50"), "ms")]
+    for way, key, title in (("forward", "a_to_b", "forward"), ("backward", "b_to_a", "backward")):
+        documents = path.forward if way == "forward" else path.backward
+        summary = measured.link[key]
+        asked_ms = sum(d["delay_ns"] for d in documents if d["kind"] == "delay") / 1e6
+        lines.append(Line(f"{title} delay, median", asked_ms, _ms(probe[f"one_way_{way}_ns"], "p50"), "ms"))
+        lines.append(Line(f"{title} delay, 99th percentile", None, _ms(probe[f"one_way_{way}_ns"], "p99"), "ms"))
+        independent = sum(d["probability"] for d in documents if d["kind"] == "loss")
+        note = f"{summary['lost']} of {summary['wire_packets']} packets lost in the link"
+        lines.append(Line(f"{title} loss", 100 * independent, 100 * probe[f"loss_{way}"], "%", note))
+        lateness = summary["lateness_ns"]
+        note = f"largest {lateness['max'] / 1e3:.0f} us; {summary['device_drops']} packets dropped by the device"
+        lines.append(Line(f"{title} lateness, 99th percentile", 0.0, lateness["p99"] / 1e3, "us", note))
+    rate = probe.get("rate_bits_per_s")
+    if path.rate_bits_per_s and rate is not None:
+        lines.append(Line("rate, from a packet train", path.rate_bits_per_s / 1e6, rate / 1e6, "Mbit/s"))
+    largest = probe.get("largest_payload_bytes")
+    lines.append(Line("largest datagram", 1472.0, None if largest is None else float(largest), "B"))
+    return lines
+
+
+def _ms(percentiles: dict[str, Any] | None, name: str) -> float | None:
+    value = (percentiles or {}).get(name)
+    return None if value is None else float(value) / 1e6
