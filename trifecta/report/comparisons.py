@@ -1,0 +1,143 @@
+"""Verdicts as they are shown: who is faster, by how much, and in which order the protocols come in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trifecta.design.model import AA_SUFFIX
+from trifecta.report import numbers
+from trifecta.report.figures import style
+
+ORDINALS = ("1st", "2nd", "3rd")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row of the query ``verdicts``; ``row`` keeps every column."""
+
+    cell: str
+    arm: str
+    reference: str
+    kind: str
+    row: Mapping[str, Any]
+
+    @property
+    def decided(self) -> bool:
+        """Whether anything can be said."""
+        return self.kind != "undecided"
+
+    def headline(self, times: str = "×") -> str:
+        """``1.43× faster``, ``same`` or ``undecided``."""
+        if self.kind in ("faster", "slower"):
+            return f"{numbers.ratio(self.row['factor'])}{times} {self.kind}"
+        return self.kind
+
+    def interval(self) -> str:
+        """The confidence sequence, in the direction of the headline: ``[1.38, 1.49]``."""
+        low, high = self.row["factor_low"], self.row["factor_high"]
+        if low is None and high is None:
+            return "[no interval yet]"
+        return f"[{'0' if low is None else numbers.ratio(low)}, {'∞' if high is None else numbers.ratio(high)}]"
+
+    def needs(self) -> str:
+        """What an open verdict still needs: ``needs ~12 more blocks``; empty when decided."""
+        if self.decided:
+            return ""
+        needed, done = self.row["blocks_needed"], self.row["blocks"] or 0
+        if needed is None:
+            return "not within reach"
+        return f"needs ~{numbers.count(max(1, needed - done))} more blocks"
+
+
+def from_rows(rows: Iterable[Mapping[str, Any]], metric: str) -> list[Comparison]:
+    """Comparisons of one metric, without the A/A pairs."""
+    return [
+        Comparison(row["cell"], row["arm"], row["reference"], row["verdict"], row)
+        for row in rows
+        if row["metric"] == metric and not row["arm"].endswith(AA_SUFFIX)
+    ]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The trifecta of a cell: the arms of each place, nothing where the place is open."""
+
+    places: tuple[tuple[str, ...], ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every place is taken."""
+        return all(self.places)
+
+    def words(self) -> list[str]:
+        """``1st HTTP/3`` and so on; ``2nd open`` where nobody can tell."""
+        said = []
+        for place, arms in enumerate(self.places):
+            who = " = ".join(style.name(arm) for arm in arms) if arms else "open"
+            said.append(f"{ORDINALS[place]} {who}")
+        return said
+
+
+def standing(arms: list[str], comparisons: Iterable[Comparison]) -> Standing:
+    """Work out who is certain of which place.
+
+    An arm's best place is one more than the number of arms known to be faster, its worst leaves behind only those
+    known to be slower. A place is given when both meet, or shared by two arms that are the *same* and span it alone.
+    """
+    faster: dict[str, set[str]] = {arm: set() for arm in arms}
+    slower: dict[str, set[str]] = {arm: set() for arm in arms}
+    same: set[frozenset[str]] = set()
+    for one in comparisons:
+        if one.arm not in faster or one.reference not in faster:
+            continue
+        if one.kind == "same":
+            same.add(frozenset((one.arm, one.reference)))
+        elif one.kind in ("faster", "slower"):
+            first, second = (one.arm, one.reference) if one.kind == "faster" else (one.reference, one.arm)
+            slower[first].add(second)
+            faster[second].add(first)
+    span = {arm: (len(faster[arm]), len(arms) - 1 - len(slower[arm])) for arm in arms}
+    places: list[tuple[str, ...]] = []
+    for place in range(len(arms)):
+        certain = [arm for arm in arms if span[arm] == (place, place)]
+        able = [arm for arm in arms if span[arm][0] <= place <= span[arm][1]]
+        tied = all(frozenset((a, b)) in same and span[a] == span[b] for a in able for b in able if a != b)
+        if len(certain) == 1:
+            places.append(tuple(certain))
+        elif len(able) > 1 and tied:
+            places.append(tuple(able))
+        else:
+            places.append(())
+    return Standing(tuple(places))
+
+
+def levels(cell: str) -> dict[str, str]:
+    """``path=far,connection=new`` as a dictionary, in the order of the key."""
+    found: dict[str, str] = {}
+    last = ""
+    for part in cell.split(","):
+        name, equals, value = part.partition("=")
+        if equals:
+            last = name
+            found[name] = value
+        elif last:  # a comma inside a value
+            found[last] += "," + part
+    return found or {"cell": cell}
+
+
+def place_words(cell: str, without: str = "path") -> str:
+    """A cell in words: ``new connections, caddy``; the factor ``without`` is said elsewhere."""
+    said = []
+    for name, value in levels(cell).items():
+        if name == without:
+            continue
+        said.append(
+            {"new": "new connections", "reused": "reused connections"}.get(value, value)
+            if name == "connection"
+            else value
+            if name == "server"
+            else f"{name} {value}"
+        )
+    return ", ".join(said) or cell

@@ -1,0 +1,172 @@
+"""Draws the figures of a report: six panels a cell, one overview a path and pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trifecta.analysis.estimate import Row
+from trifecta.report import catalogue, pairs, words
+from trifecta.report.comparisons import Comparison, levels, place_words
+from trifecta.report.content import Answers, arms_of
+from trifecta.report.facts import RunFacts
+from trifecta.report.figures import latency, load, ratios, scales, style
+from trifecta.report.figures.ratios import ForestRow, PairSeries
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A figure with its title and what a reader must know to read it."""
+
+    title: str
+    caption: str
+    svg: str
+    query: str  # name of the query behind it
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The intervals of all cells of a path for one pair."""
+
+    title: str
+    svg: str
+
+
+def ratio_panels(
+    facts: RunFacts, cell: str, number: int, rows: Sequence[Row], found: Sequence[Comparison], answers: Answers
+) -> list[Panel]:
+    """The two panels that need no samples: ratios by block, and their interval over blocks."""
+    series = pairs.series_of_cell(facts, cell, rows, found, answers.small[catalogue.BLOCK_RATIOS.name])
+    if not series:
+        return []
+    here = next((one for one in found if one.cell == cell), None)
+    margin = here.row["margin"] if here else facts.margin
+    label, better = facts.metric_label, facts.lower_is_better
+    compared = [one for one in series if (one.arm, one.reference) in facts.pairs]
+    return [
+        Panel(
+            "Paired ratios, block by block",
+            f"A mark is a block, the first on top; the bar is the {facts.confidence:.0%} interval, the large mark the "
+            f"estimate. The band is the margin. {style.name(facts.baseline)} against itself shows the noise.",
+            ratios.blocks(series, margin, label, better, f"c{number}r"),
+            catalogue.BLOCK_RATIOS.name,
+        ),
+        Panel(
+            "What was known after each block",
+            _sequence_caption(compared),
+            ratios.sequence(compared, margin, label, f"c{number}q"),
+            catalogue.BLOCK_RATIOS.name,
+        ),
+    ]
+
+
+def _sequence_caption(series: Sequence[PairSeries]) -> str:
+    against = [one for one in series if one.reference == "h1"]
+    said = "Estimate and confidence sequence: valid at every look, so stopping early does not spoil it."
+    if against:
+        said += f" Dotted without a band: {words.listed([one.label for one in against])}."
+    return said
+
+
+def sample_panels(facts: RunFacts, cell: str, number: int, answers: Answers) -> list[Panel]:
+    """The four panels over samples and costs."""
+    arms = arms_of(facts)
+    made: list[Panel] = []
+
+    def by_arm(query: catalogue.Query) -> dict[str, dict[str, Any]]:
+        found = {row["arm"]: row for row in answers[query].where(cell=cell)}
+        return {arm: found[arm] for arm in arms if arm in found}
+
+    def add(title: str, caption: str, query: catalogue.Query, draw: Callable[[], str]) -> None:
+        if answers[query].where(cell=cell):
+            made.append(Panel(title, caption, draw(), query.name))
+
+    curves = {arm: row["latency_ns"] for arm, row in by_arm(catalogue.ECDF).items()}
+    word = facts.latency_word
+    add(
+        f"Distribution of {word}",
+        f"All requests of all valid trials, warm-up left out; a failed request is never done.{_late(facts)}",
+        catalogue.ECDF,
+        lambda: latency.ecdf(curves, catalogue.ECDF_SHARES, word, f"c{number}e"),
+    )
+    parts = by_arm(catalogue.PHASES)
+    add(
+        "Where the time went",
+        _phase_caption(parts),
+        catalogue.PHASES,
+        lambda: latency.phases(parts, f"c{number}p"),
+    )
+    lines = {
+        arm: [
+            ((row["bucket"] + 0.5) * row["width_ns"], row["requests_per_s"])
+            for row in answers[catalogue.THROUGHPUT].where(cell=cell, arm=arm)
+        ]
+        for arm in arms
+    }
+    lines = {arm: line for arm, line in lines.items() if line}
+    add(
+        "Throughput over the time of a trial",
+        "Requests completed, mean over the trials of an arm.",
+        catalogue.THROUGHPUT,
+        lambda: load.throughput(lines, warmup_ns(facts, cell), f"c{number}t"),
+    )
+    add(
+        "CPU cost",
+        "User and system time of the client's and the server's process a request: median over trials, line: quartiles. "
+        "Solid: client. Hatched: server.",
+        catalogue.COST,
+        lambda: load.cpu(by_arm(catalogue.COST), f"c{number}u"),
+    )
+    return made
+
+
+def _late(facts: RunFacts) -> str:
+    return "" if facts.closed_loop else " Counted from the moment the request was due."
+
+
+def _phase_caption(rows: dict[str, dict[str, Any]]) -> str:
+    said = "Means, because the means of the phases add up."
+    if any(row["quic_handshake_ns"] is not None for row in rows.values()):
+        said += " HTTP/3 has no TCP connect: its QUIC handshake holds TLS."
+    elif not any(row["tcp_connect_ns"] or row["tls_ns"] for row in rows.values()):
+        said += " Connections were opened before, so no request waited for one."
+    return said
+
+
+def warmup_ns(facts: RunFacts, cell: str) -> float:
+    """Length of the warm-up in a cell, in ns; a path may have its own trial length."""
+    spec = (facts.study.get("paths") or {}).get(levels(cell).get("path", "")) or {}
+    length = spec.get("trial") or facts.workload
+    return float(length.get("warmup_ns") or 0)
+
+
+def overviews(
+    facts: RunFacts, path: str, number: int, found: Sequence[Comparison], limits: tuple[float, float]
+) -> list[Overview]:
+    """A forest plot for each pair over the cells of a path."""
+    drawn = []
+    for arm, reference in facts.pairs:
+        here = [
+            one
+            for one in found
+            if (one.arm, one.reference) == (arm, reference) and levels(one.cell).get("path", "") == path
+        ]
+        if not here:
+            continue
+        rows = [
+            ForestRow(place_words(one.cell), one.row["ratio"], one.row["low"], one.row["high"], one.decided)
+            for one in here
+        ]
+        title = f"{style.name(arm)} against {style.name(reference)}"
+        identity = f"o{number}{arm}{reference}"
+        drawn.append(
+            Overview(title, ratios.forest(rows, arm, reference, limits, facts.margin, facts.lower_is_better, identity))
+        )
+    return drawn
+
+
+def overview_limits(facts: RunFacts, found: Sequence[Comparison]) -> tuple[float, float]:
+    """One axis for all overviews, so that they can be compared by eye."""
+    ends = [one.row[name] for one in found for name in ("ratio", "low", "high") if one.row[name]]
+    return scales.ratio_limits([min(max(value, 1 / 8), 8.0) for value in ends], facts.margin)

@@ -1,0 +1,218 @@
+"""The tables of a report: what a sceptic asks for after the verdicts."""
+
+from __future__ import annotations
+
+from trifecta.report import catalogue, tables
+from trifecta.report.content import Answers, arms_of
+from trifecta.report.facts import RunFacts
+from trifecta.report.tables import Column, Table
+
+
+def percentiles(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
+    """Percentiles of a cell's requests."""
+    columns = [
+        Column("done", "succeeded", "count"),
+        Column("failed", "failed", "count"),
+        Column("p50", "p50_ns", "duration"),
+        Column("p90", "p90_ns", "duration"),
+        Column("p95", "p95_ns", "duration"),
+        Column("p99", "p99_ns", "duration"),
+        Column("p99.9", "p999_ns", "duration"),
+        Column("max", "max_ns", "duration"),
+    ]
+    note = "Requests of all valid trials together, warm-up left out: a description. Verdicts rest on trials, not on requests. ∞: that share of requests failed."
+    return tables.build(answers[catalogue.PERCENTILES], f"percentiles-{number}", f"{facts.latency_word.capitalize()}", ("protocol", "arm"), columns, cell=cell, order=arms_of(facts), notes=[note])  # fmt: skip
+
+
+def phases(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
+    """Mean time of each phase of a request."""
+    columns = [
+        Column("late start", "late_start_ns", "duration"),
+        Column("TCP connect", "tcp_connect_ns", "duration"),
+        Column("TLS handshake", "tls_ns", "duration"),
+        Column("QUIC handshake", "quic_handshake_ns", "duration"),
+        Column("send", "send_ns", "duration"),
+        Column("wait", "wait_ns", "duration"),
+        Column("transfer", "transfer_ns", "duration"),
+        Column("total", "total_ns", "duration"),
+    ]
+    return tables.build(answers[catalogue.PHASES], f"phases-{number}", "Mean time by phase", ("protocol", "arm"), columns, cell=cell, order=arms_of(facts))  # fmt: skip
+
+
+def cost(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
+    """What each arm sustained and cost."""
+    columns = [
+        Column("trials", "trials", "count"),
+        Column("requests per second", "requests_per_s", "per_second"),
+        Column("success", "success_rate", "percent"),
+        Column("client CPU", "client_cpu_ns", "duration"),
+        Column("server CPU", "server_cpu_ns", "duration"),
+        Column("received", "wire_in_per_request", "size"),
+        Column("sent", "wire_out_per_request", "size"),
+    ]
+    note = "CPU, and octets on the wire as transport payload, are per request."
+    return tables.build(answers[catalogue.COST], f"cost-{number}", "Throughput and cost", ("protocol", "arm"), columns, cell=cell, order=arms_of(facts), notes=[note])  # fmt: skip
+
+
+def fixed(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
+    """The comparisons of a cell with the fixed-size analysis beside the sequential one."""
+    columns = [
+        Column("against", "against"),
+        Column("verdict", "verdict"),
+        Column("ratio", "ratio", "ratio"),
+        Column("low", "low", "ratio"),
+        Column("high", "high", "ratio"),
+        Column("blocks", "blocks", "count"),
+        Column("e-value", "e_value", "evidence"),
+        Column("fixed ratio", "fixed_ratio", "ratio"),
+        Column("low", "fixed_low", "ratio"),
+        Column("high", "fixed_high", "ratio"),
+        Column("p", "fixed_p", "p_value"),
+        Column("p, Holm", "fixed_p_holm", "p_value"),
+    ]
+    note = (
+        "ratio, low, high: geometric mean and confidence sequence, valid at any look. fixed: bootstrap interval and paired permutation test, valid only if "
+        "the number of blocks had been fixed beforehand; shown for comparison."
+    )
+    answer = answers[catalogue.VERDICTS]
+    ordered = [
+        row
+        for pair in facts.pairs
+        for row in answer.where(cell=cell, metric=facts.metric)
+        if (row["arm"], row["reference"]) == pair
+    ]
+    return tables.build(tables.with_rows(answer, ordered), f"verdicts-{number}", f"Comparisons of {facts.metric_label}", ("protocol", "arm"), columns, cell=cell, notes=[note])  # fmt: skip
+
+
+def delivered(answers: Answers) -> list[Table]:
+    """What the paths gave against what was asked: by the link's own account, and by the probe from outside."""
+    link = [
+        Column("direction", "direction"),
+        Column("packets", "packets", "count"),
+        Column("delay asked", "delay_asked_ns", "duration"),
+        Column("given p50", "delay_p50_ns", "duration"),
+        Column("given p99", "delay_p99_ns", "duration"),
+        Column("loss asked", "loss_asked", "percent"),
+        Column("given", "loss_given", "percent"),
+        Column("queue drops", "queue_dropped", "count"),
+        Column("rate asked", "rate_asked", "bit_rate"),
+        Column("given", "rate_given", "bit_rate"),
+        Column("lateness p99", "lateness_p99_ns", "duration"),
+        Column("worst", "lateness_max_ns", "duration"),
+        Column("device drops", "device_drops", "count"),
+    ]
+    probe = [
+        Column("trials", "trials", "count"),
+        Column("round trip min", "rtt_min_ns", "duration"),
+        Column("p50", "rtt_p50_ns", "duration"),
+        Column("p99", "rtt_p99_ns", "duration"),
+        Column("max", "rtt_max_ns", "duration"),
+    ]
+    lateness = "Lateness is how long after its due time a packet left the emulator. Percentiles are medians over trials; worst is over all of them."
+    return [
+        tables.build(
+            answers[catalogue.PATHS], "paths", "The link's own account", ("path", "path"), link, notes=[lateness]
+        ),
+        tables.build(answers[catalogue.PROBES], "probes", "Seen from outside by the probe", ("path", "path"), probe),
+    ]
+
+
+def parity(answers: Answers) -> list[Table]:
+    """What each arm really used."""
+    order = ["h1", "h2", "h3"]
+    used = [
+        Column("server", "server"),
+        Column("trials", "trials", "count"),
+        Column("key exchange", "key_exchange"),
+        Column("congestion control, client", "client_congestion_control"),
+        Column("server", "server_congestion_control"),
+        Column("initial window", "initial_window_bytes"),
+        Column("largest segment", "largest_segment_bytes"),
+        Column("TCP_NODELAY", "tcp_nodelay"),
+        Column("server version", "server_version"),
+        Column("engine", "engine_version"),
+    ]
+    tls = [
+        Column("server", "server"),
+        Column("negotiated", "negotiated"),
+        Column("TLS", "tls_version"),
+        Column("cipher", "cipher"),
+        Column("samples", "samples", "count"),
+        Column("resumed", "resumed", "count"),
+        Column("0-RTT", "zero_rtt", "count"),
+    ]
+    note = "Read back from the sockets and handshakes of every trial. Several values in one field mean a mixture. Windows and segments in octets; QUIC's segment is its path MTU."
+    return [
+        tables.build(
+            answers[catalogue.PARITY], "parity", "Transport", ("protocol", "protocol"), used, order=order, notes=[note]
+        ),
+        tables.build(
+            answers[catalogue.TLS],
+            "tls",
+            "TLS and negotiated protocol, in every sample",
+            ("protocol", "protocol"),
+            tls,
+            order=order,
+        ),
+    ]
+
+
+def instrument(answers: Answers) -> list[Table]:
+    """Whether the instruments had room, and which requests failed."""
+    headroom = [
+        Column("trials", "trials", "count"),
+        Column("client busy, median", "busy_median", "percent"),
+        Column("worst", "busy_max", "percent"),
+        Column("link CPU, worst", "link_cpu_max", "percent"),
+        Column("schedule lag p99, worst", "schedule_lag_p99_ns", "duration"),
+        Column("missed slots", "missed_slots", "count"),
+        Column("UDP receive errors", "udp_receive_errors", "count"),
+    ]
+    found = [tables.build(answers[catalogue.HEADROOM], "headroom", "Headroom of the instruments", ("protocol", "protocol"), headroom, order=["h1", "h2", "h3"])]  # fmt: skip
+    if answers[catalogue.ERRORS]:
+        errors = [Column("protocol", "arm"), Column("error", "error"), Column("requests", "requests", "count")]
+        found.append(
+            tables.build(answers[catalogue.ERRORS], "errors", "Failed requests by class", ("cell", "cell"), errors)
+        )
+    return found
+
+
+def checks(answers: Answers) -> Table:
+    """How often each check passed, warned, failed or could not be made."""
+    columns = [
+        Column(word, column, "count")
+        for word, column in (("failed", "failed"), ("warned", "warned"), ("unknown", "unknown"), ("passed", "passed"))
+    ]
+    return tables.build(
+        answers[catalogue.CHECK_MATRIX], "checks", "Checks by outcome", ("check", "check_name"), columns
+    )
+
+
+def noise(facts: RunFacts, answers: Answers) -> Table:
+    """The baseline against itself."""
+    columns = [Column("blocks", "blocks", "count"), Column("ratio", "ratio", "ratio"), Column("smallest block", "smallest", "ratio"), Column("largest block", "largest", "ratio"), Column("noise floor", "floor", "ratio")]  # fmt: skip
+    note = "ratio: geometric mean of the second run against the first. noise floor: the smallest ratio that the interval of this pair could have told from 1."
+    return tables.build(
+        answers.small[catalogue.NOISE.name],
+        "noise",
+        "The baseline against itself",
+        ("cell", "cell"),
+        columns,
+        notes=[note],
+    )
+
+
+def totals(answers: Answers) -> Table:
+    """The run in figures."""
+    columns = [
+        Column("trials", "trials", "count"),
+        Column("valid", "valid_trials", "count"),
+        Column("excluded", "excluded_trials", "count"),
+        Column("requests", "samples", "count"),
+        Column("failed", "errors", "count"),
+        Column("cells", "cells", "count"),
+        Column("most blocks", "blocks", "count"),
+        Column("from first to last trial", "elapsed_ns", "duration"),
+        Column("in trials", "in_trials_ns", "duration"),
+    ]
+    return tables.build(answers[catalogue.TOTALS], "totals", "The run in figures", ("", "scope"), columns)

@@ -1,0 +1,148 @@
+"""What the run says about itself in ``run.json``: the study, versions, the machine, how it was started."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trifecta.analysis.estimate import METRICS
+from trifecta.design.errors import UserError
+from trifecta.design.model import PROTOCOLS
+from trifecta.report import numbers
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """The parts of ``run.json`` that a report shows."""
+
+    folder: Path
+    study: dict[str, Any]
+    seed: int
+    argv: list[str]
+    rest: dict[str, Any] = field(default_factory=dict)  # versions, machine, parity, ... as they stand in run.json
+
+    @property
+    def title(self) -> str:
+        """The study's title, or its name."""
+        return str(self.study.get("title") or self.study.get("name") or self.folder.name)
+
+    @property
+    def metric(self) -> str:
+        """The metric that the verdicts are about."""
+        return str(self.study.get("metric", "latency_p50_ns"))
+
+    @property
+    def workload(self) -> dict[str, Any]:
+        """The workload's fields."""
+        return dict(self.study.get("workload") or {})
+
+    @property
+    def closed_loop(self) -> bool:
+        """Whether the next request waits for the last: then a latency is a service time."""
+        return self.workload.get("loop", "closed") == "closed"
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Whether a smaller value of the metric is the faster one."""
+        known = METRICS.get(self.metric)
+        return known.lower_is_better if known else True
+
+    @property
+    def latency_word(self) -> str:
+        """``service time`` in a closed loop, ``latency`` in an open one."""
+        return "service time" if self.closed_loop else "latency"
+
+    @property
+    def metric_label(self) -> str:
+        """The metric in words."""
+        known = METRICS.get(self.metric)
+        label = known.label if known else self.metric
+        return label.replace("latency", self.latency_word)
+
+    @property
+    def baseline(self) -> str:
+        """The protocol that runs twice in every block."""
+        return str((self.study.get("baseline") or {}).get("protocol", "h2"))
+
+    @property
+    def margin(self) -> float:
+        """Differences smaller than this ratio - 1 do not matter to the study."""
+        return float(self.study.get("margin", 0.05))
+
+    @property
+    def confidence(self) -> float:
+        """Confidence level of the intervals."""
+        return float(self.study.get("confidence", 0.95))
+
+    @property
+    def protocols(self) -> list[str]:
+        """Protocols that the study compares, oldest first."""
+        levels = (self.study.get("factors") or {}).get("protocol") or PROTOCOLS
+        return [protocol for protocol in PROTOCOLS if protocol in levels]
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Comparisons to show, the newest protocol first: (arm, reference)."""
+        chosen = self.protocols
+        order = [("h3", "h2"), ("h3", "h1"), ("h1", "h2")]
+        return [pair for pair in order if pair[0] in chosen and pair[1] in chosen]
+
+    @property
+    def factors(self) -> list[str]:
+        """Factors that make the cells: all but the protocol, in the study's order."""
+        return [name for name in (self.study.get("factors") or {}) if name != "protocol"]
+
+    def path_words(self, name: str) -> str:
+        """What a path was asked to be: ``80.0 ms round trip, 100 Mbit/s``."""
+        spec = (self.study.get("paths") or {}).get(name)
+        if not spec:
+            return ""
+        said = []
+        if spec.get("rtt_ns"):
+            said.append(f"{numbers.duration(spec['rtt_ns'])} round trip")
+        if spec.get("rate_bits_per_s"):
+            said.append(numbers.bit_rate(spec["rate_bits_per_s"]))
+        if spec.get("queue_bytes"):
+            said.append(f"a queue of {numbers.size(spec['queue_bytes'])}")
+        if spec.get("loss"):
+            said.append(f"{numbers.percent(spec['loss'])} loss each way")
+        known = {"delay", "rate", "loss"}
+        others = sorted(
+            {str(doc.get("kind")) for way in ("forward", "backward") for doc in spec.get(way) or ()} - known
+        )
+        said += [kind.replace("_", " ") for kind in others]
+        return ", ".join(said) if said else "no impairment"
+
+    def workload_words(self) -> str:
+        """What was asked of the network: ``GET of 10.0 kB, 10 in flight, closed loop``."""
+        work = self.workload
+        said = [f"{work.get('method', 'GET')} of {numbers.size(work.get('response_bytes', 0))}"]
+        if work.get("request_bytes"):
+            said.append(f"{numbers.size(work['request_bytes'])} sent with each request")
+        said.append(f"{work.get('in_flight', 1)} in flight")
+        if self.closed_loop:
+            said.append("closed loop")
+        else:
+            said.append(
+                f"open loop at {numbers.per_second(work.get('rate_per_s'))}, {work.get('arrivals', 'constant')} arrivals"
+            )
+        return ", ".join(said)
+
+
+def read(run: Path) -> RunFacts:
+    """Read ``run.json``; a folder that is no run is a ``UserError``."""
+    file = run / "run.json"
+    try:
+        document = json.loads(file.read_text())
+    except FileNotFoundError:
+        raise UserError(f"{run}: not a run directory (run.json is missing); give the folder that a run wrote") from None
+    except json.JSONDecodeError as error:
+        raise UserError(
+            f"{file}: line {error.lineno}: not valid JSON ({error.msg}); the run's folder is damaged"
+        ) from None
+    study = document.get("study") or {}
+    rest = {name: value for name, value in document.items() if name not in ("study", "seed", "argv")}
+    seed = document.get("seed", study.get("seed", 0))
+    return RunFacts(run, study, int(seed), [str(word) for word in document.get("argv") or []], rest)

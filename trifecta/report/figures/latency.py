@@ -1,0 +1,118 @@
+"""How long requests took: the whole distribution, and where the time went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from trifecta.report import numbers
+from trifecta.report.figures import scales, style, svg
+
+
+def ecdf(curves: Mapping[str, Sequence[float]], shares: Sequence[float], word: str, identity: str) -> str:
+    """The empirical distribution of each arm; it stays below 100 % where requests failed."""
+    made = svg.figure(252)
+    target = svg.axes(made, 46, 20, 14, 40)
+    finite = [value for curve in curves.values() for value in curve if np.isfinite(value) and value > 0]
+    low, high = (min(finite), max(finite)) if finite else (1e6, 1e9)
+    target.set_xscale("log")
+    low, high = low * 0.94, max(high * 1.06, low * 1.5)
+    target.set_xlim(low, high)
+    target.set_ylim(0, 1.02)
+    positions = scales.log_ticks(low, high, 5)
+    svg.ticks(target, "x", *scales.labelled(positions))
+    svg.ticks(target, "y", [0, 0.25, 0.5, 0.75, 1.0], ["0", "25 %", "50 %", "75 %", "100 %"])
+    for arm, curve in curves.items():
+        look = style.look(arm)
+        points = [(value, share) for value, share in zip(curve, shares, strict=True) if np.isfinite(value)]
+        if not points:
+            continue
+        xs, ys = zip(*points, strict=True)
+        # Markers sit at different shares so that curves that cover each other can still be told apart.
+        marks = [
+            i for i, share in enumerate(ys) if round(share * 100) % 20 == {"h1": 4, "h2": 10, "h3": 16}.get(arm, 0)
+        ]
+        target.plot(
+            xs,
+            ys,
+            linestyle=look.line,
+            color=look.colour,
+            linewidth=1.7,
+            marker=look.marker,
+            markersize=4.2,
+            markevery=marks,
+        )
+    target.set_xlabel(f"{word} (log)", color=style.INK, fontsize=svg.FONT)
+    target.text(
+        -0.12,
+        1.03,
+        "share of requests done",
+        transform=target.transAxes,
+        ha="left",
+        va="bottom",
+        color=style.INK,
+        fontsize=svg.FONT,
+    )
+    middle = list(shares).index(0.5)
+    said = "; ".join(
+        f"{style.name(arm)}: half done within {numbers.duration(curve[middle])}" for arm, curve in curves.items()
+    )
+    return svg.render(made, identity, f"Distribution of {word}. {said}")
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of a request's time: the query's column, its name, its stand-in colour and hatching."""
+
+    column: str
+    name: str
+    colour: str
+    hatch: str
+
+
+PHASES = (
+    Phase("late_start_ns", "late start", style.LATE, ""),
+    Phase("tcp_connect_ns", "TCP connect", style.TCP, "//"),
+    Phase("tls_ns", "TLS handshake", style.TLS, "\\\\"),
+    Phase("quic_handshake_ns", "QUIC handshake", style.QUIC, "xx"),
+    Phase("send_ns", "send", style.SEND, ""),
+    Phase("wait_ns", "wait for the first byte", style.WAIT, ""),
+    Phase("transfer_ns", "transfer", style.TRANSFER, ""),
+)
+
+
+def phases(rows: Mapping[str, Mapping[str, float | None]], identity: str) -> str:
+    """One stacked bar an arm; a phase that an arm does not have is not drawn."""
+    made = svg.figure(252)
+    target = svg.axes(made, 12, 20, 14, 40)
+    totals = [sum(row[phase.column] or 0.0 for phase in PHASES) for row in rows.values()]
+    high = max([*totals, 1.0]) * 1.02
+    target.set_xlim(0, high)
+    target.set_ylim(len(rows) - 0.05, 0.0)
+    svg.ticks(target, "x", *scales.labelled(scales.linear_ticks(high)))
+    svg.ticks(target, "y", [], [])
+    said = []
+    for place, (arm, row) in enumerate(rows.items()):
+        target.text(0, place + 0.08, style.name(arm), ha="left", va="top", color=style.INK, fontsize=svg.SMALL)
+        left, parts = 0.0, []
+        for phase in PHASES:
+            value = row[phase.column]
+            if value is None:
+                continue
+            parts.append(f"{phase.name} {numbers.duration(value)}")
+            target.barh(
+                place + 0.6,
+                value,
+                height=0.46,
+                left=left,
+                color=phase.colour,
+                edgecolor=style.PAPER,
+                linewidth=0.6,
+                hatch=phase.hatch or None,
+            )
+            left += value
+        said.append(f"{style.name(arm)}: {', '.join(parts)}")
+    target.set_xlabel("mean time of a request", color=style.INK, fontsize=svg.FONT)
+    return svg.render(made, identity, f"Where the time went. {'; '.join(said)}")

@@ -1,0 +1,243 @@
+"""Paired ratios: block by block in one cell, their interval as blocks come in, and all cells at a glance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.transforms import blended_transform_factory
+
+from trifecta.report import numbers
+from trifecta.report.figures import scales, style, svg
+
+
+@dataclass(frozen=True)
+class PairSeries:
+    """The ratios of one arm to one reference: a value a block, the final interval, the interval after each block."""
+
+    arm: str
+    reference: str
+    blocks: Sequence[int]
+    ratios: Sequence[float]
+    ratio: float | None
+    low: float | None
+    high: float | None
+    looks: Sequence[int] = ()
+    lows: Sequence[float | None] = ()
+    highs: Sequence[float | None] = ()
+    middles: Sequence[float] = ()
+
+    @property
+    def label(self) -> str:
+        """``HTTP/3 / HTTP/2``."""
+        return f"{style.name(self.arm)} ÷ {style.name(self.reference)}"
+
+
+def _known(values: Sequence[float | None]) -> list[float]:
+    return [value for value in values if value is not None and np.isfinite(value) and value > 0]
+
+
+def _frame(target: Axes, low: float, high: float, margin: float, axis: str) -> None:
+    """A logarithmic ratio axis with the margin shaded and a line at 1."""
+    positions, labels = scales.ratio_ticks(low, high)
+    (target.set_xscale if axis == "x" else target.set_yscale)("log")
+    (target.set_xlim if axis == "x" else target.set_ylim)(low, high)
+    svg.ticks(target, axis, positions, labels)
+    if axis == "x":
+        target.axvspan(1 / (1 + margin), 1 + margin, color=style.BAND, linewidth=0, zorder=0)
+        target.axvline(1.0, color=style.INK, linewidth=1.0, zorder=1)
+    else:
+        target.axhspan(1 / (1 + margin), 1 + margin, color=style.BAND, linewidth=0, zorder=0)
+        target.axhline(1.0, color=style.INK, linewidth=1.0, zorder=1)
+
+
+def _sides(target: Axes, lower_is_better: bool, low: float, high: float) -> None:
+    """Say which side of 1 is the fast one, where there is room for it."""
+    words = ("← faster", "slower →") if lower_is_better else ("← slower", "faster →")
+    mixed = blended_transform_factory(target.transData, target.transAxes)
+    span = np.log(high / low)
+    if -np.log(low) / span > 0.18:
+        target.text(
+            0.985, 1.015, words[0], transform=mixed, ha="right", va="bottom", color=style.MUTED, fontsize=svg.SMALL
+        )
+    if np.log(high) / span > 0.18:
+        target.text(
+            1.015, 1.015, words[1], transform=mixed, ha="left", va="bottom", color=style.MUTED, fontsize=svg.SMALL
+        )
+
+
+def blocks(series: Sequence[PairSeries], margin: float, metric: str, lower_is_better: bool, identity: str) -> str:
+    """One row a pair: a mark for every block (first block on top), the interval and the estimate below them."""
+    made = svg.figure(252)
+    target = svg.axes(made, 12, 20, 12, 40)
+    ends = [value for one in series for value in (*one.ratios, *_known([one.low, one.high]))]
+    spread = _known(ends)
+    low, high = scales.ratio_limits(_clip(spread), margin)
+    target.set_ylim(len(series) - 0.02, -0.02)
+    _frame(target, low, high, margin, "x")
+    svg.ticks(target, "y", [], [])
+    mixed = blended_transform_factory(target.transAxes, target.transData)
+    for row, one in enumerate(series):
+        look = style.look(one.arm)
+        target.text(
+            0.0, row + 0.04, one.label, transform=mixed, ha="left", va="top", color=style.INK, fontsize=svg.SMALL
+        )
+        if row:
+            target.axhline(row, color=style.GRID, linewidth=0.8)
+        if one.ratios:
+            heights = row + 0.34 + 0.34 * np.arange(len(one.ratios)) / max(1, len(one.ratios) - 1)
+            size = 3.6 if len(one.ratios) <= 30 else 2.4
+            target.plot(
+                np.clip(one.ratios, low, high),
+                heights,
+                look.marker,
+                color=look.colour,
+                markersize=size,
+                alpha=0.65,
+                markeredgewidth=0,
+            )
+        if one.ratio is not None and np.isfinite(one.ratio):
+            left = one.low if one.low else low
+            right = one.high if one.high else high
+            target.plot(
+                [max(left, low), min(right, high)],
+                [row + 0.84] * 2,
+                color=look.colour,
+                linewidth=2.2,
+                solid_capstyle="butt",
+            )
+            target.plot(
+                [np.clip(one.ratio, low, high)],
+                [row + 0.84],
+                look.marker,
+                color=look.colour,
+                markersize=6.5,
+                markeredgecolor=style.PAPER,
+                markeredgewidth=0.8,
+            )
+    _sides(target, lower_is_better, low, high)
+    target.set_xlabel(f"ratio of {metric} (log)", color=style.INK, fontsize=svg.FONT)
+    said = "; ".join(
+        f"{one.label}: {len(one.ratios)} blocks, ratio {numbers.ratio(one.ratio)} [{numbers.ratio(one.low)}, {numbers.ratio(one.high)}]"
+        for one in series
+    )
+    return svg.render(made, identity, f"Paired ratios of {metric} per block. {said}")
+
+
+def _clip(values: Sequence[float]) -> list[float]:
+    """Keep an interval that is still unbounded, or one wild block, from flattening everything else."""
+    return [min(max(value, 1 / 20), 20.0) for value in values]
+
+
+def sequence(series: Sequence[PairSeries], margin: float, metric: str, identity: str) -> str:
+    """The estimate and its confidence sequence after each block."""
+    made = svg.figure(252)
+    target = svg.axes(made, 42, 20, 12, 40)
+    shown = [one for one in series if one.looks]
+    ends = [value for one in shown for value in one.middles]
+    ends += [value for one in shown for value in _known([*one.lows[-2:], *one.highs[-2:]])]
+    low, high = scales.ratio_limits(_clip(ends), margin)
+    last = max((max(one.looks) for one in shown), default=1)
+    target.set_xlim(0.6, last + 0.4)
+    _frame(target, low, high, margin, "y")
+    positions = [value for value in scales.linear_ticks(last, 6) if 1 <= value == int(value)] or [1.0]
+    svg.ticks(target, "x", positions, [scales.plain(value) for value in positions], grid=False)
+    for one in shown:
+        look = style.look(one.arm)
+        bottoms = [low if value is None else max(low, value) for value in one.lows]
+        tops = [high if value is None else min(high, value) for value in one.highs]
+        if one.reference != "h1":
+            target.fill_between(one.looks, bottoms, tops, color=look.colour, alpha=0.13, linewidth=0)
+        line = look.line if one.reference != "h1" else (0, (1.0, 1.2))
+        target.plot(
+            one.looks,
+            one.middles,
+            linestyle=line,
+            color=look.colour,
+            linewidth=1.7,
+            marker=look.marker,
+            markersize=3.4,
+            markevery=max(1, len(one.looks) // 10),
+        )
+        target.plot(one.looks, bottoms, color=look.colour, linewidth=0.6, alpha=0.6)
+        target.plot(one.looks, tops, color=look.colour, linewidth=0.6, alpha=0.6)
+    target.set_xlabel("blocks", color=style.INK, fontsize=svg.FONT)
+    target.text(
+        0.0,
+        1.015,
+        f"ratio of {metric} (log)",
+        transform=target.transAxes,
+        ha="left",
+        va="bottom",
+        color=style.INK,
+        fontsize=svg.FONT,
+    )
+    said = "; ".join(
+        f"{one.label}: after {one.looks[-1]} blocks {numbers.ratio(one.middles[-1])} [{numbers.ratio(one.lows[-1])}, {numbers.ratio(one.highs[-1])}]"
+        for one in shown
+    )
+    return svg.render(made, identity, f"Estimate and confidence sequence over blocks. {said}")
+
+
+@dataclass(frozen=True)
+class ForestRow:
+    """One cell in the overview: its name and a series a pair."""
+
+    label: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    decided: bool
+
+
+def forest(
+    rows: Sequence[ForestRow],
+    arm: str,
+    reference: str,
+    limits: tuple[float, float],
+    margin: float,
+    lower_is_better: bool,
+    identity: str,
+) -> str:
+    """The interval of every cell of a path for one pair, filled when decided and hollow when open."""
+    made = svg.figure(52 + 27.0 * len(rows))
+    target = svg.axes(made, 12, 20, 12, 22)
+    low, high = limits
+    target.set_ylim(len(rows) - 0.02, -0.02)
+    _frame(target, low, high, margin, "x")
+    svg.ticks(target, "y", [], [])
+    look = style.look(arm)
+    mixed = blended_transform_factory(target.transAxes, target.transData)
+    for row, one in enumerate(rows):
+        target.text(
+            0.0, row + 0.08, one.label, transform=mixed, ha="left", va="top", color=style.INK, fontsize=svg.SMALL
+        )
+        if one.ratio is None:
+            continue
+        left, right = one.low if one.low else low, one.high if one.high else high
+        target.plot(
+            [max(left, low), min(right, high)],
+            [row + 0.74] * 2,
+            color=look.colour,
+            linewidth=2.0,
+            solid_capstyle="butt",
+        )
+        fill = look.colour if one.decided else style.PAPER
+        target.plot(
+            [np.clip(one.ratio, low, high)],
+            [row + 0.74],
+            look.marker,
+            markersize=6.5,
+            markerfacecolor=fill,
+            markeredgecolor=look.colour,
+            markeredgewidth=1.4,
+        )
+    _sides(target, lower_is_better, low, high)
+    said = "; ".join(
+        f"{one.label}: {numbers.ratio(one.ratio)} [{numbers.ratio(one.low)}, {numbers.ratio(one.high)}]" for one in rows
+    )
+    return svg.render(
+        made, identity, f"{style.name(arm)} against {style.name(reference)}, ratio and interval of every cell. {said}"
+    )

@@ -1,0 +1,102 @@
+"""From a matplotlib figure to SVG that lives inside the page: themed, small, with text as text.
+
+matplotlib writes a document of its own: global style rules, ids that repeat from figure to figure, fonts by name. All
+of that is taken out, because inside an HTML page it would leak into everything else.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import escape
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+
+from trifecta.report.figures import style
+
+POINTS = 72.0  # one SVG user unit is one CSS pixel at the panel's natural width
+WIDTH = 380.0
+FONT = 11.0
+SMALL = 10.0
+
+_SETTINGS = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "trifecta",
+    "font.family": "DejaVu Sans",
+    "font.size": FONT,
+    "text.parse_math": False,
+    "path.simplify": True,
+    "axes.unicode_minus": False,
+}
+_DROP = re.compile(
+    r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<metadata>.*?</metadata>|<style type=\"text/css\">.*?</style>", re.S
+)
+_EMPTY_DEFS = re.compile(r"<defs>\s*</defs>")
+_REFERENCE = re.compile(r"(?:url\(#|xlink:href=\"#)([^)\"]+)")
+_ID = re.compile(r" id=\"([^\"]+)\"")
+_HEAD = re.compile(r"<svg [^>]*?viewBox=\"([^\"]+)\"[^>]*>")
+_FONT = re.compile(r"font: ([0-9.]+)px [^;\"]*")
+_FAMILY = re.compile(r"font-family: [^;\"]*;?")
+_NUMBER = re.compile(r"-?\d+\.\d{2,}")
+_SPACE = re.compile(r"\s*\n\s*")
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """The settings every figure is drawn under; nothing outside is changed."""
+    with mpl.rc_context(_SETTINGS):
+        yield
+
+
+def figure(height: float, width: float = WIDTH) -> Figure:
+    """Make an empty figure of so many CSS pixels."""
+    made = Figure(figsize=(width / POINTS, height / POINTS), dpi=POINTS, facecolor="none")
+    FigureCanvasSVG(made)
+    return made
+
+
+def axes(made: Figure, left: float, top: float, right: float, bottom: float) -> Axes:
+    """Add axes with these margins in CSS pixels, drawn the house way: no box, a light grid behind the data."""
+    width, height = made.get_size_inches() * POINTS
+    area = (left / width, bottom / height, (width - left - right) / width, (height - top - bottom) / height)
+    added = made.add_axes(area, facecolor="none")
+    for side in ("top", "right", "left"):
+        added.spines[side].set_visible(False)
+    added.spines["bottom"].set_color(style.MUTED)
+    added.tick_params(colors=style.MUTED, labelcolor=style.INK, labelsize=SMALL, length=3, width=0.8, pad=3)
+    added.set_axisbelow(True)
+    return added
+
+
+def ticks(target: Axes, which: str, positions: list[float], labels: list[str], *, grid: bool = True) -> None:
+    """Put exactly these ticks on axis ``x`` or ``y``; matplotlib's own choice is slow and repeats units badly."""
+    axis = target.xaxis if which == "x" else target.yaxis
+    axis.set_major_locator(FixedLocator(positions))
+    axis.set_major_formatter(FixedFormatter(labels))
+    axis.set_minor_locator(NullLocator())
+    if grid:
+        target.grid(visible=True, axis="x" if which == "x" else "y", color=style.GRID, linewidth=0.8)
+
+
+def render(made: Figure, identity: str, label: str) -> str:
+    """Write the figure as an ``<svg>`` element with the accessible name ``label``; ``identity`` prefixes its ids."""
+    buffer = io.StringIO()
+    made.canvas.print_svg(buffer, metadata={"Date": None})  # type: ignore[attr-defined]
+    text = _DROP.sub("", buffer.getvalue())
+    used = set(_REFERENCE.findall(text))
+    text = _ID.sub(lambda match: f' id="{identity}-{match[1]}"' if match[1] in used else "", text)
+    text = _REFERENCE.sub(lambda match: match[0].replace("#" + match[1], f"#{identity}-{match[1]}"), text)
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{{}}" role="img" aria-label="{escape(label, quote=True)}">'
+    text = _HEAD.sub(lambda match: head.format(match[1]), text, count=1)
+    text = _FONT.sub(r"font: \1px var(--sans)", text)
+    text = _FAMILY.sub("font-family: var(--sans);", text)
+    text = _NUMBER.sub(lambda match: f"{float(match[0]):.1f}", text)
+    for colour, variable in style.CSS_VARIABLES.items():
+        text = text.replace(colour, f"var({variable})")
+    return _SPACE.sub("\n", _EMPTY_DEFS.sub("", text)).strip()

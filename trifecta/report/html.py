@@ -1,0 +1,197 @@
+"""The report: one HTML file that needs nothing else, neither a network nor this program."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import shlex
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from trifecta.report import catalogue, content, evidence, facts, queries, words
+from trifecta.report.comparisons import Comparison, Standing, levels, place_words, standing
+from trifecta.report.drawing import Overview, Panel, overview_limits, overviews, ratio_panels, sample_panels
+from trifecta.report.facts import RunFacts
+from trifecta.report.figures import latency, style, svg
+from trifecta.report.numbers import FORMATS
+from trifecta.report.tables import Table, row_key
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass
+class CellSection:
+    """A cell of the study as the report shows it."""
+
+    number: int
+    cell: str
+    place: str
+    comparisons: dict[tuple[str, str], Comparison]
+    standing: Standing
+    checks: dict[str, Any]
+    panels: list[Panel] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    sql: dict[str, str] = field(default_factory=dict)  # title of a figure -> its SQL
+
+
+@dataclass
+class PathSection:
+    """The cells of a path."""
+
+    number: int
+    path: str
+    asked: str
+    cells: list[CellSection]
+    overviews: list[Overview] = field(default_factory=list)
+
+
+def write_report(run_dir: Path) -> Path:
+    """Write ``report.html`` into the run directory and return its path.
+
+    Raises ``UserError`` when the folder is no run and ``CannotError`` when the file cannot be written.
+    """
+    from trifecta.store import files
+
+    target = run_dir / "report.html"
+    text = render(run_dir)
+    with files.disk_errors(target):
+        files.write_text(target, text)
+    return target
+
+
+def render(run_dir: Path) -> str:
+    """The report of a run as HTML."""
+    about = facts.read(run_dir)
+    with ThreadPoolExecutor(1) as pool, queries.connect(run_dir) as connection:
+        answers = content.ask_all(connection, about, pool)
+        rows = content.trial_values(connection, about.metric)
+        paths, found = _sections(about, answers)
+        with svg.drawing():
+            _draw(about, answers, rows, paths, found)
+        return _fill(about, answers, paths, found)
+
+
+def _sections(about: RunFacts, answers: content.Answers) -> tuple[list[PathSection], list[Comparison]]:
+    known = {row["cell"] for row in answers[catalogue.COST]} | {row["cell"] for row in answers[catalogue.VERDICTS]}
+    cells = content.cells_in_order(about, known)
+    found = content.comparisons(about, answers[catalogue.VERDICTS], cells)
+    made = [_cell_section(about, answers, number, cell, found) for number, cell in enumerate(cells)]
+    grouped = groupby(made, key=lambda one: levels(one.cell).get("path", ""))
+    paths = [
+        PathSection(number, path, about.path_words(path), list(here)) for number, (path, here) in enumerate(grouped)
+    ]
+    return paths, found
+
+
+def _cell_section(
+    about: RunFacts, answers: content.Answers, number: int, cell: str, found: Sequence[Comparison]
+) -> CellSection:
+    here = {(one.arm, one.reference): one for one in found if one.cell == cell}
+    checks = answers[catalogue.CHECKS_BY_CELL].one(cell=cell) or {}
+    return CellSection(number, cell, place_words(cell), here, standing(about.protocols, here.values()), checks)
+
+
+def _draw(
+    about: RunFacts,
+    answers: content.Answers,
+    rows: dict[str, list[dict[str, Any]]],
+    paths: list[PathSection],
+    found: Sequence[Comparison],
+) -> None:
+    """Draw what needs no samples first: meanwhile the large queries run."""
+    limits = overview_limits(about, found)
+    cells = [cell for path in paths for cell in path.cells]
+    for path in paths:
+        path.overviews = overviews(about, path.path, path.number, found, limits)
+    for one in cells:
+        one.panels = ratio_panels(about, one.cell, one.number, rows.get(one.cell, []), found, answers)
+    for one in cells:
+        one.panels += sample_panels(about, one.cell, one.number, answers)
+        makers = (evidence.fixed, evidence.percentiles, evidence.phases, evidence.cost)
+        one.tables = [made for make in makers if (made := make(about, answers, one.cell, one.number)).lines]
+        texts = {query.name: query.text(one.cell) for query in content.queries_of_cells(about)}
+        one.sql = {panel.title: texts[panel.query] for panel in one.panels}
+
+
+def _fill(about: RunFacts, answers: content.Answers, paths: list[PathSection], found: Sequence[Comparison]) -> str:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)  # fmt: skip
+    environment.filters["as"] = lambda value, form: FORMATS[form](value)
+    environment.filters["name"] = style.name
+    environment.filters["svg"] = Markup  # figures come from svg.render, which escapes their text
+    script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
+    css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
+    totals = answers[catalogue.TOTALS].rows[0]
+    findings = groupby(answers[catalogue.CHECK_FINDINGS].rows, key=lambda row: (row["status"], row["check_name"]))
+    page = environment.get_template("report.html.j2")
+    return page.render(
+        about=about,
+        words=words.compose(about, found, totals, answers[catalogue.CHECK_MATRIX]),
+        paths=paths,
+        phases=[phase for phase in latency.PHASES if any(row[phase.column] for row in answers[catalogue.PHASES])],
+        phase_variable=style.CSS_VARIABLES,
+        verdict_sql=catalogue.VERDICTS.text(),
+        verdict_key=catalogue.VERDICTS.key,
+        row_key=row_key,
+        totals=evidence.totals(answers),
+        checks=evidence.checks(answers),
+        findings=[(status, name, list(rows)) for (status, name), rows in findings],
+        findings_sql=catalogue.CHECK_FINDINGS.text(),
+        excluded=answers[catalogue.EXCLUDED].rows,
+        excluded_sql=catalogue.EXCLUDED.text(),
+        delivered=evidence.delivered(answers),
+        noise=evidence.noise(about, answers),
+        parity=evidence.parity(answers),
+        instrument=evidence.instrument(answers),
+        asked=[(name, about.path_words(name)) for name in about.study.get("paths") or {}],
+        place_words=place_words,
+        run_facts=_flat(about.rest),
+        study_text=_text(about.folder / "study.yaml"),
+        decisions=_decisions(about.folder / "planner.jsonl"),
+        command=shlex.join(about.argv),
+        css=Markup(css),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def _flat(value: Any, prefix: str = "") -> list[tuple[str, str]]:
+    """``{"machine": {"cores": 2}}`` as ``[("machine cores", "2")]``."""
+    if isinstance(value, dict):
+        return [
+            pair for key, inner in value.items() for pair in _flat(inner, f"{prefix} {key}".strip().replace("_", " "))
+        ]
+    if isinstance(value, list) and value and all(isinstance(inner, dict) for inner in value):
+        return [pair for place, inner in enumerate(value) for pair in _flat(inner, f"{prefix} {place + 1}")]
+    if isinstance(value, list):
+        return [(prefix, ", ".join(str(inner) for inner in value))]
+    return [
+        (
+            prefix,
+            {True: "yes", False: "no", None: "–"}.get(value, str(value))
+            if not isinstance(value, int | float) or isinstance(value, bool)
+            else f"{value}",
+        )
+    ]
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def _decisions(path: Path) -> list[str]:
+    """The planner's last decisions, newest last; a line cut by a crash is left out."""
+    said = []
+    for line in _text(path).splitlines():
+        try:
+            said.append(json.dumps(json.loads(line), ensure_ascii=False))
+        except json.JSONDecodeError:
+            continue
+    return said[-5:]

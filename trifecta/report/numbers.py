@@ -1,0 +1,132 @@
+"""One way to write each kind of number, used by the terminal, the tables and the figures alike.
+
+Measured values are written with three significant digits and a unit that fits; ratios with two decimals, or three
+where two would hide the difference from 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+NO_VALUE = "–"  # noqa: RUF001 - an en dash is what a typographer puts into an empty table cell
+_DURATIONS: tuple[tuple[float, str], ...] = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+_RATES: tuple[tuple[float, str], ...] = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
+_SIZES: tuple[tuple[float, str], ...] = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Write ``value`` with so many significant digits, thousands separated, never in exponent form below 1e15."""
+    if value == 0:
+        return "0"
+    exponent = math.floor(math.log10(abs(value)))
+    rounded = round(value, digits - 1 - exponent)
+    exponent = math.floor(math.log10(abs(rounded))) if rounded else exponent
+    return f"{rounded:,.{max(0, digits - 1 - exponent)}f}"
+
+
+def _scaled(value: float, units: tuple[tuple[float, str], ...], *, whole_last: bool = False) -> str:
+    if value == 0:
+        return f"0 {units[-1][1]}"
+    for scale, unit in units:
+        # 999.6 µs would be written "1,000 µs": take the larger unit as soon as three digits round up to it.
+        if abs(value) >= scale * 0.9995:
+            number = significant(value / scale)
+            if whole_last and scale == 1.0:
+                number = f"{value:.0f}"
+            return f"{number} {unit}"
+    return f"{significant(value)} {units[-1][1]}"
+
+
+def duration(ns: float | None) -> str:
+    """Write a time given in nanoseconds: ``812 ns``, ``12.3 µs``, ``80.4 ms``, ``1.20 s``."""
+    return _optional(ns, lambda value: _scaled(value, _DURATIONS, whole_last=True))
+
+
+def bit_rate(bits_per_s: float | None) -> str:
+    """Write a rate given in bits per second: ``20.0 Mbit/s``."""
+    return _optional(bits_per_s, lambda value: _scaled(value, _RATES))
+
+
+def size(octets: float | None) -> str:
+    """Write a number of octets with decimal units: ``10.0 kB``; fewer than 1000 are whole octets."""
+    return _optional(octets, lambda value: _scaled(value, _SIZES, whole_last=True))
+
+
+def count(value: float | None) -> str:
+    """Write a whole number with thousands separated."""
+    return _optional(value, lambda number: f"{number:,.0f}")
+
+
+def per_second(value: float | None) -> str:
+    """Write a request rate: ``1,230/s``."""
+    return _optional(value, lambda number: f"{significant(number)}/s")
+
+
+def ratio(value: float | None) -> str:
+    """Write a ratio: ``1.43``; ``1.004`` within one per cent of 1, ``12.3`` and ``123`` when large."""
+    return _optional(value, _ratio)
+
+
+def _ratio(value: float) -> str:
+    if 0.99 < value < 1.01 and value != 1.0:
+        return f"{value:.3f}"
+    if value < 0.1:
+        return significant(value, 2)
+    if value < 9.995:
+        return f"{value:.2f}"
+    return significant(value)
+
+
+def percent(share: float | None) -> str:
+    """Write a share 0..1 as a percentage: ``5.0 %``, ``0.032 %``; exact 0 and 1 without decimals."""
+    return _optional(share, _percent)
+
+
+def _percent(share: float) -> str:
+    value = share * 100
+    if value == round(value):
+        return f"{value:.0f} %"
+    if 99 < value < 100:
+        # Rounding must not turn a failure into a clean 100 %.
+        return f"{min(value, 99.9999):.2f} %" if value < 99.995 else "> 99.99 %"
+    return f"{significant(value, 2)} %"
+
+
+def p_value(value: float | None) -> str:
+    """Write a p value: ``0.031``, ``< 0.0001``."""
+    return _optional(value, lambda number: "< 0.0001" if number < 1e-4 else significant(number, 2))
+
+
+def evidence(value: float | None) -> str:
+    """Write an e-value: ``3.2``, ``1,200``, ``> 10⁶``."""
+    return _optional(value, lambda number: "> 10⁶" if number > 1e6 else significant(number, 2), infinite="> 10⁶")
+
+
+def text(value: Any) -> str:
+    """Write anything else."""
+    return NO_VALUE if value is None else str(value)
+
+
+def _optional(value: float | None, write: Callable[[float], str], infinite: str = "∞") -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return NO_VALUE
+    if math.isinf(value):
+        return infinite if value > 0 else f"-{infinite}"
+    return write(float(value))
+
+
+FORMATS: dict[str, Callable[[Any], str]] = {
+    "duration": duration,
+    "bit_rate": bit_rate,
+    "size": size,
+    "count": count,
+    "per_second": per_second,
+    "ratio": ratio,
+    "percent": percent,
+    "p_value": p_value,
+    "evidence": evidence,
+    "text": text,
+}
+"""Names of the formats, as the report's ``data-format`` attributes carry them."""

@@ -1,0 +1,69 @@
+"""Runs the catalogue over a run's views and keeps each answer together with the SQL that gives it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from trifecta.report.catalogue import Query
+from trifecta.store import views
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The rows of a query and the query."""
+
+    query: Query
+    rows: list[Row]
+
+    def where(self, **wanted: Any) -> list[Row]:
+        """Rows whose columns have these values."""
+        return [row for row in self.rows if all(row[name] == value for name, value in wanted.items())]
+
+    def one(self, **wanted: Any) -> Row | None:
+        """The first such row, if there is any."""
+        return next((row for row in self.rows if all(row[name] == value for name, value in wanted.items())), None)
+
+    def values(self, column: str) -> list[Any]:
+        """A column, nulls and NaN left out."""
+        found = (row[column] for row in self.rows)
+        return [value for value in found if value is not None and not (isinstance(value, float) and math.isnan(value))]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+
+def connect(run: Path) -> duckdb.DuckDBPyConnection:
+    """Open the run's views, the same that ``trifecta sql`` offers, with the small ones held in memory.
+
+    ``trials`` and ``checks`` lie in one file a trial and are read by nearly every query: once is enough.
+    """
+    connection = views.connect(run)
+    for name in ("trials", "checks"):
+        connection.execute(f"CREATE TEMP TABLE held AS SELECT * FROM {name}")  # noqa: S608 - constants
+        connection.execute(f"DROP VIEW {name}")
+        connection.execute(f"CREATE TABLE {name} AS SELECT * FROM held")  # noqa: S608 - constants
+        connection.execute("DROP TABLE held")
+    connection.execute("SET memory_limit = '1GB'")
+    return connection
+
+
+def ask(connection: duckdb.DuckDBPyConnection, query: Query, cell: str | None = None) -> Answer:
+    """Run a query of the catalogue for one cell, or for all of them."""
+    cursor = connection.cursor()
+    try:
+        result = cursor.execute(query.text(cell))
+        names = [column[0] for column in result.description or ()]
+        return Answer(query, [dict(zip(names, row, strict=True)) for row in result.fetchall()])
+    finally:
+        cursor.close()

@@ -1,0 +1,100 @@
+"""Tables whose every number carries the query, the row and the column it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trifecta.report import numbers
+from trifecta.report.queries import Answer
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its heading, the query's column, how to write it."""
+
+    heading: str
+    name: str
+    form: str = "text"
+
+    @property
+    def numeric(self) -> bool:
+        """Whether values are set flush right."""
+        return self.form != "text"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A table cell as it is shown, and where it comes from."""
+
+    text: str
+    column: Column
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row: the key by which the query's row is found again, its heading, its cells."""
+
+    key: str
+    heading: str
+    arm: str  # set when the row is about an arm, which then gets its mark
+    cells: list[Cell]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the report together with the SQL that gives its numbers."""
+
+    identity: str
+    caption: str
+    heading: str
+    columns: list[Column]
+    lines: list[Line]
+    sql: str
+    key_columns: tuple[str, ...]
+    notes: list[str] = field(default_factory=list)
+
+
+def row_key(row: Mapping[str, Any], columns: Sequence[str]) -> str:
+    """The values that tell a row from the others, as the report's ``data-key`` carries them."""
+    return "|".join(str(row[column]) for column in columns)
+
+
+def with_rows(answer: Answer, rows: list[dict[str, Any]]) -> Answer:
+    """The answer with these of its rows, in this order."""
+    return Answer(answer.query, rows)
+
+
+def build(
+    answer: Answer,
+    identity: str,
+    caption: str,
+    heading: tuple[str, str],
+    columns: Sequence[Column],
+    *,
+    cell: str | None = None,
+    order: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    keep_empty: bool = False,
+) -> Table:
+    """Make a table of the answer's rows, of one cell if given.
+
+    ``heading`` is the row heading's title and column; when that column is ``arm`` or ``protocol`` the protocol's name
+    and mark are shown, in ``order``. Columns without a single value are left out unless ``keep_empty``.
+    """
+    from trifecta.report.figures import style
+
+    title, head = heading
+    rows = answer.where(cell=cell) if cell is not None else list(answer.rows)
+    if order:
+        rows = sorted(rows, key=lambda row: order.index(row[head]) if row[head] in order else len(order))
+    shown = [column for column in columns if keep_empty or any(row[column.name] is not None for row in rows)]
+    lines = []
+    for row in rows:
+        is_arm = head in ("arm", "protocol")
+        value = str(row[head])
+        cells = [Cell(numbers.FORMATS[column.form](row[column.name]), column) for column in shown]
+        words = style.name(value) if is_arm else value.replace("_", " ") if head == "check_name" else value
+        lines.append(Line(row_key(row, answer.query.key), words, value if is_arm else "", cells))
+    return Table(identity, caption, title, shown, lines, answer.query.text(cell), answer.query.key, list(notes))

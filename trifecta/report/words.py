@@ -1,0 +1,187 @@
+"""The answer in words: what was decided, for which cells, what stays open, what failed, what could have been seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from trifecta.report import numbers
+from trifecta.report.comparisons import Comparison, levels, place_words
+from trifecta.report.facts import RunFacts
+from trifecta.report.figures.style import name
+from trifecta.report.queries import Answer
+
+
+@dataclass(frozen=True)
+class PathAnswer:
+    """What was found on one path: its name, what it is, a sentence for each pair."""
+
+    path: str
+    asked: str
+    sentences: list[str]
+
+
+@dataclass(frozen=True)
+class Words:
+    """The opening of a report, from the general to the particular."""
+
+    headline: str
+    scope: str
+    by_path: list[PathAnswer]
+    open: str
+    checks: str
+    noise: str
+
+
+def compose(facts: RunFacts, found: Sequence[Comparison], totals: dict[str, int], check_matrix: Answer) -> Words:
+    """Put the answer into words; nothing is said that a verdict does not say."""
+    return Words(
+        headline=_headline(facts, found),
+        scope=_scope(facts, totals),
+        by_path=list(_by_path(facts, found)),
+        open=_open(facts, found),
+        checks=_checks(totals, check_matrix),
+        noise=_noise(facts, found),
+    )
+
+
+def _pair(found: Iterable[Comparison], arm: str, reference: str) -> list[Comparison]:
+    return [one for one in found if one.arm == arm and one.reference == reference]
+
+
+def listed(parts: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 cell``, ``3 cells``."""
+    return f"{numbers.count(number)} {noun}{'' if number == 1 else 's'}"
+
+
+def _span(ones: Sequence[Comparison]) -> str:
+    factors = sorted(one.row["factor"] for one in ones)
+    low, high = numbers.ratio(factors[0]), numbers.ratio(factors[-1])
+    return f"by {low}×" if low == high else f"by {low}× to {high}×"
+
+
+def _outcome(ones: Sequence[Comparison], arm: str, reference: str, margin: str) -> str:
+    """What came out for one pair over some cells, most telling first."""
+    total = len(ones)
+    groups = {kind: [one for one in ones if one.kind == kind] for kind in ("faster", "slower", "same", "undecided")}
+    if len(groups["undecided"]) == total:
+        where = "this cell" if total == 1 else f"any of the {total} cells"
+        return f"whether {name(arm)} or {name(reference)} is faster could not be decided in {where}"
+    for kind in ("faster", "slower", "same"):
+        if len(groups[kind]) == total:
+            where = "the one cell" if total == 1 else f"all {total} cells"
+            if kind == "same":
+                return f"{name(arm)} and {name(reference)} were the same {margin} in {where}"
+            return f"{name(arm)} was {kind} than {name(reference)} in {where}, {_span(groups[kind])}"
+    parts = []
+    for kind in ("faster", "slower"):
+        if groups[kind]:
+            than = f" than {name(reference)}" if not parts else ""
+            parts.append(f"{kind}{than} in {len(groups[kind])} of {total} cells ({_span(groups[kind])})")
+    said = f"{name(arm)} was {listed(parts)}" if parts else ""
+    if groups["same"]:
+        tail = f"the same {margin} in {len(groups['same'])}"
+        said = f"{said}, {tail}" if said else f"{name(arm)} and {name(reference)} were {tail} of {total} cells"
+    if groups["undecided"]:
+        said += f"; {len(groups['undecided'])} stay{'s' if len(groups['undecided']) == 1 else ''} open"
+    return said
+
+
+def _margin(facts: RunFacts) -> str:
+    return f"within {numbers.percent(facts.margin)}"
+
+
+def _headline(facts: RunFacts, found: Sequence[Comparison]) -> str:
+    for arm, reference in facts.pairs:
+        ones = _pair(found, arm, reference)
+        if ones:
+            said = _outcome(ones, arm, reference, _margin(facts))
+            return f"{said[0].upper()}{said[1:]}."
+    return "Nothing can be said yet: no block is complete."
+
+
+def _scope(facts: RunFacts, totals: dict[str, int]) -> str:
+    where = listed(facts.factors) if facts.factors else "place"
+    better = "smaller" if facts.lower_is_better else "larger"
+    said = (
+        f"Compared is the {facts.metric_label} of a request ({better} is faster) for {facts.workload_words()}. "
+        f"A cell is one combination of {where}. {counted(totals['trials'], 'trial')} in up to "
+        f"{counted(totals['blocks'] or 0, 'block')} a cell, {numbers.count(totals['samples'])} requests. "
+        "The verdicts hold for this traffic, these paths as emulated, these programs and this machine; "
+        "they say nothing about others."
+    )
+    if facts.closed_loop and facts.metric.startswith("latency"):
+        said += (
+            " In a closed loop the next request waits for the last, so what is measured is service time: "
+            "a user behind a queue would wait longer."
+        )
+    return said
+
+
+def _by_path(facts: RunFacts, found: Sequence[Comparison]) -> Iterable[PathAnswer]:
+    def path_of(one: Comparison) -> str:
+        return levels(one.cell).get("path", "")
+
+    for path, ones in groupby(found, key=path_of):
+        here = list(ones)
+        sentences = []
+        for arm, reference in facts.pairs:
+            pair = _pair(here, arm, reference)
+            if pair:
+                said = _outcome(pair, arm, reference, _margin(facts))
+                sentences.append(f"{said[0].upper()}{said[1:]}.")
+        yield PathAnswer(path, facts.path_words(path), sentences)
+
+
+def _open(facts: RunFacts, found: Sequence[Comparison]) -> str:
+    undecided = [one for one in found if not one.decided]
+    if not undecided:
+        return f"All {len(found)} verdicts are decided." if found else "There is no verdict yet."
+    said = []
+    for one in undecided[:6]:
+        place = place_words(one.cell, without="")
+        said.append(f"{name(one.arm)} against {name(one.reference)} ({place}): {one.interval()}, {one.needs()}")
+    more = f"; and {len(undecided) - 6} more in the table" if len(undecided) > 6 else ""
+    return f"{len(undecided)} of {len(found)} verdicts stay open. {'; '.join(said)}{more}."
+
+
+def _checks(totals: dict[str, int], matrix: Answer) -> str:
+    failed = [f"{row['check_name'].replace('_', ' ')} ({row['failed']})" for row in matrix if row["failed"]]
+    warned = [f"{row['check_name'].replace('_', ' ')} ({row['warned']})" for row in matrix if row["warned"]]
+    unknown = [f"{row['check_name'].replace('_', ' ')} ({row['unknown']})" for row in matrix if row["unknown"]]
+    if not matrix:
+        return "No check has been recorded: the numbers below are without evidence."
+    excluded = totals["excluded_trials"]
+    said = []
+    if failed:
+        said.append(f"Failed checks: {listed(failed)}.")
+    if excluded:
+        are = "is" if excluded == 1 else "are"
+        said.append(f"{excluded} of {counted(totals['trials'], 'trial')} {are} kept but left out of every verdict.")
+    if warned:
+        said.append(f"Warnings: {listed(warned)}.")
+    if unknown:
+        said.append(f"Could not be checked: {listed(unknown)}.")
+    if not failed:
+        said.insert(0, "No check failed.")
+    return " ".join(said)
+
+
+def _noise(facts: RunFacts, found: Sequence[Comparison]) -> str:
+    floors = {one.cell: one.row["noise_floor"] for one in found if one.row["noise_floor"] is not None}
+    base = name(facts.baseline)
+    if not floors:
+        return f"The noise floor is not known yet: too few blocks in which {base} ran twice."
+    ordered = sorted(1 + floor for floor in floors.values())
+    low, high = numbers.ratio(ordered[0]), numbers.ratio(ordered[-1])
+    between = f"{low}" if low == high else f"between {low} and {high}, depending on the cell"
+    return (
+        f"{base} ran twice in every block. Against itself this lab could not have told a ratio smaller than "
+        f"{between} from no difference: that is the noise floor."
+    )
