@@ -117,9 +117,11 @@ def log_value(row: Row, metric: Metric) -> float:
     seen, so the trial counts as worse than every finite one. The same holds for a rate of zero.
     """
     value = row.get(metric.name)
-    if metric.quantile is not None:
+    if metric.quantile is not None and row.get("samples"):
         success = row.get("success_rate")
-        if success is not None and row.get("samples") and float(success) < metric.quantile:
+        # A percentile is interpolated between two requests, of which one may have failed: then there is none either.
+        among_failures = value is None and metric.name.startswith("latency_")
+        if success is not None and (success < metric.quantile or (among_failures and success < 1)):
             return math.inf
     if value is None:
         return math.nan

@@ -1,1 +1,77 @@
-"""The checks: measured conditions of validity, one file each."""
+"""The checks: measured conditions of validity, one file each and one line in a table here.
+
+A check of a trial decides, with the others, whether the trial counts (`is_valid`). A check of the run says something of
+a cell as a whole and excludes nothing. How to add one: docs/add-a-check.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from trifecta.analysis.checks import (
+    blocks,
+    clocks,
+    drops,
+    errors,
+    headroom,
+    machine,
+    noise_floor,
+    parity,
+    path,
+    protocol,
+    same_work,
+    steady_state,
+)
+from trifecta.analysis.checks.evidence import Evidence, RunEvidence
+from trifecta.design.model import CheckResult
+
+
+@dataclass(frozen=True)
+class TrialCheck:
+    """A check of one trial: what it asks, for reports, and the function that answers."""
+
+    question: str
+    function: Callable[[Evidence], list[CheckResult]]
+
+
+@dataclass(frozen=True)
+class RunCheck:
+    """A check of a whole run."""
+
+    question: str
+    function: Callable[[RunEvidence], list[CheckResult]]
+
+
+TRIAL_CHECKS: dict[str, TrialCheck] = {
+    "protocol": TrialCheck("Was the protocol asked for spoken in every request?", protocol.check),
+    "same_work": TrialCheck("Did every arm get the same responses, whole?", same_work.check),
+    "errors": TrialCheck("Did the trial end as it should, and what failed?", errors.check),
+    "path": TrialCheck("Was the path delivered that was asked for?", path.check),
+    "parity": TrialCheck("Are TLS, congestion control and socket options the same in every arm?", parity.check),
+    "headroom": TrialCheck("Did client and link have time to spare?", headroom.check),
+    "drops": TrialCheck("Did a host itself lose packets?", drops.check),
+    "steady_state": TrialCheck("Is the warm-up left out, and nothing drifting?", steady_state.check),
+    "machine": TrialCheck("Did the machine have time for the trial?", machine.check),
+    "clocks": TrialCheck("Are all times of one clock and in order?", clocks.check),
+}
+
+RUN_CHECKS: dict[str, RunCheck] = {
+    "blocks": RunCheck("Are there enough usable blocks?", blocks.check),
+    "noise_floor": RunCheck("Is the baseline the same as itself, and how fine can this lab see?", noise_floor.check),
+}
+
+
+def check_trial(evidence: Evidence) -> list[CheckResult]:
+    """Every check of a trial, in the order of the table."""
+    return [result for entry in TRIAL_CHECKS.values() for result in entry.function(evidence)]
+
+
+def check_run(evidence: RunEvidence) -> list[CheckResult]:
+    """Every check of a run, in the order of the table."""
+    return [result for entry in RUN_CHECKS.values() for result in entry.function(evidence)]
+
+
+def is_valid(results: Iterable[CheckResult]) -> bool:
+    """Whether a trial counts: none of its checks failed. What is unknown does not exclude, it is reported."""
+    return all(result.status != "fail" for result in results)

@@ -1,0 +1,43 @@
+"""Enough usable blocks in every cell, and few trials left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from trifecta.analysis.checks.evidence import RunEvidence
+from trifecta.analysis.estimate import by_cell, usable
+from trifecta.design import plan
+from trifecta.design.model import CheckResult, CheckStatus
+
+EXCLUDED_WARN, EXCLUDED_FAIL = 0.1, 0.5  # share of a cell's trials
+
+
+def check(evidence: RunEvidence) -> list[CheckResult]:
+    """Per cell: blocks in which every arm is usable against ``min_blocks``, and the share of excluded trials."""
+    grouped = by_cell(evidence.rows)
+    arms = set(plan.arms(evidence.study))
+    results = []
+    for cell in evidence.cells:
+        rows = grouped.get(cell.key, [])
+        good: dict[int, set[str]] = {}
+        for row in rows:
+            if usable(row):
+                good.setdefault(int(row["block"]), set()).add(str(row["arm"]))
+        whole = sum(seen >= arms for seen in good.values())
+        excluded = Counter(str(row["arm"]) for row in rows if not usable(row))
+        left_out = sum(excluded.values())
+        share = left_out / len(rows) if rows else 0.0
+        needed = min(evidence.study.min_blocks, evidence.study.max_blocks)
+        by_arm = ", ".join(f"{arm} {count}" for arm, count in sorted(excluded.items()))
+        text = f"{whole} blocks with every arm usable, {needed} asked for at least; "
+        text += f"{left_out} of {len(rows)} trials left out"
+        text += f" ({by_arm})" if by_arm else ""
+        status: CheckStatus = "pass"
+        remedy = ""
+        if share > EXCLUDED_FAIL or not whole:
+            status, remedy = "fail", "look at the failed checks of its trials"
+        elif whole < needed or share > EXCLUDED_WARN:
+            status = "warn"
+            remedy = "allow a larger budget" if whole < needed else "look at the failed checks of its trials"
+        results.append(CheckResult("blocks", cell.key, status, text, float(whole), float(needed), remedy))
+    return results

@@ -1,0 +1,64 @@
+"""Nothing was lost inside the hosts: full receive buffers, backlogs, devices and tables lose packets unasked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trifecta.analysis.checks.evidence import Evidence, Finding, worst
+from trifecta.design.model import CheckResult
+
+# Counters of /proc/net/snmp and netstat that say that a host itself threw a packet away, and what mends it.
+_COUNTERS = {
+    "UdpRcvbufErrors": "raise net.core.rmem_max and the program's UDP receive buffer",
+    "Udp6RcvbufErrors": "raise net.core.rmem_max and the program's UDP receive buffer",
+    "UdpSndbufErrors": "raise net.core.wmem_max",
+    "UdpInErrors": "see /proc/net/snmp: datagrams that were damaged or found no room",
+    "IpInDiscards": "raise the memory of the machine",
+    "IpOutDiscards": "raise the memory of the machine",
+    "TcpExtListenOverflows": "raise net.core.somaxconn and the server's backlog",
+    "TcpExtListenDrops": "raise net.core.somaxconn and the server's backlog",
+    "TcpExtTCPBacklogDrop": "raise net.ipv4.tcp_rmem",
+    "TcpExtTCPRcvQDrop": "raise net.ipv4.tcp_rmem",
+    "TcpExtTCPReqQFullDrop": "raise net.ipv4.tcp_max_syn_backlog",
+}
+_DAMAGE = ("UdpInErrors",)  # grows by itself on a path that corrupts packets
+
+
+def check(evidence: Evidence) -> list[CheckResult]:
+    """Fail on any packet that a host dropped; what the link drops because it was asked to is not counted here."""
+    findings = []
+    load = evidence.load or {}
+    if load.get("udp_receive_errors"):
+        count = int(load["udp_receive_errors"])
+        text = f"the client's UDP receive buffer overflowed: {count} datagrams lost"
+        findings.append(_drop(text, count, "raise net.core.rmem_max"))
+    if load.get("udp_receive_errors") is not None or evidence.transport is not None:
+        findings.append(Finding("pass", "no host dropped a packet", 0.0, 0.0))
+    corrupting = any(
+        document.get("kind") == "corrupt" for document in (*evidence.path.forward, *evidence.path.backward)
+    )
+    for name, value in (evidence.transport or {}).items():
+        if isinstance(value, dict):
+            findings += _host(name, value, corrupting)
+        elif name == "softnet_drops" and value > 0:
+            text = f"the kernel's packet backlog was full: {value} packets dropped on the whole machine"
+            findings.append(_drop(text, value, "raise net.core.netdev_max_backlog"))
+    return worst(evidence, "drops", findings)
+
+
+def _host(host: str, grown: dict[str, Any], corrupting: bool) -> list[Finding]:
+    findings = []
+    for name, remedy in _COUNTERS.items():
+        count = int(grown.get("counters", {}).get(name, 0))
+        if count > 0 and not (corrupting and name in _DAMAGE):
+            findings.append(_drop(f"host {host}: {name} grew by {count}", count, remedy))
+    for device, counters in grown.get("devices", {}).items():
+        count = sum(int(counters.get(field, 0)) for field in ("rx_drops", "tx_drops", "rx_errors", "tx_errors"))
+        if count > 0:
+            text = f"host {host}: device {device} dropped {count} packets"
+            findings.append(_drop(text, count, "raise the queue lengths of the device"))
+    return findings
+
+
+def _drop(text: str, count: int, remedy: str) -> Finding:
+    return Finding("fail", text, float(count), 0.0, remedy)

@@ -1,0 +1,45 @@
+"""Failures, timeouts and unfinished trials. Failures are results; a trial without any success is not a measurement."""
+
+from __future__ import annotations
+
+from trifecta.analysis.checks.evidence import Evidence, counts
+from trifecta.design.model import CheckResult
+
+_CUT_SHORT = {
+    "total_timeout": "the trial ran into its total timeout",
+    "no_response": "nothing was ever answered",
+    "signal": "the client was ended by a signal",
+    "stdin": "the client was ended from outside",
+}
+# Nothing a path does to a request ends in these: the set-up is wrong.
+_SETUP_CLASSES = ("tls",)
+
+
+def check(evidence: Evidence) -> list[CheckResult]:
+    """Fail when the client crashed, was cut short, never succeeded, or its set-up failed; warn on other failures."""
+    facts = evidence.samples
+    if evidence.trouble or evidence.load is None or facts is None:
+        why = evidence.trouble or "the client left no result"
+        return evidence.result("errors", "fail", why, remedy="look at the logs of the run")
+    classes = counts(facts.errors)
+    failed = sum(facts.errors.values())
+    share = failed / facts.samples if facts.samples else 1.0
+    ended = str(evidence.load.get("ended", ""))
+    if ended in _CUT_SHORT:
+        text = f"{_CUT_SHORT[ended]} after {facts.samples} requests (failures: {classes})"
+        return evidence.result(
+            "errors", "fail", text, value=share, remedy="see that server and path carry this workload"
+        )
+    if failed >= facts.samples:
+        text = f"none of {facts.samples} requests succeeded ({classes})"
+        return evidence.result("errors", "fail", text, value=share, remedy="look at the server's log and the path")
+    setup = {name: count for name, count in facts.errors.items() if name.split(":")[0] in _SETUP_CLASSES}
+    if setup:
+        text = f"{sum(setup.values())} of {facts.samples} requests failed in TLS ({counts(setup)})"
+        return evidence.result(
+            "errors", "fail", text, value=share, limit=0.0, remedy="look at the server's certificate"
+        )
+    if failed:
+        text = f"{failed} of {facts.samples} requests failed ({classes}); they count as slower than every other"
+        return evidence.result("errors", "warn", text, value=share, limit=0.0)
+    return evidence.result("errors", "pass", f"all {facts.samples} requests succeeded", value=0.0, limit=0.0)

@@ -1,0 +1,163 @@
+"""What the checks look at: everything that was measured around one trial, or around a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from trifecta.analysis.estimate import Row
+from trifecta.design import plan
+from trifecta.design.model import Cell, CheckResult, CheckStatus, PathSpec, RequestsWorkload, Study, Trial
+
+Document = Mapping[str, Any]
+
+
+class SampleFacts(Protocol):
+    """Counts over the samples of a trial after its warm-up; ``protocols`` and ``bytes_in`` over the successful ones."""
+
+    @property
+    def samples(self) -> int:
+        """Requests after the warm-up, failures included."""
+
+    @property
+    def warmup_samples(self) -> int:
+        """Requests during the warm-up."""
+
+    @property
+    def protocols(self) -> Mapping[str, int]:
+        """Negotiated protocol to number of requests."""
+
+    @property
+    def tls_versions(self) -> Mapping[str, int]:
+        """TLS version to number of requests."""
+
+    @property
+    def ciphers(self) -> Mapping[str, int]:
+        """Cipher suite to number of requests."""
+
+    @property
+    def statuses(self) -> Mapping[str, int]:
+        """HTTP status, as text, to number of requests."""
+
+    @property
+    def bytes_in(self) -> Mapping[int, int]:
+        """Content octets of a response to number of requests."""
+
+    @property
+    def errors(self) -> Mapping[str, int]:
+        """Error class to number of requests."""
+
+    @property
+    def first_half_p50_ns(self) -> float | None:
+        """Median latency of the successful requests that ended in the first half."""
+
+    @property
+    def second_half_p50_ns(self) -> float | None:
+        """Median latency of those that ended in the second half."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One trial. Documents are the decoded JSON of docs/architecture.md, None where there is none.
+
+    ``load``, ``link``, ``probe``: summaries of the engine (1.1, 1.3, 1.4); ``server``: what is known of the server,
+    with ``congestion_control`` (a name, or names by protocol) and ``tcp_nodelay`` where they are; ``machine``: shares of
+    CPU time over the trial; ``transport``: growth of the kernel's counters by host; ``facts``: what does not change
+    during a run (clock source, ...). ``siblings`` are the trials of the same block that ran before. ``trouble`` says
+    why a trial has no summary (crashed, hung).
+    """
+
+    study: Study
+    trial: Trial
+    row: Row
+    samples: SampleFacts | None = None
+    load: Document | None = None
+    link: Document | None = None
+    server: Document | None = None
+    probe: Document | None = None
+    machine: Document | None = None
+    transport: Document | None = None
+    facts: Document | None = None
+    siblings: Sequence[Evidence] = field(default_factory=tuple)
+    trouble: str | None = None
+
+    @property
+    def workload(self) -> RequestsWorkload:
+        """The workload as asked for in this trial's cell."""
+        return plan.workload_for(self.study, self.trial.cell)
+
+    @property
+    def path(self) -> PathSpec:
+        """The path as asked for in this trial's cell."""
+        name = str(self.trial.cell.levels.get("path", ""))
+        return self.study.paths.get(name, PathSpec(name=name or "clean"))
+
+    def result(
+        self,
+        check: str,
+        status: CheckStatus,
+        evidence: str,
+        *,
+        value: float | None = None,
+        limit: float | None = None,
+        remedy: str = "",
+    ) -> list[CheckResult]:
+        """A result of a check of this trial."""
+        return [CheckResult(check, self.trial.trial, status, evidence, value, limit, remedy)]
+
+
+@dataclass(frozen=True)
+class RunEvidence:
+    """A whole run so far: its study, the cells it can do and the rows of its finished trials."""
+
+    study: Study
+    cells: Sequence[Cell]
+    rows: Sequence[Row]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One measured number of a check that looks at several."""
+
+    status: CheckStatus
+    text: str
+    value: float | None = None
+    limit: float | None = None
+    remedy: str = ""
+
+
+_ORDER: tuple[CheckStatus, ...] = ("fail", "warn", "unknown", "pass")
+
+
+def worst(evidence: Evidence, check: str, findings: Sequence[Finding]) -> list[CheckResult]:
+    """One result from several findings: the worst status; the sentence names what is wrong, else all numbers."""
+    if not findings:
+        return evidence.result(check, "unknown", "nothing of it was measured in this trial")
+    status = min((finding.status for finding in findings), key=_ORDER.index)
+    named = [finding for finding in findings if finding.status == status]
+    if status == "unknown":
+        named += [finding for finding in findings if finding.status == "pass"]
+    first = named[0]
+    return evidence.result(
+        check,
+        status,
+        "; ".join(finding.text for finding in named),
+        value=first.value,
+        limit=first.limit,
+        remedy="; ".join(dict.fromkeys(finding.remedy for finding in named if finding.remedy)),
+    )
+
+
+def counts(values: Mapping[Any, int]) -> str:
+    """Counts in words, largest first: ``h2 990, h1 10``."""
+    ranked = sorted(values.items(), key=lambda item: (-item[1], str(item[0])))
+    return ", ".join(f"{name} {count}" for name, count in ranked) or "none"
+
+
+def duration(value_ns: float) -> str:
+    """A time with three significant digits and its unit."""
+    for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+        if abs(value_ns) >= size:
+            return f"{value_ns / size:.3g} {unit}"
+    return f"{value_ns:.3g} ns"

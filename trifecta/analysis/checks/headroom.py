@@ -1,0 +1,80 @@
+"""The instrument was not the bottleneck: client and link had CPU time left and kept their schedule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trifecta.analysis.checks.evidence import Document, Evidence, Finding, duration, worst
+from trifecta.design.model import CheckResult, CheckStatus
+
+BUSY_LIMIT = 0.9  # share of one core; above, the client or link sets the pace
+WAIT_LIMIT = 0.2  # share of the time in which the client or link could run but had no core
+LAG_FLOOR_NS = 1_000_000
+LAG_SHARE = 0.05  # of the median latency
+MISSED_LIMIT = 0.001  # share of open-loop slots
+
+
+def check(evidence: Evidence) -> list[CheckResult]:
+    """Client busy below 90 %, link below 90 %, neither waiting for a core, open loop on schedule."""
+    findings = []
+    load = evidence.load or {}
+    if load.get("busy_ratio") is not None:
+        busy = float(load["busy_ratio"])
+        findings.append(_limit("the client used", busy, "of its core", "give it more cores or ask for less load"))
+    findings += _waits("the client", load)
+    findings += _schedule(evidence, load)
+    link = evidence.link or {}
+    if link.get("wall_ns"):
+        busy = (int(link.get("cpu_user_ns", 0)) + int(link.get("cpu_system_ns", 0))) / int(link["wall_ns"])
+        findings.append(
+            _limit("the link used", busy, "of a core", "ask for less load or use a machine with more cores")
+        )
+    findings += _waits("the link", link)
+    return worst(evidence, "headroom", findings)
+
+
+def _limit(who: str, busy: float, of: str, remedy: str) -> Finding:
+    text = f"{who} {busy:.0%} {of}"
+    if busy >= BUSY_LIMIT:
+        return Finding("fail", text, busy, BUSY_LIMIT, remedy)
+    return Finding("pass", text, busy, BUSY_LIMIT)
+
+
+def _waits(who: str, summary: Document) -> list[Finding]:
+    """Time that a program was ready to run but had no core: CPU time alone does not show a starved program."""
+    delay: Any = summary.get("run_delay_ns")
+    wall: Any = summary.get("wall_ns") or (int(summary.get("ended_ns") or 0) - int(summary.get("started_ns") or 0))
+    if delay is None or wall <= 0:
+        return []
+    share = int(delay) / int(wall)
+    text = f"{who} waited for a core {share:.0%} of the time"
+    if share > WAIT_LIMIT:
+        remedy = "use a machine with more cores, end other programs, and lift limits on CPU time"
+        return [Finding("fail", text, share, WAIT_LIMIT, remedy)]
+    return [Finding("pass", text, share, WAIT_LIMIT)]
+
+
+def _schedule(evidence: Evidence, load: Document) -> list[Finding]:
+    if evidence.workload.loop != "open":
+        return []
+    findings = []
+    lag = (load.get("schedule_lag_ns") or {}).get("p99")
+    if lag is None:
+        findings.append(Finding("unknown", "the lag behind the open loop's schedule was not measured"))
+    else:
+        median = float(evidence.row.get("latency_p50_ns") or 0)
+        limit = max(LAG_FLOOR_NS, LAG_SHARE * median)
+        text = f"99 % of requests started within {duration(float(lag))} of their schedule"
+        remedy = "ask for a lower rate, or give the client a core of its own"
+        findings.append(
+            Finding("fail" if lag > limit else "pass", text, float(lag), limit, remedy if lag > limit else "")
+        )
+    missed = int(load.get("missed_slots") or 0)
+    slots = missed + (evidence.samples.samples if evidence.samples else 0)
+    if missed:
+        share = missed / slots
+        text = f"{missed} of {slots} slots of the schedule were missed"
+        status: CheckStatus = "fail" if share > MISSED_LIMIT else "warn"
+        remedy = "allow more requests in flight or ask for a lower rate"
+        findings.append(Finding(status, text, share, MISSED_LIMIT, remedy))
+    return findings

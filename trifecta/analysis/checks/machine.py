@@ -1,0 +1,53 @@
+"""The machine had time for the trial: nothing taken by the hypervisor, little other work."""
+
+from __future__ import annotations
+
+from trifecta.analysis.checks.evidence import Evidence, Finding, worst
+from trifecta.design.model import CheckResult
+
+# Shares of the machine's whole CPU time.
+STEAL_WARN, STEAL_FAIL = 0.005, 0.05
+OTHER_WARN, OTHER_FAIL = 0.05, 0.25
+MEMORY_PRESSURE_WARN = 0.05  # share of the time in which some task waited for memory (PSI)
+IO_PRESSURE_WARN = 0.20
+FREQUENCY_SPREAD_WARN = 1.5  # fastest core against slowest
+
+
+def check(evidence: Evidence) -> list[CheckResult]:
+    """Compare what others took with the limits; counters of 10 ms ticks are given their resolution as allowance."""
+    machine = evidence.machine
+    if not machine:
+        return evidence.result("machine", "unknown", "the machine was not watched")
+    cpus = max(1, int(machine.get("cpus") or 1))
+    allowance = float(machine.get("resolution") or 0.0) / cpus
+    findings = []
+    steal = machine.get("steal_share")
+    if steal is not None:
+        remedy = "use a machine that shares its processors with nobody"
+        findings.append(_share("the hypervisor took", float(steal) / cpus, allowance, (STEAL_WARN, STEAL_FAIL), remedy))
+    other = machine.get("other_cpu_share")
+    if other is not None:
+        remedy = "end other programs while a study runs"
+        findings.append(_share("other programs used", float(other) / cpus, allowance, (OTHER_WARN, OTHER_FAIL), remedy))
+    pressure = machine.get("pressure_share") or {}
+    for name, limit in (("memory", MEMORY_PRESSURE_WARN), ("io", IO_PRESSURE_WARN)):
+        share = pressure.get(name)
+        if share is not None and share > limit:
+            text = f"tasks waited for {name} {share:.1%} of the time"
+            findings.append(Finding("warn", text, share, limit, "free memory or the disk of other work"))
+    frequencies = [float(mhz) for mhz in machine.get("cpu_mhz") or [] if mhz]
+    if frequencies and max(frequencies) / min(frequencies) > FREQUENCY_SPREAD_WARN:
+        text = f"cores ran at {min(frequencies):.0f} to {max(frequencies):.0f} MHz"
+        spread = max(frequencies) / min(frequencies)
+        findings.append(Finding("warn", text, spread, FREQUENCY_SPREAD_WARN, "set the governor to performance"))
+    return worst(evidence, "machine", findings)
+
+
+def _share(what: str, share: float, allowance: float, limits: tuple[float, float], remedy: str) -> Finding:
+    text = f"{what} {share:.1%} of the machine's CPU time"
+    warn, fail = limits
+    if share > fail + allowance:
+        return Finding("fail", text, share, fail, remedy)
+    if share > warn + allowance:
+        return Finding("warn", text, share, warn, remedy)
+    return Finding("pass", text, share, fail)

@@ -1,0 +1,41 @@
+"""The baseline against itself: does it differ from itself, and how small a difference could have been seen?"""
+
+from __future__ import annotations
+
+from trifecta.analysis.checks.evidence import RunEvidence
+from trifecta.analysis.noise import FLOOR_LIMIT, NoiseFloor, noise_floors
+from trifecta.design.model import PROTOCOL_NAMES, CheckResult
+
+_BIAS_REMEDY = "something other than the protocol tells the runs of a block apart: look at drift, caches and other load"
+
+
+def check(evidence: RunEvidence) -> list[CheckResult]:
+    """Per cell: fail when the A/A pair differs beyond chance among all cells, warn when the floor is wide."""
+    study = evidence.study
+    floors = noise_floors(study, evidence.rows, [cell.key for cell in evidence.cells])
+    name = PROTOCOL_NAMES[study.baseline.protocol]
+    return [_cell(floor, name, study.margin) for floor in floors.values()]
+
+
+def _cell(floor: NoiseFloor, name: str, margin: float) -> CheckResult:
+    limit = FLOOR_LIMIT * margin
+    if floor.ratio is None:
+        return CheckResult("noise_floor", floor.cell, "unknown", f"{name} has not been run twice in a block yet")
+    text = f"{name} against itself: ratio {floor.ratio:.4g}"
+    if floor.low is not None and floor.high is not None:
+        text += f" [{floor.low:.4g}, {floor.high:.4g}]"
+    text += f" over {floor.blocks} blocks"
+    if floor.biased:
+        text += f", which excludes 1 beyond chance among all cells (e-value {floor.e_value:.3g})"
+        return CheckResult("noise_floor", floor.cell, "fail", text, floor.floor, limit, _BIAS_REMEDY)
+    if floor.excludes_one:
+        text += ", which excludes 1, as one cell in twenty may by chance"
+        return CheckResult("noise_floor", floor.cell, "warn", text, floor.floor, limit, _BIAS_REMEDY)
+    if floor.floor is None:
+        text += ": too few blocks to say how small a difference could have been seen"
+        return CheckResult("noise_floor", floor.cell, "unknown", text, None, limit, "allow a larger budget")
+    text += f": a difference of {floor.floor:.1%} or more could have been seen"
+    if floor.floor > limit:
+        remedy = "more blocks, longer trials or a quieter machine"
+        return CheckResult("noise_floor", floor.cell, "warn", text, floor.floor, limit, remedy)
+    return CheckResult("noise_floor", floor.cell, "pass", text, floor.floor, limit)

@@ -1,0 +1,143 @@
+"""What the arms do not compare is the same in all of them: TLS, key exchange, congestion control, windows, Nagle.
+
+Certificate verification needs no check: the engine's client cannot leave it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from trifecta.analysis.checks.evidence import Evidence, Finding, worst
+from trifecta.design.model import CheckResult
+
+WINDOW_SPREAD = 1.25  # TCP counts ten segments, QUIC up to 14,720 octets (RFC 6928, RFC 9002 7.2): not exactly equal
+
+
+@dataclass(frozen=True)
+class _Trait:
+    """A property of a trial: how to read it (None: not known here), and what was asked for (None: nothing)."""
+
+    name: str
+    given: Callable[[Evidence], Any]
+    asked: Callable[[Evidence], Any]
+    remedy: str
+
+
+def check(evidence: Evidence) -> list[CheckResult]:
+    """Fail when a trial differs from what was asked, or from a trial of its block, in a trait that is not compared."""
+    findings = []
+    for trait in _TRAITS:
+        given = trait.given(evidence)
+        if given is None:
+            continue
+        asked = trait.asked(evidence)
+        if asked is not None and given != asked:
+            findings.append(Finding("fail", f"{trait.name} is {given}, asked was {asked}", remedy=trait.remedy))
+            continue
+        others = [(s.trial.arm, trait.given(s)) for s in evidence.siblings]
+        odd = [f"{value} in {arm}" for arm, value in others if value is not None and value != given]
+        if odd:
+            findings.append(Finding("fail", f"{trait.name} is {given} here and {', '.join(odd)}", remedy=trait.remedy))
+        else:
+            findings.append(Finding("pass", f"{trait.name} {given}"))
+    findings += _windows(evidence)
+    findings += _server(evidence)
+    return worst(evidence, "parity", findings)
+
+
+def _windows(evidence: Evidence) -> list[Finding]:
+    own = _transport(evidence).get("initial_window_bytes")
+    if not own:
+        return []
+    for sibling in evidence.siblings:
+        other = _transport(sibling).get("initial_window_bytes")
+        if other and max(own, other) / min(own, other) > WINDOW_SPREAD:
+            text = f"initial congestion window {own} B here, {other} B in {sibling.trial.arm}"
+            spread = max(own, other) / min(own, other)
+            return [Finding("fail", text, spread, WINDOW_SPREAD, "give every arm the same initial window")]
+    return [Finding("pass", f"initial congestion window {own} B")]
+
+
+def _server(evidence: Evidence) -> list[Finding]:
+    """The server sends the responses, so its congestion control matters most; not every server says which it uses."""
+    if evidence.server is None:
+        return []
+    given = _server_congestion_control(evidence)
+    if given is None:
+        return [Finding("unknown", "the server's congestion control for this protocol is not known")]
+    asked = evidence.workload.congestion_control
+    if given != asked:
+        text = f"the server's congestion control is {given}, asked was {asked}"
+        return [Finding("fail", text, remedy="configure the server, or compare arms that use the same")]
+    return [Finding("pass", f"server's congestion control {given}")]
+
+
+def _server_congestion_control(evidence: Evidence) -> str | None:
+    declared = (evidence.server or {}).get("congestion_control")
+    if isinstance(declared, dict):
+        protocol = evidence.trial.protocol
+        declared = declared.get(protocol) or declared.get("quic" if protocol == "h3" else "tcp")
+    return str(declared).lower() if declared else None
+
+
+def _transport(evidence: Evidence) -> dict[str, Any]:
+    load = evidence.load or {}
+    return dict(load.get("tcp") or load.get("quic") or {})
+
+
+def _only(values: dict[str, int] | Any) -> str | None:
+    """The one value that all requests had; all of them where they differ."""
+    return "+".join(sorted(values)) or None
+
+
+def _tls_version(evidence: Evidence) -> str | None:
+    given = _only(evidence.samples.tls_versions) if evidence.samples else None
+    return given.replace("TLSv", "").replace("TLS", "").strip() if given else None
+
+
+def _cipher(evidence: Evidence) -> str | None:
+    given = _only(evidence.samples.ciphers) if evidence.samples else None
+    # Libraries name the suites of TLS 1.3 TLS_AES_... (RFC 8446) or TLS13_AES_...
+    return given.replace("TLS13_", "TLS_") if given else None
+
+
+def _nodelay(evidence: Evidence) -> Any:
+    return _transport(evidence).get("nodelay")  # QUIC has no Nagle
+
+
+def _server_nodelay(evidence: Evidence) -> Any:
+    return None if evidence.trial.protocol == "h3" else (evidence.server or {}).get("tcp_nodelay")
+
+
+def _congestion_control(evidence: Evidence) -> str | None:
+    given = _transport(evidence).get("congestion_control")
+    return str(given).lower() if given else None
+
+
+_TRAITS = (
+    _Trait(
+        "TLS version", _tls_version, lambda e: e.workload.tls_version, "configure the same TLS version for every arm"
+    ),
+    _Trait("cipher suite", _cipher, lambda e: None, "offer one cipher suite only"),
+    _Trait(
+        "key exchange",
+        lambda e: (e.load or {}).get("key_exchange"),
+        lambda e: e.workload.key_exchange,
+        "offer one key exchange group only: its size changes the handshake",
+    ),
+    _Trait(
+        "the client's congestion control",
+        _congestion_control,
+        lambda e: e.workload.congestion_control,
+        "allow it in net.ipv4.tcp_allowed_congestion_control",
+    ),
+    _Trait("TCP_NODELAY", _nodelay, lambda e: e.workload.tcp_nodelay, "set TCP_NODELAY alike in every arm"),
+    _Trait(
+        "the server's TCP_NODELAY",
+        _server_nodelay,
+        lambda e: e.workload.tcp_nodelay,
+        "set TCP_NODELAY alike in every arm",
+    ),
+)

@@ -1,0 +1,172 @@
+"""The path that was delivered is the path that was asked for: delay, loss, rate, packet size, and the link's clockwork.
+
+Two witnesses: what the link says it did in this trial, and what the probe measured from outside between trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from trifecta.analysis.checks.chance import burst_inflation, consistent, plausible_share
+from trifecta.analysis.checks.evidence import Document, Evidence, Finding, duration, worst
+from trifecta.design.model import CheckResult
+
+DELAY_SHARE, DELAY_FLOOR_NS = 0.02, 100_000  # one direction, by the link: whichever allows more
+RTT_SHARE, RTT_FLOOR_NS = 0.02, 200_000  # both directions and both hosts, by the probe
+RATE_SHARE = 0.02
+LATENESS_SHARE, LATENESS_FLOOR_NS = 0.02, 1_000_000  # p99 of packets leaving late; share of the path's RTT
+SMALLEST_PAYLOAD_BYTES = 1452  # UDP payload that must pass: MTU 1500 less IPv6 and UDP headers
+_DIRECTIONS = (("a_to_b", "to the server"), ("b_to_a", "to the client"))
+_VARIABLE = ("rate", "jitter", "trace", "reorder")  # with one of these a packet's delay is not the constant asked for
+_LOSSY = ("loss", "gilbert_elliott")
+_UNPREDICTED = ("loss_schedule", "duplicate")  # their count does not follow from the number of packets alone
+_BUSY = "give the link a core and real-time priority, and end other programs"
+
+
+def check(evidence: Evidence) -> list[CheckResult]:
+    """Compare the link's report and the probe with the study's path."""
+    path = evidence.path
+    findings = []
+    if evidence.link is not None:
+        for (key, name), impairments in zip(_DIRECTIONS, (path.forward, path.backward), strict=True):
+            report = evidence.link.get(key)
+            if report is None:
+                findings.append(Finding("fail", f"the link did not report on the packets {name}"))
+            else:
+                findings += _direction(evidence, name, report, impairments)
+    elif path.impaired:
+        findings.append(Finding("fail", f"path {path.name} is impaired, but no link was in it"))
+    if evidence.probe is not None:
+        findings += _probed(evidence, evidence.probe)
+    return worst(evidence, "path", findings)
+
+
+def _direction(evidence: Evidence, name: str, report: Document, asked: Sequence[Document]) -> list[Finding]:
+    packets = int(report.get("wire_packets") or 0)
+    findings = []
+    if packets:
+        findings += _delay(name, report, asked)
+        findings += _loss(name, report, asked, packets)
+        findings += _rate(name, report, asked)
+        findings += _lateness(evidence, name, report)
+    for field in ("device_drops", "send_errors"):
+        count = int(report.get(field) or 0)
+        if count:
+            text = f"{name}: the link itself lost {count} packets ({field.replace('_', ' ')})"
+            findings.append(Finding("fail", text, float(count), 0.0, _BUSY))
+    return findings
+
+
+def _delay(name: str, report: Document, asked: Sequence[Document]) -> list[Finding]:
+    given = (report.get("delay_given_ns") or {}).get("p50")
+    if given is None:
+        return []
+    delay_ns = sum(int(impairment["delay_ns"]) for impairment in asked if impairment["kind"] == "delay")
+    limit = max(DELAY_FLOOR_NS, DELAY_SHARE * delay_ns)
+    off = int(given) - delay_ns
+    variable = any(impairment["kind"] in _VARIABLE for impairment in asked)
+    text = f"{name}: median delay {duration(float(given))}, asked {duration(delay_ns)}"
+    # Queues and jitter come on top of the constant delay; they never take from it, but for jitter that may.
+    jittered = any(impairment["kind"] in ("jitter", "reorder") for impairment in asked)
+    wrong = off < -limit if variable and not jittered else abs(off) > limit and not variable
+    if wrong:
+        return [Finding("fail", text, float(off), limit, "look at the link's configuration in the run's log")]
+    return [Finding("pass", text, float(off), limit)]
+
+
+def _loss(name: str, report: Document, asked: Sequence[Document], packets: int) -> list[Finding]:
+    if any(impairment["kind"] in _UNPREDICTED for impairment in asked):
+        return []
+    kinds = [impairment["kind"] for impairment in asked]
+    first_loss = next((i for i, kind in enumerate(kinds) if kind in _LOSSY), len(kinds))
+    met = packets
+    if any(kind in ("rate", "trace") for kind in kinds[:first_loss]):
+        met -= int(report.get("queue_dropped") or 0)  # the queue comes first: what it dropped met no loss
+    survive, inflation = 1.0, 1.0
+    for impairment in asked:
+        if impairment["kind"] == "loss":
+            survive *= 1 - float(impairment["probability"])
+        elif impairment["kind"] == "gilbert_elliott":
+            share, factor = burst_inflation(impairment)
+            survive *= 1 - share
+            inflation = max(inflation, factor)
+    probability = 1 - survive
+    lost = int(report.get("lost") or 0)
+    given = lost / met if met else 0.0
+    low, high = plausible_share(met, probability, inflation)
+    text = f"{name}: lost {lost} of {met} packets ({given:.2%}), asked {probability:.2%}"
+    if not consistent(lost, met, probability, inflation):
+        text += f", by chance {low:.2%} to {high:.2%}"
+        return [Finding("fail", text, given, probability, "look at the link's configuration in the run's log")]
+    return [Finding("pass", text, given, probability)]
+
+
+def _rate(name: str, report: Document, asked: Sequence[Document]) -> list[Finding]:
+    rates = [float(impairment["bits_per_s"]) for impairment in asked if impairment["kind"] == "rate"]
+    given = report.get("rate_given_bits_per_s")
+    if not rates or not given:
+        return []
+    rate = min(rates)
+    text = f"{name}: {float(given) / 1e6:.4g} Mbit/s while busy, asked {rate / 1e6:.4g} Mbit/s"
+    off = float(given) / rate - 1
+    if abs(off) > RATE_SHARE:
+        return [Finding("fail", text, off, RATE_SHARE, _BUSY)]
+    return [Finding("pass", text, off, RATE_SHARE)]
+
+
+def _lateness(evidence: Evidence, name: str, report: Document) -> list[Finding]:
+    late = (report.get("lateness_ns") or {}).get("p99")
+    if late is None:
+        return []
+    limit = max(LATENESS_FLOOR_NS, LATENESS_SHARE * evidence.path.rtt_ns)
+    text = f"{name}: 99 % of packets left within {duration(float(late))} of their time"
+    if late > limit:
+        text += f" (limit {duration(limit)})"
+        return [Finding("fail", text, float(late), limit, _BUSY)]
+    return [Finding("pass", text, float(late), limit)]
+
+
+def _probed(evidence: Evidence, probe: Document) -> list[Finding]:
+    path = evidence.path
+    if not probe.get("received"):
+        text = f"probe: none of {probe.get('sent', 0)} packets came back"
+        return [Finding("fail", text, 0.0, None, "see that the path carries UDP")]
+    findings = []
+    both = (*path.forward, *path.backward)
+    rtt: Any = (probe.get("rtt_ns") or {}).get("p50")
+    if rtt is not None and not any(impairment["kind"] in ("jitter", "trace", "reorder") for impairment in both):
+        limit = max(RTT_FLOOR_NS, RTT_SHARE * path.rtt_ns)
+        off = float(rtt) - path.rtt_ns
+        text = f"probe: median RTT {duration(float(rtt))}, asked {duration(path.rtt_ns)}"
+        remedy = "look at the link's configuration, and at what else the machine does"
+        wrong = abs(off) > limit
+        findings.append(Finding("fail" if wrong else "pass", text, off, limit, remedy if wrong else ""))
+    largest = probe.get("largest_payload_bytes")
+    if largest is not None and int(largest) < SMALLEST_PAYLOAD_BYTES:
+        text = f"probe: the largest UDP payload that passes has {largest} B"
+        findings.append(Finding("fail", text, float(largest), float(SMALLEST_PAYLOAD_BYTES), "use an MTU of 1500"))
+    return findings + _probed_loss(probe, path.forward, path.backward)
+
+
+def _probed_loss(probe: Document, forward: Sequence[Document], backward: Sequence[Document]) -> list[Finding]:
+    """Loss as the probe saw it, where the path asks for independent loss or none."""
+    findings = []
+    sent = int(probe.get("sent") or 0)
+    arrived = sent
+    for name, field, asked in (
+        ("to the server", "loss_forward", forward),
+        ("to the client", "loss_backward", backward),
+    ):
+        share = probe.get(field)
+        if share is None or any(i["kind"] in (*_UNPREDICTED, "gilbert_elliott", "trace", "corrupt") for i in asked):
+            continue
+        survive = 1.0
+        for impairment in asked:
+            survive *= 1 - float(impairment["probability"]) if impairment["kind"] == "loss" else 1.0
+        lost = round(float(share) * arrived)
+        text = f"probe {name}: lost {lost} of {arrived} packets, asked {1 - survive:.2%}"
+        wrong = not consistent(lost, arrived, 1 - survive)
+        findings.append(Finding("fail" if wrong else "pass", text, float(share), 1 - survive))
+        arrived -= lost
+    return findings

@@ -1,0 +1,61 @@
+"""Every arm did the same work: the responses asked for, whole, and as many as asked for."""
+
+from __future__ import annotations
+
+from trifecta.analysis.checks.evidence import Evidence, Finding, counts, worst
+from trifecta.design.model import CheckResult
+
+_EMPTY_ANSWER = ("HEAD", "DELETE")  # no content in their answers: RFC 9110, 9.3.2 and 9.3.5
+_WRONG_ANSWERS = ("length", "content", "status", "malformed")
+_REMEDY = "look at the server's log; every arm must serve the same site"
+
+
+def check(evidence: Evidence) -> list[CheckResult]:
+    """Fail on any response that is not the one asked for, on missing requests, and on arms that differ."""
+    facts = evidence.samples
+    if facts is None:
+        return evidence.result("same_work", "unknown", "no samples to compare")
+    workload = evidence.workload
+    octets = 0 if workload.method in _EMPTY_ANSWER else workload.response_bytes
+    findings = []
+    wrong = {name: count for name, count in facts.errors.items() if name.split(":")[0] in _WRONG_ANSWERS}
+    if wrong:
+        findings.append(
+            _fail(f"{sum(wrong.values())} of {facts.samples} responses were wrong ({counts(wrong)})", wrong)
+        )
+    sizes = {size: count for size, count in facts.bytes_in.items() if size != octets}
+    if sizes:
+        others = ", ".join(f"{count} of {size} B" for size, count in sorted(sizes.items())[:5])
+        findings.append(_fail(f"every response should have {octets} B, but there were {others}", sizes))
+    findings += _requests(evidence)
+    for sibling in evidence.siblings:
+        if sibling.samples is not None and set(sibling.samples.bytes_in) != set(facts.bytes_in) and facts.bytes_in:
+            other = f"{sibling.trial.arm} got responses of {counts(sibling.samples.bytes_in)}"
+            findings.append(_fail(f"responses of {counts(facts.bytes_in)} (octets and number) here, {other}", sizes))
+    if not findings:
+        answered = sum(facts.bytes_in.values())
+        findings.append(Finding("pass", f"all {answered} successful responses had the {octets} B asked for", 0.0, 0.0))
+    return worst(evidence, "same_work", findings)
+
+
+def _requests(evidence: Evidence) -> list[Finding]:
+    """A trial that ends after a number of requests must have made that many, whatever became of them."""
+    facts, asked = evidence.samples, evidence.workload.requests
+    if facts is None or not asked or evidence.workload.duration_ns:
+        return []
+    made = facts.samples + facts.warmup_samples
+    if made >= asked:
+        return []
+    return [
+        Finding(
+            "fail",
+            f"{asked} requests were asked for, {made} were made",
+            float(made),
+            float(asked),
+            "raise the timeouts of the study, or ask for fewer requests",
+        )
+    ]
+
+
+def _fail(text: str, wrong: dict[str, int] | dict[int, int]) -> Finding:
+    return Finding("fail", text, float(sum(wrong.values())), 0.0, _REMEDY)

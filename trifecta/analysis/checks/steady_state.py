@@ -1,0 +1,36 @@
+"""The warm-up is left out and the rest of the trial is alike: no drift from its first to its second half."""
+
+from __future__ import annotations
+
+from trifecta.analysis.checks.evidence import Evidence, duration
+from trifecta.design.model import CheckResult
+
+DRIFT_WARN = 1.25  # median of one half against the other
+DRIFT_FAIL = 2.0
+ENOUGH = 100  # samples from which on a drift that large is not chance
+
+
+def check(evidence: Evidence) -> list[CheckResult]:
+    """Compare the medians of both halves; see that a warm-up that was asked for happened."""
+    facts = evidence.samples
+    if facts is None:
+        return evidence.result("steady_state", "unknown", "no samples to compare")
+    workload = evidence.workload
+    if (workload.warmup_ns or workload.warmup_requests) and not facts.warmup_samples:
+        return evidence.result(
+            "steady_state",
+            "warn",
+            "a warm-up was asked for, but no request ended in it: the first requests are measured too",
+            remedy="make the warm-up longer than a request takes",
+        )
+    first, second = facts.first_half_p50_ns, facts.second_half_p50_ns
+    if not first or not second:
+        return evidence.result("steady_state", "unknown", f"{facts.samples} requests are too few to see a drift")
+    drift = max(first, second) / min(first, second)
+    text = f"median latency {duration(first)} in the first half, {duration(second)} in the second"
+    remedy = "make the warm-up or the trial longer"
+    if drift > DRIFT_FAIL and facts.samples >= ENOUGH:
+        return evidence.result("steady_state", "fail", text, value=drift, limit=DRIFT_FAIL, remedy=remedy)
+    if drift > DRIFT_WARN:
+        return evidence.result("steady_state", "warn", text, value=drift, limit=DRIFT_WARN, remedy=remedy)
+    return evidence.result("steady_state", "pass", text, value=drift, limit=DRIFT_WARN)
