@@ -100,3 +100,10 @@ def describe(study: Study, path: Path) -> dict[str, Any]:
         "seed": study.seed,
         "source": study.source,
     }
+
+
+def known_servers() -> list[str]:
+    """The servers that have an adapter here."""
+    from trifecta.implementations.registry import SERVERS
+
+    return list(SERVERS)

@@ -1,0 +1,32 @@
+"""``trifecta resume``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from trifecta.cli import options
+
+
+@click.command(
+    epilog="""\
+\b
+Example:
+  trifecta resume runs/race-20260101-120000
+"""
+)
+@options.run_directory
+@click.option("--quiet", "-q", is_flag=True, help="No progress, only the result.")
+@options.as_json
+def command(*, run: Path, quiet: bool, as_json: bool) -> int:
+    """Go on with RUN after its last finished trial, under the same study, seed and budget.
+
+    No trial is run twice: an unfinished block gets the arms it lacks.
+    """
+    from trifecta.cli import running
+    from trifecta.design.study_file import parse_study
+    from trifecta.store.run import RunDirectory
+
+    study = parse_study(RunDirectory.open(run).study_text, str(run / "study.yaml"))
+    return running.carry_out(study, run, resume=True, quiet=quiet, as_json=as_json)

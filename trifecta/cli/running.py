@@ -1,0 +1,69 @@
+"""What ``race``, ``run`` and ``resume`` share: enter the lab, run, write the report, show the result."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from trifecta.design.model import Study
+    from trifecta.workloads.runner import StudyOutcome
+
+INTERRUPTED = 130
+
+
+def default_folder(study: Study) -> Path:
+    """``runs/STUDY-DATE-TIME`` in local time; a number is added to a name that is taken."""
+    stem = Path("runs") / f"{study.name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    folder, number = stem, 2
+    while folder.exists():
+        folder, number = stem.with_name(f"{stem.name}-{number}"), number + 1
+    return folder
+
+
+def carry_out(study: Study, folder: Path, *, resume: bool, quiet: bool, as_json: bool) -> int:
+    """Run a study into a folder, or go on with it, and show the result; the exit code.
+
+    Everything after the sandbox is entered happens in a child process, whose exit code the command ends with. What
+    starts threads (numpy, DuckDB) is imported after that.
+    """
+    from trifecta.lab import sandbox
+
+    sandbox.enter()
+
+    from trifecta.workloads.progress import NoProgress
+    from trifecta.workloads.runner import run_study
+    from trifecta.workloads.stopping import StopFlag
+
+    with StopFlag() as stop:
+        if quiet:
+            outcome = run_study(study, folder, NoProgress(), stop, resume=resume)
+        else:
+            from trifecta.report.progress import LiveProgress
+
+            with LiveProgress() as progress:
+                outcome = run_study(study, folder, progress, stop, resume=resume)
+        show(outcome.run_path, as_json=as_json)
+    return exit_code(outcome)
+
+
+def show(run: Path, *, as_json: bool) -> None:
+    """Write the report of a run and show its verdicts, or print them as JSON."""
+    from trifecta.report import html, terminal
+
+    html.write_report(run)
+    if as_json:
+        click.echo(terminal.as_json(run))
+    else:
+        terminal.print_verdicts(run)
+
+
+def exit_code(outcome: StudyOutcome) -> int:
+    """130 when the user ended it; 1 when nothing could be measured, or the run as a whole fails a check; else 0."""
+    if outcome.interrupted:
+        return INTERRUPTED
+    distrusted = any(check.scope == "run" and check.status == "fail" for check in outcome.checks)
+    return 1 if outcome.valid_trials == 0 or outcome.kind == "unmeasurable" or distrusted else 0
