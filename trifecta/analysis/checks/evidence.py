@@ -62,8 +62,8 @@ class Evidence:
     """One trial. Documents are the decoded JSON of docs/architecture.md, None where there is none.
 
     ``load``, ``link``, ``probe``: summaries of the engine (1.1, 1.3, 1.4); ``server``: what is known of the server,
-    with ``congestion_control`` (a name, or names by protocol) and ``tcp_nodelay`` where they are; ``machine``: shares of
-    CPU time over the trial; ``transport``: growth of the kernel's counters by host; ``facts``: what does not change
+    with ``congestion_control`` (a name, or names by protocol) and ``tcp_nodelay`` where they are; ``machine``: shares
+    of CPU time over the trial; ``transport``: growth of the kernel's counters by host; ``facts``: what does not change
     during a run (clock source, ...). ``siblings`` are the trials of the same block that ran before. ``trouble`` says
     why a trial has no summary (crashed, hung).
     """
