@@ -1,0 +1,150 @@
+//! The link: carries packets between two network devices through impairments, and says what it did to them.
+//!
+//! `device` reads and writes frames, `frame` and `segment` take super-packets apart and put them together, `impair` and
+//! `chain` decide what happens to each wire packet, `traffic` keeps what is on its way, `clockwork` is the loop.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use trifecta_wire::clock::now_ns;
+use trifecta_wire::process::{self, Usage, exit};
+
+pub mod buffer;
+pub mod chain;
+pub mod checksum;
+pub mod clockwork;
+pub mod config;
+pub mod device;
+pub mod frame;
+pub mod histogram;
+pub mod impair;
+pub mod log;
+pub mod random;
+pub mod realtime;
+pub mod schedule;
+pub mod segment;
+pub mod statistics;
+pub mod traffic;
+pub mod wait;
+
+use chain::Chain;
+use clockwork::{Clockwork, Ended};
+use config::{Config, ConfigError, DIRECTIONS};
+use device::Device;
+use log::Log;
+use traffic::Traffic;
+
+/// Why the link cannot do what it is asked to: exit code, field, message.
+struct Failure(i32, String, String);
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Failure(exit::BAD_INPUT, error.field, error.message)
+    }
+}
+
+/// Runs the link with this configuration until it is asked to stop; the exit code is that of the process.
+#[must_use]
+pub fn run(config_text: &str) -> i32 {
+    match carry(config_text) {
+        Ok(()) => exit::DONE,
+        Err(Failure(code, field, message)) => process::fail(code, &field, &message),
+    }
+}
+
+fn cannot(field: &str, message: impl Into<String>) -> Failure {
+    Failure(exit::CANNOT, field.to_owned(), message.into())
+}
+
+fn carry(config_text: &str) -> Result<(), Failure> {
+    let config = Config::parse(config_text)?;
+    process::prepare().map_err(|error| cannot("process", format!("cannot be prepared: {error}")))?;
+    if let Some(cpu) = config.cpu {
+        process::pin_to_cpu(cpu)
+            .map_err(|error| cannot("cpu", format!("{cpu}: {error}; name a CPU this process may use")))?;
+    }
+    let log = match &config.log_file {
+        Some(path) => {
+            let log = Log::create(Path::new(path));
+            Some(
+                log.map_err(|error| cannot("log_file", format!("'{path}': {error}; name a file that can be written")))?,
+            )
+        }
+        None => None,
+    };
+    let devices = [open("a_device", &config.a_device)?, open("b_device", &config.b_device)?];
+    // After the log's thread was started, so that it does not inherit real-time scheduling.
+    let granted = realtime::ask(config.realtime);
+    let start_ns = now_ns();
+    let chains = [Chain::new(config.impairments(0, start_ns)?), Chain::new(config.impairments(1, start_ns)?)];
+    let mut clockwork = Clockwork::new(devices, config.split, Traffic::new(chains, config.memory_bytes, log));
+    let ready = json!({
+        "a_device": config.a_device, "b_device": config.b_device, "realtime": granted.fifo,
+        "memory_locked": granted.memory_locked, "short_slice": granted.short_slice,
+        "receive_buffer_bytes": clockwork.devices()[0].receive_buffer_bytes(),
+    });
+    process::write_ready(&ready).map_err(|error| cannot("stdout", format!("{error}; keep it open")))?;
+
+    let before = Usage::now();
+    let ended = clockwork.run(config.spin_ns);
+    let usage = Usage::now().since(before);
+    let ended_ns = now_ns();
+    let mut summary = json!({
+        "started_ns": start_ns,
+        "ended_ns": ended_ns,
+        "ended": match &ended {
+            Ok(Ended::Signal) => "signal",
+            Ok(Ended::Stdin) => "stdin",
+            Err(_) => "device",
+        },
+        "wall_ns": ended_ns - start_ns,
+        "cpu_user_ns": usage.cpu_user_ns,
+        "cpu_system_ns": usage.cpu_system_ns,
+        "max_rss_bytes": usage.max_rss_bytes,
+        "realtime": granted.fifo,
+        "memory_locked": granted.memory_locked,
+        "short_slice": granted.short_slice,
+        "spin_ns": config.spin_ns,
+        "split": if config.split == config::Split::Merge { "merge" } else { "real" },
+        "seed": config.seed,
+    });
+    for (direction, name) in DIRECTIONS.into_iter().enumerate() {
+        summary[name] = direction_summary(&clockwork, &config, direction);
+    }
+    let log = clockwork.traffic.log.take().map(Log::finish);
+    if let Some(Ok((rows, dropped))) = &log {
+        summary["log_rows"] = json!(rows);
+        summary["log_rows_dropped"] = json!(dropped);
+    }
+    process::write_summary(&summary).map_err(|error| cannot("stdout", format!("{error}; keep it open")))?;
+    if let Some(Err(error)) = log {
+        return Err(cannot("log_file", format!("{error}; free some space or leave the log out")));
+    }
+    ended.map(|_| ()).map_err(|(device, error)| {
+        cannot(&device, format!("{error}; the device must be up and stay until the link has ended"))
+    })
+}
+
+fn open(field: &str, name: &str) -> Result<Device, Failure> {
+    Device::open(name).map_err(|error| {
+        let remedy = match error.kind() {
+            std::io::ErrorKind::PermissionDenied => "run as root or in a user namespace of your own (CAP_NET_RAW)",
+            _ => "name an Ethernet device of the network namespace the link runs in",
+        };
+        cannot(field, format!("'{name}': {error}; {remedy}"))
+    })
+}
+
+fn direction_summary(clockwork: &Clockwork, config: &Config, direction: usize) -> Value {
+    let traffic = &clockwork.traffic;
+    let of = &traffic.directions[direction];
+    let (input, output) = (&clockwork.devices()[direction], &clockwork.devices()[1 - direction]);
+    let in_flight = traffic.in_flight(direction);
+    let specs = &config.directions[direction];
+    let drops = (input.receive_drops(), output.transmit_drops());
+    let mut summary = of.statistics.summary(specs, &of.chain, in_flight, drops.0, drops.1);
+    let (truncated, timestamps_replaced) = clockwork.receive_anomalies(direction);
+    summary["truncated"] = json!(truncated);
+    summary["timestamps_replaced"] = json!(timestamps_replaced);
+    summary
+}

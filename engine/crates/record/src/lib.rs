@@ -1,6 +1,7 @@
 //! The rows that the engine records, in memory and as Parquet files.
 
 mod file;
+pub mod link_log;
 mod sample;
 pub mod schema;
 mod store;

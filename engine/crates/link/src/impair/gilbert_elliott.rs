@@ -1,0 +1,120 @@
+//! `gilbert_elliott`: loss in bursts, from a channel with a good and a bad state (Gilbert 1960, Elliott 1963).
+//!
+//! A packet is lost with the probability of the state it meets; then the state may change. The first state is drawn
+//! from the stationary distribution, so that the expected loss is the same from the first packet on.
+
+use super::{Outcome, WirePacket};
+use crate::random::{Draws, Identity};
+
+/// Probabilities, each for one packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Channel {
+    pub good_to_bad: f64,
+    pub bad_to_good: f64,
+    pub loss_good: f64,
+    pub loss_bad: f64,
+}
+
+impl Channel {
+    /// Long-run share of packets that meet the bad state.
+    #[must_use]
+    pub fn bad_share(&self) -> f64 {
+        let changes = self.good_to_bad + self.bad_to_good;
+        if changes == 0.0 { 0.0 } else { self.good_to_bad / changes }
+    }
+
+    /// Long-run share of packets that are lost.
+    #[must_use]
+    pub fn loss(&self) -> f64 {
+        let bad = self.bad_share();
+        bad * self.loss_bad + (1.0 - bad) * self.loss_good
+    }
+
+    /// How much the variance of the number of losses exceeds the binomial one, in the long run.
+    ///
+    /// From the autocovariance of a two-state chain, which decays by `1 - good_to_bad - bad_to_good` a packet.
+    #[must_use]
+    pub fn variance_inflation(&self) -> f64 {
+        let (bad, loss) = (self.bad_share(), self.loss());
+        if loss <= 0.0 || loss >= 1.0 {
+            return 1.0;
+        }
+        let changes = self.good_to_bad + self.bad_to_good;
+        let between_states = bad * (1.0 - bad) * (self.loss_bad - self.loss_good).powi(2);
+        1.0 + 2.0 * between_states * (1.0 - changes) / changes / (loss * (1.0 - loss))
+    }
+}
+
+#[derive(Debug)]
+pub struct GilbertElliott {
+    channel: Channel,
+    draws: Draws,
+    bad: bool,
+}
+
+impl GilbertElliott {
+    #[must_use]
+    pub fn new(channel: Channel, draws: Draws) -> Self {
+        let before_all = Identity { ordinal: u64::MAX, copy: 0 };
+        let bad = draws.happens(channel.bad_share(), before_all, 0);
+        GilbertElliott { channel, draws, bad }
+    }
+
+    #[must_use]
+    pub fn channel(&self) -> Channel {
+        self.channel
+    }
+
+    pub fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
+        let channel = self.channel;
+        let (loss, change) =
+            if self.bad { (channel.loss_bad, channel.bad_to_good) } else { (channel.loss_good, channel.good_to_bad) };
+        let lost = self.draws.happens(loss, packet.identity, 0);
+        if self.draws.happens(change, packet.identity, 1) {
+            self.bad = !self.bad;
+        }
+        if lost { Outcome::Lost } else { Outcome::Pass }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{assert_share, packets};
+    use super::*;
+
+    const CHANNEL: Channel = Channel { good_to_bad: 0.01, bad_to_good: 0.25, loss_good: 0.001, loss_bad: 0.7 };
+
+    #[test]
+    fn loses_the_long_run_share_in_bursts_of_the_length_asked_for() {
+        let channel = Channel { loss_good: 0.0, loss_bad: 1.0, ..CHANNEL };
+        let mut loss = GilbertElliott::new(channel, Draws::new(5, 0, "gilbert_elliott", 0));
+        let fates: Vec<bool> = packets(500_000, 1000).map(|mut p| loss.apply(&mut p) == Outcome::Lost).collect();
+        let bursts = fates.windows(2).filter(|pair| !pair[0] && pair[1]).count() as u64;
+        let lost = fates.iter().filter(|lost| **lost).count() as u64;
+        // With certain loss in the bad state only, changes of state are visible, and each is a Bernoulli trial.
+        assert_share(bursts, 500_000 - lost, 0.01);
+        assert_share(fates.windows(2).filter(|pair| pair[0] && !pair[1]).count() as u64, lost, 0.25);
+    }
+
+    #[test]
+    fn variance_of_the_loss_is_the_stated_one() {
+        let runs = 400;
+        let length = 5_000;
+        let mut squares = 0.0;
+        let mut total = 0;
+        for seed in 0..runs {
+            let mut loss = GilbertElliott::new(CHANNEL, Draws::new(seed, 0, "gilbert_elliott", 0));
+            let lost =
+                packets(length, 1000).filter_map(|mut p| (loss.apply(&mut p) == Outcome::Lost).then_some(())).count();
+            total += lost;
+            squares += (lost as f64 - length as f64 * CHANNEL.loss()).powi(2);
+        }
+        let binomial = length as f64 * CHANNEL.loss() * (1.0 - CHANNEL.loss());
+        let variance = squares / runs as f64;
+        let ratio = variance / (binomial * CHANNEL.variance_inflation());
+        assert!((ratio - 1.0).abs() < 3.29 * (2.0 / runs as f64).sqrt(), "variance is {ratio} times the stated one");
+        let mean = total as f64 / (runs * length) as f64;
+        let error = (binomial * CHANNEL.variance_inflation() * runs as f64).sqrt() / (runs * length) as f64;
+        assert!((mean - CHANNEL.loss()).abs() < 3.29 * error, "mean loss {mean}, asked {}", CHANNEL.loss());
+    }
+}

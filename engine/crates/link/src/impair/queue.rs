@@ -1,0 +1,60 @@
+//! The queue before a link of limited rate, whose departures are known at arrival: a packet counts until its last octet
+//! has left.
+
+use std::collections::VecDeque;
+
+/// How much fits: nothing is taken in that would go beyond a given limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limit {
+    pub bytes: Option<u64>,
+    pub packets: Option<u64>,
+}
+
+impl Limit {
+    /// Whether a packet still fits behind a backlog.
+    #[must_use]
+    pub fn admits(&self, backlog_bytes: u64, backlog_packets: usize, bytes: u32) -> bool {
+        self.bytes.is_none_or(|limit| backlog_bytes + u64::from(bytes) <= limit)
+            && self.packets.is_none_or(|limit| (backlog_packets as u64) < limit)
+    }
+}
+
+/// Packets that have not left yet.
+#[derive(Debug, Default)]
+pub struct Backlog {
+    limit: Limit,
+    departures: VecDeque<(u64, u32)>,
+    bytes: u64,
+    peak_bytes: u64,
+}
+
+impl Backlog {
+    #[must_use]
+    pub fn new(limit: Limit) -> Self {
+        Backlog { limit, ..Backlog::default() }
+    }
+
+    /// Forgets what has left by now and says whether another packet fits.
+    pub fn admits(&mut self, now_ns: u64, bytes: u32) -> bool {
+        while let Some((_, gone)) = self.departures.pop_front_if(|(leaves_ns, _)| *leaves_ns <= now_ns) {
+            self.bytes -= u64::from(gone);
+        }
+        self.limit.admits(self.bytes, self.departures.len(), bytes)
+    }
+
+    pub fn push(&mut self, leaves_ns: u64, bytes: u32) {
+        self.departures.push_back((leaves_ns, bytes));
+        self.bytes += u64::from(bytes);
+        self.peak_bytes = self.peak_bytes.max(self.bytes);
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.departures.is_empty()
+    }
+
+    #[must_use]
+    pub fn peak_bytes(&self) -> u64 {
+        self.peak_bytes
+    }
+}

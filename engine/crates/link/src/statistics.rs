@@ -1,0 +1,202 @@
+//! What a direction did, counted while it runs.
+
+use serde_json::{Value, json};
+
+use crate::chain::{Chain, Tally};
+use crate::config::Spec;
+use crate::frame::Refusal;
+use crate::histogram::Histogram;
+use crate::impair::Impairment;
+
+/// Counters of one direction. Wire packets are Ethernet frames without FCS, after splitting super-packets.
+#[derive(Default)]
+pub struct Statistics {
+    pub wire_packets: u64,
+    pub wire_bytes: u64,
+    pub delivered: u64,
+    pub delivered_bytes: u64,
+    pub lost: u64,
+    pub queue_dropped: u64,
+    pub corrupted: u64,
+    pub duplicated: u64,
+    /// Left after one that arrived later (RFC 4737 section 3).
+    pub out_of_order: u64,
+    /// Dropped because more was in flight than the memory allowed.
+    pub memory_dropped: u64,
+    pub send_errors: u64,
+    pub super_packets: u64,
+    refused: [u64; 5],
+    next_ordinal_out: u64,
+    /// From arrival to departure.
+    pub given: Histogram,
+    /// From arrival to the time at which the impairments wanted it to leave.
+    pub scheduled: Histogram,
+    /// From that time to the departure.
+    pub lateness: Histogram,
+    busy_bytes: u64,
+    busy_ns: u64,
+    last_left_ns: Option<u64>,
+}
+
+/// Wire packets that left together.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaving {
+    pub packets: u64,
+    pub bytes: u64,
+    pub ordinal: u64,
+    pub copy: u8,
+    pub back_to_back: bool,
+    pub arrived_ns: u64,
+    pub due_ns: u64,
+    pub left_ns: u64,
+}
+
+impl Statistics {
+    pub fn refuse(&mut self, why: Refusal) {
+        self.refused[why as usize] += 1;
+    }
+
+    pub fn leave(&mut self, leaving: Leaving) {
+        let Leaving { packets, bytes, arrived_ns, due_ns, left_ns, .. } = leaving;
+        self.delivered += packets;
+        self.delivered_bytes += bytes;
+        self.given.record(left_ns - arrived_ns.min(left_ns), packets);
+        self.scheduled.record(due_ns - arrived_ns.min(due_ns), packets);
+        self.lateness.record(left_ns - due_ns.min(left_ns), packets);
+        let end = leaving.ordinal + packets;
+        if leaving.ordinal < self.next_ordinal_out && leaving.copy == 0 {
+            self.out_of_order += packets;
+        }
+        self.next_ordinal_out = self.next_ordinal_out.max(end);
+        if let Some(last_left_ns) = self.last_left_ns.filter(|_| leaving.back_to_back) {
+            self.busy_bytes += bytes;
+            self.busy_ns += left_ns - last_left_ns;
+        }
+        self.last_left_ns = Some(left_ns);
+    }
+
+    /// Rate while the link of limited rate had a backlog, in bits per second.
+    fn busy_rate(&self) -> Option<f64> {
+        (self.busy_ns > 0).then(|| self.busy_bytes as f64 * 8e9 / self.busy_ns as f64)
+    }
+
+    /// The part of the summary that belongs to this direction.
+    #[must_use]
+    pub fn summary(
+        &self,
+        specs: &[Spec],
+        chain: &Chain,
+        in_flight: u64,
+        receive_drops: u64,
+        transmit_drops: u64,
+    ) -> Value {
+        let stages: Vec<(&Impairment, Tally)> = chain.stages().collect();
+        let delay_ns: u64 = stages
+            .iter()
+            .map(|(stage, _)| if let Impairment::Delay(delay) = stage { delay.delay_ns() } else { 0 })
+            .sum();
+        let rate = stages.iter().filter_map(|(stage, _)| rate_of(stage)).min();
+        let passed: f64 = stages.iter().map(|(stage, tally)| 1.0 - loss_asked(stage, *tally)).product();
+        let impairments: Vec<Value> = stages
+            .iter()
+            .zip(specs)
+            .map(|((stage, tally), spec)| {
+                json!({"kind": spec.kind, "met": tally.met, "hit": tally.hit, "clamped": stage.clamped(),
+                       "queue_peak_bytes": stage.queue_peak_bytes()})
+            })
+            .collect();
+        let refused = |why: Refusal| self.refused[why as usize];
+        json!({
+            "wire_packets": self.wire_packets,
+            "wire_bytes": self.wire_bytes,
+            "super_packets": self.super_packets,
+            "delivered": self.delivered,
+            "delivered_bytes": self.delivered_bytes,
+            "lost": self.lost,
+            "queue_dropped": self.queue_dropped,
+            "corrupted": self.corrupted,
+            "duplicated": self.duplicated,
+            "reordered": hits(&stages, |stage| matches!(stage, Impairment::Reorder(_))),
+            "out_of_order": self.out_of_order,
+            "memory_dropped": self.memory_dropped,
+            "in_flight": in_flight,
+            "delay_asked_ns": delay_ns,
+            "delay_given_ns": quantiles(&self.given),
+            "delay_scheduled_ns": quantiles(&self.scheduled),
+            "lateness_ns": quantiles(&self.lateness),
+            "loss_asked": 1.0 - passed,
+            "loss_given": if self.wire_packets + self.duplicated == 0 { Value::Null }
+                          else { json!(self.lost as f64 / (self.wire_packets + self.duplicated) as f64) },
+            "rate_asked_bits_per_s": rate,
+            "rate_given_bits_per_s": self.busy_rate(),
+            "rate_busy_ns": self.busy_ns,
+            "queue_peak_bytes": stages.iter().filter_map(|(stage, _)| stage.queue_peak_bytes()).max(),
+            "device_drops": receive_drops,
+            "transmit_drops": transmit_drops,
+            "send_errors": self.send_errors,
+            "refused": {"arp": refused(Refusal::Arp), "neighbour_discovery": refused(Refusal::NeighbourDiscovery),
+                        "multicast": refused(Refusal::Multicast), "other_protocol": refused(Refusal::OtherProtocol),
+                        "malformed": refused(Refusal::Malformed)},
+            "impairments": impairments,
+        })
+    }
+}
+
+fn hits(stages: &[(&Impairment, Tally)], kind: impl Fn(&Impairment) -> bool) -> u64 {
+    stages.iter().filter(|(stage, _)| kind(stage)).map(|(_, tally)| tally.hit).sum()
+}
+
+fn rate_of(stage: &Impairment) -> Option<u64> {
+    match stage {
+        Impairment::Rate(rate) => Some(rate.bits_per_s()),
+        Impairment::Codel(codel) => Some(codel.bits_per_s()),
+        Impairment::Trace(trace) => Some(trace.mean_bits_per_s()),
+        _ => None,
+    }
+}
+
+/// Share of the packets it met that an impairment was asked to lose.
+fn loss_asked(stage: &Impairment, tally: Tally) -> f64 {
+    match stage {
+        Impairment::Loss(loss) => loss.probability(),
+        Impairment::GilbertElliott(loss) => loss.channel().loss(),
+        Impairment::LossSchedule(schedule) if tally.met > 0 => schedule.asked(tally.met) as f64 / tally.met as f64,
+        _ => 0.0,
+    }
+}
+
+fn quantiles(histogram: &Histogram) -> Value {
+    json!({"min": histogram.min(), "p50": histogram.quantile(0.5), "p90": histogram.quantile(0.9),
+           "p99": histogram.quantile(0.99), "max": histogram.max()})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaving(ordinal: u64, left_ns: u64, back_to_back: bool) -> Leaving {
+        Leaving { packets: 1, bytes: 1000, ordinal, copy: 0, back_to_back, arrived_ns: 0, due_ns: left_ns, left_ns }
+    }
+
+    #[test]
+    fn the_rate_is_that_of_busy_periods_only() {
+        let mut statistics = Statistics::default();
+        // Two busy periods at 1000 octets a microsecond with a long pause between them.
+        for (ordinal, (left_ns, busy)) in
+            [(1_000, false), (2_000, true), (3_000, true), (900_000, false), (901_000, true)].into_iter().enumerate()
+        {
+            statistics.leave(leaving(ordinal as u64, left_ns, busy));
+        }
+        assert_eq!(statistics.busy_rate(), Some(8e9));
+    }
+
+    #[test]
+    fn order_is_judged_by_what_has_left_before() {
+        let mut statistics = Statistics::default();
+        for (ordinal, left_ns) in [(0, 1), (3, 2), (1, 3), (2, 4), (4, 5)] {
+            statistics.leave(leaving(ordinal, left_ns, false));
+        }
+        statistics.leave(Leaving { copy: 1, ..leaving(2, 6, false) });
+        assert_eq!(statistics.out_of_order, 2);
+    }
+}
