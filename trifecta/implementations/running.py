@@ -118,7 +118,7 @@ class RunningServer:
             "version": self.version,
             "restarts": self.restarts,
             "tls_version": self.options.tls_version,
-            "declared": self.adapter.declared(self.options),
+            **self.adapter.declared(self.options),
         }
 
     def close(self) -> None:

@@ -106,6 +106,15 @@ class Lab:
         """Client, middle and server."""
         return (self.client, self.middle, self.server)
 
+    def use_congestion_control(self, name: str) -> None:
+        """Give new TCP connections on both hosts this congestion control."""
+        if name == self.congestion_control:
+            return
+        for host, source in ((self.client, CLIENT_ADDRESS), (self.server, SERVER_ADDRESS)):
+            with host.inside():
+                _ip_batch(_routes("replace", source, name))
+        self.congestion_control = name
+
     def _apply_settings(self, host: Host) -> None:
         with host.inside():
             for name, value in SYSCTLS.items():
@@ -158,6 +167,18 @@ class Lab:
                 )
         with self.middle.inside():
             _ip_batch([f"link set {left} up", f"link set {right} up"])
+
+
+def _routes(verb: str, source: str, congestion_control: str) -> list[str]:
+    """The routes to the other host, with the congestion control of the connections over them.
+
+    A route may name any congestion control (ip-route(8), congctl), whereas the sysctl of a namespace accepts only what
+    the whole machine allows unprivileged users.
+    """
+    return [
+        f"route {verb} 10.77.0.0/24 dev {DEVICE} src {source} congctl {congestion_control}",
+        f"route {verb} fd77::/64 dev {DEVICE} congctl {congestion_control}",
+    ]
 
 
 def _ip_batch(lines: list[str], descriptors: tuple[int, ...] = ()) -> None:

@@ -20,6 +20,18 @@ def rss_bytes(pid: int) -> int | None:
         return None
 
 
+def run_delay_ns(pid: int) -> int | None:
+    """Time in ns that the threads of a process were ready to run but had no CPU (second field of schedstat).
+
+    It can still be read from a process that has ended but was not waited for.
+    """
+    try:
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+        return sum(int((thread / "schedstat").read_text(encoding="ascii").split()[1]) for thread in threads)
+    except (OSError, IndexError):
+        return None
+
+
 class ResourceObserver:
     """Follows the processes of one trial. ``sample`` is called by whoever waits for the trial to end."""
 
@@ -27,6 +39,7 @@ class ResourceObserver:
         """``processes``: role to process id."""
         self._trial = trial
         self._processes = processes
+        self._delays: dict[str, list[int]] = {role: [] for role in processes}
         self.rows: list[dict[str, Any]] = []
 
     def sample(self) -> None:
@@ -40,11 +53,19 @@ class ResourceObserver:
             self.rows.append(
                 {"trial": self._trial, "time_ns": now, "process": role, "cpu_ns": cpu_ns, "rss_bytes": rss_bytes(pid)}
             )
+            delay = run_delay_ns(pid)
+            if delay is not None:
+                self._delays[role].append(delay)
 
     def cpu_used_ns(self, role: str) -> int | None:
         """CPU time between the first and the last reading of a process; None with fewer than two."""
         readings = [row["cpu_ns"] for row in self.rows if row["process"] == role]
         return readings[-1] - readings[0] if len(readings) > 1 else None
+
+    def run_delay_ns(self, role: str) -> int | None:
+        """Time without a CPU between the first and the last reading; None where the kernel does not tell."""
+        delays = self._delays[role]
+        return max(0, delays[-1] - delays[0]) if len(delays) > 1 else None
 
     def peak_rss_bytes(self, role: str) -> int | None:
         """Largest resident memory seen."""

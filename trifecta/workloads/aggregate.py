@@ -73,7 +73,7 @@ def aggregate(samples_file: Path) -> Aggregate:
         "latency_p95_ns": percentile(latency, 0.95),
         "latency_p99_ns": percentile(latency, 0.99),
         "latency_mean_ns": float(good.mean()) if total and success.all() else None,
-        "requests_per_s": float(success.sum()) / window_ns * 1e9 if window_ns > 0 else None,
+        "requests_per_s": float(success.sum()) / window_ns * 1e9 if window_ns > 0 else 0.0 if total else None,
         "success_rate": float(success.mean()) if total else None,
         "ttfb_p50_ns": percentile((first_byte - origin)[success], 0.5),
         "connect_p50_ns": percentile((tcp_connected - connect_start)[success], 0.5),

@@ -1,0 +1,76 @@
+"""What ``run.json`` says of a run: study, versions, machine, parity, and what was left out."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from trifecta.design.errors import UserError
+from trifecta.design.model import Study
+from trifecta.lab.engine import engine_versions
+from trifecta.lab.host import describe_pins, pin_table
+from trifecta.lab.network import MTU
+from trifecta.observers.machine import static_facts
+from trifecta.store.schema import SCHEMA_VERSION
+from trifecta.workloads.faults import Faults
+from trifecta.workloads.requests import CIPHER, MAX_UDP_PAYLOAD_BYTES, UDP_RECEIVE_BUFFER_BYTES
+
+
+def study_digest(study: Study) -> str:
+    """The identity of a study: SHA-256 of its canonical text."""
+    return hashlib.sha256(study.source.encode()).hexdigest()
+
+
+def first_facts(
+    study: Study,
+    engine: Path,
+    servers: Mapping[str, Mapping[str, Any]],
+    unsupported: Sequence[Mapping[str, str]],
+    faults: Faults,
+) -> dict[str, Any]:
+    """What is known before the first trial."""
+    workload = study.workload
+    return {
+        "schema": SCHEMA_VERSION,
+        "trifecta": version("trifecta"),
+        "python": sys.version.split()[0],
+        "engine": engine_versions(engine),
+        "study": {"name": study.name, "title": study.title, "sha256": study_digest(study), "metric": study.metric},
+        "seed": study.seed,
+        "argv": sys.argv,
+        "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+        "servers": {name: dict(facts) for name, facts in servers.items()},
+        "unsupported": [dict(item) for item in unsupported],
+        "machine": static_facts(),
+        "pins": describe_pins(pin_table()),
+        # The same for every arm by construction; each trial's checks compare what was really used.
+        "parity": {
+            "tls_version": workload.tls_version,
+            "cipher": CIPHER[workload.tls_version],
+            "key_exchange": workload.key_exchange,
+            "certificate": "ECDSA P-256, verified",
+            "congestion_control": workload.congestion_control,
+            "tcp_nodelay": workload.tcp_nodelay,
+            "mtu_bytes": MTU,
+            "max_udp_payload_bytes": MAX_UDP_PAYLOAD_BYTES,
+            "udp_receive_buffer_bytes": UDP_RECEIVE_BUFFER_BYTES,
+        },
+        "faults": faults.describe(),
+        "state": "running",
+    }
+
+
+def check_same_study(facts: Mapping[str, Any], study: Study, unsupported: Sequence[Mapping[str, str]]) -> None:
+    """Refuse to resume a run with another study, or with other levels left out: its blocks would not compare."""
+    if facts["study"]["sha256"] != study_digest(study):
+        raise UserError("the study is not the one this run began with; start a new run with --out")
+    before = {(item["factor"], item["level"]) for item in facts["unsupported"]}
+    now = {(item["factor"], item["level"]) for item in unsupported}
+    if before != now:
+        changed = ", ".join(f"{factor} {level}" for factor, level in sorted(before ^ now))
+        raise UserError(f"what is supported here changed since the run began ({changed}); start a new run with --out")

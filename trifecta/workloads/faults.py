@@ -1,0 +1,37 @@
+"""Deliberate faults, to show that every check fails when it should. Never used unless asked for, always recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Faults:
+    """Changes to the engine's configurations, by the arm or role they hit. Named in ``run.json``."""
+
+    load: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Arm (or ``*``) to fields of the load's configuration."""
+    link: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the link's configuration; its summary is compared with the path as the study has it."""
+    client_busy_cpu: bool = False
+    """Let a program that only counts share the client's CPU."""
+
+    def describe(self) -> dict[str, Any]:
+        """As recorded; empty when there are none."""
+        found: dict[str, Any] = {}
+        if self.load:
+            found["load"] = {arm: dict(changes) for arm, changes in self.load.items()}
+        if self.link:
+            found["link"] = dict(self.link)
+        if self.client_busy_cpu:
+            found["client_busy_cpu"] = True
+        return found
+
+    def load_changes(self, arm: str) -> dict[str, Any]:
+        """The changes to the load of one arm."""
+        return {**self.load.get("*", {}), **self.load.get(arm, {})}
+
+
+NO_FAULTS = Faults()

@@ -1,0 +1,93 @@
+"""Puts the evidence of a trial before the checks, and keeps what they say."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from trifecta.analysis.checks import check_run, check_trial, is_valid
+from trifecta.analysis.checks.evidence import Evidence, RunEvidence
+from trifecta.design.model import Cell, CheckResult, Study
+from trifecta.store.files import to_json
+from trifecta.workloads.aggregate import aggregate
+from trifecta.workloads.trial import Outcome
+
+
+class Judge:
+    """Judges the trials of a run as they come, and the run at its end."""
+
+    def __init__(
+        self,
+        study: Study,
+        cells: Sequence[Cell],
+        rows: Sequence[Mapping[str, Any]],
+        facts: Mapping[str, Any],
+        samples_folder: Path,
+    ) -> None:
+        """``rows`` are the trials committed by an earlier part of a resumed run; ``facts`` those of the machine."""
+        self._study = study
+        self._cells = cells
+        self._facts = facts
+        self._earlier = list(rows)
+        self._samples_folder = samples_folder
+        self._checks = [CheckResult(**item) for row in rows for item in json.loads(row["checks_json"] or "[]")]
+        self._block: tuple[str, int] | None = None
+        self._siblings: list[Evidence] = []
+
+    def trial(self, outcome: Outcome) -> list[CheckResult]:
+        """Check a trial; writes ``valid`` and ``checks_json`` into its row."""
+        block = (outcome.trial.cell.key, outcome.trial.block)
+        if block != self._block:
+            self._block = block
+            self._siblings = [self._remember(row, outcome) for row in self._earlier if _block_of(row) == block]
+        details = outcome.details
+        evidence = Evidence(
+            study=self._study,
+            trial=outcome.trial,
+            row=outcome.row,
+            samples=outcome.aggregate,
+            load=details["load"],
+            link=details["link"],
+            server=details["server"],
+            probe=details["probe"],
+            machine=details["machine"],
+            transport=details["machine"]["transport"],
+            facts=self._facts,
+            siblings=tuple(self._siblings),
+            trouble=outcome.row["error"],
+        )
+        self._siblings.append(dataclasses.replace(evidence, siblings=()))
+        results = check_trial(evidence)
+        outcome.row["valid"] = outcome.row["error"] is None and is_valid(results)
+        outcome.row["checks_json"] = to_json([dataclasses.asdict(result) for result in results])
+        self._checks += results
+        return results
+
+    def _remember(self, row: Mapping[str, Any], outcome: Outcome) -> Evidence:
+        """The evidence of a trial of an interrupted block, from its files."""
+        details = {
+            name: json.loads(row[f"{name}_json"] or "null") for name in ("load", "link", "server", "probe", "machine")
+        }
+        samples = self._samples_folder / f"{row['trial']}.parquet"
+        trial = dataclasses.replace(outcome.trial, trial=row["trial"], arm=row["arm"], position=row["position"])
+        return Evidence(
+            study=self._study,
+            trial=trial,
+            row=row,
+            samples=aggregate(samples) if samples.exists() else None,
+            transport=(details["machine"] or {}).get("transport"),
+            facts=self._facts,
+            trouble=row["error"],
+            **details,
+        )
+
+    def run(self, rows: Sequence[Mapping[str, Any]]) -> list[CheckResult]:
+        """Check the run as a whole; every check of it, those of its trials first."""
+        return [*self._checks, *check_run(RunEvidence(self._study, self._cells, rows))]
+
+
+def _block_of(row: Mapping[str, Any]) -> tuple[str, int]:
+    return str(row["cell"]), int(row["block"])

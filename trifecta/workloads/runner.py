@@ -1,0 +1,283 @@
+"""Runs a study: plan, lab, trials, checks, verdicts, until the planner or the user says that it is enough."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trifecta.analysis.planner import Decision, Planner, Stop
+from trifecta.analysis.verdict import verdicts
+from trifecta.design import plan
+from trifecta.design.errors import CannotError, UserError
+from trifecta.design.model import Cell, CheckResult, Study, Trial, Verdict
+from trifecta.design.study import to_yaml
+from trifecta.implementations.registry import SERVERS
+from trifecta.implementations.server import ServerAdapter, Unsupported
+from trifecta.lab import sandbox
+from trifecta.lab.engine import Stopped, find_engine
+from trifecta.store.run import RunDirectory
+from trifecta.workloads.facts import check_same_study, first_facts
+from trifecta.workloads.faults import NO_FAULTS, Faults
+from trifecta.workloads.judge import Judge
+from trifecta.workloads.progress import NoProgress, Progress
+from trifecta.workloads.session import Session
+from trifecta.workloads.trial import TrialRunner
+
+PROBE_EVERY_S = 60.0
+
+
+@dataclass
+class StudyOutcome:
+    """How a run ended."""
+
+    run_path: Path
+    verdicts: list[Verdict]
+    checks: list[CheckResult]
+    reason: str
+    kind: str
+    """``decided``, ``budget``, ``blocks``, ``unmeasurable`` (see the planner), or ``interrupted``."""
+    trials: int
+    valid_trials: int
+    elapsed_ns: int
+    time_share: dict[str, float] = field(default_factory=dict)
+    """Shares of the elapsed time, by phase; ``load`` is the time spent measuring."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user ended it."""
+        return self.kind == "interrupted"
+
+
+def run_study(
+    study: Study,
+    run_path: Path,
+    progress: Progress | None = None,
+    stop: Callable[[], bool] | None = None,
+    *,
+    resume: bool = False,
+    adapters: Mapping[str, ServerAdapter] = SERVERS,
+    faults: Faults = NO_FAULTS,
+) -> StudyOutcome:
+    """Run a study into a new run directory, or go on with one (``resume``).
+
+    Must run inside the sandbox (``trifecta.lab.sandbox.enter``, called before threads exist). ``stop`` is asked often;
+    when it says so, the current trial is abandoned and the run ends with what is finished. UserError and CannotError
+    are for the user; what goes wrong within a trial is in the trial.
+    """
+    if not sandbox.entered():
+        raise RuntimeError("run_study needs the sandbox: call trifecta.lab.sandbox.enter() first")
+    return _Run(study, run_path, progress or NoProgress(), stop or (lambda: False), adapters, faults).go(resume)
+
+
+def supported_cells(
+    study: Study, adapters: Mapping[str, ServerAdapter]
+) -> tuple[list[Cell], dict[str, dict[str, Any]], list[dict[str, str]]]:
+    """The cells that can run here, the servers found, and the levels left out with the reason for each."""
+    found: dict[str, dict[str, Any]] = {}
+    left_out: list[dict[str, str]] = []
+    for name in map(str, study.factors["server"]):
+        if name not in adapters:
+            raise UserError(f"unknown server {name!r}; known: {', '.join(sorted(adapters))}")
+        adapter = adapters[name]
+        try:
+            missing = [p for p in study.factors[plan.PROTOCOL_FACTOR] if p not in adapter.protocols]
+            if missing:
+                raise Unsupported(f"{name} does not speak {', '.join(missing)}")
+            for cell in plan.cells(study):
+                if str(cell.levels["server"]) == name:
+                    adapter.check_workload(plan.workload_for(study, cell))
+            found[name] = {"version": adapter.find(), "source": adapter.source}
+        except Unsupported as error:
+            left_out.append({"factor": "server", "level": name, "reason": str(error)})
+    cells = [cell for cell in plan.cells(study) if str(cell.levels["server"]) in found]
+    if not cells:
+        reasons = "; ".join(item["reason"] for item in left_out)
+        raise CannotError(f"no server of the study can be used here: {reasons}")
+    return cells, found, left_out
+
+
+@dataclass
+class _Run:
+    """The state of one run."""
+
+    study: Study
+    path: Path
+    progress: Progress
+    stop: Callable[[], bool]
+    adapters: Mapping[str, ServerAdapter]
+    faults: Faults
+    phase_ns: dict[str, int] = field(default_factory=dict)
+    began_ns: int = field(default_factory=time.monotonic_ns)
+    elapsed_before_ns: int = 0
+
+    def go(self, resume: bool) -> StudyOutcome:
+        engine = find_engine()
+        self.cells, servers, left_out = supported_cells(self.study, self.adapters)
+        if resume:
+            self.run = RunDirectory.open(self.path, write=True)
+            facts = self.run.facts
+            check_same_study(facts, self.study, left_out)
+            self.elapsed_before_ns = max((int(d["elapsed_ns"]) for d in self.run.decisions()), default=0)
+            self.run.write_facts(facts | {"state": "running", "resumed": int(facts.get("resumed", 0)) + 1})
+        else:
+            facts = first_facts(self.study, engine, servers, left_out, self.faults)
+            self.run = RunDirectory.create(self.path, facts, self.study.source or to_yaml(self.study))
+        try:
+            self.rows = self.run.rows()
+            self.judge = Judge(self.study, self.cells, self.rows, facts["machine"], self.run.path / "samples")
+            self.progress.study_started(self.study, str(self.run.path), len(self.rows))
+            for item in left_out:
+                self.progress.level_unsupported(item["factor"], item["level"], item["reason"])
+            self.planner = Planner(self.study, self.cells, self.began_ns)
+            self.progress.phase("lab")
+            session = Session(
+                engine=engine,
+                run=self.run,
+                study=self.study,
+                adapters=self.adapters,
+                stop=self.stop,
+                link_changes=self.faults.link,
+            )
+            try:
+                with session:
+                    self._mark("lab")
+                    ending = self._measure(session, {name: str(facts["version"]) for name, facts in servers.items()})
+            except Stopped:
+                ending = Stop("stopped by the user; what was finished is kept", "interrupted")
+            return self._finish(ending)
+        finally:
+            self.run.close()
+
+    def _measure(self, session: Session, versions: dict[str, str]) -> Stop:
+        self.progress.phase("servers", ", ".join(sorted(versions)))
+        session.start_servers(self.cells, versions)
+        network = {"settings": session.lab.settings, "unknown_settings": session.lab.missing_settings}
+        self.run.write_facts(self.run.facts | {"network": network})
+        self._mark("servers")
+        runner = TrialRunner(session, self.faults)
+        try:
+            while True:
+                decision = self.planner.next(self.rows, self.elapsed_ns)
+                self._mark("plan")
+                if isinstance(decision, Stop):
+                    return decision
+                self._block(session, runner, decision)
+        finally:
+            runner.close()
+
+    def _block(self, session: Session, runner: TrialRunner, decision: Decision) -> None:
+        self._probe_when_due(session, decision.cell)
+        for trial in self._trials_of(decision):
+            if self.stop():
+                raise Stopped
+            server = session.server_for(trial.cell)
+            if not server.running():
+                self.progress.note(f"{server.describe_end()}; it is started again")
+                session.restart(server)
+                self._mark("servers")
+            self.progress.trial_started(trial, len(self.rows))
+            try:
+                outcome = runner.run(trial)
+            except Stopped:
+                self.run.discard_trial(trial.trial)
+                raise
+            for name, duration in outcome.phase_ns.items():
+                self._count(name, duration)
+            self._mark(None)
+            runner.start_ahead()
+            checks = self.judge.trial(outcome)
+            self._mark("checks")
+            self.run.commit_trial(outcome.row, outcome.files)
+            self.rows.append(outcome.row)
+            self._mark("commit")
+            self.progress.trial_finished(trial, outcome.row, checks)
+        judged = verdicts(self.study, self.rows, self.cells, fixed=False)
+        self.run.write_verdicts(judged)
+        self.run.log_decision(
+            {
+                "cell": decision.cell.key,
+                "block": decision.block,
+                "reason": decision.reason,
+                "elapsed_ns": self.elapsed_ns,
+                "trials": len(self.rows),
+                "decided": sum(verdict.verdict != "undecided" for verdict in judged),
+                "verdicts": len(judged),
+            }
+        )
+        self._mark("verdicts")
+        self.progress.block_finished(judged, self.elapsed_ns, self.study.budget_ns, decision.reason)
+
+    def _trials_of(self, decision: Decision) -> list[Trial]:
+        """The trials of a block that are not committed yet, under the names they have in the whole block."""
+        done = {
+            row["arm"]: row for row in self.rows if row["cell"] == decision.cell.key and row["block"] == decision.block
+        }
+        first = max((int(row["trial"][1:]) for row in self.rows), default=-1) + 1
+        for row in done.values():
+            first = int(row["trial"][1:]) - int(row["position"])
+        trials = plan.block_trials(self.study, decision.cell, decision.block, first)
+        return [trial for trial in trials if trial.arm not in done]
+
+    def _probe_when_due(self, session: Session, cell: Cell) -> None:
+        path = self.study.paths[str(cell.levels["path"])]
+        last = session.probed_at.get(path.name)
+        if last is not None and time.monotonic() - last < PROBE_EVERY_S:
+            return
+        self.progress.phase("probe", path.name)
+        seed = plan.stable_seed("probe", self.study.seed, path.name, len(self.rows))
+        self.progress.path_probed(path.name, session.probe_path(path, seed))
+        self._mark("probe")
+        self.progress.phase("trials")
+
+    def _finish(self, ending: Stop) -> StudyOutcome:
+        self.progress.phase("finish")
+        judged = verdicts(self.study, self.rows, self.cells)
+        self.run.write_verdicts(judged)
+        checks = self.judge.run(self.rows)
+        self.run.write_checks(checks)
+        self._mark("finish")
+        elapsed = self.elapsed_ns - self.elapsed_before_ns
+        shares = {name: duration / elapsed for name, duration in sorted(self.phase_ns.items())}
+        self.run.write_facts(
+            self.run.facts
+            | {
+                "state": ending.kind,
+                "ended_because": ending.reason,
+                "elapsed_ns": self.elapsed_ns,
+                "time_share": shares,
+                "measuring_share": shares.get("load", 0.0),
+            }
+        )
+        self.run.log_decision({"stop": ending.kind, "reason": ending.reason, "elapsed_ns": self.elapsed_ns})
+        self.progress.finished(judged, ending.reason)
+        return StudyOutcome(
+            run_path=self.run.path,
+            verdicts=judged,
+            checks=checks,
+            reason=ending.reason,
+            kind=ending.kind,
+            trials=len(self.rows),
+            valid_trials=sum(bool(row["valid"]) for row in self.rows),
+            elapsed_ns=self.elapsed_ns,
+            time_share=shares,
+        )
+
+    @property
+    def elapsed_ns(self) -> int:
+        """Wall time the run has taken, earlier parts included."""
+        return self.elapsed_before_ns + time.monotonic_ns() - self.began_ns
+
+    _last_mark_ns: int | None = None
+
+    def _mark(self, phase: str | None) -> None:
+        """Count the time since the last mark for ``phase``."""
+        now = time.monotonic_ns()
+        if phase is not None:
+            self._count(phase, now - (self._last_mark_ns or self.began_ns))
+        self._last_mark_ns = now
+
+    def _count(self, phase: str, duration_ns: int) -> None:
+        self.phase_ns[phase] = self.phase_ns.get(phase, 0) + duration_ns

@@ -1,0 +1,235 @@
+"""What stays up over the trials of a run: the lab, the servers, the probe's far end; and how a path is probed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from trifecta.design import plan
+from trifecta.design.model import Cell, PathSpec, RequestsWorkload, Study, Trial
+from trifecta.implementations.running import RunningServer
+from trifecta.implementations.server import ServerAdapter, ServerOptions, Site
+from trifecta.lab.certificates import Certificates, make_certificates
+from trifecta.lab.engine import EngineError, EngineProcess, Stopped, as_user_error
+from trifecta.lab.host import pin_table
+from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6, Lab
+from trifecta.lab.paths import link_config
+from trifecta.store.run import RunDirectory
+from trifecta.workloads.requests import load_config
+
+FIRST_PORT = 8443
+PROBE_PORT = 9
+PROBE_PACKETS = 200
+PROBE_INTERVAL_NS = 1_000_000
+LINK_READY_S = 10.0
+_PATTERN = bytes(0x61 + i % 26 for i in range(26))
+_READY_TIMEOUT_NS = 2_000_000_000
+
+
+def options_for(workload: RequestsWorkload) -> ServerOptions:
+    """What a cell's workload asks of its server."""
+    return ServerOptions(
+        congestion_control=workload.congestion_control,
+        tcp_nodelay=workload.tcp_nodelay,
+        tls_version=workload.tls_version,
+        zero_rtt=workload.zero_rtt,
+        max_streams=max(250, workload.streams or workload.in_flight),
+    )
+
+
+def write_site(folder: Path, sizes: set[int]) -> None:
+    """Write ``bytes/N`` for every size: N octets, octet i is 0x61 + i % 26."""
+    (folder / "bytes").mkdir(parents=True, exist_ok=True)
+    for size in sizes:
+        whole = _PATTERN * 4096
+        with (folder / "bytes" / str(size)).open("wb") as file:
+            left = size
+            while left > 0:
+                left -= file.write(whole[: min(left, len(whole))])
+
+
+@dataclass
+class Session:
+    """Raised by ``with``, taken down at its end. Everything it starts runs in the lab's namespaces."""
+
+    engine: Path
+    run: RunDirectory
+    study: Study
+    adapters: Mapping[str, ServerAdapter]
+    stop: Callable[[], bool]
+    link_changes: Mapping[str, Any] = field(default_factory=dict)
+    probes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    probed_at: dict[str, float] = field(default_factory=dict)
+    servers: dict[tuple[str, ServerOptions], RunningServer] = field(default_factory=dict)
+
+    def __enter__(self) -> Session:
+        """Raise the lab and its certificates."""
+        self.pins = pin_table()
+        self._stack = ExitStack()
+        try:
+            self.lab = self._stack.enter_context(Lab())
+            names = [f"{name}.lab" for name in self.adapters]
+            self.certificates: Certificates = make_certificates(
+                self.run.path / "pki", names, [SERVER_ADDRESS, SERVER_ADDRESS_6]
+            )
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End servers and take the lab down."""
+        for server in self.servers.values():
+            server.close()
+        self._stack.close()
+
+    def log(self, name: str) -> Path:
+        """The log file of a program."""
+        return self.run.path / "logs" / f"{name}.log"
+
+    def start_servers(self, cells: list[Cell], versions: Mapping[str, str]) -> dict[str, float]:
+        """Start every server that the cells need and wait until each answers over every protocol: seconds."""
+        workloads = [plan.workload_for(self.study, cell) for cell in cells]
+        folder = self.run.path / "site"
+        write_site(folder, {workload.response_bytes for workload in workloads})
+        for cell, workload in zip(cells, workloads, strict=True):
+            name, options = str(cell.levels["server"]), options_for(workload)
+            if (name, options) not in self.servers:
+                number = len(self.servers)
+                label = f"{name}-{number}"
+                site = Site(
+                    folder=folder,
+                    certificates=self.certificates,
+                    address=SERVER_ADDRESS,
+                    port=FIRST_PORT + number,
+                    state=self.run.path / "logs" / label,
+                )
+                self.servers[name, options] = RunningServer(
+                    self.adapters[name],
+                    versions[name],
+                    site,
+                    options,
+                    self.lab.server,
+                    log=self.log(label),
+                    cpus=self.pins["server"],
+                )
+        for server in self.servers.values():
+            server.start()
+        waited: dict[str, float] = {}
+        with self.link(PathSpec("setup"), 0):
+            for server in self.servers.values():
+                waited[server.adapter.name] = self._wait_ready(server)
+        return waited
+
+    def server_for(self, cell: Cell) -> RunningServer:
+        """The server of a cell."""
+        return self.servers[str(cell.levels["server"]), options_for(plan.workload_for(self.study, cell))]
+
+    def restart(self, server: RunningServer) -> None:
+        """Start a server that died again, and wait until it answers."""
+        server.start()
+        with self.link(PathSpec("setup"), 0):
+            self._wait_ready(server)
+
+    def link(self, path: PathSpec, seed: int) -> EngineProcess:
+        """Start the link for a path and wait until it carries packets."""
+        process = self.spawn("link", f"link {path.name}")
+        try:
+            process.configure({**link_config(path, seed), **self.link_changes})
+            process.wait_ready(LINK_READY_S, self.stop)
+        except EngineError as error:
+            process.close()
+            raise as_user_error(error) from error
+        except BaseException:
+            process.close()
+            raise
+        return process
+
+    def spawn(self, role: str, name: str = "") -> EngineProcess:
+        """Start a program of the engine where its role belongs; it waits for its configuration."""
+        host = {"load": self.lab.client, "link": self.lab.middle, "probe": self.lab.client}[role]
+        pin = {"load": "client"}.get(role, role)
+        return EngineProcess(self.engine, role, host, self.log(role), cpus=self.pins[pin], name=name)  # type: ignore[arg-type]
+
+    def probe_path(self, path: PathSpec, seed: int) -> dict[str, Any]:
+        """Measure what the path does to packets, from outside the link: delays, loss, and at first rate and size."""
+        first = path.name not in self.probes
+        config = {
+            "role": "measure",
+            "address": SERVER_ADDRESS,
+            "port": PROBE_PORT,
+            "packets": PROBE_PACKETS,
+            "interval_ns": PROBE_INTERVAL_NS,
+            "payload_bytes": 64,
+            "timeout_ns": 3 * path.rtt_ns + 100_000_000,
+            "train_packets": 50 if first and path.rate_bits_per_s else 0,
+            "largest": first,
+        }
+        reflect = EngineProcess(self.engine, "probe", self.lab.server, self.log("probe"), name="probe (far end)")
+        with reflect, self.link(path, seed), self.spawn("probe") as measure:
+            try:
+                reflect.configure({"role": "reflect", "address": SERVER_ADDRESS, "port": PROBE_PORT})
+                reflect.wait_ready(LINK_READY_S, self.stop)
+                measure.configure(config)
+                summary = measure.wait_summary(60 + 10 * path.rtt_ns / 1e9, self.stop)
+            except EngineError as error:
+                raise as_user_error(error) from error
+        if not first:
+            # Rate and largest packet do not change with time: they are measured once.
+            for key in ("rate_bits_per_s", "largest_payload_bytes"):
+                summary[key] = self.probes[path.name].get(key)
+        self.probes[path.name] = summary
+        self.probed_at[path.name] = time.monotonic()
+        return summary
+
+    def _wait_ready(self, server: RunningServer) -> float:
+        waited = 0.0
+        for protocol in self.study.factors[plan.PROTOCOL_FACTOR]:
+            waited += server.wait_ready(lambda protocol=protocol: self._ask(server, protocol), self.stop)  # type: ignore[misc]
+        return waited
+
+    def _ask(self, server: RunningServer, protocol: str) -> str | None:
+        """One real request over a protocol; None when it was answered rightly, else what went wrong."""
+        draft = self.run.path / ".tmp-ready.parquet"
+        workload = RequestsWorkload(
+            response_bytes=min(int(path.name) for path in (server.site.folder / "bytes").iterdir()),
+            requests=1,
+            in_flight=1,
+            tls_version=server.options.tls_version,  # type: ignore[arg-type]
+            connect_timeout_ns=_READY_TIMEOUT_NS,
+            request_timeout_ns=_READY_TIMEOUT_NS,
+        )
+        trial = Trial("t00000", 0, Cell("ready", {"connection": "reused"}), protocol, 0, 0)
+        config = load_config(
+            trial,
+            workload,
+            PathSpec("setup"),
+            address=server.site.address,
+            port=server.site.port,
+            server_name=f"{server.adapter.name}.lab",
+            certificates=self.certificates,
+            samples_file=draft,
+        )
+        with self.spawn("load", f"load ({server.adapter.name} over {protocol})") as load:
+            try:
+                load.configure(config)
+                summary = load.wait_summary(2 * _READY_TIMEOUT_NS / 1e9 + 10, self.stop)
+                if summary["errors"] == 0:
+                    return None
+                from trifecta.workloads.aggregate import aggregate, error_summary
+
+                return f"{protocol}: {error_summary(aggregate(draft).errors)}"
+            except EngineError as error:
+                raise as_user_error(error) from error
+            except Stopped:
+                raise
+            finally:
+                with suppress(FileNotFoundError):
+                    draft.unlink()

@@ -1,0 +1,266 @@
+"""One trial: programs are started, the load does its work, everything that was seen is gathered."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from trifecta.design import plan
+from trifecta.design.model import PathSpec, RequestsWorkload, Trial
+from trifecta.implementations.running import RunningServer
+from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProcess, as_user_error
+from trifecta.lab.paths import link_config
+from trifecta.observers.machine import MachineObserver
+from trifecta.observers.resources import ResourceObserver
+from trifecta.observers.transport import TransportObserver
+from trifecta.store.files import to_json
+from trifecta.store.run import TrialFiles
+from trifecta.workloads.aggregate import Aggregate, aggregate, cpu_per_request
+from trifecta.workloads.faults import NO_FAULTS, Faults
+from trifecta.workloads.requests import load_config
+from trifecta.workloads.session import LINK_READY_S, Session
+
+_LOAD_GRACE_S = 15.0  # beyond its own total timeout the load is taken for hung
+
+
+@dataclass
+class Programs:
+    """The link and the load of a trial, started ahead of it: both wait for their configuration."""
+
+    link: EngineProcess
+    load: EngineProcess
+
+    def close(self) -> None:
+        """End both."""
+        self.load.close()
+        self.link.close()
+
+
+@dataclass
+class Outcome:
+    """What a trial left behind, before it is judged."""
+
+    trial: Trial
+    row: dict[str, Any]
+    files: TrialFiles
+    aggregate: Aggregate | None
+    details: dict[str, Any]
+    """The JSON columns of the row, decoded: load, link, server, probe, machine."""
+    phase_ns: dict[str, int] = field(default_factory=dict)
+    """How long each part of it took."""
+
+
+class TrialRunner:
+    """Runs the trials of a session, one at a time."""
+
+    def __init__(self, session: Session, faults: Faults = NO_FAULTS) -> None:
+        """``faults`` are only for showing that checks fail."""
+        self._session = session
+        self._faults = faults
+        self._machine = MachineObserver()
+        self._transport = TransportObserver(session.lab.hosts)
+        self._ahead: Programs | None = None
+
+    def start_ahead(self) -> None:
+        """Start the programs of the next trial; they use no CPU while they wait."""
+        if self._ahead is None:
+            self._ahead = Programs(self._session.spawn("link"), self._session.spawn("load"))
+
+    def close(self) -> None:
+        """End what was started ahead."""
+        if self._ahead is not None:
+            self._ahead.close()
+            self._ahead = None
+
+    def run(self, trial: Trial) -> Outcome:
+        """Run a trial. What goes wrong in it is in its row; CannotError when no trial could be run at all.
+
+        Stopped when the user asks for it: then nothing is kept.
+        """
+        session = self._session
+        workload = plan.workload_for(session.study, trial.cell)
+        path = session.study.paths[str(trial.cell.levels["path"])]
+        server = session.server_for(trial.cell)
+        session.lab.use_congestion_control(workload.congestion_control)
+        samples = session.run.draft("samples", trial.trial, ".parquet")
+        config = self._load_config(trial, workload, path, server, samples)
+        marks = [time.monotonic_ns()]
+        self.start_ahead()
+        programs, self._ahead = self._ahead, None
+        assert programs is not None
+        details: dict[str, Any] = {"load": None, "link": None, "probe": session.probes.get(path.name)}
+        errors: list[str] = []
+        with ExitStack() as stack:
+            stack.callback(programs.close)
+            if self._faults.client_busy_cpu:
+                stack.callback(self._compete().kill)
+            _start_link(programs.link, {**link_config(path, trial.seed), **session.link_changes})
+            marks.append(time.monotonic_ns())
+            processes = {"server": server.pid, "client": programs.load.pid, "link": programs.link.pid}
+            resources = ResourceObserver(trial.trial, processes)
+            wall = datetime.now(UTC)
+            self._transport.begin()
+            resources.sample()
+            self._machine.begin(time.monotonic_ns(), self._own_cpu_ns(resources))
+            marks.append(time.monotonic_ns())
+            details["load"] = self._await_load(programs.load, config, resources, errors)
+            marks.append(time.monotonic_ns())
+            resources.sample()
+            details["machine"] = self._machine.end(time.monotonic_ns(), self._own_cpu_ns(resources))
+            details["machine"]["transport"] = self._transport.end()
+            details["link"] = _finish_link(programs.link, errors)
+        marks.append(time.monotonic_ns())
+        if not server.running():
+            errors.append(server.describe_end())
+        details["server"] = server.facts() | {
+            "cpu_ns": resources.cpu_used_ns("server"),
+            "peak_rss_bytes": resources.peak_rss_bytes("server"),
+        }
+        for role, name in (("client", "load"), ("link", "link")):
+            if details[name] is not None and resources.run_delay_ns(role) is not None:
+                details[name].setdefault("run_delay_ns", resources.run_delay_ns(role))
+        found = self._aggregate(samples, details["load"], errors)
+        outcome = Outcome(
+            trial=trial,
+            row=_row(trial, found, details, errors, measured=(marks[2], marks[3]), wall=wall),
+            files=TrialFiles(
+                samples=samples if found is not None else None,
+                link_summary=details["link"],
+                resources=resources.rows,
+            ),
+            aggregate=found,
+            details=details,
+        )
+        marks.append(time.monotonic_ns())
+        names = ("link_start", "observe", "load", "link_end", "condense")
+        outcome.phase_ns = {name: marks[i + 1] - marks[i] for i, name in enumerate(names)}
+        return outcome
+
+    def _load_config(
+        self, trial: Trial, workload: RequestsWorkload, path: PathSpec, server: RunningServer, samples: Path
+    ) -> dict[str, Any]:
+        folder = self._session.run.path
+        keylog = qlog = None
+        if workload.keylog:
+            (folder / "captures").mkdir(mode=0o700, exist_ok=True)
+            keylog = folder / "captures" / f"{trial.trial}.keys"
+        if workload.qlog and trial.protocol == "h3":
+            qlog = folder / "qlog" / trial.trial
+            qlog.mkdir(parents=True, exist_ok=True)
+        config = load_config(
+            trial,
+            workload,
+            path,
+            address=server.site.address,
+            port=server.site.port,
+            server_name=f"{server.adapter.name}.lab",
+            certificates=self._session.certificates,
+            samples_file=samples,
+            keylog_file=keylog,
+            qlog_dir=qlog,
+        )
+        return config | self._faults.load_changes(trial.arm)
+
+    def _await_load(
+        self, load: EngineProcess, config: dict[str, Any], resources: ResourceObserver, errors: list[str]
+    ) -> dict[str, Any] | None:
+        try:
+            load.configure(config)
+            timeout_s = config["total_timeout_ns"] / 1e9 + _LOAD_GRACE_S
+            return load.wait_summary(timeout_s, self._session.stop, resources.sample)
+        except EngineError as error:
+            if error.code in (EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED):
+                # Every other trial would meet the same; what the disk or the machine refuses is not a result.
+                raise as_user_error(error) from error
+            errors.append(f"client {error.message}")
+            return None
+
+    def _aggregate(self, samples: Path, summary: dict[str, Any] | None, errors: list[str]) -> Aggregate | None:
+        if summary is None:
+            samples.unlink(missing_ok=True)  # the client died: whatever it wrote is not whole
+            return None
+        if not samples.exists():
+            errors.append("the client wrote no samples")
+            return None
+        if summary["ended"] in ("signal", "stdin"):
+            errors.append("the client was asked to end early")
+        return aggregate(samples)
+
+    def _own_cpu_ns(self, resources: ResourceObserver) -> int:
+        """CPU time of this process and of everything it runs for the trial, as of the last reading."""
+        latest: dict[str, int] = {row["process"]: row["cpu_ns"] for row in resources.rows}
+        return time.process_time_ns() + sum(latest.values())
+
+    def _compete(self) -> subprocess.Popen[bytes]:
+        """A program on the client's CPU that only counts."""
+        return self._session.lab.client.start(
+            [sys.executable, "-c", "while True: pass"], cpus=self._session.pins["client"], stdin=subprocess.DEVNULL
+        )
+
+
+def _start_link(link: EngineProcess, config: dict[str, Any]) -> None:
+    try:
+        link.configure(config)
+        link.wait_ready(LINK_READY_S)
+    except EngineError as error:
+        raise as_user_error(error) from error
+
+
+def _finish_link(link: EngineProcess, errors: list[str]) -> dict[str, Any] | None:
+    try:
+        return link.finish()
+    except EngineError as error:
+        errors.append(f"link {error.message}")
+        return None
+
+
+def _row(
+    trial: Trial,
+    found: Aggregate | None,
+    details: dict[str, Any],
+    errors: list[str],
+    *,
+    measured: tuple[int, int],
+    wall: datetime,
+) -> dict[str, Any]:
+    """The row of the trial; ``valid`` and ``checks_json`` are added by the judge."""
+    levels = trial.cell.levels
+    load = details["load"]
+    client_cpu = load["cpu_user_ns"] + load["cpu_system_ns"] if load else None
+    requests = found.samples + found.warmup_samples if found else 0
+    started, ended = measured
+    row: dict[str, Any] = {
+        "trial": trial.trial,
+        "block": trial.block,
+        "cell": trial.cell.key,
+        "treatment": f"protocol={trial.protocol},{trial.cell.key}",
+        "arm": trial.arm,
+        "is_aa": trial.is_aa,
+        "position": trial.position,
+        "seed": trial.seed,
+        "protocol": trial.protocol,
+        "path": str(levels["path"]),
+        "connection": str(levels["connection"]),
+        "server": str(levels["server"]),
+        "factors_json": to_json({"protocol": trial.protocol, **levels}),
+        "started_ns": started,
+        "ended_ns": ended,
+        "wall_started_utc": wall.isoformat(timespec="milliseconds"),
+        "samples": 0,
+        "errors": 0,
+        "error_classes_json": "{}",
+        **(found.columns if found else {}),
+        "client_cpu_ns_per_request": cpu_per_request(client_cpu, requests),
+        "server_cpu_ns_per_request": cpu_per_request(details["server"]["cpu_ns"], requests),
+        "valid": not errors,
+        "error": "; ".join(errors) or None,
+    }
+    for name in ("load", "link", "server", "probe", "machine"):
+        row[f"{name}_json"] = None if details[name] is None else to_json(details[name])
+    return row
