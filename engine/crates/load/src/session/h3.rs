@@ -1,1 +1,332 @@
-//! HTTP/3 over QUIC.
+//! HTTP/3 over QUIC: quinn-proto, which does no I/O, driven over one connected UDP socket a connection.
+//!
+//! A receive call takes what has arrived, as trains of datagrams; then responses are read, requests are begun and all
+//! that results leaves in as few sends as there are trains. Dynamic QPACK tables are off, the request block is cached.
+
+mod flight;
+mod requests;
+mod responses;
+mod shared;
+mod transport;
+
+use std::collections::VecDeque;
+use std::os::fd::RawFd;
+
+use quinn_proto::{Connection, ConnectionHandle, Endpoint, Event, StreamEvent, StreamId};
+use trifecta_wire::clock::now_ns;
+use trifecta_wire::epoll;
+use trifecta_wire::h3::{Code, ControlPlane, Role};
+use trifecta_wire::quic;
+use trifecta_wire::udp::UdpSocket;
+
+use crate::config::{Config, FieldError};
+use crate::driver::{Driver, Exchange, Handshake};
+use crate::error::ErrorClass;
+use crate::session::{NEVER_NS, Session, State};
+
+use flight::Flights;
+pub use shared::H3Shared;
+use transport::BlockedSend;
+
+/// A connection that carries requests over HTTP/3.
+pub struct H3Session {
+    socket: UdpSocket,
+    endpoint: Endpoint,
+    handle: ConnectionHandle,
+    connection: Connection,
+    control: ControlPlane,
+    handshake: Handshake,
+    state: State,
+    flights: Flights,
+    /// Requests that were taken from the driver and wait for a stream: the one this connection was made for, until it is
+    /// open, and those that a refusal of 0-RTT threw back.
+    waiting: VecDeque<Exchange>,
+    /// A stream that is open and unused: while there is one, another request can be begun.
+    spare: Option<StreamId>,
+    /// Made for one request (connection mode `new`).
+    single: bool,
+    max_in_flight: u32,
+    /// Requests go out as 0-RTT data, before the handshake is complete.
+    early: bool,
+    /// Streams whose requests were written since the last send.
+    unsent: Vec<StreamId>,
+    blocked: BlockedSend,
+    connect_deadline_ns: u64,
+    /// Not later than the first time limit of a request in flight.
+    request_deadline_ns: u64,
+    request_timeout_ns: u64,
+    protocol_timer_ns: u64,
+}
+
+impl Session for H3Session {
+    type Shared = H3Shared;
+
+    fn shared(config: &Config) -> Result<H3Shared, FieldError> {
+        H3Shared::new(config)
+    }
+
+    fn open(
+        shared: &mut H3Shared,
+        driver: &mut Driver,
+        connection: u32,
+        request: Option<Exchange>,
+        now_ns: u64,
+    ) -> Result<Self, ErrorClass> {
+        let socket =
+            UdpSocket::connect(shared.peer, &shared.socket).map_err(|error| ErrorClass::from_io(&error, true))?;
+        let (endpoint, handle, quic) = shared.connect(connection, now_ns)?;
+        let connect_start_ns = request.map_or(now_ns, |exchange| exchange.started_ns);
+        driver.quic.congestion_control.get_or_insert_with(|| shared.congestion_control.clone());
+        driver.quic.initial_window_bytes.get_or_insert(quic.congestion_state().initial_window());
+        let mut session = Self {
+            socket,
+            endpoint,
+            handle,
+            connection: quic,
+            control: ControlPlane::new(Role::Client),
+            handshake: Handshake { connection, connect_start_ns, ..Handshake::default() },
+            state: State::Opening,
+            flights: Flights::new(driver.config.streams_per_connection()),
+            waiting: VecDeque::new(),
+            spare: None,
+            single: request.is_some(),
+            max_in_flight: driver.config.streams_per_connection(),
+            early: false,
+            unsent: Vec::new(),
+            blocked: BlockedSend::default(),
+            connect_deadline_ns: connect_start_ns + driver.config.connect_timeout_ns,
+            request_deadline_ns: NEVER_NS,
+            request_timeout_ns: driver.config.request_timeout_ns,
+            protocol_timer_ns: NEVER_NS,
+        };
+        if let Some(mut exchange) = request {
+            session.handshake.bind(&mut exchange);
+            session.waiting.push_back(exchange);
+        }
+        if shared.zero_rtt && session.connection.has_0rtt() {
+            session.early = true;
+            session.state = State::Open;
+            session.open_control_stream(shared);
+            session.begin_requests(shared, driver);
+        }
+        session.flush(shared, driver, now_ns);
+        session.refresh_timer(shared);
+        Ok(session)
+    }
+
+    fn fd(&self) -> RawFd {
+        self.socket.raw_fd()
+    }
+
+    fn on_ready(&mut self, shared: &mut H3Shared, driver: &mut Driver, flags: u32) {
+        if flags & (epoll::READABLE | epoll::CLOSING) != 0 {
+            loop {
+                let more = match self.receive(shared) {
+                    Ok((more, received_ns)) => {
+                        self.process(shared, driver, received_ns);
+                        more
+                    }
+                    Err(error) => {
+                        let opening = self.state == State::Opening || !self.secured();
+                        self.fail(driver, ErrorClass::from_io(&error, opening));
+                        false
+                    }
+                };
+                self.advance(shared, driver);
+                if !more || self.is_closed() {
+                    break;
+                }
+            }
+        } else if self.blocked.is_some() {
+            self.advance(shared, driver);
+        }
+    }
+
+    fn on_timer(&mut self, shared: &mut H3Shared, driver: &mut Driver, now_ns: u64) {
+        if !self.secured() && now_ns >= self.connect_deadline_ns {
+            self.abandon(shared, Code::NoError);
+            self.fail(driver, ErrorClass::ConnectTimeout);
+            return;
+        }
+        if now_ns >= self.request_deadline_ns {
+            self.expire_requests(driver, now_ns);
+        }
+        if now_ns >= self.protocol_timer_ns {
+            self.connection.handle_timeout(shared.clock.instant(now_ns));
+            self.process(shared, driver, now_ns);
+        }
+        self.advance(shared, driver);
+    }
+
+    fn next_timeout_ns(&self) -> u64 {
+        let connect = if self.secured() { NEVER_NS } else { self.connect_deadline_ns };
+        connect.min(self.request_deadline_ns).min(self.protocol_timer_ns)
+    }
+
+    fn free_slots(&self) -> u32 {
+        if self.state != State::Open || self.single || self.spare.is_none() {
+            return 0;
+        }
+        self.max_in_flight.saturating_sub(self.flights.len())
+    }
+
+    fn start_requests(&mut self, shared: &mut H3Shared, driver: &mut Driver) {
+        if self.begin_requests(shared, driver) {
+            self.flush(shared, driver, now_ns());
+            self.refresh_timer(shared);
+        }
+    }
+
+    fn state(&self) -> State {
+        self.state
+    }
+
+    fn close(&mut self, shared: &mut H3Shared, driver: &mut Driver, error: ErrorClass) {
+        if self.is_closed() {
+            return;
+        }
+        self.abandon(shared, Code::NoError);
+        self.hand_back_all(driver, error);
+        self.retire(driver, false);
+    }
+}
+
+impl H3Session {
+    fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed { .. })
+    }
+
+    /// Whether the handshake is complete.
+    fn secured(&self) -> bool {
+        self.handshake.secured_ns != 0
+    }
+
+    /// Begins what is due, sends, and sees whether the connection has served its purpose.
+    fn advance(&mut self, shared: &mut H3Shared, driver: &mut Driver) {
+        if self.is_closed() {
+            return;
+        }
+        self.begin_requests(shared, driver);
+        let idle = self.flights.is_empty() && self.waiting.is_empty();
+        let finished = idle && (self.single && self.secured() || self.state == State::Draining);
+        if finished {
+            // What was written is acknowledged by nothing more than the response; nothing is left to wait for.
+            self.abandon(shared, Code::NoError);
+            self.retire(driver, false);
+            return;
+        }
+        self.flush(shared, driver, now_ns());
+        if !self.is_closed() {
+            self.refresh_timer(shared);
+        }
+    }
+
+    /// Handles what quinn-proto has to say after a receive or a timeout.
+    fn process(&mut self, shared: &mut H3Shared, driver: &mut Driver, received_ns: u64) {
+        while let Some(event) = self.connection.poll_endpoint_events() {
+            if let Some(event) = self.endpoint.handle_event(self.handle, event) {
+                self.connection.handle_event(event);
+            }
+        }
+        while let Some(event) = self.connection.poll() {
+            match event {
+                Event::Connected => self.on_connected(shared, driver, received_ns),
+                Event::Stream(StreamEvent::Readable { id }) => self.on_readable(shared, driver, id, received_ns),
+                Event::Stream(StreamEvent::Opened { dir }) => {
+                    while let Some(id) = self.connection.streams().accept(dir) {
+                        self.on_readable(shared, driver, id, received_ns);
+                    }
+                }
+                Event::Stream(StreamEvent::Writable { id }) => self.write_request(shared, id),
+                Event::Stream(StreamEvent::Stopped { id, .. }) => self.stop_body(id),
+                Event::ConnectionLost { reason } => {
+                    let known = quic::Handshake::of(&self.connection);
+                    let class = class_of(quic::classify(&reason, known.as_ref()));
+                    self.fail(driver, class);
+                }
+                _ => {}
+            }
+            if self.is_closed() {
+                return;
+            }
+        }
+    }
+
+    fn on_connected(&mut self, shared: &mut H3Shared, driver: &mut Driver, received_ns: u64) {
+        self.handshake.secured_ns = received_ns;
+        self.handshake.tls_version = Some("1.3");
+        if let Some(agreed) = quic::Handshake::of(&self.connection) {
+            self.handshake.protocol = (agreed.alpn.as_deref() == Some(b"h3")).then_some("h3");
+            self.handshake.cipher = agreed.cipher;
+            self.handshake.resumed = agreed.resumed;
+            if agreed.key_exchange.is_some() {
+                driver.counters.key_exchange = agreed.key_exchange;
+            }
+        }
+        driver.counters.connections_opened += 1;
+        self.state = State::Open;
+        if !self.early {
+            self.open_control_stream(shared);
+            return;
+        }
+        self.early = false;
+        if self.connection.accepted_0rtt() {
+            self.flights.for_each(|flight| flight.exchange.zero_rtt = true);
+            return;
+        }
+        // The server refused 0-RTT, and with it everything that was sent: streams start again at 0 (RFC 9001 section
+        // 4.6.2). This is the same attempt of the same requests, not a retry: the server has seen none of them.
+        self.spare = None;
+        self.unsent.clear();
+        self.open_control_stream(shared);
+        self.waiting.extend(self.flights.take_exchanges());
+    }
+
+    /// Octets or an end have come on a stream.
+    fn on_readable(&mut self, shared: &mut H3Shared, driver: &mut Driver, id: StreamId, received_ns: u64) {
+        let outcome = if id.dir() == quinn_proto::Dir::Bi {
+            self.read_response(driver, id, received_ns)
+        } else {
+            self.read_uni_stream(driver, id)
+        };
+        if let Err(error) = outcome {
+            self.abandon(shared, error.code);
+            self.fail(driver, ErrorClass::MalformedHttp3);
+        }
+    }
+
+    /// The connection is lost: every request in flight failed, or the attempt to connect did.
+    fn fail(&mut self, driver: &mut Driver, error: ErrorClass) {
+        if self.is_closed() {
+            return;
+        }
+        if !self.secured() && self.flights.is_empty() && self.waiting.is_empty() {
+            driver.fail_attempt(&self.handshake, now_ns(), error);
+        }
+        self.hand_back_all(driver, error);
+        self.retire(driver, true);
+    }
+
+    fn hand_back_all(&mut self, driver: &mut Driver, error: ErrorClass) {
+        for exchange in self.waiting.drain(..) {
+            driver.finish(&exchange, &self.handshake, None, 0, Some(error));
+        }
+        let handshake = &self.handshake;
+        self.flights.drain(|id, flight| {
+            driver.finish(&flight.exchange, handshake, Some(id), 0, Some(error));
+        });
+    }
+}
+
+fn class_of(name: &str) -> ErrorClass {
+    match name {
+        "quic" => ErrorClass::Quic,
+        "quic:transport" => ErrorClass::QuicTransport,
+        "quic:timeout" => ErrorClass::QuicTimeout,
+        "quic:version" => ErrorClass::QuicVersion,
+        "connect_refused" => ErrorClass::ConnectRefused,
+        "reset" => ErrorClass::Reset,
+        "closed" => ErrorClass::Closed,
+        tls => ErrorClass::from_tls(tls),
+    }
+}

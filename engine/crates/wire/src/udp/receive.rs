@@ -23,6 +23,9 @@ pub struct ReceiveBatch {
     controls: Box<[ControlBuffer]>,
     vectors: Box<[libc::iovec]>,
     headers: Box<[libc::mmsghdr]>,
+    /// Headers from the first on that the last call has used, or all of them when the kind of socket changed.
+    stale: usize,
+    prepared_for: Option<(bool, bool)>,
 }
 
 // SAFETY: the raw pointers inside `vectors` and `headers` point into the boxes of the same batch or are rewritten before
@@ -68,6 +71,8 @@ impl ReceiveBatch {
             controls: vec![ControlBuffer::new(); messages].into_boxed_slice(),
             vectors: vec![empty_vector; messages].into_boxed_slice(),
             headers: vec![empty_header; messages].into_boxed_slice(),
+            stale: messages,
+            prepared_for: None,
         }
     }
 
@@ -76,9 +81,14 @@ impl ReceiveBatch {
         self.headers.len()
     }
 
-    /// Makes every header point at its buffers again; the kernel overwrites lengths, and buffers move when handed out.
+    /// Makes the headers point at their buffers again; the kernel overwrites lengths, and buffers move when handed out.
     fn prepare(&mut self, wants_address: bool, wants_control: bool) {
-        for i in 0..self.headers.len() {
+        let kind = Some((wants_address, wants_control));
+        if self.prepared_for != kind {
+            self.prepared_for = kind;
+            self.stale = self.headers.len();
+        }
+        for i in 0..std::mem::take(&mut self.stale) {
             let buffer = &mut self.buffers[i];
             buffer.clear();
             // Takes the memory back if nothing cut from it is still in use, else allocates anew.
@@ -127,7 +137,10 @@ impl UdpSocket {
             )
         };
         let received = match usize::try_from(received) {
-            Ok(count) => count,
+            Ok(count) => {
+                batch.stale = count;
+                count
+            }
             Err(_) => {
                 let error = io::Error::last_os_error();
                 return match error.kind() {

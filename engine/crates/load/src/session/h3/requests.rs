@@ -1,0 +1,141 @@
+//! Beginning requests and writing their content.
+
+use bytes::Bytes;
+use quinn_proto::{Dir, StreamId, VarInt, WriteError};
+use trifecta_wire::clock::now_ns;
+use trifecta_wire::h3::{Code, MessageReader};
+
+use super::flight::Flight;
+use super::{H3Session, H3Shared};
+use crate::content;
+use crate::driver::{Driver, Exchange};
+use crate::error::ErrorClass;
+use crate::session::{NEVER_NS, Session, State};
+
+impl H3Session {
+    /// Opens our control stream and says our settings on it (RFC 9114 section 6.2.1).
+    pub(super) fn open_control_stream(&mut self, shared: &H3Shared) {
+        // Peers have to allow three of them (RFC 9114 section 6.2); one that allows none hears no settings, and none of
+        // ours changes what it may send.
+        if let Some(id) = self.connection.streams().open(Dir::Uni) {
+            let written = self.connection.send_stream(id).write_chunks(&mut [shared.control_stream.clone()]);
+            debug_assert!(written.is_ok());
+        }
+    }
+
+    /// Keeps a stream in hand that is open and unused: as long as there is one, another request can be begun.
+    fn ensure_spare(&mut self) -> bool {
+        if self.spare.is_none() {
+            self.spare = self.connection.streams().open(Dir::Bi);
+        }
+        self.spare.is_some()
+    }
+
+    /// Begins the requests that wait for a stream, and then as many as the driver has and the peer allows. Returns whether
+    /// there is something to send.
+    pub(super) fn begin_requests(&mut self, shared: &mut H3Shared, driver: &mut Driver) -> bool {
+        if self.state != State::Open {
+            return false;
+        }
+        let mut begun = false;
+        while !self.waiting.is_empty() && self.ensure_spare() {
+            if let Some(exchange) = self.waiting.pop_front() {
+                self.begin(shared, exchange);
+                begun = true;
+            }
+        }
+        self.ensure_spare();
+        let mut now = 0;
+        while self.free_slots() > 0 {
+            if now == 0 {
+                now = now_ns();
+            }
+            let Some(mut exchange) = driver.next_request(now) else { break };
+            self.handshake.bind(&mut exchange);
+            self.begin(shared, exchange);
+            self.ensure_spare();
+            begun = true;
+        }
+        begun
+    }
+
+    /// Writes a request to the spare stream.
+    fn begin(&mut self, shared: &H3Shared, exchange: Exchange) {
+        let Some(id) = self.spare.take() else {
+            self.waiting.push_back(exchange);
+            return;
+        };
+        // All requests have the same time to take, so the oldest in flight, begun first, is the first to expire.
+        self.request_deadline_ns = self.request_deadline_ns.min(exchange.started_ns + self.request_timeout_ns);
+        let flight = Flight {
+            exchange,
+            reader: MessageReader::new(),
+            content_length: None,
+            head_left: shared.request.len(),
+            body_left: shared.request_body_bytes,
+        };
+        self.flights.insert(VarInt::from(id).into_inner(), flight);
+        self.write_request(shared, id);
+    }
+
+    /// Writes as much of a request as windows allow.
+    pub(super) fn write_request(&mut self, shared: &H3Shared, id: StreamId) {
+        let Some(flight) = self.flights.get_mut(VarInt::from(id).into_inner()) else { return };
+        let mut stream = self.connection.send_stream(id);
+        while flight.head_left > 0 || flight.body_left > 0 {
+            let piece = if flight.head_left > 0 {
+                shared.request.slice(shared.request.len() - flight.head_left..)
+            } else {
+                Bytes::from_static(content::piece(flight.exchange.bytes_out, flight.body_left))
+            };
+            match stream.write_chunks(&mut [piece]) {
+                Ok(written) if flight.head_left > 0 => flight.head_left -= written.bytes,
+                Ok(written) => {
+                    flight.exchange.bytes_out += written.bytes as u64;
+                    flight.body_left -= written.bytes as u64;
+                }
+                Err(WriteError::Blocked) => return,
+                // Stopped: the event for it follows. Closed: the response has ended it.
+                Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {
+                    flight.head_left = 0;
+                    flight.body_left = 0;
+                    return;
+                }
+            }
+        }
+        // Fails only when the peer has stopped the stream, and then its event follows.
+        let _ = stream.finish();
+        self.unsent.push(id);
+    }
+
+    /// The peer wants no more of the content (STOP_SENDING); its response may still come (RFC 9114 section 4.1).
+    pub(super) fn stop_body(&mut self, id: StreamId) {
+        let Some(flight) = self.flights.get_mut(VarInt::from(id).into_inner()) else { return };
+        flight.head_left = 0;
+        flight.body_left = 0;
+        let _ = self.connection.send_stream(id).reset(code(Code::NoError));
+    }
+
+    /// Gives up a stream, both ways.
+    pub(super) fn cancel(&mut self, id: u64) {
+        let Ok(id) = VarInt::from_u64(id).map(StreamId::from) else { return };
+        let _ = self.connection.recv_stream(id).stop(code(Code::RequestCancelled));
+        let _ = self.connection.send_stream(id).reset(code(Code::RequestCancelled));
+    }
+
+    /// Hands back requests whose time is over.
+    pub(super) fn expire_requests(&mut self, driver: &mut Driver, now_ns: u64) {
+        let limit = self.request_timeout_ns;
+        for id in self.flights.select(|_, flight| flight.exchange.started_ns + limit <= now_ns) {
+            if let Some(flight) = self.flights.remove(id) {
+                self.cancel(id);
+                driver.finish(&flight.exchange, &self.handshake, Some(id), 0, Some(ErrorClass::Timeout));
+            }
+        }
+        self.request_deadline_ns = self.flights.earliest_start_ns().map_or(NEVER_NS, |start_ns| start_ns + limit);
+    }
+}
+
+pub(super) fn code(code: Code) -> VarInt {
+    VarInt::from_u64(code.value()).unwrap_or(VarInt::MAX)
+}

@@ -1,0 +1,164 @@
+//! Reading responses and the peer's unidirectional streams.
+
+use quinn_proto::{Connection, ReadError, StreamId, VarInt};
+use trifecta_wire::h3::{Code, Error, MessageEvent, UniEvent};
+use trifecta_wire::qpack;
+
+use super::H3Session;
+use super::flight::Flight;
+use super::requests::code;
+use crate::driver::Driver;
+use crate::error::ErrorClass;
+use crate::session::State;
+
+/// How far a response has come.
+enum Progress {
+    Unfinished,
+    /// The stream has ended and the response is complete, or failed in a way that concerns it alone.
+    Ended(Option<ErrorClass>),
+}
+
+impl H3Session {
+    /// Reads what there is of a response. An error is one of the connection.
+    pub(super) fn read_response(&mut self, driver: &mut Driver, id: StreamId, received_ns: u64) -> Result<(), Error> {
+        let number = VarInt::from(id).into_inner();
+        // Streams that were given up are stopped, and quinn-proto throws away what still comes on them.
+        let Some(flight) = self.flights.get_mut(number) else { return Ok(()) };
+        match read(&mut self.connection, id, flight, driver, received_ns)? {
+            Progress::Unfinished => {}
+            Progress::Ended(error) => {
+                if error == Some(ErrorClass::MalformedHttp3) || flight.body_left > 0 {
+                    self.cancel(number);
+                }
+                if let Some(flight) = self.flights.remove(number) {
+                    let done_ns = if error.is_none() { received_ns } else { 0 };
+                    driver.finish(&flight.exchange, &self.handshake, Some(number), done_ns, error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what there is of a unidirectional stream of the peer.
+    pub(super) fn read_uni_stream(&mut self, driver: &mut Driver, id: StreamId) -> Result<(), Error> {
+        let number = VarInt::from(id).into_inner();
+        let mut unknown = false;
+        let mut goaway = None;
+        let mut ended = false;
+        {
+            let mut stream = self.connection.recv_stream(id);
+            let Ok(mut chunks) = stream.read(true) else { return Ok(()) };
+            loop {
+                match chunks.next(usize::MAX) {
+                    Ok(Some(chunk)) => self.control.on_data(number, &chunk.bytes, &mut |event| match event {
+                        UniEvent::GoAway(first) => goaway = Some(first),
+                        UniEvent::Unknown => unknown = true,
+                        UniEvent::Settings(_) => {}
+                    })?,
+                    Ok(None) | Err(ReadError::Reset(_)) => {
+                        ended = true;
+                        break;
+                    }
+                    Err(ReadError::Blocked) => break,
+                }
+            }
+            let _ = chunks.finalize();
+        }
+        if ended {
+            self.control.on_end(number)?;
+        } else if unknown {
+            let _ = self.connection.recv_stream(id).stop(code(Code::StreamCreationError));
+        }
+        if let Some(first) = goaway {
+            self.state = State::Draining;
+            // Requests from this stream on were not and will not be handled (RFC 9114 section 5.2).
+            for refused in self.flights.select(|stream, _| stream >= first) {
+                if let Some(flight) = self.flights.remove(refused) {
+                    self.cancel(refused);
+                    driver.finish(&flight.exchange, &self.handshake, Some(refused), 0, Some(ErrorClass::Goaway));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read(
+    connection: &mut Connection,
+    id: StreamId,
+    flight: &mut Flight,
+    driver: &Driver,
+    received_ns: u64,
+) -> Result<Progress, Error> {
+    let mut stream = connection.recv_stream(id);
+    let Ok(mut chunks) = stream.read(true) else { return Ok(Progress::Unfinished) };
+    let progress = loop {
+        match chunks.next(usize::MAX) {
+            Ok(Some(chunk)) => {
+                if flight.exchange.first_byte_ns == 0 {
+                    flight.exchange.first_byte_ns = received_ns;
+                }
+                match take(flight, driver, &chunk.bytes) {
+                    Ok(()) => {}
+                    // A malformed message is an error of its stream (RFC 9114 section 4.1.2), all else of the connection.
+                    Err(error) if error.code == Code::MessageError => {
+                        break Progress::Ended(Some(ErrorClass::MalformedHttp3));
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(None) => break Progress::Ended(judge_end(flight, driver)),
+            Err(ReadError::Blocked) => break Progress::Unfinished,
+            Err(ReadError::Reset(code)) => {
+                let rejected = code.into_inner() == Code::RequestRejected.value();
+                break Progress::Ended(Some(if rejected { ErrorClass::Goaway } else { ErrorClass::Reset }));
+            }
+        }
+    };
+    let _ = chunks.finalize();
+    Ok(progress)
+}
+
+/// Takes octets of a response.
+fn take(flight: &mut Flight, driver: &Driver, octets: &[u8]) -> Result<(), Error> {
+    let mut rest = octets;
+    while let Some(event) = flight.reader.read(&mut rest)? {
+        match event {
+            MessageEvent::Content(piece) => flight.exchange.content(driver, piece),
+            MessageEvent::Head(section) => {
+                flight.exchange.header_bytes_in += section.len() as u64;
+                let scan = qpack::scan_response(section)?;
+                if scan.status >= 200 {
+                    flight.exchange.status = scan.status;
+                    flight.content_length = scan.content_length;
+                } else if scan.status == 101 {
+                    // RFC 9114 section 4.5.
+                    return Err(Error::new(Code::MessageError, "101 has no place in HTTP/3"));
+                } else {
+                    flight.reader.expect_another_head();
+                }
+            }
+            MessageEvent::Trailers(section) => flight.exchange.header_bytes_in += section.len() as u64,
+        }
+    }
+    Ok(())
+}
+
+/// The stream has ended: whether a whole response came.
+fn judge_end(flight: &Flight, driver: &Driver) -> Option<ErrorClass> {
+    if let Err(error) = flight.reader.finish() {
+        return Some(match (error.code, flight.exchange.status) {
+            // A stream that ends without a head is a connection that ends without one in HTTP/1.1.
+            (Code::RequestIncomplete, _) => ErrorClass::Closed,
+            (_, 0) => ErrorClass::MalformedHttp3,
+            // Cut off inside the content.
+            _ => ErrorClass::Length,
+        });
+    }
+    let has_no_content =
+        driver.config.method == crate::config::Method::Head || matches!(flight.exchange.status, 204 | 304);
+    match flight.content_length {
+        Some(announced) if !has_no_content && announced != flight.exchange.bytes_in => Some(ErrorClass::Length),
+        _ => None,
+    }
+}

@@ -1,0 +1,163 @@
+//! What all HTTP/3 sessions of a worker share: configurations, the cached request block, receive and send buffers.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use quinn_proto::{
+    ClientConfig, ConnectError, Connection, ConnectionHandle, Endpoint, EndpointConfig, NoneTokenStore, TransportConfig,
+};
+use trifecta_wire::h3::{control, frame};
+use trifecta_wire::qpack::encoder;
+use trifecta_wire::quic::{self, ClientTls, InstantClock, TransportOptions};
+use trifecta_wire::tls::{self, ClientOptions, TlsVersion};
+use trifecta_wire::udp::{ReceiveBatch, UdpOptions};
+
+use crate::config::{Config, FieldError, Method, Protocol};
+use crate::error::ErrorClass;
+
+/// Messages taken by one receive call, up to 64 kB each.
+const MESSAGES_PER_RECEIVE: usize = 8;
+/// Largest field section of a response that is taken, announced in SETTINGS.
+const MAX_FIELD_SECTION_BYTES: u64 = 64 * 1024;
+
+/// What all HTTP/3 sessions of a worker share.
+pub struct H3Shared {
+    pub(super) peer: SocketAddr,
+    pub(super) socket: UdpOptions,
+    pub(super) clock: InstantClock,
+    pub(super) batch: ReceiveBatch,
+    /// Packets on their way to the socket.
+    pub(super) packets: Vec<u8>,
+    /// HEADERS frame of every request, and the header of its DATA frame when it has content.
+    pub(super) request: Bytes,
+    pub(super) request_body_bytes: u64,
+    pub(super) control_stream: Bytes,
+    pub(super) zero_rtt: bool,
+    pub(super) congestion_control: String,
+    server_name: String,
+    endpoint: Arc<EndpointConfig>,
+    client: ClientConfig,
+    max_udp_payload_bytes: u16,
+    trial: String,
+    qlog_dir: Option<PathBuf>,
+}
+
+impl H3Shared {
+    pub(super) fn new(config: &Config) -> Result<Self, FieldError> {
+        let tls = tls::client_config(&ClientOptions {
+            ca_file: &config.ca_file,
+            alpn: &[Protocol::H3.alpn()],
+            version: TlsVersion::Tls13,
+            key_exchange: &config.key_exchange,
+            cipher: config.cipher.as_deref(),
+            resumption: config.resumption,
+            early_data: config.zero_rtt,
+            keylog_file: config.keylog_file.as_deref(),
+        })
+        .map_err(|error| FieldError::new(error.field, error.message))?;
+        let tls = ClientTls::new(Arc::new(tls)).map_err(named)?;
+        let mut client = ClientConfig::new(Arc::new(tls));
+        if !config.resumption {
+            // Address validation tokens of earlier connections (RFC 9000 section 8.1.3) are a kind of resumption too.
+            client.token_store(Arc::new(NoneTokenStore));
+        }
+        client.transport_config(Arc::new(transport(config, None)?));
+        if let Some(folder) = &config.qlog_dir {
+            std::fs::create_dir_all(folder)
+                .map_err(|error| FieldError::new("qlog_dir", format!("{}: {error}", folder.display())))?;
+        }
+        Ok(Self {
+            peer: config.socket_address(),
+            socket: UdpOptions { receive_buffer_bytes: config.udp_receive_buffer_bytes, ..UdpOptions::default() },
+            clock: InstantClock::new(),
+            batch: ReceiveBatch::new(MESSAGES_PER_RECEIVE),
+            packets: Vec::with_capacity(65_536),
+            request: request_block(config),
+            request_body_bytes: config.request_body_bytes,
+            control_stream: control::opening(MAX_FIELD_SECTION_BYTES).into(),
+            zero_rtt: config.zero_rtt,
+            congestion_control: config.congestion_control.clone(),
+            server_name: config.server_name.clone(),
+            endpoint: Arc::new(quic::client_endpoint_config(config.max_udp_payload_bytes).map_err(named)?),
+            client,
+            max_udp_payload_bytes: config.max_udp_payload_bytes,
+            trial: config.trial.clone(),
+            qlog_dir: config.qlog_dir.clone(),
+        })
+    }
+
+    /// Starts a connection; its first packets are ready to be taken.
+    pub(super) fn connect(
+        &self,
+        number: u32,
+        now_ns: u64,
+    ) -> Result<(Endpoint, ConnectionHandle, Connection), ErrorClass> {
+        let now = self.clock.instant(now_ns);
+        let mut client = self.client.clone();
+        if let Some(folder) = &self.qlog_dir {
+            // One file a connection, as qlog viewers expect; a process counter keeps workers and attempts apart.
+            static FILES: AtomicU64 = AtomicU64::new(0);
+            let name = format!("{}-{number}-{}.sqlog", self.trial, FILES.fetch_add(1, Ordering::Relaxed));
+            let stream = quic::qlog_stream(&folder.join(name), &self.trial, now).map_err(|_| ErrorClass::Socket)?;
+            let options = TransportOptions { qlog: Some(stream), ..self.options() };
+            let transport = quic::transport_config(&options).map_err(|_| ErrorClass::Quic)?;
+            client.transport_config(Arc::new(transport));
+        }
+        let mut endpoint = Endpoint::new(Arc::clone(&self.endpoint), None, true, None);
+        let (handle, connection) =
+            endpoint.connect(now, client, self.peer, &self.server_name).map_err(|error| match error {
+                ConnectError::UnsupportedVersion => ErrorClass::QuicVersion,
+                ConnectError::InvalidRemoteAddress(_) => ErrorClass::Unreachable,
+                _ => ErrorClass::Quic,
+            })?;
+        Ok((endpoint, handle, connection))
+    }
+
+    fn options(&self) -> TransportOptions<'_> {
+        TransportOptions {
+            congestion_control: &self.congestion_control,
+            max_udp_payload_bytes: self.max_udp_payload_bytes,
+            ..TransportOptions::default()
+        }
+    }
+}
+
+fn transport(config: &Config, qlog: Option<quinn_proto::QlogStream>) -> Result<TransportConfig, FieldError> {
+    quic::transport_config(&TransportOptions {
+        congestion_control: &config.congestion_control,
+        max_udp_payload_bytes: config.max_udp_payload_bytes,
+        qlog,
+        ..TransportOptions::default()
+    })
+    .map_err(named)
+}
+
+/// Splits `field: what is wrong`, the form of the configuration errors of `trifecta_wire::quic`.
+fn named(message: String) -> FieldError {
+    match message.split_once(": ") {
+        Some((field, rest)) => FieldError::new(field, rest),
+        None => FieldError::new("config", message),
+    }
+}
+
+fn request_block(config: &Config) -> Bytes {
+    let mut section = encoder::PREFIX.to_vec();
+    let authority = config.authority();
+    let mut field = |name: &str, value: &str| encoder::encode_field(name.as_bytes(), value.as_bytes(), &mut section);
+    field(":method", config.method.name());
+    field(":scheme", "https");
+    field(":authority", &authority);
+    field(":path", &config.path);
+    if matches!(config.method, Method::Post | Method::Put | Method::Patch) {
+        field("content-length", &config.request_body_bytes.to_string());
+    }
+    let mut block = Vec::new();
+    frame::write_headers(&section, &mut block);
+    if config.request_body_bytes > 0 {
+        frame::write_header(frame::kind::DATA, config.request_body_bytes, &mut block);
+    }
+    block.into()
+}
