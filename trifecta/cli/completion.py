@@ -21,11 +21,11 @@ def command(shell: str) -> None:
     """Print the script that completes commands, options, studies and runs in SHELL."""
     from click.shell_completion import get_completion_class
 
-    from trifecta.cli.main import cli
+    from trifecta.cli.main import COMPLETE_VARIABLE, cli
 
     kind = get_completion_class(shell)
     if kind is None:
         raise CannotError(f"click has no completion for {shell}; update it: .venv/bin/pip install -U click")
     # ShellComplete.source_template is filled directly: source() of bash would look for bash on this machine.
-    complete = kind(cli, {}, "trifecta", "_TRIFECTA_COMPLETE")
+    complete = kind(cli, {}, "trifecta", COMPLETE_VARIABLE)
     click.echo(complete.source_template % complete.source_vars())

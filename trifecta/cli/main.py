@@ -17,6 +17,7 @@ from trifecta import __version__
 from trifecta.design.errors import TrifectaError
 
 INTERRUPTED = 130  # 128 + SIGINT, as a shell says it
+COMPLETE_VARIABLE = "_TRIFECTA_COMPLETE"
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 
 # name -> the line in the overview; the command is `command` in the module of that name
@@ -85,7 +86,14 @@ def cli() -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Carry out a command line; the exit code. Errors a user can mend are one line on standard error."""
     try:
-        code = cli.main(args=arguments, prog_name="trifecta", standalone_mode=False)
+        completing = os.environ.get(COMPLETE_VARIABLE)
+        if completing:
+            from click.shell_completion import shell_complete
+
+            return shell_complete(cli, {}, "trifecta", COMPLETE_VARIABLE, completing)
+        # Not cli.main(): it has its own mind about interrupts, closed pipes and exit codes.
+        with cli.make_context("trifecta", list(sys.argv[1:] if arguments is None else arguments)) as context:
+            code = cli.invoke(context)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except BrokenPipeError:

@@ -37,8 +37,9 @@ def ask(connection: duckdb.DuckDBPyConnection, query: str) -> Answer:
 
     try:
         result = connection.execute(query)
-        description = result.description or []
-        return Answer([str(column[0]) for column in description], result.fetchall() if description else [])
+        if result is None or not result.description:  # only comments, or nothing
+            return Answer([], [])
+        return Answer([str(column[0]) for column in result.description], result.fetchall())
     except duckdb.Error as error:
         raise UserError(f"query: {' '.join(str(error).split())}") from None
 

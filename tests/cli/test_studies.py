@@ -1,0 +1,49 @@
+"""``trifecta studies``."""
+
+import json
+
+from trifecta import studies
+from trifecta.cli import main
+
+
+def test_lists_the_bundled_studies(capsys):
+    assert main.run(["studies"]) == 0
+    text = capsys.readouterr().out
+    assert "race: " in text
+    assert "12 cells x 4 arms, budget 3 min" in text
+
+
+def test_json_says_what_a_study_compares(capsys):
+    assert main.run(["studies", "--json"]) == 0
+    race = json.loads(capsys.readouterr().out)[0]
+    assert race["name"] == "race"
+    assert race["arms"] == ["h1", "h2", "h3", "h2#aa"]
+    assert len(race["cells"]) == 12
+    assert race["budget"] == "3 min"
+
+
+def test_a_study_is_checked_and_printed_as_it_stands(capsys):
+    assert main.run(["studies", "race"]) == 0
+    assert capsys.readouterr().out == studies.bundled()["race"].read_text()
+
+
+def test_the_text_printed_is_a_study_that_runs_from_another_folder(capsys, tmp_path):
+    main.run(["studies", "race"])
+    (tmp_path / "mine.yaml").write_text(capsys.readouterr().out)
+    assert main.run(["studies", str(tmp_path / "mine.yaml"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["source"] == studies.load("race").source
+
+
+def test_a_broken_file_is_named_with_its_line(capsys, tmp_path):
+    file = tmp_path / "broken.yaml"
+    file.write_text("study: x\nworkload: {requests: 5}\nsped: 3\n")
+    assert main.run(["studies", str(file)]) == 2
+    assert capsys.readouterr().err == f"trifecta: {file}:3: sped: unknown field; did you mean 'seed'?\n"
+
+
+def test_unreadable_files(capsys, tmp_path):
+    (tmp_path / "latin.yaml").write_bytes(b"study: \xe9\n")
+    assert main.run(["studies", str(tmp_path / "latin.yaml")]) == 2
+    assert "is not UTF-8 text (octet 7)" in capsys.readouterr().err
+    assert main.run(["studies", str(tmp_path)]) == 2
+    assert "is a folder" in capsys.readouterr().err
