@@ -158,9 +158,10 @@ class Lab:
                 _ip_batch(
                     [
                         "link set lo up",
-                        f"address add {own[0]}/24 dev {DEVICE}",
-                        f"address add {own[1]}/64 dev {DEVICE} nodad",
+                        f"address add {own[0]}/24 dev {DEVICE} noprefixroute",
+                        f"address add {own[1]}/64 dev {DEVICE} nodad noprefixroute",
                         f"link set {DEVICE} up",
+                        *_routes("add", own[0], self.congestion_control),
                         f"neighbour replace {other[0]} lladdr {other_mac} dev {DEVICE} nud permanent",
                         f"neighbour replace {other[1]} lladdr {other_mac} dev {DEVICE} nud permanent",
                     ]

@@ -1,0 +1,142 @@
+"""The lab's network: what crosses, what is pinned, and how fast it comes and goes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.lab.inside import run_inside
+
+pytestmark = pytest.mark.lab
+
+
+def inside(code: str) -> object:
+    done = run_inside(code)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_hosts_have_their_addresses_neighbours_and_routes() -> None:
+    found = inside(
+        """
+        import json, subprocess
+        from trifecta.lab.network import Lab
+        def ask(host, *arguments):
+            return json.loads(host.start(["ip", "-j", *arguments], stdout=subprocess.PIPE).communicate()[0])
+        with Lab() as lab:
+            print(json.dumps({
+                "addresses": [a["local"] for a in ask(lab.server, "address", "show", "eth0")[0]["addr_info"]],
+                "mtu": ask(lab.client, "link", "show", "eth0")[0]["mtu"],
+                "neighbours": [(n["dst"], n["state"]) for n in ask(lab.client, "neighbour")],
+                "route": ask(lab.client, "-d", "route")[0],
+                "middle": [a["local"] for d in ask(lab.middle, "address") for a in d["addr_info"]],
+                "devices": sorted(d["ifname"] for d in ask(lab.middle, "link")),
+            }))
+        """
+    )
+    assert isinstance(found, dict)
+    assert found["addresses"] == ["10.77.0.2", "fd77::2"]
+    assert found["mtu"] == 1500
+    assert ["10.77.0.2", ["PERMANENT"]] in found["neighbours"]
+    assert "cubic" in json.dumps(found["route"])
+    assert found["middle"] == []
+    assert found["devices"] == ["lo", "ra", "rb"]
+
+
+def test_nothing_crosses_without_the_link() -> None:
+    assert (
+        inside(
+            """
+        import json, socket
+        from trifecta.lab.network import Lab, SERVER_ADDRESS
+        with Lab() as lab:
+            with lab.server.inside():
+                server = socket.create_server((SERVER_ADDRESS, 80))
+            with lab.client.inside():
+                client = socket.socket()
+            client.settimeout(0.3)
+            try:
+                client.connect((SERVER_ADDRESS, 80))
+                print(json.dumps("crossed"))
+            except TimeoutError:
+                print(json.dumps("nothing"))
+        """
+        )
+        == "nothing"
+    )
+
+
+def test_congestion_control_follows_the_lab_and_can_be_changed() -> None:
+    assert inside(
+        """
+        import json, socket
+        from trifecta.lab.network import Lab, SERVER_ADDRESS
+        found = []
+        with Lab() as lab:
+            for name in ("cubic", "bbr"):
+                lab.use_congestion_control(name)
+                with lab.server.inside():
+                    server = socket.create_server((SERVER_ADDRESS, 80 + len(found)))
+                    client = socket.create_connection((SERVER_ADDRESS, 80 + len(found)))
+                    accepted = server.accept()[0]
+                # over loopback the route of the other host does not count; a connection abroad shows it
+                with lab.client.inside():
+                    abroad = socket.socket()
+                    abroad.setblocking(False)
+                    abroad.connect_ex((SERVER_ADDRESS, 80))
+                found.append(abroad.getsockopt(socket.IPPROTO_TCP, 13, 16).split(b"\\0")[0].decode())
+        print(json.dumps(found))
+        """
+    ) == ["cubic", "bbr"]
+
+
+def test_settings_are_read_back() -> None:
+    found = inside(
+        """
+        import json
+        from trifecta.lab.network import Lab
+        with Lab() as lab:
+            print(json.dumps([lab.settings, lab.client.read("/proc/sys/net/ipv4/tcp_no_metrics_save")]))
+        """
+    )
+    assert isinstance(found, list)
+    assert found[0]["net.ipv4.tcp_no_metrics_save"] == "1"
+    assert found[1] == "1\n"
+
+
+def test_programs_start_in_their_host_on_their_cpus() -> None:
+    found = inside(
+        """
+        import json, os, subprocess, sys
+        from trifecta.lab.network import Lab
+        before = os.sched_getaffinity(0)
+        cpu = max(before)
+        code = "import os; print(os.readlink('/proc/self/ns/net'), sorted(os.sched_getaffinity(0)), "
+        code += "os.getsid(0) == os.getpid())"
+        with Lab() as lab:
+            child = lab.server.start([sys.executable, "-c", code], cpus=frozenset({cpu}), stdout=subprocess.PIPE)
+            out = child.communicate()[0].decode()
+            with lab.server.inside():
+                there = os.readlink("/proc/thread-self/ns/net")
+            here = os.readlink("/proc/thread-self/ns/net")
+        print(json.dumps([out == f"{there} [{cpu}] True\\n", here != there, os.sched_getaffinity(0) == before]))
+        """
+    )
+    assert found == [True, True, True]
+
+
+def test_a_missing_program_is_one_clear_line() -> None:
+    found = inside(
+        """
+        import json
+        from trifecta.design.errors import CannotError
+        from trifecta.lab.network import Lab
+        with Lab() as lab:
+            try:
+                lab.client.start(["no-such-program"])
+            except CannotError as error:
+                print(json.dumps(str(error)))
+        """
+    )
+    assert found == "cannot start no-such-program: No such file or directory; is it installed?"

@@ -1,0 +1,153 @@
+"""The sandbox: private, gone with its processes, and a Ctrl-C that arrives once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.lab.inside import run_inside, start_inside
+from trifecta.lab import sandbox
+
+pytestmark = pytest.mark.lab
+
+
+def test_it_is_private() -> None:
+    done = run_inside(
+        """
+        import os
+        from pathlib import Path
+        print(os.getpid(), sorted(p for p in os.listdir("/proc") if p.isdigit()))
+        print(open("/proc/net/dev").read().count(":"), os.readlink("/proc/self/ns/net"), os.geteuid())
+        """
+    )
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == "2 ['1', '2']"
+    assert second.startswith("1 ")  # the loopback device only
+    assert str(Path("/proc/self/ns/net").readlink()) not in second
+    assert second.endswith(" 0")
+
+
+@pytest.mark.parametrize(("code", "expected"), [("raise SystemExit(7)", 7), ("", 0), ("1 / 0", 1)])
+def test_the_exit_code_passes_through(code: str, expected: int) -> None:
+    assert run_inside(code).returncode == expected
+
+
+def test_a_killed_run_is_said_and_its_code_is_128_plus_the_signal() -> None:
+    done = run_inside("import os; os.kill(os.getpid(), 9)")
+    assert done.returncode == 128 + 9
+    assert "trifecta resume" in done.stderr
+
+
+def test_output_is_not_written_twice() -> None:
+    done = run_inside("print('once')")
+    assert done.stdout == "once\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_reaches_the_run_once(number: signal.Signals) -> None:
+    process = start_inside(
+        """
+        import signal, sys, time
+        seen = []
+        for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(n, lambda number, frame: seen.append(number))
+        print("there", flush=True)
+        while not seen:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        print(seen, flush=True)
+        sys.exit(5)
+        """
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "there\n"
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=20)
+    assert out == f"[{int(number)}]\n"
+    assert process.returncode == 5
+
+
+def _alive_with(mark: str) -> list[int]:
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if mark in " ".join(process.info["cmdline"] or []):
+            found.append(process.pid)  # noqa: PERF401
+    return found
+
+
+@pytest.mark.parametrize("victim", ["parent", "init", "run"])
+def test_killing_any_process_leaves_nothing(victim: str) -> None:
+    mark = f"987{os.getpid()}{['parent', 'init', 'run'].index(victim)}"
+    process = start_inside(
+        f"""
+        import subprocess, time
+        subprocess.Popen(["sleep", "{mark}"], start_new_session=True)
+        subprocess.Popen(["sh", "-c", "sleep {mark} & sleep {mark}"], start_new_session=True)
+        print("there", flush=True)
+        time.sleep(60)
+        """
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "there\n"
+    time.sleep(0.2)
+    parent = psutil.Process(process.pid)
+    init = parent.children()[0]
+    run = init.children()[0]
+    namespace = os.readlink(f"/proc/{run.pid}/ns/net")  # noqa: PTH115
+    assert len([pid for pid in _alive_with(mark) if pid != parent.pid]) >= 3
+    {"parent": parent, "init": init, "run": run}[victim].kill()
+    process.wait(timeout=20)
+    deadline = time.monotonic() + 10
+    while (left := _alive_with(mark)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert left == []
+    for pid in psutil.pids():
+        try:
+            assert os.readlink(f"/proc/{pid}/ns/net") != namespace  # noqa: PTH115
+        except (FileNotFoundError, PermissionError, ProcessLookupError):
+            continue
+
+
+def test_orphans_are_reaped() -> None:
+    done = run_inside(
+        """
+        import subprocess, time, os
+        subprocess.run(["sh", "-c", "sleep 0.05 &"])
+        time.sleep(0.4)
+        print(sorted(p for p in os.listdir("/proc") if p.isdigit()))
+        """
+    )
+    assert done.stdout == "['1', '2']\n"
+
+
+def test_a_process_with_threads_is_refused() -> None:
+    code = "import threading, time\nthreading.Thread(target=time.sleep, args=(1,), daemon=True).start()\n"
+    done = run_inside("")  # the plain case works here
+    assert done.returncode == 0
+    import subprocess
+    import sys
+
+    done = subprocess.run(
+        [sys.executable, "-c", code + "from trifecta.lab import sandbox\nsandbox.enter()"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "before threads are started" in done.stderr
+
+
+def test_a_refusing_kernel_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1\n"}
+    monkeypatch.setattr(Path, "exists", lambda self: str(self) in settings)
+    monkeypatch.setattr(Path, "read_text", lambda self, **_: settings[str(self)])
+    message = str(sandbox.refusal(PermissionError(1, "Operation not permitted"), user_namespace=True))
+    assert "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0" in message
+    assert "\n" not in message
