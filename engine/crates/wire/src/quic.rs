@@ -1,16 +1,18 @@
 //! QUIC (RFC 9000, 9001, 9002) by `quinn-proto`, which does no I/O: the configuration that client and server share, what
 //! a handshake has agreed on, the error classes of a failed connection, and qlog.
 
-mod client_tls;
 mod clock;
 mod error;
 mod qlog;
+mod streams;
+mod tls;
 mod transport;
 
-pub use client_tls::{ClientTls, Handshake};
 pub use clock::InstantClock;
 pub use error::classify;
 pub use qlog::qlog_stream;
+pub use streams::{StreamMap, read_uni_stream};
+pub use tls::{ClientTls, Handshake, ServerTls};
 pub use transport::{
     CONGESTION_CONTROLS, INITIAL_WINDOW_PACKETS, TransportOptions, client_endpoint_config, server_config,
     server_endpoint_config, transport_config,

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
-use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::{
     EndpointConfig, IdleTimeout, MtuDiscoveryConfig, QlogStream, RandomConnectionIdGenerator, ServerConfig,
     TransportConfig, VarInt,
 };
 use rustls::quic::Suite;
+
+use super::tls::ServerTls;
 
 /// Names of the congestion controls, as for TCP.
 pub const CONGESTION_CONTROLS: [&str; 3] = ["cubic", "bbr", "reno"];
@@ -163,8 +164,7 @@ fn endpoint_config(max_udp_payload_bytes: u16) -> Result<EndpointConfig, String>
 /// # Errors
 /// Says what the TLS configuration lacks for QUIC.
 pub fn server_config(tls: Arc<rustls::ServerConfig>, transport: TransportConfig) -> Result<ServerConfig, String> {
-    let crypto = QuicServerConfig::with_initial(tls, initial_suite()?).map_err(|error| format!("cipher: {error}"))?;
-    let mut config = ServerConfig::with_crypto(Arc::new(crypto));
+    let mut config = ServerConfig::with_crypto(Arc::new(ServerTls::new(tls)?));
     config.transport_config(Arc::new(transport));
     // Spare address validation tokens would add packets to each connection and save nothing without Retry.
     config.validation_token.sent(0);

@@ -1,9 +1,7 @@
 //! Requests in flight on a connection, by stream.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
 use trifecta_wire::h3::MessageReader;
+use trifecta_wire::quic::StreamMap;
 
 use crate::driver::Exchange;
 
@@ -21,14 +19,12 @@ pub(super) struct Flight {
 
 /// Requests in flight. Nothing is allocated once as many were in flight as ever are.
 pub(super) struct Flights {
-    by_stream: HashMap<u64, Flight, BuildHasherDefault<StreamHasher>>,
+    by_stream: StreamMap<Flight>,
 }
 
 impl Flights {
     pub fn new(expected: u32) -> Self {
-        Self {
-            by_stream: HashMap::with_capacity_and_hasher(expected.min(4096) as usize, BuildHasherDefault::default()),
-        }
+        Self { by_stream: StreamMap::with_capacity_and_hasher(expected.min(4096) as usize, Default::default()) }
     }
 
     pub fn len(&self) -> u32 {
@@ -82,27 +78,5 @@ impl Flights {
     /// The earliest start of a request in flight.
     pub fn earliest_start_ns(&self) -> Option<u64> {
         self.by_stream.values().map(|flight| flight.exchange.started_ns).min()
-    }
-}
-
-/// Stream identifiers are our own and count up by four: a multiplication spreads them well, and nobody can choose them.
-#[derive(Default)]
-struct StreamHasher(u64);
-
-impl Hasher for StreamHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, octets: &[u8]) {
-        for octet in octets {
-            self.write_u64(self.0 ^ u64::from(*octet));
-        }
-    }
-
-    fn write_u64(&mut self, id: u64) {
-        // 2^64 / golden ratio (Knuth, The Art of Computer Programming 6.4), high bits folded down.
-        let product = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = product ^ (product >> 32);
     }
 }

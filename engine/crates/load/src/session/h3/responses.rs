@@ -1,12 +1,11 @@
 //! Reading responses and the peer's unidirectional streams.
 
 use quinn_proto::{Connection, ReadError, StreamId, VarInt};
-use trifecta_wire::h3::{Code, Error, MessageEvent, UniEvent};
-use trifecta_wire::qpack;
+use trifecta_wire::h3::{Code, Error, MessageEvent};
+use trifecta_wire::{qpack, quic};
 
 use super::H3Session;
 use super::flight::Flight;
-use super::requests::code;
 use crate::driver::Driver;
 use crate::error::ErrorClass;
 use crate::session::State;
@@ -41,34 +40,7 @@ impl H3Session {
 
     /// Reads what there is of a unidirectional stream of the peer.
     pub(super) fn read_uni_stream(&mut self, driver: &mut Driver, id: StreamId) -> Result<(), Error> {
-        let number = VarInt::from(id).into_inner();
-        let mut unknown = false;
-        let mut goaway = None;
-        let mut ended = false;
-        {
-            let mut stream = self.connection.recv_stream(id);
-            let Ok(mut chunks) = stream.read(true) else { return Ok(()) };
-            loop {
-                match chunks.next(usize::MAX) {
-                    Ok(Some(chunk)) => self.control.on_data(number, &chunk.bytes, &mut |event| match event {
-                        UniEvent::GoAway(first) => goaway = Some(first),
-                        UniEvent::Unknown => unknown = true,
-                        UniEvent::Settings(_) => {}
-                    })?,
-                    Ok(None) | Err(ReadError::Reset(_)) => {
-                        ended = true;
-                        break;
-                    }
-                    Err(ReadError::Blocked) => break,
-                }
-            }
-            let _ = chunks.finalize();
-        }
-        if ended {
-            self.control.on_end(number)?;
-        } else if unknown {
-            let _ = self.connection.recv_stream(id).stop(code(Code::StreamCreationError));
-        }
+        let goaway = quic::read_uni_stream(&mut self.connection, &mut self.control, id)?;
         if let Some(first) = goaway {
             self.state = State::Draining;
             // Requests from this stream on were not and will not be handled (RFC 9114 section 5.2).

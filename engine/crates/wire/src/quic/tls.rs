@@ -1,18 +1,18 @@
-//! The TLS side of a QUIC client on rustls.
+//! The TLS side of QUIC on rustls, for clients and servers.
 //!
 //! quinn-proto brings one of its own, but it tells neither the cipher suite nor the key exchange group nor whether the
-//! session was resumed, and it reduces every failure to an alert. All of that belongs into a sample row.
+//! session was resumed, and it reduces every failure to an alert. All of that belongs into sample rows and summaries.
 
 use std::any::Any;
 use std::sync::Arc;
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use quinn_proto::crypto::{self, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey};
+use quinn_proto::crypto::{self, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey, UnsupportedVersion};
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, ConnectionId, Side, TransportError, TransportErrorCode};
 use rustls::HandshakeKind;
 use rustls::pki_types::ServerName;
-use rustls::quic::{ClientConnection, Connection, KeyChange, Secrets, Suite, Version};
+use rustls::quic::{ClientConnection, Connection, KeyChange, Secrets, ServerConnection, Suite, Version};
 
 use super::transport::initial_suite;
 use crate::tls::{TlsError, cipher_name};
@@ -36,7 +36,7 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Reads it off a connection whose session was made by [`ClientTls`].
+    /// Reads it off a connection whose session was made by [`ClientTls`] or [`ServerTls`].
     pub fn of(connection: &quinn_proto::Connection) -> Option<Self> {
         connection.crypto_session().handshake_data()?.downcast::<Self>().ok().map(|boxed| *boxed)
     }
@@ -54,14 +54,7 @@ impl ClientTls {
     /// # Errors
     /// Says what the configuration lacks for QUIC.
     pub fn new(config: Arc<rustls::ClientConfig>) -> Result<Self, String> {
-        let has_quic_suite = config
-            .crypto_provider()
-            .cipher_suites
-            .iter()
-            .any(|suite| suite.tls13().is_some_and(|suite| suite.quic_suite().is_some()));
-        if !has_quic_suite {
-            return Err("tls_version: QUIC needs a cipher suite of TLS 1.3 (RFC 9001 section 4.2)".to_owned());
-        }
+        require_quic_suite(config.crypto_provider())?;
         Ok(Self { config, initial: initial_suite()? })
     }
 }
@@ -83,17 +76,62 @@ impl crypto::ClientConfig for ClientTls {
         // Fails only for a configuration without TLS 1.3, which `new` refuses.
         let inner = ClientConnection::new(Arc::clone(&self.config), Version::V1, name, encoded)
             .map_err(|_| ConnectError::EndpointStopping)?;
-        Ok(Box::new(ClientSession {
-            inner: Connection::Client(inner),
-            initial: self.initial,
-            next_secrets: None,
-            reported_handshake_data: false,
-            error: None,
-        }))
+        Ok(Box::new(TlsSession::new(Connection::Client(inner), self.initial)))
     }
 }
 
-struct ClientSession {
+/// TLS configuration of QUIC servers.
+pub struct ServerTls {
+    config: Arc<rustls::ServerConfig>,
+    initial: Suite,
+}
+
+impl ServerTls {
+    /// From the configuration that TCP uses too ([`crate::tls::server_config`], with TLS 1.3).
+    ///
+    /// # Errors
+    /// Says what the configuration lacks for QUIC.
+    pub fn new(config: Arc<rustls::ServerConfig>) -> Result<Self, String> {
+        require_quic_suite(config.crypto_provider())?;
+        let server = Self { config, initial: initial_suite()? };
+        // `start_session` cannot fail, so what could fail there is tried here.
+        server.connection(Vec::new()).map_err(|error| format!("tls_versions: {error}"))?;
+        Ok(server)
+    }
+
+    fn connection(&self, parameters: Vec<u8>) -> Result<ServerConnection, rustls::Error> {
+        ServerConnection::new(Arc::clone(&self.config), Version::V1, parameters)
+    }
+}
+
+impl crypto::ServerConfig for ServerTls {
+    fn initial_keys(&self, version: u32, dst_cid: &ConnectionId) -> Result<Keys, UnsupportedVersion> {
+        if version != VERSION_1 {
+            return Err(UnsupportedVersion);
+        }
+        Ok(boxed(self.initial.keys(dst_cid, rustls::Side::Server, Version::V1)))
+    }
+
+    fn retry_tag(&self, _version: u32, original_dst_cid: &ConnectionId, packet: &[u8]) -> [u8; 16] {
+        retry_tag(original_dst_cid, packet).expect("sealing nothing with a valid key and nonce succeeds")
+    }
+
+    fn start_session(self: Arc<Self>, _version: u32, parameters: &TransportParameters) -> Box<dyn crypto::Session> {
+        let mut encoded = Vec::with_capacity(128);
+        parameters.write(&mut encoded);
+        let inner = self.connection(encoded).expect("`new` has tried this configuration");
+        Box::new(TlsSession::new(Connection::Server(inner), self.initial))
+    }
+}
+
+fn require_quic_suite(provider: &rustls::crypto::CryptoProvider) -> Result<(), String> {
+    if provider.cipher_suites.iter().any(|suite| suite.tls13().is_some_and(|suite| suite.quic_suite().is_some())) {
+        return Ok(());
+    }
+    Err("tls_version: QUIC needs a cipher suite of TLS 1.3 (RFC 9001 section 4.2)".to_owned())
+}
+
+struct TlsSession {
     inner: Connection,
     initial: Suite,
     next_secrets: Option<Secrets>,
@@ -101,7 +139,20 @@ struct ClientSession {
     error: Option<TlsError>,
 }
 
-impl crypto::Session for ClientSession {
+impl TlsSession {
+    fn new(inner: Connection, initial: Suite) -> Self {
+        Self { inner, initial, next_secrets: None, reported_handshake_data: false, error: None }
+    }
+
+    fn side(&self) -> Side {
+        match self.inner {
+            Connection::Client(_) => Side::Client,
+            Connection::Server(_) => Side::Server,
+        }
+    }
+}
+
+impl crypto::Session for TlsSession {
     fn initial_keys(&self, dst_cid: &ConnectionId, side: Side) -> Keys {
         let side = match side {
             Side::Client => rustls::Side::Client,
@@ -154,7 +205,7 @@ impl crypto::Session for ClientSession {
 
     fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
         let Some(mut octets) = self.inner.quic_transport_parameters() else { return Ok(None) };
-        Ok(Some(TransportParameters::read(Side::Client, &mut octets)?))
+        Ok(Some(TransportParameters::read(self.side(), &mut octets)?))
     }
 
     fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<Keys> {
@@ -193,20 +244,37 @@ fn boxed(keys: rustls::quic::Keys) -> Keys {
     }
 }
 
-/// Checks the integrity tag at the end of a Retry packet (RFC 9001 section 5.8): AES-128-GCM over the packet preceded by
-/// the original destination connection identifier, with a key and a nonce that everyone knows.
+/// Key and nonce of Retry packets, which everyone knows (RFC 9001 section 5.8).
+const RETRY_KEY: [u8; 16] =
+    [0xbe, 0x0c, 0x69, 0x0b, 0x9f, 0x66, 0x57, 0x5a, 0x1d, 0x76, 0x6b, 0x54, 0xe3, 0x68, 0xc8, 0x4e];
+const RETRY_NONCE: [u8; 12] = [0x46, 0x15, 0x99, 0xd3, 0x5d, 0x63, 0x2b, 0xf2, 0x23, 0x98, 0x25, 0xbb];
+
+fn retry_key() -> Option<LessSafeKey> {
+    UnboundKey::new(&AES_128_GCM, &RETRY_KEY).ok().map(LessSafeKey::new)
+}
+
+/// What the tag of a Retry packet authenticates: the packet preceded by the original destination connection identifier.
+fn retry_pseudo_packet(original_dst_cid: &[u8], parts: &[&[u8]]) -> Option<Aad<Vec<u8>>> {
+    let mut packet = vec![u8::try_from(original_dst_cid.len()).ok()?];
+    packet.extend_from_slice(original_dst_cid);
+    parts.iter().for_each(|part| packet.extend_from_slice(part));
+    Some(Aad::from(packet))
+}
+
+fn retry_tag(original_dst_cid: &[u8], packet: &[u8]) -> Option<[u8; 16]> {
+    let aad = retry_pseudo_packet(original_dst_cid, &[packet])?;
+    let nonce = Nonce::assume_unique_for_key(RETRY_NONCE);
+    let tag = retry_key()?.seal_in_place_separate_tag(nonce, aad, &mut []).ok()?;
+    tag.as_ref().try_into().ok()
+}
+
+/// Checks the integrity tag at the end of a Retry packet.
 fn retry_tag_is_valid(original_dst_cid: &[u8], header: &[u8], payload: &[u8]) -> bool {
-    const KEY: [u8; 16] =
-        [0xbe, 0x0c, 0x69, 0x0b, 0x9f, 0x66, 0x57, 0x5a, 0x1d, 0x76, 0x6b, 0x54, 0xe3, 0x68, 0xc8, 0x4e];
-    const NONCE: [u8; 12] = [0x46, 0x15, 0x99, 0xd3, 0x5d, 0x63, 0x2b, 0xf2, 0x23, 0x98, 0x25, 0xbb];
     let Some((token, tag)) = payload.split_last_chunk::<16>() else { return false };
-    let Ok(cid_bytes) = u8::try_from(original_dst_cid.len()) else { return false };
-    let Ok(key) = UnboundKey::new(&AES_128_GCM, &KEY) else { return false };
-    let pseudo_packet = [&[cid_bytes], original_dst_cid, header, token].concat();
+    let Some(aad) = retry_pseudo_packet(original_dst_cid, &[header, token]) else { return false };
+    let nonce = Nonce::assume_unique_for_key(RETRY_NONCE);
     let mut sealed = *tag;
-    LessSafeKey::new(key)
-        .open_in_place(Nonce::assume_unique_for_key(NONCE), Aad::from(pseudo_packet), &mut sealed)
-        .is_ok()
+    retry_key().is_some_and(|key| key.open_in_place(nonce, aad, &mut sealed).is_ok())
 }
 
 #[cfg(test)]
@@ -223,6 +291,7 @@ mod tests {
         ];
         let (header, payload) = packet.split_at(15);
         assert!(retry_tag_is_valid(&original_dst_cid, header, payload));
+        assert_eq!(retry_tag(&original_dst_cid, &packet[..20]).unwrap(), packet[20..]);
         assert!(!retry_tag_is_valid(&original_dst_cid[1..], header, payload));
         let mut broken = packet;
         broken[16] ^= 1;
