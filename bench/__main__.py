@@ -1,0 +1,21 @@
+"""Every benchmark, one after the other: ``python -m bench``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+PARTS = ("bench.peers", "bench.product", "bench.load", "bench.link", "bench.report")
+
+
+def main() -> int:
+    """Run each benchmark in its own process; the worst exit code is ours."""
+    codes = []
+    for part in PARTS:
+        print(f"\n## {part}\n", flush=True)
+        codes.append(subprocess.run([sys.executable, "-m", part], check=False).returncode)
+    return max(codes)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
