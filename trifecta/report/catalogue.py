@@ -91,19 +91,19 @@ ORDER BY t.cell, t.arm
 PHASES = Query(
     "phases",
     """
-SELECT cell, arm, count(*) AS requests, count(connect_start_ns) AS with_connect,
-       avg(started_ns - intended_ns) AS late_start_ns,
-       sum(tcp_connected_ns - connect_start_ns) / count(*) AS tcp_connect_ns,
-       sum(least(secured_ns, request_sent_ns) - tcp_connected_ns) / count(*) AS tls_ns,
-       sum(least(secured_ns, request_sent_ns) - connect_start_ns) FILTER (WHERE tcp_connected_ns IS NULL) / count(*) AS quic_handshake_ns,
-       avg(request_sent_ns - coalesce(least(secured_ns, request_sent_ns), started_ns)) AS send_ns,
+SELECT cell, arm, count(*) AS requests, avg(started_ns - intended_ns) AS late_start_ns,
+       sum(tcp_connected_ns - opening_ns) / count(*) AS tcp_connect_ns,
+       sum(opened_ns - tcp_connected_ns) / count(*) AS tls_ns,
+       sum(opened_ns - opening_ns) FILTER (WHERE tcp_connected_ns IS NULL) / count(*) AS quic_handshake_ns,
+       avg(request_sent_ns - coalesce(opened_ns, started_ns)) AS send_ns,
        avg(first_byte_ns - request_sent_ns) AS wait_ns,
        avg(done_ns - first_byte_ns) AS transfer_ns,
        avg(done_ns - coalesce(intended_ns, started_ns)) AS total_ns
 FROM (SELECT t.cell, t.arm, s.intended_ns, s.started_ns, s.request_sent_ns, s.first_byte_ns, s.done_ns,
-             CASE WHEN s.connect_start_ns >= s.started_ns THEN s.connect_start_ns END AS connect_start_ns,
+             CASE WHEN s.connect_start_ns >= s.started_ns THEN s.connect_start_ns END AS opening_ns,
              CASE WHEN s.connect_start_ns >= s.started_ns THEN s.tcp_connected_ns END AS tcp_connected_ns,
-             CASE WHEN s.connect_start_ns >= s.started_ns THEN s.secured_ns END AS secured_ns
+             CASE WHEN s.connect_start_ns >= s.started_ns AND s.secured_ns IS NOT NULL
+                  THEN least(s.secured_ns, s.request_sent_ns) END AS opened_ns
       FROM samples AS s JOIN trials AS t USING (trial)
       WHERE t.valid AND NOT t.is_aa AND NOT s.warmup AND s.success{and_cell})
 GROUP BY cell, arm

@@ -34,21 +34,32 @@ class Comparison:
             return f"{numbers.ratio(self.row['factor'])}{times} {self.kind}"
         return self.kind
 
+    @property
+    def has_interval(self) -> bool:
+        """Whether there are blocks enough for an interval with at least one end."""
+        return self.row["factor_low"] is not None or self.row["factor_high"] is not None
+
     def interval(self) -> str:
         """The confidence sequence, in the direction of the headline: ``[1.38, 1.49]``."""
-        low, high = self.row["factor_low"], self.row["factor_high"]
-        if low is None and high is None:
+        if not self.has_interval:
             return "[no interval yet]"
+        low, high = self.row["factor_low"], self.row["factor_high"]
         return f"[{'0' if low is None else numbers.ratio(low)}, {'∞' if high is None else numbers.ratio(high)}]"
+
+    @property
+    def blocks_more(self) -> int | None:
+        """How many more blocks would decide an open verdict, by estimate; None when that is out of reach."""
+        needed, done = self.row["blocks_needed"], self.row["blocks"] or 0
+        return None if self.decided or needed is None else max(1, needed - done)
 
     def needs(self) -> str:
         """What an open verdict still needs: ``needs ~12 more blocks``; empty when decided."""
         if self.decided:
             return ""
-        needed, done = self.row["blocks_needed"], self.row["blocks"] or 0
-        if needed is None:
+        more = self.blocks_more
+        if more is None:
             return "not within reach"
-        return f"needs ~{numbers.count(max(1, needed - done))} more blocks"
+        return f"needs ~{numbers.count(more)} more block{'' if more == 1 else 's'}"
 
 
 def from_rows(rows: Iterable[Mapping[str, Any]], metric: str) -> list[Comparison]:
@@ -71,13 +82,22 @@ class Standing:
         """Whether every place is taken."""
         return all(self.places)
 
+    def ranks(self) -> list[tuple[str, tuple[str, ...]]]:
+        """(``1st``, its arms) in order; arms that share places come once, as ``2nd-3rd``; an open place has no arm."""
+        found: list[tuple[str, tuple[str, ...]]] = []
+        for place, arms in enumerate(self.places):
+            if len(arms) > 1 and place and self.places[place - 1] == arms:
+                first = found.pop()[0].split("–")[0]
+                found.append((f"{first}–{ORDINALS[place]}", arms))
+            else:
+                found.append((ORDINALS[place], arms))
+        return found
+
     def words(self) -> list[str]:
         """``1st HTTP/3`` and so on; ``2nd open`` where nobody can tell."""
-        said = []
-        for place, arms in enumerate(self.places):
-            who = " = ".join(style.name(arm) for arm in arms) if arms else "open"
-            said.append(f"{ORDINALS[place]} {who}")
-        return said
+        return [
+            f"{rank} {' = '.join(style.name(arm) for arm in arms) if arms else 'open'}" for rank, arms in self.ranks()
+        ]
 
 
 def standing(arms: list[str], comparisons: Iterable[Comparison]) -> Standing:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trifecta.analysis.estimate import Row
-from trifecta.report import catalogue, pairs, words
+from trifecta.report import catalogue, numbers, pairs, words
 from trifecta.report.comparisons import Comparison, levels, place_words
 from trifecta.report.content import Answers, arms_of
 from trifecta.report.facts import RunFacts
@@ -47,7 +47,7 @@ def ratio_panels(
     return [
         Panel(
             "Paired ratios, block by block",
-            f"A mark is a block, the first on top; the bar is the {facts.confidence:.0%} interval, the large mark the "
+            f"A mark is a block, the first on top; the bar is the {numbers.percent(facts.confidence)} interval, the large mark the "
             f"estimate. The band is the margin. {style.name(facts.baseline)} against itself shows the noise.",
             ratios.blocks(series, margin, label, better, f"c{number}r"),
             catalogue.BLOCK_RATIOS.name,

@@ -8,6 +8,17 @@ from trifecta.report.facts import RunFacts
 from trifecta.report.tables import Column, Table
 
 
+CELL_NOTES = (
+    "Comparisons: ratio, low and high are the geometric mean over blocks and its confidence sequence, valid at any look. "
+    "Beside it stands a fixed-size analysis: bootstrap interval, paired permutation test, Holm's correction. "
+    "It is valid only if the number of blocks had been fixed beforehand.",
+    "Percentiles: requests of all valid trials together, warm-up left out. They describe; the verdicts rest on trials, "
+    "not on requests. ∞ means that so large a share of requests failed.",
+    "Phases: means over successful requests. A dash is a phase that the protocol does not have.",
+    "Cost: CPU time of the processes, and octets received and sent as transport payload, per request.",
+)
+
+
 def percentiles(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
     """Percentiles of a cell's requests."""
     columns = [
@@ -20,8 +31,7 @@ def percentiles(facts: RunFacts, answers: Answers, cell: str, number: int) -> Ta
         Column("p99.9", "p999_ns", "duration"),
         Column("max", "max_ns", "duration"),
     ]
-    note = "Requests of all valid trials together, warm-up left out: a description. Verdicts rest on trials, not on requests. ∞: that share of requests failed."
-    return tables.build(answers[catalogue.PERCENTILES], f"percentiles-{number}", f"{facts.latency_word.capitalize()}", ("protocol", "arm"), columns, cell=cell, order=arms_of(facts), notes=[note])  # fmt: skip
+    return tables.build(answers[catalogue.PERCENTILES], f"percentiles-{number}", f"{facts.latency_word.capitalize()}", ("protocol", "arm"), columns, cell=cell, order=arms_of(facts))  # fmt: skip
 
 
 def phases(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
@@ -50,8 +60,7 @@ def cost(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
         Column("received", "wire_in_per_request", "size"),
         Column("sent", "wire_out_per_request", "size"),
     ]
-    note = "CPU, and octets on the wire as transport payload, are per request."
-    return tables.build(answers[catalogue.COST], f"cost-{number}", "Throughput and cost", ("protocol", "arm"), columns, cell=cell, order=arms_of(facts), notes=[note])  # fmt: skip
+    return tables.build(answers[catalogue.COST], f"cost-{number}", "Throughput and cost", ("protocol", "arm"), columns, cell=cell, order=arms_of(facts))  # fmt: skip
 
 
 def fixed(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
@@ -70,10 +79,6 @@ def fixed(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
         Column("p", "fixed_p", "p_value"),
         Column("p, Holm", "fixed_p_holm", "p_value"),
     ]
-    note = (
-        "ratio, low, high: geometric mean and confidence sequence, valid at any look. fixed: bootstrap interval and paired permutation test, valid only if "
-        "the number of blocks had been fixed beforehand; shown for comparison."
-    )
     answer = answers[catalogue.VERDICTS]
     ordered = [
         row
@@ -81,7 +86,7 @@ def fixed(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
         for row in answer.where(cell=cell, metric=facts.metric)
         if (row["arm"], row["reference"]) == pair
     ]
-    return tables.build(tables.with_rows(answer, ordered), f"verdicts-{number}", f"Comparisons of {facts.metric_label}", ("protocol", "arm"), columns, cell=cell, notes=[note])  # fmt: skip
+    return tables.build(tables.with_rows(answer, ordered), f"verdicts-{number}", f"Comparisons of {facts.metric_label}", ("protocol", "arm"), columns, cell=cell)  # fmt: skip
 
 
 def delivered(answers: Answers) -> list[Table]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import shlex
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,8 @@ from trifecta.report.figures import latency, style, svg
 from trifecta.report.numbers import FORMATS
 from trifecta.report.tables import Table, row_key
 
+# A number and its unit stay on one line.
+_UNIT = re.compile(r"(\d) (%|ns|µs|ms|s|B|[kMG]B|[kMG]?bit/s|×)(?!\w)")
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -125,6 +128,7 @@ def _fill(about: RunFacts, answers: content.Answers, paths: list[PathSection], f
     environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)  # fmt: skip
     environment.filters["as"] = lambda value, form: FORMATS[form](value)
     environment.filters["name"] = style.name
+    environment.filters["tie"] = lambda text: _UNIT.sub("\\1\u00a0\\2", str(text))
     environment.filters["svg"] = Markup  # figures come from svg.render, which escapes their text
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
@@ -140,6 +144,7 @@ def _fill(about: RunFacts, answers: content.Answers, paths: list[PathSection], f
         verdict_sql=catalogue.VERDICTS.text(),
         verdict_key=catalogue.VERDICTS.key,
         row_key=row_key,
+        cell_notes=evidence.CELL_NOTES,
         totals=evidence.totals(answers),
         checks=evidence.checks(answers),
         findings=[(status, name, list(rows)) for (status, name), rows in findings],

@@ -82,8 +82,8 @@ def _outcome(ones: Sequence[Comparison], arm: str, reference: str, margin: str) 
     parts = []
     for kind in ("faster", "slower"):
         if groups[kind]:
-            than = f" than {name(reference)}" if not parts else ""
-            parts.append(f"{kind}{than} in {len(groups[kind])} of {total} cells ({_span(groups[kind])})")
+            than, of = (f" than {name(reference)}", f" of {total} cells") if not parts else ("", "")
+            parts.append(f"{kind}{than} in {len(groups[kind])}{of} ({_span(groups[kind])})")
     said = f"{name(arm)} was {listed(parts)}" if parts else ""
     if groups["same"]:
         tail = f"the same {margin} in {len(groups['same'])}"
@@ -144,11 +144,18 @@ def _open(facts: RunFacts, found: Sequence[Comparison]) -> str:
     if not undecided:
         return f"All {len(found)} verdicts are decided." if found else "There is no verdict yet."
     said = []
-    for one in undecided[:6]:
-        place = place_words(one.cell, without="")
-        said.append(f"{name(one.arm)} against {name(one.reference)} ({place}): {one.interval()}, {one.needs()}")
-    more = f"; and {len(undecided) - 6} more in the table" if len(undecided) > 6 else ""
-    return f"{len(undecided)} of {len(found)} verdicts stay open. {'; '.join(said)}{more}."
+    places = list(dict.fromkeys(one.cell for one in undecided))
+    for cell in places[:4]:
+        here = [
+            f"{name(one.arm)} against {name(one.reference)} {one.interval()} {one.needs()}"
+            for one in undecided
+            if one.cell == cell
+        ]
+        where = ", ".join(part for part in (levels(cell).get("path", ""), place_words(cell)) if part)
+        said.append(f"{where}: {listed(here)}")
+    more = f"; and in {counted(len(places) - 4, 'more cell')}, see the table" if len(places) > 4 else ""
+    stay = "stays" if len(undecided) == 1 else "stay"
+    return f"{len(undecided)} of {counted(len(found), 'verdict')} {stay} open. In {'; '.join(said)}{more}."
 
 
 def _checks(totals: dict[str, int], matrix: Answer) -> str:

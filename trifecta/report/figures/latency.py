@@ -70,13 +70,14 @@ class Phase:
     name: str
     colour: str
     hatch: str
+    texture: str = ""  # class of the legend's swatch, the same hatching in CSS
 
 
 PHASES = (
     Phase("late_start_ns", "late start", style.LATE, ""),
-    Phase("tcp_connect_ns", "TCP connect", style.TCP, "//"),
-    Phase("tls_ns", "TLS handshake", style.TLS, "\\\\"),
-    Phase("quic_handshake_ns", "QUIC handshake", style.QUIC, "xx"),
+    Phase("tcp_connect_ns", "TCP connect", style.TCP, "//", "tcp"),
+    Phase("tls_ns", "TLS handshake", style.TLS, "\\\\", "tls"),
+    Phase("quic_handshake_ns", "QUIC handshake", style.QUIC, "xx", "quic"),
     Phase("send_ns", "send", style.SEND, ""),
     Phase("wait_ns", "wait for the first byte", style.WAIT, ""),
     Phase("transfer_ns", "transfer", style.TRANSFER, ""),

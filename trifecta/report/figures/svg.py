@@ -44,7 +44,12 @@ _HEAD = re.compile(r"<svg [^>]*?viewBox=\"([^\"]+)\"[^>]*>")
 _FONT = re.compile(r"font: ([0-9.]+)px [^;\"]*")
 _FAMILY = re.compile(r"font-family: [^;\"]*;?")
 _NUMBER = re.compile(r"-?\d+\.\d{2,}")
+_GEOMETRY = re.compile(r" (?:d|x|y|width|height|points|transform)=\"[^\"]*\"")  # never the text of a label
 _SPACE = re.compile(r"\s*\n\s*")
+
+
+def _tenths(match: re.Match[str]) -> str:
+    return f"{float(match[0]):.1f}"
 
 
 @contextmanager
@@ -96,7 +101,7 @@ def render(made: Figure, identity: str, label: str) -> str:
     text = _HEAD.sub(lambda match: head.format(match[1]), text, count=1)
     text = _FONT.sub(r"font: \1px var(--sans)", text)
     text = _FAMILY.sub("font-family: var(--sans);", text)
-    text = _NUMBER.sub(lambda match: f"{float(match[0]):.1f}", text)
+    text = _GEOMETRY.sub(lambda match: _NUMBER.sub(_tenths, match[0]), text)
     for colour, variable in style.CSS_VARIABLES.items():
         text = text.replace(colour, f"var({variable})")
     return _SPACE.sub("\n", _EMPTY_DEFS.sub("", text)).strip()

@@ -1,0 +1,184 @@
+"""Live progress of a run on standard error.
+
+On a terminal a few lines that are redrawn; elsewhere a plain line now and then. Nothing is drawn by a thread: what is
+shown changes only between trials, so that drawing never takes CPU from a measurement.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from trifecta.design.model import CheckResult, Study, Trial, Verdict
+from trifecta.report import numbers
+from trifecta.report.comparisons import levels
+from trifecta.report.figures import style
+
+REDRAW_S = 0.1
+PLAIN_LINE_S = 10.0
+
+
+class LiveProgress:
+    """Shows what a run does; use it as a context manager. It receives the events of ``workloads.progress.Progress``."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        """Write to ``console`` (default: standard error)."""
+        self.console = console or Console(stderr=True, highlight=False)
+        self._live: Live | None = None
+        self._drawn_s = -1e9
+        self._said_s = time.monotonic()
+        self._started_s = time.monotonic()
+        self._budget_ns: int | None = None
+        self._spent_ns = 0  # by the runner's clock, at the last block
+        self._spent_at_s = time.monotonic()
+        self._phase = "starting"
+        self._trial: Trial | None = None
+        self._done = 0
+        self._invalid = 0
+        self._verdicts: Sequence[Verdict] = ()
+        self._reason = ""
+        self._last = ""
+
+    def __enter__(self) -> LiveProgress:
+        if self.console.is_terminal and not self.console.is_dumb_terminal:
+            self._live = Live(self._picture(), console=self.console, auto_refresh=False, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def study_started(self, study: Study, run_path: str, committed_trials: int) -> None:
+        """The run directory is there."""
+        self._budget_ns = study.budget_ns
+        self._done = committed_trials
+        resumed = f", continuing after {committed_trials} trials" if committed_trials else ""
+        self._say(f"{study.title or study.name}: {run_path}{resumed}")
+
+    def phase(self, name: str, detail: str = "") -> None:
+        """A phase begins."""
+        self._phase = f"{name}: {detail}" if detail else name
+        if name != "trials":
+            self._trial = None
+        self._show(plain=self._phase, now=True)
+
+    def level_unsupported(self, factor: str, level: str, reason: str) -> None:
+        """A level is kept out, and why."""
+        self._say(f"left out: {factor} {level}: {reason}", "yellow")
+
+    def path_probed(self, path: str, probe: Mapping[str, Any]) -> None:
+        """What the probe measured."""
+        rtt = (probe.get("rtt_ns") or {}).get("p50")
+        sent, received = probe.get("sent") or 0, probe.get("received") or 0
+        lost = f", {numbers.percent(1 - received / sent)} lost both ways" if sent else ""
+        self._say(f"path {path}: round trip {numbers.duration(rtt)}{lost}", "dim")
+
+    def trial_started(self, trial: Trial, trials_done: int) -> None:
+        """A trial begins."""
+        self._trial, self._done, self._phase = trial, trials_done, "trials"
+        self._show()
+
+    def trial_finished(self, trial: Trial, row: Mapping[str, Any], checks: Sequence[CheckResult]) -> None:
+        """A trial is committed."""
+        self._done += 1
+        rate, median, errors = row.get("requests_per_s"), row.get("latency_p50_ns"), row.get("errors") or 0
+        failed = f", {numbers.count(errors)} failed" if errors else ""
+        self._last = f"{style.name(trial.arm)}: {numbers.per_second(rate)}, median {numbers.duration(median)}{failed}"
+        if not row.get("valid", True):
+            self._invalid += 1
+            why = next((check.evidence for check in checks if check.status == "fail"), row.get("error") or "")
+            self._say(f"{trial.trial} does not count: {why}", "yellow")
+        self._show()
+
+    def block_finished(self, verdicts: Sequence[Verdict], elapsed_ns: int, budget_ns: int | None, reason: str) -> None:
+        """A block is complete."""
+        self._verdicts, self._reason, self._budget_ns = verdicts, reason, budget_ns
+        self._spent_ns, self._spent_at_s = elapsed_ns, time.monotonic()
+        self._show(plain=f"{self._decided_words()}, {self._done} trials{self._left_words()}")
+
+    def note(self, text: str) -> None:
+        """Something to know at once."""
+        self._say(text, "yellow")
+
+    def finished(self, verdicts: Sequence[Verdict], reason: str) -> None:
+        """The run ends."""
+        self._verdicts = verdicts
+        self._say(f"{self._decided_words()} after {self._done} trials: {reason}")
+
+    def _decided_words(self) -> str:
+        decided = sum(one.verdict != "undecided" for one in self._verdicts)
+        return f"{decided} of {len(self._verdicts)} verdicts decided" if self._verdicts else "no verdict yet"
+
+    def _left_ns(self) -> float | None:
+        if self._budget_ns is None:
+            return None
+        since = (
+            (time.monotonic() - self._spent_at_s) * 1e9
+            if self._spent_ns
+            else (time.monotonic() - self._started_s) * 1e9
+        )
+        return max(0.0, self._budget_ns - self._spent_ns - since)
+
+    def _left_words(self) -> str:
+        left = self._left_ns()
+        return "" if left is None else f", {int(left / 60e9)}:{int(left / 1e9) % 60:02d} left"
+
+    def _say(self, text: str, how: str = "") -> None:
+        """A line that stays."""
+        self.console.print(Text(text, style=how), soft_wrap=True)
+        self._said_s = time.monotonic()
+
+    def _show(self, plain: str = "", now: bool = False) -> None:
+        """Redraw, or say a plain line when the last one is long ago."""
+        at = time.monotonic()
+        if self._live is not None:
+            if now or at - self._drawn_s >= REDRAW_S:
+                self._live.update(self._picture(), refresh=True)
+                self._drawn_s = at
+        elif plain and (now or at - self._said_s >= PLAIN_LINE_S):
+            self._say(plain)
+
+    def _picture(self) -> Group:
+        kinds = Counter(one.verdict for one in self._verdicts)
+        decided = len(self._verdicts) - kinds["undecided"]
+        bars = Table.grid(padding=(0, 1))
+        if self._verdicts:
+            bars.add_row("verdicts", _bar(len(self._verdicts), decided), self._kinds(kinds, decided))
+        left = self._left_ns()
+        if left is not None and self._budget_ns:
+            spent = self._budget_ns - left
+            bars.add_row("budget", _bar(self._budget_ns, spent), self._left_words().removeprefix(", "))
+        lines: list[Any] = [Text(self._where(), no_wrap=True, overflow="ellipsis"), bars]
+        if self._last:
+            lines.append(Text(f"last   {self._last}", style="dim", no_wrap=True, overflow="ellipsis"))
+        if self._reason:
+            lines.append(Text(f"why    {self._reason}", style="dim", no_wrap=True, overflow="ellipsis"))
+        return Group(*lines)
+
+    def _kinds(self, kinds: Counter[str], decided: int) -> str:
+        told = ", ".join(f"{kinds[kind]} {kind}" for kind in ("faster", "slower", "same") if kinds[kind])
+        return f"{decided} of {len(self._verdicts)} decided" + (f" ({told})" if told else "")
+
+    def _where(self) -> str:
+        if self._trial is None:
+            return self._phase
+        place = ", ".join(levels(self._trial.cell.key).values())
+        invalid = f", {self._invalid} do not count" if self._invalid else ""
+        return f"trial {self._done + 1}{invalid}   block {self._trial.block + 1} of {place}   {style.name(self._trial.arm)}"
+
+
+def _bar(total: float, completed: float) -> ProgressBar:
+    return ProgressBar(total, completed, width=24, complete_style="cyan", finished_style="cyan")

@@ -1,0 +1,205 @@
+"""The verdicts in a terminal: the answer in words, a table that fits 80 columns, the noise floor, where the report is."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from trifecta.report import catalogue, content, facts, numbers, queries, words
+from trifecta.report.comparisons import Comparison, Standing, levels, standing
+from trifecta.report.facts import RunFacts
+from trifecta.report.figures import style
+from trifecta.report.queries import Answer
+
+WIDE = 132
+_STYLES = {"faster": "green", "slower": "red", "same": "", "undecided": "dim"}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run says, before it is laid out."""
+
+    about: RunFacts
+    cells: list[str]
+    comparisons: list[Comparison]
+    checks: Answer
+    words: words.Words
+    totals: dict[str, Any]
+
+
+def summarise(run_dir: Path) -> Summary:
+    """Read the verdicts and checks of a run; ``UserError`` when the folder is no run."""
+    about = facts.read(run_dir)
+    with queries.connect(run_dir) as connection:
+        verdicts = queries.ask(connection, catalogue.VERDICTS)
+        checks = queries.ask(connection, catalogue.CHECKS_BY_CELL)
+        matrix = queries.ask(connection, catalogue.CHECK_MATRIX)
+        totals = queries.ask(connection, catalogue.TOTALS).rows[0]
+    cells = content.cells_in_order(about, (row["cell"] for row in verdicts))
+    found = content.comparisons(about, verdicts, cells)
+    return Summary(about, cells, found, checks, words.compose(about, found, totals, matrix), totals)
+
+
+def print_verdicts(run_dir: Path, *, as_json: bool = False, console: Console | None = None) -> None:
+    """Print the verdicts of a run to standard output, as a table or as one JSON document."""
+    if as_json:
+        json.dump(verdicts_json(run_dir), sys.stdout, indent=1, ensure_ascii=False)
+        sys.stdout.write("\n")
+        return
+    out = console or Console(highlight=False)
+    summary = summarise(run_dir)
+    _print_words(out, summary)
+    if summary.comparisons:
+        out.print(_table(out, summary))
+        _print_notes(out, summary)
+    report = run_dir / "report.html"
+    if report.exists():
+        # Not wrapped: a path must stay in one piece to be copied.
+        out.print(f"Report: {report}", soft_wrap=True, markup=False)
+
+
+def verdicts_json(run_dir: Path) -> dict[str, Any]:
+    """The same as plain data for programs; keys are stable."""
+    summary = summarise(run_dir)
+    report = run_dir / "report.html"
+    cells = []
+    for cell in summary.cells:
+        here = [one for one in summary.comparisons if one.cell == cell]
+        places = standing(summary.about.protocols, here).places
+        checks = summary.checks.one(cell=cell) or {}
+        cells.append(
+            {
+                "cell": cell,
+                "levels": levels(cell),
+                "places": [list(arms) for arms in places],
+                "verdicts": [dict(one.row) for one in here],
+                "checks": {name: checks.get(name, 0) for name in ("passed", "warned", "failed", "unknown")},
+            }
+        )
+    return {
+        "run": str(run_dir),
+        "title": summary.about.title,
+        "answer": summary.words.headline,
+        "metric": summary.about.metric,
+        "seed": summary.about.seed,
+        "decided": sum(one.decided for one in summary.comparisons),
+        "verdicts": len(summary.comparisons),
+        "trials": summary.totals["trials"],
+        "excluded_trials": summary.totals["excluded_trials"],
+        "cells": cells,
+        "report": str(report) if report.exists() else None,
+    }
+
+
+def _print_words(out: Console, summary: Summary) -> None:
+    out.print(Text(_plain(out, summary.about.title), style="bold"))
+    out.print()
+    out.print(Text(_plain(out, summary.words.headline), style="bold"))
+    out.print()
+    for one in summary.words.by_path:
+        asked = f" ({one.asked})" if one.asked else ""
+        out.print(Text.assemble((f"{one.path or 'all cells'}{asked}: ", "bold"), _plain(out, " ".join(one.sentences))))
+    out.print()
+
+
+def _print_notes(out: Console, summary: Summary) -> None:
+    for said in (summary.words.open, summary.words.checks, summary.words.noise):
+        out.print(Text(_plain(out, said)))
+    label = summary.about.metric_label
+    how = (
+        "1.43x faster: the other takes 1.43 times as long"
+        if summary.about.lower_is_better
+        else "1.43x faster: 1.43 times as much"
+    )
+    out.print(
+        Text(f"Compared: {label}. {how}. In brackets: {summary.about.confidence:.0%} confidence sequence.", style="dim")
+    )
+
+
+def _table(out: Console, summary: Summary) -> Table:
+    """A row a cell, paths as headings; narrow terminals get stacked cells."""
+    wide = out.width >= WIDE
+    edges = box.SIMPLE_HEAD if out.encoding.lower().startswith("utf") else box.ASCII
+    made = Table(box=edges, padding=(0, 1, 0, 0), show_edge=False)
+    made.add_column("cell", overflow="fold", min_width=10)
+    made.add_column("order", no_wrap=True)
+    between = " vs " if wide else " vs\n"
+    for arm, reference in summary.about.pairs:
+        made.add_column(f"{style.name(arm)}{between}{style.name(reference)}", no_wrap=True)
+    made.add_column("checks", no_wrap=True)
+    for path, cells in groupby(summary.cells, key=lambda cell: levels(cell).get("path", "")):
+        if path:
+            if made.row_count:
+                made.add_section()
+            made.add_row(Text(_plain(out, path), style="bold"))
+        for cell in cells:
+            made.add_row(*_row(out, summary, cell, wide))
+    return made
+
+
+def _row(out: Console, summary: Summary, cell: str, wide: bool) -> list[Text]:
+    here = {(one.arm, one.reference): one for one in summary.comparisons if one.cell == cell}
+    places = standing(summary.about.protocols, here.values())
+    shown = [Text(_plain(out, _place(cell))), _order(places, wide)]
+    for pair in summary.about.pairs:
+        one = here.get(pair)
+        shown.append(Text("-") if one is None else Text(_plain(out, _pair(one, wide)), style=_STYLES[one.kind]))
+    shown.append(_checks(summary.checks.one(cell=cell), wide))
+    return shown
+
+
+def _place(cell: str) -> str:
+    """``new, caddy``: the levels alone, without the path, which stands above."""
+    shown = {name: value for name, value in levels(cell).items() if name != "path"}
+    return (
+        ", ".join(value if name in ("connection", "server") else f"{name} {value}" for name, value in shown.items())
+        or cell
+    )
+
+
+def _order(places: Standing, wide: bool) -> Text:
+    """``HTTP/3 > HTTP/2 = HTTP/1.1`` where there is room, else a line an arm as in a result list: ``1= HTTP/2``."""
+    if wide:
+        known = [" = ".join(style.name(arm) for arm in arms) if arms else "?" for _, arms in places.ranks()]
+        return Text(" > ".join(known))
+    lines = []
+    for rank, arms in places.ranks():
+        tied = "=" if len(arms) > 1 else " "
+        lines += [f"{rank[0]}{tied} {style.name(arm)}" for arm in arms] or [f"{rank[0]}  ?"]
+    return Text("\n".join(lines))
+
+
+def _pair(one: Comparison, wide: bool) -> str:
+    parts = [one.headline("x"), one.interval() if one.has_interval else "no interval"]
+    if one.kind == "undecided":
+        more = one.blocks_more
+        parts.append(f"~{numbers.count(more)} more" if more is not None else "far off")
+    return (" " if wide else "\n").join(parts)
+
+
+def _checks(row: dict[str, Any] | None, wide: bool) -> Text:
+    if row is None:
+        return Text("none", style="red")
+    said = Text()
+    for column, colour in (("failed", "red"), ("warned", "yellow"), ("unknown", "yellow")):
+        if row[column]:
+            said.append((", " if wide else "\n") if said else "")
+            said.append(f"{row[column]} {column}", style=colour)
+    return said or Text("passed")
+
+
+def _plain(out: Console, said: str) -> str:
+    """What the terminal can show: the signs beyond ASCII only where its encoding has them."""
+    said = said.replace("×", "x")
+    if out.encoding.lower().startswith("utf"):
+        return said
+    return said.replace("∞", "inf").replace("µ", "u").replace("–", "-")
