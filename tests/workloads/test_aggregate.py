@@ -1,0 +1,135 @@
+"""A trial's numbers are those that SQL gives, and failures never make them look better."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from trifecta.store import schema
+from trifecta.store.run import RunDirectory, TrialFiles
+from trifecta.store.views import connect
+from trifecta.workloads.aggregate import aggregate, error_summary, percentile
+
+BASE = 9_007_199_254_740_993  # above 2^53: a float could not tell neighbours apart
+
+
+def samples(count: int, seed: int, failing: float = 0.0, **fixed: object) -> list[dict[str, object]]:
+    generator = random.Random(seed)
+    rows = []
+    for request in range(count):
+        started = BASE + request * 1000
+        failed = generator.random() < failing
+        row: dict[str, object] = dict.fromkeys(schema.SAMPLES.names)
+        row |= {
+            "trial": "t00000", "worker": 0, "connection": 0, "request": request, "warmup": request < count // 10,
+            "started_ns": started, "connect_start_ns": started, "tcp_connected_ns": started + 10,
+            "secured_ns": started + 40, "request_sent_ns": started + 50,
+            "first_byte_ns": None if failed else started + 90 + generator.randrange(100),
+            "done_ns": started + 200 + generator.randrange(1000), "protocol": "h2", "tls_version": "TLSv1.3",
+            "cipher": "TLS13_AES_128_GCM_SHA256", "resumed": False, "zero_rtt": False,
+            "status": None if failed else 200,
+            "bytes_out": 5, "bytes_in": 100, "header_bytes_in": 20, "error": "timeout" if failed else None,
+        }  # fmt: skip
+        rows.append(row | fixed)
+    return rows
+
+
+def write(path: Path, rows: list[dict[str, object]]) -> Path:
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema.SAMPLES), path)
+    return path
+
+
+def by_sql(tmp_path: Path, rows: list[dict[str, object]]) -> duckdb.DuckDBPyConnection:
+    run = RunDirectory.create(tmp_path / "run", {}, "")
+    row = dict.fromkeys(schema.TRIALS.names) | {"trial": "t00000"}
+    run.commit_trial(row, TrialFiles(samples=write(run.draft("samples", "t00000", ".parquet"), rows)))
+    return connect(run.path)
+
+
+@pytest.mark.parametrize("failing", [0.0, 0.03, 0.3])
+def test_columns_are_what_the_views_give(tmp_path: Path, failing: float) -> None:
+    rows = samples(400, seed=3, failing=failing)
+    found = aggregate(write(tmp_path / "s.parquet", rows)).columns
+    query = """
+        SELECT count(*), count(*) FILTER (NOT success), avg(success::INT),
+          quantile_cont(latency_censored_ns, 0.5), quantile_cont(latency_censored_ns, 0.95),
+          quantile_cont(latency_censored_ns, 0.99), quantile_cont(ttfb_ns, 0.5) FILTER (success),
+          count(*) FILTER (success) / (max(done_ns) - min(started_ns)) * 1e9, sum(bytes_in), median(connect_ns)
+        FROM samples WHERE NOT warmup"""
+    sql = by_sql(tmp_path, rows).execute(query).fetchone()
+    assert sql is not None
+    expected = [None if isinstance(value, float) and not np.isfinite(value) else value for value in sql]
+    assert found["samples"] == expected[0]
+    assert found["errors"] == expected[1]
+    assert found["success_rate"] == pytest.approx(expected[2])
+    for name, value in zip(
+        ("latency_p50_ns", "latency_p95_ns", "latency_p99_ns", "ttfb_p50_ns"), expected[3:7], strict=True
+    ):
+        assert (found[name] is None) == (value is None), name
+        if value is not None:
+            assert abs(found[name] - value) <= 0.5
+    assert found["requests_per_s"] == pytest.approx(expected[7])
+    assert found["bytes_in"] == expected[8]
+    assert found["connect_p50_ns"] == expected[9]
+
+
+def test_failures_count_as_longer_than_anything(tmp_path: Path) -> None:
+    half_failed = aggregate(write(tmp_path / "s.parquet", samples(200, seed=1, failing=0.6))).columns
+    assert half_failed["latency_p50_ns"] is None
+    assert half_failed["latency_mean_ns"] is None
+    assert half_failed["requests_per_s"] > 0
+
+
+def test_nothing_succeeded(tmp_path: Path) -> None:
+    found = aggregate(write(tmp_path / "s.parquet", samples(50, seed=1, failing=1.1)))
+    assert found.columns["success_rate"] == 0
+    assert found.columns["requests_per_s"] == 0
+    assert found.columns["latency_p99_ns"] is None
+    assert found.first_half_p50_ns is None
+    assert found.errors == {"timeout": 45}
+
+
+def test_no_rows_at_all(tmp_path: Path) -> None:
+    found = aggregate(write(tmp_path / "s.parquet", []))
+    assert found.samples == 0
+    assert found.columns["success_rate"] is None
+
+
+def test_a_phase_a_protocol_does_not_have_is_none(tmp_path: Path) -> None:
+    found = aggregate(write(tmp_path / "s.parquet", samples(50, seed=1, tcp_connected_ns=None, protocol="h3"))).columns
+    assert found["connect_p50_ns"] is None
+    assert found["tls_p50_ns"] == 40  # the whole QUIC handshake
+
+
+def test_open_loop_counts_from_the_intended_start(tmp_path: Path) -> None:
+    rows = samples(50, seed=1)
+    for row in rows:
+        row["intended_ns"] = int(str(row["started_ns"])) - 1_000_000
+    plain = aggregate(write(tmp_path / "a.parquet", samples(50, seed=1))).columns["latency_p50_ns"]
+    assert aggregate(write(tmp_path / "b.parquet", rows)).columns["latency_p50_ns"] == plain + 1_000_000
+
+
+def test_warm_up_is_left_out_of_numbers_and_counts(tmp_path: Path) -> None:
+    rows = samples(100, seed=1)
+    for row in rows[:10]:
+        row["bytes_in"] = 7
+    found = aggregate(write(tmp_path / "s.parquet", rows))
+    assert (found.samples, found.warmup_samples, found.bytes_in) == (90, 10, {100: 90})
+
+
+def test_percentile_edges() -> None:
+    assert percentile(np.array([]), 0.5) is None
+    assert percentile(np.array([5.0]), 0.99) == 5
+    assert percentile(np.array([1.0, np.inf]), 0.5) is None
+    assert percentile(np.array([1.0, 3.0, np.inf]), 0.5) == 3
+    assert percentile(np.array([np.nan, 4.0]), 0.5) == 4
+
+
+def test_errors_in_words() -> None:
+    assert error_summary({"reset": 1, "timeout": 3}) == "timeout 3, reset 1"

@@ -1,0 +1,77 @@
+"""From a trial to the load's configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trifecta.design.model import Cell, PathSpec, RequestsWorkload, Trial
+from trifecta.lab.certificates import Certificates
+from trifecta.workloads.faults import Faults
+from trifecta.workloads.requests import load_config, request_of, streams_of, total_timeout_ns
+
+CERTIFICATES = Certificates(Path("ca.pem"), Path("server.pem"), Path("server.key"))
+
+
+@pytest.mark.parametrize(
+    ("workload", "protocol", "connection", "expected"),
+    [
+        (RequestsWorkload(in_flight=10), "h1", "reused", (10, 1)),
+        (RequestsWorkload(in_flight=10), "h2", "reused", (1, 10)),
+        (RequestsWorkload(in_flight=10), "h3", "reused", (1, 10)),
+        (RequestsWorkload(in_flight=10), "h1", "new", (10, 1)),
+        (RequestsWorkload(in_flight=10), "h3", "new", (10, 1)),
+        (RequestsWorkload(connections=2, streams=5), "h2", "reused", (2, 5)),
+        (RequestsWorkload(connections=2, streams=5), "h1", "reused", (10, 1)),
+        (RequestsWorkload(connections=4), "h3", "reused", (4, 1)),
+    ],
+)
+def test_requests_in_flight_become_connections_and_streams(
+    workload: RequestsWorkload, protocol: str, connection: str, expected: tuple[int, int]
+) -> None:
+    assert streams_of(workload, protocol, connection) == expected
+
+
+def test_every_arm_has_the_same_requests_in_flight() -> None:
+    for workload in (RequestsWorkload(in_flight=7), RequestsWorkload(connections=3, streams=4)):
+        for connection in ("new", "reused"):
+            in_flight = {c * s for c, s in (streams_of(workload, p, connection) for p in ("h1", "h2", "h3"))}
+            assert len(in_flight) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "octets"), [("GET", 200, 500), ("HEAD", 200, 0), ("POST", 200, 500), ("DELETE", 204, 0)]
+)
+def test_what_a_right_answer_is(method: str, status: int, octets: int) -> None:
+    request = request_of(RequestsWorkload(method=method, response_bytes=500))
+    assert (request["expect_status"], request["expect_body_bytes"], request["path"]) == (status, octets, "/bytes/500")
+
+
+def test_a_trial_is_given_up_only_after_its_requests_had_time() -> None:
+    far = PathSpec("far", rtt_ns=80_000_000, rate_bits_per_s=1_000_000)
+    workload = RequestsWorkload(requests=100, response_bytes=100_000)
+    assert total_timeout_ns(workload, far) > 100 * 100_000 * 8 * 1000
+    assert total_timeout_ns(RequestsWorkload(duration_ns=10**12), far) > 10**12
+
+
+def test_the_configuration_names_what_is_asked() -> None:
+    trial = Trial("t00003", 1, Cell("c", {"connection": "new"}), "h2#aa", 2, 99)
+    workload = RequestsWorkload(loop="open", rate_per_s=500.0, arrivals="poisson", requests=10, tls_version="1.2")
+    config = load_config(
+        trial, workload, PathSpec("p"), address="10.77.0.2", port=1, server_name="origin.lab",
+        certificates=CERTIFICATES, samples_file=Path("s.parquet"),
+    )  # fmt: skip
+    assert config["protocol"] == "h2"
+    assert config["seed"] == 99
+    assert config["loop"] == {"kind": "open", "rate_per_s": 500.0, "arrivals": "poisson"}
+    assert config["cipher"].startswith("TLS_ECDHE")
+    assert config["keylog_file"] is None
+
+
+def test_faults_hit_the_arm_they_name() -> None:
+    faults = Faults(load={"*": {"seed": 3}, "h3": {"seed": 4}})
+    assert faults.load_changes("h1") == {"seed": 3}
+    assert faults.load_changes("h3") == {"seed": 4}
+    assert Faults().describe() == {}
+    assert faults.describe() == {"load": {"*": {"seed": 3}, "h3": {"seed": 4}}}
