@@ -102,3 +102,13 @@ def test_quantities_as_levels_reach_the_workload():
         "path=clean,connection=reused,server=origin,response=1 MB",
     ]
     assert [plan.workload_for(sizes, cell).response_bytes for cell in plan.cells(sizes)] == [1_000, 1_000_000]
+
+
+def test_connections_and_streams_follow_from_each_other():
+    two = study(
+        "two",
+        workload=requests(requests=50, in_flight=10, connections=2),
+        factors={"protocol": ["HTTP/2", "HTTP/3"]},
+    )
+    workload = plan.workload_for(two, plan.cells(two)[0])
+    assert (workload.connections, workload.streams) == (2, 5)

@@ -17,7 +17,7 @@ from trifecta.design.quantity import QuantityError
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 SAFE_METHODS = ("GET", "HEAD")  # those of ours that RFC 9110 section 9.2.1 calls safe
-KEY_EXCHANGES = ("X25519", "X25519MLKEM768", "P-256", "P-384")
+KEY_EXCHANGES = ("X25519", "X25519MLKEM768", "secp256r1", "secp384r1")
 CONGESTION_CONTROLS = ("cubic", "bbr", "reno")
 
 

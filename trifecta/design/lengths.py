@@ -28,10 +28,11 @@ def read_length(section: Section) -> tuple[TrialLength, dict[str, Any]]:
     warmup_requests, warmup_ns = section.parse("warmup", _parse_warmup, (0, 0))
     if requests == 0 and duration_ns == 0:
         raise section.error(None, "a trial would never end; give requests, a duration, or both")
-    if requests and warmup_requests >= requests:
-        raise section.error("warmup", f"takes all {requests} requests; make it shorter")
-    if duration_ns and warmup_ns >= duration_ns:
-        raise section.error("warmup", f"takes all of the {quantity.format_time(duration_ns)}; make it shorter")
+    if requests and warmup_requests > requests:
+        raise section.error("warmup", f"is longer than the {requests} requests that are measured; make it shorter")
+    if duration_ns and warmup_ns > duration_ns:
+        measured = quantity.format_time(duration_ns)
+        raise section.error("warmup", f"is longer than the {measured} that are measured; make it shorter")
     canonical: dict[str, Any] = {}
     if requests:
         canonical["requests"] = requests

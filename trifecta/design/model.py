@@ -20,9 +20,9 @@ VerdictKind = Literal["faster", "slower", "same", "undecided"]
 
 @dataclass(frozen=True)
 class TrialLength:
-    """How long one trial is: it ends after ``requests`` or ``duration_ns`` (0: no limit), whichever is first.
+    """How long one trial is: it measures ``requests`` or ``duration_ns`` (0: no limit), whichever is first.
 
-    The warm-up is the first part of it: rows are kept and marked, but count for nothing.
+    The warm-up comes before that: its rows are kept and marked, but count for nothing.
     """
 
     requests: int = 0

@@ -76,7 +76,20 @@ def trial_name(number: int) -> str:
 
 
 def workload_for(study: Study, cell: Cell) -> RequestsWorkload:
-    """The workload as it runs in a cell: with the lengths its path asks for and the factors that set its fields."""
+    """The workload as it runs in a cell: with the lengths its path asks for and the factors that set its fields.
+
+    Of ``connections`` and ``streams`` both are given or neither.
+    """
+    workload = workload_as_written(study, cell)
+    if workload.connections is not None and workload.streams is None:
+        return replace(workload, streams=workload.in_flight // workload.connections)
+    if workload.streams is not None and workload.connections is None:
+        return replace(workload, connections=workload.in_flight // workload.streams)
+    return workload
+
+
+def workload_as_written(study: Study, cell: Cell) -> RequestsWorkload:
+    """The workload of a cell before connections and streams are derived from each other."""
     workload = study.workload
     path = study.paths.get(str(cell.levels.get("path", "")))
     if path is not None and path.trial is not None:

@@ -226,7 +226,7 @@ def _refuse_impossible_cells(root: Section, study: Study) -> None:
     protocols = [str(protocol) for protocol in study.factors["protocol"]]
     seen = set()
     for cell in plan.cells(study):
-        workload = plan.workload_for(study, cell)
+        workload = plan.workload_as_written(study, cell)
         if workload in seen:
             continue
         seen.add(workload)
@@ -258,10 +258,10 @@ def least_trial_ns(study: Study, cell: Cell, arm: str) -> int:
     workload = plan.workload_for(study, cell)
     rtt_ns = study.paths[cell.levels["path"]].rtt_ns
     if workload.requests == 0:
-        return workload.duration_ns
+        return workload.warmup_ns + workload.duration_ns
     # One round trip for QUIC's handshake, two for TCP and TLS 1.3 (RFC 9001 section 4.1, RFC 8446 section 2).
     handshake = 0 if workload.resumption else 1 if arm == "h3" else 2
-    rounds = math.ceil(workload.requests / workload.in_flight)
+    rounds = math.ceil((workload.warmup_requests + workload.requests) / workload.in_flight)
     trips = rounds * (1 + handshake) if cell.levels["connection"] == "new" else rounds + handshake
     if workload.loop == "open" and workload.rate_per_s:
         return max(trips * rtt_ns, int(workload.requests / workload.rate_per_s * 1e9))
