@@ -1,18 +1,28 @@
 //! The origin server: one handler behind HTTP/1.1, HTTP/2 and HTTP/3 on one port (docs/architecture.md 1.2).
 
 pub mod config;
+mod connection;
 pub mod content;
 pub mod folder;
+mod h1;
+mod h2;
 pub mod h3;
 pub mod handler;
+mod serve;
+mod session;
 pub mod stats;
+mod worker;
 
 use trifecta_wire::process;
 
 /// Runs the origin until it is told to end; the exit code is that of the process.
 pub fn run(config_text: &str) -> i32 {
-    match config::Config::parse(config_text) {
-        Ok(_) => process::fail(process::exit::UNSUPPORTED, "command", "not built yet"),
-        Err(error) => process::fail(process::exit::BAD_INPUT, &error.field, &error.message),
+    let result = match config::Config::parse(config_text) {
+        Ok(config) => serve::serve(config),
+        Err(error) => return process::fail(process::exit::BAD_INPUT, &error.field, &error.message),
+    };
+    match result {
+        Ok(()) => process::exit::DONE,
+        Err(failure) => process::fail(failure.code, &failure.field, &failure.message),
     }
 }

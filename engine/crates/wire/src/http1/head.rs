@@ -11,6 +11,8 @@ pub struct RequestHead<'a> {
     pub method: &'a str,
     /// The request target as sent (RFC 9112 3.2).
     pub target: &'a str,
+    /// 0 or 1: the minor version of HTTP/1.
+    pub minor_version: u8,
     /// How the content ends; [`Framing::UntilClose`] does not occur.
     pub framing: Framing,
     /// Whether another request may follow on the connection (RFC 9112 9.3).
@@ -81,6 +83,7 @@ pub fn parse_request_head(input: &[u8]) -> Result<Option<RequestHead<'_>>, Http1
     Ok(Some(RequestHead {
         method: request.method.unwrap_or(""),
         target: request.path.unwrap_or(""),
+        minor_version,
         framing,
         keep_alive: fields.keep_alive(minor_version),
         expect_continue: expect_continue && minor_version == 1,

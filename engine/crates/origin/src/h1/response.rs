@@ -1,0 +1,63 @@
+//! The head of a response.
+
+use crate::config::Protocol;
+use crate::handler::{self, Head, HeadCache};
+use crate::session::Context;
+use trifecta_wire::clock::now_ns;
+
+/// What a head depends on besides its plan.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extra {
+    /// The connection ends after this response (RFC 9112 9.6).
+    pub(super) close: bool,
+    /// The request was HTTP/1.0 with keep-alive, whose sender needs to be told (RFC 9112 C.2.2).
+    pub(super) announce_keep_alive: bool,
+}
+
+/// Appends the head.
+#[inline]
+pub(super) fn write_head(
+    heads: &mut HeadCache,
+    head: &Head,
+    extra: Extra,
+    received_ns: u64,
+    context: &mut Context<'_>,
+) {
+    let handler = &*context.handler;
+    let encoded = heads.get(head, |head, out| {
+        out.extend_from_slice(format!("HTTP/1.1 {} {}\r\n", head.status, reason(head.status)).as_bytes());
+        handler.for_each_field(head, Protocol::H1, |name, value| {
+            for part in [name, ": ", value, "\r\n"] {
+                out.extend_from_slice(part.as_bytes());
+            }
+        });
+    });
+    context.plain.extend_from_slice(encoded);
+    if extra.close {
+        context.plain.extend_from_slice(b"connection: close\r\n");
+    } else if extra.announce_keep_alive {
+        context.plain.extend_from_slice(b"connection: keep-alive\r\n");
+    }
+    if handler.server_timing() {
+        let mut value = String::new();
+        handler::server_timing(now_ns().saturating_sub(received_ns), &mut value);
+        context.plain.extend_from_slice(format!("server-timing: {value}\r\n").as_bytes());
+    }
+    context.plain.extend_from_slice(b"\r\n");
+}
+
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        204 => "No Content",
+        400 => "Bad Request",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        413 => "Content Too Large",
+        425 => "Too Early",
+        431 => "Request Header Fields Too Large",
+        501 => "Not Implemented",
+        505 => "HTTP Version Not Supported",
+        _ => "",
+    }
+}

@@ -1,0 +1,134 @@
+//! The streams that are open for longer than one frame.
+
+use crate::content::Content;
+use crate::handler::Plan;
+
+/// One stream.
+pub(super) struct Stream {
+    pub(super) id: u32,
+    /// When its head came, on the engine's clock.
+    pub(super) received_ns: u64,
+    /// The client has not ended its content.
+    pub(super) receiving: bool,
+    /// The Content-Length announced.
+    pub(super) expected: Option<u64>,
+    pub(super) received: u64,
+    pub(super) receive_window: i64,
+    pub(super) send_window: i64,
+    /// The answer, until its head is sent.
+    pub(super) plan: Option<Plan>,
+    /// The answer's content, once its head is sent.
+    pub(super) sending: Option<Sending>,
+}
+
+/// Content on its way.
+pub(super) struct Sending {
+    pub(super) content: Content,
+    pub(super) next: u64,
+    pub(super) end: u64,
+}
+
+impl Stream {
+    #[inline]
+    pub(super) fn new(id: u32, send_window: i64, ended: bool, expected: Option<u64>, received_ns: u64) -> Self {
+        Self {
+            id,
+            received_ns,
+            receiving: !ended,
+            expected,
+            received: 0,
+            receive_window: i64::from(super::STREAM_WINDOW_OCTETS),
+            send_window,
+            plan: None,
+            sending: None,
+        }
+    }
+}
+
+/// Streams that we reset and that frames may still be on their way to.
+const REMEMBERED_RESETS: usize = 64;
+
+/// The open streams. There are at most some hundred, so a search through their numbers beats a hash.
+#[derive(Default)]
+pub(super) struct Streams {
+    streams: Vec<Stream>,
+    /// How many of them are sending.
+    sending: usize,
+    resets: Vec<u32>,
+    next_reset: usize,
+}
+
+impl Streams {
+    pub(super) fn len(&self) -> usize {
+        self.streams.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.streams.is_empty()
+    }
+
+    /// How many streams have content to send.
+    #[inline]
+    pub(super) fn sending(&self) -> usize {
+        self.sending
+    }
+
+    pub(super) fn push(&mut self, stream: Stream) {
+        self.sending += usize::from(stream.sending.is_some());
+        self.streams.push(stream);
+    }
+
+    pub(super) fn get(&mut self, id: u32) -> Option<&mut Stream> {
+        self.streams.iter_mut().find(|stream| stream.id == id)
+    }
+
+    /// The stream at a place below [`Streams::len`].
+    pub(super) fn at(&mut self, place: usize) -> &mut Stream {
+        &mut self.streams[place]
+    }
+
+    pub(super) fn remove(&mut self, id: u32) -> Option<Stream> {
+        let place = self.streams.iter().position(|stream| stream.id == id)?;
+        Some(self.remove_at(place))
+    }
+
+    /// Removes the stream at a place and keeps the order of the others, which is the order of service.
+    pub(super) fn remove_at(&mut self, place: usize) -> Stream {
+        let stream = self.streams.remove(place);
+        self.sending -= usize::from(stream.sending.is_some());
+        stream
+    }
+
+    pub(super) fn retain(&mut self, keep: impl FnMut(&Stream) -> bool) {
+        self.streams.retain(keep);
+        self.sending = self.streams.iter().filter(|stream| stream.sending.is_some()).count();
+    }
+
+    /// Adds to every send window; `false` when one would exceed 2^31-1.
+    pub(super) fn change_send_windows(&mut self, change: i64) -> bool {
+        self.streams.iter_mut().all(|stream| {
+            stream.send_window += change;
+            stream.send_window <= i64::from(super::MAX_WINDOW_OCTETS)
+        })
+    }
+
+    pub(super) fn remember_reset(&mut self, id: u32) {
+        if self.resets.len() < REMEMBERED_RESETS {
+            self.resets.push(id);
+        } else {
+            self.resets[self.next_reset] = id;
+            self.next_reset = (self.next_reset + 1) % REMEMBERED_RESETS;
+        }
+    }
+
+    pub(super) fn was_reset(&self, id: u32) -> bool {
+        self.resets.contains(&id)
+    }
+
+    /// Whether a stream has something to send that the windows allow.
+    pub(super) fn can_send(&self, connection_window: i64) -> bool {
+        self.streams.iter().any(|stream| {
+            stream.sending.is_some() && (stream.plan.is_some() || stream.send_window.min(connection_window) > 0)
+        })
+    }
+}

@@ -1,0 +1,125 @@
+//! What HTTP/1.1 and HTTP/2 have in common for the connection that carries them: octets of plaintext in, octets out.
+
+use crate::h1::H1;
+use crate::h2::H2;
+use crate::handler::Handler;
+use crate::stats::Stats;
+use std::collections::VecDeque;
+
+/// Plaintext that is made before it is encrypted and sent; a batch ends when it is reached.
+pub const BATCH_OCTETS: usize = 128 * 1024;
+/// Content up to this is copied behind its head at once, more is produced in batches as the socket takes it.
+pub const INLINE_OCTETS: u64 = 32 * 1024;
+
+/// What a session works with; all but the first three is scratch that a worker's connections share.
+pub struct Context<'w> {
+    pub handler: &'w mut Handler,
+    pub stats: &'w mut Stats,
+    pub delays: &'w mut DelayQueue,
+    /// Plaintext for the peer.
+    pub plain: &'w mut Vec<u8>,
+    pub scratch: &'w mut Vec<u8>,
+    /// Names the connection in `delays`.
+    pub token: u64,
+    /// When the worker woke up, on the engine's clock.
+    pub now_ns: u64,
+}
+
+/// An answer that waits (`delay_ns`).
+#[derive(Clone, Copy, Debug)]
+pub struct Delayed {
+    pub due_ns: u64,
+    pub token: u64,
+    /// The stream, 0 in HTTP/1.1.
+    pub stream: u32,
+}
+
+/// Answers that wait; since all wait equally long, the first to come is the first to go.
+pub type DelayQueue = VecDeque<Delayed>;
+
+/// What is to become of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Open,
+    /// To be closed in good order when all is sent.
+    Close,
+    /// To be closed without a word when all is sent (a fault that was asked for).
+    Drop,
+}
+
+/// The protocol that was agreed on.
+pub enum Session {
+    H1(Box<H1>),
+    H2(Box<H2>),
+}
+
+impl Session {
+    /// Takes plaintext in; `early` says that it came as 0-RTT data.
+    #[inline]
+    pub fn receive(&mut self, data: &[u8], early: bool, context: &mut Context<'_>) {
+        match self {
+            Self::H1(session) => session.receive(data, early, context),
+            Self::H2(session) => session.receive(data, early, context),
+        }
+    }
+
+    /// Makes up to about `limit` octets more of what is to be sent.
+    #[inline]
+    pub fn produce(&mut self, limit: usize, context: &mut Context<'_>) {
+        match self {
+            Self::H1(session) => session.produce(limit, context),
+            Self::H2(session) => session.produce(limit, context),
+        }
+    }
+
+    /// Whether [`Session::produce`] would make something now.
+    #[inline]
+    pub fn has_more(&self) -> bool {
+        match self {
+            Self::H1(session) => session.has_more(),
+            Self::H2(session) => session.has_more(),
+        }
+    }
+
+    /// Whether more input is welcome, with that many octets of output waiting for the socket.
+    #[inline]
+    pub fn can_receive(&self, output_octets: usize) -> bool {
+        match self {
+            Self::H1(session) => session.can_receive(),
+            Self::H2(_) => output_octets < 8 * BATCH_OCTETS,
+        }
+    }
+
+    /// Lets an answer go whose delay has passed.
+    pub fn release(&mut self, stream: u32, context: &mut Context<'_>) {
+        match self {
+            Self::H1(session) => session.release(context),
+            Self::H2(session) => session.release(stream, context),
+        }
+    }
+
+    /// The peer sends no more; what was asked is still answered.
+    pub fn end_of_input(&mut self) {
+        match self {
+            Self::H1(session) => session.end_of_input(),
+            Self::H2(session) => session.end_of_input(),
+        }
+    }
+
+    /// The server ends: no new requests.
+    pub fn shut_down(&mut self, context: &mut Context<'_>) {
+        match self {
+            Self::H1(session) => session.shut_down(),
+            Self::H2(session) => session.shut_down(context),
+        }
+    }
+
+    /// What is to become of the connection.
+    #[inline]
+    pub fn fate(&self) -> Fate {
+        match self {
+            Self::H1(session) => session.fate(),
+            Self::H2(session) => session.fate(),
+        }
+    }
+}
