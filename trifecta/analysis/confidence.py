@@ -1,17 +1,16 @@
 """Confidence sequences by randomisation: valid at any stopping time, whatever the noise.
 
-Within a block the arm and its m - 1 reference runs are put in an order drawn at random. If the arm differs from its
-reference by exactly the factor exp(theta), then after taking theta off the arm's log value the m values are
-exchangeable: given the values but not who had which, each of them is the arm's with probability 1/m. For any scores
-x_j that treat the m values alike and any lambda,
+Within a block the arm and its reference run in an order drawn at random. If the arm differs from its reference by
+exactly the factor exp(theta), the sign of D - theta, with D the log ratio of the block, is therefore a fair coin given
+its size and all earlier blocks. With x = (D - theta) / s, where s is known before the sign is, and any lambda,
 
-    exp(lambda x_arm) / mean_j exp(lambda x_j)
+    exp(lambda x) / cosh(lambda x)
 
-therefore has conditional mean 1, and so the product over blocks, mixed over a fixed set of lambdas and both signs, is
-a test martingale: P(it ever reaches 1/alpha) <= alpha (Ville 1939). No distribution is assumed and blocks may depend
-on each other. The thetas that the martingale does not reject form the confidence sequence. For m = 2 the factor is
-exp(lambda x) / cosh(lambda x), sharper than de la Pena's (1999) exp(lambda x - lambda^2 x^2 / 2).
-See docs/methodology.md.
+has conditional mean 1, so its product over blocks, mixed over a fixed set of lambdas and both signs, is a test
+martingale: P(it ever reaches 1/alpha) <= alpha (Ville 1939). No distribution is assumed and blocks may depend on each
+other. The thetas that it does not reject form the confidence sequence. The factor is never below de la Pena's (1999)
+exp(lambda x - lambda^2 x^2 / 2). Where the reference ran twice in a block, the evidence is the mean of the martingales
+against each of its runs, which is one too. See docs/methodology.md.
 """
 
 from __future__ import annotations
@@ -33,8 +32,7 @@ LAMBDAS: Floats = np.array([0.1, 0.3, 0.8, 4.0])
 WEIGHTS: Floats = np.array([0.07, 0.11, 0.20, 0.62])
 CLIP = 2.0  # scores beyond this many scales count as this: one outlier must not end the evidence
 LARGEST_LOG_RATIO = math.log(10_000)  # a bound further out than this factor is reported as no bound
-_CENSORED = 1e6  # stands for the distance to a censored value, far beyond any clip
-_SIGNED = np.concatenate([LAMBDAS, -LAMBDAS])
+_PRECISION = 1e-5  # of an end of the interval, as a log ratio
 _LOG_WEIGHTS = np.log(np.concatenate([WEIGHTS, WEIGHTS]) / 2)
 
 
@@ -64,74 +62,46 @@ class Interval:
         )
 
 
-def _scores(values: Floats, final_scale: bool) -> tuple[Floats, NDArray[np.bool_]]:
-    """Clipped, scaled deviations of every slot of values (N, T, m), and which slots exist.
+@dataclass(frozen=True)
+class Judgement:
+    """One pair's blocks, judged: its interval and the log e-value against "no difference"."""
 
-    The deviation of a slot is its value minus the mean of the other slots of its block. The scale of block b uses the
-    size of the deviations of blocks up to b without looking at who is the arm, so it is known before the arm is:
-    the power mean with exponent 1/2, which exists even for Cauchy noise.
+    interval: Interval
+    log_e: float
+
+
+def _scores(differences: Floats, final_scale: bool = False) -> Floats:
+    """Clipped, scaled differences (..., T): NaN (no such block) and ties score 0, infinite ones the clip.
+
+    The scale of block b uses the sizes of the differences of blocks up to b, never a sign: the power mean with exponent
+    1/2, which exists even for Cauchy noise. With ``final_scale`` every block uses the scale of all (for forecasts).
     """
-    present = ~np.isnan(values)
-    count = present.sum(axis=-1, keepdims=True)
-    live = (count >= 2) & present[..., :1]
-    present &= live
-    filled = np.where(present, values, 0.0)
-    infinite = np.isinf(filled)
-    censored = infinite.any(axis=-1)
-    if censored.any():
-        finite = np.where(infinite, 0.0, filled)
-        filled = np.where(infinite, np.sign(filled) * _CENSORED, finite)
-    size = np.where(live, count, 2)
-    mean = filled.sum(axis=-1, keepdims=True) / size
-    deviation = np.where(present, (filled - mean) * (size / (size - 1)), 0.0)
-    spread = np.sqrt((deviation**2).sum(axis=-1) / size[..., 0])
-    counted = live[..., 0] & ~censored & (spread > 0)
-    root = np.where(counted, np.sqrt(spread), 0.0)
+    size = np.abs(differences)
+    counted = np.isfinite(differences) & (size > 0)
+    root = np.sqrt(np.where(counted, size, 0.0))
     if final_scale:
-        total, blocks = root.sum(axis=1, keepdims=True), counted.sum(axis=1, keepdims=True)
+        total, blocks = root.sum(axis=-1, keepdims=True), counted.sum(axis=-1, keepdims=True)
     else:
-        total, blocks = np.cumsum(root, axis=1), np.cumsum(counted, axis=1)
-    scale = (total / np.maximum(blocks, 1)) ** 2
+        total, blocks = np.cumsum(root, axis=-1), np.cumsum(counted, axis=-1)
+    scale = np.maximum((total / np.maximum(blocks, 1)) ** 2, 1e-300)
     with np.errstate(over="ignore"):
-        scores = deviation / np.maximum(scale, 1e-300)[..., None]
-    clipped: Floats = np.clip(scores, -CLIP, CLIP)
-    return clipped, present
+        scores: Floats = np.clip(np.where(np.isnan(differences), 0.0, differences) / scale, -CLIP, CLIP)
+    return scores
 
 
-def log_factors(values: Floats, final_scale: bool = False) -> Floats:
-    """Log betting factors, (N, T, 2 L), of values (N, T, m): slot 0 the arm's, NaN for a missing slot.
+def log_factors(differences: Floats, final_scale: bool = False) -> Floats:
+    """Log betting factors (..., T, 2 L) of differences (..., T): for every lambda, then for every -lambda.
 
-    With ``final_scale`` every block uses the scale of all blocks: for forecasts only, not a martingale.
+    With ``final_scale`` they are for forecasts only: not a martingale.
     """
-    scores, present = _scores(values, final_scale)
-    size = np.maximum(present.sum(axis=-1), 1)
-    factors = np.empty((*scores.shape[:2], len(_SIGNED)))
-    for i, lam in enumerate(LAMBDAS):
-        bets = np.exp(lam * scores)
-        up = np.where(present, bets, 0.0).sum(axis=-1) / size
-        down = np.where(present, 1.0 / bets, 0.0).sum(axis=-1) / size
-        score = lam * scores[..., 0]
-        live = present[..., 0]
-        factors[..., i] = np.where(live, score - np.log(np.where(live, up, 1.0)), 0.0)
-        factors[..., i + len(LAMBDAS)] = np.where(live, -score - np.log(np.where(live, down, 1.0)), 0.0)
-    return factors
+    bets = _scores(differences, final_scale)[..., None] * LAMBDAS
+    up = math.log(2) - np.log1p(np.exp(-2 * bets))  # log of exp(bet) / cosh(bet)
+    return np.concatenate([up, up - 2 * bets], axis=-1)
 
 
-def log_e_process(values: Floats) -> Floats:
-    """Log of the e-process after every block, (N, T), for N sequences of blocks (N, T, m) under "no difference"."""
-    if values.shape[1] == 0:
-        return np.zeros(values.shape[:2])
-    return _mix(np.cumsum(log_factors(values), axis=1))
-
-
-def log_e_value(logs: Floats, thetas: Floats | None = None) -> Floats:
-    """Log of the e-process after the last block of one pair, for each log ratio in ``thetas`` (default: 0)."""
-    thetas = np.zeros(1) if thetas is None else thetas
-    if len(logs) == 0:
-        return np.zeros(len(thetas))
-    shifted = np.repeat(logs[None, :, :], len(thetas), axis=0)
-    shifted[:, :, 0] -= thetas[:, None]
-    return _mix(log_factors(shifted).sum(axis=1))
+def log_e_process(differences: Floats) -> Floats:
+    """Log of the e-process after every block (..., T) for the hypothesis that the differences (..., T) centre on 0."""
+    return _mix(np.cumsum(log_factors(differences), axis=-2))
 
 
 def _mix(log_products: Floats) -> Floats:
@@ -141,12 +111,36 @@ def _mix(log_products: Floats) -> Floats:
     return result
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """One pair's blocks, judged: its interval and the log e-value against "no difference"."""
+def differences_of(logs: Floats) -> Floats:
+    """(references, T): the arm's log minus each reference run's; NaN where a trial is missing.
 
-    interval: Interval
-    log_e: float
+    A censored arm against a censored reference is a tie: which of them is worse is not known.
+    """
+    arm, references = logs[:, 0], logs[:, 1:].T
+    tie = np.isinf(arm) & (arm == references)
+    with np.errstate(invalid="ignore"):
+        result: Floats = np.where(tie, 0.0, arm - references)
+    return result
+
+
+def log_e_value(logs: Floats, thetas: Floats | None = None) -> Floats:
+    """Log of the e-process after the last block of one pair, for each log ratio in ``thetas`` (default: 0).
+
+    ``logs`` has the columns arm, reference and, if the reference ran twice in a block, its second run.
+    """
+    thetas = np.zeros(1) if thetas is None else thetas
+    if len(logs) == 0:
+        return np.zeros(len(thetas))
+    differences = differences_of(logs)
+    products = log_factors(differences[None, :, :] - thetas[:, None, None]).sum(axis=-2)
+    return mean_of_runs(_mix(products))
+
+
+def mean_of_runs(log_e: Floats) -> Floats:
+    """Log of the mean over the last axis, the runs of the reference."""
+    top = log_e.max(axis=-1)
+    result: Floats = top + np.log(np.exp(log_e - top[..., None]).mean(axis=-1))
+    return result
 
 
 def judge(logs: Floats, alpha: float) -> Judgement:
@@ -164,13 +158,13 @@ def confidence_sequence(logs: Floats, alpha: float) -> Interval:
     """The log ratios that the e-process does not reject at level ``alpha`` after the last block: their hull.
 
     The search looks at a grid that follows the quantiles of the blocks' ratios and reaches out to a factor of 10,000,
-    then refines both ends to 1e-5.
+    then refines both ends, outwards.
     """
     threshold = math.log(1 / alpha)
     ratios = log_ratios(logs)
     known = np.sort(ratios[np.isfinite(ratios)])
-    # With every slot at the extreme a block multiplies the evidence by at most m: too few blocks reject nothing.
-    if len(known) == 0 or len(logs) * math.log(logs.shape[1]) < threshold:
+    # A block at most doubles the evidence: few blocks reject nothing.
+    if len(known) == 0 or len(logs) * math.log(2) < threshold:
         return Interval(None, None)
     grid = _grid(known)
     accepted = np.flatnonzero(log_e_value(logs, grid) < threshold)
@@ -193,12 +187,12 @@ def _grid(known: Floats) -> Floats:
 
 
 def _refine(logs: Floats, threshold: float, inside: float, outside: float) -> float:
-    """The outermost accepted point between an accepted and a rejected one, to 1e-5 of a log ratio."""
-    while abs(outside - inside) > 1e-5:
+    """The outermost accepted point between an accepted and a rejected one: its rejected neighbour, never too narrow."""
+    while abs(outside - inside) > _PRECISION:
         points = np.linspace(inside, outside, 10)
         accepted = np.flatnonzero(log_e_value(logs, points) < threshold)
         last = int(accepted[-1]) if len(accepted) else 0
         if last >= len(points) - 1:
             return outside
         inside, outside = float(points[last]), float(points[last + 1])
-    return outside  # the rejected side: never narrower than the exact interval
+    return outside

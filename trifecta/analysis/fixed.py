@@ -1,4 +1,4 @@
-"""The fixed-size analysis beside the confidence sequences: permutation test, BCa bootstrap, Holm.
+"""The fixed-size analysis beside the confidence sequences: sign-flip permutation test, BCa bootstrap, Holm.
 
 Valid when the number of blocks was set in advance. **Not valid under peeking**: when the planner stopped because of
 what it saw, these numbers are a cross-check for readers who know them, not the basis of a verdict.
@@ -17,7 +17,7 @@ from trifecta.analysis.estimate import log_ratios
 
 Floats = NDArray[np.float64]
 
-EXACT_LIMIT = 2**14  # orders enumerated one by one; beyond, a random sample of them
+EXACT_LIMIT = 2**14  # sign patterns enumerated one by one; beyond, a random sample of them
 MONTE_CARLO_DRAWS = 9_999
 BOOTSTRAP_DRAWS = 4_999
 NOT_UNDER_PEEKING = "fixed-size analysis: valid only for a number of blocks set in advance, not under peeking"
@@ -39,37 +39,25 @@ def fixed_analysis(logs: Floats, confidence: float = 0.95, seed: int = 1) -> Fix
     if len(ratios) < 2 or not np.isfinite(ratios).all():
         return None
     low, high = bca_interval(ratios, confidence, seed)
-    return FixedAnalysis(math.exp(float(ratios.mean())), low, high, permutation_p(logs, seed))
+    return FixedAnalysis(math.exp(float(ratios.mean())), low, high, permutation_p(ratios, seed))
 
 
-def permutation_p(logs: Floats, seed: int = 1) -> float:
-    """Two-sided p-value of "no difference": over the orders the block could have had, how extreme is the mean.
+def permutation_p(ratios: Floats, seed: int = 1) -> float:
+    """Two-sided p-value of "no difference": among all signs the log ratios could have had, how extreme is their mean.
 
-    In a block with one reference this is the sign-flip test, with two references each value could have been the arm's.
-    Exact up to `EXACT_LIMIT` orders, else `MONTE_CARLO_DRAWS` seeded draws with the observed order counted in.
+    Exact up to `EXACT_LIMIT` sign patterns, else `MONTE_CARLO_DRAWS` seeded draws with the observed one counted in.
     """
-    alternatives = _alternatives(logs)
-    observed = abs(sum(float(block[0]) for block in alternatives))
+    observed = abs(float(ratios.sum()))
     slack = 1e-12 * (1 + observed)  # equal sums, added in another order, are equal
-    if math.prod(len(block) for block in alternatives) <= EXACT_LIMIT:
+    if 2 ** len(ratios) <= EXACT_LIMIT:
         sums = np.zeros(1)
-        for block in alternatives:
-            sums = (sums[:, None] + block[None, :]).ravel()
+        for ratio in ratios:
+            sums = np.concatenate([sums + ratio, sums - ratio])
         return float((np.abs(sums) >= observed - slack).mean())
     rng = np.random.default_rng(seed)
-    sums = np.zeros(MONTE_CARLO_DRAWS)
-    for block in alternatives:
-        sums += block[rng.integers(len(block), size=MONTE_CARLO_DRAWS)]
+    signs = rng.integers(0, 2, size=(MONTE_CARLO_DRAWS, len(ratios)), dtype=np.int8)
+    sums = (2.0 * signs - 1.0) @ ratios
     return float((1 + (np.abs(sums) >= observed - slack).sum()) / (MONTE_CARLO_DRAWS + 1))
-
-
-def _alternatives(logs: Floats) -> list[Floats]:
-    """Per block the log ratios for each choice of the value that is the arm's, the true one first."""
-    result: list[Floats] = []
-    for line in logs:
-        values = line[~np.isnan(line)]
-        result.append((values - values.mean()) * (len(values) / (len(values) - 1)))
-    return result
 
 
 def bca_interval(ratios: Floats, confidence: float, seed: int) -> tuple[float | None, float | None]:

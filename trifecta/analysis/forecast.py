@@ -7,11 +7,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from trifecta.analysis.confidence import LAMBDAS, WEIGHTS, log_factors
+from trifecta.analysis.confidence import LAMBDAS, WEIGHTS, differences_of, log_factors
 
 Floats = NDArray[np.float64]
 
 HORIZON = 10  # a forecast beyond this many times the blocks seen is worth nothing
+_UP, _DOWN = slice(0, len(LAMBDAS)), slice(len(LAMBDAS), None)
 
 
 def blocks_needed(logs: Floats, log_margin: float, alpha: float, log_e_to_claim: float) -> int | None:
@@ -24,14 +25,13 @@ def blocks_needed(logs: Floats, log_margin: float, alpha: float, log_e_to_claim:
     blocks = len(logs)
     if blocks < 2:
         return None
-    shifted = np.repeat(logs[None, :, :], 3, axis=0)
-    shifted[:, :, 0] -= np.array([0.0, -log_margin, log_margin])[:, None]
-    growth = log_factors(shifted, final_scale=True).mean(axis=1)  # (3, 2 L): log evidence a block
-    difference = _blocks_to(growth[0], log_e_to_claim)
+    thetas = np.array([0.0, -log_margin, log_margin])
+    differences = differences_of(logs)[None, :, :] - thetas[:, None, None]
+    growth = log_factors(differences, final_scale=True).mean(axis=(1, 2))  # (3, 2 L): log evidence a block
+    difference = min(_blocks_to(growth[0, _UP], log_e_to_claim), _blocks_to(growth[0, _DOWN], log_e_to_claim))
     # Above the lower end and below the upper end of the margin: evidence in one direction each.
-    up, down = slice(0, len(LAMBDAS)), slice(len(LAMBDAS), None)
     threshold = math.log(1 / alpha)
-    same = max(_blocks_to(growth[1, up], threshold), _blocks_to(growth[2, down], threshold))
+    same = max(_blocks_to(growth[1, _UP], threshold), _blocks_to(growth[2, _DOWN], threshold))
     best = min(difference, same)
     if not math.isfinite(best) or best > HORIZON * blocks:
         return None
@@ -40,7 +40,6 @@ def blocks_needed(logs: Floats, log_margin: float, alpha: float, log_e_to_claim:
 
 def _blocks_to(growth: Floats, threshold: float) -> float:
     """Blocks until the fastest growing bet alone, with its share of the mixture, reaches the threshold."""
-    weights = np.tile(WEIGHTS / 2, len(growth) // len(LAMBDAS))
     with np.errstate(divide="ignore"):
-        blocks = np.where(growth > 1e-9, (threshold - np.log(weights)) / np.maximum(growth, 1e-9), math.inf)
+        blocks = np.where(growth > 1e-9, (threshold - np.log(WEIGHTS / 2)) / np.maximum(growth, 1e-9), math.inf)
     return float(blocks.min())
