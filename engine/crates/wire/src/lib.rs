@@ -14,5 +14,6 @@ pub mod process;
 pub mod qpack;
 pub mod quic;
 pub mod tcp;
+pub mod timestamp;
 pub mod tls;
 pub mod udp;

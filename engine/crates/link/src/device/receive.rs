@@ -3,13 +3,10 @@
 use std::io;
 use std::os::fd::RawFd;
 
+use trifecta_wire::timestamp::{CONTROL_WORDS, ClockPair, receive_timestamp_ns};
+
 use super::BATCH;
 use crate::buffer::{Buffer, LARGE_BYTES, MEDIUM_BYTES, Pool, SMALL_BYTES};
-
-/// Room for one SCM_TIMESTAMPNS message.
-const CONTROL_WORDS: usize = 8;
-/// A timestamp may not be older than this: then the clock was set, and the time of reading is used.
-const MAX_AGE_NS: u64 = 1_000_000_000;
 
 /// A frame, virtio-net header first.
 #[derive(Debug)]
@@ -66,7 +63,7 @@ impl Receiver {
                 _ => Err(error),
             };
         }
-        let clocks = Clocks::now();
+        let clocks = ClockPair::now();
         for index in 0..count as usize {
             let message = &self.messages[index];
             let length = message.msg_len as usize;
@@ -74,7 +71,9 @@ impl Receiver {
                 self.truncated += 1;
                 continue;
             }
-            let arrived_ns = timestamp_ns(&message.msg_hdr).and_then(|time_ns| clocks.monotonic(time_ns));
+            // SAFETY: the kernel filled this message just now; its control room belongs to `self`.
+            let timestamp_ns = unsafe { receive_timestamp_ns(&message.msg_hdr) };
+            let arrived_ns = timestamp_ns.and_then(|time_ns| clocks.monotonic(time_ns));
             if arrived_ns.is_none() {
                 self.timestamps_replaced += 1;
             }
@@ -116,63 +115,9 @@ impl Receiver {
     }
 }
 
-/// The SCM_TIMESTAMPNS of a message: CLOCK_REALTIME in ns.
-fn timestamp_ns(header: &libc::msghdr) -> Option<u64> {
-    // SAFETY: the kernel filled `header`, and its control room is alive.
-    unsafe {
-        let control = libc::CMSG_FIRSTHDR(header);
-        if control.is_null()
-            || (*control).cmsg_level != libc::SOL_SOCKET
-            || (*control).cmsg_type != libc::SCM_TIMESTAMPNS
-        {
-            return None;
-        }
-        let time = libc::CMSG_DATA(control).cast::<libc::timespec>().read_unaligned();
-        Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
-    }
-}
-
-/// Both clocks at one moment.
-struct Clocks {
-    monotonic_ns: u64,
-    realtime_ns: u64,
-}
-
-impl Clocks {
-    fn now() -> Self {
-        let before_ns = clock_ns(libc::CLOCK_MONOTONIC);
-        let realtime_ns = clock_ns(libc::CLOCK_REALTIME);
-        let after_ns = clock_ns(libc::CLOCK_MONOTONIC);
-        Clocks { monotonic_ns: before_ns + (after_ns - before_ns) / 2, realtime_ns }
-    }
-
-    /// When this was on the monotonic clock; None when it lies in the future or too far back. A few ns of the future
-    /// come from reading the clocks one after the other and mean now.
-    fn monotonic(&self, realtime_ns: u64) -> Option<u64> {
-        let age_ns = self.realtime_ns as i64 - realtime_ns as i64;
-        (-1_000..=MAX_AGE_NS as i64).contains(&age_ns).then(|| self.monotonic_ns - age_ns.max(0) as u64)
-    }
-}
-
-fn clock_ns(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec; both clocks always exist.
-    unsafe { libc::clock_gettime(clock, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn timestamps_are_moved_to_the_monotonic_clock_or_refused() {
-        let clocks = Clocks { monotonic_ns: 5_000_000_000, realtime_ns: 1_700_000_000_000_000_000 };
-        assert_eq!(clocks.monotonic(clocks.realtime_ns - 25_000), Some(4_999_975_000));
-        assert_eq!(clocks.monotonic(clocks.realtime_ns + 100), Some(5_000_000_000));
-        assert_eq!(clocks.monotonic(clocks.realtime_ns + 100_000), None);
-        assert_eq!(clocks.monotonic(clocks.realtime_ns - 2_000_000_000), None);
-    }
 
     #[test]
     fn frames_are_put_together_from_both_buffers() {
