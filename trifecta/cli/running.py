@@ -6,8 +6,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 if TYPE_CHECKING:
     from trifecta.design.model import Study
     from trifecta.workloads.runner import StudyOutcome
@@ -55,10 +53,7 @@ def show(run: Path, *, as_json: bool) -> None:
     from trifecta.report import html, terminal
 
     html.write_report(run)
-    if as_json:
-        click.echo(terminal.as_json(run))
-    else:
-        terminal.print_verdicts(run)
+    terminal.print_verdicts(run, as_json=as_json)
 
 
 def exit_code(outcome: StudyOutcome) -> int:

@@ -1,0 +1,71 @@
+"""The examples of the documentation are run as they stand, page by page, each page in a folder of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.examples import PAGES, ROOT, blocks
+
+SHELL_PATH = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
+
+
+def example_pages():
+    for page in PAGES:
+        runnable = [block for block in blocks(page) if block.language == "console" and block.commands]
+        for long in (False, True):
+            chosen = [block for block in runnable if block.long is long]
+            if chosen:
+                marks = [pytest.mark.long, pytest.mark.timeout(3600)] if long else []
+                if any(block.in_lab for block in chosen):
+                    marks.append(pytest.mark.lab)
+                name = str(page.relative_to(ROOT)) + (" (long)" if long else "")
+                yield pytest.param(page, long, id=name, marks=marks)
+
+
+@pytest.mark.parametrize(("page", "long"), example_pages())
+def test_console_examples(page, long, tmp_path):
+    for block in blocks(page):
+        if "file" in block.marks:
+            (tmp_path / block.marks["file"]).write_text(block.text)
+        if block.language != "console" or block.long is not long:
+            continue
+        for command, shown in block.commands:
+            done = subprocess.run(
+                ["bash", "-c", command],
+                cwd=tmp_path,
+                env={**os.environ, "PATH": SHELL_PATH},
+                capture_output=True,
+                text=True,
+                check=False,
+                stdin=subprocess.DEVNULL,
+            )
+            place = f"{page.name}:{block.line}: $ {command}\n{done.stdout}{done.stderr}"
+            assert done.returncode == int(block.marks.get("exit", "0")), place
+            for line in shown.splitlines():
+                assert line in done.stdout + done.stderr, place
+
+
+PYTHON_BLOCKS = [
+    pytest.param(block, id=f"{page.relative_to(ROOT)}:{block.line}")
+    for page in PAGES
+    for block in blocks(page)
+    if block.language == "python" and "fragment" not in block.marks
+]
+
+
+@pytest.mark.parametrize("block", PYTHON_BLOCKS)
+def test_python_examples(block, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", block.text], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_pages_have_examples():
+    names = {
+        page.name for page in PAGES if any(block.commands for block in blocks(page) if block.language == "console")
+    }
+    assert {"README.md", "guide.md", "study-files.md"} <= names
