@@ -1,7 +1,7 @@
 //! HTTP/2 (RFC 9113) as a server. A request without content whose answer fits the windows never becomes a stream: it is
 //! answered where its HEADERS frame is read.
 
-mod request;
+pub(crate) mod request;
 mod send;
 mod stream;
 

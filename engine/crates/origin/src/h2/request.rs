@@ -4,21 +4,29 @@ use crate::handler::Request;
 use trifecta_wire::hpack::{Decoder, HpackError};
 
 /// SETTINGS_MAX_HEADER_LIST_SIZE; more is answered with 431.
-pub(super) const MAX_LIST_OCTETS: usize = 16 * 1024;
+pub(crate) const MAX_LIST_OCTETS: usize = 16 * 1024;
 const TABLE_OCTETS: usize = 4096;
 
 /// The head of a request; its text is in buffers that the next request reuses.
 #[derive(Default)]
-pub(super) struct RequestHead {
+pub(crate) struct RequestHead {
     method: Vec<u8>,
     path: Vec<u8>,
-    pub(super) content_length: Option<u64>,
+    pub(crate) content_length: Option<u64>,
 }
 
 impl RequestHead {
+    /// Forgets the last request and keeps its buffers.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.method.clear();
+        self.path.clear();
+        self.content_length = None;
+    }
+
     /// As the handler wants it.
     #[inline]
-    pub(super) fn request(&self, early: bool) -> Request<'_> {
+    pub(crate) fn request(&self, early: bool) -> Request<'_> {
         Request { method: &self.method, target: &self.path, content_length: self.content_length, early }
     }
 }
@@ -38,9 +46,7 @@ impl RequestReader {
     #[inline]
     pub(super) fn read(&mut self, block: &[u8]) -> Result<&RequestHead, HpackError> {
         let head = &mut self.head;
-        head.method.clear();
-        head.path.clear();
-        head.content_length = None;
+        head.clear();
         let mut check = Check::default();
         self.decoder.decode(block, |name, value| check.field(name, value, head))?;
         check.end(head)?;
@@ -56,8 +62,9 @@ impl RequestReader {
     }
 }
 
+/// The rules for the fields of a request; HTTP/3 has the same (RFC 9114 4.2 and 4.3.1).
 #[derive(Default)]
-struct Check {
+pub(crate) struct Check {
     method: bool,
     path: bool,
     scheme: bool,
@@ -68,8 +75,9 @@ struct Check {
 }
 
 impl Check {
+    /// Takes a field in.
     #[inline]
-    fn field(&mut self, name: &[u8], value: &[u8], head: &mut RequestHead) {
+    pub(crate) fn field(&mut self, name: &[u8], value: &[u8], head: &mut RequestHead) {
         if name.first() == Some(&b':') {
             return self.pseudo(name, value, head);
         }
@@ -131,7 +139,7 @@ impl Check {
     }
 
     /// RFC 9113 8.3.1. CONNECT, which has neither scheme nor path (8.5), passes and is answered with 405.
-    fn end(&self, head: &RequestHead) -> Result<(), HpackError> {
+    pub(crate) fn end(&self, head: &RequestHead) -> Result<(), HpackError> {
         if let Some(fault) = self.fault {
             return Err(HpackError::Malformed(fault));
         }

@@ -1,0 +1,455 @@
+//! One QUIC connection of a client, and the HTTP/3 spoken on it.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use quinn_proto::{Connection, ConnectionHandle, Dir, Endpoint, Event, ReadError, StreamEvent, StreamId, VarInt};
+use trifecta_wire::clock::now_ns;
+use trifecta_wire::h3::{Code, ControlPlane, Error, MessageEvent, MessageReader, Role, control, frame};
+use trifecta_wire::quic::{self, InstantClock, StreamMap};
+use trifecta_wire::udp;
+
+use super::outbox::Outbox;
+use super::response::{Sending, Written};
+use super::timers::Timers;
+use super::{Delayed, Shared, varint};
+use crate::config::Protocol;
+use crate::h2::request::MAX_LIST_OCTETS;
+use crate::handler::{Handler, Plan};
+use crate::stats::Stats;
+
+/// Trains of datagrams that one connection may send before the others have their turn.
+const TRAINS_PER_TURN: usize = 16;
+
+/// What a turn came to.
+pub(super) enum Turn {
+    /// Nothing to do until something happens.
+    Done,
+    /// There is more to send.
+    More,
+    /// The connection is over and forgotten.
+    Gone,
+}
+
+/// A request that is not answered whole yet.
+enum Exchange {
+    Receiving(Receiving),
+    /// The answer waits for its time (fault `delay_ns`), or for ever (fault `stall`).
+    Waiting {
+        plan: Plan,
+        received_ns: u64,
+    },
+    Sending(Sending),
+}
+
+/// A request that is still coming in.
+#[derive(Default)]
+struct Receiving {
+    reader: MessageReader,
+    plan: Option<Plan>,
+    content_length: Option<u64>,
+    content_octets: u64,
+    /// When its head came.
+    received_ns: u64,
+}
+
+/// One QUIC connection of a client.
+pub(super) struct H3Connection {
+    pub quic: Connection,
+    pub serial: u64,
+    /// Waits for a turn.
+    pub dirty: bool,
+    /// The entry in the timers that counts; 0: none.
+    pub timer_ns: u64,
+    handle: ConnectionHandle,
+    control: ControlPlane,
+    control_stream: Option<StreamId>,
+    exchanges: StreamMap<Exchange>,
+    secured: bool,
+    answered: u64,
+    /// The first request that is not handled any more, once the end was announced.
+    goaway: Option<u64>,
+    /// The stream after the last one that the client has opened.
+    next_stream: u64,
+}
+
+impl H3Connection {
+    pub fn new(quic: Connection, index: usize, serial: u64) -> Self {
+        Self {
+            quic,
+            serial,
+            dirty: false,
+            timer_ns: 0,
+            handle: ConnectionHandle(index),
+            control: ControlPlane::new(Role::Server),
+            control_stream: None,
+            exchanges: StreamMap::default(),
+            secured: false,
+            answered: 0,
+            goaway: None,
+            next_stream: 0,
+        }
+    }
+
+    /// Handles what has happened, answers, and sends.
+    pub fn take_turn(
+        &mut self,
+        endpoint: &mut Endpoint,
+        outbox: &mut Outbox,
+        shared: &mut Shared,
+        handler: &mut Handler,
+        stats: &mut Stats,
+        now_ns: u64,
+    ) -> Turn {
+        let now = shared.clock.instant(now_ns);
+        if self.exchange_endpoint_events(endpoint) {
+            return Turn::Gone;
+        }
+        while let Some(event) = self.quic.poll() {
+            if let Err(error) = self.on_event(event, shared, handler, stats, now_ns) {
+                stats.error(if error.is_excess() { "excess:http3" } else { "malformed:http3" });
+                self.quic.close(now, varint(error.code), Bytes::from_static(error.reason.as_bytes()));
+                break;
+            }
+        }
+        self.close_if_served(handler, now);
+        let turn = self.send(outbox, stats, now);
+        // Timeouts and closing make the last of them.
+        if self.exchange_endpoint_events(endpoint) { Turn::Gone } else { turn }
+    }
+
+    /// Passes events between connection and endpoint; true when the connection is over.
+    fn exchange_endpoint_events(&mut self, endpoint: &mut Endpoint) -> bool {
+        while let Some(event) = self.quic.poll_endpoint_events() {
+            let over = event.is_drained();
+            if let Some(event) = endpoint.handle_event(self.handle, event) {
+                self.quic.handle_event(event);
+            }
+            if over {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn send(&mut self, outbox: &mut Outbox, stats: &mut Stats, now: Instant) -> Turn {
+        let mut packets = outbox.take_scratch();
+        let mut turn = Turn::More;
+        for _ in 0..TRAINS_PER_TURN {
+            if outbox.is_blocked() {
+                break;
+            }
+            packets.clear();
+            let segments = udp::segments_per_send(usize::from(self.quic.current_mtu()));
+            let Some(transmit) = self.quic.poll_transmit(now, segments, &mut packets) else {
+                turn = Turn::Done;
+                break;
+            };
+            if let Err(error) = outbox.send(&transmit, &packets[..transmit.size]) {
+                stats.error(super::send_error(&error));
+            }
+        }
+        outbox.return_scratch(packets);
+        turn
+    }
+
+    /// Enters the connection's next timeout, if it comes before the one that is entered.
+    pub fn schedule(&mut self, index: usize, timers: &mut Timers, clock: &InstantClock) {
+        let Some(timeout) = self.quic.poll_timeout() else { return };
+        let time_ns = clock.time_ns(timeout).max(1);
+        if self.timer_ns == 0 || time_ns < self.timer_ns {
+            self.timer_ns = time_ns;
+            timers.insert(time_ns, index);
+        }
+    }
+
+    fn on_event(
+        &mut self,
+        event: Event,
+        shared: &mut Shared,
+        handler: &mut Handler,
+        stats: &mut Stats,
+        now_ns: u64,
+    ) -> Result<(), Error> {
+        match event {
+            Event::Connected => self.on_connected(stats),
+            Event::Stream(StreamEvent::Opened { dir }) => {
+                while let Some(id) = self.quic.streams().accept(dir) {
+                    if dir == Dir::Uni {
+                        self.read_uni_stream(id)?;
+                        continue;
+                    }
+                    self.next_stream = VarInt::from(id).into_inner() + 4;
+                    self.read_request(id, shared, handler, stats, now_ns)?;
+                }
+            }
+            Event::Stream(StreamEvent::Readable { id }) if id.dir() == Dir::Uni => self.read_uni_stream(id)?,
+            Event::Stream(StreamEvent::Readable { id }) => self.read_request(id, shared, handler, stats, now_ns)?,
+            Event::Stream(StreamEvent::Writable { id }) => self.continue_sending(id, stats),
+            Event::Stream(StreamEvent::Stopped { id, .. }) => {
+                // The client gave the request up (RFC 9114 4.1.1).
+                self.exchanges.remove(&VarInt::from(id).into_inner());
+                let _ = self.quic.send_stream(id).reset(varint(Code::RequestCancelled));
+                let _ = self.quic.recv_stream(id).stop(varint(Code::RequestCancelled));
+            }
+            Event::ConnectionLost { reason } => {
+                self.exchanges.clear();
+                let known = quic::Handshake::of(&self.quic);
+                match quic::classify(&reason, known.as_ref()) {
+                    // The way a client ends a connection.
+                    "closed" => {}
+                    // An idle client is none that failed.
+                    "quic:timeout" if self.secured => stats.error("idle_timeout"),
+                    class => stats.error(class),
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn on_connected(&mut self, stats: &mut Stats) {
+        self.secured = true;
+        let agreed = quic::Handshake::of(&self.quic).unwrap_or_default();
+        stats.connection(Protocol::H3, agreed.resumed, agreed.key_exchange);
+        self.open_control_stream();
+    }
+
+    fn open_control_stream(&mut self) {
+        if self.control_stream.is_some() {
+            return;
+        }
+        // A client that allows no stream of ours (against RFC 9114 6.2) hears no settings, which change nothing for it.
+        self.control_stream = self.quic.streams().open(Dir::Uni);
+        if let Some(id) = self.control_stream {
+            let opening = control::opening(MAX_LIST_OCTETS as u64);
+            let _ = self.quic.send_stream(id).write_chunks(&mut [opening.into()]);
+        }
+    }
+
+    fn read_uni_stream(&mut self, id: StreamId) -> Result<(), Error> {
+        // A GOAWAY of a client is about pushes, of which there are none.
+        quic::read_uni_stream(&mut self.quic, &mut self.control, id).map(drop)
+    }
+
+    fn read_request(
+        &mut self,
+        id: StreamId,
+        shared: &mut Shared,
+        handler: &mut Handler,
+        stats: &mut Stats,
+        now_ns: u64,
+    ) -> Result<(), Error> {
+        let number = VarInt::from(id).into_inner();
+        if self.goaway.is_some_and(|first| number >= first) {
+            self.refuse(id, Code::RequestRejected);
+            return Ok(());
+        }
+        let mut receiving = match self.exchanges.remove(&number) {
+            None => Receiving::default(),
+            Some(Exchange::Receiving(receiving)) => receiving,
+            Some(other) => {
+                self.exchanges.insert(number, other);
+                return Ok(());
+            }
+        };
+        // What came before the handshake was complete may be a replay (RFC 8446 8).
+        let early = self.quic.is_handshaking();
+        let mut stream = self.quic.recv_stream(id);
+        let Ok(mut chunks) = stream.read(true) else { return Ok(()) };
+        let outcome = loop {
+            match chunks.next(usize::MAX) {
+                Ok(Some(chunk)) => {
+                    if let Err(error) = receiving.take(&chunk.bytes, shared, handler, stats, early, now_ns) {
+                        break Err(error);
+                    }
+                }
+                Ok(None) => break receiving.end().map(|()| true),
+                Err(ReadError::Blocked) => break Ok(false),
+                Err(ReadError::Reset(_)) => {
+                    let _ = chunks.finalize();
+                    stats.error("reset");
+                    let _ = self.quic.send_stream(id).reset(varint(Code::RequestCancelled));
+                    return Ok(());
+                }
+            }
+        };
+        let _ = chunks.finalize();
+        match outcome {
+            Ok(false) => {
+                self.exchanges.insert(number, Exchange::Receiving(receiving));
+                Ok(())
+            }
+            Ok(true) => {
+                let Some(plan) = receiving.plan else { return Ok(()) };
+                stats.early_requests += u64::from(early);
+                self.answer(id, plan, receiving.received_ns, shared, handler, stats, now_ns);
+                Ok(())
+            }
+            // Malformed requests are errors of their stream (RFC 9114 4.1.2).
+            Err(error) if matches!(error.code, Code::MessageError | Code::RequestIncomplete) => {
+                stats.error("malformed:http3");
+                self.refuse(id, error.code);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn refuse(&mut self, id: StreamId, code: Code) {
+        let _ = self.quic.recv_stream(id).stop(varint(code));
+        let _ = self.quic.send_stream(id).reset(varint(code));
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn answer(
+        &mut self,
+        id: StreamId,
+        plan: Plan,
+        received_ns: u64,
+        shared: &mut Shared,
+        handler: &mut Handler,
+        stats: &mut Stats,
+        now_ns: u64,
+    ) {
+        let stream = VarInt::from(id).into_inner();
+        let faults = handler.faults();
+        if faults.stall || faults.delay_ns > 0 {
+            self.exchanges.insert(stream, Exchange::Waiting { plan, received_ns });
+            if !faults.stall {
+                let due_ns = now_ns.saturating_add(faults.delay_ns);
+                shared.delayed.push_back(Delayed { due_ns, connection: self.handle.0, serial: self.serial, stream });
+            }
+            return;
+        }
+        self.respond(id, &plan, received_ns, shared, handler, stats);
+    }
+
+    /// An answer whose time has come.
+    pub fn release(&mut self, stream: u64, shared: &mut Shared, handler: &mut Handler, stats: &mut Stats) {
+        match self.exchanges.remove(&stream) {
+            Some(Exchange::Waiting { plan, received_ns }) => {
+                if let Ok(id) = VarInt::from_u64(stream) {
+                    self.respond(id.into(), &plan, received_ns, shared, handler, stats);
+                }
+            }
+            Some(other) => {
+                self.exchanges.insert(stream, other);
+            }
+            None => {}
+        }
+    }
+
+    fn respond(
+        &mut self,
+        id: StreamId,
+        plan: &Plan,
+        received_ns: u64,
+        shared: &mut Shared,
+        handler: &Handler,
+        stats: &mut Stats,
+    ) {
+        // In 0.5-RTT, our settings precede the first answer.
+        self.open_control_stream();
+        let octets = handler.octets_to_send(plan);
+        let elapsed_ns = handler.server_timing().then(|| now_ns().saturating_sub(received_ns));
+        let head = shared.heads.get(handler, &plan.head, octets, elapsed_ns);
+        stats.response(Protocol::H3, plan.head.status);
+        self.answered += 1;
+        self.write(id, Sending::new(head, plan, octets), stats);
+    }
+
+    fn continue_sending(&mut self, id: StreamId, stats: &mut Stats) {
+        let number = VarInt::from(id).into_inner();
+        match self.exchanges.remove(&number) {
+            Some(Exchange::Sending(sending)) => self.write(id, sending, stats),
+            Some(other) => {
+                self.exchanges.insert(number, other);
+            }
+            None => {}
+        }
+    }
+
+    fn write(&mut self, id: StreamId, mut sending: Sending, stats: &mut Stats) {
+        match sending.write(&mut self.quic, id, &mut stats.content_bytes_out) {
+            Written::Whole => {}
+            Written::Blocked => {
+                self.exchanges.insert(VarInt::from(id).into_inner(), Exchange::Sending(sending));
+            }
+            Written::Failed(class) => stats.error(class),
+        }
+    }
+
+    /// The server ends: requests in flight are still answered, new ones are not (RFC 9114 5.2).
+    pub fn shut_down(&mut self, now: Instant) {
+        if self.exchanges.is_empty() && self.quic.streams().send_streams() <= usize::from(self.control_stream.is_some())
+        {
+            self.quic.close(now, varint(Code::NoError), Bytes::new());
+            return;
+        }
+        self.goaway = Some(self.next_stream);
+        if let Some(id) = self.control_stream {
+            let mut octets = Vec::new();
+            frame::write_goaway(self.next_stream, &mut octets);
+            let _ = self.quic.send_stream(id).write_chunks(&mut [octets.into()]);
+        }
+    }
+
+    /// Closes the connection when all answers have arrived and no more are to be given.
+    fn close_if_served(&mut self, handler: &Handler, now: Instant) {
+        let limit = handler.faults().close_after_requests;
+        let over = self.goaway.is_some() || limit > 0 && self.answered >= limit;
+        // The control stream stays open for ever, all others end when the client has acknowledged them.
+        let arrived = self.quic.streams().send_streams() <= usize::from(self.control_stream.is_some());
+        if over && self.exchanges.is_empty() && arrived && !self.quic.is_closed() {
+            self.quic.close(now, varint(Code::NoError), Bytes::new());
+        }
+    }
+}
+
+impl Receiving {
+    /// Takes octets of a request in.
+    fn take(
+        &mut self,
+        octets: &[u8],
+        shared: &mut Shared,
+        handler: &mut Handler,
+        stats: &mut Stats,
+        early: bool,
+        now_ns: u64,
+    ) -> Result<(), Error> {
+        let mut rest = octets;
+        while let Some(event) = self.reader.read(&mut rest)? {
+            match event {
+                MessageEvent::Content(piece) => {
+                    self.content_octets += piece.len() as u64;
+                    stats.content_bytes_in += piece.len() as u64;
+                }
+                MessageEvent::Head(section) => {
+                    self.received_ns = now_ns;
+                    match shared.requests.read(section) {
+                        Ok(head) => {
+                            self.content_length = head.content_length;
+                            self.plan = Some(handler.plan(head.request(early)));
+                        }
+                        Err(error) if error.code == Code::ExcessiveLoad => self.plan = Some(Plan::status(431)),
+                        Err(error) => return Err(error),
+                    }
+                }
+                MessageEvent::Trailers(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The stream has ended.
+    fn end(&self) -> Result<(), Error> {
+        self.reader.finish()?;
+        match self.content_length {
+            Some(octets) if octets != self.content_octets => {
+                Err(Error::new(Code::MessageError, "content differs in length from content-length"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
