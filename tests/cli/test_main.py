@@ -60,7 +60,7 @@ def test_version(capsys):
         (["race", "--blocks", "0"], "trifecta: invalid value for '--blocks'"),
         (["resume", "/nowhere"], "trifecta: invalid value for 'RUN'"),
         (["resume", "/"], "trifecta: / holds no run"),
-        (["report", "/"], "trifecta: /: not a run directory (run.json is missing)"),
+        (["report", "/"], "trifecta: / holds no run"),
         (["sql", "/", "SELECT 1"], "trifecta: / holds no run"),
         (["completion", "tcsh"], "trifecta: invalid value for"),
         (["link", "measure", "--rtt", "50"], "trifecta: option --rtt: rtt: '50' has no unit"),
