@@ -108,6 +108,8 @@ pub struct Counters {
     pub errors: u64,
     /// Connections whose handshake was completed.
     pub connections_opened: u64,
+    /// Connections that broke while no request was in flight: no row says so.
+    pub connections_lost_idle: u64,
     /// Octets given to and taken from the kernel, encrypted.
     pub wire_bytes_out: u64,
     pub wire_bytes_in: u64,
@@ -132,11 +134,15 @@ pub struct Driver {
     pacer: Pacer,
     worker: u64,
     workers: u64,
+    /// Requests wait until the connections stand.
+    held: bool,
+    /// When requests began.
     started_ns: u64,
     ordinal: u64,
     warmup_requests: u64,
     warmup_until_ns: u64,
     measured: u64,
+    first_measured_ns: u64,
     measured_limit: u64,
     /// When no new request may start; `u64::MAX` while not known.
     deadline_ns: u64,
@@ -147,22 +153,21 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// The driver of `worker`; the run starts at `started_ns`.
+    /// The driver of `worker`. It gives out requests from [`Driver::release`] on.
     #[must_use]
-    pub fn new(config: Arc<Config>, shared: Arc<Shared>, worker: u32, started_ns: u64) -> Self {
+    pub fn new(config: Arc<Config>, shared: Arc<Shared>, worker: u32) -> Self {
         let (index, workers) = (u64::from(worker), u64::from(config.workers));
         // The first workers take what does not divide evenly.
         let share = |total: u64| total / workers + u64::from(index < total % workers);
-        let has_deadline = config.duration_ns > 0 && config.warmup_requests == 0;
         Self {
             verify_content: config.verifies_content(),
             expected_content: config.expected_content(),
             expected_status: config.expect_status,
             pacer: Pacer::new(config.load, config.seed, worker, config.workers),
             warmup_requests: share(config.warmup_requests),
-            warmup_until_ns: started_ns + config.warmup_ns,
+            warmup_until_ns: if config.warmup_ns > 0 { u64::MAX } else { 0 },
             measured_limit: if config.requests == 0 { u64::MAX } else { share(config.requests) },
-            deadline_ns: if has_deadline { started_ns + config.warmup_ns + config.duration_ns } else { u64::MAX },
+            deadline_ns: u64::MAX,
             keeps_samples: config.samples_file.is_some(),
             counters: Counters::default(),
             tcp: TcpStats::default(),
@@ -173,20 +178,44 @@ impl Driver {
             shared,
             worker: index,
             workers,
-            started_ns,
+            held: true,
+            started_ns: 0,
             ordinal: 0,
             measured: 0,
+            first_measured_ns: 0,
             in_flight: 0,
             stopped: false,
             has_response: false,
         }
     }
 
+    /// Requests begin at `now_ns`: the schedule, the warm-up and the duration count from here.
+    pub fn release(&mut self, now_ns: u64) {
+        self.held = false;
+        self.started_ns = now_ns;
+        self.warmup_until_ns = now_ns + self.config.warmup_ns;
+        if self.config.duration_ns > 0 && self.config.warmup_requests == 0 {
+            self.deadline_ns = self.warmup_until_ns + self.config.duration_ns;
+        }
+    }
+
+    /// Whether requests still wait for [`Driver::release`].
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// When the first request after the warm-up started; 0: none did.
+    #[must_use]
+    pub fn first_measured_ns(&self) -> u64 {
+        self.first_measured_ns
+    }
+
     /// The next request, if one may start at `now_ns`; it is in flight from now on, and must be handed back by
     /// [`Driver::finish`].
     #[inline]
     pub fn next_request(&mut self, now_ns: u64) -> Option<Exchange> {
-        if !self.may_start(now_ns) {
+        if self.held || !self.may_start(now_ns) {
             return None;
         }
         let mut intended_ns = 0;
@@ -205,8 +234,11 @@ impl Driver {
         let reference_ns = if intended_ns == 0 { now_ns } else { intended_ns };
         let warmup = self.ordinal < self.warmup_requests || reference_ns < self.warmup_until_ns;
         if !warmup {
-            if self.measured == 0 && self.deadline_ns == u64::MAX && self.config.duration_ns > 0 {
-                self.deadline_ns = reference_ns + self.config.duration_ns;
+            if self.measured == 0 {
+                self.first_measured_ns = now_ns;
+                if self.deadline_ns == u64::MAX && self.config.duration_ns > 0 {
+                    self.deadline_ns = reference_ns + self.config.duration_ns;
+                }
             }
             self.measured += 1;
             if intended_ns != 0 {
@@ -229,7 +261,7 @@ impl Driver {
     /// When the next request of an open loop is due, `u64::MAX` when none is; in a closed loop always now (0).
     #[must_use]
     pub fn next_due_ns(&self) -> u64 {
-        if self.stopped || self.measured >= self.measured_limit {
+        if self.held || self.stopped || self.measured >= self.measured_limit {
             return u64::MAX;
         }
         self.pacer.next_slot_ns().map_or(0, |offset_ns| self.started_ns + offset_ns)

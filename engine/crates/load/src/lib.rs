@@ -6,12 +6,10 @@ pub mod driver;
 pub mod error;
 pub mod lag;
 pub mod pacer;
-
+pub mod run;
 pub mod session;
+mod summary;
 pub mod transport_stats;
+mod worker;
 
-/// Runs this part of the engine; the exit code is that of the process.
-pub fn run(_config_text: &str) -> i32 {
-    eprintln!("error: command: not built yet");
-    127
-}
+pub use run::run;

@@ -13,7 +13,10 @@ fn driver_of(changes: Value, worker: u32) -> Driver {
         document[field] = value.clone();
     }
     let config = Arc::new(Config::parse(&document.to_string()).unwrap());
-    Driver::new(config, Arc::default(), worker, 1_000)
+    let mut driver = Driver::new(config, Arc::default(), worker);
+    assert!(driver.next_request(500).is_none(), "held until the release");
+    driver.release(1_000);
+    driver
 }
 
 fn answered(driver: &mut Driver, now_ns: u64, status: u16, content: &[u8]) -> Option<&'static str> {

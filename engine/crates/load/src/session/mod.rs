@@ -5,13 +5,18 @@
 //! octets are: after each receive (`first_byte`, `done`), before requests are built (`started`) and after each send
 //! (`request_sent`).
 
+pub mod h1;
+pub mod h2;
 pub mod h3;
+mod transport;
+
+pub use transport::tls_config;
 
 use std::os::fd::RawFd;
 
 use trifecta_wire::epoll;
 
-use crate::config::{Config, FieldError};
+use crate::config::{Config, FieldError, Method};
 use crate::driver::{Driver, Exchange};
 use crate::error::ErrorClass;
 
@@ -21,6 +26,19 @@ pub const WATCHED: u32 = epoll::READABLE | epoll::WRITABLE | epoll::EDGE | libc:
 
 /// A timeout that never comes.
 pub const NEVER_NS: u64 = u64::MAX;
+
+/// Header fields of every request, the same in all protocols, besides method, target, scheme and authority: small, and in
+/// lower case as HTTP/2 and HTTP/3 want it.
+#[must_use]
+pub fn request_fields(config: &Config) -> Vec<(&'static str, String)> {
+    let mut fields = vec![("user-agent", concat!("trifecta/", env!("CARGO_PKG_VERSION")).to_owned())];
+    // RFC 9110 8.6: a method that gives content a meaning names its length, 0 included.
+    if matches!(config.method, Method::Post | Method::Put | Method::Patch) {
+        fields.push(("content-type", "application/octet-stream".to_owned()));
+        fields.push(("content-length", config.request_body_bytes.to_string()));
+    }
+    fields
+}
 
 /// What became of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +57,7 @@ pub enum State {
 /// A connection of one protocol.
 pub trait Session: Sized {
     /// What all sessions of a worker share: configurations, cached request blocks, receive buffers.
-    type Shared;
+    type Shared: Send;
 
     /// Makes what the sessions of one worker share.
     ///
@@ -48,7 +66,8 @@ pub trait Session: Sized {
     fn shared(config: &Config) -> Result<Self::Shared, FieldError>;
 
     /// Starts to connect. `request` is the one that this connection is made for (connection mode `new`); its `started_ns` is
-    /// the time to give as `connect_start_ns`. Without it, requests are asked of the driver once the connection is open.
+    /// the time to give as `connect_start_ns`. Without it, requests are asked of the driver once the connection is open (it may
+    /// have none then, as requests begin when all connections stand; [`Session::start_requests`] is called at that time).
     /// `connection` is its number for the sample rows.
     ///
     /// # Errors

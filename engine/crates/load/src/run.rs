@@ -1,0 +1,106 @@
+//! The subcommand: reads the configuration, runs the workers, writes samples and summary.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+use serde_json::json;
+use trifecta_wire::process::{self, Usage, exit, fail};
+
+use crate::config::{Config, FieldError, Protocol};
+use crate::driver::Shared;
+use crate::session::Session;
+use crate::session::h1::H1Session;
+use crate::session::h2::H2Session;
+use crate::session::h3::H3Session;
+use crate::summary::summary;
+use crate::worker::{Outcome, Worker};
+
+/// Why the load generator gives up: an exit code and the line for standard error.
+struct Failure {
+    code: i32,
+    field: String,
+    message: String,
+}
+
+impl From<FieldError> for Failure {
+    fn from(error: FieldError) -> Self {
+        Self { code: exit::BAD_INPUT, field: error.field, message: error.message }
+    }
+}
+
+impl Failure {
+    fn cannot(field: &str, message: impl std::fmt::Display) -> Self {
+        Self { code: exit::CANNOT, field: field.to_owned(), message: message.to_string() }
+    }
+}
+
+/// Runs the load generator with a configuration document (docs/architecture.md, section 1.1); the exit code is that of the
+/// process.
+pub fn run(config_text: &str) -> i32 {
+    match run_config(config_text) {
+        Ok(()) => exit::DONE,
+        Err(failure) => fail(failure.code, &failure.field, &failure.message),
+    }
+}
+
+fn run_config(text: &str) -> Result<(), Failure> {
+    let config = Arc::new(Config::parse(text)?);
+    process::prepare().map_err(|error| Failure::cannot("process", error))?;
+    match config.protocol {
+        Protocol::H1 => run_protocol::<H1Session>(&config),
+        Protocol::H2 => run_protocol::<H2Session>(&config),
+        Protocol::H3 => run_protocol::<H3Session>(&config),
+    }
+}
+
+fn run_protocol<S: Session>(config: &Arc<Config>) -> Result<(), Failure> {
+    // What cannot work is said before any traffic.
+    let shareds = (0..config.workers).map(|_| S::shared(config)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(path) = &config.samples_file {
+        File::create(path).map_err(|error| Failure::cannot("samples_file", format!("{}: {error}", path.display())))?;
+    }
+    let ready = json!({
+        "protocol": config.protocol.name(),
+        "address": config.address.to_string(),
+        "port": config.port,
+        "process": std::process::id(),
+    });
+    process::write_ready(&ready).map_err(|error| Failure::cannot("stdout", error))?;
+    let before = Usage::now();
+    let outcomes = run_workers::<S>(config, shareds)?;
+    let usage = Usage::now().since(before);
+    let summary = summary(config, &outcomes, usage);
+    if let Some(path) = &config.samples_file {
+        let stores: Vec<_> = outcomes.into_iter().map(|outcome| outcome.driver.samples).collect();
+        trifecta_record::write_samples(path, &config.trial, &stores)
+            .map_err(|error| Failure::cannot("samples_file", format!("{}: {error}", path.display())))?;
+    }
+    process::write_summary(&summary).map_err(|error| Failure::cannot("stdout", error))
+}
+
+fn run_workers<S: Session>(config: &Arc<Config>, shareds: Vec<S::Shared>) -> Result<Vec<Outcome>, Failure> {
+    let run = Arc::new(Shared::default());
+    let watches_stdin = process::stdin_is_watched();
+    let work = |index: u32, shared: S::Shared| -> Result<Outcome, Failure> {
+        if let Some(cpu) = config.cpu {
+            let cpu = cpu + index as usize;
+            process::pin_to_cpu(cpu).map_err(|error| Failure::cannot("cpu", format!("{cpu}: {error}")))?;
+        }
+        Worker::<S>::new(config, run.clone(), shared, index, watches_stdin && index == 0)
+            .and_then(Worker::run)
+            .map_err(|error: io::Error| Failure::cannot("epoll", error))
+    };
+    let mut shareds = (0u32..).zip(shareds);
+    let Some((_, first)) = shareds.next() else { return Ok(Vec::new()) };
+    let work = &work;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = shareds.map(|(index, shared)| scope.spawn(move || work(index, shared))).collect();
+        // The first worker is this thread, so that the usual single one needs no other.
+        let mut outcomes = vec![work(0, first)];
+        outcomes.extend(threads.into_iter().map(|thread| {
+            thread.join().unwrap_or_else(|_| Err(Failure::cannot("worker", "a thread has ended unexpectedly")))
+        }));
+        outcomes.into_iter().collect()
+    })
+}

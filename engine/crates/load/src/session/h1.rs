@@ -1,0 +1,347 @@
+//! HTTP/1.1 over TLS (RFC 9112): one request at a time on a connection, nothing is pipelined.
+
+use std::os::fd::RawFd;
+
+use trifecta_wire::clock::now_ns;
+use trifecta_wire::epoll;
+
+use super::transport::{Received, Transport, TransportShared};
+use super::{NEVER_NS, Session, State, request_fields};
+use crate::config::{Config, ConnectionMode, FieldError, Method};
+use crate::content;
+use crate::driver::{Driver, Exchange};
+use crate::error::ErrorClass;
+
+mod response;
+
+use response::{ResponseReader, Verdict};
+
+/// A body up to this size is kept with the head, so that both leave in one record.
+const WHOLE_REQUEST_OCTETS: u64 = 16 * 1024;
+/// Octets that may wait for the kernel before more of a body is encrypted.
+const SEND_AHEAD_OCTETS: usize = 256 * 1024;
+
+/// What the HTTP/1.1 sessions of a worker share.
+pub struct H1Shared {
+    transport: TransportShared,
+    /// Head of every request, with the body behind it if that is small.
+    request: Vec<u8>,
+    /// Octets of the body in `request`.
+    body_in_request: u64,
+    body_octets: u64,
+    to_head: bool,
+    reused: bool,
+    zero_rtt: bool,
+    request_timeout_ns: u64,
+}
+
+/// A connection that speaks HTTP/1.1.
+pub struct H1Session {
+    transport: Transport,
+    state: State,
+    exchange: Option<Exchange>,
+    reader: ResponseReader,
+    /// Octets of the request body that are still to be encrypted.
+    body_left: u64,
+    /// The request's octets are not all with the kernel.
+    sending: bool,
+    /// The request went out as 0-RTT data.
+    sent_early: bool,
+    deadline_ns: u64,
+}
+
+fn request_head(config: &Config) -> Vec<u8> {
+    let mut head = format!("{} {} HTTP/1.1\r\nhost: {}\r\n", config.method.name(), config.path, config.authority());
+    for (name, value) in request_fields(config) {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    if config.connection_mode == ConnectionMode::New {
+        // RFC 9112 9.6: the last request on a connection says so.
+        head.push_str("connection: close\r\n");
+    }
+    head.push_str("\r\n");
+    head.into_bytes()
+}
+
+impl Session for H1Session {
+    type Shared = H1Shared;
+
+    fn shared(config: &Config) -> Result<H1Shared, FieldError> {
+        let mut request = request_head(config);
+        let body_octets = config.request_body_bytes;
+        let body_in_request = if body_octets <= WHOLE_REQUEST_OCTETS { body_octets } else { 0 };
+        let mut offset = 0;
+        while offset < body_in_request {
+            let piece = content::piece(offset, body_in_request - offset);
+            request.extend_from_slice(piece);
+            offset += piece.len() as u64;
+        }
+        Ok(H1Shared {
+            transport: TransportShared::new(config)?,
+            request,
+            body_in_request,
+            body_octets,
+            to_head: config.method == Method::Head,
+            reused: config.connection_mode == ConnectionMode::Reused,
+            zero_rtt: config.zero_rtt,
+            request_timeout_ns: config.request_timeout_ns,
+        })
+    }
+
+    fn open(
+        shared: &mut H1Shared,
+        _: &mut Driver,
+        connection: u32,
+        mut request: Option<Exchange>,
+        now_ns: u64,
+    ) -> Result<Self, ErrorClass> {
+        let mut transport = Transport::open(&shared.transport, connection, now_ns)?;
+        if let Some(exchange) = &mut request {
+            transport.handshake.bind(exchange);
+        }
+        let deadline_ns = transport.connect_deadline_ns;
+        Ok(Self {
+            transport,
+            state: State::Opening,
+            exchange: request,
+            reader: ResponseReader::default(),
+            body_left: 0,
+            sending: false,
+            sent_early: false,
+            deadline_ns,
+        })
+    }
+
+    fn fd(&self) -> RawFd {
+        self.transport.fd()
+    }
+
+    fn on_ready(&mut self, shared: &mut H1Shared, driver: &mut Driver, flags: u32) {
+        if let Err(error) = self.ready(shared, driver, flags) {
+            self.fail(driver, error);
+        }
+    }
+
+    fn on_timer(&mut self, _: &mut H1Shared, driver: &mut Driver, now_ns: u64) {
+        if now_ns < self.deadline_ns {
+            return;
+        }
+        let error = if self.state == State::Opening { ErrorClass::ConnectTimeout } else { ErrorClass::Timeout };
+        self.fail(driver, error);
+    }
+
+    fn next_timeout_ns(&self) -> u64 {
+        self.deadline_ns
+    }
+
+    fn free_slots(&self) -> u32 {
+        u32::from(self.state == State::Open && self.exchange.is_none())
+    }
+
+    fn start_requests(&mut self, shared: &mut H1Shared, driver: &mut Driver) {
+        if let Err(error) = self.start_next(shared, driver) {
+            self.fail(driver, error);
+        }
+    }
+
+    fn state(&self) -> State {
+        self.state
+    }
+
+    fn close(&mut self, _: &mut H1Shared, driver: &mut Driver, error: ErrorClass) {
+        if let Some(exchange) = self.exchange.take() {
+            driver.finish(&exchange, &self.transport.handshake, None, 0, Some(error));
+        }
+        self.end(driver, false);
+    }
+}
+
+impl H1Session {
+    fn ready(&mut self, shared: &mut H1Shared, driver: &mut Driver, flags: u32) -> Result<(), ErrorClass> {
+        if !self.transport.is_connected() {
+            self.connected(shared, driver, flags)?;
+            return Ok(());
+        }
+        if flags & epoll::WRITABLE != 0 && self.transport.unsent() > 0 {
+            self.send(shared)?;
+        }
+        if flags & (epoll::READABLE | epoll::CLOSING) != 0 {
+            self.receive(shared, driver, flags & epoll::CLOSING != 0)?;
+        }
+        Ok(())
+    }
+
+    fn connected(&mut self, shared: &mut H1Shared, driver: &mut Driver, flags: u32) -> Result<(), ErrorClass> {
+        let mut early: &[u8] = &[];
+        if shared.zero_rtt && flags & epoll::WRITABLE != 0 {
+            if self.exchange.is_none()
+                && let Some(mut exchange) = driver.next_request(now_ns())
+            {
+                self.transport.handshake.bind(&mut exchange);
+                self.exchange = Some(exchange);
+            }
+            if self.exchange.is_some() {
+                early = &shared.request;
+            }
+        }
+        self.sent_early = self.transport.on_connected(driver, flags, early)?;
+        if self.sent_early {
+            self.reader.expect(shared.to_head);
+            self.mark_sent();
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, shared: &mut H1Shared, driver: &mut Driver, to_the_end: bool) -> Result<(), ErrorClass> {
+        while !matches!(self.state, State::Closed { .. }) {
+            let (reader, exchange, reading) = (&mut self.reader, &mut self.exchange, &*driver);
+            // Only read here and judged below, as the answer to 0-RTT data may come together with the end of the handshake.
+            let mut seen = Ok(());
+            let received = self.transport.receive(&mut shared.transport, |octets, now_ns| {
+                if seen.is_ok() {
+                    seen = reader.read(exchange.as_mut(), reading, octets, now_ns);
+                }
+            })?;
+            let (now_ns, more, end) = match received {
+                Received::Nothing => return Ok(()),
+                Received::Octets { now_ns, more } => (now_ns, more, None),
+                Received::End { now_ns, clean } => (now_ns, false, Some(clean)),
+            };
+            if self.transport.take_secured(&shared.transport, driver, now_ns)? {
+                self.secured(shared, driver)?;
+            }
+            seen?;
+            if let Some(clean) = end {
+                return self.ended(driver, now_ns, clean);
+            }
+            if self.reader.is_complete() {
+                self.complete(shared, driver, now_ns)?;
+            }
+            if !more && !to_the_end {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The handshake is done: the request that the connection was made for goes out, or any other.
+    fn secured(&mut self, shared: &H1Shared, driver: &mut Driver) -> Result<(), ErrorClass> {
+        self.state = State::Open;
+        self.deadline_ns = NEVER_NS;
+        let Some(exchange) = &mut self.exchange else { return self.start_next(shared, driver) };
+        self.deadline_ns = self.transport.handshake.secured_ns + shared.request_timeout_ns;
+        if self.sent_early {
+            exchange.zero_rtt = self.transport.early_data_accepted();
+            if exchange.zero_rtt {
+                // The client's Finished still has to go.
+                return self.send(shared);
+            }
+            // Rejected 0-RTT data was never seen by the server's HTTP: sending it again is no retry (RFC 8446 4.2.10).
+        }
+        self.write_request(shared)
+    }
+
+    fn start_next(&mut self, shared: &H1Shared, driver: &mut Driver) -> Result<(), ErrorClass> {
+        if self.free_slots() == 0 {
+            return Ok(());
+        }
+        let now_ns = now_ns();
+        let Some(mut exchange) = driver.next_request(now_ns) else { return self.send(shared) };
+        self.transport.handshake.bind(&mut exchange);
+        self.exchange = Some(exchange);
+        self.deadline_ns = now_ns + shared.request_timeout_ns;
+        self.write_request(shared)
+    }
+
+    fn write_request(&mut self, shared: &H1Shared) -> Result<(), ErrorClass> {
+        self.reader.expect(shared.to_head);
+        self.transport.write(&shared.request)?;
+        self.body_left = shared.body_octets - shared.body_in_request;
+        if let Some(exchange) = &mut self.exchange {
+            exchange.bytes_out = shared.body_in_request;
+        }
+        self.sending = true;
+        self.send(shared)
+    }
+
+    /// Hands the kernel what it takes, and encrypts more of the body while it takes all.
+    fn send(&mut self, shared: &H1Shared) -> Result<(), ErrorClass> {
+        while self.transport.flush()? {
+            if self.body_left == 0 {
+                if self.sending {
+                    self.mark_sent();
+                }
+                return Ok(());
+            }
+            while self.body_left > 0 && self.transport.unsent() < SEND_AHEAD_OCTETS {
+                let piece = content::piece(shared.body_octets - self.body_left, self.body_left);
+                self.transport.write(piece)?;
+                self.body_left -= piece.len() as u64;
+                if let Some(exchange) = &mut self.exchange {
+                    exchange.bytes_out += piece.len() as u64;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn mark_sent(&mut self) {
+        self.sending = false;
+        if let Some(exchange) = &mut self.exchange {
+            exchange.request_sent_ns = now_ns();
+        }
+    }
+
+    /// The last octet of the response came at `now_ns`.
+    fn complete(&mut self, shared: &H1Shared, driver: &mut Driver, now_ns: u64) -> Result<(), ErrorClass> {
+        let verdict = self.reader.finish();
+        self.deadline_ns = NEVER_NS;
+        let half_sent = self.sending || self.body_left > 0;
+        if let Some(exchange) = self.exchange.take() {
+            driver.finish(&exchange, &self.transport.handshake, None, now_ns, None);
+        }
+        // An answer before the end of the request leaves a connection on which nothing can follow.
+        if !shared.reused || verdict == Verdict::Close || half_sent {
+            self.end(driver, false);
+            return Ok(());
+        }
+        self.start_next(shared, driver)
+    }
+
+    /// The peer ended the stream.
+    fn ended(&mut self, driver: &mut Driver, now_ns: u64, clean: bool) -> Result<(), ErrorClass> {
+        self.reader.end_of_stream(clean);
+        if self.reader.is_complete()
+            && let Some(exchange) = self.exchange.take()
+        {
+            driver.finish(&exchange, &self.transport.handshake, None, now_ns, None);
+        }
+        if self.exchange.is_some() || !self.transport.is_secured() {
+            // Octets that were announced and did not come are a matter of length, anything before is an early end.
+            return Err(if self.reader.misses_content() { ErrorClass::Length } else { ErrorClass::Closed });
+        }
+        self.end(driver, false);
+        Ok(())
+    }
+
+    /// The connection is over because of `error`.
+    fn fail(&mut self, driver: &mut Driver, error: ErrorClass) {
+        if let Some(exchange) = self.exchange.take() {
+            driver.finish(&exchange, &self.transport.handshake, None, 0, Some(error));
+        } else if !self.transport.is_secured() || !self.transport.handshake.bound {
+            driver.fail_attempt(&self.transport.handshake, now_ns(), error);
+        } else {
+            driver.counters.connections_lost_idle += 1;
+        }
+        self.end(driver, true);
+    }
+
+    fn end(&mut self, driver: &mut Driver, failed: bool) {
+        self.transport.close(driver);
+        self.state = State::Closed { failed };
+        self.deadline_ns = NEVER_NS;
+    }
+}
+
+#[cfg(test)]
+mod tests;

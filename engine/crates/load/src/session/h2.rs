@@ -1,0 +1,533 @@
+//! HTTP/2 over TLS (RFC 9113): many requests at a time on a connection.
+//!
+//! What comes in one receive is processed as a whole, and all that results from it, acknowledgements and new requests,
+//! leaves in one send. The request's header block is encoded once; the dynamic table is off on both sides.
+
+mod frames;
+mod streams;
+
+use std::os::fd::RawFd;
+
+use trifecta_wire::clock::now_ns;
+use trifecta_wire::h2::{self, ErrorCode, setting, write};
+use trifecta_wire::{epoll, hpack};
+
+use super::transport::{Received, Transport, TransportShared};
+use super::{NEVER_NS, Session, State, request_fields};
+use crate::config::{Config, ConnectionMode, FieldError, Method};
+use crate::content;
+use crate::driver::{Driver, Exchange};
+use crate::error::ErrorClass;
+
+use frames::Frames;
+use streams::Stream;
+
+/// Window for content on a connection and on each stream (as h2load's default), so that the receiver never holds a server up.
+const WINDOW_OCTETS: u32 = 1 << 30;
+/// Octets that may wait for the kernel before more of the bodies is written.
+const SEND_AHEAD_OCTETS: usize = 256 * 1024;
+/// The last stream identifier that can be used is 2^31 - 1 (RFC 9113 5.1.1); the connection is given up a little before.
+const LAST_STREAM: u32 = (1 << 31) - 1_000;
+
+/// What the HTTP/2 sessions of a worker share.
+pub struct H2Shared {
+    transport: TransportShared,
+    /// Preface, SETTINGS and the connection's WINDOW_UPDATE.
+    hello: Vec<u8>,
+    /// HEADERS frame of every request; octets 5 to 9 are the stream identifier.
+    headers: Vec<u8>,
+    body_octets: u64,
+    to_head: bool,
+    reused: bool,
+    zero_rtt: bool,
+    streams: u32,
+    request_timeout_ns: u64,
+}
+
+/// A connection that speaks HTTP/2.
+pub struct H2Session {
+    transport: Transport,
+    state: State,
+    frames: Frames,
+    /// The request that the connection is made for, until it is open.
+    first: Option<Exchange>,
+    next_stream: u32,
+    /// Streams whose HEADERS are not all with the kernel yet.
+    unsent: Vec<u32>,
+    /// Streams with a body to write, in turn.
+    uploads: std::collections::VecDeque<u32>,
+    /// Early data, to be written again if it is rejected.
+    sent_early: bool,
+    deadline_ns: u64,
+}
+
+fn hello() -> Vec<u8> {
+    let mut octets = h2::PREFACE.to_vec();
+    let settings =
+        [(setting::HEADER_TABLE_SIZE, 0), (setting::ENABLE_PUSH, 0), (setting::INITIAL_WINDOW_SIZE, WINDOW_OCTETS)];
+    write::settings(&settings, &mut octets);
+    write::window_update(0, WINDOW_OCTETS - h2::DEFAULT_WINDOW_OCTETS, &mut octets);
+    octets
+}
+
+fn headers(config: &Config) -> Vec<u8> {
+    let authority = config.authority();
+    let fields = request_fields(config);
+    let pseudo: [(&[u8], &[u8]); 4] = [
+        (b":method", config.method.name().as_bytes()),
+        (b":scheme", b"https"),
+        (b":authority", authority.as_bytes()),
+        (b":path", config.path.as_bytes()),
+    ];
+    let regular = fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    let block = hpack::encoder::block(pseudo.into_iter().chain(regular));
+    let mut octets = Vec::new();
+    write::headers(0, &block, config.request_body_bytes == 0, &mut octets);
+    octets
+}
+
+impl Session for H2Session {
+    type Shared = H2Shared;
+
+    fn shared(config: &Config) -> Result<H2Shared, FieldError> {
+        let headers = headers(config);
+        if headers.len() > h2::DEFAULT_MAX_FRAME_OCTETS as usize {
+            return Err(FieldError::new("path", "is too long: the header block must fit into one frame of 16 KiB"));
+        }
+        Ok(H2Shared {
+            transport: TransportShared::new(config)?,
+            hello: hello(),
+            headers,
+            body_octets: config.request_body_bytes,
+            to_head: config.method == Method::Head,
+            reused: config.connection_mode == ConnectionMode::Reused,
+            zero_rtt: config.zero_rtt,
+            streams: config.streams_per_connection(),
+            request_timeout_ns: config.request_timeout_ns,
+        })
+    }
+
+    fn open(
+        shared: &mut H2Shared,
+        _: &mut Driver,
+        connection: u32,
+        mut request: Option<Exchange>,
+        now_ns: u64,
+    ) -> Result<Self, ErrorClass> {
+        let mut transport = Transport::open(&shared.transport, connection, now_ns)?;
+        if let Some(exchange) = &mut request {
+            transport.handshake.bind(exchange);
+        }
+        let deadline_ns = transport.connect_deadline_ns;
+        Ok(Self {
+            transport,
+            state: State::Opening,
+            frames: Frames::new(shared.streams, shared.to_head),
+            first: request,
+            next_stream: 1,
+            unsent: Vec::with_capacity(shared.streams as usize),
+            uploads: std::collections::VecDeque::new(),
+            sent_early: false,
+            deadline_ns,
+        })
+    }
+
+    fn fd(&self) -> RawFd {
+        self.transport.fd()
+    }
+
+    fn on_ready(&mut self, shared: &mut H2Shared, driver: &mut Driver, flags: u32) {
+        if let Err(error) = self.ready(shared, driver, flags) {
+            self.fail(driver, error);
+        }
+    }
+
+    fn on_timer(&mut self, shared: &mut H2Shared, driver: &mut Driver, now_ns: u64) {
+        if now_ns < self.deadline_ns {
+            return;
+        }
+        if self.state == State::Opening {
+            self.fail(driver, ErrorClass::ConnectTimeout);
+            return;
+        }
+        for id in self.frames.streams.ids(|stream| stream.deadline_ns <= now_ns) {
+            if let Some(stream) = self.frames.streams.remove(id) {
+                write::rst_stream(id, ErrorCode::CANCEL, &mut self.frames.reply);
+                driver.finish(
+                    &stream.exchange,
+                    &self.transport.handshake,
+                    Some(u64::from(id)),
+                    0,
+                    Some(ErrorClass::Timeout),
+                );
+            }
+        }
+        self.deadline_ns = self.frames.streams.earliest_deadline_ns();
+        self.start_requests(shared, driver);
+        if self.is_done(shared) {
+            self.end(driver, ErrorCode::NO_ERROR, true);
+        }
+    }
+
+    fn next_timeout_ns(&self) -> u64 {
+        self.deadline_ns
+    }
+
+    fn free_slots(&self) -> u32 {
+        let in_flight = self.frames.streams.len() as u32;
+        if self.state != State::Open || !self.frames.streams.has_room() {
+            return 0;
+        }
+        self.frames.max_concurrent.saturating_sub(in_flight)
+    }
+
+    fn start_requests(&mut self, shared: &mut H2Shared, driver: &mut Driver) {
+        if let Err(error) = self.fill(shared, driver) {
+            self.fail(driver, error);
+        }
+    }
+
+    fn state(&self) -> State {
+        self.state
+    }
+
+    fn close(&mut self, _: &mut H2Shared, driver: &mut Driver, error: ErrorClass) {
+        self.hand_back_all(driver, error);
+        self.end(driver, ErrorCode::NO_ERROR, false);
+    }
+}
+
+impl H2Session {
+    fn ready(&mut self, shared: &mut H2Shared, driver: &mut Driver, flags: u32) -> Result<(), ErrorClass> {
+        if !self.transport.is_connected() {
+            return self.connected(shared, driver, flags);
+        }
+        if flags & epoll::WRITABLE != 0 && (self.transport.unsent() > 0 || !self.uploads.is_empty()) {
+            self.send(shared)?;
+        }
+        if flags & (epoll::READABLE | epoll::CLOSING) != 0 {
+            self.receive(shared, driver, flags & epoll::CLOSING != 0)?;
+        }
+        Ok(())
+    }
+
+    fn connected(&mut self, shared: &mut H2Shared, driver: &mut Driver, flags: u32) -> Result<(), ErrorClass> {
+        let mut early = Vec::new();
+        if shared.zero_rtt && flags & epoll::WRITABLE != 0 {
+            if self.first.is_none()
+                && let Some(mut exchange) = driver.next_request(now_ns())
+            {
+                self.transport.handshake.bind(&mut exchange);
+                self.first = Some(exchange);
+            }
+            if self.first.is_some() {
+                early.extend_from_slice(&shared.hello);
+                early.extend_from_slice(&shared.headers);
+                set_stream(&mut early[shared.hello.len()..], 1);
+            }
+        }
+        self.sent_early = self.transport.on_connected(driver, flags, &early)?;
+        if self.sent_early
+            && let Some(exchange) = self.first.take()
+        {
+            // Everything that was sent by now is early data.
+            let deadline_ns = self.transport.connect_deadline_ns;
+            self.add_stream(exchange, deadline_ns, 0);
+            if let Some(stream) = self.frames.streams.get_mut(1) {
+                stream.exchange.request_sent_ns = now_ns();
+            }
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, shared: &mut H2Shared, driver: &mut Driver, to_the_end: bool) -> Result<(), ErrorClass> {
+        while !matches!(self.state, State::Closed { .. }) {
+            let (frames, next_stream) = (&mut self.frames, self.next_stream);
+            let reading = &*driver;
+            // Only read here and handed back below, as the answer to 0-RTT data may come together with the end of the handshake.
+            let mut seen = Ok(());
+            let received = self.transport.receive(&mut shared.transport, |octets, now_ns| {
+                if seen.is_ok() {
+                    seen = frames.read(reading, octets, now_ns, next_stream);
+                }
+            })?;
+            let (now_ns, more, end) = match received {
+                Received::Nothing => return Ok(()),
+                Received::Octets { now_ns, more } => (now_ns, more, false),
+                Received::End { now_ns, .. } => (now_ns, false, true),
+            };
+            if self.transport.take_secured(&shared.transport, driver, now_ns)? {
+                self.secured(shared)?;
+            }
+            self.hand_back_finished(driver);
+            if let Err(code) = seen {
+                self.malformed(driver, code);
+                return Ok(());
+            }
+            if end {
+                return self.ended(driver);
+            }
+            if self.transport.is_secured() {
+                if self.is_done(shared) {
+                    self.end(driver, ErrorCode::NO_ERROR, false);
+                    return Ok(());
+                }
+                self.fill(shared, driver)?;
+            }
+            if !more && !to_the_end {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The handshake is done: preface and the request that the connection was made for go out.
+    fn secured(&mut self, shared: &H2Shared) -> Result<(), ErrorClass> {
+        self.state = State::Open;
+        self.deadline_ns = NEVER_NS;
+        let deadline_ns = self.transport.handshake.secured_ns + shared.request_timeout_ns;
+        if self.sent_early {
+            let accepted = self.transport.early_data_accepted();
+            self.deadline_ns = deadline_ns;
+            if let Some(stream) = self.frames.streams.get_mut(1) {
+                stream.exchange.zero_rtt = accepted;
+                stream.deadline_ns = deadline_ns;
+            }
+            if accepted {
+                return Ok(());
+            }
+            // Rejected 0-RTT data was never seen by the server's HTTP: sending it again is no retry (RFC 8446 4.2.10).
+            self.transport.write(&shared.hello)?;
+            self.write_headers(shared, 1);
+            self.unsent.push(1);
+            return Ok(());
+        }
+        self.transport.write(&shared.hello)?;
+        if let Some(exchange) = self.first.take() {
+            self.begin(shared, exchange, deadline_ns);
+        }
+        Ok(())
+    }
+
+    /// Starts requests while there is room, and sends all there is to send.
+    fn fill(&mut self, shared: &H2Shared, driver: &mut Driver) -> Result<(), ErrorClass> {
+        if self.free_slots() > 0 && (shared.reused || self.next_stream == 1) {
+            let now_ns = now_ns();
+            let deadline_ns = now_ns + shared.request_timeout_ns;
+            for _ in 0..self.free_slots() {
+                let Some(mut exchange) = driver.next_request(now_ns) else { break };
+                self.transport.handshake.bind(&mut exchange);
+                self.begin(shared, exchange, deadline_ns);
+            }
+        }
+        self.send(shared)
+    }
+
+    fn begin(&mut self, shared: &H2Shared, exchange: Exchange, deadline_ns: u64) {
+        let id = self.next_stream;
+        self.add_stream(exchange, deadline_ns, shared.body_octets);
+        self.write_headers(shared, id);
+        self.unsent.push(id);
+        if shared.body_octets > 0 {
+            self.uploads.push_back(id);
+        }
+        if self.next_stream > LAST_STREAM {
+            self.state = State::Draining;
+        }
+    }
+
+    fn add_stream(&mut self, exchange: Exchange, deadline_ns: u64, body_left: u64) {
+        let send_window = i64::from(self.frames.peer_initial_window);
+        self.frames.streams.insert(Stream {
+            id: self.next_stream,
+            exchange,
+            deadline_ns,
+            body_left,
+            send_window,
+            ..Stream::default()
+        });
+        self.deadline_ns = self.deadline_ns.min(deadline_ns);
+        self.next_stream += 2;
+    }
+
+    fn write_headers(&mut self, shared: &H2Shared, id: u32) {
+        let start = self.frames.reply.len();
+        self.frames.reply.extend_from_slice(&shared.headers);
+        set_stream(&mut self.frames.reply[start..], id);
+    }
+
+    /// Encrypts what is to be said, hands the kernel what it takes, and goes on with bodies while it takes all.
+    fn send(&mut self, shared: &H2Shared) -> Result<(), ErrorClass> {
+        loop {
+            self.write_bodies(shared);
+            if !self.frames.reply.is_empty() {
+                self.transport.write(&self.frames.reply)?;
+                self.frames.reply.clear();
+            }
+            if !self.transport.flush()? {
+                return Ok(());
+            }
+            if !self.unsent.is_empty() {
+                self.mark_sent();
+            }
+            if !self.can_upload() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn can_upload(&mut self) -> bool {
+        if self.frames.send_window <= 0 || self.uploads.is_empty() {
+            return false;
+        }
+        let streams = &mut self.frames.streams;
+        self.uploads.retain(|id| streams.get_mut(*id).is_some_and(|stream| stream.body_left > 0));
+        self.uploads.iter().any(|id| streams.get_mut(*id).is_some_and(|stream| stream.send_window > 0))
+    }
+
+    /// DATA frames of the request bodies, one frame a stream in turn, as far as the windows reach (RFC 9113 6.9).
+    fn write_bodies(&mut self, shared: &H2Shared) {
+        let mut blocked = 0;
+        while blocked < self.uploads.len()
+            && self.frames.send_window > 0
+            && self.frames.reply.len() + self.transport.unsent() < SEND_AHEAD_OCTETS
+        {
+            let Some(id) = self.uploads.pop_front() else { return };
+            let Some(stream) = self.frames.streams.get_mut(id) else { continue };
+            let window = stream.send_window.min(self.frames.send_window).max(0) as u64;
+            let length = window.min(u64::from(self.frames.peer_max_frame)).min(stream.body_left);
+            if length == 0 {
+                blocked += 1;
+                self.uploads.push_back(id);
+                continue;
+            }
+            blocked = 0;
+            let offset = shared.body_octets - stream.body_left;
+            stream.body_left -= length;
+            stream.send_window -= length as i64;
+            stream.exchange.bytes_out += length;
+            self.frames.send_window -= length as i64;
+            let last = stream.body_left == 0;
+            write::data_header(id, length as usize, last, &mut self.frames.reply);
+            let mut written = 0;
+            while written < length {
+                let piece = content::piece(offset + written, length - written);
+                self.frames.reply.extend_from_slice(piece);
+                written += piece.len() as u64;
+            }
+            if last {
+                // Its last octets go with this send; the time is set again then.
+                self.unsent.push(id);
+            } else {
+                self.uploads.push_back(id);
+            }
+        }
+    }
+
+    fn mark_sent(&mut self) {
+        let now_ns = now_ns();
+        for id in self.unsent.drain(..) {
+            if let Some(stream) = self.frames.streams.get_mut(id)
+                && stream.body_left == 0
+            {
+                stream.exchange.request_sent_ns = now_ns;
+            }
+        }
+    }
+
+    fn hand_back_finished(&mut self, driver: &mut Driver) {
+        for finished in self.frames.finished.drain(..) {
+            let stream = Some(u64::from(finished.id));
+            driver.finish(&finished.exchange, &self.transport.handshake, stream, finished.done_ns, finished.error);
+        }
+    }
+
+    fn hand_back_all(&mut self, driver: &mut Driver, error: ErrorClass) {
+        self.hand_back_finished(driver);
+        if let Some(exchange) = self.first.take() {
+            driver.finish(&exchange, &self.transport.handshake, None, 0, Some(error));
+        }
+        for id in self.frames.streams.ids(|_| true) {
+            if let Some(stream) = self.frames.streams.remove(id) {
+                driver.finish(&stream.exchange, &self.transport.handshake, Some(u64::from(id)), 0, Some(error));
+            }
+        }
+    }
+
+    /// Whether nothing more is to come on this connection.
+    fn is_done(&mut self, shared: &H2Shared) -> bool {
+        if self.frames.going_away && self.state == State::Open {
+            self.state = State::Draining;
+        }
+        let idle = self.frames.streams.len() == 0 && self.first.is_none();
+        idle && !matches!(self.state, State::Closed { .. })
+            && (self.state == State::Draining || (!shared.reused && self.next_stream > 1))
+    }
+
+    /// The peer ended the stream.
+    fn ended(&mut self, driver: &mut Driver) -> Result<(), ErrorClass> {
+        let idle = self.frames.streams.len() == 0 && self.first.is_none();
+        if !idle || !self.transport.is_secured() {
+            return Err(ErrorClass::Closed);
+        }
+        self.end(driver, ErrorCode::NO_ERROR, false);
+        Ok(())
+    }
+
+    /// The peer broke the protocol in a way that ends the connection.
+    fn malformed(&mut self, driver: &mut Driver, code: ErrorCode) {
+        self.lose(driver, ErrorClass::MalformedHttp2);
+        self.end(driver, code, true);
+    }
+
+    /// The connection is over because of `error`.
+    fn fail(&mut self, driver: &mut Driver, error: ErrorClass) {
+        self.lose(driver, error);
+        self.end(driver, ErrorCode::NO_ERROR, true);
+    }
+
+    fn lose(&mut self, driver: &mut Driver, error: ErrorClass) {
+        let in_flight = self.frames.streams.len() > 0 || self.first.is_some() || !self.frames.finished.is_empty();
+        if in_flight {
+            // What was announced and cut off is a matter of length, as with HTTP/1.1.
+            for stream in self.frames.streams.iter_mut().filter(|_| error == ErrorClass::Closed) {
+                if stream.content_length.is_some_and(|octets| octets > stream.exchange.bytes_in) {
+                    self.frames.cut.push(stream.id);
+                }
+            }
+            for id in std::mem::take(&mut self.frames.cut) {
+                if let Some(stream) = self.frames.streams.remove(id) {
+                    let error = Some(ErrorClass::Length);
+                    driver.finish(&stream.exchange, &self.transport.handshake, Some(u64::from(id)), 0, error);
+                }
+            }
+            self.hand_back_all(driver, error);
+        } else if !self.transport.is_secured() || !self.transport.handshake.bound {
+            driver.fail_attempt(&self.transport.handshake, now_ns(), error);
+        } else {
+            driver.counters.connections_lost_idle += 1;
+        }
+    }
+
+    fn end(&mut self, driver: &mut Driver, code: ErrorCode, failed: bool) {
+        if self.transport.is_secured() && self.state != State::Opening {
+            // RFC 9113 6.8: an endpoint should say GOAWAY before it closes. No stream of the peer was processed.
+            self.frames.reply.clear();
+            write::goaway(0, code, &[], &mut self.frames.reply);
+            let _ = self.transport.write(&self.frames.reply);
+        }
+        self.transport.close(driver);
+        self.state = State::Closed { failed };
+        self.deadline_ns = NEVER_NS;
+    }
+}
+
+/// Puts the stream identifier into a frame header.
+fn set_stream(frame: &mut [u8], id: u32) {
+    if let Some(field) = frame.get_mut(5..9) {
+        field.copy_from_slice(&id.to_be_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,264 @@
+//! TLS over TCP as the sessions of HTTP/1.1 and HTTP/2 use it: connect, handshake, receive, send, close.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use trifecta_wire::clock::now_ns;
+use trifecta_wire::epoll;
+use trifecta_wire::tcp::{Connecting, TcpOptions, TcpSocket};
+use trifecta_wire::tls::{self, ClientOptions, ReceiveBuffer, TlsStream, TlsVersion};
+
+use crate::config::{Config, FieldError, Protocol};
+use crate::driver::{Driver, Handshake};
+use crate::error::ErrorClass;
+
+/// Octets that one receive takes at most.
+const RECEIVE_OCTETS: usize = 256 * 1024;
+
+/// What all connections of a worker share.
+pub(crate) struct TransportShared {
+    address: SocketAddr,
+    server_name: ServerName<'static>,
+    tls: Arc<ClientConfig>,
+    options: TcpOptions,
+    protocol: Protocol,
+    connect_timeout_ns: u64,
+    receive: ReceiveBuffer,
+}
+
+/// The rustls configuration of a run, for TCP and QUIC.
+///
+/// # Errors
+/// The field that cannot be used.
+pub fn tls_config(config: &Config) -> Result<ClientConfig, FieldError> {
+    let version = TlsVersion::from_name(&config.tls_version)
+        .ok_or_else(|| FieldError::new("tls_version", "must be 1.2 or 1.3"))?;
+    tls::client_config(&ClientOptions {
+        ca_file: &config.ca_file,
+        alpn: &[config.protocol.alpn()],
+        version,
+        key_exchange: &config.key_exchange,
+        cipher: config.cipher.as_deref(),
+        resumption: config.resumption,
+        early_data: config.zero_rtt,
+        keylog_file: config.keylog_file.as_deref().map(Path::new),
+    })
+    .map_err(|error| FieldError::new(error.field, error.message))
+}
+
+impl TransportShared {
+    pub(crate) fn new(config: &Config) -> Result<Self, FieldError> {
+        let server_name = ServerName::try_from(config.server_name.clone())
+            .map_err(|error| FieldError::new("server_name", error.to_string()))?;
+        Ok(Self {
+            address: config.socket_address(),
+            server_name,
+            tls: Arc::new(tls_config(config)?),
+            options: TcpOptions {
+                nodelay: config.tcp_nodelay,
+                congestion_control: Some(config.congestion_control.clone()),
+                receive_buffer_bytes: config.tcp_receive_buffer_bytes,
+            },
+            protocol: config.protocol,
+            connect_timeout_ns: config.connect_timeout_ns,
+            receive: ReceiveBuffer::new(RECEIVE_OCTETS),
+        })
+    }
+}
+
+/// What a receive brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// Something, at that time; `more`: the socket may hold more.
+    Octets { now_ns: u64, more: bool },
+    /// Nothing is there now.
+    Nothing,
+    /// The peer ended the stream, perhaps behind some octets; with close_notify if `clean`.
+    End { now_ns: u64, clean: bool },
+}
+
+/// One TLS connection over TCP.
+pub(crate) struct Transport {
+    socket: TcpSocket,
+    tls: TlsStream,
+    pub(crate) handshake: Handshake,
+    connected: bool,
+    secured: bool,
+    pub(crate) connect_deadline_ns: u64,
+    wire_octets_in: u64,
+    wire_octets_out: u64,
+}
+
+impl Transport {
+    /// Starts to connect.
+    pub(crate) fn open(shared: &TransportShared, connection: u32, now_ns: u64) -> Result<Self, ErrorClass> {
+        let tls =
+            TlsStream::client(&shared.tls, &shared.server_name).map_err(|error| ErrorClass::from_tls(error.class))?;
+        let (socket, connecting) =
+            TcpSocket::connect(&shared.address, &shared.options).map_err(|error| ErrorClass::from_io(&error, true))?;
+        // Even a connection that stands at once is reported as writable, so there is one way to go on.
+        let _ = matches!(connecting, Connecting::Done);
+        Ok(Self {
+            socket,
+            tls,
+            handshake: Handshake { connection, connect_start_ns: now_ns, ..Handshake::default() },
+            connected: false,
+            secured: false,
+            connect_deadline_ns: now_ns + shared.connect_timeout_ns,
+            wire_octets_in: 0,
+            wire_octets_out: 0,
+        })
+    }
+
+    pub(crate) fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        self.connected
+    }
+
+    /// Whether requests can be written.
+    pub(crate) fn is_secured(&self) -> bool {
+        self.secured
+    }
+
+    /// The socket became ready while connecting. `early` goes out as 0-RTT data when a ticket allows it; returns whether it did.
+    pub(crate) fn on_connected(&mut self, driver: &mut Driver, flags: u32, early: &[u8]) -> Result<bool, ErrorClass> {
+        if flags & epoll::CLOSING != 0 {
+            self.socket.take_error().map_err(|error| ErrorClass::from_io(&error, true))?;
+        }
+        if flags & epoll::WRITABLE == 0 {
+            return Ok(false);
+        }
+        self.connected = true;
+        self.handshake.tcp_connected_ns = now_ns();
+        self.read_back(driver);
+        let class = |error: tls::TlsError| ErrorClass::from_tls(error.class);
+        self.tls.start().map_err(class)?;
+        let sent_early = !early.is_empty() && self.tls.write_early(early).map_err(class)? > 0;
+        self.flush()?;
+        Ok(sent_early)
+    }
+
+    /// The first connection says what the kernel really set.
+    fn read_back(&self, driver: &mut Driver) {
+        if driver.tcp.congestion_control.is_none() {
+            driver.tcp.congestion_control = self.socket.congestion_control().ok();
+            driver.tcp.nodelay = self.socket.nodelay().ok();
+            driver.tcp.initial_window_bytes = self.socket.info().ok().map(|info| info.congestion_window_bytes);
+        }
+    }
+
+    /// Receives once and decrypts; plaintext goes to `on_plaintext` with the time of the receive.
+    #[inline]
+    pub(crate) fn receive(
+        &mut self,
+        shared: &mut TransportShared,
+        mut on_plaintext: impl FnMut(&[u8], u64),
+    ) -> Result<Received, ErrorClass> {
+        let room = self.tls.prepare(&mut shared.receive);
+        let capacity = room.len();
+        let octets = match self.socket.receive(room) {
+            Ok(Some(0)) => return Ok(Received::End { now_ns: now_ns(), clean: self.tls.peer_closed() }),
+            Ok(Some(octets)) => octets,
+            Ok(None) => return Ok(Received::Nothing),
+            Err(error) => return Err(ErrorClass::from_io(&error, !self.secured)),
+        };
+        let now_ns = now_ns();
+        self.wire_octets_in += octets as u64;
+        let result = self.tls.process(&mut shared.receive, octets, &mut |plaintext, _| on_plaintext(plaintext, now_ns));
+        if let Err(error) = result {
+            // The alert is on its way to the peer; what happens to it changes nothing here.
+            let _ = self.flush();
+            return Err(ErrorClass::from_tls(error.class));
+        }
+        if self.tls.peer_closed() {
+            return Ok(Received::End { now_ns, clean: true });
+        }
+        Ok(Received::Octets { now_ns, more: octets == capacity })
+    }
+
+    /// Whether the handshake has just been completed; fills in what was negotiated. `now_ns`: when the octets that completed it
+    /// were received.
+    pub(crate) fn take_secured(
+        &mut self,
+        shared: &TransportShared,
+        driver: &mut Driver,
+        now_ns: u64,
+    ) -> Result<bool, ErrorClass> {
+        if self.secured || !self.tls.can_write() || self.tls.is_handshaking() {
+            return Ok(false);
+        }
+        self.secured = true;
+        driver.counters.connections_opened += 1;
+        driver.counters.key_exchange = self.tls.key_exchange().or(driver.counters.key_exchange);
+        self.handshake.secured_ns = now_ns;
+        self.handshake.tls_version = self.tls.version();
+        self.handshake.cipher = self.tls.cipher();
+        self.handshake.resumed = self.tls.resumed();
+        let agreed = self.tls.alpn();
+        if agreed == Some(shared.protocol.alpn()) {
+            self.handshake.protocol = Some(shared.protocol.name());
+            return Ok(true);
+        }
+        // A server that does not know ALPN speaks HTTP/1.1 (RFC 7301 3.1); the row says that nothing was negotiated.
+        if agreed.is_none() && shared.protocol == Protocol::H1 { Ok(true) } else { Err(ErrorClass::TlsAlpn) }
+    }
+
+    /// Whether the server accepted the 0-RTT data.
+    pub(crate) fn early_data_accepted(&self) -> bool {
+        self.tls.early_data_accepted()
+    }
+
+    /// Encrypts plaintext for the next [`Transport::flush`].
+    #[inline]
+    pub(crate) fn write(&mut self, plaintext: &[u8]) -> Result<(), ErrorClass> {
+        self.tls.write(plaintext).map_err(|error| ErrorClass::from_tls(error.class))
+    }
+
+    /// Octets that wait for the kernel to take them.
+    pub(crate) fn unsent(&self) -> usize {
+        self.tls.output().len()
+    }
+
+    /// Hands the kernel what it takes; whether it took all.
+    #[inline]
+    pub(crate) fn flush(&mut self) -> Result<bool, ErrorClass> {
+        loop {
+            let output = self.tls.output();
+            if output.is_empty() {
+                return Ok(true);
+            }
+            match self.socket.send(output) {
+                Ok(Some(octets)) => {
+                    self.wire_octets_out += octets as u64;
+                    self.tls.consume_output(octets);
+                }
+                Ok(None) => return Ok(false),
+                Err(error) => return Err(ErrorClass::from_io(&error, !self.secured)),
+            }
+        }
+    }
+
+    /// Ends the connection with close_notify, as far as the kernel takes it at once, and hands in its statistics. The FIN
+    /// follows when the socket is dropped. The client then holds the TIME_WAIT state, as clients do; a port that is in it can
+    /// be used again after one second (tcp_tw_reuse), and running out of ports is an error class of its own. An abortive
+    /// close would avoid that and show the server resets instead of ends, which is not the same work.
+    pub(crate) fn close(&mut self, driver: &mut Driver) {
+        if self.connected {
+            if let Ok(info) = self.socket.info() {
+                driver.tcp.add(&info);
+            }
+            if self.secured && self.tls.close_notify().is_ok() {
+                let _ = self.flush();
+            }
+        }
+        driver.counters.wire_bytes_in += std::mem::take(&mut self.wire_octets_in);
+        driver.counters.wire_bytes_out += std::mem::take(&mut self.wire_octets_out);
+    }
+}

@@ -1,0 +1,338 @@
+//! One thread's event loop: opens connections, starts what is due, hands readiness and timers to the sessions.
+
+use std::io;
+use std::sync::Arc;
+
+use trifecta_wire::clock::{now_ns as clock_ns, thread_cpu_ns};
+use trifecta_wire::epoll::{Epoll, READABLE};
+use trifecta_wire::process;
+
+use crate::config::{Config, ConnectionMode};
+use crate::driver::{Driver, Handshake, Shared};
+use crate::error::ErrorClass;
+use crate::session::{NEVER_NS, Session, State, WATCHED};
+
+/// After a failure the next attempt in its place starts no sooner than this after the failed one.
+const RETRY_SPACING_NS: u64 = 10_000_000;
+/// How long a wait may last, so that a stop asked of another thread is noticed.
+const LONGEST_WAIT_NS: u64 = 100_000_000;
+const EVENTS: usize = 256;
+const STDIN_TOKEN: u64 = u64::MAX;
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Requests,
+    Duration,
+    TotalTimeout,
+    NoResponse,
+    Signal,
+    Stdin,
+}
+
+impl Ended {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::Duration => "duration",
+            Self::TotalTimeout => "total_timeout",
+            Self::NoResponse => "no_response",
+            Self::Signal => "signal",
+            Self::Stdin => "stdin",
+        }
+    }
+}
+
+/// What a worker hands back.
+pub(crate) struct Outcome {
+    pub(crate) driver: Driver,
+    pub(crate) ended: Ended,
+    pub(crate) started_ns: u64,
+    pub(crate) ended_ns: u64,
+    pub(crate) missed_slots: u64,
+    pub(crate) thread_cpu_ns: u64,
+}
+
+/// A place for one connection at a time.
+struct Place<S> {
+    session: Option<S>,
+    /// Counts the sessions of this place, so that an event of an earlier one is not taken for a later one's.
+    generation: u32,
+    opened_ns: u64,
+    /// Not opened again before this time.
+    not_before_ns: u64,
+}
+
+pub(crate) struct Worker<S: Session> {
+    shared: S::Shared,
+    driver: Driver,
+    run: Arc<Shared>,
+    epoll: Epoll,
+    places: Vec<Place<S>>,
+    /// Timeout of each place's session.
+    timers_ns: Vec<u64>,
+    /// Places without a session.
+    vacant: Vec<u32>,
+    /// Where the search for a free session begins, so that an open loop uses all in turn.
+    turn: usize,
+    index: u32,
+    connections: u32,
+    reused: bool,
+    stdin_ended: bool,
+}
+
+impl<S: Session> Worker<S> {
+    pub(crate) fn new(
+        config: &Arc<Config>,
+        run: Arc<Shared>,
+        shared: S::Shared,
+        index: u32,
+        watches_stdin: bool,
+    ) -> io::Result<Self> {
+        let workers = u64::from(config.workers);
+        let concurrency = config.concurrency();
+        let places = concurrency / workers + u64::from(u64::from(index) < concurrency % workers);
+        let epoll = Epoll::new(EVENTS)?;
+        if watches_stdin {
+            epoll.add(0, READABLE, STDIN_TOKEN)?;
+        }
+        Ok(Self {
+            shared,
+            driver: Driver::new(config.clone(), run.clone(), index),
+            run,
+            epoll,
+            places: (0..places)
+                .map(|_| Place { session: None, generation: 0, opened_ns: 0, not_before_ns: 0 })
+                .collect(),
+            timers_ns: vec![NEVER_NS; places as usize],
+            vacant: (0..places as u32).rev().collect(),
+            turn: 0,
+            index,
+            connections: 0,
+            reused: config.connection_mode == ConnectionMode::Reused,
+            stdin_ended: false,
+        })
+    }
+
+    /// Runs until the end.
+    ///
+    /// # Errors
+    /// When the kernel refuses to wait.
+    pub(crate) fn run(mut self) -> io::Result<Outcome> {
+        let (started_ns, cpu_ns) = (clock_ns(), thread_cpu_ns());
+        let give_up_ns = started_ns + self.driver.config.total_timeout_ns;
+        // With 0-RTT the first requests belong to the handshakes, and with a connection per request there is nothing to wait for.
+        if !self.reused || self.driver.config.zero_rtt {
+            self.driver.release(started_ns);
+        }
+        let ended = loop {
+            let now_ns = clock_ns();
+            if let Some(ended) = self.is_over(now_ns, give_up_ns) {
+                break ended;
+            }
+            self.open_vacant(now_ns);
+            self.release_when_open(now_ns);
+            self.start_due(now_ns);
+            let ready = self.epoll.wait(Some(self.wait_ns(now_ns, give_up_ns)))?;
+            for index in 0..ready {
+                let event = self.epoll.event(index);
+                self.on_event(event.token, event.flags);
+            }
+            self.fire_timers();
+        };
+        let ended_ns = clock_ns();
+        let missed_slots = self.driver.count_missed_slots(ended_ns);
+        self.close_all(if ended == Ended::TotalTimeout { ErrorClass::Timeout } else { ErrorClass::Interrupted });
+        let thread_cpu_ns = thread_cpu_ns() - cpu_ns;
+        Ok(Outcome { driver: self.driver, ended, started_ns, ended_ns, missed_slots, thread_cpu_ns })
+    }
+
+    fn is_over(&self, now_ns: u64, give_up_ns: u64) -> Option<Ended> {
+        if process::stop_requested() {
+            return Some(if self.stdin_ended { Ended::Stdin } else { Ended::Signal });
+        }
+        if self.driver.in_flight() == 0 && !self.driver.may_start(now_ns) {
+            return Some(if self.driver.reached_request_limit() { Ended::Requests } else { Ended::Duration });
+        }
+        if self.run.is_dead_path() {
+            return Some(Ended::NoResponse);
+        }
+        (now_ns >= give_up_ns).then_some(Ended::TotalTimeout)
+    }
+
+    /// Opens connections: all of them in reused mode, one for each request that may start otherwise.
+    fn open_vacant(&mut self, now_ns: u64) {
+        let mut index = self.vacant.len();
+        while index > 0 {
+            index -= 1;
+            let place = self.vacant[index];
+            if self.places[place as usize].not_before_ns > now_ns {
+                continue;
+            }
+            if !self.driver.may_start(now_ns) {
+                return;
+            }
+            let now_ns = clock_ns();
+            let request = if self.reused { None } else { self.driver.next_request(now_ns) };
+            if request.is_none() && !self.reused {
+                return;
+            }
+            let opened_ns = now_ns;
+            let connection = self.connections * self.driver.config.workers + self.index;
+            self.connections += 1;
+            let slot = &mut self.places[place as usize];
+            slot.generation = slot.generation.wrapping_add(1);
+            slot.opened_ns = opened_ns;
+            let opened = S::open(&mut self.shared, &mut self.driver, connection, request, opened_ns);
+            let handshake = Handshake { connection, connect_start_ns: opened_ns, ..Handshake::default() };
+            match opened {
+                Ok(session) => {
+                    let token = u64::from(slot.generation) << 32 | u64::from(place);
+                    let watched = self.epoll.add(session.fd(), WATCHED, token);
+                    self.timers_ns[place as usize] = session.next_timeout_ns();
+                    slot.session = Some(session);
+                    self.vacant.swap_remove(index);
+                    if watched.is_err() {
+                        self.close(place as usize, ErrorClass::Socket);
+                    }
+                }
+                Err(error) => {
+                    slot.not_before_ns = opened_ns + RETRY_SPACING_NS;
+                    match request {
+                        Some(mut exchange) => {
+                            exchange.first_on_connection = true;
+                            self.driver.finish(&exchange, &handshake, None, 0, Some(error));
+                        }
+                        None => self.driver.fail_attempt(&handshake, opened_ns, error),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Requests on reused connections begin when every connection was opened or has failed once.
+    fn release_when_open(&mut self, now_ns: u64) {
+        if !self.driver.is_held() {
+            return;
+        }
+        let opening = |place: &Place<S>| {
+            place.generation == 0 || place.session.as_ref().is_some_and(|session| session.state() == State::Opening)
+        };
+        if self.places.iter().any(opening) {
+            return;
+        }
+        self.driver.release(now_ns);
+        for place in 0..self.places.len() {
+            self.start_on(place);
+        }
+    }
+
+    /// Starts the requests of an open loop that are due, on connections that have room, in turn.
+    fn start_due(&mut self, now_ns: u64) {
+        let due_ns = self.driver.next_due_ns();
+        // A closed loop's requests follow their predecessors in the session itself.
+        if !self.reused || due_ns == 0 || due_ns > now_ns {
+            return;
+        }
+        let places = self.places.len();
+        for _ in 0..places {
+            self.turn = if self.turn + 1 >= places { 0 } else { self.turn + 1 };
+            let place = self.turn;
+            let has_room = self.places[place].session.as_ref().is_some_and(|session| session.free_slots() > 0);
+            if has_room {
+                self.start_on(place);
+                if self.driver.next_due_ns() > now_ns {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn start_on(&mut self, place: usize) {
+        if let Some(session) = &mut self.places[place].session {
+            session.start_requests(&mut self.shared, &mut self.driver);
+            self.after(place);
+        }
+    }
+
+    fn on_event(&mut self, token: u64, flags: u32) {
+        if token == STDIN_TOKEN {
+            if process::stdin_closed() {
+                self.stdin_ended = true;
+                process::request_stop();
+            }
+            return;
+        }
+        let (place, generation) = ((token & 0xffff_ffff) as usize, (token >> 32) as u32);
+        let slot = &mut self.places[place];
+        if slot.generation == generation
+            && let Some(session) = &mut slot.session
+        {
+            session.on_ready(&mut self.shared, &mut self.driver, flags);
+            self.after(place);
+        }
+    }
+
+    fn fire_timers(&mut self) {
+        let now_ns = clock_ns();
+        for place in 0..self.timers_ns.len() {
+            if self.timers_ns[place] <= now_ns
+                && let Some(session) = &mut self.places[place].session
+            {
+                session.on_timer(&mut self.shared, &mut self.driver, now_ns);
+                self.after(place);
+            }
+        }
+    }
+
+    /// A session was called: its timeout may have changed, or it is over.
+    #[inline]
+    fn after(&mut self, place: usize) {
+        let slot = &mut self.places[place];
+        let Some(session) = &slot.session else { return };
+        let State::Closed { failed } = session.state() else {
+            self.timers_ns[place] = session.next_timeout_ns();
+            return;
+        };
+        self.timers_ns[place] = NEVER_NS;
+        slot.not_before_ns = if failed { slot.opened_ns + RETRY_SPACING_NS } else { 0 };
+        slot.session = None;
+        self.vacant.push(place as u32);
+    }
+
+    fn close(&mut self, place: usize, error: ErrorClass) {
+        if let Some(session) = &mut self.places[place].session {
+            session.close(&mut self.shared, &mut self.driver, error);
+            self.after(place);
+        }
+    }
+
+    fn close_all(&mut self, error: ErrorClass) {
+        self.driver.stop();
+        for place in 0..self.places.len() {
+            self.close(place, error);
+        }
+    }
+
+    fn wait_ns(&self, now_ns: u64, give_up_ns: u64) -> u64 {
+        let mut until_ns = give_up_ns.min(now_ns + LONGEST_WAIT_NS).min(self.driver.deadline_ns());
+        for timer_ns in &self.timers_ns {
+            until_ns = until_ns.min(*timer_ns);
+        }
+        if self.driver.may_start(now_ns) {
+            for place in &self.vacant {
+                let not_before_ns = self.places[*place as usize].not_before_ns;
+                // A vacant place that could be opened now waits for the next slot of an open loop.
+                if not_before_ns > now_ns {
+                    until_ns = until_ns.min(not_before_ns);
+                }
+            }
+            let due_ns = self.driver.next_due_ns();
+            // What is due and could not be started has to wait for a connection to have room.
+            if due_ns > now_ns {
+                until_ns = until_ns.min(due_ns);
+            }
+        }
+        until_ns.saturating_sub(now_ns)
+    }
+}
