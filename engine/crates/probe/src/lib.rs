@@ -1,0 +1,88 @@
+//! The probe: what a path does to packets, measured from both of its ends on one clock.
+//!
+//! A reflector answers; a measurer sends, times each direction, and counts. Receive times are the kernel's
+//! (SO_TIMESTAMPNS), send times are read immediately before the system call. One-way delays mean something only when both
+//! ends run on the same machine, as the hosts of a lab do.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use serde_json::json;
+use trifecta_record::probe_samples::{ProbeRow, write_probe_samples};
+use trifecta_wire::process::{self, exit};
+
+pub mod config;
+pub mod measure;
+pub mod packet;
+pub mod reflect;
+pub mod sequence;
+pub mod socket;
+
+use config::{Config, Measure};
+use measure::Measurement;
+use reflect::Reflector;
+use socket::Socket;
+
+struct Failure(i32, &'static str, String);
+
+fn cannot(field: &'static str, message: String) -> Failure {
+    Failure(exit::CANNOT, field, message)
+}
+
+/// Runs the probe with this configuration; the exit code is that of the process.
+#[must_use]
+pub fn run(config_text: &str) -> i32 {
+    match probe(config_text) {
+        Ok(()) => exit::DONE,
+        Err(Failure(code, field, message)) => process::fail(code, field, &message),
+    }
+}
+
+fn probe(config_text: &str) -> Result<(), Failure> {
+    let config = Config::parse(config_text).map_err(|error| Failure(exit::BAD_INPUT, error.field, error.message))?;
+    process::prepare().map_err(|error| cannot("process", format!("cannot be prepared: {error}")))?;
+    match config {
+        Config::Reflect { address, port } => reflect(SocketAddr::new(address, port)),
+        Config::Measure(config) => measure(config),
+    }
+}
+
+fn say(key: &str, value: &serde_json::Value) -> Result<(), Failure> {
+    process::write_line(key, value).map_err(|error| cannot("stdout", format!("{error}; keep it open")))
+}
+
+fn reflect(address: SocketAddr) -> Result<(), Failure> {
+    let socket = Socket::bind(address).map_err(|error| {
+        cannot("address", format!("{address}: {error}; give an address of this host and a free port"))
+    })?;
+    say("ready", &json!({"role": "reflect", "address": address.ip(), "port": address.port()}))?;
+    let mut reflector = Reflector::default();
+    let ended = reflector.run(&socket);
+    say("summary", &reflector.summary())?;
+    ended.map_err(|error| cannot("socket", error.to_string()))
+}
+
+fn measure(config: Measure) -> Result<(), Failure> {
+    let (address, port) = (config.address, config.port);
+    let samples_file = config.samples_file.clone();
+    let mut measurement = Measurement::new(config)
+        .map_err(|error| cannot("address", format!("{address}: {error}; give an address this host has a route to")))?;
+    say("ready", &json!({"role": "measure", "address": address, "port": port}))?;
+    let summary = measurement.run().map_err(|error| cannot("socket", error.to_string()))?;
+    if let Some(path) = samples_file {
+        let rows: Vec<ProbeRow> = measurement
+            .round_trips
+            .iter()
+            .map(|trip| ProbeRow {
+                sequence: trip.sequence,
+                sent_ns: trip.sent_ns,
+                reflected_in_ns: trip.reflected_in_ns,
+                reflected_out_ns: trip.reflected_out_ns,
+                received_ns: trip.received_ns,
+            })
+            .collect();
+        write_probe_samples(Path::new(&path), &rows)
+            .map_err(|error| cannot("samples_file", format!("'{path}': {error}; name a file that can be written")))?;
+    }
+    say("summary", &summary)
+}

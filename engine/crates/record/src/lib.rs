@@ -2,6 +2,7 @@
 
 mod file;
 pub mod link_log;
+pub mod probe_samples;
 mod sample;
 pub mod schema;
 mod store;

@@ -131,7 +131,7 @@ impl LinkLogWriter {
     }
 }
 
-fn required<T: DataType>(
+pub(crate) fn required<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, File>,
     values: impl Iterator<Item = T::T>,
 ) -> Result<()> {
