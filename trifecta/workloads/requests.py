@@ -11,7 +11,7 @@ from trifecta.lab.certificates import Certificates
 CIPHER = {"1.3": "TLS_AES_128_GCM_SHA256", "1.2": "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"}
 UDP_RECEIVE_BUFFER_BYTES = 4 << 20
 MAX_UDP_PAYLOAD_BYTES = 1452  # MTU 1500 less the headers of IPv6 and UDP, on both families alike
-_TIMEOUT_SLACK_NS = 10_000_000_000
+_TIMEOUT_SLACK_NS = 5_000_000_000
 
 
 def streams_of(workload: RequestsWorkload, protocol: str, connection: str) -> tuple[int, int]:

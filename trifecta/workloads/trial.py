@@ -26,7 +26,7 @@ from trifecta.workloads.faults import NO_FAULTS, Faults
 from trifecta.workloads.requests import load_config
 from trifecta.workloads.session import LINK_READY_S, Session
 
-_LOAD_GRACE_S = 15.0  # beyond its own total timeout the load is taken for hung
+_LOAD_GRACE_S = 5.0  # beyond its own total timeout the load is taken for hung
 
 
 @dataclass

@@ -1,0 +1,65 @@
+"""The part of ``drive`` that runs inside the sandbox, where heavy imports are allowed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trifecta import studies
+from trifecta.design.errors import TrifectaError
+from trifecta.implementations.registry import SERVERS
+from trifecta.implementations.server import ServerOptions, Site
+from trifecta.implementations.servers.origin import Origin
+from trifecta.workloads.faults import Faults
+from trifecta.workloads.runner import run_study
+from trifecta.workloads.stopping import StopFlag
+
+
+@dataclass
+class ChangedOrigin(Origin):
+    """An origin with other settings than the study asks for."""
+
+    changes: dict[str, Any] = field(default_factory=dict)
+
+    def config(self, site: Site, options: ServerOptions) -> dict[str, Any]:
+        return super().config(site, options) | self.changes
+
+
+def run(folder: Path, request: dict[str, Any], events: Any) -> int:
+    """Run the study; the outcome is the last line."""
+    adapters = dict(SERVERS)
+    if request.get("origin"):
+        adapters["origin"] = ChangedOrigin(changes=request["origin"])
+    try:
+        study = studies.load(request.get("study", "race"), request.get("set", []), studies.known_servers())
+        with StopFlag() as stop:
+            outcome = run_study(
+                study,
+                folder,
+                events,
+                stop,
+                resume=request.get("resume", False),
+                adapters=adapters,
+                faults=Faults(**request.get("faults", {})),
+            )
+    except TrifectaError as error:
+        print(f"trifecta: {error}", file=sys.stderr)
+        return error.exit_code
+    print(
+        json.dumps(
+            {
+                "kind": outcome.kind,
+                "reason": outcome.reason,
+                "trials": outcome.trials,
+                "valid": outcome.valid_trials,
+                "failed": [[c.scope, c.check, c.evidence] for c in outcome.checks if c.status == "fail"],
+                "share": outcome.time_share,
+                "elapsed_s": outcome.elapsed_ns / 1e9,
+            }
+        ),
+        flush=True,
+    )
+    return 130 if outcome.interrupted else 0

@@ -1,0 +1,102 @@
+"""Stands in for the engine where a test is about the runner: it speaks the protocol, and measures nothing.
+
+Environment: FAKE_LOAD is a JSON document of exceptional behaviour by trial number: {"3": "crash" | "hang" | "refuse"}.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+
+def say(key: str, value: object) -> None:
+    print(json.dumps({key: value}), flush=True)
+
+
+def until_asked_to_end() -> None:
+    signal.sigwait({signal.SIGTERM, signal.SIGINT})
+
+
+def load(config: dict[str, object]) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from trifecta.store import schema
+
+    trial = str(config["trial"])
+    behaviour = json.loads(os.environ.get("FAKE_LOAD", "{}")).get(str(int(trial[1:])) if trial != "t00000" else "ready")
+    if behaviour == "refuse":
+        print("error: samples_file: cannot be written; choose another folder", file=sys.stderr)
+        return 3
+    if behaviour == "crash":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if behaviour == "hang":
+        time.sleep(3600)
+    say("ready", {})
+    protocol, count = str(config["protocol"]), int(str(config["requests"]))
+    typical = {"h1": 3_000_000, "h2": 2_000_000, "h3": 1_000_000}[protocol]
+    generator = random.Random(f"{trial} {config['seed']}")
+    began = time.monotonic_ns()
+    time.sleep(float(os.environ.get("FAKE_SECONDS", "0.02")))
+    rows = []
+    for request in range(count):
+        started = began + request * 10_000
+        row: dict[str, object] = dict.fromkeys(schema.SAMPLES.names)
+        row |= {
+            "trial": trial, "worker": 0, "connection": 0, "request": request,
+            "warmup": request < int(str(config["warmup_requests"])), "started_ns": started,
+            "request_sent_ns": started + 1000, "first_byte_ns": started + 2000,
+            "done_ns": started + int(typical * generator.uniform(0.98, 1.02)), "protocol": protocol,
+            "tls_version": "TLSv1.3", "cipher": "TLS13_AES_128_GCM_SHA256", "resumed": False, "zero_rtt": False,
+            "status": 200, "bytes_out": 0, "bytes_in": config["expect_body_bytes"], "header_bytes_in": 50,
+        }  # fmt: skip
+        rows.append(row)
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema.SAMPLES), str(config["samples_file"]))
+    ended = time.monotonic_ns()
+    say(
+        "summary",
+        {
+            "trial": trial, "samples": count, "errors": 0, "ended": "requests", "started_ns": began, "ended_ns": ended,
+            "measured_ns": ended - began, "cpu_user_ns": 1_000_000, "cpu_system_ns": 1_000_000, "busy_ratio": 0.3,
+            "missed_slots": 0, "udp_receive_errors": 0, "tcp": None, "quic": None, "key_exchange": "X25519",
+        },
+    )  # fmt: skip
+    return 0
+
+
+def main() -> int:
+    if sys.argv[1] == "--version":
+        print(json.dumps({"engine": "fake"}))
+        return 0
+    role, source = sys.argv[1:3]
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    config = json.loads(sys.stdin.readline() if source == "-" else Path(source).read_text())
+    if role == "load":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})
+        return load(config)
+    if role == "probe" and config["role"] == "measure":
+        times = {"min": 20_000, "p50": 30_000, "p90": 40_000, "p99": 50_000, "max": 60_000}
+        summary = {"sent": 200, "received": 200, "loss_forward": 0.0, "loss_backward": 0.0, "rtt_ns": times}
+        say("summary", summary | {"reordered": 0, "duplicates": 0, "largest_payload_bytes": 1472})
+        return 0
+    say("ready", {})
+    until_asked_to_end()
+    direction = {
+        "wire_packets": 1000, "wire_bytes": 1_000_000, "delivered": 1000, "lost": 0, "queue_dropped": 0, "corrupted": 0,
+        "duplicated": 0, "reordered": 0, "delay_asked_ns": 0, "delay_given_ns": {"p50": 0, "p99": 0, "max": 0},
+        "lateness_ns": {"p50": 1000, "p90": 2000, "p99": 3000, "max": 4000}, "loss_asked": 0.0, "loss_given": 0.0,
+        "rate_asked_bits_per_s": None, "rate_given_bits_per_s": None, "queue_peak_bytes": 0, "device_drops": 0,
+        "send_errors": 0,
+    }  # fmt: skip
+    summary = {"realtime": False, "cpu_user_ns": 0, "cpu_system_ns": 0, "wall_ns": 1_000_000_000}
+    say("summary", summary | {"a_to_b": direction, "b_to_a": direction})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
