@@ -17,8 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from trifecta.analysis.verdict import verdicts as judge
+from trifecta.design.model import CheckResult, PathSpec, Study
+from trifecta.design.study_file import parse_study
 from trifecta.store import schema
-from trifecta.design.model import CheckResult, PathSpec, RequestsWorkload, Study, Verdict
 
 ARMS = ("h1", "h2", "h3", "h2#aa")
 PATHS: dict[str, PathSpec] = {
@@ -26,7 +28,6 @@ PATHS: dict[str, PathSpec] = {
     "far": PathSpec("far", rtt_ns=80_000_000, rate_bits_per_s=100_000_000),
     "rough": PathSpec("rough", rtt_ns=50_000_000, rate_bits_per_s=20_000_000, queue_bytes=125_000, loss=0.02),
 }
-PAIRS = (("h3", "h2"), ("h3", "h1"), ("h1", "h2"), ("h2#aa", "h2"))
 CIPHER = "TLS_AES_128_GCM_SHA256"
 STEP_NS = 20_000_000_000
 
@@ -44,31 +45,45 @@ class Shape:
     servers: tuple[str, ...] = ("origin", "caddy")
     troubles: bool = True
     loop: str = "closed"
+    metric: str = "latency_p50"
     study: Study = field(init=False)
 
     def __post_init__(self) -> None:
-        workload = RequestsWorkload(
-            response_bytes=10_000,
-            duration_ns=1_000_000_000,
-            warmup_ns=100_000_000,
-            loop=self.loop,  # type: ignore[arg-type]
-            rate_per_s=500.0 if self.loop == "open" else None,
-        )
-        self.study = Study(
-            name="race",
-            title=self.title,
-            workload=workload,
-            factors={
-                "protocol": ("h1", "h2", "h3"),
-                "path": self.paths,
-                "connection": self.connections,
-                "server": self.servers,
-            },
-            paths={name: PATHS[name] for name in self.paths},
-            budget_ns=180_000_000_000,
-            seed=self.seed,
-            source="name: race\ntitle: The race\n",
-        )
+        self.study = parse_study(self.text(), "synthetic.yaml")
+
+    def text(self) -> str:
+        """The study file of the run."""
+        spec = {
+            "clean": "  clean: {}",
+            "far": "  far: {rtt: 80 ms, rate: 100 Mbit/s, queue: 1 bdp}",
+            "rough": "  rough: {rtt: 50 ms, rate: 20 Mbit/s, queue: 1 bdp, loss: 2 %}",
+        }
+        paths = "\n".join(spec[name] for name in self.paths)
+        loop = "loop: open\n  rate: 500" if self.loop == "open" else "loop: closed"
+        return f"""study: race
+title: {json.dumps(self.title)}
+workload:
+  kind: requests
+  method: GET
+  response: 10 kB
+  in_flight: 10
+  {loop}
+  duration: 1 s
+  warmup: 100 ms
+factors:
+  protocol: [HTTP/1.1, HTTP/2, HTTP/3]
+  path: [{", ".join(self.paths)}]
+  connection: [{", ".join(self.connections)}]
+  server: [{", ".join(self.servers)}]
+baseline: HTTP/2
+paths:
+{paths}
+metric: {self.metric}
+margin: 5 %
+blocks: {{at_least: 4, at_most: 200}}
+budget: 10 min
+seed: {self.seed}
+"""
 
     def cells(self) -> Iterator[tuple[str, str, str, str]]:
         """Yield cell key, path, connection, server."""
@@ -234,16 +249,49 @@ def _trial_row(
     protocol = head["protocol"]
     failures = int((~error).sum())
     load = {
-        "trial": head["trial"], "samples": len(samples), "errors": failures, "ended": "duration", "started_ns": started,
-        "ended_ns": ended, "measured_ns": ended - started, "cpu_user_ns": 30_000_000, "cpu_system_ns": 20_000_000,
-        "max_rss_bytes": 14_000_000, "schedule_lag_ns": {"p50": 4_000, "p90": 9_000, "p99": 20_000, "max": 90_000} if loop == "open" else None,
-        "missed_slots": 0, "connections_opened": 1, "wire_bytes_out": 60_000, "wire_bytes_in": 2_000_000, "key_exchange": "X25519",
-        "udp_receive_errors": 0, "versions": {"engine": "0.1.0", "rustls": "0.23.0", "quinn_proto": "0.11.0"},
-        "busy_ratio": float(rng.uniform(0.05, 0.3)), **_transport(protocol, path),
-    }  # fmt: skip
-    server = {"name": head["server"], "version": "2.11.0" if head["server"] == "caddy" else "0.1.0", "congestion_control": "cubic" if head["server"] == "origin" else None, "cpu_user_ns": 40_000_000, "cpu_system_ns": 10_000_000, "restarted": False}  # fmt: skip
+        "trial": head["trial"],
+        "samples": len(samples),
+        "errors": failures,
+        "ended": "duration",
+        "started_ns": started,
+        "ended_ns": ended,
+        "measured_ns": ended - started,
+        "cpu_user_ns": 30_000_000,
+        "cpu_system_ns": 20_000_000,
+        "max_rss_bytes": 14_000_000,
+        "schedule_lag_ns": {"p50": 4_000, "p90": 9_000, "p99": 20_000, "max": 90_000} if loop == "open" else None,
+        "missed_slots": 0,
+        "connections_opened": 1,
+        "wire_bytes_out": 60_000,
+        "wire_bytes_in": 2_000_000,
+        "key_exchange": "X25519",
+        "udp_receive_errors": 0,
+        "versions": {"engine": "0.1.0", "rustls": "0.23.0", "quinn_proto": "0.11.0"},
+        "busy_ratio": float(rng.uniform(0.05, 0.3)),
+        **_transport(protocol, path),
+    }
+    server = {
+        "name": head["server"],
+        "version": "2.11.0" if head["server"] == "caddy" else "0.1.0",
+        "congestion_control": {"tcp": "cubic", "quic": "cubic"},
+        "cpu_user_ns": 40_000_000,
+        "cpu_system_ns": 10_000_000,
+        "restarted": False,
+    }
     rtt = path.rtt_ns or 40_000
-    probe = {"sent": 200, "received": 197, "loss_forward": path.loss, "loss_backward": path.loss, "rtt_ns": {"min": rtt, "p50": rtt + 61_000, "p90": rtt + 80_000, "p99": rtt + 140_000, "max": rtt + 300_000}, "one_way_forward_ns": {"p50": rtt // 2 + 30_000}, "one_way_backward_ns": {"p50": rtt // 2 + 31_000}, "reordered": 0, "duplicates": 0, "rate_bits_per_s": None, "largest_payload_bytes": 1472}  # fmt: skip
+    probe = {
+        "sent": 200,
+        "received": 197,
+        "loss_forward": path.loss,
+        "loss_backward": path.loss,
+        "rtt_ns": {"min": rtt, "p50": rtt + 61_000, "p90": rtt + 80_000, "p99": rtt + 140_000, "max": rtt + 300_000},
+        "one_way_forward_ns": {"p50": rtt // 2 + 30_000},
+        "one_way_backward_ns": {"p50": rtt // 2 + 31_000},
+        "reordered": 0,
+        "duplicates": 0,
+        "rate_bits_per_s": None,
+        "largest_payload_bytes": 1472,
+    }
     machine = {
         "steal_ratio": 0.001,
         "pressure_cpu_some_ratio": 0.02,
@@ -319,41 +367,12 @@ def _checks(trial: str, bad: bool, warned: bool) -> list[CheckResult]:
             )
         else:
             results.append(CheckResult(name, trial, "pass", f"{name} held in every sample.", None, None, ""))
-    return results  # fmt: skip
+    return results
 
 
-def _verdict(rng: np.random.Generator, rows: list[dict[str, Any]], cell: str, arm: str, reference: str) -> Verdict:
-    by_block: dict[int, dict[str, dict[str, Any]]] = {}
-    for row in rows:
-        if row["cell"] == cell:
-            by_block.setdefault(row["block"], {})[row["arm"]] = row
-    differences, invalid = [], 0
-    for block in by_block.values():
-        if block[arm]["valid"] and block[reference]["valid"]:
-            differences.append(math.log(block[arm]["latency_p50_ns"] / block[reference]["latency_p50_ns"]))
-        else:
-            invalid += 1
-    values = np.array(differences)
-    mean, half = float(values.mean()), 4.5 * float(values.std(ddof=1)) / math.sqrt(len(values)) + 0.01
-    low, high = math.exp(mean - half), math.exp(mean + half)
-    if high < 1 or low > 1:
-        kind = "faster" if high < 1 else "slower"
-    elif low > 1 / 1.05 and high < 1.05:
-        kind = "same"
-    else:
-        kind = "undecided"
-    e_value = math.exp(min(30.0, max(-2.0, (abs(mean) / half) ** 2 * 3)))
-    return Verdict(
-        cell, "latency_p50_ns", arm, reference, kind, math.exp(mean), low, high, len(values), 0.05, 0.021, e_value,  # type: ignore[arg-type]
-        blocks_needed=int(rng.integers(9, 60)) if kind == "undecided" else None,
-        fixed_ratio=math.exp(mean), fixed_low=math.exp(mean - half / 2), fixed_high=math.exp(mean + half / 2), fixed_p=0.0078,
-        fixed_p_holm=0.047, invalid_trials=invalid, reason=f"The whole interval decides for {kind}.",
-    )  # fmt: skip
-
-
-def write_parquet(path: Path, records: list[Any]) -> None:
+def write_parquet(path: Path, records: list[Any], columns: pa.Schema) -> None:
     """Write dataclass records as one Parquet file."""
-    pq.write_table(pa.Table.from_pylist([asdict(record) for record in records]), path)
+    pq.write_table(pa.Table.from_pylist([asdict(record) for record in records], columns), path)
 
 
 def write_run(run: Path, shape: Shape | None = None) -> Path:
@@ -374,10 +393,19 @@ def write_run(run: Path, shape: Shape | None = None) -> Path:
                 pq.write_table(samples, run / "samples" / f"{trial}.parquet")
                 bad = shape.troubles and number in (17, 101)
                 head = {
-                    "trial": trial, "block": block, "cell": cell, "treatment": f"protocol={levels['protocol']},{cell}", "arm": arm,
-                    "is_aa": arm.endswith("#aa"), "position": position, "seed": 1000 + block, "factors_json": json.dumps(levels),
-                    "wall_started_utc": f"2026-01-02T03:{number // 60 % 60:02d}:{number % 60:02d}Z", "valid": not bad, **levels,
-                }  # fmt: skip
+                    "trial": trial,
+                    "block": block,
+                    "cell": cell,
+                    "treatment": f"protocol={levels['protocol']},{cell}",
+                    "arm": arm,
+                    "is_aa": arm.endswith("#aa"),
+                    "position": position,
+                    "seed": 1000 + block,
+                    "factors_json": json.dumps(levels),
+                    "wall_started_utc": f"2026-01-02T03:{number // 60 % 60:02d}:{number % 60:02d}Z",
+                    "valid": not bad,
+                    **levels,
+                }
                 row = _trial_row(rng, samples, head, PATHS[path], shape.loop)
                 found = _checks(trial, bad, shape.troubles and number in (5, 40))
                 row |= {"checks_json": json.dumps([asdict(check) for check in found]), "error": None}
@@ -387,7 +415,7 @@ def write_run(run: Path, shape: Shape | None = None) -> Path:
                 checks += found
                 number += 1
                 clock += STEP_NS
-    verdicts = [_verdict(rng, rows, cell, arm, reference) for cell, *_ in shape.cells() for arm, reference in PAIRS]
+    verdicts = judge(shape.study, rows)
     for cell, *_ in shape.cells():
         checks.append(CheckResult("blocks", cell, "pass", f"{shape.blocks} blocks, 6 needed.", shape.blocks, 6, ""))
         checks.append(
@@ -401,16 +429,34 @@ def write_run(run: Path, shape: Shape | None = None) -> Path:
                 "",
             )
         )
-    write_parquet(run / "checks.parquet", checks)
-    write_parquet(run / "verdicts.parquet", verdicts)
+    write_parquet(run / "checks.parquet", checks, schema.CHECKS)
+    write_parquet(run / "verdicts.parquet", verdicts, schema.VERDICTS)
+    study = shape.study
     facts = {
-        "study": asdict(shape.study),
+        "schema": schema.SCHEMA_VERSION,
+        "trifecta": "0.1.0",
+        "python": "3.11.2",
+        "engine": {"engine": "0.1.0", "rustls": "0.23.31", "quinn_proto": "0.11.12"},
+        "study": {"name": study.name, "title": study.title, "sha256": "0" * 64, "metric": study.metric},
         "seed": shape.seed,
-        "versions": {"trifecta": "0.1.0", "engine": "0.1.0", "python": "3.11.2", "caddy": "2.11.0"},
-        "machine": {"kernel": "Linux 6.1.0", "cores": 2, "cpu": "Example CPU @ 3.0 GHz", "memory_bytes": 8_000_000_000},
-        "parity": {"certificate_verified": True, "mtu_bytes": 1500, "offloads": "tso, gso"},
         "argv": ["trifecta", "race", "--seed", str(shape.seed)],
+        "started_utc": "2026-01-02T03:00:00+00:00",
+        "servers": {"origin": {"version": "0.1.0"}, "caddy": {"version": "2.11.0"}},
+        "unsupported": [{"factor": "server", "level": "nginx", "reason": "not installed"}] if shape.troubles else [],
+        "machine": {"kernel": "Linux 6.1.0", "cpus": 2, "cpu_model": "Example CPU", "memory_bytes": 8_000_000_000},
+        "pins": {"client": [1], "server": [0], "link": [0]},
+        "parity": {"tls_version": "1.3", "certificate": "ECDSA P-256, verified", "mtu_bytes": 1500},
+        "faults": {},
+        "state": "budget",
+        "ended_because": "the budget of 3 min has no room for another block",
+        "elapsed_ns": 178_000_000_000,
+        "time_share": {"load": 0.8, "link_start": 0.05},
+        "measuring_share": 0.8,
     }
     (run / "run.json").write_text(json.dumps(facts, indent=1))
-    (run / "study.yaml").write_text(shape.study.source)
+    (run / "study.yaml").write_text(study.source)
+    with (run / "planner.jsonl").open("w") as planner:
+        for cell, *_ in shape.cells():
+            planner.write(json.dumps({"cell": cell, "block": 0, "reason": "first blocks", "elapsed_ns": 1}) + "\n")
+        planner.write('{"cell": "cut off by a cra')
     return run

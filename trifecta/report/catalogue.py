@@ -41,14 +41,16 @@ FROM trials AS t
 VERDICTS = Query(
     "verdicts",
     """
-SELECT t.cell, t.arm, t.reference, CASE t.reference WHEN 'h1' THEN 'HTTP/1.1' WHEN 'h2' THEN 'HTTP/2' ELSE 'HTTP/3' END AS against,
+SELECT t.cell, t.arm, t.reference,
+       CASE t.reference WHEN 'h1' THEN 'HTTP/1.1' WHEN 'h2' THEN 'HTTP/2' ELSE 'HTTP/3' END AS against,
        t.metric, t.verdict, t.ratio, t.low, t.high,
        CASE WHEN t.inverted THEN 1 / t.ratio ELSE t.ratio END AS factor,
        CASE WHEN t.inverted THEN 1 / t.high ELSE t.low END AS factor_low,
        CASE WHEN t.inverted THEN 1 / t.low ELSE t.high END AS factor_high,
        t.blocks, t.blocks_needed, t.margin, t.noise_floor, t.e_value, t.invalid_trials,
        t.fixed_ratio, t.fixed_low, t.fixed_high, t.fixed_p, t.fixed_p_holm, t.reason
-FROM (SELECT *, verdict = CASE WHEN metric IN ('requests_per_s', 'success_rate') THEN 'slower' ELSE 'faster' END AS inverted
+FROM (SELECT *, CASE WHEN metric IN ('requests_per_s', 'success_rate') THEN verdict = 'slower'
+                     ELSE verdict = 'faster' END AS inverted
       FROM verdicts) AS t
 WHERE true{and_cell}
 ORDER BY t.cell, t.metric, t.arm, t.reference
@@ -60,8 +62,10 @@ ORDER BY t.cell, t.metric, t.arm, t.reference
 PERCENTILES = Query(
     "percentiles",
     """
-SELECT cell, arm, succeeded, failed, q[1] AS p50_ns, q[2] AS p90_ns, q[3] AS p95_ns, q[4] AS p99_ns, q[5] AS p999_ns, q[6] AS max_ns
-FROM (SELECT t.cell, t.arm, count(*) FILTER (WHERE s.success) AS succeeded, count(*) FILTER (WHERE NOT s.success) AS failed,
+SELECT cell, arm, succeeded, failed, q[1] AS p50_ns, q[2] AS p90_ns, q[3] AS p95_ns,
+       q[4] AS p99_ns, q[5] AS p999_ns, q[6] AS max_ns
+FROM (SELECT t.cell, t.arm, count(*) FILTER (WHERE s.success) AS succeeded,
+             count(*) FILTER (WHERE NOT s.success) AS failed,
              quantile_disc(s.latency_censored_ns, [0.5, 0.9, 0.95, 0.99, 0.999, 1.0]) AS q
       FROM samples AS s JOIN trials AS t USING (trial)
       WHERE t.valid AND NOT t.is_aa AND NOT s.warmup{and_cell}
@@ -74,14 +78,13 @@ ORDER BY cell, arm
 ECDF_SHARES: tuple[float, ...] = (*(i / 100 for i in range(100)), 0.995, 0.999, 1.0)
 ECDF = Query(
     "ecdf",
-    f"""
-SELECT t.cell, t.arm,
-       quantile_disc(s.latency_censored_ns, [{", ".join(f"{share:g}" for share in ECDF_SHARES)}]) AS latency_ns
+    """
+SELECT t.cell, t.arm, quantile_disc(s.latency_censored_ns, [{shares}]) AS latency_ns
 FROM samples AS s JOIN trials AS t USING (trial)
-WHERE t.valid AND NOT t.is_aa AND NOT s.warmup{{and_cell}}
+WHERE t.valid AND NOT t.is_aa AND NOT s.warmup{and_cell}
 GROUP BY t.cell, t.arm
 ORDER BY t.cell, t.arm
-""",
+""".replace("{shares}", ", ".join(f"{share:g}" for share in ECDF_SHARES)),
     ("cell", "arm"),
 )
 
@@ -112,15 +115,17 @@ ORDER BY cell, arm
     ("cell", "arm"),
 )
 
+BUCKETS = 24
+# Only the part of a trial that all trials of the cell have in common, in 24 equal buckets.
 THROUGHPUT = Query(
     "throughput",
     """
 WITH clock AS (
-  SELECT trial, cell, arm, CAST(json_extract(load_json, 'started_ns') AS BIGINT) AS start_ns,
-         CAST(json_extract(load_json, 'ended_ns') AS BIGINT) - CAST(json_extract(load_json, 'started_ns') AS BIGINT) AS length_ns
+  SELECT t.trial, t.cell, t.arm, CAST(json_extract(t.load_json, 'started_ns') AS BIGINT) AS start_ns,
+         CAST(json_extract(t.load_json, 'ended_ns') AS BIGINT) AS end_ns
   FROM trials AS t WHERE t.valid AND NOT t.is_aa{and_cell}),
 bucket AS (
-  SELECT cell, min(length_ns) // 24 AS width_ns FROM clock GROUP BY cell),
+  SELECT cell, min(end_ns - start_ns) // 24 AS width_ns FROM clock GROUP BY cell),
 arms AS (
   SELECT cell, arm, count(*) AS trials FROM clock GROUP BY cell, arm)
 SELECT c.cell, c.arm, (s.done_ns - c.start_ns) // b.width_ns AS bucket, any_value(b.width_ns) AS width_ns,
@@ -138,12 +143,16 @@ COST = Query(
     """
 SELECT t.cell, t.arm, count(*) AS trials, median(t.requests_per_s) AS requests_per_s,
        sum(t.samples - t.errors) / sum(t.samples) AS success_rate,
-       median(t.client_cpu_ns_per_request) AS client_cpu_ns, quantile_cont(t.client_cpu_ns_per_request, 0.25) AS client_low_ns,
+       median(t.client_cpu_ns_per_request) AS client_cpu_ns,
+       quantile_cont(t.client_cpu_ns_per_request, 0.25) AS client_low_ns,
        quantile_cont(t.client_cpu_ns_per_request, 0.75) AS client_high_ns,
-       median(t.server_cpu_ns_per_request) AS server_cpu_ns, quantile_cont(t.server_cpu_ns_per_request, 0.25) AS server_low_ns,
+       median(t.server_cpu_ns_per_request) AS server_cpu_ns,
+       quantile_cont(t.server_cpu_ns_per_request, 0.25) AS server_low_ns,
        quantile_cont(t.server_cpu_ns_per_request, 0.75) AS server_high_ns,
-       sum(CAST(json_extract(t.load_json, 'wire_bytes_in') AS BIGINT)) / sum(t.samples) AS wire_in_per_request,
-       sum(CAST(json_extract(t.load_json, 'wire_bytes_out') AS BIGINT)) / sum(t.samples) AS wire_out_per_request
+       sum(CAST(json_extract(t.load_json, 'wire_bytes_in') AS BIGINT))
+           / sum(CAST(json_extract(t.load_json, 'samples') AS BIGINT)) AS wire_in_per_request,
+       sum(CAST(json_extract(t.load_json, 'wire_bytes_out') AS BIGINT))
+           / sum(CAST(json_extract(t.load_json, 'samples') AS BIGINT)) AS wire_out_per_request
 FROM trials AS t
 WHERE t.valid AND NOT t.is_aa{and_cell}
 GROUP BY t.cell, t.arm
@@ -155,8 +164,9 @@ ORDER BY t.cell, t.arm
 CHECK_MATRIX = Query(
     "check_matrix",
     """
-SELECT t.check AS check_name, count(*) FILTER (WHERE t.status = 'pass') AS passed, count(*) FILTER (WHERE t.status = 'warn') AS warned,
-       count(*) FILTER (WHERE t.status = 'fail') AS failed, count(*) FILTER (WHERE t.status = 'unknown') AS unknown
+SELECT t.check AS check_name, count(*) FILTER (WHERE t.status = 'pass') AS passed,
+       count(*) FILTER (WHERE t.status = 'warn') AS warned, count(*) FILTER (WHERE t.status = 'fail') AS failed,
+       count(*) FILTER (WHERE t.status = 'unknown') AS unknown
 FROM checks AS t
 GROUP BY t.check
 ORDER BY failed DESC, warned DESC, unknown DESC, check_name
@@ -181,7 +191,8 @@ CHECKS_BY_CELL = Query(
     """
 SELECT coalesce(r.cell, t.scope) AS cell, count(*) FILTER (WHERE t.status = 'pass') AS passed,
        count(*) FILTER (WHERE t.status = 'warn') AS warned, count(*) FILTER (WHERE t.status = 'fail') AS failed,
-       count(*) FILTER (WHERE t.status = 'unknown') AS unknown, count(DISTINCT r.trial) FILTER (WHERE NOT r.valid) AS excluded
+       count(*) FILTER (WHERE t.status = 'unknown') AS unknown,
+       count(DISTINCT r.trial) FILTER (WHERE NOT r.valid) AS excluded
 FROM checks AS t LEFT JOIN trials AS r ON r.trial = t.scope
 GROUP BY 1
 ORDER BY 1
@@ -192,10 +203,10 @@ ORDER BY 1
 EXCLUDED = Query(
     "excluded",
     """
-SELECT t.trial, t.block, t.cell, t.arm, string_agg(c.check || ': ' || c.evidence, ' ' ORDER BY c.check) AS why
+SELECT t.trial, t.block, t.cell, t.arm, t.error, string_agg(c.check || ': ' || c.evidence, ' ' ORDER BY c.check) AS why
 FROM trials AS t LEFT JOIN checks AS c ON c.scope = t.trial AND c.status = 'fail'
 WHERE NOT t.valid
-GROUP BY t.trial, t.block, t.cell, t.arm
+GROUP BY t.trial, t.block, t.cell, t.arm, t.error
 ORDER BY t.trial
 """,
     ("trial",),
@@ -204,11 +215,13 @@ ORDER BY t.trial
 PATHS = Query(
     "paths",
     """
-SELECT path, CASE direction WHEN 'a_to_b' THEN 'client to server' ELSE 'server to client' END AS direction, count(*) AS trials,
-       sum(wire_packets) AS packets, max(delay_asked_ns) AS delay_asked_ns, median(delay_given_p50_ns) AS delay_p50_ns,
-       median(delay_given_p99_ns) AS delay_p99_ns, max(loss_asked) AS loss_asked, sum(lost) / nullif(sum(wire_packets), 0) AS loss_given,
-       sum(queue_dropped) AS queue_dropped, max(rate_asked_bits_per_s) AS rate_asked, median(rate_given_bits_per_s) AS rate_given,
-       median(lateness_p99_ns) AS lateness_p99_ns, max(lateness_max_ns) AS lateness_max_ns, sum(device_drops) AS device_drops
+SELECT path, CASE direction WHEN 'a_to_b' THEN 'client to server' ELSE 'server to client' END AS direction,
+       count(*) AS trials, sum(wire_packets) AS packets, max(delay_asked_ns) AS delay_asked_ns,
+       median(delay_given_p50_ns) AS delay_p50_ns, median(delay_given_p99_ns) AS delay_p99_ns,
+       max(loss_asked) AS loss_asked, sum(lost) / nullif(sum(wire_packets), 0) AS loss_given,
+       sum(queue_dropped) AS queue_dropped, max(rate_asked_bits_per_s) AS rate_asked,
+       median(rate_given_bits_per_s) AS rate_given, median(lateness_p99_ns) AS lateness_p99_ns,
+       max(lateness_max_ns) AS lateness_max_ns, sum(device_drops) AS device_drops
 FROM link
 WHERE wire_packets IS NOT NULL
 GROUP BY path, direction
@@ -217,13 +230,18 @@ ORDER BY path, direction
     ("path", "direction"),
 )
 
+# Trials between two probes of a path carry the same probe: each counts once.
 PROBES = Query(
     "probes",
     """
-SELECT path, count(*) AS trials, min(CAST(json_extract(rtt, 'min') AS DOUBLE)) AS rtt_min_ns,
-       median(CAST(json_extract(rtt, 'p50') AS DOUBLE)) AS rtt_p50_ns, median(CAST(json_extract(rtt, 'p99') AS DOUBLE)) AS rtt_p99_ns,
-       max(CAST(json_extract(rtt, 'max') AS DOUBLE)) AS rtt_max_ns
-FROM (SELECT path, json_extract(probe_json, 'rtt_ns') AS rtt FROM trials)
+SELECT path, count(*) AS probes, sum(CAST(json_extract(probe, 'sent') AS BIGINT)) AS sent,
+       min(CAST(json_extract(rtt, 'min') AS DOUBLE)) AS rtt_min_ns,
+       median(CAST(json_extract(rtt, 'p50') AS DOUBLE)) AS rtt_p50_ns,
+       median(CAST(json_extract(rtt, 'p99') AS DOUBLE)) AS rtt_p99_ns,
+       max(CAST(json_extract(rtt, 'max') AS DOUBLE)) AS rtt_max_ns,
+       avg(CAST(json_extract(probe, 'loss_forward') AS DOUBLE)) AS loss_forward,
+       avg(CAST(json_extract(probe, 'loss_backward') AS DOUBLE)) AS loss_backward
+FROM (SELECT DISTINCT path, probe_json AS probe, json_extract(probe_json, 'rtt_ns') AS rtt FROM trials)
 WHERE json_type(rtt) = 'OBJECT'
 GROUP BY path
 ORDER BY path
@@ -236,20 +254,24 @@ PARITY = Query(
     "parity",
     """
 SELECT protocol, server, count(*) AS trials, string_agg(DISTINCT key_exchange, ', ') AS key_exchange,
-       string_agg(DISTINCT congestion_control, ', ') AS client_congestion_control,
-       string_agg(DISTINCT server_congestion_control, ', ') AS server_congestion_control,
+       string_agg(DISTINCT congestion, ', ') AS client_congestion,
+       string_agg(DISTINCT server_congestion, ', ') AS server_congestion,
        string_agg(DISTINCT initial_window, ', ') AS initial_window_bytes,
-       string_agg(DISTINCT segment, ', ') AS largest_segment_bytes, string_agg(DISTINCT nodelay, ', ') AS tcp_nodelay,
-       string_agg(DISTINCT server_version, ', ') AS server_version, string_agg(DISTINCT engine_version, ', ') AS engine_version
+       string_agg(DISTINCT segment, ', ') AS largest_segment_bytes,
+       string_agg(DISTINCT nodelay, ', ') AS tcp_nodelay,
+       string_agg(DISTINCT server_version, ', ') AS server_version,
+       string_agg(DISTINCT engine_version, ', ') AS engine_version
 FROM (SELECT protocol, server, json_extract_string(load_json, 'key_exchange') AS key_exchange,
-             json_extract_string(transport, 'congestion_control') AS congestion_control,
-             json_extract_string(server_json, 'congestion_control') AS server_congestion_control,
+             json_extract_string(transport, 'congestion_control') AS congestion,
+             json_extract_string(json_extract(server_json, 'congestion_control'), layer) AS server_congestion,
              json_extract_string(transport, 'initial_window_bytes') AS initial_window,
-             coalesce(json_extract_string(transport, 'mss_bytes'), json_extract_string(transport, 'mtu_bytes')) AS segment,
-             json_extract_string(transport, 'nodelay') AS nodelay, json_extract_string(server_json, 'version') AS server_version,
+             coalesce(json_extract_string(transport, 'mss_bytes'),
+                      json_extract_string(transport, 'mtu_bytes')) AS segment,
+             json_extract_string(transport, 'nodelay') AS nodelay,
+             json_extract_string(server_json, 'version') AS server_version,
              json_extract_string(json_extract(load_json, 'versions'), 'engine') AS engine_version
-      FROM (SELECT *, CASE WHEN protocol = 'h3' THEN json_extract(load_json, 'quic') ELSE json_extract(load_json, 'tcp') END AS transport
-            FROM trials))
+      FROM (SELECT *, json_extract(load_json, layer) AS transport
+            FROM (SELECT *, CASE WHEN protocol = 'h3' THEN 'quic' ELSE 'tcp' END AS layer FROM trials)))
 GROUP BY protocol, server
 ORDER BY server, protocol
 """,
@@ -259,9 +281,9 @@ ORDER BY server, protocol
 TLS = Query(
     "tls",
     """
-SELECT t.protocol, t.server, string_agg(DISTINCT s.protocol, ', ') AS negotiated, string_agg(DISTINCT s.tls_version, ', ') AS tls_version,
-       string_agg(DISTINCT s.cipher, ', ') AS cipher, count(*) AS samples, count(*) FILTER (WHERE s.resumed) AS resumed,
-       count(*) FILTER (WHERE s.zero_rtt) AS zero_rtt
+SELECT t.protocol, t.server, string_agg(DISTINCT s.protocol, ', ') AS negotiated,
+       string_agg(DISTINCT s.tls_version, ', ') AS tls_version, string_agg(DISTINCT s.cipher, ', ') AS cipher,
+       count(*) AS samples, count(*) FILTER (WHERE s.resumed) AS resumed, count(*) FILTER (WHERE s.zero_rtt) AS zero_rtt
 FROM (SELECT trial, protocol, tls_version, cipher, resumed, zero_rtt FROM samples) AS s JOIN trials AS t USING (trial)
 GROUP BY t.protocol, t.server
 ORDER BY t.server, t.protocol
@@ -272,13 +294,15 @@ ORDER BY t.server, t.protocol
 HEADROOM = Query(
     "headroom",
     """
-SELECT protocol, count(*) AS trials, median(busy) AS busy_median, max(busy) AS busy_max, max(link_cpu) AS link_cpu_max,
-       max(schedule_lag) AS schedule_lag_p99_ns, sum(missed) AS missed_slots, sum(udp_errors) AS udp_receive_errors
+SELECT protocol, count(*) AS trials, median(busy) AS busy_median, max(busy) AS busy_max,
+       max(link_cpu) AS link_cpu_max, max(schedule_lag) AS schedule_lag_p99_ns,
+       sum(missed) AS missed_slots, sum(udp_errors) AS udp_receive_errors
 FROM (SELECT protocol, CAST(json_extract(load_json, 'busy_ratio') AS DOUBLE) AS busy,
              CAST(json_extract(load_json, 'udp_receive_errors') AS BIGINT) AS udp_errors,
              CAST(json_extract(load_json, 'missed_slots') AS BIGINT) AS missed,
              CAST(json_extract(json_extract(load_json, 'schedule_lag_ns'), 'p99') AS DOUBLE) AS schedule_lag,
-             (CAST(json_extract(link_json, 'cpu_user_ns') AS DOUBLE) + CAST(json_extract(link_json, 'cpu_system_ns') AS DOUBLE))
+             (CAST(json_extract(link_json, 'cpu_user_ns') AS DOUBLE)
+              + CAST(json_extract(link_json, 'cpu_system_ns') AS DOUBLE))
                  / nullif(CAST(json_extract(link_json, 'wall_ns') AS DOUBLE), 0) AS link_cpu
       FROM trials)
 GROUP BY protocol
@@ -324,10 +348,12 @@ ORDER BY t.cell, t.arm, requests DESC
 NOISE = Query(
     "noise",
     """
-SELECT r.cell, count(*) AS blocks, exp(avg(ln(t.{metric} / r.{metric}))) AS ratio, min(t.{metric} / r.{metric}) AS smallest,
-       max(t.{metric} / r.{metric}) AS largest, any_value(v.floor) AS floor
+SELECT r.cell, count(*) AS blocks, exp(avg(ln(t.{metric} / r.{metric}))) AS ratio,
+       min(t.{metric} / r.{metric}) AS smallest, max(t.{metric} / r.{metric}) AS largest,
+       any_value(v.floor) AS floor
 FROM trials AS t JOIN trials AS r ON r.cell = t.cell AND r.block = t.block AND r.arm = t.protocol
-  LEFT JOIN (SELECT cell, 1 + max(noise_floor) AS floor FROM verdicts WHERE metric = '{metric}' GROUP BY cell) AS v ON v.cell = r.cell
+  LEFT JOIN (SELECT cell, 1 + max(noise_floor) AS floor FROM verdicts
+             WHERE metric = '{metric}' GROUP BY cell) AS v ON v.cell = r.cell
 WHERE t.is_aa AND t.valid AND r.valid AND t.{metric} > 0 AND r.{metric} > 0
 GROUP BY r.cell
 ORDER BY r.cell

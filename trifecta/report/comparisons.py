@@ -149,15 +149,11 @@ def levels(cell: str) -> dict[str, str]:
 
 def place_words(cell: str, without: str = "path") -> str:
     """A cell in words: ``new connections, caddy``; the factor ``without`` is said elsewhere."""
-    said = []
-    for name, value in levels(cell).items():
-        if name == without:
-            continue
-        said.append(
-            {"new": "new connections", "reused": "reused connections"}.get(value, value)
-            if name == "connection"
-            else value
-            if name == "server"
-            else f"{name} {value}"
-        )
+    said = [_level_words(name, value) for name, value in levels(cell).items() if name != without]
     return ", ".join(said) or cell
+
+
+def _level_words(factor: str, level: str) -> str:
+    if factor == "connection" and level in ("new", "reused"):
+        return f"{level} connections"
+    return level if factor in ("path", "server", "connection") else f"{factor.replace('_', ' ')} {level}"

@@ -34,7 +34,13 @@ class Overview:
 
 
 def ratio_panels(
-    facts: RunFacts, cell: str, number: int, rows: Sequence[Row], found: Sequence[Comparison], answers: Answers
+    facts: RunFacts,
+    cell: str,
+    number: int,
+    *,
+    rows: Sequence[Row],
+    found: Sequence[Comparison],
+    answers: Answers,
 ) -> list[Panel]:
     """The two panels that need no samples: ratios by block, and their interval over blocks."""
     series = pairs.series_of_cell(facts, cell, rows, found, answers.small[catalogue.BLOCK_RATIOS.name])
@@ -47,8 +53,8 @@ def ratio_panels(
     return [
         Panel(
             "Paired ratios, block by block",
-            f"A mark is a block, the first on top; the bar is the {numbers.percent(facts.confidence)} interval, the large mark the "
-            f"estimate. The band is the margin. {style.name(facts.baseline)} against itself shows the noise.",
+            f"A mark is a block, the first on top; the bar is the {numbers.percent(facts.confidence)} interval, "
+            f"the large mark the estimate. The band is the margin. {style.name(facts.baseline)} against itself shows the noise.",
             ratios.blocks(series, margin, label, better, f"c{number}r"),
             catalogue.BLOCK_RATIOS.name,
         ),
@@ -97,14 +103,7 @@ def sample_panels(facts: RunFacts, cell: str, number: int, answers: Answers) -> 
         catalogue.PHASES,
         lambda: latency.phases(parts, f"c{number}p"),
     )
-    lines = {
-        arm: [
-            ((row["bucket"] + 0.5) * row["width_ns"], row["requests_per_s"])
-            for row in answers[catalogue.THROUGHPUT].where(cell=cell, arm=arm)
-        ]
-        for arm in arms
-    }
-    lines = {arm: line for arm, line in lines.items() if line}
+    lines = {arm: line for arm in arms if (line := _line(answers[catalogue.THROUGHPUT].where(cell=cell, arm=arm)))}
     add(
         "Throughput over the time of a trial",
         "Requests completed, mean over the trials of an arm.",
@@ -119,6 +118,14 @@ def sample_panels(facts: RunFacts, cell: str, number: int, answers: Answers) -> 
         lambda: load.cpu(by_arm(catalogue.COST), f"c{number}u"),
     )
     return made
+
+
+def _line(rows: Sequence[dict[str, Any]]) -> list[tuple[float, float]]:
+    """(Middle of the bucket in ns, requests per second); a bucket in which nothing was done is not in the answer."""
+    if not rows:
+        return []
+    width, done = rows[0]["width_ns"], {row["bucket"]: row["requests_per_s"] for row in rows}
+    return [((bucket + 0.5) * width, done.get(bucket, 0.0)) for bucket in range(catalogue.BUCKETS)]
 
 
 def _late(facts: RunFacts) -> str:
@@ -160,9 +167,8 @@ def overviews(
         ]
         title = f"{style.name(arm)} against {style.name(reference)}"
         identity = f"o{number}{arm}{reference}"
-        drawn.append(
-            Overview(title, ratios.forest(rows, arm, reference, limits, facts.margin, facts.lower_is_better, identity))
-        )
+        pair, better = (arm, reference), facts.lower_is_better
+        drawn.append(Overview(title, ratios.forest(rows, pair, limits, facts.margin, identity, lower_is_better=better)))
     return drawn
 
 

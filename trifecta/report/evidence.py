@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trifecta.report import catalogue, tables
 from trifecta.report.content import Answers, arms_of
 from trifecta.report.facts import RunFacts
 from trifecta.report.tables import Column, Table
 
-
 CELL_NOTES = (
-    "Comparisons: ratio, low and high are the geometric mean over blocks and its confidence sequence, valid at any look. "
-    "Beside it stands a fixed-size analysis: bootstrap interval, paired permutation test, Holm's correction. "
+    "Comparisons: ratio, low and high are the geometric mean over blocks and its confidence sequence, valid at any "
+    "look. Beside it stands a fixed-size analysis: bootstrap interval, paired permutation test, Holm's correction. "
     "It is valid only if the number of blocks had been fixed beforehand.",
     "Percentiles: requests of all valid trials together, warm-up left out. They describe; the verdicts rest on trials, "
     "not on requests. ∞ means that so large a share of requests failed.",
@@ -31,7 +32,15 @@ def percentiles(facts: RunFacts, answers: Answers, cell: str, number: int) -> Ta
         Column("p99.9", "p999_ns", "duration"),
         Column("max", "max_ns", "duration"),
     ]
-    return tables.build(answers[catalogue.PERCENTILES], f"percentiles-{number}", f"{facts.latency_word.capitalize()}", ("protocol", "arm"), columns, cell=cell, order=arms_of(facts))  # fmt: skip
+    return tables.build(
+        answers[catalogue.PERCENTILES],
+        f"percentiles-{number}",
+        f"{facts.latency_word.capitalize()}",
+        ("protocol", "arm"),
+        columns,
+        cell=cell,
+        order=arms_of(facts),
+    )
 
 
 def phases(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
@@ -46,7 +55,15 @@ def phases(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
         Column("transfer", "transfer_ns", "duration"),
         Column("total", "total_ns", "duration"),
     ]
-    return tables.build(answers[catalogue.PHASES], f"phases-{number}", "Mean time by phase", ("protocol", "arm"), columns, cell=cell, order=arms_of(facts))  # fmt: skip
+    return tables.build(
+        answers[catalogue.PHASES],
+        f"phases-{number}",
+        "Mean time by phase",
+        ("protocol", "arm"),
+        columns,
+        cell=cell,
+        order=arms_of(facts),
+    )
 
 
 def cost(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
@@ -60,7 +77,15 @@ def cost(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
         Column("received", "wire_in_per_request", "size"),
         Column("sent", "wire_out_per_request", "size"),
     ]
-    return tables.build(answers[catalogue.COST], f"cost-{number}", "Throughput and cost", ("protocol", "arm"), columns, cell=cell, order=arms_of(facts))  # fmt: skip
+    return tables.build(
+        answers[catalogue.COST],
+        f"cost-{number}",
+        "Throughput and cost",
+        ("protocol", "arm"),
+        columns,
+        cell=cell,
+        order=arms_of(facts),
+    )
 
 
 def fixed(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
@@ -86,7 +111,14 @@ def fixed(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
         for row in answer.where(cell=cell, metric=facts.metric)
         if (row["arm"], row["reference"]) == pair
     ]
-    return tables.build(tables.with_rows(answer, ordered), f"verdicts-{number}", f"Comparisons of {facts.metric_label}", ("protocol", "arm"), columns, cell=cell)  # fmt: skip
+    return tables.build(
+        tables.with_rows(answer, ordered),
+        f"verdicts-{number}",
+        f"Comparisons of {facts.metric_label}",
+        ("protocol", "arm"),
+        columns,
+        cell=cell,
+    )
 
 
 def delivered(answers: Answers) -> list[Table]:
@@ -107,13 +139,19 @@ def delivered(answers: Answers) -> list[Table]:
         Column("device drops", "device_drops", "count"),
     ]
     probe = [
-        Column("trials", "trials", "count"),
+        Column("probes", "probes", "count"),
+        Column("packets", "sent", "count"),
         Column("round trip min", "rtt_min_ns", "duration"),
         Column("p50", "rtt_p50_ns", "duration"),
         Column("p99", "rtt_p99_ns", "duration"),
         Column("max", "rtt_max_ns", "duration"),
+        Column("lost forward", "loss_forward", "percent"),
+        Column("lost backward", "loss_backward", "percent"),
     ]
-    lateness = "Lateness is how long after its due time a packet left the emulator. Percentiles are medians over trials; worst is over all of them."
+    lateness = (
+        "Lateness is how long after its due time a packet left the emulator. Percentiles are medians over trials; "
+        "worst is over all of them."
+    )
     return [
         tables.build(
             answers[catalogue.PATHS], "paths", "The link's own account", ("path", "path"), link, notes=[lateness]
@@ -129,8 +167,8 @@ def parity(answers: Answers) -> list[Table]:
         Column("server", "server"),
         Column("trials", "trials", "count"),
         Column("key exchange", "key_exchange"),
-        Column("congestion control, client", "client_congestion_control"),
-        Column("server", "server_congestion_control"),
+        Column("congestion control, client", "client_congestion"),
+        Column("server", "server_congestion"),
         Column("initial window", "initial_window_bytes"),
         Column("largest segment", "largest_segment_bytes"),
         Column("TCP_NODELAY", "tcp_nodelay"),
@@ -146,7 +184,10 @@ def parity(answers: Answers) -> list[Table]:
         Column("resumed", "resumed", "count"),
         Column("0-RTT", "zero_rtt", "count"),
     ]
-    note = "Read back from the sockets and handshakes of every trial. Several values in one field mean a mixture. Windows and segments in octets; QUIC's segment is its path MTU."
+    note = (
+        "Read back from the sockets and handshakes of every trial; what the server uses is what its configuration says. "
+        "Several values in one field mean a mixture. Windows and segments in octets; QUIC's segment is its path MTU."
+    )
     return [
         tables.build(
             answers[catalogue.PARITY], "parity", "Transport", ("protocol", "protocol"), used, order=order, notes=[note]
@@ -162,7 +203,7 @@ def parity(answers: Answers) -> list[Table]:
     ]
 
 
-def instrument(answers: Answers) -> list[Table]:
+def instrument(answers: Answers, cells: Sequence[str]) -> list[Table]:
     """Whether the instruments had room, and which requests failed."""
     headroom = [
         Column("trials", "trials", "count"),
@@ -173,11 +214,22 @@ def instrument(answers: Answers) -> list[Table]:
         Column("missed slots", "missed_slots", "count"),
         Column("UDP receive errors", "udp_receive_errors", "count"),
     ]
-    found = [tables.build(answers[catalogue.HEADROOM], "headroom", "Headroom of the instruments", ("protocol", "protocol"), headroom, order=["h1", "h2", "h3"])]  # fmt: skip
+    found = [
+        tables.build(
+            answers[catalogue.HEADROOM],
+            "headroom",
+            "Headroom of the instruments",
+            ("protocol", "protocol"),
+            headroom,
+            order=["h1", "h2", "h3"],
+        )
+    ]
     if answers[catalogue.ERRORS]:
         errors = [Column("protocol", "arm"), Column("error", "error"), Column("requests", "requests", "count")]
         found.append(
-            tables.build(answers[catalogue.ERRORS], "errors", "Failed requests by class", ("cell", "cell"), errors)
+            tables.build(
+                answers[catalogue.ERRORS], "errors", "Failed requests by class", ("cell", "cell"), errors, order=cells
+            )
         )
     return found
 
@@ -193,10 +245,19 @@ def checks(answers: Answers) -> Table:
     )
 
 
-def noise(facts: RunFacts, answers: Answers) -> Table:
+def noise(answers: Answers, cells: Sequence[str]) -> Table:
     """The baseline against itself."""
-    columns = [Column("blocks", "blocks", "count"), Column("ratio", "ratio", "ratio"), Column("smallest block", "smallest", "ratio"), Column("largest block", "largest", "ratio"), Column("noise floor", "floor", "ratio")]  # fmt: skip
-    note = "ratio: geometric mean of the second run against the first. noise floor: the smallest ratio that the interval of this pair could have told from 1."
+    columns = [
+        Column("blocks", "blocks", "count"),
+        Column("ratio", "ratio", "ratio"),
+        Column("smallest block", "smallest", "ratio"),
+        Column("largest block", "largest", "ratio"),
+        Column("noise floor", "floor", "ratio"),
+    ]
+    note = (
+        "ratio: geometric mean of the second run against the first. noise floor: the smallest ratio that the interval "
+        "of this pair could have told from 1."
+    )
     return tables.build(
         answers.small[catalogue.NOISE.name],
         "noise",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from trifecta.analysis.estimate import METRICS
 from trifecta.design.errors import UserError
 from trifecta.design.model import PROTOCOLS
+from trifecta.design.study_file import parse_study
 from trifecta.report import numbers
+from trifecta.store.run import RunDirectory
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,11 @@ class RunFacts:
     study: dict[str, Any]
     seed: int
     argv: list[str]
+    left_out: list[dict[str, Any]] = field(
+        default_factory=list
+    )  # levels this machine could not do: factor, level, reason
+    faults: dict[str, Any] = field(default_factory=dict)  # deliberate faults, in tests of the checks only
+    ending: str = ""  # why the run ended; empty while it runs, or when it was killed
     rest: dict[str, Any] = field(default_factory=dict)  # versions, machine, parity, ... as they stand in run.json
 
     @property
@@ -41,7 +47,7 @@ class RunFacts:
     @property
     def closed_loop(self) -> bool:
         """Whether the next request waits for the last: then a latency is a service time."""
-        return self.workload.get("loop", "closed") == "closed"
+        return str(self.workload.get("loop", "closed")) == "closed"
 
     @property
     def lower_is_better(self) -> bool:
@@ -126,23 +132,30 @@ class RunFacts:
             said.append("closed loop")
         else:
             said.append(
-                f"open loop at {numbers.per_second(work.get('rate_per_s'))}, {work.get('arrivals', 'constant')} arrivals"
+                f"open loop at {numbers.per_second(work.get('rate_per_s'))}, "
+                f"{work.get('arrivals', 'constant')} arrivals"
             )
         return ", ".join(said)
 
 
 def read(run: Path) -> RunFacts:
-    """Read ``run.json``; a folder that is no run is a ``UserError``."""
-    file = run / "run.json"
+    """Read ``run.json`` and ``study.yaml``; a folder that is no run, or a damaged one, is a ``UserError``."""
+    directory = RunDirectory.open(run)
+    document = directory.facts
     try:
-        document = json.loads(file.read_text())
+        text = directory.study_text
     except FileNotFoundError:
-        raise UserError(f"{run}: not a run directory (run.json is missing); give the folder that a run wrote") from None
-    except json.JSONDecodeError as error:
-        raise UserError(
-            f"{file}: line {error.lineno}: not valid JSON ({error.msg}); the run's folder is damaged"
-        ) from None
-    study = document.get("study") or {}
-    rest = {name: value for name, value in document.items() if name not in ("study", "seed", "argv")}
-    seed = document.get("seed", study.get("seed", 0))
-    return RunFacts(run, study, int(seed), [str(word) for word in document.get("argv") or []], rest)
+        raise UserError(f"{run}: study.yaml is missing; the run's folder is damaged") from None
+    study = asdict(parse_study(text, str(run / "study.yaml")))
+    shown = ("study", "seed", "argv", "unsupported", "faults", "state", "ended_because")
+    rest = {name: value for name, value in document.items() if name not in shown}
+    return RunFacts(
+        folder=run,
+        study=study,
+        seed=int(document.get("seed", study["seed"])),
+        argv=[str(word) for word in document.get("argv") or []],
+        left_out=[dict(item) for item in document.get("unsupported") or []],
+        faults=dict(document.get("faults") or {}),
+        ending=str(document.get("ended_because") or ""),
+        rest=rest,
+    )

@@ -112,7 +112,8 @@ def _draw(
     for path in paths:
         path.overviews = overviews(about, path.path, path.number, found, limits)
     for one in cells:
-        one.panels = ratio_panels(about, one.cell, one.number, rows.get(one.cell, []), found, answers)
+        trials = rows.get(one.cell, [])
+        one.panels = ratio_panels(about, one.cell, one.number, rows=trials, found=found, answers=answers)
     for one in cells:
         one.panels += sample_panels(about, one.cell, one.number, answers)
         makers = (evidence.fixed, evidence.percentiles, evidence.phases, evidence.cost)
@@ -125,7 +126,13 @@ def _fill(about: RunFacts, answers: content.Answers, paths: list[PathSection], f
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)  # fmt: skip
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     environment.filters["as"] = lambda value, form: FORMATS[form](value)
     environment.filters["name"] = style.name
     environment.filters["tie"] = lambda text: _UNIT.sub("\\1\u00a0\\2", str(text))
@@ -133,6 +140,7 @@ def _fill(about: RunFacts, answers: content.Answers, paths: list[PathSection], f
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
     totals = answers[catalogue.TOTALS].rows[0]
+    cells = [one.cell for path in paths for one in path.cells]
     findings = groupby(answers[catalogue.CHECK_FINDINGS].rows, key=lambda row: (row["status"], row["check_name"]))
     page = environment.get_template("report.html.j2")
     return page.render(
@@ -152,17 +160,17 @@ def _fill(about: RunFacts, answers: content.Answers, paths: list[PathSection], f
         excluded=answers[catalogue.EXCLUDED].rows,
         excluded_sql=catalogue.EXCLUDED.text(),
         delivered=evidence.delivered(answers),
-        noise=evidence.noise(about, answers),
+        noise=evidence.noise(answers, cells),
         parity=evidence.parity(answers),
-        instrument=evidence.instrument(answers),
+        instrument=evidence.instrument(answers, cells),
         asked=[(name, about.path_words(name)) for name in about.study.get("paths") or {}],
         place_words=place_words,
         run_facts=_flat(about.rest),
         study_text=_text(about.folder / "study.yaml"),
         decisions=_decisions(about.folder / "planner.jsonl"),
         command=shlex.join(about.argv),
-        css=Markup(css),
-        script=Markup(script),
+        css=Markup(css),  # noqa: S704 - a file of this package
+        script=Markup(script),  # noqa: S704 - a file of this package
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
 

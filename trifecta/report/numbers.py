@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-NO_VALUE = "–"  # noqa: RUF001 - an en dash is what a typographer puts into an empty table cell
+NO_VALUE = "–"
 _DURATIONS: tuple[tuple[float, str], ...] = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 _RATES: tuple[tuple[float, str], ...] = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
 _SIZES: tuple[tuple[float, str], ...] = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))

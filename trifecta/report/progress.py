@@ -152,7 +152,7 @@ class LiveProgress:
             self._say(plain)
 
     def _picture(self) -> Group:
-        kinds = Counter(one.verdict for one in self._verdicts)
+        kinds: Counter[str] = Counter(one.verdict for one in self._verdicts)
         decided = len(self._verdicts) - kinds["undecided"]
         bars = Table.grid(padding=(0, 1))
         if self._verdicts:
@@ -177,7 +177,8 @@ class LiveProgress:
             return self._phase
         place = ", ".join(levels(self._trial.cell.key).values())
         invalid = f", {self._invalid} do not count" if self._invalid else ""
-        return f"trial {self._done + 1}{invalid}   block {self._trial.block + 1} of {place}   {style.name(self._trial.arm)}"
+        block = f"block {self._trial.block + 1} of {place}"
+        return f"trial {self._done + 1}{invalid}   {block}   {style.name(self._trial.arm)}"
 
 
 def _bar(total: float, completed: float) -> ProgressBar:

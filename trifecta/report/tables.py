@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trifecta.report import numbers
+from trifecta.report.comparisons import place_words
+from trifecta.report.figures import style
 from trifecta.report.queries import Answer
 
 
@@ -83,8 +85,6 @@ def build(
     ``heading`` is the row heading's title and column; when that column is ``arm`` or ``protocol`` the protocol's name
     and mark are shown, in ``order``. Columns without a single value are left out unless ``keep_empty``.
     """
-    from trifecta.report.figures import style
-
     title, head = heading
     rows = answer.where(cell=cell) if cell is not None else list(answer.rows)
     if order:
@@ -95,6 +95,14 @@ def build(
         is_arm = head in ("arm", "protocol")
         value = str(row[head])
         cells = [Cell(numbers.FORMATS[column.form](row[column.name]), column) for column in shown]
-        words = style.name(value) if is_arm else value.replace("_", " ") if head == "check_name" else value
+        words = _heading_words(head, value)
         lines.append(Line(row_key(row, answer.query.key), words, value if is_arm else "", cells))
     return Table(identity, caption, title, shown, lines, answer.query.text(cell), answer.query.key, list(notes))
+
+
+def _heading_words(head: str, value: str) -> str:
+    if head in ("arm", "protocol"):
+        return style.name(value)
+    if head == "cell":
+        return place_words(value, without="")
+    return value.replace("_", " ") if head == "check_name" else value

@@ -1,9 +1,10 @@
-"""The verdicts in a terminal: the answer in words, a table that fits 80 columns, the noise floor, where the report is."""
+"""The verdicts in a terminal: the answer in words, a table that fits 80 columns, the noise floor, the report's path."""
 
 from __future__ import annotations
 
 import json
-import sys
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -49,12 +50,13 @@ def summarise(run_dir: Path) -> Summary:
     return Summary(about, cells, found, checks, words.compose(about, found, totals, matrix), totals)
 
 
-def print_verdicts(run_dir: Path, *, as_json: bool = False, console: Console | None = None) -> None:
-    """Print the verdicts of a run to standard output, as a table or as one JSON document."""
-    if as_json:
-        json.dump(verdicts_json(run_dir), sys.stdout, indent=1, ensure_ascii=False)
-        sys.stdout.write("\n")
-        return
+def as_json(run_dir: Path) -> str:
+    """The verdicts of a run as one JSON document."""
+    return json.dumps(as_data(run_dir), indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def print_verdicts(run_dir: Path, console: Console | None = None) -> None:
+    """Print the verdicts of a run to standard output."""
     out = console or Console(highlight=False)
     summary = summarise(run_dir)
     _print_words(out, summary)
@@ -67,7 +69,7 @@ def print_verdicts(run_dir: Path, *, as_json: bool = False, console: Console | N
         out.print(f"Report: {report}", soft_wrap=True, markup=False)
 
 
-def verdicts_json(run_dir: Path) -> dict[str, Any]:
+def as_data(run_dir: Path) -> dict[str, Any]:
     """The same as plain data for programs; keys are stable."""
     summary = summarise(run_dir)
     report = run_dir / "report.html"
@@ -81,7 +83,7 @@ def verdicts_json(run_dir: Path) -> dict[str, Any]:
                 "cell": cell,
                 "levels": levels(cell),
                 "places": [list(arms) for arms in places],
-                "verdicts": [dict(one.row) for one in here],
+                "verdicts": [_finite(one.row) for one in here],
                 "checks": {name: checks.get(name, 0) for name in ("passed", "warned", "failed", "unknown")},
             }
         )
@@ -100,9 +102,18 @@ def verdicts_json(run_dir: Path) -> dict[str, Any]:
     }
 
 
+def _finite(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row whose infinite values, which JSON does not have, are null: no bound."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()
+    }
+
+
 def _print_words(out: Console, summary: Summary) -> None:
     out.print(Text(_plain(out, summary.about.title), style="bold"))
     out.print()
+    for said in summary.words.warnings:
+        out.print(Text(_plain(out, said), style="bold red"))
     out.print(Text(_plain(out, summary.words.headline), style="bold"))
     out.print()
     for one in summary.words.by_path:
@@ -112,7 +123,8 @@ def _print_words(out: Console, summary: Summary) -> None:
 
 
 def _print_notes(out: Console, summary: Summary) -> None:
-    for said in (summary.words.open, summary.words.checks, summary.words.noise):
+    left_out = [f"Left out: {said}" for said in summary.words.left_out]
+    for said in (summary.words.open, summary.words.checks, summary.words.noise, *left_out):
         out.print(Text(_plain(out, said)))
     label = summary.about.metric_label
     how = (

@@ -32,6 +32,8 @@ class Words:
     open: str
     checks: str
     noise: str
+    left_out: list[str]  # levels of the study that this machine could not do
+    warnings: list[str]  # what makes the whole run suspect
 
 
 def compose(facts: RunFacts, found: Sequence[Comparison], totals: dict[str, int], check_matrix: Answer) -> Words:
@@ -43,7 +45,17 @@ def compose(facts: RunFacts, found: Sequence[Comparison], totals: dict[str, int]
         open=_open(facts, found),
         checks=_checks(totals, check_matrix),
         noise=_noise(facts, found),
+        left_out=[f"{item.get('factor')} {item.get('level')}: {item.get('reason')}" for item in facts.left_out],
+        warnings=list(_warnings(facts)),
     )
+
+
+def _warnings(facts: RunFacts) -> Iterable[str]:
+    if facts.faults:
+        faults = listed(sorted(facts.faults))
+        yield f"This run has deliberate faults ({faults}): it tests the checks and says nothing about protocols."
+    if not facts.ending:
+        yield "This run has not ended by itself: it still runs, or was killed. What follows is what was finished."
 
 
 def _pair(found: Iterable[Comparison], arm: str, reference: str) -> list[Comparison]:
@@ -79,7 +91,7 @@ def _outcome(ones: Sequence[Comparison], arm: str, reference: str, margin: str) 
             if kind == "same":
                 return f"{name(arm)} and {name(reference)} were the same {margin} in {where}"
             return f"{name(arm)} was {kind} than {name(reference)} in {where}, {_span(groups[kind])}"
-    parts = []
+    parts: list[str] = []
     for kind in ("faster", "slower"):
         if groups[kind]:
             than, of = (f" than {name(reference)}", f" of {total} cells") if not parts else ("", "")
@@ -116,6 +128,8 @@ def _scope(facts: RunFacts, totals: dict[str, int]) -> str:
         "The verdicts hold for this traffic, these paths as emulated, these programs and this machine; "
         "they say nothing about others."
     )
+    if facts.ending:
+        said += f" The run ended because {facts.ending[0].lower()}{facts.ending[1:].rstrip('.')}."
     if facts.closed_loop and facts.metric.startswith("latency"):
         said += (
             " In a closed loop the next request waits for the last, so what is measured is service time: "

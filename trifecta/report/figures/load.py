@@ -83,11 +83,9 @@ def cpu(rows: Mapping[str, Mapping[str, float | None]], identity: str) -> str:
                 linewidth=0.6,
                 hatch=hatch or None,
             )
-            target.plot(
-                [row[f"{side}_low_ns"], row[f"{side}_high_ns"]], [place + offset] * 2, color=style.INK, linewidth=1.0
-            )
-        said.append(
-            f"{style.name(arm)}: client {numbers.duration(row['client_cpu_ns'])}, server {numbers.duration(row['server_cpu_ns'])}"
-        )
+            ends = [row[f"{side}_low_ns"] or middle, row[f"{side}_high_ns"] or middle]
+            target.plot(ends, [place + offset] * 2, color=style.INK, linewidth=1.0)
+        client, server = numbers.duration(row["client_cpu_ns"]), numbers.duration(row["server_cpu_ns"])
+        said.append(f"{style.name(arm)}: client {client}, server {server}")
     target.set_xlabel("CPU time per request", color=style.INK, fontsize=svg.FONT)
     return svg.render(made, identity, f"CPU cost. {'; '.join(said)}")

@@ -120,10 +120,13 @@ def blocks(series: Sequence[PairSeries], margin: float, metric: str, lower_is_be
     _sides(target, lower_is_better, low, high)
     target.set_xlabel(f"ratio of {metric} (log)", color=style.INK, fontsize=svg.FONT)
     said = "; ".join(
-        f"{one.label}: {len(one.ratios)} blocks, ratio {numbers.ratio(one.ratio)} [{numbers.ratio(one.low)}, {numbers.ratio(one.high)}]"
-        for one in series
+        f"{one.label}: {len(one.ratios)} blocks, ratio {_said(one.ratio, one.low, one.high)}" for one in series
     )
     return svg.render(made, identity, f"Paired ratios of {metric} per block. {said}")
+
+
+def _said(middle: float | None, low: float | None, high: float | None) -> str:
+    return f"{numbers.ratio(middle)} [{numbers.ratio(low)}, {numbers.ratio(high)}]"
 
 
 def _clip(values: Sequence[float]) -> list[float]:
@@ -175,7 +178,7 @@ def sequence(series: Sequence[PairSeries], margin: float, metric: str, identity:
         fontsize=svg.FONT,
     )
     said = "; ".join(
-        f"{one.label}: after {one.looks[-1]} blocks {numbers.ratio(one.middles[-1])} [{numbers.ratio(one.lows[-1])}, {numbers.ratio(one.highs[-1])}]"
+        f"{one.label}: after {one.looks[-1]} blocks {_said(one.middles[-1], one.lows[-1], one.highs[-1])}"
         for one in shown
     )
     return svg.render(made, identity, f"Estimate and confidence sequence over blocks. {said}")
@@ -194,16 +197,17 @@ class ForestRow:
 
 def forest(
     rows: Sequence[ForestRow],
-    arm: str,
-    reference: str,
+    pair: tuple[str, str],
     limits: tuple[float, float],
     margin: float,
-    lower_is_better: bool,
     identity: str,
+    *,
+    lower_is_better: bool,
 ) -> str:
     """The interval of every cell of a path for one pair, filled when decided and hollow when open."""
     made = svg.figure(52 + 27.0 * len(rows))
     target = svg.axes(made, 12, 20, 12, 22)
+    arm, reference = pair
     low, high = limits
     target.set_ylim(len(rows) - 0.02, -0.02)
     _frame(target, low, high, margin, "x")

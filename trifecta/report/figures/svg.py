@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -25,7 +26,7 @@ WIDTH = 380.0
 FONT = 11.0
 SMALL = 10.0
 
-_SETTINGS = {
+_SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "trifecta",
     "font.family": "DejaVu Sans",
@@ -97,8 +98,9 @@ def render(made: Figure, identity: str, label: str) -> str:
     used = set(_REFERENCE.findall(text))
     text = _ID.sub(lambda match: f' id="{identity}-{match[1]}"' if match[1] in used else "", text)
     text = _REFERENCE.sub(lambda match: match[0].replace("#" + match[1], f"#{identity}-{match[1]}"), text)
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{{}}" role="img" aria-label="{escape(label, quote=True)}">'
-    text = _HEAD.sub(lambda match: head.format(match[1]), text, count=1)
+    spaces = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+    named = f'role="img" aria-label="{escape(label, quote=True)}"'
+    text = _HEAD.sub(lambda match: f'<svg {spaces} viewBox="{match[1]}" {named}>', text, count=1)
     text = _FONT.sub(r"font: \1px var(--sans)", text)
     text = _FAMILY.sub("font-family: var(--sans);", text)
     text = _GEOMETRY.sub(lambda match: _NUMBER.sub(_tenths, match[0]), text)
