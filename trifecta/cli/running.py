@@ -6,6 +6,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 if TYPE_CHECKING:
     from trifecta.design.model import Study
     from trifecta.workloads.runner import StudyOutcome
@@ -53,7 +55,10 @@ def show(run: Path, *, as_json: bool) -> None:
     from trifecta.report import html, terminal
 
     html.write_report(run)
-    terminal.print_verdicts(run, as_json=as_json)
+    if as_json:
+        click.echo(terminal.as_json(run))
+    else:
+        terminal.print_verdicts(run)
 
 
 def exit_code(outcome: StudyOutcome) -> int:

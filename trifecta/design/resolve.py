@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from trifecta.design import plan, quantity
 from trifecta.design.document import Document, Section, did_you_mean, one_of, parse_text
+from trifecta.design.effort import least_ns
 from trifecta.design.emit import to_yaml
 from trifecta.design.factors import (
-    CONNECTION_LEVELS,
     CORE_FACTORS,
     KNOWN_FACTORS,
     LENGTH_FIELDS,
@@ -23,7 +22,7 @@ from trifecta.design.factors import (
 )
 from trifecta.design.impairments import ReadTrace, no_trace_files
 from trifecta.design.lengths import read_length
-from trifecta.design.model import PROTOCOLS, Baseline, Cell, PathSpec, RequestsWorkload, Study
+from trifecta.design.model import PROTOCOLS, Baseline, PathSpec, RequestsWorkload, Study
 from trifecta.design.paths import read_path
 from trifecta.design.possible import workload_problem
 from trifecta.design.quantity import QuantityError
@@ -238,39 +237,14 @@ def _refuse_impossible_cells(root: Section, study: Study) -> None:
 
 
 def _refuse_small_budget(root: Section, study: Study) -> None:
-    """A budget that cannot hold the fewest blocks even if every request took the least time its path allows."""
-    if study.budget_ns is None:
-        return
-    least_ns = study.min_blocks * sum(
-        least_trial_ns(study, cell, arm) for cell, arm in itertools.product(plan.cells(study), plan.arms(study))
-    )
-    if least_ns > study.budget_ns:
-        asked, needed = quantity.format_time(study.budget_ns), f"{least_ns / 1e9:.0f} s"
+    needed_ns = least_ns(study)
+    if study.budget_ns is not None and needed_ns > study.budget_ns:
+        asked = quantity.format_time(study.budget_ns)
         raise root.error(
             "budget",
-            f"{asked} cannot hold {study.min_blocks} blocks of every cell, which take {needed} at the least; "
-            "raise it, lower blocks.at_least, or shorten the trials",
+            f"{asked} cannot hold {study.min_blocks} blocks of every cell, which take {needed_ns / 1e9:.0f} s at the "
+            "least; raise it, lower blocks.at_least, or shorten the trials",
         )
-
-
-def least_trial_ns(study: Study, cell: Cell, arm: str) -> int:
-    """The shortest time a trial can take: its duration, or as many round trips as its requests need."""
-    workload = plan.workload_for(study, cell)
-    rtt_ns = study.paths[cell.levels["path"]].rtt_ns
-    if workload.requests == 0:
-        return workload.warmup_ns + workload.duration_ns
-    # One round trip for QUIC's handshake, two for TCP and TLS 1.3 (RFC 9001 section 4.1, RFC 8446 section 2).
-    handshake = 0 if workload.resumption else 1 if arm == "h3" else 2
-    rounds = math.ceil((workload.warmup_requests + workload.requests) / workload.in_flight)
-    trips = rounds * (1 + handshake) if cell.levels["connection"] == "new" else rounds + handshake
-    if workload.loop == "open" and workload.rate_per_s:
-        return max(trips * rtt_ns, int(workload.requests / workload.rate_per_s * 1e9))
-    return min(trips * rtt_ns, workload.duration_ns) if workload.duration_ns else trips * rtt_ns
-
-
-def with_blocks(study: Study, blocks: int) -> Study:
-    """The study with exactly this many blocks in every cell."""
-    return replace(study, min_blocks=blocks, max_blocks=blocks)
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -324,6 +298,3 @@ def _parse_seed(value: Any) -> int:
     if seed >= 2**53:  # whole in every JSON reader
         raise QuantityError(f"{value!r} is too large; give less than 2^53")
     return seed
-
-
-__all__ = ["CONNECTION_LEVELS", "METRICS", "STUDY_FIELDS", "Surroundings", "least_trial_ns", "resolve", "with_blocks"]

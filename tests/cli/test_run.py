@@ -1,0 +1,122 @@
+"""``trifecta race``, ``run`` and ``resume`` end to end, as a user calls them."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytestmark = pytest.mark.lab
+
+TINY = ["--set", "path=clean", "--set", "connection=reused", "--server", "origin"]
+
+
+def trifecta(*arguments, cwd, **more):
+    return subprocess.run(
+        [sys.executable, "-m", "trifecta.cli.main", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        timeout=120,
+        **more,
+    )
+
+
+def count(folder, table, cwd):
+    done = trifecta("sql", folder, "--json", f"SELECT count(*) AS n FROM {table}", cwd=cwd)
+    return json.loads(done.stdout)[0]["n"]
+
+
+def expected_code(folder, cwd):
+    """1 where no trial counts (a machine that is busy with something else), else 0."""
+    query = "SELECT count(*) FILTER (valid) AS n FROM trials"
+    return 0 if json.loads(trifecta("sql", folder, "--json", query, cwd=cwd).stdout)[0]["n"] else 1
+
+
+def test_a_race_ends_with_verdicts_and_a_report(tmp_path):
+    done = trifecta("race", *TINY, "--blocks", "2", "--out", "here", cwd=tmp_path)
+    assert done.returncode == expected_code("here", tmp_path), done.stderr
+    assert "HTTP/3" in done.stdout
+    assert f"Report: {tmp_path / 'here' / 'report.html'}" in done.stdout
+    assert (tmp_path / "here/report.html").stat().st_size > 10_000
+    assert count("here", "trials", tmp_path) == 8
+
+
+def test_the_default_folder_is_named_after_study_and_time_and_json_says_it(tmp_path):
+    done = trifecta("race", *TINY, "--blocks", "1", "--quiet", "--json", cwd=tmp_path)
+    assert done.stderr == ""
+    document = json.loads(done.stdout)
+    assert done.returncode == expected_code(document["run"], tmp_path)
+    assert re.search(r"runs/race-\d{8}-\d{6}$", document["run"])
+    assert document["trials"] == 4
+
+
+def test_a_folder_that_is_taken_is_refused(tmp_path):
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "file").write_text("mine")
+    done = trifecta("race", *TINY, "--out", "taken", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("trifecta: ")
+    assert "is not empty; choose another with --out" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert [entry.name for entry in (tmp_path / "taken").iterdir()] == ["file"]
+
+
+def test_a_missing_engine_is_one_line_and_exit_code_3(tmp_path):
+    environment = {**os.environ, "TRIFECTA_ENGINE": "/nowhere/engine"}
+    done = trifecta("race", *TINY, "--blocks", "1", cwd=tmp_path, env=environment)
+    assert done.returncode == 3
+    assert re.fullmatch(r"trifecta: .*TRIFECTA_ENGINE.*\n", done.stderr)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_keeps_what_is_finished_and_resume_completes_it(tmp_path, number):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "trifecta.cli.main", "race", *TINY, "--blocks", "4", "--out", "here"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while len(list((tmp_path / "here").glob("trials/t*.parquet"))) < 5:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130, err
+    assert "Report: " in out
+    finished = count("here", "trials", tmp_path)
+    assert 5 <= finished < 16
+
+    done = trifecta("resume", "here", "--quiet", cwd=tmp_path)
+    assert done.returncode == expected_code("here", tmp_path), done.stderr
+    rows = json.loads(trifecta("sql", "here", "--json", "SELECT block, arm FROM trials", cwd=tmp_path).stdout)
+    assert len(rows) == 16
+    assert len({(row["block"], row["arm"]) for row in rows}) == 16
+
+
+def test_link_measure_finds_what_was_asked(tmp_path):
+    done = trifecta("link", "measure", "--rtt", "20 ms", "--packets", "100", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    line = next(each for each in document["comparison"] if each["name"] == "round trip, median")
+    assert line["asked"] == 20
+    assert 20 <= line["given"] < 25
+
+
+def test_link_measure_counts_what_is_lost(tmp_path):
+    done = trifecta("link", "measure", "--loss", "30 %", "--packets", "300", "--interval", "200 us", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"forward loss +\d", done.stdout)
