@@ -56,7 +56,12 @@ pub struct H3Session {
     request_deadline_ns: u64,
     request_timeout_ns: u64,
     protocol_timer_ns: u64,
+    /// Until when a connection that has served its purpose waits for session tickets.
+    linger_deadline_ns: u64,
 }
+
+/// Longest wait for session tickets after a response that outran the handshake.
+const LINGER_NS: u64 = 1_000_000_000;
 
 impl Session for H3Session {
     type Shared = H3Shared;
@@ -98,6 +103,7 @@ impl Session for H3Session {
             request_deadline_ns: NEVER_NS,
             request_timeout_ns: driver.config.request_timeout_ns,
             protocol_timer_ns: NEVER_NS,
+            linger_deadline_ns: NEVER_NS,
         };
         if let Some(mut exchange) = request {
             session.handshake.bind(&mut exchange);
@@ -148,6 +154,9 @@ impl Session for H3Session {
             self.fail(driver, ErrorClass::ConnectTimeout);
             return;
         }
+        if now_ns >= self.linger_deadline_ns {
+            shared.tickets_come = false;
+        }
         if now_ns >= self.request_deadline_ns {
             self.expire_requests(driver, now_ns);
         }
@@ -160,7 +169,7 @@ impl Session for H3Session {
 
     fn next_timeout_ns(&self) -> u64 {
         let connect = if self.secured() { NEVER_NS } else { self.connect_deadline_ns };
-        connect.min(self.request_deadline_ns).min(self.protocol_timer_ns)
+        connect.min(self.request_deadline_ns).min(self.protocol_timer_ns).min(self.linger_deadline_ns)
     }
 
     fn free_slots(&self) -> u32 {
@@ -209,7 +218,7 @@ impl H3Session {
         self.begin_requests(shared, driver);
         let idle = self.flights.is_empty() && self.waiting.is_empty();
         let finished = idle && (self.single && self.secured() || self.state == State::Draining);
-        if finished {
+        if finished && !self.lingers(shared) {
             // What was written is acknowledged by nothing more than the response; nothing is left to wait for.
             self.abandon(shared, Code::NoError);
             self.retire(driver, false);
@@ -219,6 +228,23 @@ impl H3Session {
         if !self.is_closed() {
             self.refresh_timer(shared);
         }
+    }
+
+    /// Whether to wait for session tickets before closing. A server sends them when it has the client's Finished, and the
+    /// answer to a request in 0-RTT is there before that: closing at once would leave no ticket for the next connection, and
+    /// every third or so would go without 0-RTT. The wait is outside of what any row measures.
+    fn lingers(&mut self, shared: &H3Shared) -> bool {
+        if !shared.zero_rtt || !shared.tickets_come || self.state == State::Opening {
+            return false;
+        }
+        if quic::Handshake::of(&self.connection).is_none_or(|agreed| agreed.has_tickets) {
+            return false;
+        }
+        if self.linger_deadline_ns == NEVER_NS {
+            self.linger_deadline_ns = now_ns() + LINGER_NS;
+            self.state = State::Draining;
+        }
+        true
     }
 
     /// Handles what quinn-proto has to say after a receive or a timeout.

@@ -67,6 +67,8 @@ pub(super) struct H3Connection {
     exchanges: StreamMap<Exchange>,
     secured: bool,
     answered: u64,
+    /// Answers that were begun and that the client has not acknowledged whole.
+    unacknowledged: u64,
     /// The first request that is not handled any more, once the end was announced.
     goaway: Option<u64>,
     /// The stream after the last one that the client has opened.
@@ -86,6 +88,7 @@ impl H3Connection {
             exchanges: StreamMap::default(),
             secured: false,
             answered: 0,
+            unacknowledged: 0,
             goaway: None,
             next_stream: 0,
         }
@@ -186,9 +189,13 @@ impl H3Connection {
             Event::Stream(StreamEvent::Readable { id }) if id.dir() == Dir::Uni => self.read_uni_stream(id)?,
             Event::Stream(StreamEvent::Readable { id }) => self.read_request(id, shared, handler, stats, now_ns)?,
             Event::Stream(StreamEvent::Writable { id }) => self.continue_sending(id, stats),
+            // Finished, or stopped when all had been written already.
+            Event::Stream(StreamEvent::Finished { .. }) => self.unacknowledged = self.unacknowledged.saturating_sub(1),
             Event::Stream(StreamEvent::Stopped { id, .. }) => {
                 // The client gave the request up (RFC 9114 4.1.1).
-                self.exchanges.remove(&VarInt::from(id).into_inner());
+                if let Some(Exchange::Sending(_)) = self.exchanges.remove(&VarInt::from(id).into_inner()) {
+                    self.unacknowledged = self.unacknowledged.saturating_sub(1);
+                }
                 let _ = self.quic.send_stream(id).reset(varint(Code::RequestCancelled));
                 let _ = self.quic.recv_stream(id).stop(varint(Code::RequestCancelled));
             }
@@ -314,9 +321,10 @@ impl H3Connection {
     ) {
         let stream = VarInt::from(id).into_inner();
         let faults = handler.faults();
-        if faults.stall || faults.delay_ns > 0 {
+        let silent = faults.stall || self.is_served(handler);
+        if silent || faults.delay_ns > 0 {
             self.exchanges.insert(stream, Exchange::Waiting { plan, received_ns });
-            if !faults.stall {
+            if !silent {
                 let due_ns = now_ns.saturating_add(faults.delay_ns);
                 shared.delayed.push_back(Delayed { due_ns, connection: self.handle.0, serial: self.serial, stream });
             }
@@ -356,6 +364,7 @@ impl H3Connection {
         let head = shared.heads.get(handler, &plan.head, octets, elapsed_ns);
         stats.response(Protocol::H3, plan.head.status);
         self.answered += 1;
+        self.unacknowledged += 1;
         self.write(id, Sending::new(head, plan, octets), stats);
     }
 
@@ -376,14 +385,16 @@ impl H3Connection {
             Written::Blocked => {
                 self.exchanges.insert(VarInt::from(id).into_inner(), Exchange::Sending(sending));
             }
-            Written::Failed(class) => stats.error(class),
+            Written::Failed(class) => {
+                self.unacknowledged = self.unacknowledged.saturating_sub(1);
+                stats.error(class);
+            }
         }
     }
 
     /// The server ends: requests in flight are still answered, new ones are not (RFC 9114 5.2).
     pub fn shut_down(&mut self, now: Instant) {
-        if self.exchanges.is_empty() && self.quic.streams().send_streams() <= usize::from(self.control_stream.is_some())
-        {
+        if self.exchanges.is_empty() && self.unacknowledged == 0 {
             self.quic.close(now, varint(Code::NoError), Bytes::new());
             return;
         }
@@ -395,13 +406,17 @@ impl H3Connection {
         }
     }
 
+    /// Whether as many requests were answered as the fault `close_after_requests` allows.
+    fn is_served(&self, handler: &Handler) -> bool {
+        let limit = handler.faults().close_after_requests;
+        limit > 0 && self.answered >= limit
+    }
+
     /// Closes the connection when all answers have arrived and no more are to be given.
     fn close_if_served(&mut self, handler: &Handler, now: Instant) {
-        let limit = handler.faults().close_after_requests;
-        let over = self.goaway.is_some() || limit > 0 && self.answered >= limit;
-        // The control stream stays open for ever, all others end when the client has acknowledged them.
-        let arrived = self.quic.streams().send_streams() <= usize::from(self.control_stream.is_some());
-        if over && self.exchanges.is_empty() && arrived && !self.quic.is_closed() {
+        let is_over = self.is_served(handler) || self.goaway.is_some() && self.exchanges.is_empty();
+        let is_sending = self.unacknowledged > 0;
+        if is_over && !is_sending && !self.quic.is_closed() {
             self.quic.close(now, varint(Code::NoError), Bytes::new());
         }
     }

@@ -25,7 +25,9 @@ pub fn classify(error: &ConnectionError, handshake: Option<&Handshake>) -> &'sta
             }
         }
         ConnectionError::ConnectionClosed(theirs) => match theirs.error_code.into() {
-            0x0 => "closed",
+            // APPLICATION_ERROR stands for a close by the application before the handshake was complete (RFC 9000 section
+            // 10.2.3).
+            0x0 | 0xc => "closed",
             // CONNECTION_REFUSED, RFC 9000 section 20.1.
             0x2 => "connect_refused",
             code => match alert(code) {

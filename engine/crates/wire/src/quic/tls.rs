@@ -31,6 +31,8 @@ pub struct Handshake {
     pub key_exchange: Option<&'static str>,
     /// A session ticket was used and accepted.
     pub resumed: bool,
+    /// TLS messages came after the handshake; a server sends session tickets only (RFC 9001 section 4.4 forbids the rest).
+    pub has_tickets: bool,
     /// Why TLS failed on our side.
     pub error: Option<TlsError>,
 }
@@ -136,12 +138,13 @@ struct TlsSession {
     initial: Suite,
     next_secrets: Option<Secrets>,
     reported_handshake_data: bool,
+    has_tickets: bool,
     error: Option<TlsError>,
 }
 
 impl TlsSession {
     fn new(inner: Connection, initial: Suite) -> Self {
-        Self { inner, initial, next_secrets: None, reported_handshake_data: false, error: None }
+        Self { inner, initial, next_secrets: None, reported_handshake_data: false, has_tickets: false, error: None }
     }
 
     fn side(&self) -> Side {
@@ -167,6 +170,7 @@ impl crypto::Session for TlsSession {
             cipher: self.inner.negotiated_cipher_suite().map(|suite| cipher_name(suite.suite())),
             key_exchange: self.inner.negotiated_key_exchange_group().and_then(|group| group.name().as_str()),
             resumed: self.inner.handshake_kind() == Some(HandshakeKind::Resumed),
+            has_tickets: self.has_tickets,
             error: self.error.clone(),
         }))
     }
@@ -192,6 +196,7 @@ impl crypto::Session for TlsSession {
     }
 
     fn read_handshake(&mut self, octets: &[u8]) -> Result<bool, TransportError> {
+        let was_complete = !self.inner.is_handshaking();
         if let Err(error) = self.inner.read_hs(octets) {
             // A failure without an alert of its own is reported as internal_error(80).
             let alert = self.inner.alert().map_or(80, u8::from);
@@ -199,6 +204,7 @@ impl crypto::Session for TlsSession {
             self.error = Some(TlsError::from(error));
             return Err(TransportError { code: TransportErrorCode::crypto(alert), frame: None, reason });
         }
+        self.has_tickets |= was_complete;
         let known = self.inner.alpn_protocol().is_some() || !self.inner.is_handshaking();
         Ok(known && !std::mem::replace(&mut self.reported_handshake_data, known))
     }

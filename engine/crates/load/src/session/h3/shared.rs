@@ -36,6 +36,8 @@ pub struct H3Shared {
     pub(super) request_body_bytes: u64,
     pub(super) control_stream: Bytes,
     pub(super) zero_rtt: bool,
+    /// False once a connection waited for session tickets in vain: this server sends none.
+    pub(super) tickets_come: bool,
     pub(super) congestion_control: String,
     server_name: String,
     endpoint: Arc<EndpointConfig>,
@@ -79,6 +81,7 @@ impl H3Shared {
             request_body_bytes: config.request_body_bytes,
             control_stream: control::opening(MAX_FIELD_SECTION_BYTES).into(),
             zero_rtt: config.zero_rtt,
+            tickets_come: true,
             congestion_control: config.congestion_control.clone(),
             server_name: config.server_name.clone(),
             endpoint: Arc::new(quic::client_endpoint_config(config.max_udp_payload_bytes).map_err(named)?),
