@@ -36,7 +36,7 @@ STEP_NS = 20_000_000_000
 class Shape:
     """How large and how troubled the invented run is."""
 
-    blocks: int = 8
+    blocks: int = 11
     samples_per_trial: int = 200
     seed: int = 7
     title: str = "The race"
@@ -59,7 +59,7 @@ class Shape:
             "rough": "  rough: {rtt: 50 ms, rate: 20 Mbit/s, queue: 1 bdp, loss: 2 %}",
         }
         paths = "\n".join(spec[name] for name in self.paths)
-        loop = "loop: open\n  rate: 500" if self.loop == "open" else "loop: closed"
+        loop = "loop: open\n  rate: 500/s" if self.loop == "open" else "loop: closed"
         return f"""study: race
 title: {json.dumps(self.title)}
 workload:

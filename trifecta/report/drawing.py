@@ -53,8 +53,9 @@ def ratio_panels(
     return [
         Panel(
             "Paired ratios, block by block",
-            f"A mark is a block, the first on top; the bar is the {numbers.percent(facts.confidence)} interval, "
-            f"the large mark the estimate. The band is the margin. {style.name(facts.baseline)} against itself shows the noise.",
+            "A mark is a block, the first on top; the bar is the "
+            f"{numbers.percent(facts.confidence)} interval, the large mark the estimate. The band is the margin. "
+            f"{style.name(facts.baseline)} against itself shows the noise.",
             ratios.blocks(series, margin, label, better, f"c{number}r"),
             catalogue.BLOCK_RATIOS.name,
         ),

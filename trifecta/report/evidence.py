@@ -185,8 +185,9 @@ def parity(answers: Answers) -> list[Table]:
         Column("0-RTT", "zero_rtt", "count"),
     ]
     note = (
-        "Read back from the sockets and handshakes of every trial; what the server uses is what its configuration says. "
-        "Several values in one field mean a mixture. Windows and segments in octets; QUIC's segment is its path MTU."
+        "Read back from the sockets and handshakes of every trial; what the server uses is what its configuration "
+        "says. Several values in one field mean a mixture. Windows and segments in octets; QUIC's segment is its "
+        "path MTU."
     )
     return [
         tables.build(

@@ -86,7 +86,7 @@ def percent(share: float | None) -> str:
 
 def _percent(share: float) -> str:
     value = share * 100
-    if value == round(value):
+    if math.isclose(value, round(value), abs_tol=1e-12):
         return f"{value:.0f} %"
     if 99 < value < 100:
         # Rounding must not turn a failure into a clean 100 %.

@@ -157,19 +157,32 @@ def _open(facts: RunFacts, found: Sequence[Comparison]) -> str:
     undecided = [one for one in found if not one.decided]
     if not undecided:
         return f"All {len(found)} verdicts are decided." if found else "There is no verdict yet."
-    said = []
     places = list(dict.fromkeys(one.cell for one in undecided))
-    for cell in places[:4]:
-        here = [
-            f"{name(one.arm)} against {name(one.reference)} {one.interval()} {one.needs()}"
-            for one in undecided
-            if one.cell == cell
-        ]
-        where = ", ".join(part for part in (levels(cell).get("path", ""), place_words(cell)) if part)
-        said.append(f"{where}: {listed(here)}")
-    more = f"; and in {counted(len(places) - 4, 'more cell')}, see the table" if len(places) > 4 else ""
     stay = "stays" if len(undecided) == 1 else "stay"
-    return f"{len(undecided)} of {counted(len(found), 'verdict')} {stay} open. In {'; '.join(said)}{more}."
+    opening = f"{len(undecided)} of {counted(len(found), 'verdict')} {stay} open"
+    if len(places) > 3:
+        return f"{opening}, in {len(places)} cells. {_reach(undecided)}"
+    said = []
+    for cell in places:
+        here = [one for one in undecided if one.cell == cell]
+        pairs = [f"{name(one.arm)} against {name(one.reference)} {one.interval()} {one.needs()}" for one in here]
+        where = ", ".join(part for part in (levels(cell).get("path", ""), place_words(cell)) if part)
+        said.append(f"{where}: {listed(pairs)}")
+    return f"{opening}. In {'; '.join(said)}."
+
+
+def _reach(undecided: Sequence[Comparison]) -> str:
+    """How far off the open verdicts are, when they are too many to name."""
+    more = sorted(one.blocks_more for one in undecided if one.blocks_more is not None)
+    far = len(undecided) - len(more)
+    said = []
+    if more:
+        span = f"about {more[0]}" if more[0] == more[-1] else f"about {more[0]} to {more[-1]}"
+        said.append(f"With {span} more blocks in their cells {len(more)} of them would be decided, by estimate.")
+    if far:
+        are = "is" if far == 1 else "are"
+        said.append(f"{far} {are} not within reach: no difference, and none excluded, in ten times the blocks.")
+    return " ".join(said)
 
 
 def _checks(totals: dict[str, int], matrix: Answer) -> str:
@@ -201,8 +214,8 @@ def _noise(facts: RunFacts, found: Sequence[Comparison]) -> str:
         return f"The noise floor is not known yet: too few blocks in which {base} ran twice."
     ordered = sorted(1 + floor for floor in floors.values())
     low, high = numbers.ratio(ordered[0]), numbers.ratio(ordered[-1])
-    between = f"{low}" if low == high else f"between {low} and {high}, depending on the cell"
+    lies = f"is {low}" if low == high else f"lies between {low} and {high}, depending on the cell"
     return (
-        f"{base} ran twice in every block. Against itself this lab could not have told a ratio smaller than "
-        f"{between} from no difference: that is the noise floor."
+        f"{base} ran twice in every block. The smallest ratio that this lab could have told from no difference, "
+        f"judged by {base} against itself, {lies}: that is the noise floor."
     )

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trifecta.report.comparisons import Comparison, levels, place_words, standing
+
+ARMS = ["h1", "h2", "h3"]
+
+
+def verdict(arm: str, reference: str, kind: str, **row: Any) -> Comparison:
+    return Comparison("c", arm, reference, kind, row)
+
+
+@pytest.mark.parametrize(
+    ("h3_h2", "h3_h1", "h1_h2", "words"),
+    [
+        ("faster", "faster", "slower", ["1st HTTP/3", "2nd HTTP/2", "3rd HTTP/1.1"]),
+        ("slower", "slower", "faster", ["1st HTTP/1.1", "2nd HTTP/2", "3rd HTTP/3"]),
+        ("faster", "faster", "undecided", ["1st HTTP/3", "2nd open", "3rd open"]),
+        ("faster", "faster", "same", ["1st HTTP/3", "2nd–3rd HTTP/1.1 = HTTP/2"]),
+        ("same", "same", "same", ["1st–3rd HTTP/1.1 = HTTP/2 = HTTP/3"]),
+        ("undecided", "undecided", "undecided", ["1st open", "2nd open", "3rd open"]),
+        # HTTP/2 loses to both, but which of them wins is open.
+        ("faster", "undecided", "faster", ["1st open", "2nd open", "3rd HTTP/2"]),
+        # "Same" is not transitive: HTTP/3 beats HTTP/2, HTTP/1.1 is told from neither, so no place is certain.
+        ("faster", "same", "same", ["1st open", "2nd open", "3rd open"]),
+    ],
+)
+def test_a_place_is_given_only_when_the_verdicts_leave_no_other(
+    h3_h2: str, h3_h1: str, h1_h2: str, words: list[str]
+) -> None:
+    found = [verdict("h3", "h2", h3_h2), verdict("h3", "h1", h3_h1), verdict("h1", "h2", h1_h2)]
+    assert standing(ARMS, found).words() == words
+
+
+def test_two_protocols() -> None:
+    assert standing(["h2", "h3"], [verdict("h3", "h2", "slower")]).words() == ["1st HTTP/2", "2nd HTTP/3"]
+
+
+def test_headline_and_interval() -> None:
+    one = verdict("h3", "h2", "faster", factor=1.4285, factor_low=1.38, factor_high=1.49)
+    assert one.headline("x") == "1.43x faster"
+    assert one.interval() == "[1.38, 1.49]"
+    assert one.needs() == ""
+
+
+def test_what_is_open_says_what_it_needs() -> None:
+    near = verdict("h3", "h2", "undecided", factor_low=None, factor_high=1.2, blocks=8, blocks_needed=20)
+    assert near.interval() == "[0, 1.20]"
+    assert near.needs() == "needs ~12 more blocks"
+    far = verdict("h3", "h2", "undecided", factor_low=None, factor_high=None, blocks=8, blocks_needed=None)
+    assert far.interval() == "[no interval yet]"
+    assert far.needs() == "not within reach"
+
+
+def test_cells_in_words() -> None:
+    cell = "path=far,connection=new,server=caddy,in_flight=10"
+    assert levels(cell) == {"path": "far", "connection": "new", "server": "caddy", "in_flight": "10"}
+    assert place_words(cell) == "new connections, caddy, in flight 10"
+    assert place_words(cell, without="") == "far, new connections, caddy, in flight 10"

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+from tests.report.synthetic import Shape
+from trifecta.design.model import Cell, CheckResult, Trial
+from trifecta.report.progress import LiveProgress
+from trifecta.store.run import RunDirectory
+from trifecta.workloads.progress import Progress
+
+
+def told(run: Path, *, terminal: bool) -> str:
+    directory = RunDirectory.open(run)
+    verdicts, rows = directory.verdicts(), directory.rows()
+    stream = io.StringIO()
+    console = Console(file=stream, width=80, force_terminal=terminal, color_system=None)
+    with LiveProgress(console) as live:
+        progress: Progress = live
+        progress.study_started(Shape().study, "runs/x", 0)
+        progress.phase("lab")
+        progress.level_unsupported("server", "nginx", "not installed")
+        progress.path_probed("far", {"sent": 200, "received": 196, "rtt_ns": {"p50": 80_000_000}})
+        for number, row in enumerate(rows[:8]):
+            trial = Trial(row["trial"], row["block"], Cell(row["cell"], {}), row["arm"], row["position"], 1)
+            progress.trial_started(trial, number)
+            bad = [CheckResult("path", row["trial"], "fail", "The path was 14 % too long.")] if number == 3 else []
+            live._drawn_s = 0.0  # draw although the last picture is recent
+            progress.trial_finished(trial, row | {"valid": not bad}, bad)
+        progress.block_finished(verdicts, 30_000_000_000, 180_000_000_000, "undecided verdicts")
+        progress.note("The server had to be started again.")
+        progress.finished(verdicts, "the budget is spent")
+    return stream.getvalue()
+
+
+def test_plain_lines_without_a_terminal(run: Path) -> None:
+    text = told(run, terminal=False)
+    assert "\x1b" not in text
+    assert "left out: server nginx: not installed" in text
+    assert "path far: round trip 80.0 ms, 2 % lost both ways" in text
+    assert "t00003 does not count: The path was 14 % too long." in text
+    assert "The server had to be started again." in text
+    assert "of 36 verdicts decided after 8 trials: the budget is spent" in text
+    assert len(text.splitlines()) < 15
+
+
+def test_a_terminal_is_redrawn(run: Path) -> None:
+    text = told(run, terminal=True)
+    assert "trial 8" in text
+    assert "block 1 of" in text
+    assert "left" in text
+    assert "the budget is spent" in text
+
+
+def test_drawing_starts_no_thread(run: Path) -> None:
+    import threading
+
+    before = threading.active_count()
+    console = Console(file=io.StringIO(), force_terminal=True)
+    with LiveProgress(console) as live:
+        live.phase("lab")
+        assert threading.active_count() == before

@@ -1,0 +1,79 @@
+"""Every number of the report is in the answer of the SQL shown beside it, asked through the views a user has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.report import pages
+from trifecta.report import catalogue
+from trifecta.report.numbers import FORMATS
+from trifecta.store import views
+
+
+def test_running_the_shown_sql_gives_the_shown_number(run: Path) -> None:
+    root = pages.read((run / "report.html").read_text()).root
+    found = pages.numbers(root)
+    # 12 cells with at least a verdict table's and five tables' numbers each: a parser that finds few proves nothing.
+    assert len(found) > 1_500
+    answers: dict[str, dict[str, dict[str, object]]] = {}
+    with views.connect(run) as connection:
+        for number in found:
+            if number.sql not in answers:
+                cursor = connection.execute(number.sql)
+                names = [column[0] for column in cursor.description or ()]
+                rows = [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
+                answers[number.sql] = {"|".join(str(row[name]) for name in number.key_columns): row for row in rows}
+            value = answers[number.sql][number.key][number.column]
+            assert FORMATS[number.form](value) == number.shown, number
+
+
+def test_every_number_of_a_table_carries_its_source(run: Path) -> None:
+    """No cell of a numeric column without a query."""
+    root = pages.read((run / "report.html").read_text()).root
+    for table in root.all("table"):
+        if "data-query" in table.attributes:
+            bare = [cell.text for cell in table.all("td") if cell.has("n") and "data-column" not in cell.attributes]
+            assert bare == []
+
+
+def test_the_sql_of_the_figures_runs(run: Path) -> None:
+    root = pages.read((run / "report.html").read_text()).root
+    cell = next(section for section in root.all("section") if section.has("cell"))
+    shown = [span.text for span in cell.all("span") if span.has("query")]
+    assert len(shown) >= 10
+    with views.connect(run) as connection:
+        for sql in shown:
+            assert connection.execute(sql).fetchall(), sql
+
+
+def test_the_sql_can_be_pasted_between_double_quotes() -> None:
+    for query in vars(catalogue).values():
+        if isinstance(query, catalogue.Query):
+            assert not set('"$!`\\') & set(query.text("path=a'b")), query.name
+            assert "a''b" in query.text("path=a'b") or "{and_cell}" not in query.sql
+
+
+def test_keys_tell_rows_apart(run: Path) -> None:
+    with views.connect(run) as connection:
+        for query in vars(catalogue).values():
+            if not isinstance(query, catalogue.Query):
+                continue
+            asked = catalogue.for_metric(query, "latency_p50_ns")
+            cursor = connection.execute(asked.text())
+            names = [column[0] for column in cursor.description or ()]
+            keys = [tuple(row[names.index(name)] for name in asked.key) for row in cursor.fetchall()]
+            assert len(keys) == len(set(keys)), query.name
+
+
+def test_phases_add_up_and_absent_ones_are_absent(run: Path) -> None:
+    with views.connect(run) as connection:
+        cursor = connection.execute(catalogue.PHASES.text())
+        names = [column[0] for column in cursor.description or ()]
+        rows = [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
+    parts = ("tcp_connect_ns", "tls_ns", "quic_handshake_ns", "send_ns", "wait_ns", "transfer_ns")
+    for row in rows:
+        total = sum(row[name] or 0 for name in parts)
+        assert abs(total - row["total_ns"]) < 5, row
+        is_new = "connection=new" in row["cell"]
+        assert (row["tcp_connect_ns"] is None) == (row["arm"] == "h3" or not is_new)
+        assert (row["quic_handshake_ns"] is None) == (row["arm"] != "h3" or not is_new)
