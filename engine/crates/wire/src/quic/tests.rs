@@ -1,1 +1,148 @@
+//! Client and server over a simulated network: handshakes, resumption, loss, failures.
 
+mod network;
+
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use quinn_proto::VarInt;
+
+use super::*;
+use network::{CLEAR, Network, ROUGH, Weather, client_tls, pki, read, server_tls};
+
+#[test]
+fn a_handshake_says_what_it_agreed_on() {
+    for (group, cipher) in [("X25519", "TLS_AES_128_GCM_SHA256"), ("X25519MLKEM768", "TLS_AES_256_GCM_SHA384")] {
+        let client = client_tls(|options| {
+            options.key_exchange = group;
+            options.cipher = Some(cipher);
+        });
+        let mut network = Network::new(CLEAR, 1, &client, &server_tls(|_| {}));
+        network.connect();
+        let handshake = network.handshake();
+        assert_eq!(handshake.alpn.as_deref(), Some(&b"h3"[..]));
+        assert_eq!((handshake.key_exchange, handshake.cipher), (Some(group), Some(cipher)));
+        assert!(!handshake.resumed && handshake.error.is_none());
+        network.run_until(|network| network.handshake().has_tickets);
+        let server = Handshake::of(&network.server_connection.as_ref().unwrap().1).unwrap();
+        assert_eq!(server.key_exchange, Some(group));
+    }
+}
+
+#[test]
+fn sessions_are_resumed_and_early_data_arrives_at_once() {
+    let (client, server) = (client_tls(|_| {}), server_tls(|_| {}));
+    let mut first = Network::new(CLEAR, 1, &client, &server);
+    assert!(!first.client_connection.1.has_0rtt());
+    first.connect();
+    first.run_until(|network| network.handshake().has_tickets);
+    let mut second = Network::new(CLEAR, 2, &client, &server);
+    assert!(second.client_connection.1.has_0rtt());
+    let start = second.now;
+    let id = second.ask(b"early");
+    let mut answer = Vec::new();
+    second.run_until(|network| {
+        let (octets, ended) = read(&mut network.client_connection.1, id);
+        answer.extend(octets);
+        ended
+    });
+    assert_eq!(answer, b"early");
+    assert!(second.client_connection.1.accepted_0rtt() && second.handshake().resumed);
+    assert!(second.now - start < Duration::from_millis(25), "one round trip, {:?}", second.now - start);
+    // A server that has forgotten the sessions (another process) refuses, and the connection goes on without.
+    let mut third = Network::new(CLEAR, 3, &client, &server_tls(|_| {}));
+    assert!(third.client_connection.1.has_0rtt());
+    third.ask(b"early");
+    third.connect();
+    assert!(!third.client_connection.1.accepted_0rtt() && !third.handshake().resumed);
+}
+
+#[test]
+fn every_congestion_control_delivers_through_loss_and_reordering() {
+    let (client, server) = (client_tls(|_| {}), server_tls(|_| {}));
+    let octets: Vec<u8> = (0..300_000_u32).map(|index| (index % 251) as u8).collect();
+    for (seed, congestion_control) in CONGESTION_CONTROLS.into_iter().cycle().take(12).enumerate() {
+        let options = TransportOptions { congestion_control, ..TransportOptions::default() };
+        let mut network = Network::with(ROUGH, seed as u64, &client, &server, &options, "origin.lab");
+        network.connect();
+        let window = network.client_connection.1.congestion_state().initial_window();
+        assert_eq!(window, 14_520, "ten packets");
+        let ids: Vec<_> = (0..3).map(|_| network.ask(&octets)).collect();
+        let mut answers = vec![(Vec::new(), false); ids.len()];
+        network.run_until(|network| {
+            for (id, (answer, ended)) in ids.iter().zip(&mut answers) {
+                let (octets, now_ended) = read(&mut network.client_connection.1, *id);
+                answer.extend(octets);
+                *ended |= now_ended;
+            }
+            answers.iter().all(|(_, ended)| *ended)
+        });
+        assert!(answers.iter().all(|(answer, _)| *answer == octets), "{congestion_control}, seed {seed}");
+        let path = network.client_connection.1.stats().path;
+        assert!(path.lost_packets > 0 && path.current_mtu == 1452);
+    }
+}
+
+#[test]
+fn failures_have_their_classes() {
+    let (client, server) = (client_tls(|_| {}), server_tls(|_| {}));
+    let options = TransportOptions::default();
+    let class = |network: &mut Network| network.lost_class();
+    let mut wrong_name = Network::with(CLEAR, 1, &client, &server, &options, "other.lab");
+    assert_eq!(class(&mut wrong_name), "tls:certificate");
+    let leaf: &'static Path = Box::leak(pki("origin.pem").into_boxed_path());
+    let stranger = client_tls(|options| options.ca_file = leaf);
+    assert_eq!(class(&mut Network::new(CLEAR, 1, &stranger, &server)), "tls:certificate");
+    let other_protocol = client_tls(|options| options.alpn = &[b"hq-interop"]);
+    assert_eq!(class(&mut Network::new(CLEAR, 1, &other_protocol, &server)), "tls:alpn");
+    let other_group = server_tls(|options| options.key_exchanges = &["secp384r1"]);
+    assert_eq!(class(&mut Network::new(CLEAR, 1, &client, &other_group)), "tls:alert");
+    let nobody = Weather { lost: 1000, ..CLEAR };
+    assert_eq!(class(&mut Network::new(nobody, 1, &client, &server)), "quic:timeout");
+    for (code, expected) in [(0x100_u32, "closed"), (0x101, "reset")] {
+        let mut network = Network::new(CLEAR, 1, &client, &server);
+        network.connect();
+        network.run_until(|network| network.server_connection.as_ref().is_some_and(|(_, c)| !c.is_handshaking()));
+        let now = network.now;
+        network.server_connection.as_mut().unwrap().1.close(now, VarInt::from_u32(code), Bytes::new());
+        assert_eq!(class(&mut network), expected);
+    }
+}
+
+#[test]
+fn garbled_datagrams_never_panic() {
+    let (client, server) = (client_tls(|_| {}), server_tls(|_| {}));
+    for seed in 0..200 {
+        let mut network = Network::new(CLEAR, seed, &client, &server);
+        network.ask_later();
+        for _ in 0..200 {
+            if network.lost.is_some() {
+                break;
+            }
+            let mut all: Vec<_> = network.flying.drain().collect();
+            for flying in &mut all {
+                if network.random.draw().is_multiple_of(4) {
+                    flying.2 = crate::mutate::mutated(&flying.2, network.random.draw());
+                }
+            }
+            network.flying.extend(all);
+            if !network.step() {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn options_out_of_range_are_named() {
+    let refused = |change: fn(&mut TransportOptions<'_>)| {
+        let mut options = TransportOptions::default();
+        change(&mut options);
+        transport_config(&options).err().unwrap()
+    };
+    assert!(refused(|options| options.congestion_control = "vegas").starts_with("congestion_control: "));
+    assert!(refused(|options| options.max_udp_payload_bytes = 1199).starts_with("max_udp_payload_bytes: "));
+    assert!(refused(|options| options.stream_window_bytes = 1 << 62).starts_with("stream_window_bytes: "));
+    assert!(client_endpoint_config(100).err().unwrap().starts_with("max_udp_payload_bytes: "));
+}

@@ -1,0 +1,313 @@
+//! Client and server in one process over a simulated network: deterministic for a seed, with loss, reordering and delay.
+
+use std::collections::BinaryHeap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use quinn_proto::{
+    ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, Endpoint, Event, ReadError,
+    StreamEvent, StreamId,
+};
+
+use crate::mutate::SplitMix;
+use crate::quic::*;
+use crate::tls::{self, ClientOptions, ServerOptions, TlsVersion};
+
+pub(super) fn pki(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/pki").join(name)
+}
+
+pub(super) fn client_tls(change: impl FnOnce(&mut ClientOptions<'_>)) -> Arc<ClientTls> {
+    let ca_file = pki("ca.pem");
+    let mut options = ClientOptions {
+        ca_file: &ca_file,
+        alpn: &[b"h3"],
+        version: TlsVersion::Tls13,
+        key_exchange: "X25519",
+        cipher: Some("TLS_AES_128_GCM_SHA256"),
+        resumption: true,
+        early_data: true,
+        keylog_file: None,
+    };
+    change(&mut options);
+    Arc::new(ClientTls::new(Arc::new(tls::client_config(&options).unwrap())).unwrap())
+}
+
+pub(super) fn server_tls(change: impl FnOnce(&mut ServerOptions<'_>)) -> Arc<rustls::ServerConfig> {
+    let (certificate_file, key_file) = (pki("origin.pem"), pki("origin.key"));
+    let mut options = ServerOptions {
+        certificate_file: &certificate_file,
+        key_file: &key_file,
+        alpn: &[b"h3"],
+        versions: &[TlsVersion::Tls13],
+        key_exchanges: &["X25519", "X25519MLKEM768"],
+        resumption: true,
+        early_data_bytes: u32::MAX,
+        keylog_file: None,
+    };
+    change(&mut options);
+    Arc::new(tls::server_config(&options).unwrap())
+}
+
+/// What the network does to a datagram.
+#[derive(Clone, Copy)]
+pub(super) struct Weather {
+    /// Of 1000 datagrams, how many are lost, and how many come 1 to 20 ms later than the others.
+    pub(super) lost: u64,
+    pub(super) late: u64,
+    pub(super) delay: Duration,
+}
+
+pub(super) const CLEAR: Weather = Weather { lost: 0, late: 0, delay: Duration::from_millis(10) };
+pub(super) const ROUGH: Weather = Weather { lost: 60, late: 100, delay: Duration::from_millis(10) };
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Flying(std::cmp::Reverse<(Instant, u64)>, bool, pub(super) Vec<u8>);
+
+/// One client and one server, each behind its endpoint.
+pub(super) struct Network {
+    pub(super) now: Instant,
+    pub(super) weather: Weather,
+    pub(super) random: SplitMix,
+    pub(super) flying: BinaryHeap<Flying>,
+    sent: u64,
+    pub(super) client: Endpoint,
+    pub(super) server: Endpoint,
+    pub(super) client_connection: (ConnectionHandle, Connection),
+    pub(super) server_connection: Option<(ConnectionHandle, Connection)>,
+    /// Why the client's connection ended.
+    pub(super) lost: Option<ConnectionError>,
+}
+
+pub(super) const CLIENT: &str = "10.0.0.1:50000";
+pub(super) const SERVER: &str = "10.0.0.2:443";
+
+impl Network {
+    pub(super) fn new(
+        weather: Weather,
+        seed: u64,
+        client: &Arc<ClientTls>,
+        server: &Arc<rustls::ServerConfig>,
+    ) -> Self {
+        Self::with(weather, seed, client, server, &TransportOptions::default(), "origin.lab")
+    }
+
+    pub(super) fn with(
+        weather: Weather,
+        seed: u64,
+        client: &Arc<ClientTls>,
+        server: &Arc<rustls::ServerConfig>,
+        options: &TransportOptions<'_>,
+        name: &str,
+    ) -> Self {
+        let now = Instant::now();
+        let payload = options.max_udp_payload_bytes;
+        let transport = TransportOptions { max_bidi_streams: 100, ..options.clone() };
+        let server_config = server_config(Arc::clone(server), transport_config(&transport).unwrap()).unwrap();
+        let mut client_config = ClientConfig::new(Arc::clone(client) as _);
+        client_config.transport_config(Arc::new(transport_config(options).unwrap()));
+        let endpoint = client_endpoint_config(payload).unwrap();
+        let mut client = Endpoint::new(Arc::new(endpoint), None, true, Some([1; 32]));
+        let endpoint = server_endpoint_config(payload).unwrap();
+        let server = Endpoint::new(Arc::new(endpoint), Some(Arc::new(server_config)), true, Some([2; 32]));
+        let client_connection = client.connect(now, client_config, SERVER.parse().unwrap(), name).unwrap();
+        Self {
+            now,
+            weather,
+            random: SplitMix::new(seed),
+            flying: BinaryHeap::new(),
+            sent: 0,
+            client,
+            server,
+            client_connection,
+            server_connection: None,
+            lost: None,
+        }
+    }
+
+    pub(super) fn launch(&mut self, to_server: bool, packets: &[u8], segment: usize) {
+        for datagram in packets.chunks(segment) {
+            self.sent += 1;
+            if self.random.draw() % 1000 < self.weather.lost {
+                continue;
+            }
+            let mut arrival = self.now + self.weather.delay;
+            if self.random.draw() % 1000 < self.weather.late {
+                arrival += Duration::from_millis(1 + self.random.draw() % 20);
+            }
+            self.flying.push(Flying(std::cmp::Reverse((arrival, self.sent)), to_server, datagram.to_vec()));
+        }
+    }
+
+    /// Lets both ends send and moves time to what comes next. False when nothing will ever come.
+    pub(super) fn step(&mut self) -> bool {
+        let mut packets = Vec::new();
+        while let Some(transmit) = self.client_connection.1.poll_transmit(self.now, 10, &mut packets) {
+            self.launch(true, &packets[..transmit.size], transmit.segment_size.unwrap_or(transmit.size));
+            packets.clear();
+        }
+        while let Some(transmit) = self
+            .server_connection
+            .as_mut()
+            .and_then(|(_, connection)| connection.poll_transmit(self.now, 10, &mut packets))
+        {
+            self.launch(false, &packets[..transmit.size], transmit.segment_size.unwrap_or(transmit.size));
+            packets.clear();
+        }
+        let arrival = self.flying.peek().map(|flying| flying.0.0.0);
+        let timeouts = [
+            self.client_connection.1.poll_timeout(),
+            self.server_connection.as_mut().and_then(|(_, connection)| connection.poll_timeout()),
+        ];
+        let Some(next) = timeouts.into_iter().flatten().chain(arrival).min() else { return false };
+        self.now = self.now.max(next);
+        self.client_connection.1.handle_timeout(self.now);
+        if let Some((_, connection)) = &mut self.server_connection {
+            connection.handle_timeout(self.now);
+        }
+        while self.flying.peek().is_some_and(|flying| flying.0.0.0 <= self.now) {
+            let Flying(_, to_server, datagram) = self.flying.pop().unwrap();
+            if to_server { self.deliver_to_server(&datagram) } else { self.deliver_to_client(&datagram) }
+        }
+        let (handle, connection) = &mut self.client_connection;
+        while let Some(event) = connection.poll_endpoint_events() {
+            if let Some(event) = self.client.handle_event(*handle, event) {
+                connection.handle_event(event);
+            }
+        }
+        while let Some(event) = connection.poll() {
+            if let Event::ConnectionLost { reason } = event {
+                self.lost = Some(reason);
+            }
+        }
+        self.serve();
+        true
+    }
+
+    pub(super) fn deliver_to_server(&mut self, datagram: &[u8]) {
+        let mut reply = Vec::new();
+        let from: SocketAddr = CLIENT.parse().unwrap();
+        match self.server.handle(self.now, from, None, None, BytesMut::from(datagram), &mut reply) {
+            Some(DatagramEvent::ConnectionEvent(_, event)) => {
+                if let Some((_, connection)) = &mut self.server_connection {
+                    connection.handle_event(event);
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                match self.server.accept(incoming, self.now, &mut reply, None) {
+                    Ok(accepted) => self.server_connection = Some(accepted),
+                    Err(error) => {
+                        if let Some(transmit) = error.response {
+                            let packet = reply[..transmit.size].to_vec();
+                            self.launch(false, &packet, packet.len());
+                        }
+                    }
+                }
+            }
+            Some(DatagramEvent::Response(transmit)) => {
+                let packet = reply[..transmit.size].to_vec();
+                self.launch(false, &packet, packet.len());
+            }
+            None => {}
+        }
+    }
+
+    pub(super) fn deliver_to_client(&mut self, datagram: &[u8]) {
+        let mut reply = Vec::new();
+        let from: SocketAddr = SERVER.parse().unwrap();
+        let event = self.client.handle(self.now, from, None, None, BytesMut::from(datagram), &mut reply);
+        if let Some(DatagramEvent::ConnectionEvent(_, event)) = event {
+            self.client_connection.1.handle_event(event);
+        }
+    }
+
+    /// The server: sends the octets of each request stream back.
+    pub(super) fn serve(&mut self) {
+        let Some((handle, connection)) = &mut self.server_connection else { return };
+        while let Some(event) = connection.poll_endpoint_events() {
+            if let Some(event) = self.server.handle_event(*handle, event) {
+                connection.handle_event(event);
+            }
+        }
+        let mut readable = Vec::new();
+        while let Some(event) = connection.poll() {
+            match event {
+                Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
+                    while let Some(id) = connection.streams().accept(Dir::Bi) {
+                        readable.push(id);
+                    }
+                }
+                Event::Stream(StreamEvent::Readable { id }) => readable.push(id),
+                _ => {}
+            }
+        }
+        for id in readable {
+            let (octets, ended) = read(connection, id);
+            let mut stream = connection.send_stream(id);
+            assert_eq!(stream.write(&octets).unwrap_or(0), octets.len());
+            if ended {
+                stream.finish().unwrap();
+            }
+        }
+    }
+
+    pub(super) fn ask(&mut self, octets: &[u8]) -> StreamId {
+        let connection = &mut self.client_connection.1;
+        let id = connection.streams().open(Dir::Bi).unwrap();
+        assert_eq!(
+            connection.send_stream(id).write_chunks(&mut [Bytes::copy_from_slice(octets)]).unwrap().bytes,
+            octets.len()
+        );
+        connection.send_stream(id).finish().unwrap();
+        id
+    }
+
+    pub(super) fn run_until(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
+        for _ in 0..200_000 {
+            if done(self) {
+                return;
+            }
+            assert!(self.step(), "nothing more will happen");
+        }
+        panic!("the simulation does not end");
+    }
+
+    pub(super) fn connect(&mut self) {
+        self.run_until(|network| network.lost.is_some() || !network.client_connection.1.is_handshaking());
+    }
+
+    pub(super) fn handshake(&self) -> Handshake {
+        Handshake::of(&self.client_connection.1).unwrap()
+    }
+
+    pub(super) fn lost_class(&mut self) -> &'static str {
+        self.run_until(|network| network.lost.is_some());
+        classify(self.lost.as_ref().unwrap(), Some(&self.handshake()))
+    }
+}
+
+pub(super) fn read(connection: &mut Connection, id: StreamId) -> (Vec<u8>, bool) {
+    let mut octets = Vec::new();
+    let mut stream = connection.recv_stream(id);
+    let Ok(mut chunks) = stream.read(true) else { return (octets, false) };
+    let ended = loop {
+        match chunks.next(usize::MAX) {
+            Ok(Some(chunk)) => octets.extend_from_slice(&chunk.bytes),
+            Ok(None) => break true,
+            Err(ReadError::Blocked | ReadError::Reset(_)) => break false,
+        }
+    };
+    let _ = chunks.finalize();
+    (octets, ended)
+}
+
+impl Network {
+    pub(super) fn ask_later(&mut self) {
+        if self.client_connection.1.has_0rtt() {
+            self.ask(b"early");
+        }
+    }
+}
