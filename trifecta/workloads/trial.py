@@ -125,6 +125,7 @@ class TrialRunner:
         for role, name in (("client", "load"), ("link", "link")):
             if details[name] is not None and resources.run_delay_ns(role) is not None:
                 details[name].setdefault("run_delay_ns", resources.run_delay_ns(role))
+                details[name].setdefault("wall_ns", marks[3] - marks[2])
         found = self._aggregate(samples, details["load"], errors)
         outcome = Outcome(
             trial=trial,
