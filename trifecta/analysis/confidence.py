@@ -16,6 +16,7 @@ against each of its runs, which is one too. See docs/methodology.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -128,12 +129,13 @@ def log_e_value(logs: Floats, thetas: Floats | None = None) -> Floats:
 
     ``logs`` has the columns arm, reference and, if the reference ran twice in a block, its second run.
     """
-    thetas = np.zeros(1) if thetas is None else thetas
-    if len(logs) == 0:
-        return np.zeros(len(thetas))
+    return mean_of_runs(_log_e_by_run(logs, np.zeros(1) if thetas is None else thetas))
+
+
+def _log_e_by_run(logs: Floats, thetas: Floats) -> Floats:
+    """(thetas, references): log of the e-process against each run of the reference."""
     differences = differences_of(logs)
-    products = log_factors(differences[None, :, :] - thetas[:, None, None]).sum(axis=-2)
-    return mean_of_runs(_mix(products))
+    return _mix(log_factors(differences[None, :, :] - thetas[:, None, None]).sum(axis=-2))
 
 
 def mean_of_runs(log_e: Floats) -> Floats:
@@ -161,22 +163,45 @@ def confidence_sequence(logs: Floats, alpha: float) -> Interval:
     then refines both ends, outwards.
     """
     threshold = math.log(1 / alpha)
+    if len(logs) * math.log(2) < threshold:
+        return Interval(None, None)  # a block at most doubles the evidence: so few reject nothing
     ratios = log_ratios(logs)
-    known = np.sort(ratios[np.isfinite(ratios)])
-    # A block at most doubles the evidence: few blocks reject nothing.
-    if len(known) == 0 or len(logs) * math.log(2) < threshold:
-        return Interval(None, None)
-    grid = _grid(known)
-    accepted = np.flatnonzero(log_e_value(logs, grid) < threshold)
-    if len(accepted) == 0:
-        return Interval(None, None, contradictory=True)
+    grid = _grid(np.sort(ratios[np.isfinite(ratios)]))
+    by_run = _log_e_by_run(logs, grid)
+    # Where the reference's runs differ from each other, no ratio may fit both: then what fits one of them is kept.
+    for combine in (mean_of_runs, _smallest):
+        accepted = np.flatnonzero(combine(by_run) < threshold)
+        if len(accepted):
+            break
+    else:
+        return _beyond_every_ratio(ratios)
+
+    def accepts(thetas: Floats) -> NDArray[np.bool_]:
+        return combine(_log_e_by_run(logs, thetas)) < threshold
+
     first, last = int(accepted[0]), int(accepted[-1])
-    low = None if first == 0 else _refine(logs, threshold, float(grid[first]), float(grid[first - 1]))
-    high = None if last == len(grid) - 1 else _refine(logs, threshold, float(grid[last]), float(grid[last + 1]))
+    low = None if first == 0 else _refine(accepts, float(grid[first]), float(grid[first - 1]))
+    high = None if last == len(grid) - 1 else _refine(accepts, float(grid[last]), float(grid[last + 1]))
     return Interval(low, high)
 
 
+def _smallest(log_e: Floats) -> Floats:
+    result: Floats = log_e.min(axis=-1)
+    return result
+
+
+def _beyond_every_ratio(ratios: Floats) -> Interval:
+    """Every finite ratio is rejected: most blocks are censored on one side, or the effect changed."""
+    if np.median(ratios) == math.inf:
+        return Interval(LARGEST_LOG_RATIO, None)
+    if np.median(ratios) == -math.inf:
+        return Interval(None, -LARGEST_LOG_RATIO)
+    return Interval(None, None, contradictory=True)
+
+
 def _grid(known: Floats) -> Floats:
+    if len(known) == 0:
+        known = np.zeros(1)
     inner = np.quantile(known, np.linspace(0.0, 1.0, 49))
     span = max(float(known[-1] - known[0]), 1e-4)
     steps = span * 4.0 ** np.arange(-2, 10)
@@ -186,11 +211,11 @@ def _grid(known: Floats) -> Floats:
     return grid
 
 
-def _refine(logs: Floats, threshold: float, inside: float, outside: float) -> float:
+def _refine(accepts: Callable[[Floats], NDArray[np.bool_]], inside: float, outside: float) -> float:
     """The outermost accepted point between an accepted and a rejected one: its rejected neighbour, never too narrow."""
     while abs(outside - inside) > _PRECISION:
         points = np.linspace(inside, outside, 10)
-        accepted = np.flatnonzero(log_e_value(logs, points) < threshold)
+        accepted = np.flatnonzero(accepts(points))
         last = int(accepted[-1]) if len(accepted) else 0
         if last >= len(points) - 1:
             return outside

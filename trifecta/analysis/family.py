@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+_LARGEST = 300.0  # as a log: far beyond any level that is asked for, and far from overflow
+
 
 def adjusted_log_e(log_e: Floats) -> Floats:
     """For each e-value (as a log) the log of the smallest mean over the sets that contain it.
@@ -24,8 +26,7 @@ def adjusted_log_e(log_e: Floats) -> Floats:
     count = len(log_e)
     if count == 0:
         return log_e
-    top = float(log_e.max())
-    values = np.exp(log_e - top)
+    values = np.exp(np.clip(log_e, -_LARGEST, _LARGEST))
     order = np.argsort(values, kind="stable")
     smallest = np.concatenate([[0.0], np.cumsum(values[order])])
     sizes = np.arange(1, count + 1)
@@ -35,14 +36,13 @@ def adjusted_log_e(log_e: Floats) -> Floats:
         others = smallest[:count].copy()
         others[place + 1 :] = smallest[place + 2 :] - values[k]
         adjusted[k] = ((values[k] + others) / sizes).min()
-    with np.errstate(divide="ignore"):
-        result: Floats = np.log(adjusted) + top
+    result: Floats = np.log(adjusted)
     return result
 
 
 def log_e_to_claim(log_e: Floats, index: int, alpha: float) -> float:
     """Log of the e-value that comparison ``index`` would need to be claimed if the others stayed as they are."""
-    others = np.sort(np.exp(np.minimum(np.delete(log_e, index), 700.0)))
+    others = np.sort(np.exp(np.clip(np.delete(log_e, index), -_LARGEST, _LARGEST)))
     sums = np.concatenate([[0.0], np.cumsum(others)])
     needed = (1 / alpha) * np.arange(1, len(log_e) + 1) - sums
     return math.log(float(needed.max()))  # the set of the comparison alone asks for 1/alpha, so this is positive

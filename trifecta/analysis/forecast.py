@@ -15,27 +15,36 @@ HORIZON = 10  # a forecast beyond this many times the blocks seen is worth nothi
 _UP, _DOWN = slice(0, len(LAMBDAS)), slice(len(LAMBDAS), None)
 
 
-def blocks_needed(logs: Floats, log_margin: float, alpha: float, log_e_to_claim: float) -> int | None:
-    """Total blocks at which the comparison would be decided if further blocks were like those seen.
+def blocks_to_difference(logs: Floats, log_e_to_claim: float) -> float:
+    """Total blocks at which the e-process for a ratio of 1 reaches ``log_e_to_claim``; infinite if it does not grow."""
+    if len(logs) < 2:
+        return math.inf
+    growth = _growth(logs, np.zeros(1))[0]
+    return min(_blocks_to(growth[_UP], log_e_to_claim), _blocks_to(growth[_DOWN], log_e_to_claim))
 
-    A difference is decided when the e-process for a ratio of 1 reaches ``log_e_to_claim``; "same" when those for both
-    ends of the margin reach 1/alpha. An estimate from few blocks is rough; None when neither happens within ten times
-    the blocks seen.
-    """
-    blocks = len(logs)
-    if blocks < 2:
-        return None
-    thetas = np.array([0.0, -log_margin, log_margin])
-    differences = differences_of(logs)[None, :, :] - thetas[:, None, None]
-    growth = log_factors(differences, final_scale=True).mean(axis=(1, 2))  # (3, 2 L): log evidence a block
-    difference = min(_blocks_to(growth[0, _UP], log_e_to_claim), _blocks_to(growth[0, _DOWN], log_e_to_claim))
-    # Above the lower end and below the upper end of the margin: evidence in one direction each.
+
+def blocks_to_fit(logs: Floats, log_margin: float, alpha: float) -> float:
+    """Total blocks at which the whole interval lies within the margin: both its ends are rejected."""
+    if len(logs) < 2:
+        return math.inf
+    growth = _growth(logs, np.array([-log_margin, log_margin]))
     threshold = math.log(1 / alpha)
-    same = max(_blocks_to(growth[1, _UP], threshold), _blocks_to(growth[2, _DOWN], threshold))
-    best = min(difference, same)
-    if not math.isfinite(best) or best > HORIZON * blocks:
+    # Above the lower end and below the upper end: evidence in one direction each.
+    return max(_blocks_to(growth[0, _UP], threshold), _blocks_to(growth[1, _DOWN], threshold))
+
+
+def within_horizon(needed: float, blocks: int) -> int | None:
+    """A forecast as a whole number above the blocks seen; None beyond ten times those, where it is worth nothing."""
+    if not math.isfinite(needed) or needed > HORIZON * blocks:
         return None
-    return max(blocks + 1, math.ceil(best))
+    return max(blocks + 1, math.ceil(needed))
+
+
+def _growth(logs: Floats, thetas: Floats) -> Floats:
+    """(thetas, 2 L): mean log evidence that a block added, for each ratio and bet."""
+    differences = differences_of(logs)[None, :, :] - thetas[:, None, None]
+    growth: Floats = log_factors(differences, final_scale=True).mean(axis=(1, 2))
+    return growth
 
 
 def _blocks_to(growth: Floats, threshold: float) -> float:

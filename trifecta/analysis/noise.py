@@ -11,9 +11,8 @@ import numpy as np
 from trifecta.analysis.confidence import Interval, judge
 from trifecta.analysis.estimate import METRICS, Row, by_cell, pair_blocks, ratio_estimate
 from trifecta.analysis.family import adjusted_log_e
+from trifecta.analysis.forecast import blocks_to_fit
 from trifecta.design.model import AA_SUFFIX, Study
-
-FLOOR_LIMIT = 2.0  # a floor above this many margins leaves no room for "same"
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,7 @@ class NoiseFloor:
     e_value: float
     excludes_one: bool
     biased: bool
+    blocks_to_margin: float  # forecast of the blocks at which the floor is below the study's margin
 
 
 def noise_floors(
@@ -64,6 +64,7 @@ def noise_floors(
             e_value=math.exp(min(evidence.log_e, 700.0)),
             excludes_one=interval.excludes_zero(),
             biased=bool(in_family >= math.log(1 / alpha)),
+            blocks_to_margin=blocks_to_fit(pair.logs, math.log1p(study.margin), alpha),
         )
     return floors
 
@@ -75,11 +76,11 @@ def _floor(interval: Interval) -> float | None:
 
 
 def margin_in_force(study_margin: float, floor: NoiseFloor | None) -> tuple[float, bool]:
-    """The margin for "same" (never below the noise floor), and whether "same" may be said at all.
+    """The margin, never below the noise floor, and whether "same" may be said.
 
-    A floor wider than `FLOOR_LIMIT` study margins, or none yet, means that the lab has not shown that it could have
-    seen a difference worth naming: then the absence of one says nothing.
+    It may not while the floor is above the study's margin or unknown: the lab has not shown that it could have seen a
+    difference of that size, and a noisy lab must not find it easier to call things the same than a quiet one.
     """
     if floor is None or floor.floor is None:
         return study_margin, False
-    return max(study_margin, floor.floor), floor.floor <= FLOOR_LIMIT * study_margin
+    return max(study_margin, floor.floor), floor.floor <= study_margin

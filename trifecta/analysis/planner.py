@@ -5,7 +5,8 @@ resumed run continues as the interrupted one would have, and each decision can b
 
 * First every cell gets ``min_blocks`` blocks, one round after the other, the cells of a round in random order.
 * Then cells with an open verdict get further blocks, those first that decide the most verdicts for their time, as many
-  as fit into what is left of the budget. The chosen cells take turns, so that a slow drift of the machine hits all.
+  as fit into what is left of the budget; every fourth block goes to any open cell. The cells take turns, so that a
+  slow drift of the machine hits all.
 * It stops when every verdict is decided, when the cells that are open have had ``max_blocks`` or cannot be measured,
   or when no block of an open cell fits into the budget.
 
@@ -25,6 +26,7 @@ from trifecta.design import plan
 from trifecta.design.model import Cell, Study, Verdict
 
 HOPELESS_BLOCKS = 3  # a comparison without a usable block in as many blocks of its cell is not tried again
+EVERY_NTH_FOR_ALL = 4  # forecasts from few blocks err: every so many blocks an open cell gets one regardless
 _SECOND_NS = 1_000_000_000
 
 
@@ -79,17 +81,12 @@ class Planner:
             state = unfinished[0]
             return Decision(state.cell, state.unfinished or 0, "an interrupted block is completed first")
         early = [s for s in states if s.blocks < min(self.study.min_blocks, self.study.max_blocks) and not s.hopeless]
-        if early:
-            return self._first_rounds(early, states, left_ns)
-        return self._where_open(states, left_ns)
+        affordable = [state for state in early if _fits(state, states, left_ns)]
+        return self._first_round(affordable) if affordable else self._where_open(states, left_ns)
 
-    def _first_rounds(self, early: list[CellState], states: list[CellState], left_ns: int | None) -> Decision | Stop:
+    def _first_round(self, early: list[CellState]) -> Decision:
         lowest = min(state.blocks for state in early)
-        waiting = [state for state in early if state.blocks == lowest]
-        fitting = [state for state in waiting if _fits(state, states, left_ns)]
-        if not fitting:
-            return self._stop_budget(left_ns, states)
-        state = self._draw("first", fitting)
+        state = self._draw("first", [state for state in early if state.blocks == lowest])
         return Decision(
             state.cell,
             state.blocks,
@@ -100,7 +97,8 @@ class Planner:
         still_open = [verdict for verdict in self.verdicts if verdict.verdict == "undecided"]
         if not still_open:
             return Stop(f"all {len(self.verdicts)} verdicts are decided", "decided")
-        measurable = {verdict.cell for verdict in still_open if verdict.blocks > 0}
+        tried = {state.cell.key for state in states if state.blocks >= HOPELESS_BLOCKS}
+        measurable = {verdict.cell for verdict in still_open if verdict.blocks > 0 or verdict.cell not in tried}
         if not measurable:
             return Stop(f"{self._open_text()} and cannot be decided: no block had two usable trials", "unmeasurable")
         below = [s for s in states if s.cell.key in measurable and s.blocks < self.study.max_blocks]
@@ -109,7 +107,10 @@ class Planner:
         fitting = [state for state in below if _fits(state, states, left_ns)]
         if not fitting:
             return self._stop_budget(left_ns, states)
-        chosen, why = self._worthwhile(fitting, left_ns)
+        if sum(state.blocks for state in states) % EVERY_NTH_FOR_ALL == 0:
+            chosen, why = fitting, "this block goes to an open cell that has waited, whatever its forecast"
+        else:
+            chosen, why = self._worthwhile(fitting, left_ns)
         state = self._take_turns(chosen)
         return Decision(state.cell, state.blocks, f"{self._open_text()}; {why}")
 

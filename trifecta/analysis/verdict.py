@@ -21,8 +21,8 @@ from trifecta.analysis.estimate import (
 )
 from trifecta.analysis.family import adjusted_log_e, log_e_to_claim
 from trifecta.analysis.fixed import FixedAnalysis, fixed_analysis, holm
-from trifecta.analysis.forecast import blocks_needed
-from trifecta.analysis.noise import FLOOR_LIMIT, NoiseFloor, margin_in_force, noise_floors
+from trifecta.analysis.forecast import blocks_to_difference, blocks_to_fit, within_horizon
+from trifecta.analysis.noise import NoiseFloor, margin_in_force, noise_floors
 from trifecta.design import plan
 from trifecta.design.model import PROTOCOL_NAMES, Cell, Study, Verdict, VerdictKind
 
@@ -88,13 +88,11 @@ def _judge(
     study: Study, metric: Metric, evidence: _Evidence, analysis: FixedAnalysis | None, p_holm: float | None
 ) -> Verdict:
     pair, interval, floor = evidence.pair, evidence.interval, evidence.floor
-    margin, same_allowed = margin_in_force(study.margin, floor)
+    margin, _ = margin_in_force(study.margin, floor)
     kind, reason = _decide(metric, evidence, study.margin)
     needed = None
     if kind == "undecided":
-        # A noise floor that is still too wide narrows with further blocks: then the study's own margin is what counts.
-        reachable = margin if same_allowed else study.margin
-        needed = blocks_needed(pair.logs, math.log1p(reachable), 1 - study.confidence, evidence.log_e_to_claim)
+        needed = _blocks_needed(study, evidence)
     notes = [reason]
     if pair.censored:
         notes.append(f"{pair.censored} blocks hold a trial without a finite value, counted as worse than every other")
@@ -133,13 +131,24 @@ def _decide(metric: Metric, evidence: _Evidence, study_margin: float) -> tuple[V
     margin, same_allowed = margin_in_force(study_margin, floor)
     if not interval.within(math.log1p(margin)):
         return "undecided", f"the interval holds 1 and reaches beyond the margin of {margin:.1%}"
+    if not same_allowed and floor is not None and floor.biased:
+        return "undecided", f"the baseline differs from itself here, by up to {_floor_text(floor)}"
     if not same_allowed:
         return "undecided", (
             f"no difference seen, but the smallest that this lab could have seen here is {_floor_text(floor)}, "
-            f"more than {FLOOR_LIMIT:g} times the margin of {study_margin:.1%}"
+            f"above the margin of {study_margin:.1%}"
         )
-    raised = f", raised from {study_margin:.1%} to the noise floor" if margin > study_margin else ""
-    return "same", f"the whole interval lies within {margin:.1%} of {reference}{raised}"
+    return "same", f"the whole interval lies within {margin:.1%} of {reference}"
+
+
+def _blocks_needed(study: Study, evidence: _Evidence) -> int | None:
+    """Blocks that would decide, if further ones were like those seen: by a difference, or by fitting the margin."""
+    logs, floor = evidence.pair.logs, evidence.floor
+    same = max(
+        blocks_to_fit(logs, math.log1p(study.margin), 1 - study.confidence),
+        math.inf if floor is None else floor.blocks_to_margin,
+    )
+    return within_horizon(min(blocks_to_difference(logs, evidence.log_e_to_claim), same), len(logs))
 
 
 def _why_no_interval(pair: PairBlocks, interval: Interval) -> str:

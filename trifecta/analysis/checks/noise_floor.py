@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trifecta.analysis.checks.evidence import RunEvidence
-from trifecta.analysis.noise import FLOOR_LIMIT, NoiseFloor, noise_floors
+from trifecta.analysis.noise import NoiseFloor, noise_floors
 from trifecta.design.model import PROTOCOL_NAMES, CheckResult
 
 _BIAS_REMEDY = "something other than the protocol tells the runs of a block apart: look at drift, caches and other load"
@@ -18,7 +18,6 @@ def check(evidence: RunEvidence) -> list[CheckResult]:
 
 
 def _cell(floor: NoiseFloor, name: str, margin: float) -> CheckResult:
-    limit = FLOOR_LIMIT * margin
     if floor.ratio is None:
         return CheckResult("noise_floor", floor.cell, "unknown", f"{name} has not been run twice in a block yet")
     text = f"{name} against itself: ratio {floor.ratio:.4g}"
@@ -27,15 +26,16 @@ def _cell(floor: NoiseFloor, name: str, margin: float) -> CheckResult:
     text += f" over {floor.blocks} blocks"
     if floor.biased:
         text += f", which excludes 1 beyond chance among all cells (e-value {floor.e_value:.3g})"
-        return CheckResult("noise_floor", floor.cell, "fail", text, floor.floor, limit, _BIAS_REMEDY)
+        return CheckResult("noise_floor", floor.cell, "fail", text, floor.floor, margin, _BIAS_REMEDY)
     if floor.excludes_one:
         text += ", which excludes 1, as one cell in twenty may by chance"
-        return CheckResult("noise_floor", floor.cell, "warn", text, floor.floor, limit, _BIAS_REMEDY)
+        return CheckResult("noise_floor", floor.cell, "warn", text, floor.floor, margin, _BIAS_REMEDY)
     if floor.floor is None:
         text += ": too few blocks to say how small a difference could have been seen"
-        return CheckResult("noise_floor", floor.cell, "unknown", text, None, limit, "allow a larger budget")
+        return CheckResult("noise_floor", floor.cell, "unknown", text, None, margin, "allow a larger budget")
     text += f": a difference of {floor.floor:.1%} or more could have been seen"
-    if floor.floor > limit:
+    if floor.floor > margin:
+        text += f", which is more than the margin of {margin:.1%}: nothing can be called the same here"
         remedy = "more blocks, longer trials or a quieter machine"
-        return CheckResult("noise_floor", floor.cell, "warn", text, floor.floor, limit, remedy)
-    return CheckResult("noise_floor", floor.cell, "pass", text, floor.floor, limit)
+        return CheckResult("noise_floor", floor.cell, "warn", text, floor.floor, margin, remedy)
+    return CheckResult("noise_floor", floor.cell, "pass", text, floor.floor, margin)

@@ -1,0 +1,155 @@
+"""The planner: rotation, where it spends the rest, when it stops; it follows from the rows alone."""
+
+import dataclasses
+import itertools
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tests.analysis.worlds import make_row, make_study, one_cell_study
+from trifecta.analysis.planner import Decision, Planner, Stop
+from trifecta.design import plan
+
+SECOND = 1_000_000_000
+
+
+def run(study, value, sigma=0.05, seed=0, cost_ns=lambda cell: 100_000_000, rows=None, limit=10_000, **columns):
+    """Run a simulated study to its end: rows, the decisions, the stop, the time it took."""
+    rng = np.random.default_rng(seed)
+    planner = Planner(study, plan.cells(study))
+    rows = [] if rows is None else rows
+    decisions, now = [], 0
+    while len(decisions) < limit:
+        decision = planner.next(rows, now)
+        decisions.append(decision)
+        if isinstance(decision, Stop):
+            break
+        for trial in plan.block_trials(study, decision.cell, decision.block, len(rows)):
+            began = now + 10_000_000
+            now = began + cost_ns(decision.cell)
+            latency = value(decision.cell, trial.protocol) * np.exp(rng.normal(0, sigma))
+            rows.append(make_row(trial, latency, started_ns=began + 1, ended_ns=now, **columns))
+    return rows, decisions, planner, now
+
+
+def flat(cell, protocol):
+    return 1e6
+
+
+def ordered(cell, protocol):
+    return {"h1": 1.5e6, "h2": 1e6, "h3": 0.7e6}[protocol]
+
+
+def test_every_cell_gets_its_first_blocks_in_rounds_of_random_order():
+    study = make_study(min_blocks=4)
+    _, decisions, _, _ = run(study, flat, limit=48)
+    rounds = [[d.cell.key for d in decisions[i : i + 12]] for i in range(0, 48, 12)]
+    everything = sorted(cell.key for cell in plan.cells(study))
+    assert all(sorted(one) == everything for one in rounds)
+    assert len({tuple(one) for one in rounds}) > 1  # not the same order each time
+    assert [d.block for d in decisions] == [0] * 12 + [1] * 12 + [2] * 12 + [3] * 12
+    assert decisions[0].reason == "block 1 of the 4 that every cell gets first"
+
+
+def test_it_stops_as_soon_as_every_verdict_is_decided():
+    _, decisions, planner, _ = run(make_study(), ordered, sigma=0.02)
+    assert isinstance(decisions[-1], Stop)
+    assert (decisions[-1].kind, decisions[-1].reason) == ("decided", "all 36 verdicts are decided")
+    assert len(decisions) < 12 * 12
+    assert all(v.verdict != "undecided" for v in planner.verdicts)
+
+
+def test_further_blocks_go_to_open_cells_only_and_take_turns():
+    study = make_study(budget_ns=120 * SECOND)
+    hard = {cell.key for cell in plan.cells(study) if cell.levels["path"] == "rough"}
+
+    def value(cell, protocol):
+        return 1.04e6 if cell.key in hard and protocol == "h3" else ordered(cell, protocol)
+
+    _, decisions, _, _ = run(study, value, sigma=0.06)
+    later = [d.cell.key for d in decisions if isinstance(d, Decision)][12 * 12 :]
+    assert len(later) > 20
+    assert set(later) <= hard
+    in_a_row = sum(a == b for a, b in itertools.pairwise(later))
+    assert in_a_row < 2 * len(later) / 3
+
+
+def test_it_spends_first_where_a_decision_is_likely_within_the_time_left():
+    study = make_study(budget_ns=90 * SECOND)
+    keys = [cell.key for cell in plan.cells(study)]
+    near, far = set(keys[:3]), set(keys[3:6])
+    rng = np.random.default_rng(8)
+
+    def value(cell, protocol):
+        if cell.key in far:
+            return 1e6 * np.exp(rng.normal(0, 1))
+        return 0.93e6 if cell.key in near and protocol == "h3" else ordered(cell, protocol)
+
+    _, decisions, planner, _ = run(study, value, sigma=0.04, seed=3)
+    keys = [d.cell.key for d in decisions if isinstance(d, Decision)][12 * 6 :]
+    until = max(place for place, key in enumerate(keys) if key in near)
+    chosen = Counter("near" if key in near else "far" for key in keys[: until + 1] if key in near | far)
+    assert chosen["near"] > 1.5 * chosen["far"]
+    assert all(v.verdict != "undecided" for v in planner.verdicts if v.cell in near)
+    assert any("can be decided in the time left" in d.reason for d in decisions)
+
+
+def test_the_budget_is_kept_and_the_reason_says_what_is_left():
+    study = make_study(budget_ns=20 * SECOND)
+    _, decisions, _, now = run(study, flat, sigma=0.3)
+    assert decisions[-1].kind == "budget"
+    assert now <= 20 * SECOND
+    assert now > 18 * SECOND
+    assert "verdicts are open, but a block takes about 0.4 s" in decisions[-1].reason
+    assert isinstance(Planner(study, plan.cells(study)).next([], 21 * SECOND), Stop)
+
+
+def test_a_cell_too_dear_for_the_rest_does_not_keep_cheaper_ones_from_running():
+    study = make_study(budget_ns=60 * SECOND)
+
+    def cost(cell):
+        return 2 * SECOND if cell.levels["path"] == "far" else SECOND // 20
+
+    _, decisions, _, now = run(study, flat, sigma=0.3, cost_ns=cost)
+    assert now <= 60 * SECOND
+    assert decisions[-1].kind == "budget"
+    assert now > 58 * SECOND
+
+
+def test_without_a_budget_it_ends_at_max_blocks():
+    study = one_cell_study(max_blocks=9)
+    rows, decisions, _, _ = run(study, flat, sigma=0.5)
+    assert decisions[-1].kind == "blocks"
+    assert max(row["block"] for row in rows) == 8
+
+
+def test_what_cannot_be_measured_is_given_up_and_named():
+    study = dataclasses.replace(one_cell_study(), min_blocks=6)
+    rows, decisions, _, _ = run(study, flat, valid=False)
+    assert decisions[-1].kind == "unmeasurable"
+    assert max(row["block"] for row in rows) == 2
+    assert "no block had two usable trials" in decisions[-1].reason
+
+
+def test_an_interrupted_block_is_completed_first():
+    study = one_cell_study()
+    rows, _, _, now = run(study, flat, limit=3)
+    rows.pop()
+    decision = Planner(study, plan.cells(study)).next(rows, now)
+    assert isinstance(decision, Decision)
+    assert decision.block == 2
+    assert "interrupted" in decision.reason
+
+
+def test_it_decides_from_the_rows_alone_so_a_resumed_run_goes_on_the_same_way():
+    study = make_study(budget_ns=40 * SECOND)
+    rows, decisions, _, _ = run(study, ordered, sigma=0.2, seed=5)
+    middle = len(rows) // 8 * 4
+    fresh = Planner(study, plan.cells(study))
+    assert fresh.next(rows[:middle], rows[middle - 1]["ended_ns"]) == decisions[middle // 4]
+
+
+def test_a_study_without_cells_is_refused():
+    with pytest.raises(ValueError, match="at least one cell"):
+        Planner(make_study(), [])
