@@ -12,4 +12,4 @@ mod summary;
 pub mod transport_stats;
 mod worker;
 
-pub use run::run;
+pub use run::{Report, execute, run};

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
+use trifecta_record::SampleStore;
 use trifecta_wire::process::{self, Usage, exit, fail};
 
 use crate::config::{Config, FieldError, Protocol};
@@ -54,9 +55,17 @@ fn run_config(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// What a run brought.
+pub struct Report {
+    /// The summary object.
+    pub summary: Value,
+    /// The samples of each worker, if the configuration names a file for them.
+    pub samples: Vec<SampleStore>,
+}
+
 fn run_protocol<S: Session>(config: &Arc<Config>) -> Result<(), Failure> {
     // What cannot work is said before any traffic.
-    let shareds = (0..config.workers).map(|_| S::shared(config)).collect::<Result<Vec<_>, _>>()?;
+    let shareds = share::<S>(config)?;
     if let Some(path) = &config.samples_file {
         File::create(path).map_err(|error| Failure::cannot("samples_file", format!("{}: {error}", path.display())))?;
     }
@@ -67,21 +76,43 @@ fn run_protocol<S: Session>(config: &Arc<Config>) -> Result<(), Failure> {
         "process": std::process::id(),
     });
     process::write_ready(&ready).map_err(|error| Failure::cannot("stdout", error))?;
-    let before = Usage::now();
-    let outcomes = run_workers::<S>(config, shareds)?;
-    let usage = Usage::now().since(before);
-    let summary = summary(config, &outcomes, usage);
+    let report = measure::<S>(config, shareds, process::stdin_is_watched())?;
     if let Some(path) = &config.samples_file {
-        let stores: Vec<_> = outcomes.into_iter().map(|outcome| outcome.driver.samples).collect();
-        trifecta_record::write_samples(path, &config.trial, &stores)
+        trifecta_record::write_samples(path, &config.trial, &report.samples)
             .map_err(|error| Failure::cannot("samples_file", format!("{}: {error}", path.display())))?;
     }
-    process::write_summary(&summary).map_err(|error| Failure::cannot("stdout", error))
+    process::write_summary(&report.summary).map_err(|error| Failure::cannot("stdout", error))
 }
 
-fn run_workers<S: Session>(config: &Arc<Config>, shareds: Vec<S::Shared>) -> Result<Vec<Outcome>, Failure> {
+/// Runs a session type of this process's own choice without writing anything; for tests and benchmarks.
+///
+/// # Errors
+/// The field, or the part of the system, that stands in the way.
+pub fn execute<S: Session>(config: &Arc<Config>) -> Result<Report, FieldError> {
+    share::<S>(config)
+        .and_then(|shareds| measure::<S>(config, shareds, false))
+        .map_err(|failure| FieldError::new(failure.field, failure.message))
+}
+
+fn share<S: Session>(config: &Arc<Config>) -> Result<Vec<S::Shared>, Failure> {
+    Ok((0..config.workers).map(|_| S::shared(config)).collect::<Result<Vec<_>, _>>()?)
+}
+
+fn measure<S: Session>(config: &Arc<Config>, shareds: Vec<S::Shared>, watches_stdin: bool) -> Result<Report, Failure> {
+    let before = Usage::now();
+    let outcomes = run_workers::<S>(config, shareds, watches_stdin)?;
+    let usage = Usage::now().since(before);
+    let summary = summary(config, &outcomes, usage);
+    let samples = outcomes.into_iter().map(|outcome| outcome.driver.samples).collect();
+    Ok(Report { summary, samples })
+}
+
+fn run_workers<S: Session>(
+    config: &Arc<Config>,
+    shareds: Vec<S::Shared>,
+    watches_stdin: bool,
+) -> Result<Vec<Outcome>, Failure> {
     let run = Arc::new(Shared::default());
-    let watches_stdin = process::stdin_is_watched();
     let work = |index: u32, shared: S::Shared| -> Result<Outcome, Failure> {
         if let Some(cpu) = config.cpu {
             let cpu = cpu + index as usize;

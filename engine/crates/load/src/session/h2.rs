@@ -174,11 +174,11 @@ impl Session for H2Session {
     }
 
     fn free_slots(&self) -> u32 {
-        let in_flight = self.frames.streams.len() as u32;
-        if self.state != State::Open || !self.frames.streams.has_room() {
+        if self.state != State::Open {
             return 0;
         }
-        self.frames.max_concurrent.saturating_sub(in_flight)
+        let streams = &self.frames.streams;
+        streams.room().min(self.frames.max_concurrent.saturating_sub(streams.len() as u32))
     }
 
     fn start_requests(&mut self, shared: &mut H2Shared, driver: &mut Driver) {

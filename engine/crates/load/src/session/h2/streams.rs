@@ -47,17 +47,21 @@ impl Streams {
         self.slots.len() - self.free.len()
     }
 
-    pub(super) fn has_room(&self) -> bool {
-        !self.free.is_empty()
+    /// How many streams can be added.
+    pub(super) fn room(&self) -> u32 {
+        self.free.len() as u32
     }
 
     fn place(&self, id: u32) -> usize {
         (id >> 1) as usize & (self.ring.len() - 1)
     }
 
-    /// Adds a stream; there must be room.
+    /// Adds a stream.
+    ///
+    /// # Panics
+    /// Without room.
     pub(super) fn insert(&mut self, stream: Stream) {
-        let Some(slot) = self.free.pop() else { return };
+        let slot = self.free.pop().expect("the caller asks for room first");
         let place = self.place(stream.id);
         if self.ring[place] != NONE {
             self.lingering.push(self.ring[place]);
@@ -142,9 +146,9 @@ mod tests {
             }
         }
         assert_eq!(streams.earliest_deadline_ns(), 10);
-        assert!(!streams.has_room());
+        assert_eq!(streams.room(), 0);
         streams.remove(1);
-        assert!(streams.has_room() && streams.earliest_deadline_ns() > 10);
+        assert!(streams.room() == 1 && streams.earliest_deadline_ns() > 10);
         let mut ids = streams.ids(|_| true);
         ids.sort_unstable();
         live.sort_unstable();
