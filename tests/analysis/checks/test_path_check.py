@@ -1,0 +1,78 @@
+"""The check of the path: two witnesses against what the study asks for."""
+
+import dataclasses
+
+import pytest
+
+from tests.analysis.checks.sound import (
+    DIRECTION,
+    LINK,
+    LOSSY,
+    PATH,
+    PLAIN,
+    PROBE,
+    RTT_NS,
+    judge,
+    link,
+)
+
+
+def test_a_link_that_delays_ten_percent_more_than_asked_fails_on_both_witnesses():
+    slow = {"p50": round(RTT_NS / 2 * 1.1), "p99": 0, "max": 0}
+    both = LINK | {name: DIRECTION | {"lost": 0, "delay_given_ns": slow} for name in ("a_to_b", "b_to_a")}
+    lossless = PROBE | {"loss_forward": 0.0, "loss_backward": 0.0}
+    by_link = judge("path", path=PLAIN, link=both, probe=None)
+    assert by_link.status == "fail"
+    assert "to the server: median delay 27.5 ms, asked 25 ms" in by_link.evidence
+    by_probe = judge("path", path=PLAIN, link=None, probe=lossless | {"rtt_ns": {"p50": 55_100_000}})
+    assert by_probe.status == "fail"
+    assert "probe: median RTT 55.1 ms, asked 50 ms" in by_probe.evidence
+    exact = {name: DIRECTION | {"lost": 0, "delay_given_ns": {"p50": RTT_NS // 2}} for name in ("a_to_b", "b_to_a")}
+    assert judge("path", path=PLAIN, link=LINK | exact, probe=lossless).status == "pass"
+
+
+def test_a_queue_adds_delay_but_nothing_takes_from_it():
+    assert judge("path", link=link(delay_given_ns={"p50": 90_000_000})).status == "pass"
+    assert judge("path", link=link(delay_given_ns={"p50": 22_000_000})).status == "fail"
+
+
+@pytest.mark.parametrize(
+    ("lost", "status"), [(200, "pass"), (160, "pass"), (240, "pass"), (150, "fail"), (255, "fail")]
+)
+def test_loss_counts_against_chance(lost, status):
+    result = judge("path", link=link(lost=lost))
+    assert result.status == status
+    if status == "fail":
+        assert f"lost {lost} of 10000 packets" in result.evidence
+        assert "by chance" in result.evidence
+
+
+def test_loss_on_a_lossless_path_fails_and_probe_loss_is_seen():
+    assert judge("path", path=PLAIN, link=link(lost=1), probe=None).status == "fail"
+    assert judge("path", probe=PROBE | {"loss_forward": 0.2}).status == "fail"
+    assert judge("path", probe={"sent": 200, "received": 0}).status == "fail"
+
+
+def test_bursts_of_loss_vary_more_than_independent_ones():
+    bursts = {"kind": "gilbert_elliott", "good_to_bad": 0.002, "bad_to_good": 0.1, "loss_good": 0.0, "loss_bad": 1.0}
+    bursty = dataclasses.replace(PATH, forward=(bursts, *LOSSY[1:]), loss=0.0)
+    assert judge("path", path=bursty, link=link(lost=280)).status == "pass"  # asked 1.96 %: 196, in bursts of ten
+    assert judge("path", path=bursty, link=link(lost=700)).status == "fail"
+
+
+def test_rate_lateness_drops_and_packet_size():
+    assert judge("path", link=link(rate_given_bits_per_s=19.0e6)).status == "fail"
+    assert judge("path", link=link(rate_given_bits_per_s=None)).status == "pass"
+    late = judge("path", link=link(lateness_ns={"p99": 5_000_000}))
+    assert late.status == "fail"
+    assert "99 % of packets left within 5 ms of their time (limit 1 ms)" in late.evidence
+    far = dataclasses.replace(PATH, rtt_ns=300_000_000)
+    assert judge("path", path=far, link=link(lateness_ns={"p99": 5_000_000}), probe=None).status == "pass"
+    assert judge("path", link=link(device_drops=2)).status == "fail"
+    assert judge("path", link=link(send_errors=1)).status == "fail"
+    assert judge("path", probe=PROBE | {"largest_payload_bytes": 1372}).status == "fail"
+
+
+def test_an_impaired_path_without_its_link_fails():
+    assert judge("path", link=None, probe=None).status == "fail"
+    assert judge("path", link={"a_to_b": DIRECTION}).status == "fail"

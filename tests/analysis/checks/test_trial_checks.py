@@ -1,0 +1,243 @@
+"""Every check of a trial but that of the path: what passes, what fails, and what it says."""
+
+import dataclasses
+
+import pytest
+
+from tests.analysis.checks.sound import (
+    HOST,
+    LINK,
+    LOAD,
+    LOSSY,
+    MACHINE,
+    PATH,
+    SERVER,
+    TCP,
+    TRANSPORT,
+    evidence,
+    facts,
+    judge,
+)
+from trifecta.analysis.checks import TRIAL_CHECKS, check_trial, is_valid
+from trifecta.design.model import PathSpec, RequestsWorkload
+
+
+def test_a_sound_trial_passes_every_check():
+    results = check_trial(evidence())
+    assert [(r.check, r.status, r.evidence) for r in results if r.status != "pass"] == []
+    assert [r.check for r in results] == list(TRIAL_CHECKS)
+    assert is_valid(results)
+    assert all(r.evidence for r in results)
+
+
+@pytest.mark.parametrize("arm", ["h1", "h2", "h3", "h2#aa"])
+def test_every_arm_of_a_sound_block_passes_beside_its_siblings(arm):
+    siblings = tuple(evidence(other) for other in ("h1", "h2", "h3", "h2#aa") if other != arm)
+    assert is_valid(check_trial(evidence(arm, siblings=siblings)))
+
+
+def test_nothing_measured_is_unknown_and_a_trial_without_result_is_not_valid():
+    empty = dict.fromkeys(("samples", "load", "server", "probe", "machine", "transport", "facts", "link"))
+    results = check_trial(evidence(path=PathSpec(name="clean"), **empty))
+    assert {r.status for r in results if r.check != "errors"} == {"unknown"}
+    assert not is_valid(results)
+
+
+# --- protocol
+
+
+def test_one_request_over_another_protocol_fails():
+    result = judge("protocol", samples=facts(protocols={"h3": 199, "h1": 1}))
+    assert result.status == "fail"
+    assert "1 of 200 requests spoke something else (h3 199, h1 1)" in result.evidence
+
+
+def test_a_server_that_does_not_offer_the_protocol_fails():
+    nothing = facts(protocols={}, bytes_in={}, errors={"tls:alpn": 200})
+    result = judge("protocol", samples=nothing)
+    assert (result.status, result.value) == ("fail", 0.0)
+    assert "no request was answered (tls:alpn 200)" in result.evidence
+
+
+# --- same work
+
+
+def test_a_response_with_one_byte_missing_fails():
+    assert judge("same_work", samples=facts(errors={"length": 3})).status == "fail"
+    result = judge("same_work", samples=facts(bytes_in={1000: 199, 999: 1}))
+    assert result.status == "fail"
+    assert "1 of 999 B" in result.evidence
+
+
+def test_fewer_requests_than_asked_for_fail_but_not_where_time_was_asked_for():
+    assert judge("same_work", samples=facts(samples=100)).status == "fail"
+    timed = RequestsWorkload(duration_ns=10**9)
+    assert judge("same_work", samples=facts(samples=100), workload=timed).status == "pass"
+
+
+def test_arms_with_other_responses_fail():
+    other = evidence("h1", samples=facts(bytes_in={2000: 200}))
+    assert judge("same_work", siblings=(other,)).status == "fail"
+
+
+def test_methods_without_content_expect_none():
+    head = RequestsWorkload(method="HEAD", requests=100)
+    assert judge("same_work", workload=head, samples=facts(bytes_in={0: 200})).status == "pass"
+    assert judge("same_work", workload=head).status == "fail"
+
+
+# --- errors
+
+
+def test_failures_warn_with_their_classes():
+    result = judge("errors", samples=facts(errors={"timeout": 3, "reset": 1}))
+    assert result.status == "warn"
+    assert "4 of 200 requests failed (timeout 3, reset 1)" in result.evidence
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"trouble": "client exited with 101"}, "client exited with 101"),
+        ({"load": None}, "left no result"),
+        ({"load": LOAD | {"ended": "no_response"}}, "nothing was ever answered"),
+        ({"load": LOAD | {"ended": "total_timeout"}}, "total timeout"),
+        ({"load": LOAD | {"ended": "signal"}}, "ended by a signal"),
+        ({"samples": facts(errors={"timeout": 200})}, "none of 200 requests succeeded"),
+        ({"samples": facts(errors={"tls:certificate": 2})}, "failed in TLS"),
+    ],
+)
+def test_a_trial_that_measured_nothing_fails(changes, said):
+    result = judge("errors", **changes)
+    assert result.status == "fail"
+    assert said in result.evidence
+
+
+# --- parity
+
+
+def test_tls_1_2_against_1_3_fails():
+    result = judge("parity", samples=facts(tls_versions={"1.2": 200}))
+    assert result.status == "fail"
+    assert "TLS version is 1.2, asked was 1.3" in result.evidence
+
+
+def test_nagle_on_in_one_arm_fails_whichever_side_has_it():
+    nagle = judge("parity", "h1", load=LOAD | {"quic": None, "tcp": TCP | {"nodelay": False}})
+    assert nagle.status == "fail"
+    assert "TCP_NODELAY is False, asked was True" in nagle.evidence
+    assert judge("parity", "h2", server=SERVER | {"tcp_nodelay": False}).status == "fail"
+    assert judge("parity", "h3", server=SERVER | {"tcp_nodelay": False}).status == "pass"  # QUIC has no Nagle
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"load": LOAD | {"key_exchange": "X25519MLKEM768"}},
+        {"load": LOAD | {"quic": {"congestion_control": "bbr"}}},
+        {"server": {"congestion_control": {"quic": "bbr"}}},
+        {"samples": facts(ciphers={"TLS_AES_128_GCM_SHA256": 199, "TLS_AES_256_GCM_SHA384": 1})},
+        {"load": LOAD | {"quic": {"initial_window_bytes": 40_000, "congestion_control": "cubic"}}},
+    ],
+)
+def test_an_arm_with_another_set_up_than_its_siblings_fails(changes):
+    assert judge("parity", siblings=(evidence("h1"),), **changes).status == "fail"
+
+
+def test_names_of_libraries_for_the_same_cipher_are_equal():
+    rustls = facts(ciphers={"TLS13_AES_128_GCM_SHA256": 200}, tls_versions={"TLSv1.3": 200})
+    assert judge("parity", samples=rustls, siblings=(evidence("h1"),)).status == "pass"
+
+
+def test_a_server_that_does_not_say_its_congestion_control_is_unknown():
+    result = judge("parity", server={"tcp_nodelay": True})
+    assert result.status == "unknown"
+    assert "congestion control for this protocol is not known" in result.evidence
+    assert is_valid([result])
+
+
+# --- headroom
+
+
+def test_a_client_or_link_at_its_limit_fails():
+    assert judge("headroom", load=LOAD | {"busy_ratio": 0.95}).status == "fail"
+    busy_link = judge("headroom", link=LINK | {"cpu_user_ns": 750_000_000})
+    assert busy_link.status == "fail"
+    assert "the link used 95% of a core" in busy_link.evidence
+
+
+def test_a_starved_client_fails_although_it_used_little_cpu():
+    result = judge("headroom", load=LOAD | {"busy_ratio": 0.3, "run_delay_ns": 600_000_000})
+    assert result.status == "fail"
+    assert "the client waited for a core 60% of the time" in result.evidence
+
+
+def test_an_open_loop_must_keep_its_schedule():
+    open_loop = RequestsWorkload(loop="open", rate_per_s=1000, requests=220)
+    assert judge("headroom", workload=open_loop).status == "pass"
+    late = LOAD | {"schedule_lag_ns": {"p99": 3_000_000}}
+    assert judge("headroom", workload=open_loop, load=late).status == "fail"
+    assert judge("headroom", load=late).status == "pass"  # a closed loop has no schedule
+    assert judge("headroom", workload=open_loop, load=LOAD | {"missed_slots": 10}).status == "fail"
+    unmeasured = LOAD | {"schedule_lag_ns": None}
+    assert judge("headroom", workload=open_loop, load=unmeasured).status == "unknown"
+
+
+# --- drops
+
+
+def test_a_full_receive_buffer_fails():
+    assert judge("drops", load=LOAD | {"udp_receive_errors": 7}).status == "fail"
+    overflow = dict(HOST) | {"counters": {"UdpRcvbufErrors": 12}}
+    result = judge("drops", transport=TRANSPORT | {"server": overflow})
+    assert result.status == "fail"
+    assert "host server: UdpRcvbufErrors grew by 12" in result.evidence
+    assert "rmem_max" in result.remedy
+
+
+def test_backlogs_devices_and_listen_queues_fail_but_asked_for_corruption_does_not():
+    assert judge("drops", transport=TRANSPORT | {"softnet_drops": 3}).status == "fail"
+    device = dict(HOST) | {"devices": {"eth0": {"rx_drops": 1}}}
+    assert judge("drops", transport=TRANSPORT | {"client": device}).status == "fail"
+    listen = dict(HOST) | {"counters": {"TcpExtListenDrops": 1}}
+    assert judge("drops", transport=TRANSPORT | {"server": listen}).status == "fail"
+    damaged = TRANSPORT | {"server": dict(HOST) | {"counters": {"UdpInErrors": 5}}}
+    assert judge("drops", transport=damaged).status == "fail"
+    corrupting = dataclasses.replace(PATH, forward=({"kind": "corrupt", "probability": 0.01}, *LOSSY))
+    assert judge("drops", path=corrupting, transport=damaged).status == "pass"
+
+
+# --- steady state, machine, clocks
+
+
+def test_drift_warns_then_fails_and_a_warm_up_that_did_not_happen_warns():
+    assert judge("steady_state", samples=facts(first_half_p50_ns=70e6)).status == "warn"
+    assert judge("steady_state", samples=facts(first_half_p50_ns=150e6)).status == "fail"
+    few = facts(samples=40, first_half_p50_ns=150e6)
+    assert judge("steady_state", samples=few).status == "warn"
+    assert judge("steady_state", samples=facts(warmup_samples=0)).status == "warn"
+    assert judge("steady_state", samples=facts(first_half_p50_ns=None)).status == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"steal_share": 0.05}, "warn"),
+        ({"steal_share": 0.3}, "fail"),
+        ({"other_cpu_share": 0.3}, "warn"),
+        ({"other_cpu_share": 0.8}, "fail"),
+        ({"other_cpu_share": 0.8, "resolution": 0.5}, "warn"),
+        ({"pressure_share": {"memory": 0.5}}, "warn"),
+        ({"cpu_mhz": [800.0, 3000.0]}, "warn"),
+    ],
+)
+def test_a_machine_with_other_work_warns_or_fails(changes, status):
+    assert judge("machine", machine=MACHINE | changes).status == status
+
+
+def test_clock_readings_out_of_order_fail_and_a_slow_source_warns():
+    result = judge("clocks", load=LOAD | {"ended_ns": 1_010_000_000})
+    assert result.status == "fail"
+    assert "10 ms outside the trial" in result.evidence
+    assert judge("clocks", load=LOAD | {"started_ns": 2_000_000_000}).status == "fail"
+    assert judge("clocks", facts={"clocksource": "hpet"}).status == "warn"
