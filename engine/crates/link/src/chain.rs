@@ -66,6 +66,24 @@ impl Chain {
         self.stages.iter().map(|stage| (&stage.impairment, stage.tally))
     }
 
+    /// A time that a packet surely spends here, so that it need not be looked at sooner.
+    #[must_use]
+    pub fn least_delay_ns(&self) -> u64 {
+        let mut least_ns = 0u64;
+        for stage in &self.stages {
+            match &stage.impairment {
+                // What comes after depends on when it is looked at.
+                _ if stage.deferred => break,
+                Impairment::Delay(delay) => least_ns += delay.delay_ns(),
+                Impairment::Jitter(jitter) => least_ns = least_ns.saturating_sub(jitter.most_ahead_ns()),
+                Impairment::Reorder(reorder) => least_ns = least_ns.saturating_sub(reorder.gap_ns()),
+                Impairment::Codel(_) => return 0,
+                _ => {}
+            }
+        }
+        least_ns
+    }
+
     /// Takes a packet that arrives.
     pub fn admit(&mut self, packet: WirePacket, sink: &mut impl Sink) {
         self.run(packet, 0, false, sink);

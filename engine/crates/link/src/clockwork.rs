@@ -98,10 +98,16 @@ impl Clockwork {
     /// The name of the device that failed and the error of recvmmsg(2).
     pub fn run(&mut self, spin_ns: u64) -> Result<Ended, (String, io::Error)> {
         let watch_stdin = process::stdin_is_watched();
-        let mut waiter = Waiter::new([self.devices[0].fd(), self.devices[1].fd()], watch_stdin, spin_ns);
+        let least_delay_ns = self.traffic.directions.iter().map(|of| of.chain.least_delay_ns()).min().unwrap_or(0);
+        let devices = [self.devices[0].fd(), self.devices[1].fd()];
+        let mut waiter = Waiter::new(devices, watch_stdin, spin_ns, least_delay_ns);
         loop {
             let received = self.receive(0)? + self.receive(1)?;
-            self.let_go(now_ns());
+            let now = now_ns();
+            if received > 0 {
+                waiter.arrived(now);
+            }
+            self.let_go(now);
             if process::stop_requested() {
                 return Ok(Ended::Signal);
             }

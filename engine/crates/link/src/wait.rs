@@ -14,6 +14,11 @@ const CLOSE_NS: u64 = 4_000;
 const WINDOW_NS: u64 = 50_000_000;
 const MOST_AWAKE: f64 = 0.7;
 
+/// While packets come faster than this, arrivals do not wake the link one by one.
+const BUSY_GAP_NS: u64 = 300_000;
+/// Longest time for which arrivals are left to collect. Their times are the kernel's, so nothing is lost in precision.
+const LONGEST_COLLECTING_NS: u64 = 250_000;
+
 /// Decides how long before a due time the link is awake.
 ///
 /// The margin follows the 98th percentile of how late the kernel wakes the thread (Robbins and Monro 1951), so that no
@@ -62,19 +67,33 @@ pub struct Waiter {
     margin: Margin,
     awake: Awake,
     watched: [libc::pollfd; 3],
+    /// How long arrivals may wait to be looked at, at most; 0: not at all.
+    collecting_ns: u64,
+    last_arrival_ns: u64,
+    busy: bool,
 }
 
 impl Waiter {
-    /// Watches the devices and, if given, standard input; spins at most `spin_ns` before a due time.
+    /// Watches the devices and, if given, standard input; spins at most `spin_ns` before a due time. No packet has to be
+    /// looked at sooner than `least_delay_ns` after its arrival.
     #[must_use]
-    pub fn new(devices: [RawFd; 2], watch_stdin: bool, spin_ns: u64) -> Self {
+    pub fn new(devices: [RawFd; 2], watch_stdin: bool, spin_ns: u64, least_delay_ns: u64) -> Self {
         let poll = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         Waiter {
             margin: Margin { limit_ns: spin_ns as f64, margin_ns: spin_ns as f64 },
             awake: Awake { window_start_ns: now_ns(), slept_ns: 0, spin_allowed: true },
             // poll(2) ignores negative descriptors.
             watched: [poll(devices[0]), poll(devices[1]), poll(if watch_stdin { 0 } else { -1 })],
+            collecting_ns: (least_delay_ns / 4).min(LONGEST_COLLECTING_NS),
+            last_arrival_ns: 0,
+            busy: false,
         }
+    }
+
+    /// Packets have arrived, the last of them now.
+    pub fn arrived(&mut self, now_ns: u64) {
+        self.busy = now_ns.saturating_sub(self.last_arrival_ns) < BUSY_GAP_NS;
+        self.last_arrival_ns = now_ns;
     }
 
     /// Waits until shortly before `due_ns`, or a packet, or a while. True when standard input has something to say.
@@ -95,10 +114,16 @@ impl Waiter {
             }
         }
         let early_ns = if may_spin { margin_ns } else { 0 };
-        let sleep_ns = left_ns.map_or(LONGEST_SLEEP_NS, |left_ns| (left_ns - early_ns).min(LONGEST_SLEEP_NS));
+        let collecting = self.busy && self.collecting_ns > 0;
+        self.busy = false;
+        let longest_ns = if collecting { self.collecting_ns } else { LONGEST_SLEEP_NS };
+        let sleep_ns = left_ns.map_or(longest_ns, |left_ns| (left_ns - early_ns).min(longest_ns));
         let timeout = libc::timespec { tv_sec: 0, tv_nsec: sleep_ns as i64 };
-        // SAFETY: three valid pollfd and a valid timespec.
-        let ready = unsafe { libc::ppoll(self.watched.as_mut_ptr(), 3, &raw const timeout, std::ptr::null()) };
+        let watched = if collecting { &mut self.watched[2..] } else { &mut self.watched[..] };
+        // SAFETY: valid pollfd, as many as said, and a valid timespec.
+        let ready = unsafe {
+            libc::ppoll(watched.as_mut_ptr(), watched.len() as libc::nfds_t, &raw const timeout, std::ptr::null())
+        };
         let woke = now_ns();
         self.awake.slept_ns += woke - now;
         if ready == 0 {

@@ -19,6 +19,11 @@ impl Reorder {
         Reorder { probability, gap_ns, draws }
     }
 
+    #[must_use]
+    pub fn gap_ns(&self) -> u64 {
+        self.gap_ns
+    }
+
     pub fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
         if !self.draws.happens(self.probability, packet.identity, 0) {
             return Outcome::Pass;
