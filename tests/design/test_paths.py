@@ -140,3 +140,24 @@ def test_trace_files_that_are_refused(tmp_path, name, message):
         studies.load(str(folder / "t.yaml"))
     assert message in str(error.value)
     assert "t.yaml:4: paths.lte.trace.file" in str(error.value)
+
+
+def test_a_length_for_one_connection_mode_leaves_the_other_as_the_workload_has_it():
+    spec = path("p", rtt="5 ms", trial={"new": {"requests": 7, "warmup": "1 ms"}}).spec()
+    assert (spec.length("new").requests, spec.length("new").warmup_ns) == (7, 1_000_000)
+    assert spec.length("reused") is None
+
+
+@pytest.mark.parametrize(
+    ("trial", "message"),
+    [
+        ({"new": {"requests": 7}, "requests": 9}, "trial.requests: unknown field"),
+        ({"new": {"requests": 0}}, "trial.new: a trial would never end"),
+        ({"old": {"requests": 7}}, "trial.old: unknown field"),
+        ({"reused": {"request": 7}}, "trial.reused.request: unknown field; did you mean 'requests'"),
+    ],
+)
+def test_lengths_that_are_refused(trial, message):
+    with pytest.raises(UserError) as error:
+        path("p", trial=trial).spec()
+    assert message in str(error.value)

@@ -85,14 +85,13 @@ def test_the_workload_of_a_cell_has_the_length_of_its_path_and_the_levels_of_its
     file = studies.load("race", ["factors.congestion_control=cubic,bbr", "path=clean,far"])
     workloads = {cell.key: plan.workload_for(file, cell) for cell in plan.cells(file)}
     clean = workloads["path=clean,connection=new,server=origin,congestion_control=bbr"]
-    far = workloads["path=far,connection=new,server=origin,congestion_control=cubic"]
+    far = workloads["path=far,connection=reused,server=origin,congestion_control=cubic"]
     assert (clean.congestion_control, clean.requests) == ("bbr", file.workload.requests)
     assert far.congestion_control == "cubic"
-    assert (far.requests, far.warmup_requests) == (
-        file.paths["far"].trial.requests,
-        file.paths["far"].trial.warmup_requests,
-    )
-    assert file.paths["far"].trial.requests != file.workload.requests
+    assert (far.requests, far.warmup_requests) == (20, 10)
+    far = workloads["path=far,connection=new,server=origin,congestion_control=cubic"]
+    assert (far.requests, far.warmup_requests) == (10, 0)
+    assert clean.requests not in (10, 20)
 
 
 def test_quantities_as_levels_reach_the_workload():

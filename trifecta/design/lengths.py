@@ -6,6 +6,7 @@ from typing import Any
 
 from trifecta.design import quantity
 from trifecta.design.document import Section
+from trifecta.design.factors import CONNECTION_LEVELS, LENGTH_FIELDS
 from trifecta.design.model import TrialLength
 from trifecta.design.quantity import QuantityError
 
@@ -46,3 +47,19 @@ def read_length(section: Section) -> tuple[TrialLength, dict[str, Any]]:
         requests=requests, duration_ns=duration_ns, warmup_requests=warmup_requests, warmup_ns=warmup_ns
     )
     return length, canonical
+
+
+def read_lengths(section: Section) -> tuple[TrialLength | dict[str, TrialLength], dict[str, Any]]:
+    """The ``trial`` of a path: one length, or one for each connection mode (``{new: {...}, reused: {...}}``)."""
+    if not any(mode in section for mode in CONNECTION_LEVELS):
+        section.allow(*LENGTH_FIELDS)
+        return read_length(section)
+    section.allow(*CONNECTION_LEVELS)
+    lengths: dict[str, TrialLength] = {}
+    canonical: dict[str, Any] = {}
+    for mode in CONNECTION_LEVELS:
+        if mode in section:
+            inner = section.section(mode)
+            inner.allow(*LENGTH_FIELDS)
+            lengths[mode], canonical[mode] = read_length(inner)
+    return lengths, canonical

@@ -6,6 +6,7 @@ Words follow ``docs/architecture.md``: study, factor, treatment, cell, block, tr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -38,7 +39,8 @@ class PathSpec:
     ``forward`` and ``backward`` are impairment documents of the engine's link, client to server and back, in order:
     they are what is carried out. The scalars say the same for reports and checks: ``rtt_ns`` is the constant delay of
     both directions together, ``rate_bits_per_s`` and ``queue_bytes`` are those of the slower direction, ``loss`` is
-    the larger independent loss of the two. ``trial``, if given, replaces the workload's length on this path.
+    the larger independent loss of the two. ``trial``, if given, replaces the workload's length on this path: for every
+    connection mode, or for the modes it names.
     """
 
     name: str
@@ -48,7 +50,11 @@ class PathSpec:
     loss: float = 0.0
     forward: tuple[dict[str, Any], ...] = ()
     backward: tuple[dict[str, Any], ...] = ()
-    trial: TrialLength | None = None
+    trial: TrialLength | Mapping[str, TrialLength] | None = None
+
+    def length(self, connection: str) -> TrialLength | None:
+        """How long a trial is here with this connection mode; None: as the workload says."""
+        return self.trial.get(connection) if isinstance(self.trial, Mapping) else self.trial
 
     @property
     def impaired(self) -> bool:

@@ -26,7 +26,7 @@ from trifecta.design.impairments import (
     read_discipline,
     read_trace_field,
 )
-from trifecta.design.lengths import read_length
+from trifecta.design.lengths import read_lengths
 from trifecta.design.model import PathSpec
 from trifecta.design.quantity import QueueSize
 
@@ -94,9 +94,7 @@ def read_path(name: str, section: Section, read_trace: ReadTrace = no_trace_file
             raise section.error("reorder", "needs a delay to overtake in; give the path an rtt or a delay")
     trial = None
     if "trial" in section:
-        length = section.section("trial")
-        length.allow("requests", "duration", "warmup")
-        trial, canonical["trial"] = read_length(length)
+        trial, canonical["trial"] = read_lengths(section.section("trial"))
     ordered = {direction: _in_order(documents[direction]) for direction in DIRECTIONS}
     rates = [(f.rate_bits_per_s, f.queue_bytes) for f in facts.values() if f.rate_bits_per_s is not None]
     slowest = min(rates, key=lambda pair: pair[0]) if rates else (None, None)

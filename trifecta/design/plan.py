@@ -92,8 +92,8 @@ def workload_as_written(study: Study, cell: Cell) -> RequestsWorkload:
     """The workload of a cell before connections and streams are derived from each other."""
     workload = study.workload
     path = study.paths.get(str(cell.levels.get("path", "")))
-    if path is not None and path.trial is not None:
-        length = path.trial
+    length = None if path is None else path.length(str(cell.levels.get("connection", "reused")))
+    if length is not None:
         workload = replace(
             workload,
             requests=length.requests,

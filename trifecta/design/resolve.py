@@ -207,7 +207,10 @@ def _read_baseline(root: Section, factors: dict[str, tuple[Any, ...]]) -> Litera
     levels = factors["protocol"]
     baseline = root.parse("baseline", parse_protocol, "h2" if "h2" in levels else levels[0])
     if baseline not in levels:
-        raise root.error("baseline", f"{baseline!r} is not a level of protocol; choose from {', '.join(levels)}")
+        raise root.error(
+            "baseline",
+            f"{baseline!r} is not a level of protocol ({', '.join(levels)}); add --set baseline={levels[0]}",
+        )
     return cast(Literal["h1", "h2", "h3"], baseline)
 
 

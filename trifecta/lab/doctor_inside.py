@@ -114,7 +114,8 @@ def attempt_all() -> dict[str, str]:
             attempt()
             problems[name] = ""
         except (OSError, subprocess.TimeoutExpired) as error:
-            problems[name] = str(error) or type(error).__name__
+            text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            problems[name] = text.removeprefix("Error: ").rstrip(".")
     return problems
 
 
