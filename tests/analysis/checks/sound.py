@@ -43,6 +43,7 @@ DIRECTION = MappingProxyType(
         "delay_given_ns": {"p50": 26_000_000, "p99": 60_000_000, "max": 80_000_000},
         "lateness_ns": {"p50": 20_000, "p90": 40_000, "p99": 70_000, "max": 300_000},
         "rate_given_bits_per_s": 19_950_000.0,
+        "rate_busy_ns": 400_000_000,
         "device_drops": 0,
         "send_errors": 0,
     }
@@ -81,6 +82,7 @@ PROBE = MappingProxyType(
         "loss_backward": 0.02,
         "rtt_ns": {"p50": 50_150_000},
         "largest_payload_bytes": 1472,
+        "rate_bits_per_s": 20_100_000.0,
     }
 )
 MACHINE = MappingProxyType(

@@ -63,6 +63,8 @@ def test_bursts_of_loss_vary_more_than_independent_ones():
 def test_rate_lateness_drops_and_packet_size():
     assert judge("path", link=link(rate_given_bits_per_s=19.0e6)).status == "fail"
     assert judge("path", link=link(rate_given_bits_per_s=None)).status == "pass"
+    assert judge("path", link=link(rate_given_bits_per_s=22.0e6, rate_busy_ns=20_000_000)).status == "pass"
+    assert judge("path", probe=PROBE | {"rate_bits_per_s": 22.0e6}).status == "fail"
     late = judge("path", link=link(lateness_ns={"p99": 5_000_000}))
     assert late.status == "fail"
     assert "99 % of packets left within 5 ms of their time (limit 1 ms)" in late.evidence

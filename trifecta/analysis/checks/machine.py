@@ -5,9 +5,10 @@ from __future__ import annotations
 from trifecta.analysis.checks.evidence import Evidence, Finding, worst
 from trifecta.design.model import CheckResult
 
-# Shares of the machine's whole CPU time.
-STEAL_WARN, STEAL_FAIL = 0.005, 0.05
-OTHER_WARN, OTHER_FAIL = 0.05, 0.25
+# Shares of the machine's whole CPU time. Other work makes noise, which the random order turns into wider intervals;
+# beyond half of the machine the trial measures the other work.
+STEAL_WARN, STEAL_FAIL = 0.01, 0.10
+OTHER_WARN, OTHER_FAIL = 0.05, 0.50
 MEMORY_PRESSURE_WARN = 0.05  # share of the time in which some task waited for memory (PSI)
 IO_PRESSURE_WARN = 0.20
 FREQUENCY_SPREAD_WARN = 1.5  # fastest core against slowest

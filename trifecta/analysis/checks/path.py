@@ -15,7 +15,9 @@ from trifecta.design.model import CheckResult
 DELAY_SHARE, DELAY_FLOOR_NS = 0.02, 100_000  # one direction, by the link: whichever allows more
 RTT_SHARE, RTT_FLOOR_NS = 0.02, 200_000  # both directions and both hosts, by the probe
 RATE_SHARE = 0.02
-RATE_BUSY_NS = 5_000_000  # a direction that was busy for less (acknowledgements) does not show its rate
+PROBED_RATE_SHARE = 0.05  # by a train of tens of packets
+# A direction that was busy for less (acknowledgements, in many short bursts) does not show its rate; the probe does.
+RATE_BUSY_NS = 100_000_000
 LATENESS_SHARE, LATENESS_FLOOR_NS = 0.02, 1_000_000  # p99 of packets leaving late; share of the path's RTT
 SMALLEST_PAYLOAD_BYTES = 1452  # UDP payload that must pass: MTU 1500 less IPv6 and UDP headers
 _DIRECTIONS = (("a_to_b", "to the server"), ("b_to_a", "to the client"))
@@ -153,7 +155,20 @@ def _probed(evidence: Evidence, probe: Document) -> list[Finding]:
     if largest is not None and int(largest) < SMALLEST_PAYLOAD_BYTES:
         text = f"probe: the largest UDP payload that passes has {largest} B"
         findings.append(Finding("fail", text, float(largest), float(SMALLEST_PAYLOAD_BYTES), "use an MTU of 1500"))
-    return findings + _probed_loss(probe, path.forward, path.backward)
+    return findings + _probed_rate(probe, path.forward) + _probed_loss(probe, path.forward, path.backward)
+
+
+def _probed_rate(probe: Document, forward: Sequence[Document]) -> list[Finding]:
+    """Rate of a train of full-size packets, where nothing but a rate shapes it."""
+    rates = [float(impairment["bits_per_s"]) for impairment in forward if impairment["kind"] == "rate"]
+    given = probe.get("rate_bits_per_s")
+    if not rates or not given or not {impairment["kind"] for impairment in forward} <= {"rate", "delay", "loss"}:
+        return []
+    rate = min(rates)
+    off = float(given) / rate - 1
+    text = f"probe: {float(given) / 1e6:.4g} Mbit/s, asked {rate / 1e6:.4g} Mbit/s"
+    wrong = abs(off) > PROBED_RATE_SHARE
+    return [Finding("fail" if wrong else "pass", text, off, PROBED_RATE_SHARE, _BUSY if wrong else "")]
 
 
 def _probed_loss(probe: Document, forward: Sequence[Document], backward: Sequence[Document]) -> list[Finding]:

@@ -29,8 +29,9 @@ def check(evidence: Evidence) -> list[CheckResult]:
         findings.append(_fail(f"every response should have {octets} B, but there were {others}", sizes))
     findings += _requests(evidence)
     for sibling in evidence.siblings:
-        if sibling.samples is not None and set(sibling.samples.bytes_in) != set(facts.bytes_in) and facts.bytes_in:
-            other = f"{sibling.trial.arm} got responses of {counts(sibling.samples.bytes_in)}"
+        got = sibling.samples.bytes_in if sibling.samples is not None else {}
+        if got and facts.bytes_in and set(got) != set(facts.bytes_in):
+            other = f"{sibling.trial.arm} got responses of {counts(got)}"
             findings.append(_fail(f"responses of {counts(facts.bytes_in)} (octets and number) here, {other}", sizes))
     if not findings:
         answered = sum(facts.bytes_in.values())
