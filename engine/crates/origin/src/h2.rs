@@ -157,7 +157,7 @@ impl H2 {
         early: bool,
         context: &mut Context<'_>,
     ) -> Result<(), H2Error> {
-        if id <= self.last_stream || id % 2 == 0 {
+        if id <= self.last_stream || id.is_multiple_of(2) {
             return self.trailers(id, block, end_stream, context);
         }
         self.last_stream = id;
@@ -197,7 +197,7 @@ impl H2 {
 
     /// HEADERS on a stream that was opened before.
     fn trailers(&mut self, id: u32, block: &[u8], end_stream: bool, context: &mut Context<'_>) -> Result<(), H2Error> {
-        if id % 2 == 0 {
+        if id.is_multiple_of(2) {
             return Err(H2Error::connection(ErrorCode::PROTOCOL_ERROR, "a client's streams are odd"));
         }
         if self.requests.skip(block).is_err() {
@@ -223,7 +223,7 @@ impl H2 {
         end_stream: bool,
         context: &mut Context<'_>,
     ) -> Result<(), H2Error> {
-        if id > self.last_stream || id % 2 == 0 {
+        if id > self.last_stream || id.is_multiple_of(2) {
             return Err(H2Error::connection(ErrorCode::PROTOCOL_ERROR, "DATA on an idle stream"));
         }
         self.receive_window -= i64::from(flow_octets);
@@ -305,7 +305,7 @@ impl H2 {
             if self.send_window > maximum {
                 return Err(H2Error::connection(ErrorCode::FLOW_CONTROL_ERROR, "connection window above 2^31-1"));
             }
-        } else if id > self.last_stream || id % 2 == 0 {
+        } else if id > self.last_stream || id.is_multiple_of(2) {
             return Err(H2Error::connection(ErrorCode::PROTOCOL_ERROR, "WINDOW_UPDATE on an idle stream"));
         } else if let Some(stream) = self.streams.get(id) {
             stream.send_window += i64::from(increment);
@@ -337,7 +337,7 @@ impl H2 {
     }
 
     fn reset_by_peer(&mut self, id: u32) -> Result<(), H2Error> {
-        if id > self.last_stream || id % 2 == 0 {
+        if id > self.last_stream || id.is_multiple_of(2) {
             return Err(H2Error::connection(ErrorCode::PROTOCOL_ERROR, "RST_STREAM on an idle stream"));
         }
         self.streams.remove(id);
@@ -386,7 +386,9 @@ impl H2 {
     }
 
     fn close_at_end(&mut self) {
-        if self.streams.is_empty() && (self.input_ended || self.goaway_at.is_some()) {
+        // Without further input no window opens again.
+        let over = if self.input_ended { !self.streams.can_proceed(self.send_window) } else { self.streams.is_empty() };
+        if over && (self.input_ended || self.goaway_at.is_some()) {
             self.fate.get_or_insert(Fate::Close);
         }
     }

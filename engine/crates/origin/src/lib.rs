@@ -13,6 +13,8 @@ mod session;
 pub mod stats;
 mod worker;
 
+pub use serve::{Failure, Origin};
+
 use trifecta_wire::process;
 
 /// Runs the origin until it is told to end; the exit code is that of the process.

@@ -26,10 +26,14 @@ const EARLY_DATA_OCTETS: u32 = 16 * 1024;
 const LOOK_MS: libc::c_int = 200;
 
 /// Why the origin cannot run.
-pub(crate) struct Failure {
-    pub(crate) code: i32,
-    pub(crate) field: String,
-    pub(crate) message: String,
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The exit code of the process.
+    pub code: i32,
+    /// The field of the configuration, or what else is at fault.
+    pub field: String,
+    /// What is wrong and how to mend it.
+    pub message: String,
 }
 
 impl Failure {
@@ -42,45 +46,17 @@ impl Failure {
     }
 }
 
-/// Serves until a signal or the end of standard input.
+/// Serves until a signal or the end of standard input, with the ready line before and the summary after it.
 pub(crate) fn serve(config: Config) -> Result<(), Failure> {
     process::prepare().map_err(|error| Failure::cannot("process", error))?;
     raise_descriptor_limit();
     let usage_before = Usage::now();
     let started_ns = now_ns();
-    let tcp_protocols: Vec<Protocol> = config.protocols.iter().copied().filter(|&p| p != Protocol::H3).collect();
-    let tcp_tls = tls_config(&config, &tcp_protocols)?;
-    let quic_tls = if config.serves(Protocol::H3) { Some(tls_config(&config, &[Protocol::H3])?) } else { None };
-    let listeners = listen(&config, !tcp_protocols.is_empty())?;
-    let mut address = config.socket_address();
-    if let Some(listener) = listeners.first() {
-        address = listener.local_address().map_err(|error| Failure::cannot("address", error))?;
-    }
-    let mut quic_servers = Vec::new();
-    for _ in 0..quic_tls.as_ref().map_or(0, |_| config.workers) {
-        let Some(tls) = &quic_tls else { break };
-        let server = h3::Server::bind(&config, address, tls.clone())
-            .map_err(|ConfigError { field, message }| Failure::cannot(&field, message))?;
-        // With port 0 and HTTP/3 alone the first socket decides.
-        address = server.local_address().unwrap_or(address);
-        quic_servers.push(server);
-    }
-    let congestion_control = listeners.first().and_then(|listener| listener.congestion_control().ok());
-    let nodelay = listeners.first().and_then(|listener| listener.nodelay().ok());
-    let config = Arc::new(config);
-    let crew = Crew::start(&config, address.port(), &tcp_tls, listeners, quic_servers)?;
-    let ready = json!({
-        "address": address.ip().to_string(),
-        "port": address.port(),
-        "protocols": config.protocols.iter().map(|protocol| protocol.name()).collect::<Vec<_>>(),
-        "workers": config.workers,
-        "tcp_congestion_control": congestion_control,
-        "tcp_nodelay": nodelay,
-        "faults": config.faults.to_json(),
-    });
-    process::write_ready(&ready).map_err(|error| Failure::cannot("stdout", error))?;
-    crew.wait_for_end();
-    let stats = crew.finish()?;
+    let origin = Origin::start(config)?;
+    process::write_ready(&origin.describe()).map_err(|error| Failure::cannot("stdout", error))?;
+    origin.crew.wait_for_end();
+    let faults = origin.config.faults.to_json();
+    let stats = origin.finish()?;
     let usage = Usage::now().since(usage_before);
     let mut summary = stats.to_json();
     summary.insert("started_ns".into(), started_ns.into());
@@ -88,8 +64,75 @@ pub(crate) fn serve(config: Config) -> Result<(), Failure> {
     summary.insert("cpu_user_ns".into(), usage.cpu_user_ns.into());
     summary.insert("cpu_system_ns".into(), usage.cpu_system_ns.into());
     summary.insert("max_rss_bytes".into(), usage.max_rss_bytes.into());
-    summary.insert("faults".into(), config.faults.to_json());
+    summary.insert("faults".into(), faults);
     process::write_summary(&Value::Object(summary)).map_err(|error| Failure::cannot("stdout", error))
+}
+
+/// A running origin inside this process.
+pub struct Origin {
+    config: Arc<Config>,
+    address: SocketAddr,
+    congestion_control: Option<String>,
+    nodelay: Option<bool>,
+    crew: Crew,
+}
+
+impl Origin {
+    /// Binds the sockets and starts the workers; it can be used when this returns.
+    ///
+    /// # Errors
+    /// Names what cannot be used.
+    pub fn start(config: Config) -> Result<Self, Failure> {
+        let tcp_protocols: Vec<Protocol> = config.protocols.iter().copied().filter(|&p| p != Protocol::H3).collect();
+        let tcp_tls = tls_config(&config, &tcp_protocols)?;
+        let listeners = listen(&config, !tcp_protocols.is_empty())?;
+        let mut address = config.socket_address();
+        if let Some(listener) = listeners.first() {
+            address = listener.local_address().map_err(|error| Failure::cannot("address", error))?;
+        }
+        let mut quic_servers = Vec::new();
+        if config.serves(Protocol::H3) {
+            let tls = tls_config(&config, &[Protocol::H3])?;
+            for _ in 0..config.workers {
+                let server = h3::Server::bind(&config, address, tls.clone())
+                    .map_err(|ConfigError { field, message }| Failure::cannot(&field, message))?;
+                // With port 0 and HTTP/3 alone the first socket decides.
+                address = server.local_address().unwrap_or(address);
+                quic_servers.push(server);
+            }
+        }
+        let congestion_control = listeners.first().and_then(|listener| listener.congestion_control().ok());
+        let nodelay = listeners.first().and_then(|listener| listener.nodelay().ok());
+        let config = Arc::new(config);
+        let crew = Crew::start(&config, address.port(), &tcp_tls, listeners, quic_servers)?;
+        Ok(Self { config, address, congestion_control, nodelay, crew })
+    }
+
+    /// Where it listens, with the port that was taken.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The value of the ready line.
+    fn describe(&self) -> Value {
+        json!({
+            "address": self.address.ip().to_string(),
+            "port": self.address.port(),
+            "protocols": self.config.protocols.iter().map(|protocol| protocol.name()).collect::<Vec<_>>(),
+            "workers": self.config.workers,
+            "tcp_congestion_control": self.congestion_control,
+            "tcp_nodelay": self.nodelay,
+            "faults": self.config.faults.to_json(),
+        })
+    }
+
+    /// Ends in good order, within about a second, and returns what was counted.
+    ///
+    /// # Errors
+    /// When a worker has failed.
+    pub fn finish(self) -> Result<Stats, Failure> {
+        self.crew.finish()
+    }
 }
 
 fn tls_config(config: &Config, protocols: &[Protocol]) -> Result<Arc<ServerConfig>, Failure> {

@@ -131,4 +131,10 @@ impl Streams {
             stream.sending.is_some() && (stream.plan.is_some() || stream.send_window.min(connection_window) > 0)
         })
     }
+
+    /// Whether a stream will go on without further input: it has something to send, or its answer is delayed.
+    pub(super) fn can_proceed(&self, connection_window: i64) -> bool {
+        self.can_send(connection_window)
+            || self.streams.iter().any(|stream| !stream.receiving && stream.plan.is_some() && stream.sending.is_none())
+    }
 }
