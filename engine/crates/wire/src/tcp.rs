@@ -153,13 +153,7 @@ impl TcpSocket {
         let length = name.len() as libc::socklen_t;
         // SAFETY: `name` is valid for `length` octets; the kernel needs no terminator.
         let result = unsafe {
-            libc::setsockopt(
-                self.as_raw_fd(),
-                libc::IPPROTO_TCP,
-                libc::TCP_CONGESTION,
-                name.as_ptr().cast(),
-                length,
-            )
+            libc::setsockopt(self.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_ptr().cast(), length)
         };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
@@ -389,11 +383,8 @@ mod tests {
 
     #[test]
     fn options_are_set_inherited_and_read_back() {
-        let options = TcpOptions {
-            nodelay: true,
-            congestion_control: Some("reno".into()),
-            receive_buffer_bytes: 100_000,
-        };
+        let options =
+            TcpOptions { nodelay: true, congestion_control: Some("reno".into()), receive_buffer_bytes: 100_000 };
         let (_listener, client, server) = connected(&options);
         for socket in [&client, &server] {
             assert!(socket.nodelay().unwrap());

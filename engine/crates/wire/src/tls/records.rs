@@ -66,6 +66,8 @@ pub(super) struct Progress {
 pub(super) trait Records {
     type Data;
     fn next_state<'c, 'i>(&'c mut self, input: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data>;
+    /// Whether a handshake message or an alert waits to be encoded.
+    fn has_queued(&self) -> bool;
     fn early_data(
         state: ReadEarlyData<'_, '_, Self::Data>,
         on_plaintext: &mut dyn FnMut(&[u8], bool),
@@ -74,19 +76,22 @@ pub(super) trait Records {
 
 impl Records for UnbufferedClientConnection {
     type Data = ClientConnectionData;
+    fn has_queued(&self) -> bool {
+        self.wants_write()
+    }
     fn next_state<'c, 'i>(&'c mut self, input: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
         self.process_tls_records(input)
     }
-    fn early_data(
-        _: ReadEarlyData<'_, '_, Self::Data>,
-        _: &mut dyn FnMut(&[u8], bool),
-    ) -> Result<usize, TlsError> {
+    fn early_data(_: ReadEarlyData<'_, '_, Self::Data>, _: &mut dyn FnMut(&[u8], bool)) -> Result<usize, TlsError> {
         Err(TlsError { class: "tls:malformed", detail: "early data from a server".into() })
     }
 }
 
 impl Records for UnbufferedServerConnection {
     type Data = ServerConnectionData;
+    fn has_queued(&self) -> bool {
+        self.wants_write()
+    }
     fn next_state<'c, 'i>(&'c mut self, input: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
         self.process_tls_records(input)
     }
@@ -117,7 +122,6 @@ pub(super) fn process<R: Records>(
         let state = match state {
             Ok(state) => state,
             Err(error) => {
-                // The alert that tells the peer is still to be taken out.
                 flush_alert(connection, output);
                 return Err(error.into());
             }
@@ -156,15 +160,16 @@ pub(super) fn process<R: Records>(
     }
 }
 
+/// Takes out the alert that tells the peer what was wrong. Only as long as something is queued: any further step would look
+/// at the input again, and a second fatal alert is an assertion of the library.
 fn flush_alert<R: Records>(connection: &mut R, output: &mut Output) {
-    while let Ok(state) = connection.next_state(&mut []).state {
-        match state {
-            ConnectionState::EncodeTlsData(mut encoder) => {
+    while connection.has_queued() {
+        match connection.next_state(&mut []).state {
+            Ok(ConnectionState::EncodeTlsData(mut encoder)) => {
                 if encode(output, |room| encoder.encode(room)).is_err() {
                     return;
                 }
             }
-            ConnectionState::TransmitTlsData(transmit) => transmit.done(),
             _ => return,
         }
     }
@@ -213,7 +218,10 @@ pub(super) fn write_traffic<R: Records>(
             ConnectionState::EncodeTlsData(mut encoder) => encode(output, |room| encoder.encode(room))?,
             ConnectionState::TransmitTlsData(transmit) => transmit.done(),
             _ => {
-                return Err(TlsError { class: "tls", detail: "application data cannot be written in this state".into() });
+                return Err(TlsError {
+                    class: "tls",
+                    detail: "application data cannot be written in this state".into(),
+                });
             }
         }
     }

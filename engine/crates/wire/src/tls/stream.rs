@@ -43,6 +43,8 @@ pub struct TlsStream {
     output: Output,
     writable: bool,
     peer_closed: bool,
+    /// Nothing can be processed or written any more.
+    failed: bool,
 }
 
 impl TlsStream {
@@ -70,7 +72,14 @@ impl TlsStream {
     }
 
     fn new(connection: Connection) -> Self {
-        Self { connection, pending: Vec::new(), output: Output::default(), writable: false, peer_closed: false }
+        Self {
+            connection,
+            pending: Vec::new(),
+            output: Output::default(),
+            writable: false,
+            peer_closed: false,
+            failed: false,
+        }
     }
 
     /// Puts what can be sent without input (a ClientHello) into the output.
@@ -112,12 +121,17 @@ impl TlsStream {
     }
 
     fn feed(&mut self, input: &mut [u8], on_plaintext: &mut dyn FnMut(&[u8], bool)) -> Result<usize, TlsError> {
+        self.usable()?;
         let output = &mut self.output;
-        let progress = match &mut self.connection {
-            Connection::Client(client) => records::process(&mut **client, input, output, on_plaintext)?,
-            Connection::Server(server) => records::process(&mut **server, input, output, on_plaintext)?,
-            Connection::EarlyClient(client) => process_buffered(client, input, output, on_plaintext)?,
+        let result = match &mut self.connection {
+            Connection::Client(client) => records::process(&mut **client, input, output, on_plaintext),
+            Connection::Server(server) => records::process(&mut **server, input, output, on_plaintext),
+            Connection::EarlyClient(client) => process_buffered(client, input, output, on_plaintext),
         };
+        let progress = result.inspect_err(|_| {
+            self.failed = true;
+            self.writable = false;
+        })?;
         self.writable = progress.writable;
         self.peer_closed |= progress.peer_closed;
         Ok(progress.consumed)
@@ -128,6 +142,7 @@ impl TlsStream {
     /// # Errors
     /// Before [`TlsStream::can_write`], after [`TlsStream::close_notify`], or when the keys are used up.
     pub fn write(&mut self, plaintext: &[u8]) -> Result<(), TlsError> {
+        self.usable()?;
         // Header, content type and tag of each record (RFC 8446 5.2), with room for a key update.
         let room = plaintext.len() + (plaintext.len() / 16_384 + 1) * 40 + 64;
         let (pending, output) = (&mut self.pending[..], &mut self.output);
@@ -151,6 +166,7 @@ impl TlsStream {
     /// # Errors
     /// As [`TlsStream::write`].
     pub fn write_early(&mut self, plaintext: &[u8]) -> Result<usize, TlsError> {
+        self.usable()?;
         let Connection::EarlyClient(client) = &mut self.connection else { return Ok(0) };
         let Some(mut early) = client.early_data() else { return Ok(0) };
         // Half a request would help nobody.
@@ -167,6 +183,7 @@ impl TlsStream {
     /// # Errors
     /// As [`TlsStream::write`].
     pub fn close_notify(&mut self) -> Result<(), TlsError> {
+        self.usable()?;
         let (pending, output) = (&mut self.pending[..], &mut self.output);
         match &mut self.connection {
             Connection::Client(client) => {
@@ -180,6 +197,13 @@ impl TlsStream {
                 take_buffered_output(client, output)
             }
         }
+    }
+
+    fn usable(&self) -> Result<(), TlsError> {
+        if self.failed {
+            return Err(TlsError { class: "tls", detail: "the connection has failed before".into() });
+        }
+        Ok(())
     }
 
     /// Octets for the socket.
