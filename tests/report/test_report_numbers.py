@@ -44,6 +44,22 @@ def test_ratios_show_their_difference_from_one(value: float, shown: str) -> None
     assert numbers.ratio(value) == shown
 
 
+@pytest.mark.parametrize(
+    ("ends", "shown"),
+    [
+        ((1.384, 1.49), "[1.38, 1.49]"),
+        ((0.95, 1.0083), "[0.950, 1.008]"),
+        ((None, 1.2), "[0, 1.20]"),
+        ((0.8, None), "[0.80, ∞]"),
+        ((None, None), "[no interval yet]"),
+        ((0.0123, 14.2), "[0.012, 14.2]"),
+        ((0.5, math.inf), "[0.50, ∞]"),
+    ],
+)
+def test_both_ends_of_an_interval_have_the_same_decimals(ends: tuple[float | None, float | None], shown: str) -> None:
+    assert numbers.interval(ends) == shown
+
+
 def test_a_failure_is_never_rounded_away() -> None:
     assert numbers.percent(1.0) == "100 %"
     assert numbers.percent(1 - 1e-7) == "> 99.99 %"

@@ -203,7 +203,7 @@ ORDER BY 1
 EXCLUDED = Query(
     "excluded",
     """
-SELECT t.trial, t.block, t.cell, t.arm, t.error, string_agg(c.check || ': ' || c.evidence, ' ' ORDER BY c.check) AS why
+SELECT t.trial, t.block, t.cell, t.arm, t.error, string_agg(c.check || ': ' || c.evidence, '; ' ORDER BY c.check) AS why
 FROM trials AS t LEFT JOIN checks AS c ON c.scope = t.trial AND c.status = 'fail'
 WHERE NOT t.valid
 GROUP BY t.trial, t.block, t.cell, t.arm, t.error

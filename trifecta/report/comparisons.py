@@ -41,10 +41,7 @@ class Comparison:
 
     def interval(self) -> str:
         """The confidence sequence, in the direction of the headline: ``[1.38, 1.49]``."""
-        if not self.has_interval:
-            return "[no interval yet]"
-        low, high = self.row["factor_low"], self.row["factor_high"]
-        return f"[{'0' if low is None else numbers.ratio(low)}, {'∞' if high is None else numbers.ratio(high)}]"
+        return numbers.interval((self.row["factor_low"], self.row["factor_high"]))
 
     @property
     def blocks_more(self) -> int | None:
@@ -56,6 +53,8 @@ class Comparison:
         """What an open verdict still needs: ``needs ~12 more blocks``; empty when decided."""
         if self.decided:
             return ""
+        if not self.row["blocks"]:
+            return "without a valid block"
         more = self.blocks_more
         if more is None:
             return "not within reach"
@@ -149,6 +148,8 @@ def levels(cell: str) -> dict[str, str]:
 
 def place_words(cell: str, without: str = "path") -> str:
     """A cell in words: ``new connections, caddy``; the factor ``without`` is said elsewhere."""
+    if "=" not in cell:
+        return cell  # the name of a trial, or "run"
     said = [_level_words(name, value) for name, value in levels(cell).items() if name != without]
     return ", ".join(said) or cell
 

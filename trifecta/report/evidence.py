@@ -10,8 +10,8 @@ from trifecta.report.facts import RunFacts
 from trifecta.report.tables import Column, Table
 
 CELL_NOTES = (
-    "Comparisons: ratio, low and high are the geometric mean over blocks and its confidence sequence, valid at any "
-    "look. Beside it stands a fixed-size analysis: bootstrap interval, paired permutation test, Holm's correction. "
+    "Comparisons: the ratio is the geometric mean over blocks, its confidence sequence is valid at any look. "
+    "Beside it stands a fixed-size analysis: bootstrap interval, paired permutation test, Holm's correction. "
     "It is valid only if the number of blocks had been fixed beforehand.",
     "Percentiles: requests of all valid trials together, warm-up left out. They describe; the verdicts rest on trials, "
     "not on requests. ∞ means that so large a share of requests failed.",
@@ -94,13 +94,11 @@ def fixed(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
         Column("against", "against"),
         Column("verdict", "verdict"),
         Column("ratio", "ratio", "ratio"),
-        Column("low", "low", "ratio"),
-        Column("high", "high", "ratio"),
+        Column("confidence sequence", "low,high", "interval"),
         Column("blocks", "blocks", "count"),
         Column("e-value", "e_value", "evidence"),
         Column("fixed ratio", "fixed_ratio", "ratio"),
-        Column("low", "fixed_low", "ratio"),
-        Column("high", "fixed_high", "ratio"),
+        Column("bootstrap", "fixed_low,fixed_high", "interval"),
         Column("p", "fixed_p", "p_value"),
         Column("p, Holm", "fixed_p_holm", "p_value"),
     ]
@@ -226,7 +224,11 @@ def instrument(answers: Answers, cells: Sequence[str]) -> list[Table]:
         )
     ]
     if answers[catalogue.ERRORS]:
-        errors = [Column("protocol", "arm"), Column("error", "error"), Column("requests", "requests", "count")]
+        errors = [
+            Column("protocol", "arm", "protocol"),
+            Column("error", "error"),
+            Column("requests", "requests", "count"),
+        ]
         found.append(
             tables.build(
                 answers[catalogue.ERRORS], "errors", "Failed requests by class", ("cell", "cell"), errors, order=cells
@@ -265,6 +267,7 @@ def noise(answers: Answers, cells: Sequence[str]) -> Table:
         "The baseline against itself",
         ("cell", "cell"),
         columns,
+        order=cells,
         notes=[note],
     )
 

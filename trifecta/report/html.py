@@ -19,7 +19,7 @@ from trifecta.report.comparisons import Comparison, Standing, levels, place_word
 from trifecta.report.drawing import Overview, Panel, overview_limits, overviews, ratio_panels, sample_panels
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures import latency, style, svg
-from trifecta.report.numbers import FORMATS
+from trifecta.report.numbers import FORMATS, NO_VALUE, significant
 from trifecta.report.tables import Table, row_key
 
 # A number and its unit stay on one line.
@@ -136,6 +136,7 @@ def _fill(about: RunFacts, answers: content.Answers, paths: list[PathSection], f
     environment.filters["as"] = lambda value, form: FORMATS[form](value)
     environment.filters["name"] = style.name
     environment.filters["tie"] = lambda text: _UNIT.sub("\\1\u00a0\\2", str(text))
+    environment.filters["sentence"] = words.sentence
     environment.filters["svg"] = Markup  # figures come from svg.render, which escapes their text
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
@@ -175,24 +176,24 @@ def _fill(about: RunFacts, answers: content.Answers, paths: list[PathSection], f
     )
 
 
-def _flat(value: Any, prefix: str = "") -> list[tuple[str, str]]:
-    """``{"machine": {"cores": 2}}`` as ``[("machine cores", "2")]``."""
+def _flat(value: Any, name: str = "") -> list[tuple[str, str]]:
+    """``{"machine": {"memory_bytes": 8e9}}`` as ``[("machine memory", "8.00 GB")]``."""
     if isinstance(value, dict):
-        return [
-            pair for key, inner in value.items() for pair in _flat(inner, f"{prefix} {key}".strip().replace("_", " "))
-        ]
-    if isinstance(value, list) and value and all(isinstance(inner, dict) for inner in value):
-        return [pair for place, inner in enumerate(value) for pair in _flat(inner, f"{prefix} {place + 1}")]
+        return [pair for key, inner in value.items() for pair in _flat(inner, f"{name} {key}".strip())]
+    if isinstance(value, list) and any(isinstance(inner, dict) for inner in value):
+        return [pair for place, inner in enumerate(value, 1) for pair in _flat(inner, f"{name} {place}")]
+    for suffix, form in (("_ns", "duration"), ("_bytes", "size")):
+        if name.endswith(suffix) and isinstance(value, int | float):
+            return [(name.removesuffix(suffix).replace("_", " "), FORMATS[form](value))]
+    return [(name.replace("_", " "), _plain(value))]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: NO_VALUE}[value]
     if isinstance(value, list):
-        return [(prefix, ", ".join(str(inner) for inner in value))]
-    return [
-        (
-            prefix,
-            {True: "yes", False: "no", None: "–"}.get(value, str(value))
-            if not isinstance(value, int | float) or isinstance(value, bool)
-            else f"{value}",
-        )
-    ]
+        return ", ".join(_plain(inner) for inner in value) or NO_VALUE
+    return significant(value) if isinstance(value, float) else str(value)
 
 
 def _text(path: Path) -> str:

@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from trifecta.design.model import AA_SUFFIX, PROTOCOL_NAMES
+
 NO_VALUE = "–"
 _DURATIONS: tuple[tuple[float, str], ...] = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 _RATES: tuple[tuple[float, str], ...] = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
@@ -79,6 +81,23 @@ def _ratio(value: float) -> str:
     return significant(value)
 
 
+def interval(ends: tuple[float | None, float | None]) -> str:
+    """Write an interval of ratios with the same number of decimals at both ends: ``[1.38, 1.49]``, ``[0.990, 1.008]``.
+
+    An end that is not bounded yet is 0 or ∞.
+    """
+    low, high = ends
+    if low is None and high is None:
+        return "[no interval yet]"
+    known = [end for end in ends if end is not None]
+    if all(0.1 <= end < 9.995 for end in known):
+        decimals = 3 if any(0.99 < end < 1.01 for end in known) else 2
+        written = [f"{end:.{decimals}f}" if end is not None else "" for end in ends]
+    else:
+        written = [_ratio(end) if end is not None and math.isfinite(end) else "" for end in ends]
+    return f"[{written[0] or '0'}, {written[1] or '∞'}]"
+
+
 def percent(share: float | None) -> str:
     """Write a share 0..1 as a percentage: ``5.0 %``, ``0.032 %``; exact 0 and 1 without decimals."""
     return _optional(share, _percent)
@@ -104,6 +123,12 @@ def evidence(value: float | None) -> str:
     return _optional(value, lambda number: "> 10⁶" if number > 1e6 else significant(number, 2), infinite="> 10⁶")
 
 
+def protocol(arm: str) -> str:
+    """Write an arm: ``HTTP/3``; the baseline's second run is ``HTTP/2 again``."""
+    name = arm.removesuffix(AA_SUFFIX)
+    return PROTOCOL_NAMES.get(name, name) + (" again" if arm.endswith(AA_SUFFIX) else "")
+
+
 def text(value: Any) -> str:
     """Write anything else."""
     return NO_VALUE if value is None else str(value)
@@ -124,9 +149,11 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     "count": count,
     "per_second": per_second,
     "ratio": ratio,
+    "interval": interval,
     "percent": percent,
     "p_value": p_value,
     "evidence": evidence,
+    "protocol": protocol,
     "text": text,
 }
 """Names of the formats, as the report's ``data-format`` attributes carry them."""

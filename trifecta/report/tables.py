@@ -14,16 +14,21 @@ from trifecta.report.queries import Answer
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, the query's column, how to write it."""
+    """A column: its heading, the query's column (two with a comma between, for an interval), how to write it."""
 
     heading: str
     name: str
     form: str = "text"
 
+    def value(self, row: Mapping[str, Any]) -> Any:
+        """What a row has in this column."""
+        names = self.name.split(",")
+        return row[self.name] if len(names) == 1 else tuple(row[name] for name in names)
+
     @property
     def numeric(self) -> bool:
         """Whether values are set flush right."""
-        return self.form != "text"
+        return self.form not in ("text", "protocol")
 
 
 @dataclass(frozen=True)
@@ -89,15 +94,19 @@ def build(
     rows = answer.where(cell=cell) if cell is not None else list(answer.rows)
     if order:
         rows = sorted(rows, key=lambda row: order.index(row[head]) if row[head] in order else len(order))
-    shown = [column for column in columns if keep_empty or any(row[column.name] is not None for row in rows)]
+    shown = [column for column in columns if keep_empty or any(_present(column.value(row)) for row in rows)]
     lines = []
     for row in rows:
         is_arm = head in ("arm", "protocol")
         value = str(row[head])
-        cells = [Cell(numbers.FORMATS[column.form](row[column.name]), column) for column in shown]
+        cells = [Cell(numbers.FORMATS[column.form](column.value(row)), column) for column in shown]
         words = _heading_words(head, value)
         lines.append(Line(row_key(row, answer.query.key), words, value if is_arm else "", cells))
     return Table(identity, caption, title, shown, lines, answer.query.text(cell), answer.query.key, list(notes))
+
+
+def _present(value: Any) -> bool:
+    return any(part is not None for part in value) if isinstance(value, tuple) else value is not None
 
 
 def _heading_words(head: str, value: str) -> str:

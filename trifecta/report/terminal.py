@@ -141,7 +141,7 @@ def _table(out: Console, summary: Summary) -> Table:
     """A row a cell, paths as headings; narrow terminals get stacked cells."""
     wide = out.width >= WIDE
     edges = box.SIMPLE_HEAD if out.encoding.lower().startswith("utf") else box.ASCII
-    made = Table(box=edges, padding=(0, 1, 0, 0), show_edge=False)
+    made = Table(box=edges, padding=0, show_edge=False)
     made.add_column("cell", overflow="fold", min_width=10)
     made.add_column("order", no_wrap=True)
     between = " vs " if wide else " vs\n"
@@ -194,7 +194,9 @@ def _pair(one: Comparison, wide: bool) -> str:
     parts = [one.headline("x"), one.interval() if one.has_interval else "no interval"]
     if one.kind == "undecided":
         more = one.blocks_more
-        parts.append(f"~{numbers.count(more)} more" if more is not None else "far off")
+        parts.append(
+            f"~{numbers.count(more)} more" if more is not None else "far off" if one.row["blocks"] else "no block"
+        )
     return (" " if wide else "\n").join(parts)
 
 

@@ -39,7 +39,7 @@ class Words:
 def compose(facts: RunFacts, found: Sequence[Comparison], totals: dict[str, int], check_matrix: Answer) -> Words:
     """Put the answer into words; nothing is said that a verdict does not say."""
     return Words(
-        headline=_headline(facts, found),
+        headline=_headline(facts, found) + _mostly_excluded(totals),
         scope=_scope(facts, totals),
         by_path=list(_by_path(facts, found)),
         open=_open(facts, found),
@@ -65,6 +65,12 @@ def _pair(found: Iterable[Comparison], arm: str, reference: str) -> list[Compari
 def listed(parts: Sequence[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
+
+
+def sentence(text: str) -> str:
+    """A phrase with a capital and a full stop; empty stays empty."""
+    phrase = text.strip().rstrip(".")
+    return f"{phrase[0].upper()}{phrase[1:]}." if phrase else ""
 
 
 def counted(number: int, noun: str) -> str:
@@ -114,8 +120,13 @@ def _headline(facts: RunFacts, found: Sequence[Comparison]) -> str:
         ones = _pair(found, arm, reference)
         if ones:
             said = _outcome(ones, arm, reference, _margin(facts))
-            return f"{said[0].upper()}{said[1:]}."
+            return sentence(said)
     return "Nothing can be said yet: no block is complete."
+
+
+def _mostly_excluded(totals: dict[str, int]) -> str:
+    excluded, trials = totals["excluded_trials"], totals["trials"]
+    return f" Most trials ({excluded} of {trials}) failed a check and do not count." if excluded * 2 > trials else ""
 
 
 def _scope(facts: RunFacts, totals: dict[str, int]) -> str:
@@ -149,7 +160,7 @@ def _by_path(facts: RunFacts, found: Sequence[Comparison]) -> Iterable[PathAnswe
             pair = _pair(here, arm, reference)
             if pair:
                 said = _outcome(pair, arm, reference, _margin(facts))
-                sentences.append(f"{said[0].upper()}{said[1:]}.")
+                sentences.append(sentence(said))
         yield PathAnswer(path, facts.path_words(path), sentences)
 
 
@@ -174,14 +185,18 @@ def _open(facts: RunFacts, found: Sequence[Comparison]) -> str:
 def _reach(undecided: Sequence[Comparison]) -> str:
     """How far off the open verdicts are, when they are too many to name."""
     more = sorted(one.blocks_more for one in undecided if one.blocks_more is not None)
-    far = len(undecided) - len(more)
+    empty = sum(not one.row["blocks"] for one in undecided)
+    far = len(undecided) - len(more) - empty
     said = []
     if more:
         span = f"about {more[0]}" if more[0] == more[-1] else f"about {more[0]} to {more[-1]}"
         said.append(f"With {span} more blocks in their cells {len(more)} of them would be decided, by estimate.")
     if far:
         are = "is" if far == 1 else "are"
-        said.append(f"{far} {are} not within reach: no difference, and none excluded, in ten times the blocks.")
+        said.append(f"{far} {are} not within reach of ten times the blocks so far.")
+    if empty:
+        has = "has" if empty == 1 else "have"
+        said.append(f"{empty} {has} no valid block at all.")
     return " ".join(said)
 
 

@@ -91,7 +91,7 @@ def phases(rows: Mapping[str, Mapping[str, float | None]], identity: str) -> str
     totals = [sum(row[phase.column] or 0.0 for phase in PHASES) for row in rows.values()]
     high = max([*totals, 1.0]) * 1.02
     target.set_xlim(0, high)
-    target.set_ylim(len(rows) - 0.05, 0.0)
+    target.set_ylim(max(3, len(rows)) - 0.05, 0.0)
     svg.ticks(target, "x", *scales.labelled(scales.linear_ticks(high)))
     svg.ticks(target, "y", [], [])
     said = []

@@ -64,7 +64,7 @@ def cpu(rows: Mapping[str, Mapping[str, float | None]], identity: str) -> str:
     ]
     high = max([*ends, 1.0]) * 1.04
     target.set_xlim(0, high)
-    target.set_ylim(len(rows) - 0.05, 0.0)
+    target.set_ylim(max(3, len(rows)) - 0.05, 0.0)
     svg.ticks(target, "x", *scales.labelled(scales.linear_ticks(high)))
     svg.ticks(target, "y", [], [])
     said = []

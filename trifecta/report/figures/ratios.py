@@ -126,7 +126,7 @@ def blocks(series: Sequence[PairSeries], margin: float, metric: str, lower_is_be
 
 
 def _said(middle: float | None, low: float | None, high: float | None) -> str:
-    return f"{numbers.ratio(middle)} [{numbers.ratio(low)}, {numbers.ratio(high)}]"
+    return f"{numbers.ratio(middle)} {numbers.interval((low, high))}"
 
 
 def _clip(values: Sequence[float]) -> list[float]:
@@ -239,9 +239,7 @@ def forest(
             markeredgewidth=1.4,
         )
     _sides(target, lower_is_better, low, high)
-    said = "; ".join(
-        f"{one.label}: {numbers.ratio(one.ratio)} [{numbers.ratio(one.low)}, {numbers.ratio(one.high)}]" for one in rows
-    )
+    said = "; ".join(f"{one.label}: {_said(one.ratio, one.low, one.high)}" for one in rows)
     return svg.render(
         made, identity, f"{style.name(arm)} against {style.name(reference)}, ratio and interval of every cell. {said}"
     )

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trifecta.design.model import AA_SUFFIX, PROTOCOL_NAMES
+from trifecta.design.model import AA_SUFFIX
+from trifecta.report import numbers
 
 INK = "#010001"
 MUTED = "#010002"
@@ -81,6 +82,4 @@ def look(arm: str) -> Look:
 
 def name(arm: str) -> str:
     """``HTTP/3``; the baseline's second run is ``HTTP/2 again``."""
-    protocol = arm.removesuffix(AA_SUFFIX)
-    shown = PROTOCOL_NAMES.get(protocol, protocol)
-    return f"{shown} again" if arm.endswith(AA_SUFFIX) else shown
+    return numbers.protocol(arm)

@@ -1,0 +1,1 @@
+"""Analysis and report of a large run."""
