@@ -10,6 +10,7 @@ from typing import Any
 
 from trifecta import studies
 from trifecta.design.errors import TrifectaError
+from trifecta.implementations import running
 from trifecta.implementations.registry import SERVERS
 from trifecta.implementations.server import ServerOptions, Site
 from trifecta.implementations.servers.origin import Origin
@@ -33,6 +34,8 @@ def run(folder: Path, request: dict[str, Any], events: Any) -> int:
     adapters = dict(SERVERS)
     if request.get("origin"):
         adapters["origin"] = ChangedOrigin(changes=request["origin"])
+    if "ready_timeout_s" in request:
+        running.READY_TIMEOUT_S = request["ready_timeout_s"]
     try:
         study = studies.load(request.get("study", "race"), request.get("set", []), studies.known_servers())
         with StopFlag() as stop:

@@ -22,7 +22,8 @@ from trifecta.studies import known_servers, load
 pytestmark = pytest.mark.lab
 SETTINGS = [
     "path=clean", "server=origin", "connection=new", "blocks.at_least=2", "blocks.at_most=2",
-    "budget=2 min", "workload.requests=20",    "workload.warmup=2 requests", "workload.request_timeout=1 s", "workload.connect_timeout=1 s",
+    "budget=2 min", "workload.requests=20",
+    "workload.warmup=2 requests", "workload.request_timeout=1 s", "workload.connect_timeout=1 s",
 ]  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from trifecta.lab.host import pin_table
 from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6, Lab
 from trifecta.lab.paths import link_config
 from trifecta.store.run import RunDirectory
+from trifecta.workloads.aggregate import aggregate, error_summary
 from trifecta.workloads.requests import load_config
 
 FIRST_PORT = 8443
@@ -29,6 +30,8 @@ PROBE_INTERVAL_NS = 1_000_000
 LINK_READY_S = 10.0
 _PATTERN = bytes(0x61 + i % 26 for i in range(26))
 _READY_TIMEOUT_NS = 2_000_000_000
+# The server is there, but what it speaks or answers is not what is asked: no waiting helps, and the checks will say it.
+_ANSWERED_OTHERWISE = {"tls:alpn", "tls:version", "length", "content"}
 
 
 def options_for(workload: RequestsWorkload) -> ServerOptions:
@@ -223,9 +226,8 @@ class Session:
                 summary = load.wait_summary(2 * _READY_TIMEOUT_NS / 1e9 + 10, self.stop)
                 if summary["errors"] == 0:
                     return None
-                from trifecta.workloads.aggregate import aggregate, error_summary
-
-                return f"{protocol}: {error_summary(aggregate(draft).errors)}"
+                errors = aggregate(draft).errors
+                return None if set(errors) <= _ANSWERED_OTHERWISE else f"{protocol}: {error_summary(errors)}"
             except EngineError as error:
                 raise as_user_error(error) from error
             except Stopped:
