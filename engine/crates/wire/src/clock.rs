@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn work_is_seen_as_cpu_time_of_thread_and_process() {
-        let (thread, process) = (thread_cpu_ns(), process_cpu_ns());
+        let (process, thread) = (process_cpu_ns(), thread_cpu_ns());
         let mut sum = 0u64;
         while thread_cpu_ns() - thread < 1_000_000 {
             sum = std::hint::black_box(sum.wrapping_add(1));

@@ -3,7 +3,9 @@
 //! Connection state (streams, flow control) belongs to the endpoints; what is checked here is what a frame alone, or its
 //! place between CONTINUATIONs, can be wrong about.
 
+mod control;
 mod parser;
+mod transcript;
 pub mod write;
 
 pub use parser::{Event, Limits, Parser, Settings};
@@ -135,8 +137,8 @@ impl std::error::Error for H2Error {}
 /// Feeds arbitrary octets to the parser, whole and in pieces; for fuzzing. Both ways must see the same, and end.
 pub fn fuzz_one(data: &[u8]) {
     let limits = Limits { max_frame_octets: DEFAULT_MAX_FRAME_OCTETS, max_header_block_octets: 4096 };
-    let whole = parser::transcript(data, data.len().max(1), limits);
+    let whole = transcript::transcript(data, data.len().max(1), limits);
     let step = 1 + data.first().map_or(0, |octet| *octet as usize % 13);
-    let pieces = parser::transcript(data, step, limits);
+    let pieces = transcript::transcript(data, step, limits);
     assert_eq!(whole, pieces, "fed in pieces of {step}");
 }

@@ -1,6 +1,7 @@
 //! Reads frames out of whatever pieces a connection delivers.
 
-use super::{ErrorCode, FRAME_HEADER_OCTETS, H2Error, MAX_WINDOW_OCTETS, flag, kind, setting};
+use super::control::{FrameHeader, control_event, parse_header};
+use super::{ErrorCode, FRAME_HEADER_OCTETS, H2Error, flag, kind};
 
 /// What the peer may send, in octets.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +64,7 @@ pub enum Event<'a> {
 
 /// The pairs of a SETTINGS frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings<'a>(&'a [u8]);
+pub struct Settings<'a>(pub(super) &'a [u8]);
 
 impl Settings<'_> {
     /// (identifier, value) in the order sent.
@@ -73,14 +74,6 @@ impl Settings<'_> {
             (u16::from_be_bytes([pair[0], pair[1]]), u32::from_be_bytes([pair[2], pair[3], pair[4], pair[5]]))
         })
     }
-}
-
-#[derive(Clone, Copy)]
-struct FrameHeader {
-    length: u32,
-    kind: u8,
-    flags: u8,
-    stream: u32,
 }
 
 /// A DATA frame whose payload is being handed out in parts.
@@ -392,128 +385,11 @@ const PADDED_WITHOUT_LENGTH: H2Error =
 const PADDING_TOO_LONG: H2Error = H2Error::connection(ErrorCode::PROTOCOL_ERROR, "padding longer than the frame");
 const BLOCK_TOO_LARGE: H2Error = H2Error::connection(ErrorCode::ENHANCE_YOUR_CALM, "header block too large");
 
-#[inline]
-fn parse_header(head: [u8; FRAME_HEADER_OCTETS]) -> FrameHeader {
-    FrameHeader {
-        length: u32::from_be_bytes([0, head[0], head[1], head[2]]),
-        kind: head[3],
-        flags: head[4],
-        // RFC 9113 4.1: the reserved bit is ignored.
-        stream: u32::from_be_bytes([head[5], head[6], head[7], head[8]]) & MAX_WINDOW_OCTETS,
+impl Parser {
+    /// Octets held until the rest of their frame or block comes.
+    pub(super) fn held_octets(&self) -> usize {
+        self.partial.len() + self.block.len()
     }
-}
-
-/// Frames other than DATA, HEADERS and CONTINUATION, whole.
-fn control_event(header: FrameHeader, payload: &[u8]) -> Result<Event<'_>, H2Error> {
-    let size = |reason| H2Error::connection(ErrorCode::FRAME_SIZE_ERROR, reason);
-    let protocol = |reason| H2Error::connection(ErrorCode::PROTOCOL_ERROR, reason);
-    let stream = header.stream;
-    let four = |reason| <[u8; 4]>::try_from(payload).map(u32::from_be_bytes).map_err(|_| size(reason));
-    match header.kind {
-        kind::PRIORITY if stream == 0 => Err(protocol("PRIORITY on stream 0")),
-        kind::PRIORITY if payload.len() != 5 => {
-            Err(H2Error::on_stream(stream, ErrorCode::FRAME_SIZE_ERROR, "PRIORITY is not 5 octets long"))
-        }
-        kind::PRIORITY => Ok(Event::Priority { stream }),
-        kind::RST_STREAM if stream == 0 => Err(protocol("RST_STREAM on stream 0")),
-        kind::RST_STREAM => Ok(Event::RstStream { stream, code: ErrorCode(four("RST_STREAM is not 4 octets long")?) }),
-        kind::SETTINGS if stream != 0 => Err(protocol("SETTINGS on a stream")),
-        kind::SETTINGS if header.flags & flag::ACK != 0 => {
-            if payload.is_empty() {
-                Ok(Event::SettingsAck)
-            } else {
-                Err(size("SETTINGS ACK with payload"))
-            }
-        }
-        kind::SETTINGS if !payload.len().is_multiple_of(6) => Err(size("SETTINGS is not a multiple of 6 octets")),
-        kind::SETTINGS => checked_settings(Settings(payload)).map(Event::Settings),
-        // RFC 9113 8.4: a client may not push, and no client here allows it (ENABLE_PUSH 0).
-        kind::PUSH_PROMISE => Err(protocol("PUSH_PROMISE although push is disabled")),
-        kind::PING if stream != 0 => Err(protocol("PING on a stream")),
-        kind::PING => {
-            let data = payload.try_into().map_err(|_| size("PING is not 8 octets long"))?;
-            Ok(Event::Ping { data, ack: header.flags & flag::ACK != 0 })
-        }
-        kind::GOAWAY if stream != 0 => Err(protocol("GOAWAY on a stream")),
-        kind::GOAWAY => {
-            let (fixed, debug_data) = payload.split_first_chunk::<8>().ok_or(size("GOAWAY shorter than 8 octets"))?;
-            let last_stream = u32::from_be_bytes([fixed[0], fixed[1], fixed[2], fixed[3]]) & MAX_WINDOW_OCTETS;
-            let code = ErrorCode(u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]));
-            Ok(Event::GoAway { last_stream, code, debug_data })
-        }
-        kind::WINDOW_UPDATE => {
-            let increment = four("WINDOW_UPDATE is not 4 octets long")? & MAX_WINDOW_OCTETS;
-            match (increment, stream) {
-                (0, 0) => Err(protocol("WINDOW_UPDATE by 0")),
-                (0, _) => Err(H2Error::on_stream(stream, ErrorCode::PROTOCOL_ERROR, "WINDOW_UPDATE by 0")),
-                _ => Ok(Event::WindowUpdate { stream, increment }),
-            }
-        }
-        unknown => Ok(Event::Unknown { kind: unknown }),
-    }
-}
-
-/// RFC 9113 6.5.2: values that must be refused.
-fn checked_settings(settings: Settings<'_>) -> Result<Settings<'_>, H2Error> {
-    for (identifier, value) in settings.iter() {
-        match identifier {
-            setting::ENABLE_PUSH if value > 1 => {
-                return Err(H2Error::connection(ErrorCode::PROTOCOL_ERROR, "SETTINGS_ENABLE_PUSH is neither 0 nor 1"));
-            }
-            setting::INITIAL_WINDOW_SIZE if value > MAX_WINDOW_OCTETS => {
-                let reason = "SETTINGS_INITIAL_WINDOW_SIZE above 2^31-1";
-                return Err(H2Error::connection(ErrorCode::FLOW_CONTROL_ERROR, reason));
-            }
-            setting::MAX_FRAME_SIZE
-                if !(super::DEFAULT_MAX_FRAME_OCTETS..=super::LARGEST_MAX_FRAME_OCTETS).contains(&value) =>
-            {
-                return Err(H2Error::connection(ErrorCode::PROTOCOL_ERROR, "SETTINGS_MAX_FRAME_SIZE out of range"));
-            }
-            _ => {}
-        }
-    }
-    Ok(settings)
-}
-
-/// All that is read from `data` fed in pieces of `step` octets, as text, with the parts of a DATA frame joined; the last
-/// line is the error that ended it, if one did.
-pub(super) fn transcript(data: &[u8], step: usize, limits: Limits) -> Vec<String> {
-    let mut parser = Parser::new(limits);
-    let mut lines = Vec::new();
-    let mut open_data: Option<(u32, Vec<u8>, u32)> = None;
-    'pieces: for piece in data.chunks(step) {
-        let mut input = piece;
-        loop {
-            let buffered = parser.partial.len() + parser.block.len();
-            assert!(
-                buffered <= limits.max_frame_octets as usize + limits.max_header_block_octets + FRAME_HEADER_OCTETS
-            );
-            match parser.next(&mut input) {
-                Ok(None) => break,
-                Ok(Some(Event::Data { stream, content, flow_octets, end_stream })) => {
-                    let (_, joined, flow) = open_data.get_or_insert((stream, Vec::new(), 0));
-                    joined.extend_from_slice(content);
-                    *flow += flow_octets;
-                    if end_stream {
-                        lines.push(format!("data {:?} end", open_data.take()));
-                    }
-                }
-                Ok(Some(other)) => {
-                    lines.extend(open_data.take().map(|data| format!("data {data:?}")));
-                    lines.push(format!("{other:?}"));
-                }
-                Err(error) => {
-                    lines.extend(open_data.take().map(|data| format!("data {data:?}")));
-                    lines.push(error.to_string());
-                    if error.stream.is_none() {
-                        break 'pieces;
-                    }
-                }
-            }
-        }
-    }
-    lines.extend(open_data.take().map(|data| format!("data {data:?}")));
-    lines
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-use super::super::{DEFAULT_MAX_FRAME_OCTETS, fuzz_one, write};
+use super::super::transcript::transcript;
+use super::super::{DEFAULT_MAX_FRAME_OCTETS, fuzz_one, setting, write};
 use super::*;
 
 const LIMITS: Limits = Limits { max_frame_octets: DEFAULT_MAX_FRAME_OCTETS, max_header_block_octets: 40_000 };
