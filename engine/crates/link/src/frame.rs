@@ -352,4 +352,4 @@ fn flow_hash(frame: &[u8], ip: &Ip, transport: Transport) -> u32 {
 
 #[cfg(test)]
 #[path = "frame_tests.rs"]
-mod tests;
+pub(crate) mod tests;

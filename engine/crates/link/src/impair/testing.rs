@@ -53,7 +53,7 @@ pub fn assert_share(successes: u64, trials: u64, probability: f64) {
 
 #[test]
 fn binomial_tails_are_those_of_the_tables() {
-    assert!((binomial_below(3, 10, 0.5) - 0.171_875).abs() < 1e-9);
-    assert!((binomial_below(0, 20, 0.1) - 0.121_576_65).abs() < 1e-8);
+    assert!((binomial_below(3, 10, 0.5) - 0.171_875).abs() < 1e-7);
+    assert!((binomial_below(0, 20, 0.1) - 0.121_576_65).abs() < 1e-7);
     assert!(std::panic::catch_unwind(|| assert_share(10_400, 500_000, 0.02)).is_err());
 }
