@@ -338,7 +338,12 @@ impl Driver {
     }
 
     /// A connection that was to be reused could not be opened: one failed row. It takes the slot of a request that is due.
+    /// When no request is left to start, nobody needed the connection, and it is only counted.
     pub fn fail_attempt(&mut self, handshake: &Handshake, now_ns: u64, error: ErrorClass) {
+        if !self.may_start(now_ns) {
+            self.counters.connections_lost_idle += 1;
+            return;
+        }
         let due = self.next_request(now_ns);
         // Nothing is due in an open loop: the attempt still leaves its row, with its own start as the intended one.
         let open = matches!(self.config.load, Loop::Open { .. });

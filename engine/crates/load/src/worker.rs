@@ -10,7 +10,7 @@ use trifecta_wire::process;
 use crate::config::{Config, ConnectionMode};
 use crate::driver::{Driver, Handshake, Shared};
 use crate::error::ErrorClass;
-use crate::session::{NEVER_NS, Session, State, WATCHED};
+use crate::session::{NEVER_NS, Session, State};
 
 /// After a failure the next attempt in its place starts no sooner than this after the failed one.
 const RETRY_SPACING_NS: u64 = 10_000_000;
@@ -188,7 +188,7 @@ impl<S: Session> Worker<S> {
             match opened {
                 Ok(session) => {
                     let token = u64::from(slot.generation) << 32 | u64::from(place);
-                    let watched = self.epoll.add(session.fd(), WATCHED, token);
+                    let watched = self.epoll.add(session.fd(), S::WATCHED, token);
                     self.timers_ns[place as usize] = session.next_timeout_ns();
                     slot.session = Some(session);
                     self.vacant.swap_remove(index);

@@ -20,10 +20,6 @@ use crate::config::{Config, FieldError, Method};
 use crate::driver::{Driver, Exchange};
 use crate::error::ErrorClass;
 
-/// What a worker watches of every session's descriptor, once, at its opening: both directions, reported at changes. So a
-/// session has to receive until nothing is left (less than asked for, or EAGAIN), and on [`epoll::CLOSING`] to the end.
-pub const WATCHED: u32 = epoll::READABLE | epoll::WRITABLE | epoll::EDGE | libc::EPOLLRDHUP as u32;
-
 /// A timeout that never comes.
 pub const NEVER_NS: u64 = u64::MAX;
 
@@ -59,6 +55,11 @@ pub trait Session: Sized {
     /// What all sessions of a worker share: configurations, cached request blocks, receive buffers.
     type Shared: Send;
 
+    /// What the worker watches of the descriptor, once, at its opening. Both directions, reported at changes, unless a session
+    /// says otherwise: so it has to receive until nothing is left (less than asked for, or EAGAIN), and on [`epoll::CLOSING`] to
+    /// the end.
+    const WATCHED: u32 = epoll::READABLE | epoll::WRITABLE | epoll::EDGE | libc::EPOLLRDHUP as u32;
+
     /// Makes what the sessions of one worker share.
     ///
     /// # Errors
@@ -80,7 +81,7 @@ pub trait Session: Sized {
         now_ns: u64,
     ) -> Result<Self, ErrorClass>;
 
-    /// The descriptor to watch for [`WATCHED`]. It does not change, and is closed when the session is dropped.
+    /// The descriptor to watch for [`Session::WATCHED`]. It does not change, and is closed when the session is dropped.
     fn fd(&self) -> RawFd;
 
     /// The descriptor is ready for `flags` (of [`epoll`]). Receives, processes, starts new requests, sends.

@@ -177,6 +177,10 @@ impl Transport {
             let _ = self.flush();
             return Err(ErrorClass::from_tls(error.class));
         }
+        if self.tls.is_handshaking() {
+            // A further flight of the handshake: TLS 1.2, or the answer to a HelloRetryRequest.
+            self.flush()?;
+        }
         if self.tls.peer_closed() {
             return Ok(Received::End { now_ns, clean: true });
         }
