@@ -1,4 +1,4 @@
-"""Network namespaces for tests and benchmarks of the link: client, middle, server, as the lab has them, or cabled directly.
+"""Network namespaces for tests and benchmarks of the link: three hosts in a row as in the lab, or two.
 
 Names are unique to the process and everything is removed at the end. Processes are started through nsenter(1) and
 ended by their own pid.

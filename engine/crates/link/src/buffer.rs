@@ -20,10 +20,12 @@ pub struct Pool {
 impl Pool {
     /// A buffer of at least `length` octets with undefined contents; at most `LARGE_BYTES`.
     pub fn take(&mut self, length: usize) -> Buffer {
-        let (free, size) = match length {
-            ..=SMALL_BYTES => (&mut self.small, SMALL_BYTES),
-            ..=MEDIUM_BYTES => (&mut self.medium, MEDIUM_BYTES),
-            _ => (&mut self.large, LARGE_BYTES),
+        let (free, size) = if length <= SMALL_BYTES {
+            (&mut self.small, SMALL_BYTES)
+        } else if length <= MEDIUM_BYTES {
+            (&mut self.medium, MEDIUM_BYTES)
+        } else {
+            (&mut self.large, LARGE_BYTES)
         };
         free.pop().unwrap_or_else(|| vec![0; size].into_boxed_slice())
     }

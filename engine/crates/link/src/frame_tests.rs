@@ -40,7 +40,7 @@ impl Builder {
         } else {
             header.extend(self.sequence.to_be_bytes());
             header.extend(0x0102_0304u32.to_be_bytes());
-            header.extend([((20 + self.options.len()) / 4 << 4) as u8, self.flags, 0xff, 0xff, 0, 0, 0, 0]);
+            header.extend([((20 + self.options.len()) / 4 * 16) as u8, self.flags, 0xff, 0xff, 0, 0, 0, 0]);
             header.extend(&self.options);
         }
         header

@@ -188,7 +188,7 @@ impl Traffic {
             }
         }
         self.in_flight[direction] -= packets;
-        self.frames.release(run.frame, (run.end - run.first) as u32);
+        self.frames.release(run.frame, run.end - run.first);
     }
 
     fn with_sink(&mut self, direction: usize, act: impl FnOnce(&mut Chain, &mut TrafficSink<'_>)) {

@@ -44,7 +44,7 @@ impl Reflector {
     pub fn run(&mut self, socket: &Socket) -> io::Result<()> {
         let watch_stdin = process::stdin_is_watched();
         let mut buffer = vec![0u8; 65_536];
-        while !process::stop_requested() && !(watch_stdin && process::stdin_closed()) {
+        while !(process::stop_requested() || watch_stdin && process::stdin_closed()) {
             socket.wait(TICK_NS, watch_stdin);
             while let Some(arrival) = socket.receive(&mut buffer)? {
                 let Some((mut reply, length)) = self.take(&buffer[..arrival.length], arrival) else { continue };

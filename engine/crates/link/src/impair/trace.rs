@@ -97,7 +97,13 @@ mod tests {
     const START: u64 = 1_000_000_000;
 
     fn departures(trace: &mut Trace, arrivals: impl Iterator<Item = WirePacket>) -> Vec<u64> {
-        arrivals.filter_map(|mut p| (trace.apply(&mut p) == Outcome::Pass).then(|| (p.at_ns - START) / MS)).collect()
+        let mut times = vec![];
+        for mut packet in arrivals {
+            if trace.apply(&mut packet) == Outcome::Pass {
+                times.push((packet.at_ns - START) / MS);
+            }
+        }
+        times
     }
 
     #[test]
