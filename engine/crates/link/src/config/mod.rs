@@ -1,0 +1,178 @@
+//! The configuration document of the link: section 1.3 of docs/architecture.md.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::impair::Impairment;
+use crate::random::Draws;
+
+mod table;
+
+use table::{KINDS, build};
+
+/// What is wrong with a field, and what to do.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    pub field: String,
+    pub message: String,
+}
+
+impl ConfigError {
+    fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        ConfigError { field: field.into(), message: message.into() }
+    }
+}
+
+/// Whether the survivors of a super-packet that fall due together leave as one super-packet or each by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Split {
+    Merge,
+    Real,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    a_device: String,
+    b_device: String,
+    #[serde(default)]
+    seed: u64,
+    #[serde(default = "merge")]
+    split: Split,
+    #[serde(default)]
+    a_to_b: Vec<Value>,
+    #[serde(default)]
+    b_to_a: Vec<Value>,
+    #[serde(default)]
+    log_file: Option<String>,
+    #[serde(default = "yes")]
+    realtime: bool,
+    #[serde(default = "default_spin_ns")]
+    spin_ns: u64,
+    #[serde(default)]
+    cpu: Option<usize>,
+    #[serde(default = "default_memory_bytes")]
+    memory_bytes: u64,
+}
+
+fn merge() -> Split {
+    Split::Merge
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn default_spin_ns() -> u64 {
+    60_000
+}
+
+fn default_memory_bytes() -> u64 {
+    1 << 30
+}
+
+/// A checked configuration.
+#[derive(Debug)]
+pub struct Config {
+    pub a_device: String,
+    pub b_device: String,
+    pub seed: u64,
+    pub split: Split,
+    /// The impairments of the directions a to b and b to a.
+    pub directions: [Vec<Spec>; 2],
+    pub log_file: Option<String>,
+    /// Ask for SCHED_FIFO and locked memory.
+    pub realtime: bool,
+    /// Longest time to poll actively before a packet is due.
+    pub spin_ns: u64,
+    pub cpu: Option<usize>,
+    /// Most octets of packets in flight; beyond it packets are dropped and counted.
+    pub memory_bytes: u64,
+}
+
+/// Names of the directions in the configuration and the summary.
+pub const DIRECTIONS: [&str; 2] = ["a_to_b", "b_to_a"];
+
+/// One impairment as asked for.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    pub kind: String,
+    document: Value,
+}
+
+impl Config {
+    /// Reads and checks the document.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let document: Document = serde_json::from_str(text)
+            .map_err(|error| ConfigError::new("config", format!("{error}; see docs/architecture.md, section 1.3")))?;
+        for (field, name) in [("a_device", &document.a_device), ("b_device", &document.b_device)] {
+            // IFNAMSIZ, if_nametoindex(3)
+            if name.is_empty() || name.len() > 15 || name.contains(['/', '\0']) {
+                return Err(ConfigError::new(field, format!("'{name}' is no device name; give 1 to 15 characters")));
+            }
+        }
+        if document.a_device == document.b_device {
+            return Err(ConfigError::new("b_device", "is the same as a_device; name the other end"));
+        }
+        if document.spin_ns > 1_000_000 {
+            return Err(ConfigError::new("spin_ns", "is above 1 ms; give at most 1000000"));
+        }
+        if document.memory_bytes < 1 << 20 {
+            return Err(ConfigError::new("memory_bytes", "is below 1 MiB; give at least 1048576"));
+        }
+        let config = Config {
+            directions: [specs("a_to_b", document.a_to_b)?, specs("b_to_a", document.b_to_a)?],
+            a_device: document.a_device,
+            b_device: document.b_device,
+            seed: document.seed,
+            split: document.split,
+            log_file: document.log_file,
+            realtime: document.realtime,
+            spin_ns: document.spin_ns,
+            cpu: document.cpu,
+            memory_bytes: document.memory_bytes,
+        };
+        for direction in 0..DIRECTIONS.len() {
+            config.impairments(direction, 0)?;
+        }
+        Ok(config)
+    }
+
+    /// The impairments of a direction, ready to use; `start_ns` is the time at which traces begin.
+    pub fn impairments(&self, direction: usize, start_ns: u64) -> Result<Vec<Impairment>, ConfigError> {
+        let specs = &self.directions[direction];
+        let mut delayed = false;
+        let mut built: Vec<Impairment> = Vec::with_capacity(specs.len());
+        for (index, spec) in specs.iter().enumerate() {
+            let field = format!("{}[{index}]", DIRECTIONS[direction]);
+            let occurrence = specs[..index].iter().filter(|earlier| earlier.kind == spec.kind).count() as u64;
+            let draws = Draws::new(self.seed, direction as u8, &spec.kind, occurrence);
+            let impairment = build(&field, spec, draws, start_ns)?;
+            if matches!(impairment, Impairment::Reorder(_)) && !delayed {
+                let message = "has no delay before it in which to overtake; put it behind a delay or jitter";
+                return Err(ConfigError::new(field, message));
+            }
+            delayed |= matches!(impairment, Impairment::Delay(_) | Impairment::Jitter(_));
+            built.push(impairment);
+        }
+        Ok(built)
+    }
+}
+
+fn specs(field: &str, documents: Vec<Value>) -> Result<Vec<Spec>, ConfigError> {
+    let spec = |(index, mut document): (usize, Value)| {
+        let field = format!("{field}[{index}]");
+        let object = document
+            .as_object_mut()
+            .ok_or_else(|| ConfigError::new(&field, "is no object; write for example {\"kind\": \"delay\", ...}"))?;
+        match object.remove("kind") {
+            Some(Value::String(kind)) => Ok(Spec { kind, document }),
+            _ => Err(ConfigError::new(format!("{field}.kind"), format!("is missing; use one of {KINDS}"))),
+        }
+    };
+    documents.into_iter().enumerate().map(spec).collect()
+}
+
+#[cfg(test)]
+mod tests;
