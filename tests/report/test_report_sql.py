@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from tests.report import pages
@@ -67,6 +68,18 @@ def test_keys_tell_rows_apart(run: Path) -> None:
             assert len(keys) == len(set(keys)), query.name
 
 
+def test_a_failed_request_is_never_done(run: Path) -> None:
+    with views.connect(run) as connection:
+        cursor = connection.execute(catalogue.PERCENTILES.text())
+        names = [column[0] for column in cursor.description or ()]
+        rows = [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
+    failed = [row for row in rows if row["failed"]]
+    assert failed
+    assert all(math.isinf(row["max_ns"]) for row in failed)
+    assert not any(math.isinf(row["max_ns"]) for row in rows if not row["failed"])
+    assert "∞" in (run / "report.html").read_text()
+
+
 def test_phases_add_up_and_absent_ones_are_absent(run: Path) -> None:
     with views.connect(run) as connection:
         cursor = connection.execute(catalogue.PHASES.text())
@@ -76,6 +89,8 @@ def test_phases_add_up_and_absent_ones_are_absent(run: Path) -> None:
     for row in rows:
         total = sum(row[name] or 0 for name in parts)
         assert abs(total - row["total_ns"]) < 5, row
+        # The synthetic client takes 40 us to send: that must not be booked as handshake.
+        assert 35_000 < row["send_ns"] < 50_000
         is_new = "connection=new" in row["cell"]
         assert (row["tcp_connect_ns"] is None) == (row["arm"] == "h3" or not is_new)
         assert (row["quic_handshake_ns"] is None) == (row["arm"] != "h3" or not is_new)

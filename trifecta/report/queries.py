@@ -54,7 +54,6 @@ def connect(run: Path) -> duckdb.DuckDBPyConnection:
         connection.execute(f"DROP VIEW {name}")
         connection.execute(f"CREATE TABLE {name} AS SELECT * FROM held")  # noqa: S608 - constants
         connection.execute("DROP TABLE held")
-    connection.execute("SET memory_limit = '1GB'")
     return connection
 
 

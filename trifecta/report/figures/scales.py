@@ -26,12 +26,23 @@ def time_label(ns: float) -> str:
 
 def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
     """Round values between ``low`` and ``high`` for a logarithmic axis, at most ``most`` of them, evenly picked."""
+    if high / low < 3:
+        # Less than half a decade: even steps tell more than the few round values of a logarithmic scale.
+        return _even(low, high, most)
     for steps in ((1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8), (1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
         found = _between(steps, low, high)
         if len(found) <= most:
             return found
     decades = _between((1,), low, high)
     return decades[:: math.ceil(len(decades) / most)]
+
+
+def _even(low: float, high: float, most: int) -> list[float]:
+    raw = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= raw * 0.9999)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [step * i for i in range(first, last + 1) if i > 0]
 
 
 def _between(steps: tuple[float, ...], low: float, high: float) -> list[float]:
@@ -61,11 +72,7 @@ def ratio_limits(values: list[float], margin: float) -> tuple[float, float]:
 
 def ratio_ticks(low: float, high: float, most: int = 6) -> tuple[list[float], list[str]]:
     """Ticks of a ratio axis, always with 1."""
-    chosen = log_ticks(low, high, most)
-    if high / low < 5:
-        step = next(step for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if (high - low) / step <= most)
-        first = math.ceil(low / step - 1e-9)
-        chosen = [step * i for i in range(first, int(high / step + 1e-9) + 1) if i > 0]
+    chosen = _even(low, high, most) if high / low < 5 else log_ticks(low, high, most)
     if not any(math.isclose(value, 1.0) for value in chosen):
         chosen = sorted([value for value in chosen if abs(math.log(value)) > 0.08], key=float)
         chosen = sorted([*chosen, 1.0])
