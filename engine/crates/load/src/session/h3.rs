@@ -66,6 +66,10 @@ const LINGER_NS: u64 = 1_000_000_000;
 impl Session for H3Session {
     type Shared = H3Shared;
 
+    /// A UDP socket becomes writable anew whenever a datagram has left it, which would wake the worker once for each send.
+    /// It hardly ever refuses one; then a timer tries again.
+    const WATCHED: u32 = epoll::READABLE | epoll::EDGE;
+
     fn shared(config: &Config) -> Result<H3Shared, FieldError> {
         H3Shared::new(config)
     }
@@ -143,8 +147,6 @@ impl Session for H3Session {
                     break;
                 }
             }
-        } else if self.blocked.is_some() {
-            self.advance(shared, driver);
         }
     }
 
@@ -169,7 +171,11 @@ impl Session for H3Session {
 
     fn next_timeout_ns(&self) -> u64 {
         let connect = if self.secured() { NEVER_NS } else { self.connect_deadline_ns };
-        connect.min(self.request_deadline_ns).min(self.protocol_timer_ns).min(self.linger_deadline_ns)
+        connect
+            .min(self.request_deadline_ns)
+            .min(self.protocol_timer_ns)
+            .min(self.linger_deadline_ns)
+            .min(self.blocked.retry_ns())
     }
 
     fn free_slots(&self) -> u32 {

@@ -21,11 +21,20 @@ use crate::transport_stats::QuicInfo;
 pub(super) struct BlockedSend {
     packets: Vec<u8>,
     segment_bytes: usize,
+    since_ns: u64,
 }
+
+/// How long after a refused send it is tried again.
+const SEND_RETRY_NS: u64 = 200_000;
 
 impl BlockedSend {
     pub fn is_some(&self) -> bool {
         !self.packets.is_empty()
+    }
+
+    /// When to try again.
+    pub fn retry_ns(&self) -> u64 {
+        if self.is_some() { self.since_ns + SEND_RETRY_NS } else { NEVER_NS }
     }
 }
 
@@ -74,8 +83,9 @@ impl H3Session {
 
     fn send_packets(&mut self, shared: &mut H3Shared, now_ns: u64) -> io::Result<()> {
         if self.blocked.is_some() {
-            let BlockedSend { packets, segment_bytes } = &mut self.blocked;
+            let BlockedSend { packets, segment_bytes, since_ns } = &mut self.blocked;
             if !self.socket.send(Destination::Peer, packets, *segment_bytes, Ecn::NotCapable)? {
+                *since_ns = now_ns;
                 return Ok(());
             }
             packets.clear();
@@ -92,6 +102,7 @@ impl H3Session {
             if !self.socket.send(Destination::Peer, &shared.packets[..size], segment_bytes, Ecn::NotCapable)? {
                 self.blocked.packets.extend_from_slice(&shared.packets[..size]);
                 self.blocked.segment_bytes = segment_bytes;
+                self.blocked.since_ns = now_ns;
                 return Ok(());
             }
         }
