@@ -78,6 +78,14 @@ def test_to_yaml_reads_back_equal():
     assert parse_study(to_yaml(in_python()), "again.yaml") == in_python()
 
 
+@pytest.mark.parametrize(
+    "title", ["\U0001f600 \u2028 \ufeff \x85 \x00", 'a "b" \\c', "# no comment", "null", " x ", "é: ü", "1"]
+)
+def test_any_title_reads_back(title):
+    odd = study("odd", title=title, workload=requests(requests=5))
+    assert parse_study(to_yaml(odd), "again.yaml") == odd
+
+
 def test_errors_name_the_study_and_the_field():
     with pytest.raises(UserError, match=r"study x: workload\.response: '10' has no unit"):
         study("x", workload=requests(response="10", requests=5))

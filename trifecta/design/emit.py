@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -54,4 +53,13 @@ def _scalar(value: Any) -> str:
     text = str(value)
     if _PLAIN.fullmatch(text) and text.lower() not in ("null", "true", "false", "yes", "no", "on", "off"):
         return text
-    return json.dumps(text)  # a JSON string is a YAML double-quoted scalar
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(character: str) -> str:
+    """A character of a double-quoted scalar (YAML 1.2.2 section 5.7); JSON's surrogate pairs would not read back."""
+    if character in '"\\':
+        return "\\" + character
+    if character.isprintable():
+        return character
+    return f"\\U{ord(character):08x}"

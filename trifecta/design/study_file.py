@@ -59,6 +59,7 @@ def _compose(text: str, file: str, *, numbered: bool = True) -> Any:
     if len(text) > MAX_CHARACTERS:
         raise UserError(f"{file}: has more than {MAX_CHARACTERS} characters; a study file is small")
     try:
+        text.encode()
         return YAML(typ="safe", pure=True).compose(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
