@@ -66,7 +66,7 @@ def test_path_when_the_link_delays_a_tenth_more(tmp_path: Path) -> None:
 
 
 def test_headroom_when_the_client_has_too_little_cpu(tmp_path: Path) -> None:
-    found = failures(tmp_path / "run", set=[*CLEAN, "workload.requests=3000"], faults={"client_busy_cpu": True})
+    found = failures(tmp_path / "run", set=[*CLEAN, "workload.requests=10000"], faults={"client_competitors": 4})
     assert len(found["headroom"]) == 4
     assert "waited for a core" in found["headroom"][0]
 

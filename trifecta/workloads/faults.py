@@ -15,8 +15,8 @@ class Faults:
     """Arm (or ``*``) to fields of the load's configuration."""
     link: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the link's configuration; its summary is compared with the path as the study has it."""
-    client_busy_cpu: bool = False
-    """Let a program that only counts share the client's CPU."""
+    client_competitors: int = 0
+    """So many programs that only count share the client's CPU."""
 
     def describe(self) -> dict[str, Any]:
         """As recorded; empty when there are none."""
@@ -25,8 +25,8 @@ class Faults:
             found["load"] = {arm: dict(changes) for arm, changes in self.load.items()}
         if self.link:
             found["link"] = dict(self.link)
-        if self.client_busy_cpu:
-            found["client_busy_cpu"] = True
+        if self.client_competitors:
+            found["client_competitors"] = self.client_competitors
         return found
 
     def load_changes(self, arm: str) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -98,7 +97,7 @@ class TrialRunner:
         errors: list[str] = []
         with ExitStack() as stack:
             stack.callback(programs.close)
-            if self._faults.client_busy_cpu:
+            for _ in range(self._faults.client_competitors):
                 stack.callback(self._compete().kill)
             _start_link(programs.link, {**link_config(path, trial.seed), **session.link_changes})
             marks.append(time.monotonic_ns())
@@ -201,7 +200,7 @@ class TrialRunner:
     def _compete(self) -> subprocess.Popen[bytes]:
         """A program on the client's CPU that only counts."""
         return self._session.lab.client.start(
-            [sys.executable, "-c", "while True: pass"], cpus=self._session.pins["client"], stdin=subprocess.DEVNULL
+            ["sh", "-c", "while :; do :; done"], cpus=self._session.pins["client"], stdin=subprocess.DEVNULL
         )
 
 
