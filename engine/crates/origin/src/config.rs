@@ -13,7 +13,7 @@ pub struct Config {
     pub port: u16,
     pub certificate_file: PathBuf,
     pub key_file: PathBuf,
-    /// Of `h1`, `h2`, `h3`; the order is the server's preference in ALPN.
+    /// Of `h1`, `h2`, `h3`, in any order.
     #[serde(default = "all_protocols")]
     pub protocols: Vec<Protocol>,
     /// Folder to serve read-only.
@@ -195,7 +195,7 @@ impl Config {
 }
 
 fn all_protocols() -> Vec<Protocol> {
-    vec![Protocol::H2, Protocol::H1, Protocol::H3]
+    Protocol::ALL.to_vec()
 }
 
 fn one() -> usize {

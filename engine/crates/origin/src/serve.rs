@@ -83,7 +83,9 @@ impl Origin {
     /// # Errors
     /// Names what cannot be used.
     pub fn start(config: Config) -> Result<Self, Failure> {
-        let tcp_protocols: Vec<Protocol> = config.protocols.iter().copied().filter(|&p| p != Protocol::H3).collect();
+        // RFC 7301 3.2: the server prefers, and a client that offers both wants the newer.
+        let tcp_protocols = [Protocol::H2, Protocol::H1].into_iter().filter(|&protocol| config.serves(protocol));
+        let tcp_protocols: Vec<Protocol> = tcp_protocols.collect();
         let tcp_tls = tls_config(&config, &tcp_protocols)?;
         let listeners = listen(&config, !tcp_protocols.is_empty())?;
         let mut address = config.socket_address();

@@ -99,6 +99,15 @@ fn mutated_handshakes_and_plain_text() {
 }
 
 #[test]
+fn http2_is_preferred_where_both_are_offered() {
+    let server = Server::start(r#", "protocols": ["h1", "h2"]"#);
+    let config = std::sync::Arc::new(server.client_config(&[b"http/1.1", b"h2"]));
+    let mut stream = server.connect_with(&config);
+    stream.write_all(PREFACE).unwrap();
+    assert_eq!(stream.conn.alpn_protocol(), Some(b"h2".as_slice()));
+}
+
+#[test]
 fn wrong_protocols_are_refused_in_the_handshake() {
     let server = Server::start(r#", "protocols": ["h1"]"#);
     let mut stream = server.connect(b"h2");
