@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use quinn_proto::VarInt;
+use trifecta_testpki::TestPki;
 
 use super::*;
-use network::{CLEAR, Network, ROUGH, Weather, client_tls, pki, read, server_tls};
+use network::{CLEAR, Network, ROUGH, Weather, client_tls, read, server_tls};
 
 #[test]
 fn a_handshake_says_what_it_agreed_on() {
@@ -91,8 +92,9 @@ fn failures_have_their_classes() {
     let class = |network: &mut Network| network.lost_class();
     let mut wrong_name = Network::with(CLEAR, 1, &client, &server, &options, "other.lab");
     assert_eq!(class(&mut wrong_name), "tls:certificate");
-    let leaf: &'static Path = Box::leak(pki("origin.pem").into_boxed_path());
-    let stranger = client_tls(|options| options.ca_file = leaf);
+    let other = TestPki::new();
+    let other: &'static Path = Box::leak(other.certificate_file().into_boxed_path());
+    let stranger = client_tls(|options| options.ca_file = other);
     assert_eq!(class(&mut Network::new(CLEAR, 1, &stranger, &server)), "tls:certificate");
     let other_protocol = client_tls(|options| options.alpn = &[b"hq-interop"]);
     assert_eq!(class(&mut Network::new(CLEAR, 1, &other_protocol, &server)), "tls:alpn");

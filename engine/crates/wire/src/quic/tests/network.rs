@@ -2,8 +2,7 @@
 
 use std::collections::BinaryHeap;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
@@ -13,15 +12,19 @@ use quinn_proto::{
 };
 
 use crate::mutate::SplitMix;
+use trifecta_testpki::TestPki;
+
 use crate::quic::*;
 use crate::tls::{self, ClientOptions, ServerOptions, TlsVersion};
 
-pub(super) fn pki(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/pki").join(name)
+/// Certificates for all tests of the process.
+pub(super) fn pki() -> &'static TestPki {
+    static PKI: OnceLock<TestPki> = OnceLock::new();
+    PKI.get_or_init(TestPki::new)
 }
 
 pub(super) fn client_tls(change: impl FnOnce(&mut ClientOptions<'_>)) -> Arc<ClientTls> {
-    let ca_file = pki("ca.pem");
+    let ca_file = pki().certificate_file();
     let mut options = ClientOptions {
         ca_file: &ca_file,
         alpn: &[b"h3"],
@@ -37,7 +40,7 @@ pub(super) fn client_tls(change: impl FnOnce(&mut ClientOptions<'_>)) -> Arc<Cli
 }
 
 pub(super) fn server_tls(change: impl FnOnce(&mut ServerOptions<'_>)) -> Arc<rustls::ServerConfig> {
-    let (certificate_file, key_file) = (pki("origin.pem"), pki("origin.key"));
+    let (certificate_file, key_file) = (pki().certificate_file(), pki().key_file());
     let mut options = ServerOptions {
         certificate_file: &certificate_file,
         key_file: &key_file,
