@@ -40,7 +40,10 @@ def test_two_protocols() -> None:
 
 
 def test_headline_and_interval() -> None:
-    one = verdict("h3", "h2", "faster", factor=1.4285, factor_low=1.38, factor_high=1.49)
+    one = verdict("h3", "h2", "faster", ratio=0.7, factor=1.4285, factor_low=1.38, factor_high=1.49)
+    assert (
+        one.statement("median latency") == "HTTP/3 has 0.70 × the median latency of HTTP/2: 1.43× faster [1.38, 1.49]"
+    )
     assert one.headline("x") == "1.43x faster"
     assert one.interval() == "[1.38, 1.49]"
     assert one.needs() == ""
