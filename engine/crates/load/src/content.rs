@@ -3,7 +3,7 @@
 const PERIOD: usize = 26;
 /// A TLS record or a datagram is compared in one go: 2^14 octets from any phase of the pattern.
 const BLOCK: usize = PERIOD * 631;
-const TABLE: [u8; BLOCK + PERIOD] = {
+static PATTERN: [u8; BLOCK + PERIOD] = {
     let mut table = [0; BLOCK + PERIOD];
     let mut index = 0;
     while index < table.len() {
@@ -12,7 +12,6 @@ const TABLE: [u8; BLOCK + PERIOD] = {
     }
     table
 };
-static PATTERN: [u8; BLOCK + PERIOD] = TABLE;
 
 /// Whether `octets` are what stands at `offset` of the content.
 #[inline]
