@@ -10,13 +10,14 @@ use std::time::Duration;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 use trifecta_load::config::{Config, Protocol};
-use trifecta_load::session::{h1::H1Session, h2::H2Session};
+use trifecta_load::session::{h1::H1Session, h2::H2Session, h3::H3Session};
 use trifecta_load::{Report, execute};
 use trifecta_record::Sample;
 use trifecta_testpki::{SERVER_NAME, TestPki};
 use trifecta_wire::tls::{ServerOptions, TlsVersion, server_config};
 
 pub mod h2server;
+pub mod h3server;
 
 pub type Stream = StreamOwned<ServerConnection, TcpStream>;
 
@@ -144,7 +145,7 @@ pub fn run(pki: &TestPki, address: SocketAddr, changes: Value) -> Run {
     let report: Report = match config.protocol {
         Protocol::H1 => execute::<H1Session>(&config).unwrap(),
         Protocol::H2 => execute::<H2Session>(&config).unwrap(),
-        Protocol::H3 => unreachable!("not over TCP"),
+        Protocol::H3 => execute::<H3Session>(&config).unwrap(),
     };
     let samples = report.samples.iter().flat_map(|store| store.iter()).collect();
     Run { summary: report.summary, samples }
