@@ -34,7 +34,7 @@ COMMANDS: dict[str, str] = {
 }
 
 EPILOG = """\
-Exit codes: 0 done; 1 the result cannot be trusted or the command failed; 2 bad input; 3 this machine cannot;
+Exit codes: 0 done; 1 no result that can be trusted; 2 bad input; 3 this machine cannot; 70 a fault of Trifecta;
 130 interrupted.
 
 \b

@@ -34,8 +34,8 @@ def run_study_of(
 @click.command(
     epilog="""\
 \b
-Exit code: 0 done, 1 nothing could be measured or the run fails a check as a whole, 2 bad input, 3 this machine
-cannot, 130 interrupted (what is finished is kept; `trifecta resume` goes on).
+Exit code: 0 done, 1 no trial passed the checks that make it fit for a verdict, 2 bad input, 3 this machine cannot,
+130 interrupted (what is finished is kept; `trifecta resume` goes on).
 
 \b
 Examples:

@@ -1,0 +1,39 @@
+"""Exit codes of a run, and the name of its folder."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from trifecta import studies
+from trifecta.cli import running
+from trifecta.workloads.runner import StudyOutcome
+
+
+@pytest.mark.parametrize(
+    ("kind", "valid", "code"),
+    [
+        ("decided", 40, 0),
+        ("budget", 40, 0),
+        ("blocks", 1, 0),
+        ("blocks", 0, 1),
+        ("unmeasurable", 3, 1),
+        ("interrupted", 40, 130),
+        ("interrupted", 0, 130),
+    ],
+)
+def test_exit_codes(kind, valid, code):
+    outcome = StudyOutcome(
+        run_path=Path(), verdicts=[], checks=[], reason="", kind=kind, trials=40, valid_trials=valid, elapsed_ns=1
+    )
+    assert running.exit_code(outcome) == code
+
+
+def test_the_default_folder_is_new_each_time(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("time.strftime", lambda _: "20260101-120000")
+    race = studies.load("race")
+    first = running.default_folder(race)
+    assert re.fullmatch(r"runs/race-20260101-120000", str(first))
+    first.mkdir(parents=True)
+    assert str(running.default_folder(race)) == "runs/race-20260101-120000-2"
