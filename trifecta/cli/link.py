@@ -27,7 +27,13 @@ _FIELDS: dict[str, str] = {
 }
 
 
-@click.group()
+@click.group(
+    epilog="""\
+\b
+Example:
+  trifecta link measure --rtt "50 ms" --loss "2 %"
+"""
+)
 def command() -> None:
     """Work with the path emulator alone, without a study."""
 
