@@ -17,6 +17,7 @@ use trifecta_wire::http1::{ChunkedDecoder, ChunkedStep, Framing, parse_response_
 use trifecta_wire::tls::{ClientOptions, TlsVersion, client_config};
 
 pub mod h2client;
+pub mod h3client;
 
 /// Anything that takes longer than this hangs.
 pub const PATIENCE: Duration = Duration::from_secs(10);
