@@ -315,7 +315,11 @@ impl<S: Session> Worker<S> {
     }
 
     fn wait_ns(&self, now_ns: u64, give_up_ns: u64) -> u64 {
-        let mut until_ns = give_up_ns.min(now_ns + LONGEST_WAIT_NS).min(self.driver.deadline_ns());
+        let mut until_ns = give_up_ns.min(now_ns + LONGEST_WAIT_NS);
+        // Behind the deadline only what is in flight counts.
+        if self.driver.deadline_ns() > now_ns {
+            until_ns = until_ns.min(self.driver.deadline_ns());
+        }
         for timer_ns in &self.timers_ns {
             until_ns = until_ns.min(*timer_ns);
         }

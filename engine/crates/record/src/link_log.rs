@@ -171,10 +171,10 @@ mod tests {
             direction: (ordinal % 2) as u8,
             ordinal,
             arrived_ns: 1_000 + ordinal,
-            due_ns: (ordinal % 3 != 0).then_some(2_000 + ordinal),
+            due_ns: (!ordinal.is_multiple_of(3)).then_some(2_000 + ordinal),
             left_ns: (ordinal % 3 == 1).then_some(3_000 + ordinal),
             bytes: 1514,
-            fate: if ordinal % 3 == 0 { Fate::Lost } else { Fate::Delivered },
+            fate: if ordinal.is_multiple_of(3) { Fate::Lost } else { Fate::Delivered },
             flow_hash: u32::MAX,
         };
         let rows: Vec<LinkRow> = (0..ROWS_IN_GROUP as u64 + 10).map(row).collect();
