@@ -391,4 +391,4 @@ impl Driver {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,7 +1,8 @@
 use super::*;
 use serde_json::{Value, json};
 
-fn driver(changes: Value) -> Driver {
+/// A driver that was released at 1 us.
+pub(crate) fn driver(changes: Value) -> Driver {
     driver_of(changes, 0)
 }
 

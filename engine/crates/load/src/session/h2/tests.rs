@@ -1,1 +1,122 @@
+//! The client's view of a connection, fed with damaged frames in pieces of any size.
 
+use serde_json::json;
+use trifecta_wire::h2::{ErrorCode, setting, write};
+use trifecta_wire::hpack::encoder;
+
+use super::frames::Frames;
+use super::streams::Stream;
+use crate::driver::tests::driver;
+use crate::error::ErrorClass;
+
+/// What a server may send for streams 1, 3 and 5.
+fn flight() -> Vec<u8> {
+    let mut out = Vec::new();
+    write::settings(&[(setting::MAX_CONCURRENT_STREAMS, 100), (setting::INITIAL_WINDOW_SIZE, 70_000)], &mut out);
+    write::window_update(0, 1_000, &mut out);
+    for id in [1u32, 3, 5] {
+        let block = encoder::block([(&b":status"[..], &b"200"[..]), (b"content-length", b"4"), (b"x-field", b"value")]);
+        write::headers(id, &block, false, &mut out);
+        write::window_update(id, 9, &mut out);
+        write::data_header(id, 4, true, &mut out);
+        out.extend_from_slice(b"abcd");
+        write::ping(*b"pingping", false, &mut out);
+    }
+    write::goaway(5, ErrorCode::NO_ERROR, b"bye", &mut out);
+    out
+}
+
+type Ends = Vec<(u32, Option<ErrorClass>)>;
+
+/// Reads all in pieces of `step`: how streams ended, and the code with which the connection has to be closed.
+fn read(octets: &[u8], step: usize) -> (Ends, Result<(), ErrorCode>, Frames) {
+    let mut driver = driver(json!({"protocol": "h2", "requests": 3}));
+    let mut frames = Frames::new(3, false);
+    for id in [1, 3, 5] {
+        let exchange = driver.next_request(2_000).unwrap();
+        frames.streams.insert(Stream { id, exchange, send_window: 65_535, ..Stream::default() });
+    }
+    let mut result = Ok(());
+    for (piece, now_ns) in octets.chunks(step).zip(1..) {
+        result = frames.read(&driver, piece, now_ns, 7);
+        if result.is_err() {
+            break;
+        }
+    }
+    (frames.finished.iter().map(|finished| (finished.id, finished.error)).collect(), result, frames)
+}
+
+#[test]
+fn frames_are_the_same_in_pieces_of_any_size() {
+    let octets = flight();
+    for step in 1..=octets.len() {
+        let (ends, result, mut frames) = read(&octets, step);
+        assert_eq!((ends, result), (vec![(1, None), (3, None), (5, None)], Ok(())), "step {step}");
+        assert!(frames.going_away && frames.streams.len() == 0 && frames.streams.get_mut(1).is_none());
+        assert_eq!((frames.max_concurrent, frames.send_window), (100, 66_535));
+        for finished in &frames.finished {
+            assert_eq!((finished.exchange.status, finished.exchange.bytes_in), (200, 4));
+            assert!(finished.exchange.first_byte_ns <= finished.done_ns && finished.exchange.first_byte_ns > 0);
+        }
+    }
+}
+
+#[test]
+fn the_first_frame_must_be_settings() {
+    let mut octets = Vec::new();
+    write::ping([0; 8], false, &mut octets);
+    assert_eq!(read(&octets, 99).1, Err(ErrorCode::PROTOCOL_ERROR));
+}
+
+#[test]
+fn windows_that_overflow_are_refused() {
+    let mut octets = Vec::new();
+    write::settings(&[], &mut octets);
+    write::window_update(3, 0x7fff_ffff, &mut octets);
+    let (ends, result, _) = read(&octets, 99);
+    assert_eq!((ends, result), (vec![(3, Some(ErrorClass::MalformedHttp2))], Ok(())), "an error of the stream");
+    write::window_update(0, 0x7fff_ffff, &mut octets);
+    assert_eq!(read(&octets, 99).1, Err(ErrorCode::FLOW_CONTROL_ERROR));
+}
+
+#[test]
+fn a_changed_initial_window_moves_every_stream_even_below_zero() {
+    let mut octets = Vec::new();
+    write::settings(&[(setting::INITIAL_WINDOW_SIZE, 0)], &mut octets);
+    let (_, result, mut frames) = read(&octets, 99);
+    assert_eq!((result, frames.streams.get_mut(3).unwrap().send_window), (Ok(()), 0));
+    let mut octets = Vec::new();
+    write::settings(&[(setting::INITIAL_WINDOW_SIZE, 65_536)], &mut octets);
+    let (_, _, mut frames) = read(&octets, 99);
+    assert_eq!(frames.streams.get_mut(3).unwrap().send_window, 65_536);
+}
+
+#[test]
+fn damaged_frames_are_judged_alike_whatever_the_pieces() {
+    let mut state = 0xf1a_7001u64;
+    let mut random = move |limit: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as usize % limit
+    };
+    let mut failures = 0;
+    for _ in 0..10_000 {
+        let mut octets = flight();
+        for _ in 0..=random(3) {
+            let position = random(octets.len());
+            match random(4) {
+                0 => octets.insert(position, random(256) as u8),
+                1 if octets.len() > 1 => drop(octets.remove(position)),
+                2 => octets.truncate(position + 1),
+                _ => octets[position] ^= 1 << random(8),
+            }
+        }
+        let (ends, result, frames) = read(&octets, octets.len());
+        let (piecewise_ends, piecewise_result, _) = read(&octets, 1 + random(40));
+        assert_eq!((&ends, result), (&piecewise_ends, piecewise_result));
+        assert!(frames.reply.len() < 1_000, "answers stay in proportion");
+        failures += usize::from(result.is_err() || ends.iter().any(|(_, error)| error.is_some()));
+    }
+    assert!(failures > 3_000, "{failures}");
+}
