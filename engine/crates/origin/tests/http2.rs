@@ -185,10 +185,12 @@ fn a_smaller_header_table_is_acknowledged_in_the_next_block() {
     let mut client = server.h2();
     client.start(&[(setting::HEADER_TABLE_SIZE, 0)]);
     client.request(1, "GET", "/bytes/1", true);
-    // nghttp2 refuses a block without the update; our decoder reads it where it must stand.
+    // RFC 7541 4.2: a decoder may refuse a first block without the update, as nghttp2 does.
     assert_eq!(client.response(1).status, 200);
+    assert_eq!(client.blocks[&1][0], 0x20, "dynamic table size update to 0");
     client.request(3, "GET", "/bytes/1", true);
     assert_eq!(client.response(3).status, 200);
+    assert_eq!(client.blocks[&3], client.blocks[&1][1..]);
 }
 
 #[test]
@@ -311,6 +313,8 @@ fn too_many_streams_are_refused_and_the_others_go_on() {
     }
     client.request(9, "GET", "/bytes/1", true);
     assert_eq!(client.response(9).status, 200);
+    let resets = client.said.iter().filter(|said| matches!(said, Said::Reset(..))).count();
+    assert_eq!(resets, 1, "{:?}", client.said);
     let announced = client.said.iter().find_map(|said| match said {
         Said::Settings(pairs) => pairs.iter().find(|pair| pair.0 == setting::MAX_CONCURRENT_STREAMS),
         _ => None,

@@ -4,8 +4,8 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{Server, pattern};
 use common::h3client::{H3Client, data, headers, request, tls};
+use common::{Server, pattern};
 use quinn_proto::Dir;
 use trifecta_wire::h3::frame;
 use trifecta_wire::mutate::{SplitMix, mutated};

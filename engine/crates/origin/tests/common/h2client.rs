@@ -23,6 +23,8 @@ pub struct H2Client {
     parser: Option<Parser>,
     decoder: Decoder,
     pub responses: BTreeMap<u32, Response>,
+    /// Header blocks as they came.
+    pub blocks: BTreeMap<u32, Vec<u8>>,
     pub ended: Vec<u32>,
     pub said: Vec<Said>,
     pub closed: bool,
@@ -36,6 +38,7 @@ impl H2Client {
             parser: Some(Parser::new(limits)),
             decoder: Decoder::new(4096, 1 << 20),
             responses: BTreeMap::new(),
+            blocks: BTreeMap::new(),
             ended: Vec::new(),
             said: Vec::new(),
             closed: false,
@@ -111,6 +114,7 @@ impl H2Client {
                         response.head.push_str(&format!("{}: {text}\n", std::str::from_utf8(name).unwrap()));
                     })
                     .unwrap();
+                self.blocks.insert(stream, block.to_vec());
                 self.responses.insert(stream, response);
                 self.ended.extend(end_stream.then_some(stream));
             }
