@@ -1,0 +1,1 @@
+"""Benchmarks of the link against a bare cable and its peers."""
