@@ -73,7 +73,8 @@ class MachineObserver:
         seconds: dict[str, float] = {}
         if after.cpu is not None and self._before.cpu is not None:
             seconds = {name: (after.cpu[name] - self._before.cpu[name]) / _TICKS for name in _CPU_FIELDS}
-        busy_s = sum(seconds.get(name, 0.0) for name in ("user", "nice", "system", "irq", "softirq"))
+        # Interrupts are left out: during a trial they are the trial's own packets, and no process is charged for them.
+        busy_s = sum(seconds.get(name, 0.0) for name in ("user", "nice", "system"))
         own_s = (after.own_cpu_ns - self._before.own_cpu_ns) / 1e9
         load = (_read("/proc/loadavg") or "").split()
         return {
@@ -81,6 +82,7 @@ class MachineObserver:
             # Ticks are 10 ms, so over a short trial these shares are coarse: `resolution` says how coarse.
             "steal_share": seconds["steal"] * 1e9 / wall_ns if seconds else None,
             "other_cpu_share": max(0.0, busy_s - own_s) * 1e9 / wall_ns if seconds else None,
+            "interrupt_share": (seconds["irq"] + seconds["softirq"]) * 1e9 / wall_ns if seconds else None,
             "iowait_share": seconds["iowait"] * 1e9 / wall_ns if seconds else None,
             "resolution": 1e9 / _TICKS / wall_ns,
             "pressure_share": {

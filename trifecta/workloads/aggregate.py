@@ -20,6 +20,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
+_WORDS = ("protocol", "tls_version", "cipher", "error")
+_NUMBERS = (
+    "warmup", "intended_ns", "started_ns", "connect_start_ns", "tcp_connected_ns", "secured_ns", "request_sent_ns",
+    "first_byte_ns", "done_ns", "status", "bytes_out", "bytes_in",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class Aggregate:
 
 def aggregate(samples_file: Path) -> Aggregate:
     """Read a samples file of one trial."""
-    table = pq.ParquetFile(samples_file).read()
+    table = pq.ParquetFile(samples_file, read_dictionary=list(_WORDS)).read(columns=[*_NUMBERS, *_WORDS])
     measured = table.filter(pc.invert(table["warmup"]))
     error_column = measured["error"]
     success: NDArray[np.bool_] = np.asarray(error_column.is_null())

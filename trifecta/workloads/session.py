@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
@@ -92,6 +93,8 @@ class Session:
         for server in self.servers.values():
             server.close()
         self._stack.close()
+        # What was served is made anew from the sizes in the study; large files need not lie in every run.
+        shutil.rmtree(self.run.path / "site", ignore_errors=True)
 
     def log(self, name: str) -> Path:
         """The log file of a program."""

@@ -113,10 +113,13 @@ class TrialRunner:
             resources.sample()
             details["machine"] = self._machine.end(time.monotonic_ns(), self._own_cpu_ns(resources))
             details["machine"]["transport"] = self._transport.end()
+            if not server.running():
+                errors.append(server.describe_end())
+            found = self._aggregate(samples, details["load"], errors)
+            marks.append(time.monotonic_ns())
+            _let_pass(path, since_ns=marks[3])
             details["link"] = _finish_link(programs.link, errors)
         marks.append(time.monotonic_ns())
-        if not server.running():
-            errors.append(server.describe_end())
         details["server"] = server.facts() | {
             "cpu_ns": resources.cpu_used_ns("server"),
             "peak_rss_bytes": resources.peak_rss_bytes("server"),
@@ -125,7 +128,6 @@ class TrialRunner:
             if details[name] is not None and resources.run_delay_ns(role) is not None:
                 details[name].setdefault("run_delay_ns", resources.run_delay_ns(role))
                 details[name].setdefault("wall_ns", marks[3] - marks[2])
-        found = self._aggregate(samples, details["load"], errors)
         outcome = Outcome(
             trial=trial,
             row=_row(trial, found, details, errors, measured=(marks[2], marks[3]), wall=wall),
@@ -137,8 +139,7 @@ class TrialRunner:
             aggregate=found,
             details=details,
         )
-        marks.append(time.monotonic_ns())
-        names = ("link_start", "observe", "load", "link_end", "condense")
+        names = ("link_start", "observe", "load", "condense", "link_end")
         outcome.phase_ns = {name: marks[i + 1] - marks[i] for i, name in enumerate(names)}
         return outcome
 
@@ -210,6 +211,14 @@ def _start_link(link: EngineProcess, config: dict[str, Any]) -> None:
         link.wait_ready(LINK_READY_S)
     except EngineError as error:
         raise as_user_error(error) from error
+
+
+def _let_pass(path: PathSpec, since_ns: int) -> None:
+    """Leave the link up until the end of the client's connections has reached the server.
+
+    Otherwise the server would hold connections to nobody, and send again into the trials that follow.
+    """
+    time.sleep(max(0, since_ns + path.rtt_ns // 2 + 1_000_000 - time.monotonic_ns()) / 1e9)
 
 
 def _finish_link(link: EngineProcess, errors: list[str]) -> dict[str, Any] | None:
