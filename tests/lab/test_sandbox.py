@@ -49,8 +49,9 @@ def test_output_is_not_written_twice() -> None:
     assert done.stdout == "once\n"
 
 
+@pytest.mark.parametrize("to_all", [False, True], ids=["to the command", "to its process group, as a terminal does"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_reaches_the_run_once(number: signal.Signals) -> None:
+def test_a_signal_reaches_the_run_once(number: signal.Signals, to_all: bool) -> None:
     process = start_inside(
         """
         import signal, sys, time
@@ -67,7 +68,7 @@ def test_a_signal_reaches_the_run_once(number: signal.Signals) -> None:
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "there\n"
-    process.send_signal(number)
+    (os.killpg if to_all else os.kill)(process.pid, number)
     out, _ = process.communicate(timeout=20)
     assert out == f"[{int(number)}]\n"
     assert process.returncode == 5

@@ -222,3 +222,47 @@ def test_a_forbidden_folder_is_one_clear_line(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(CannotError, match="permission denied"):
         RunDirectory.create(tmp_path / "run", {}, "")
+
+
+@pytest.mark.parametrize("survives", range(4))
+def test_the_row_is_the_last_to_get_its_name(run: RunDirectory, monkeypatch: pytest.MonkeyPatch, survives: int) -> None:
+    """A crash after any number of renames leaves no trial, or a whole one."""
+    real, done = Path.replace, 0
+
+    def crash_later(self: Path, target: Path) -> Path:
+        nonlocal done
+        if done == survives:
+            raise KeyboardInterrupt
+        done += 1
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "replace", crash_later)
+    try:
+        commit(run, "t00000", [sample("t00000", 0)])
+    except KeyboardInterrupt:
+        assert run.trial_names() == []
+    else:
+        assert (run.path / "samples" / "t00000.parquet").exists()
+        assert (run.path / "link" / "t00000.json").exists()
+    monkeypatch.undo()
+    run.close()
+    again = RunDirectory.open(run.path, write=True)
+    left = [path for folder in ("trials", "samples", "link") for path in (run.path / folder).iterdir()]
+    assert len(left) == (3 if again.trial_names() else 0)
+
+
+def test_everything_is_on_the_disk_before_the_row_has_its_name(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[tuple[str, str]] = []
+    real_replace = Path.replace
+    monkeypatch.setattr(files, "sync", lambda path: events.append(("sync", path.name)))
+    monkeypatch.setattr(
+        Path, "replace", lambda self, target: (events.append(("name", target.name)), real_replace(self, target))[1]
+    )
+    commit(run, "t00000", [sample("t00000", 0)])
+    row = max(i for i, event in enumerate(events) if event == ("name", "t00000.parquet"))
+    before = events[:row]
+    for needed in (".tmp-t00000.parquet", ".tmp-t00000.json", "samples", "link"):
+        assert ("sync", needed) in before
+    assert events[row + 1] == ("sync", "trials")

@@ -1,0 +1,184 @@
+"""Speaking the engine's protocol with programs that keep it and programs that do not."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from trifecta.design.errors import CannotError
+from trifecta.lab.engine import EngineError, EngineProcess, Stopped, as_user_error, engine_versions, find_engine
+from trifecta.lab.host import Host, describe_pins, pin_table
+from trifecta.lab.paths import link_config
+from trifecta.studies import known_servers, load
+
+
+class _Here(Host):
+    """This machine's own network, so that no privileges are needed."""
+
+    def __init__(self) -> None:
+        self.name = "here"
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        yield
+
+
+@pytest.fixture
+def program(tmp_path: Path):
+    """Starts a program that reads its configuration from a line and then runs the code given."""
+    started: list[EngineProcess] = []
+
+    def start(code: str) -> EngineProcess:
+        path = tmp_path / f"engine-{len(started)}"
+        path.write_text(
+            f"#!{sys.executable}\nimport json, os, sys, time\nconfig = json.loads(sys.stdin.readline())\n{code}"
+        )
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        process = EngineProcess(path, "load", _Here(), tmp_path / "log")
+        started.append(process)
+        process.configure({"answer": 42})
+        return process
+
+    yield start
+    for process in started:
+        process.close()
+
+
+def say(key: str, value: str) -> str:
+    return f"print(json.dumps({{{key!r}: {value}}}), flush=True)\n"
+
+
+def test_ready_then_summary(program) -> None:
+    process = program(say("ready", "config") + say("summary", '{"done": 1}'))
+    assert process.wait_ready(20) == {"answer": 42}
+    assert process.wait_summary(20) == {"done": 1}
+
+
+def test_a_summary_may_come_without_waiting_for_ready(program) -> None:
+    process = program(say("ready", "{}") + say("summary", "7"))
+    assert process.wait_summary(20) == 7
+
+
+def test_lines_that_arrive_in_pieces(program) -> None:
+    process = program(
+        """
+for piece in ('{"sum', 'mary": ', '{"n": 1}', '}\\n'):
+    sys.stdout.write(piece); sys.stdout.flush(); time.sleep(0.05)
+"""
+    )
+    assert process.wait_summary(20) == {"n": 1}
+
+
+def test_its_own_words_say_why_it_ended(program) -> None:
+    process = program('sys.exit(print("error: port: 8443 is taken; choose another", file=sys.stderr) or 3)')
+    with pytest.raises(EngineError) as caught:
+        process.wait_ready(20)
+    assert caught.value.code == 3
+    assert caught.value.message == "error: port: 8443 is taken; choose another"
+    assert "\n" not in str(as_user_error(caught.value))
+
+
+def test_words_of_an_earlier_program_are_not_taken_for_its_own(program) -> None:
+    first = program('sys.exit(print("error: first", file=sys.stderr) or 3)')
+    with pytest.raises(EngineError, match="first"):
+        first.wait_ready(20)
+    with pytest.raises(EngineError, match="ended with exit code 5 and no word"):
+        program("sys.exit(5)").wait_ready(20)
+
+
+def test_a_killed_program(program) -> None:
+    with pytest.raises(EngineError, match="was killed by signal 9") as caught:
+        program("os.kill(os.getpid(), 9)").wait_summary(20)
+    assert caught.value.code == -9
+
+
+def test_a_silent_program_is_not_waited_for_longer_than_asked(program) -> None:
+    process = program("time.sleep(60)")
+    began = time.monotonic()
+    with pytest.raises(EngineError, match=r"did not end within 0.3 s"):
+        process.wait_summary(0.3)
+    assert time.monotonic() - began < 5
+    assert process.running()
+    process.close()
+    assert not process.running()
+
+
+@pytest.mark.parametrize("line", ["nonsense", "{", "\\xff\\xfe", '{"ready": '])
+def test_what_is_no_json_is_an_error(program, line: str) -> None:
+    with pytest.raises(EngineError, match="no JSON"):
+        program(f"sys.stdout.buffer.write(b'{line}\\n'); sys.stdout.flush(); time.sleep(60)").wait_ready(20)
+
+
+def test_waiting_can_be_stopped(program) -> None:
+    with pytest.raises(Stopped):
+        program("time.sleep(60)").wait_ready(20, lambda: True)
+
+
+def test_ticks_come_while_waiting(program) -> None:
+    ticks: list[float] = []
+    program("time.sleep(1)\n" + say("summary", "1")).wait_summary(20, tick=lambda: ticks.append(time.monotonic()))
+    assert 3 <= len(ticks) <= 12
+
+
+def test_finish_asks_politely(program) -> None:
+    process = program(
+        "import signal\n"
+        "def end(*_):\n    print(json.dumps({'summary': 'ended'}), flush=True)\n    os._exit(0)\n"
+        "signal.signal(signal.SIGTERM, end)\n" + say("ready", "{}") + "time.sleep(60)"
+    )
+    process.wait_ready(20)
+    assert process.finish() == "ended"
+
+
+def test_a_program_that_died_before_its_configuration(program) -> None:
+    process = program("")
+    process.process.wait()
+    process.configure({"more": "x" * 100_000})  # nobody reads it
+    with pytest.raises(EngineError, match="exit code 0 and no word"):
+        process.wait_ready(20)
+
+
+def test_the_engine_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = tmp_path / "trifecta-engine"
+    monkeypatch.setenv("TRIFECTA_ENGINE", str(engine))
+    with pytest.raises(CannotError, match="is no program"):
+        find_engine()
+    engine.write_text("#!/bin/sh\necho nonsense\n")
+    engine.chmod(0o755)
+    assert find_engine() == engine
+    with pytest.raises(CannotError, match="build it again"):
+        engine_versions(engine)
+
+
+def test_measured_programs_have_cpus_of_their_own() -> None:
+    assert pin_table(frozenset({0})) == {"server": None, "client": None, "link": None, "probe": None}
+    two = pin_table(frozenset({0, 1}))
+    assert (two["server"], two["client"], two["link"]) == (frozenset({0}), frozenset({1}), None)
+    four = pin_table(frozenset({2, 3, 6, 7}))
+    assert four["link"] == frozenset({6})
+    assert describe_pins(four)["server"] == [2]
+
+
+def test_a_path_becomes_the_links_configuration() -> None:
+    study = load("race", [], known_servers())
+    config = link_config(study.paths["rough"], seed=5)
+    assert config["seed"] == 5
+    assert [impairment["kind"] for impairment in config["a_to_b"]] == ["loss", "rate", "delay"]
+    assert link_config(study.paths["clean"], seed=5)["b_to_a"] == []
+
+
+def test_nothing_is_left_of_closed_programs(program) -> None:
+    process = program("import subprocess; time.sleep(60)")
+    process.close()
+    assert not Path(f"/proc/{process.pid}").exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process.pid, 0)
+    assert subprocess.run(["true"], check=False).returncode == 0
