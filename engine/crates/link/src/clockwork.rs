@@ -102,16 +102,17 @@ impl Clockwork {
         let devices = [self.devices[0].fd(), self.devices[1].fd()];
         let mut waiter = Waiter::new(devices, watch_stdin, spin_ns, least_delay_ns);
         loop {
-            let received = self.receive(0)? + self.receive(1)?;
+            let received = [self.receive(0)?, self.receive(1)?];
             let now = now_ns();
-            if received > 0 {
+            if received != [0, 0] {
                 waiter.arrived(now);
             }
             self.let_go(now);
             if process::stop_requested() {
                 return Ok(Ended::Signal);
             }
-            if received == 0 && waiter.wait(self.traffic.schedule.next_ns()) && process::stdin_closed() {
+            // A full batch: there is probably more.
+            if !received.contains(&BATCH) && waiter.wait(self.traffic.schedule.next_ns()) && process::stdin_closed() {
                 return Ok(Ended::Stdin);
             }
         }

@@ -35,7 +35,7 @@ impl Receiver {
     pub fn new(pool: &mut Pool) -> Self {
         // SAFETY: all-zero octets are valid iovecs (null, length 0) and message headers without buffers.
         let (iovecs, messages) = unsafe { (Box::new(std::mem::zeroed()), Box::new(std::mem::zeroed())) };
-        Receiver {
+        let mut receiver = Receiver {
             small: (0..BATCH).map(|_| pool.take(SMALL_BYTES)).collect(),
             large: (0..BATCH).map(|_| pool.take(LARGE_BYTES)).collect(),
             iovecs,
@@ -43,7 +43,9 @@ impl Receiver {
             messages,
             truncated: 0,
             timestamps_replaced: 0,
-        }
+        };
+        (0..BATCH).for_each(|index| receiver.prepare(index));
+        receiver
     }
 
     /// Reads what is there, at most one batch, appends it to `out` and says how many frames were taken in.
@@ -51,7 +53,6 @@ impl Receiver {
     /// # Errors
     /// As recvmmsg(2), when the device is gone or down.
     pub fn receive(&mut self, fd: RawFd, pool: &mut Pool, out: &mut Vec<Received>) -> io::Result<usize> {
-        self.prepare();
         // SAFETY: every message points into buffers, iovecs and control room owned by `self`, which outlive the call.
         let count = unsafe {
             libc::recvmmsg(fd, self.messages.as_mut_ptr(), BATCH as u32, libc::MSG_DONTWAIT, std::ptr::null_mut())
@@ -69,6 +70,7 @@ impl Receiver {
             let length = message.msg_len as usize;
             if message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {
                 self.truncated += 1;
+                self.prepare(index);
                 continue;
             }
             // SAFETY: the kernel filled this message just now; its control room belongs to `self`.
@@ -78,25 +80,25 @@ impl Receiver {
                 self.timestamps_replaced += 1;
             }
             let buffer = self.hand_over(index, length, pool);
+            self.prepare(index);
             out.push(Received { buffer, length, arrived_ns: arrived_ns.unwrap_or(clocks.monotonic_ns) });
         }
         Ok(count as usize)
     }
 
-    fn prepare(&mut self) {
-        for index in 0..BATCH {
-            let large = &mut self.large[index][SMALL_BYTES..];
-            self.iovecs[index] = [
-                libc::iovec { iov_base: self.small[index].as_mut_ptr().cast(), iov_len: SMALL_BYTES },
-                libc::iovec { iov_base: large.as_mut_ptr().cast(), iov_len: large.len() },
-            ];
-            let header = &mut self.messages[index].msg_hdr;
-            header.msg_iov = self.iovecs[index].as_mut_ptr();
-            header.msg_iovlen = 2;
-            header.msg_control = self.controls[index].as_mut_ptr().cast();
-            header.msg_controllen = CONTROL_WORDS * size_of::<u64>();
-            header.msg_flags = 0;
-        }
+    /// Makes slot `index` ready for the next frame. The kernel leaves those alone that it did not fill.
+    fn prepare(&mut self, index: usize) {
+        let large = &mut self.large[index][SMALL_BYTES..];
+        self.iovecs[index] = [
+            libc::iovec { iov_base: self.small[index].as_mut_ptr().cast(), iov_len: SMALL_BYTES },
+            libc::iovec { iov_base: large.as_mut_ptr().cast(), iov_len: large.len() },
+        ];
+        let header = &mut self.messages[index].msg_hdr;
+        header.msg_iov = self.iovecs[index].as_mut_ptr();
+        header.msg_iovlen = 2;
+        header.msg_control = self.controls[index].as_mut_ptr().cast();
+        header.msg_controllen = CONTROL_WORDS * size_of::<u64>();
+        header.msg_flags = 0;
     }
 
     /// Gives away the frame in slot `index` in the smallest buffer and puts a fresh one in its place.
