@@ -13,11 +13,22 @@ pub struct Seen {
     pub body: Vec<u8>,
 }
 
+struct Body {
+    stream: u32,
+    octets: Vec<u8>,
+    /// Left of the stream's window, where it is known.
+    window: Option<i64>,
+}
+
 /// A connection after its preface.
 pub struct Connection<'a> {
     pub stream: &'a mut Stream,
     parser: Parser,
-    bodies: Vec<(u32, Vec<u8>)>,
+    bodies: Vec<Body>,
+    /// What the client may send on the connection, and on a stream that it opens after it has acknowledged the settings.
+    connection_window: i64,
+    stream_window: i64,
+    acknowledged: bool,
     pub saw_reset: bool,
     pub saw_goaway: bool,
 }
@@ -32,7 +43,17 @@ impl<'a> Connection<'a> {
         write::settings(settings, &mut hello);
         stream.write_all(&hello).ok()?;
         let limits = Limits { max_frame_octets: 16_384, max_header_block_octets: 16_384 };
-        Some(Self { stream, parser: Parser::new(limits), bodies: Vec::new(), saw_reset: false, saw_goaway: false })
+        let initial = settings.iter().find(|(id, _)| *id == setting::INITIAL_WINDOW_SIZE);
+        Some(Self {
+            stream,
+            parser: Parser::new(limits),
+            bodies: Vec::new(),
+            connection_window: 65_535,
+            stream_window: initial.map_or(65_535, |(_, octets)| i64::from(*octets)),
+            acknowledged: false,
+            saw_reset: false,
+            saw_goaway: false,
+        })
     }
 
     /// Requests that have ended with what the next read brought; `None` at the end of the stream.
@@ -48,20 +69,29 @@ impl<'a> Connection<'a> {
                     if end_stream {
                         seen.push(Seen { stream, body: Vec::new() });
                     } else {
-                        self.bodies.push((stream, Vec::new()));
+                        let window = self.acknowledged.then_some(self.stream_window);
+                        self.bodies.push(Body { stream, octets: Vec::new(), window });
                     }
                 }
                 Event::Data { stream, content, flow_octets, end_stream } => {
-                    let Some(index) = self.bodies.iter().position(|(id, _)| *id == stream) else { continue };
-                    self.bodies[index].1.extend_from_slice(content);
+                    self.connection_window -= i64::from(flow_octets);
+                    assert!(self.connection_window >= 0, "the connection's window is overrun");
+                    let Some(index) = self.bodies.iter().position(|body| body.stream == stream) else { continue };
+                    let body = &mut self.bodies[index];
+                    body.window = body.window.map(|window| window - i64::from(flow_octets));
+                    assert!(body.window.is_none_or(|window| window >= 0), "the stream's window is overrun");
+                    body.octets.extend_from_slice(content);
                     write::window_update(0, flow_octets, &mut reply);
+                    self.connection_window += i64::from(flow_octets);
                     if end_stream {
-                        let (stream, body) = self.bodies.remove(index);
-                        seen.push(Seen { stream, body });
+                        let body = self.bodies.remove(index);
+                        seen.push(Seen { stream, body: body.octets });
                     } else {
+                        body.window = body.window.map(|window| window + i64::from(flow_octets));
                         write::window_update(stream, flow_octets, &mut reply);
                     }
                 }
+                Event::SettingsAck => self.acknowledged = true,
                 Event::Settings(settings) => {
                     let table = settings.iter().find(|(id, _)| *id == setting::HEADER_TABLE_SIZE);
                     assert_eq!(table.map(|(_, size)| size), Some(0));
