@@ -133,6 +133,17 @@ def test_a_server_that_ignores_sigterm_is_killed(site: Site, tmp_path: Path) -> 
     assert server.describe_end() == "server script was killed by signal 9"
 
 
+def test_another_program_on_its_port_is_not_taken_for_it(site: Site, tmp_path: Path) -> None:
+    server = _server("import sys, time; time.sleep(0.3); sys.exit('address in use')", site, tmp_path)
+    server.start()
+
+    def ask() -> None:
+        server._process.wait()  # type: ignore[union-attr]
+
+    with pytest.raises(CannotError, match="another program answers in place of script: address in use"):
+        server.wait_ready(ask, lambda: False)
+
+
 def test_restarts_are_counted(site: Site, tmp_path: Path) -> None:
     server = _server("pass", site, tmp_path)
     for expected in (0, 1, 2):

@@ -78,6 +78,8 @@ class RunningServer:
             problem = ask()
             if problem is not None:
                 time.sleep(_READY_PAUSE_S)
+        if not self.running():
+            raise CannotError(f"another program answers in place of {self.adapter.name}: {self.last_words()}")
         return time.monotonic() - began
 
     @property

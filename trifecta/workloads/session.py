@@ -126,11 +126,10 @@ class Session:
                     log=self.log(label),
                     cpus=self.pins["server"],
                 )
-        for server in self.servers.values():
-            server.start()
         waited: dict[str, float] = {}
         with self.link(PathSpec("setup"), 0):
             for server in self.servers.values():
+                server.start()  # one after the other: who cannot have a port is told apart from who has it
                 waited[server.adapter.name] = self._wait_ready(server)
         return waited
 
