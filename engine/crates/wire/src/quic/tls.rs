@@ -15,6 +15,7 @@ use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Connection, KeyChange, Secrets, ServerConnection, Suite, Version};
 
 use super::transport::initial_suite;
+use crate::h3::varint;
 use crate::tls::{TlsError, cipher_name};
 
 /// QUIC version 1.
@@ -73,8 +74,7 @@ impl crypto::ClientConfig for ClientTls {
         }
         let invalid = || ConnectError::InvalidServerName(server_name.into());
         let name = ServerName::try_from(server_name).map_err(|_| invalid())?.to_owned();
-        let mut encoded = Vec::with_capacity(128);
-        parameters.write(&mut encoded);
+        let encoded = encode_parameters(parameters);
         // Fails only for a configuration without TLS 1.3, which `new` refuses.
         let inner = ClientConnection::new(Arc::clone(&self.config), Version::V1, name, encoded)
             .map_err(|_| ConnectError::EndpointStopping)?;
@@ -119,11 +119,35 @@ impl crypto::ServerConfig for ServerTls {
     }
 
     fn start_session(self: Arc<Self>, _version: u32, parameters: &TransportParameters) -> Box<dyn crypto::Session> {
-        let mut encoded = Vec::with_capacity(128);
-        parameters.write(&mut encoded);
-        let inner = self.connection(encoded).expect("`new` has tried this configuration");
+        let inner = self.connection(encode_parameters(parameters)).expect("`new` has tried this configuration");
         Box::new(TlsSession::new(Connection::Server(inner), self.initial))
     }
+}
+
+/// The transport parameters as they stand in the handshake: in the order of their identifiers and without a reserved one.
+///
+/// quinn-proto shuffles them and adds a reserved one of random identifier and length (greasing, RFC 9000 section 18.1).
+/// That makes handshakes differ in size for no reason of the experiment, and nginx (1.30.6) refuses one in some
+/// thousand of them ("failed to parse transport param", alert 109), which would be counted as failures of the server.
+fn encode_parameters(parameters: &TransportParameters) -> Vec<u8> {
+    let mut shuffled = Vec::with_capacity(128);
+    parameters.write(&mut shuffled);
+    in_order_without_reserved(&shuffled)
+}
+
+fn in_order_without_reserved(mut shuffled: &[u8]) -> Vec<u8> {
+    let mut list: Vec<(u64, &[u8])> = Vec::with_capacity(20);
+    while let Some((id, id_bytes)) = varint::read(shuffled) {
+        let Some((length, length_bytes)) = varint::read(&shuffled[id_bytes..]) else { break };
+        let end = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(id_bytes + length_bytes);
+        let Some((parameter, rest)) = shuffled.split_at_checked(end) else { break };
+        if id % 31 != 27 {
+            list.push((id, parameter));
+        }
+        shuffled = rest;
+    }
+    list.sort_unstable_by_key(|(id, _)| *id);
+    list.into_iter().flat_map(|(_, parameter)| parameter).copied().collect()
 }
 
 fn require_quic_suite(provider: &rustls::crypto::CryptoProvider) -> Result<(), String> {
@@ -286,6 +310,21 @@ fn retry_tag_is_valid(original_dst_cid: &[u8], header: &[u8], payload: &[u8]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parameters_are_ordered_and_reserved_ones_left_out() {
+        // 0x3a is 31 + 27, 0xc0..1b is 27 in eight octets.
+        let shuffled = [
+            &[0x0f, 0x00][..],
+            &[0x40, 0x3a, 0x02, 0xaa, 0xbb],
+            &[0x04, 0x04, 0x80, 0x00, 0x10, 0x00],
+            &[0x01, 0x01, 0x1e],
+            &[0xc0, 0, 0, 0, 0, 0, 0, 0x1b, 0x00],
+        ];
+        let ordered = [&[0x01, 0x01, 0x1e][..], &[0x04, 0x04, 0x80, 0x00, 0x10, 0x00], &[0x0f, 0x00]];
+        assert_eq!(in_order_without_reserved(&shuffled.concat()), ordered.concat());
+        assert_eq!(in_order_without_reserved(&[0x01, 0x05, 0x00]), [0_u8; 0], "what is cut is left out");
+    }
 
     /// RFC 9001 appendix A.4.
     #[test]
