@@ -103,8 +103,11 @@ def test_an_interrupt_keeps_what_is_finished_and_resume_completes_it(tmp_path, n
     done = trifecta("resume", "here", "--quiet", cwd=tmp_path)
     assert done.returncode == expected_code("here", tmp_path), done.stderr
     rows = json.loads(trifecta("sql", "here", "--json", "SELECT block, arm FROM trials", cwd=tmp_path).stdout)
-    assert len(rows) == 16
-    assert len({(row["block"], row["arm"]) for row in rows}) == 16
+    assert len({(row["block"], row["arm"]) for row in rows}) == len(rows)
+    assert len(rows) >= finished
+    # On a machine that is busy with something else no trial counts, and the planner gives up early, and says so.
+    if json.loads((tmp_path / "here/run.json").read_text())["state"] != "unmeasurable":
+        assert len(rows) == 16
 
 
 def test_link_measure_finds_what_was_asked(tmp_path):
