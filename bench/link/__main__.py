@@ -7,6 +7,7 @@ Peers are measured where they are found: rattan (``cargo install rattan --versio
 from __future__ import annotations
 
 import contextlib
+import functools
 import platform
 import statistics
 import sys
@@ -75,11 +76,9 @@ def _measure(path: Path) -> dict[str, float]:
 def race(rounds: int) -> int:
     """Every path in every round, the order turned round each time; medians."""
     figures: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    measurements: dict[str, Callable[[], dict[str, float]]] = {
-        name: (lambda path=path: _measure(path)) for name, path in PATHS.items()  # type: ignore[misc]
-    }
+    measurements = {name: functools.partial(_measure, path) for name, path in PATHS.items()}
     if rattan.found():
-        measurements["rattan 0.1.1"] = lambda: rattan.measure_all(DELAY_MS)
+        measurements["rattan 0.1.1"] = functools.partial(_measure, rattan.path)
     else:
         print(f"rattan: not found at {rattan.BINARY}; left out")
     for number in range(rounds):
@@ -89,7 +88,10 @@ def race(rounds: int) -> int:
                 figures[name][key].append(value)
             print(f"round {number + 1}, {name}: done", file=sys.stderr, flush=True)
     medians = {n: {k: statistics.median(v) for k, v in columns.items()} for n, columns in figures.items()}
-    print(f"\n{platform.release()}, {time.strftime('%Y-%m-%d')}, {rounds} rounds in turns, medians; {measure.engine_version()}\n")
+    print(
+        f"\n{platform.release()}, {time.strftime('%Y-%m-%d')}, {rounds} rounds in turns, medians; "
+        f"{measure.engine_version()}\n"
+    )
     print("| path | " + " | ".join(COLUMNS.values()) + " |")
     print("|---" * (len(COLUMNS) + 1) + "|")
     for name, columns in medians.items():

@@ -116,9 +116,7 @@ def _rate(rows: Rows, summary: dict[str, Any]) -> Iterator[Outcome]:
     duration_ns = PACKETS * frame * 8e9 / RATE_BITS_PER_S
     reach = RATE_BITS_PER_S * 2 * MS / duration_ns
     assert last_ns > first_ns, "the link was never the bottleneck"
-    yield Outcome(
-        "rate 400 Mbit/s", RATE_BITS_PER_S, given, RATE_BITS_PER_S - reach, RATE_BITS_PER_S + reach
-    )
+    yield Outcome("rate 400 Mbit/s", RATE_BITS_PER_S, given, RATE_BITS_PER_S - reach, RATE_BITS_PER_S + reach)
 
 
 CASES: list[tuple[list[dict[str, Any]], float, Judge]] = [

@@ -1,8 +1,68 @@
-"""rattan (crates.io), a path emulator written as a chain of cells."""
+"""rattan (crates.io): a path emulator written as a chain of cells."""
+
 from __future__ import annotations
-from tests.engine.netns import ROOT
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Iterator
+
+from tests.engine.netns import ROOT, Hosts
+
 BINARY = ROOT / ".cache/rattan/bin/rattan"
+
+
 def found() -> bool:
+    """Whether it is installed where this benchmark looks."""
     return BINARY.exists()
-def measure_all(delay_ms: int) -> dict[str, float]:
-    raise NotImplementedError
+
+
+class _RattanHosts(Hosts):
+    """rattan makes the client's namespace itself and serves from the one it is started in."""
+
+    def __init__(self, delay_ms: int) -> None:
+        super().__init__(direct=True)
+        self.names = ["server"]
+        self._delay_ms = delay_ms
+        self._client_pid = 0
+
+    def _raise(self) -> None:
+        subprocess.run(["ip", "netns", "add", self.namespace("server")], check=True)
+        super().run("server", ["ip", "link", "set", "lo", "up"])
+        delay = f"{self._delay_ms}ms"
+        inside = "echo PID $$; env | grep RATTAN; echo END; exec sleep 600"
+        options = ["--uplink-delay", delay, "--downlink-delay", delay]
+        process = self.start("server", [str(BINARY), "link", *options, "--", "sh", "-c", inside])
+        assert process.stdout is not None
+        said = {}
+        for line in process.stdout:
+            if line.strip() == "END":
+                break
+            key, _, value = line.strip().replace(" ", "=", 1).partition("=")
+            said[key] = value
+        assert "PID" in said, "rattan ran nothing"
+        self._client_pid = int(said["PID"])
+        time.sleep(0.5)
+        self._find_server()
+
+    def _find_server(self) -> None:
+        """The device and address of its end in the server's namespace."""
+        for line in super().run("server", ["ip", "-4", "-o", "address"]).splitlines():
+            _, device, _, address, *_ = line.split()
+            if device != "lo":
+                self.server_device, self.server_address = device, address.split("/")[0]
+                return
+        raise AssertionError("rattan gave the server no address")
+
+    def command(self, host: str, arguments: list[str]) -> list[str]:
+        """The client's namespace has no name: it is that of the process rattan started in it."""
+        if host == "client":
+            return ["nsenter", f"--target={self._client_pid}", "--net", *arguments]
+        return super().command(host, arguments)
+
+
+@contextlib.contextmanager
+def path(delay_ms: int, _loss: bool) -> Iterator[tuple[Hosts, float]]:
+    """A path with this delay each way; its losses act on wire packets anyway, none is asked for."""
+    with _RattanHosts(delay_ms) as hosts:
+        yield hosts, delay_ms * 1e3

@@ -92,6 +92,8 @@ class Hosts:
         self.prefix = f"tl{os.getpid()}-{next(_numbers)}"
         self.direct, self.neighbours, self.mtu = direct, neighbours, mtu
         self._processes: list[subprocess.Popen[str]] = []
+        self.server_address = SERVER
+        self.server_device = "eth0"
         self.names = ["client", "server"] if direct else ["client", "middle", "server"]
 
     def namespace(self, host: str) -> str:
@@ -218,7 +220,7 @@ class Hosts:
 
     def probe(self, **config: Any) -> dict[str, Any]:
         """Measure the path from client to server with the engine's probe, and its summary."""
-        address = config.pop("address", SERVER)
+        address = config.pop("address", self.server_address)
         reflector = self.start_engine("server", "probe", {"role": "reflect", "address": address, "port": 9009})
         try:
             measure = {"role": "measure", "address": address, "port": 9009, **config}

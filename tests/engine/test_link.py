@@ -98,7 +98,7 @@ def test_loss_acts_on_wire_packets_of_super_packets(hosts: Hosts, tmp_path: Path
 
 
 def test_same_seed_same_fates(hosts: Hosts, tmp_path: Path) -> None:
-    fates = []
+    fates: list[Counter[int]] = []
     for seed in (5, 5, 6):
         impairments = [{"kind": "loss", "probability": 0.1}, {"kind": "duplicate", "probability": 0.1}]
         with hosts.link(impairments, seed=seed):
@@ -279,7 +279,7 @@ def run_engine(hosts: Hosts, host: str, config: dict[str, Any]) -> subprocess.Co
 
 
 def test_what_is_wrong_is_said_in_one_line(hosts: Hosts) -> None:
-    cases = [
+    cases: list[tuple[dict[str, Any], int, str]] = [
         (
             {"a_device": "ra", "b_device": "rb", "a_to_b": [{"kind": "loss", "probability": 2}]},
             2,
