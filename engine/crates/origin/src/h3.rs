@@ -7,6 +7,7 @@
 
 mod connection;
 mod outbox;
+mod receiving;
 mod request;
 mod response;
 mod timers;
@@ -146,7 +147,7 @@ impl Server {
     }
 
     /// Datagrams that the kernel dropped because the receive buffer was full.
-    pub fn receive_drops(&self) -> u64 {
+    fn receive_drops(&self) -> u64 {
         self.outbox.kernel_drops()
     }
 
@@ -237,6 +238,7 @@ impl Server {
 
     /// Begins the end: GOAWAY where requests are in flight, CONNECTION_CLOSE elsewhere; no new connections.
     pub fn close(&mut self, handler: &mut Handler, stats: &mut Stats, now_ns: u64) {
+        stats.udp_receive_drops = self.receive_drops();
         self.closing = true;
         self.endpoint.set_server_config(None);
         for index in 0..self.connections.len() {

@@ -34,6 +34,8 @@ pub struct Stats {
     pub tcp_congestion_control: Option<String>,
     /// TCP_NODELAY as read back from an accepted socket.
     pub tcp_nodelay: Option<bool>,
+    /// Datagrams that the kernel dropped at the UDP socket, mostly for want of receive buffer.
+    pub udp_receive_drops: u64,
     /// CPU time of the worker's thread.
     pub thread_cpu_ns: u64,
 }
@@ -88,6 +90,7 @@ impl Stats {
         self.content_bytes_in += other.content_bytes_in;
         self.wire_bytes_out += other.wire_bytes_out;
         self.wire_bytes_in += other.wire_bytes_in;
+        self.udp_receive_drops += other.udp_receive_drops;
         self.tcp_congestion_control =
             self.tcp_congestion_control.take().or_else(|| other.tcp_congestion_control.clone());
         self.tcp_nodelay = self.tcp_nodelay.or(other.tcp_nodelay);
@@ -114,6 +117,7 @@ impl Stats {
             "content_bytes_in": self.content_bytes_in,
             "wire_bytes_out": self.wire_bytes_out,
             "wire_bytes_in": self.wire_bytes_in,
+            "udp_receive_drops": self.udp_receive_drops,
             "key_exchanges": self.key_exchanges,
             "tcp_congestion_control": self.tcp_congestion_control,
             "tcp_nodelay": self.tcp_nodelay,

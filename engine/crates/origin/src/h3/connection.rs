@@ -5,11 +5,12 @@ use std::time::Instant;
 use bytes::Bytes;
 use quinn_proto::{Connection, ConnectionHandle, Dir, Endpoint, Event, ReadError, StreamEvent, StreamId, VarInt};
 use trifecta_wire::clock::now_ns;
-use trifecta_wire::h3::{Code, ControlPlane, Error, MessageEvent, MessageReader, Role, control, frame};
+use trifecta_wire::h3::{Code, ControlPlane, Error, Role, control, frame};
 use trifecta_wire::quic::{self, InstantClock, StreamMap};
 use trifecta_wire::udp;
 
 use super::outbox::Outbox;
+use super::receiving::Receiving;
 use super::response::{Sending, Written};
 use super::timers::Timers;
 use super::{Delayed, Shared, varint};
@@ -40,17 +41,6 @@ enum Exchange {
         received_ns: u64,
     },
     Sending(Sending),
-}
-
-/// A request that is still coming in.
-#[derive(Default)]
-struct Receiving {
-    reader: MessageReader,
-    plan: Option<Plan>,
-    content_length: Option<u64>,
-    content_octets: u64,
-    /// When its head came.
-    received_ns: u64,
 }
 
 /// One QUIC connection of a client.
@@ -418,53 +408,6 @@ impl H3Connection {
         let is_sending = self.unacknowledged > 0;
         if is_over && !is_sending && !self.quic.is_closed() {
             self.quic.close(now, varint(Code::NoError), Bytes::new());
-        }
-    }
-}
-
-impl Receiving {
-    /// Takes octets of a request in.
-    fn take(
-        &mut self,
-        octets: &[u8],
-        shared: &mut Shared,
-        handler: &mut Handler,
-        stats: &mut Stats,
-        early: bool,
-        now_ns: u64,
-    ) -> Result<(), Error> {
-        let mut rest = octets;
-        while let Some(event) = self.reader.read(&mut rest)? {
-            match event {
-                MessageEvent::Content(piece) => {
-                    self.content_octets += piece.len() as u64;
-                    stats.content_bytes_in += piece.len() as u64;
-                }
-                MessageEvent::Head(section) => {
-                    self.received_ns = now_ns;
-                    match shared.requests.read(section) {
-                        Ok(head) => {
-                            self.content_length = head.content_length;
-                            self.plan = Some(handler.plan(head.request(early)));
-                        }
-                        Err(error) if error.code == Code::ExcessiveLoad => self.plan = Some(Plan::status(431)),
-                        Err(error) => return Err(error),
-                    }
-                }
-                MessageEvent::Trailers(_) => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// The stream has ended.
-    fn end(&self) -> Result<(), Error> {
-        self.reader.finish()?;
-        match self.content_length {
-            Some(octets) if octets != self.content_octets => {
-                Err(Error::new(Code::MessageError, "content differs in length from content-length"))
-            }
-            _ => Ok(()),
         }
     }
 }

@@ -1,0 +1,65 @@
+//! A request on its way in.
+
+use trifecta_wire::h3::{Code, Error, MessageEvent, MessageReader};
+
+use super::Shared;
+use crate::handler::{Handler, Plan};
+use crate::stats::Stats;
+
+/// A request that is still coming in.
+#[derive(Default)]
+pub(super) struct Receiving {
+    reader: MessageReader,
+    pub plan: Option<Plan>,
+    content_length: Option<u64>,
+    content_octets: u64,
+    /// When its head came.
+    pub received_ns: u64,
+}
+
+impl Receiving {
+    /// Takes octets of a request in.
+    pub fn take(
+        &mut self,
+        octets: &[u8],
+        shared: &mut Shared,
+        handler: &mut Handler,
+        stats: &mut Stats,
+        early: bool,
+        now_ns: u64,
+    ) -> Result<(), Error> {
+        let mut rest = octets;
+        while let Some(event) = self.reader.read(&mut rest)? {
+            match event {
+                MessageEvent::Content(piece) => {
+                    self.content_octets += piece.len() as u64;
+                    stats.content_bytes_in += piece.len() as u64;
+                }
+                MessageEvent::Head(section) => {
+                    self.received_ns = now_ns;
+                    match shared.requests.read(section) {
+                        Ok(head) => {
+                            self.content_length = head.content_length;
+                            self.plan = Some(handler.plan(head.request(early)));
+                        }
+                        Err(error) if error.code == Code::ExcessiveLoad => self.plan = Some(Plan::status(431)),
+                        Err(error) => return Err(error),
+                    }
+                }
+                MessageEvent::Trailers(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The stream has ended.
+    pub fn end(&self) -> Result<(), Error> {
+        self.reader.finish()?;
+        match self.content_length {
+            Some(octets) if octets != self.content_octets => {
+                Err(Error::new(Code::MessageError, "content differs in length from content-length"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
