@@ -65,6 +65,7 @@ class TrialRunner:
         self._machine = MachineObserver()
         self._transport = TransportObserver(session.lab.hosts)
         self._ahead: Programs | None = None
+        self._ending: Programs | None = None
 
     def start_ahead(self) -> None:
         """Start the programs of the next trial; they use no CPU while they wait."""
@@ -73,9 +74,10 @@ class TrialRunner:
 
     def close(self) -> None:
         """End what was started ahead."""
-        if self._ahead is not None:
-            self._ahead.close()
-            self._ahead = None
+        for programs in (self._ahead, self._ending):
+            if programs is not None:
+                programs.close()
+        self._ahead = self._ending = None
 
     def run(self, trial: Trial) -> Outcome:
         """Run a trial. What goes wrong in it is in its row; CannotError when no trial could be run at all.
@@ -95,8 +97,11 @@ class TrialRunner:
         assert programs is not None
         details: dict[str, Any] = {"load": None, "link": None, "probe": session.probes.get(path.name)}
         errors: list[str] = []
+        if self._ending is not None:
+            self._ending.close()
+            self._ending = None
         with ExitStack() as stack:
-            stack.callback(programs.close)
+            stack.callback(self._end, programs)
             for _ in range(self._faults.client_competitors):
                 stack.callback(self._compete().kill)
             _start_link(programs.link, {**link_config(path, trial.seed), **session.link_changes})
@@ -119,6 +124,10 @@ class TrialRunner:
             marks.append(time.monotonic_ns())
             _let_pass(path, since_ns=marks[3])
             details["link"] = _finish_link(programs.link, errors)
+            if details["link"] is not None and details["load"] is not None:
+                # Both have said their last word. The kernel takes 20 ms to close the link's sockets, which carry
+                # nothing any more: nobody has to wait for that.
+                self._ending = programs
         marks.append(time.monotonic_ns())
         details["server"] = server.facts() | {
             "cpu_ns": resources.cpu_used_ns("server"),
@@ -142,6 +151,11 @@ class TrialRunner:
         names = ("link_start", "observe", "load", "condense", "link_end")
         outcome.phase_ns = {name: marks[i + 1] - marks[i] for i, name in enumerate(names)}
         return outcome
+
+    def _end(self, programs: Programs) -> None:
+        """End the programs of a trial, unless they are ending by themselves."""
+        if programs is not self._ending:
+            programs.close()
 
     def _load_config(
         self, trial: Trial, workload: RequestsWorkload, path: PathSpec, server: RunningServer, samples: Path
