@@ -122,8 +122,13 @@ impl Session for H1Session {
         }
     }
 
-    fn on_timer(&mut self, _: &mut H1Shared, driver: &mut Driver, now_ns: u64) {
+    fn on_timer(&mut self, shared: &mut H1Shared, driver: &mut Driver, now_ns: u64) {
         if now_ns < self.deadline_ns {
+            return;
+        }
+        if self.state == State::Draining {
+            shared.transport.no_tickets();
+            self.end(driver, false);
             return;
         }
         let error = if self.state == State::Opening { ErrorClass::ConnectTimeout } else { ErrorClass::Timeout };
@@ -216,6 +221,8 @@ impl H1Session {
             }
             if self.reader.is_complete() {
                 self.complete(shared, driver, now_ns)?;
+            } else if self.state == State::Draining && self.transport.linger_until_ns(&shared.transport).is_none() {
+                self.end(driver, false);
             }
             if !more && !to_the_end {
                 return Ok(());
@@ -302,7 +309,14 @@ impl H1Session {
         }
         // An answer before the end of the request leaves a connection on which nothing can follow.
         if !shared.reused || verdict == Verdict::Close || half_sent {
-            self.end(driver, false);
+            match self.transport.linger_until_ns(&shared.transport) {
+                Some(until_ns) => {
+                    self.state = State::Draining;
+                    self.deadline_ns = until_ns;
+                    return self.send(shared);
+                }
+                None => self.end(driver, false),
+            }
             return Ok(());
         }
         self.start_next(shared, driver)

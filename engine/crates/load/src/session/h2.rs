@@ -4,6 +4,7 @@
 //! leaves in one send. The request's header block is encoded once; the dynamic table is off on both sides.
 
 mod frames;
+mod sending;
 mod streams;
 
 use std::os::fd::RawFd;
@@ -15,7 +16,6 @@ use trifecta_wire::{epoll, hpack};
 use super::transport::{Received, Transport, TransportShared};
 use super::{NEVER_NS, Session, State, request_fields};
 use crate::config::{Config, ConnectionMode, FieldError, Method};
-use crate::content;
 use crate::driver::{Driver, Exchange};
 use crate::error::ErrorClass;
 
@@ -24,8 +24,6 @@ use streams::Stream;
 
 /// Window for content on a connection and on each stream (as h2load's default), so that the receiver never holds a server up.
 const WINDOW_OCTETS: u32 = 1 << 30;
-/// Octets that may wait for the kernel before more of the bodies is written.
-const SEND_AHEAD_OCTETS: usize = 256 * 1024;
 /// The last stream identifier that can be used is 2^31 - 1 (RFC 9113 5.1.1); the connection is given up a little before.
 const LAST_STREAM: u32 = (1 << 31) - 1_000;
 
@@ -58,6 +56,8 @@ pub struct H2Session {
     uploads: std::collections::VecDeque<u32>,
     /// Early data, to be written again if it is rejected.
     sent_early: bool,
+    /// All is done, and session tickets are waited for.
+    lingering: bool,
     deadline_ns: u64,
 }
 
@@ -128,6 +128,7 @@ impl Session for H2Session {
             unsent: Vec::with_capacity(shared.streams as usize),
             uploads: std::collections::VecDeque::new(),
             sent_early: false,
+            lingering: false,
             deadline_ns,
         })
     }
@@ -161,6 +162,11 @@ impl Session for H2Session {
                     Some(ErrorClass::Timeout),
                 );
             }
+        }
+        if self.lingering {
+            shared.transport.no_tickets();
+            self.end(driver, ErrorCode::NO_ERROR, false);
+            return;
         }
         self.deadline_ns = self.frames.streams.earliest_deadline_ns();
         self.start_requests(shared, driver);
@@ -268,7 +274,7 @@ impl H2Session {
                 return self.ended(driver);
             }
             if self.transport.is_secured() {
-                if self.is_done(shared) {
+                if self.is_done(shared) && !self.lingers(shared) {
                     self.end(driver, ErrorCode::NO_ERROR, false);
                     return Ok(());
                 }
@@ -292,6 +298,10 @@ impl H2Session {
             if let Some(stream) = self.frames.streams.get_mut(1) {
                 stream.exchange.zero_rtt = accepted;
                 stream.deadline_ns = deadline_ns;
+            }
+            // The whole response may have come with the end of the handshake.
+            for finished in &mut self.frames.finished {
+                finished.exchange.zero_rtt = accepted;
             }
             if accepted {
                 return Ok(());
@@ -356,85 +366,6 @@ impl H2Session {
         set_stream(&mut self.frames.reply[start..], id);
     }
 
-    /// Encrypts what is to be said, hands the kernel what it takes, and goes on with bodies while it takes all.
-    fn send(&mut self, shared: &H2Shared) -> Result<(), ErrorClass> {
-        loop {
-            self.write_bodies(shared);
-            if !self.frames.reply.is_empty() {
-                self.transport.write(&self.frames.reply)?;
-                self.frames.reply.clear();
-            }
-            if !self.transport.flush()? {
-                return Ok(());
-            }
-            if !self.unsent.is_empty() {
-                self.mark_sent();
-            }
-            if !self.can_upload() {
-                return Ok(());
-            }
-        }
-    }
-
-    fn can_upload(&mut self) -> bool {
-        if self.frames.send_window <= 0 || self.uploads.is_empty() {
-            return false;
-        }
-        let streams = &mut self.frames.streams;
-        self.uploads.retain(|id| streams.get_mut(*id).is_some_and(|stream| stream.body_left > 0));
-        self.uploads.iter().any(|id| streams.get_mut(*id).is_some_and(|stream| stream.send_window > 0))
-    }
-
-    /// DATA frames of the request bodies, one frame a stream in turn, as far as the windows reach (RFC 9113 6.9).
-    fn write_bodies(&mut self, shared: &H2Shared) {
-        let mut blocked = 0;
-        while blocked < self.uploads.len()
-            && self.frames.send_window > 0
-            && self.frames.reply.len() + self.transport.unsent() < SEND_AHEAD_OCTETS
-        {
-            let Some(id) = self.uploads.pop_front() else { return };
-            let Some(stream) = self.frames.streams.get_mut(id) else { continue };
-            let window = stream.send_window.min(self.frames.send_window).max(0) as u64;
-            let length = window.min(u64::from(self.frames.peer_max_frame)).min(stream.body_left);
-            if length == 0 {
-                blocked += 1;
-                self.uploads.push_back(id);
-                continue;
-            }
-            blocked = 0;
-            let offset = shared.body_octets - stream.body_left;
-            stream.body_left -= length;
-            stream.send_window -= length as i64;
-            stream.exchange.bytes_out += length;
-            self.frames.send_window -= length as i64;
-            let last = stream.body_left == 0;
-            write::data_header(id, length as usize, last, &mut self.frames.reply);
-            let mut written = 0;
-            while written < length {
-                let piece = content::piece(offset + written, length - written);
-                self.frames.reply.extend_from_slice(piece);
-                written += piece.len() as u64;
-            }
-            if last {
-                // Its last octets go with this send; the time is set again then.
-                self.unsent.push(id);
-            } else {
-                self.uploads.push_back(id);
-            }
-        }
-    }
-
-    fn mark_sent(&mut self) {
-        let now_ns = now_ns();
-        for id in self.unsent.drain(..) {
-            if let Some(stream) = self.frames.streams.get_mut(id)
-                && stream.body_left == 0
-            {
-                stream.exchange.request_sent_ns = now_ns;
-            }
-        }
-    }
-
     fn hand_back_finished(&mut self, driver: &mut Driver) {
         for finished in self.frames.finished.drain(..) {
             let stream = Some(u64::from(finished.id));
@@ -464,6 +395,17 @@ impl H2Session {
             && (self.state == State::Draining || (!shared.reused && self.next_stream > 1))
     }
 
+    /// Whether to wait for session tickets before closing.
+    fn lingers(&mut self, shared: &H2Shared) -> bool {
+        let Some(until_ns) = self.transport.linger_until_ns(&shared.transport) else { return false };
+        if !self.lingering {
+            self.lingering = true;
+            self.state = State::Draining;
+            self.deadline_ns = until_ns;
+        }
+        true
+    }
+
     /// The peer ended the stream.
     fn ended(&mut self, driver: &mut Driver) -> Result<(), ErrorClass> {
         let idle = self.frames.streams.len() == 0 && self.first.is_none();
@@ -490,12 +432,11 @@ impl H2Session {
         let in_flight = self.frames.streams.len() > 0 || self.first.is_some() || !self.frames.finished.is_empty();
         if in_flight {
             // What was announced and cut off is a matter of length, as with HTTP/1.1.
-            for stream in self.frames.streams.iter_mut().filter(|_| error == ErrorClass::Closed) {
-                if stream.content_length.is_some_and(|octets| octets > stream.exchange.bytes_in) {
-                    self.frames.cut.push(stream.id);
-                }
-            }
-            for id in std::mem::take(&mut self.frames.cut) {
+            let is_cut = |stream: &Stream| {
+                error == ErrorClass::Closed
+                    && stream.content_length.is_some_and(|octets| octets > stream.exchange.bytes_in)
+            };
+            for id in self.frames.streams.ids(is_cut) {
                 if let Some(stream) = self.frames.streams.remove(id) {
                     let error = Some(ErrorClass::Length);
                     driver.finish(&stream.exchange, &self.transport.handshake, Some(u64::from(id)), 0, error);

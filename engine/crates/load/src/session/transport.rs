@@ -9,7 +9,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::epoll;
-use trifecta_wire::tcp::{Connecting, TcpOptions, TcpSocket};
+use trifecta_wire::tcp::{TcpOptions, TcpSocket};
 use trifecta_wire::tls::{self, ClientOptions, ReceiveBuffer, TlsStream, TlsVersion};
 
 use crate::config::{Config, FieldError, Protocol};
@@ -27,8 +27,14 @@ pub(crate) struct TransportShared {
     options: TcpOptions,
     protocol: Protocol,
     connect_timeout_ns: u64,
+    zero_rtt: bool,
+    /// False once a connection waited for session tickets in vain: this server sends none.
+    tickets_come: bool,
     receive: ReceiveBuffer,
 }
+
+/// Longest wait for session tickets after a response that outran the handshake.
+const LINGER_NS: u64 = 1_000_000_000;
 
 /// The rustls configuration of a run, for TCP and QUIC.
 ///
@@ -65,8 +71,15 @@ impl TransportShared {
             },
             protocol: config.protocol,
             connect_timeout_ns: config.connect_timeout_ns,
+            zero_rtt: config.zero_rtt,
+            tickets_come: true,
             receive: ReceiveBuffer::new(RECEIVE_OCTETS),
         })
+    }
+
+    /// A connection waited for tickets to no avail.
+    pub(crate) fn no_tickets(&mut self) {
+        self.tickets_come = false;
     }
 }
 
@@ -98,10 +111,8 @@ impl Transport {
     pub(crate) fn open(shared: &TransportShared, connection: u32, now_ns: u64) -> Result<Self, ErrorClass> {
         let tls =
             TlsStream::client(&shared.tls, &shared.server_name).map_err(|error| ErrorClass::from_tls(error.class))?;
-        let (socket, connecting) =
+        let (socket, _) =
             TcpSocket::connect(&shared.address, &shared.options).map_err(|error| ErrorClass::from_io(&error, true))?;
-        // Even a connection that stands at once is reported as writable, so there is one way to go on.
-        let _ = matches!(connecting, Connecting::Done);
         Ok(Self {
             socket,
             tls,
@@ -217,6 +228,14 @@ impl Transport {
     /// Whether the server accepted the 0-RTT data.
     pub(crate) fn early_data_accepted(&self) -> bool {
         self.tls.early_data_accepted()
+    }
+
+    /// Until when to wait for session tickets before closing, if they are wanted and not there yet. A server sends them when it has
+    /// the client's Finished, and the answer to a request in 0-RTT is there before that: closing at once would leave no ticket
+    /// for the next connection. The wait is outside of what any row measures.
+    pub(crate) fn linger_until_ns(&self, shared: &TransportShared) -> Option<u64> {
+        let wanted = shared.zero_rtt && shared.tickets_come && self.secured && self.tls.version() == Some("1.3");
+        (wanted && self.tls.tickets_received() == 0).then(|| now_ns() + LINGER_NS)
     }
 
     /// Encrypts plaintext for the next [`Transport::flush`].

@@ -271,6 +271,16 @@ impl TlsStream {
         matches!(&self.connection, Connection::EarlyClient(client) if client.is_early_data_accepted())
     }
 
+    /// Session tickets that a client has received on this connection (TLS 1.3).
+    #[must_use]
+    pub fn tickets_received(&self) -> u32 {
+        match &self.connection {
+            Connection::Client(client) => client.tls13_tickets_received(),
+            Connection::EarlyClient(client) => client.tls13_tickets_received(),
+            Connection::Server(_) => 0,
+        }
+    }
+
     fn common(&self) -> &CommonState {
         match &self.connection {
             Connection::Client(client) => client,

@@ -24,8 +24,6 @@ pub(super) struct Frames {
     pub(super) streams: Streams,
     /// Requests that ended and were not handed back yet.
     pub(super) finished: Vec<Finished>,
-    /// Streams that were cut off, collected while the connection is given up.
-    pub(super) cut: Vec<u32>,
     /// Frames that are to be sent.
     pub(super) reply: Vec<u8>,
     pub(super) max_concurrent: u32,
@@ -49,7 +47,6 @@ impl Frames {
             }),
             streams: Streams::new(streams),
             finished: Vec::with_capacity(streams as usize),
-            cut: Vec::new(),
             reply: Vec::new(),
             // Until the server says otherwise there is no limit (RFC 9113 6.5.2).
             max_concurrent: u32::MAX,
