@@ -84,7 +84,7 @@ mod tests {
     fn every_coordinate_matters() {
         let base = Draws::new(1, 0, "loss", 0).bits(packet(5), 0);
         assert_eq!(base, Draws::new(1, 0, "loss", 0).bits(packet(5), 0));
-        for other in [Draws::new(2, 0, "loss", 0), Draws::new(1, 1, "loss", 0), Draws::new(1, 0, "corrupt", 0)] {
+        for other in [Draws::new(2, 0, "loss", 0), Draws::new(1, 1, "loss", 0), Draws::new(1, 0, "lost", 0)] {
             assert_ne!(base, other.bits(packet(5), 0));
         }
         let loss = Draws::new(1, 0, "loss", 0);
