@@ -129,13 +129,10 @@ class RunDirectory:
                 drafts.append((draft, self.path / "resources" / f"{trial}.parquet"))
             row_draft = self.draft("trials", trial, ".parquet")
             pq.write_table(pa.Table.from_pylist([dict(row)], schema=schema.TRIALS), row_draft, compression="snappy")
-            for draft, _ in drafts:
-                files.sync(draft)
-            files.sync(row_draft)
+            files.sync_all([row_draft, *(draft for draft, _ in drafts)])
             for draft, final in drafts:
                 draft.replace(final)
-            for folder in {final.parent for _, final in drafts}:
-                files.sync(folder)
+            files.sync_all({final.parent for _, final in drafts})
             files.replace_synced(row_draft, row_path)
 
     def discard_trial(self, trial: str) -> None:
