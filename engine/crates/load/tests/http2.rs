@@ -6,9 +6,11 @@ use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
 
 use common::h2server::{Connection, data, headers, response, serve};
-use common::{Random, Run, Server, pattern};
+use common::{Random, Run, Server, pattern, tls_server};
 use serde_json::{Value, json};
+use trifecta_testpki::TestPki;
 use trifecta_wire::h2::{ErrorCode, setting, write};
+use trifecta_wire::tls::TlsVersion;
 
 const H2: &[&[u8]] = &[b"h2"];
 
@@ -338,4 +340,59 @@ fn damaged_frames_end_and_never_panic() {
     let run = run(&server, json!({"requests": 600, "connections": 6, "streams": 4, "request_timeout_ns": 50_000_000}));
     assert_eq!((run.samples.len(), run.summary["ended"].clone()), (600, json!("requests")));
     assert!(run.samples.iter().filter(|row| row.error.is_some()).count() > 100);
+}
+
+#[test]
+fn zero_rtt_requests_are_marked_and_rejected_ones_sent_again() {
+    for accepts in [true, false] {
+        let pki = TestPki::new();
+        let mut config = tls_server(&pki, H2, &[TlsVersion::Tls13], 16_384);
+        // A server that hands tickets out and forgets them, or that keeps them.
+        if !accepts {
+            config.session_storage = Arc::new(Forgetful);
+        }
+        let server = Server::tls_with(pki, config, |stream| {
+            while stream.conn.is_handshaking() && stream.conn.complete_io(&mut stream.sock).is_ok() {}
+            let mut early = Vec::new();
+            if let Some(mut reader) = stream.conn.early_data() {
+                reader.read_to_end(&mut early).unwrap();
+            }
+            if early.is_empty() {
+                serve(&[], |seen| response(seen.stream, 5))(stream);
+                return;
+            }
+            assert!(early.starts_with(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
+            let mut out = Vec::new();
+            write::settings(&[], &mut out);
+            out.extend_from_slice(&response(1, 5));
+            let _ = stream.write_all(&out).and_then(|()| stream.flush());
+            while stream.read(&mut [0; 4096]).is_ok_and(|octets| octets > 0) {}
+        });
+        let run = run(
+            &server,
+            json!({"requests": 8, "connection_mode": "new", "resumption": true, "zero_rtt": true, "streams": 1}),
+        );
+        assert_eq!((run.samples.len(), run.only_error()), (8, None), "accepts: {accepts}");
+        let early = run.samples.iter().filter(|row| row.zero_rtt).count();
+        assert_eq!(early, if accepts { 7 } else { 0 });
+    }
+}
+
+/// Stores no session, though tickets are sent.
+#[derive(Debug)]
+struct Forgetful;
+
+impl rustls::server::StoresServerSessions for Forgetful {
+    fn put(&self, _: Vec<u8>, _: Vec<u8>) -> bool {
+        true
+    }
+    fn get(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+    fn take(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+    fn can_cache(&self) -> bool {
+        true
+    }
 }

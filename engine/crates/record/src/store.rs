@@ -87,12 +87,6 @@ impl SampleStore {
         self.rows == 0
     }
 
-    /// Octets of memory that the samples take.
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
-        self.chunks.iter().map(Vec::capacity).sum()
-    }
-
     /// Adds a sample.
     #[inline]
     pub fn push(&mut self, sample: &Sample) {
