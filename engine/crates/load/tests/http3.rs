@@ -219,6 +219,46 @@ fn sessions_are_resumed_and_requests_go_early() {
     assert!(run.samples.iter().all(|row| !row.zero_rtt));
 }
 
+/// Hands out tickets and remembers none of them.
+#[derive(Debug)]
+struct Forgetful;
+
+impl rustls::server::StoresServerSessions for Forgetful {
+    fn put(&self, _key: Vec<u8>, _value: Vec<u8>) -> bool {
+        true
+    }
+
+    fn get(&self, _key: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn take(&self, _key: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn can_cache(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn refused_early_requests_are_sent_again_as_the_same_attempt() {
+    let pki = TestPki::new();
+    let mut tls = tls_server(&pki, &[b"h3"], &[TlsVersion::Tls13], u32::MAX);
+    tls.session_storage = std::sync::Arc::new(Forgetful);
+    let server = Server::with(pki, tls, CONTROL, always(response(5)));
+    for mode in ["new", "reused"] {
+        let changes = json!({"requests": 6, "connection_mode": mode, "resumption": true, "zero_rtt": true});
+        let run = ask(&server, changes);
+        assert_eq!(run.errors(), [None; 6], "{mode}");
+        for row in &run.samples {
+            assert!(!row.zero_rtt && !row.resumed);
+            // What was sent in vain does not count as sent.
+            assert!(row.secured_ns == 0 || row.request_sent_ns > row.secured_ns, "{mode}");
+        }
+    }
+}
+
 #[test]
 fn limits_of_the_peer_are_kept() {
     // The server allows 20 streams at a time.
