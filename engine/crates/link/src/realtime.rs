@@ -37,13 +37,26 @@ pub fn ask(realtime: bool) -> Granted {
         let parameters = libc::sched_param { sched_priority: FIFO_PRIORITY };
         // SAFETY: `parameters` is valid and only read; 0 is the calling thread.
         granted.fifo = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) } == 0;
-        // SAFETY: no pointers.
-        granted.memory_locked = unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } == 0;
+        granted.memory_locked = lock_memory().is_ok();
     }
     if !granted.fifo {
         granted.short_slice = short_slice().is_ok();
     }
     granted
+}
+
+/// Locks memory, now and later. Only without a limit: with one, a later allocation beyond it would fail (mlockall(2)).
+fn lock_memory() -> io::Result<()> {
+    let unlimited = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: `unlimited` is valid and only read.
+    if unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const unlimited) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: no pointers.
+    if unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 fn short_slice() -> io::Result<()> {
