@@ -321,3 +321,20 @@ def test_an_empty_link_carries_full_packets_and_loses_none(hosts: Hosts) -> None
         measured = hosts.probe(packets=50, largest=True)
     assert (measured["received"], measured["loss_forward"], measured["loss_backward"]) == (50, 0, 0)
     assert measured["largest_payload_bytes"] == 1472
+
+
+def test_it_runs_in_a_user_namespace_without_real_time_scheduling() -> None:
+    """There the limit on locked memory holds; the link must not lock itself out of memory."""
+    config = json.dumps({"a_device": "ra", "b_device": "rb", "a_to_b": [delay(1)]})
+    script = f"""ip link add c type veth peer name ra && ip link add s type veth peer name rb &&
+        for device in c ra s rb; do ip link set $device up; done &&
+        ulimit -l 8192 && (echo '{config}'; sleep 0.3) | {ENGINE} link -"""
+    command = ["unshare", "--user", "--map-root-user", "--net", "sh", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    if "Operation not permitted" in done.stderr and not done.stdout:
+        pytest.skip("user namespaces are not allowed here")
+    assert done.returncode == 0, done.stderr
+    ready, summary = (json.loads(line) for line in done.stdout.splitlines())
+    assert ready["ready"]["memory_locked"] is False
+    assert ready["ready"]["realtime"] is False
+    assert summary["summary"]["ended"] == "stdin"
