@@ -47,16 +47,39 @@ pub fn ask(realtime: bool) -> Granted {
 
 /// Locks memory, now and later. Only without a limit: with one, a later allocation beyond it would fail (mlockall(2)).
 fn lock_memory() -> io::Result<()> {
-    let unlimited = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: `unlimited` is valid and only read.
-    if unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const unlimited) } < 0 {
-        return Err(io::Error::last_os_error());
+    if !may_lock_beyond_the_limit()? {
+        return Err(io::Error::from_raw_os_error(libc::EPERM));
     }
     // SAFETY: no pointers.
     if unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } < 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(())
+}
+
+/// Whether RLIMIT_MEMLOCK does not bind this process, because there is none or by CAP_IPC_LOCK, which a user namespace
+/// cannot give: tried out on address space that is never touched.
+fn may_lock_beyond_the_limit() -> io::Result<bool> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is valid.
+    if unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if limit.rlim_cur == libc::RLIM_INFINITY {
+        return Ok(true);
+    }
+    let length = usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX).saturating_add(1 << 20);
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new mapping at an address of the kernel's choice; locked on fault, so nothing is populated; then unmapped.
+    unsafe {
+        let address = libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, flags, -1, 0);
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let locked = libc::mlock2(address, length, libc::MLOCK_ONFAULT as libc::c_uint) == 0;
+        libc::munmap(address, length);
+        Ok(locked)
+    }
 }
 
 fn short_slice() -> io::Result<()> {
