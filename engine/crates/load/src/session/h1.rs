@@ -55,8 +55,9 @@ fn request_head(config: &Config) -> Vec<u8> {
     for (name, value) in request_fields(config) {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
-    if config.connection_mode == ConnectionMode::New {
-        // RFC 9112 9.6: the last request on a connection says so.
+    if config.connection_mode == ConnectionMode::New && !config.zero_rtt {
+        // RFC 9112 9.6: the last request on a connection says so. After one in 0-RTT the server would close before the client's
+        // Finished, and without having sent the tickets for the next.
         head.push_str("connection: close\r\n");
     }
     head.push_str("\r\n");
