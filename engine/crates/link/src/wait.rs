@@ -15,7 +15,7 @@ const WINDOW_NS: u64 = 50_000_000;
 const MOST_AWAKE: f64 = 0.7;
 
 /// While packets come faster than this, arrivals do not wake the link one by one.
-const BUSY_GAP_NS: u64 = 300_000;
+const BUSY_GAP_NS: u64 = 500_000;
 /// Longest time for which arrivals are left to collect. Their times are the kernel's, so nothing is lost in precision.
 const LONGEST_COLLECTING_NS: u64 = 250_000;
 
