@@ -46,9 +46,7 @@ def lab_time() -> None:
     pairs = [tuple(map(float, line.split())) for line in done.stdout.splitlines()]
     up, down = (statistics.median(pair[i] for pair in pairs) * 1000 for i in (0, 1))
     total = statistics.median(sum(pair) for pair in pairs) * 1000
-    print(
-        f"| lab, 2 hosts | up {up:.0f} ms | down {down:.0f} ms | together, median of {len(pairs)}: {total:.0f} ms |"
-    )
+    print(f"| lab, 2 hosts | up {up:.0f} ms | down {down:.0f} ms | together, median of {len(pairs)}: {total:.0f} ms |")
 
 
 def race_shares() -> None:
