@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from types import TracebackType
 
 from tests.engine.netns import ROOT, Hosts
 
@@ -29,7 +32,8 @@ class _RattanHosts(Hosts):
     def _raise(self) -> None:
         subprocess.run(["ip", "netns", "add", self.namespace("server")], check=True)
         super().run("server", ["ip", "link", "set", "lo", "up"])
-        delay = f"{self._delay_ms}ms"
+        # Without any delay rattan has no cell and carries nothing.
+        delay = f"{self._delay_ms}ms" if self._delay_ms else "1us"
         inside = "echo PID $$; env | grep RATTAN; echo END; exec sleep 600"
         options = ["--uplink-delay", delay, "--downlink-delay", delay]
         process = self.start("server", [str(BINARY), "link", *options, "--", "sh", "-c", inside])
@@ -44,6 +48,17 @@ class _RattanHosts(Hosts):
         self._client_pid = int(said["PID"])
         time.sleep(0.5)
         self._find_server()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the program inside first: then rattan removes the namespaces it has made."""
+        if self._client_pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._client_pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._processes[0].communicate(timeout=10)
+        super().__exit__(kind, error, trace)
 
     def _find_server(self) -> None:
         """The device and address of its end in the server's namespace."""

@@ -140,7 +140,7 @@ def test_veth_lets_the_receiver_check_a_final_checksum(hosts: Hosts, good: bool)
 
 def test_a_receive_timestamp_is_the_time_of_arrival_not_of_reading(hosts: Hosts) -> None:
     with packet_socket(hosts, "middle", "ra") as capture, udp_socket(hosts, "client") as sender:
-        # The kernel starts to stamp packets from a work queue (net_enable_timestamp); before, it is the time of reading.
+        # The kernel starts to stamp packets from a work queue (net_enable_timestamp); before, at reading.
         time.sleep(0.2)
         before = time.time_ns()
         sender.sendto(b"x", (SERVER, 9))
