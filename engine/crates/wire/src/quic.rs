@@ -7,6 +7,7 @@ mod qlog;
 mod streams;
 mod tls;
 mod transport;
+mod window_validation;
 
 pub use clock::InstantClock;
 pub use error::classify;

@@ -1,6 +1,7 @@
 //! Client and server over a simulated network: handshakes, resumption, loss, failures.
 
 mod network;
+mod window_growth;
 
 use std::path::Path;
 use std::time::Duration;

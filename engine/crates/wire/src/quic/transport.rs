@@ -11,6 +11,7 @@ use quinn_proto::{
 use rustls::quic::Suite;
 
 use super::tls::ServerTls;
+use super::window_validation::ValidatedWindow;
 
 /// Names of the congestion controls, as for TCP.
 pub const CONGESTION_CONTROLS: [&str; 3] = ["cubic", "bbr", "reno"];
@@ -111,7 +112,7 @@ fn congestion(name: &str, payload: u16) -> Result<Arc<dyn ControllerFactory + Se
         "cubic" => {
             let mut config = CubicConfig::default();
             config.initial_window(window);
-            Ok(Arc::new(config))
+            Ok(Arc::new(ValidatedWindow::new(config)))
         }
         "bbr" => {
             let mut config = BbrConfig::default();
@@ -121,7 +122,7 @@ fn congestion(name: &str, payload: u16) -> Result<Arc<dyn ControllerFactory + Se
         "reno" => {
             let mut config = NewRenoConfig::default();
             config.initial_window(window);
-            Ok(Arc::new(config))
+            Ok(Arc::new(ValidatedWindow::new(config)))
         }
         other => {
             let known = CONGESTION_CONTROLS.join(", ");

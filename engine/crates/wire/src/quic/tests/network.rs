@@ -83,6 +83,8 @@ pub(super) struct Network {
     pub(super) server_connection: Option<(ConnectionHandle, Connection)>,
     /// Why the client's connection ended.
     pub(super) lost: Option<ConnectionError>,
+    /// What the server answers to a whole request; without it, the octets of the request.
+    pub(super) answer: Option<Bytes>,
 }
 
 pub(super) const CLIENT: &str = "10.0.0.1:50000";
@@ -128,6 +130,7 @@ impl Network {
             client_connection,
             server_connection: None,
             lost: None,
+            answer: None,
         }
     }
 
@@ -249,8 +252,13 @@ impl Network {
         }
         for id in readable {
             let (octets, ended) = read(connection, id);
+            let answer = match &self.answer {
+                Some(answer) if ended => answer,
+                Some(_) => &Bytes::new(),
+                None => &Bytes::from(octets),
+            };
             let mut stream = connection.send_stream(id);
-            assert_eq!(stream.write(&octets).unwrap_or(0), octets.len());
+            assert_eq!(stream.write(answer).unwrap_or(0), answer.len());
             if ended {
                 stream.finish().unwrap();
             }

@@ -1,0 +1,85 @@
+//! How the congestion window grows with requests and responses, on a path of 80 ms without loss and limit of rate.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use quinn_proto::{Connection, StreamId};
+
+use super::network::{CLEAR, Network, Weather, client_tls, read, server_tls};
+use crate::quic::*;
+
+const ROUND_TRIP: Duration = Duration::from_millis(80);
+const FAR: Weather = Weather { delay: Duration::from_millis(40), ..CLEAR };
+
+/// A request of 100 octets is answered with 10 kB, one of 10 kB by itself.
+const SMALL: [u8; 100] = [b'a'; 100];
+const LARGE: [u8; 10_000] = [b'a'; 10_000];
+
+fn far_network(congestion_control: &str) -> Network {
+    let options = TransportOptions { congestion_control, ..TransportOptions::default() };
+    let mut network = Network::with(FAR, 1, &client_tls(|_| {}), &server_tls(|_| {}), &options, "origin.lab");
+    network.answer = Some(Bytes::from_static(&LARGE));
+    network.connect();
+    network
+}
+
+/// Asks ten times at once and waits for the ten answers. Returns how long that took.
+fn batch(network: &mut Network, request: &[u8]) -> Duration {
+    let start: Instant = network.now;
+    let mut open: Vec<StreamId> = (0..10).map(|_| network.ask(request)).collect();
+    network.run_until(|network| {
+        open.retain(|id| !read(&mut network.client_connection.1, *id).1);
+        open.is_empty()
+    });
+    network.now - start
+}
+
+fn window(connection: &Connection) -> u64 {
+    connection.congestion_state().window()
+}
+
+fn server_window(network: &Network) -> u64 {
+    window(&network.server_connection.as_ref().unwrap().1)
+}
+
+#[test]
+fn the_third_batch_of_responses_takes_one_round_trip() {
+    for congestion_control in CONGESTION_CONTROLS {
+        let mut network = far_network(congestion_control);
+        let took: Vec<_> = (0..3).map(|_| batch(&mut network, &SMALL)).collect();
+        assert!(took[0] > 2 * ROUND_TRIP, "ten packets at first, {took:?}");
+        // What is above one round trip is the pacer: ten packets at once, the others at 1.25 windows a round trip.
+        assert!(took[2] >= ROUND_TRIP && took[2] < ROUND_TRIP * 3 / 2, "{congestion_control}: {took:?}");
+        assert_eq!(network.client_connection.1.stats().path.lost_packets, 0);
+    }
+}
+
+#[test]
+fn the_third_batch_of_uploads_takes_one_round_trip() {
+    for congestion_control in CONGESTION_CONTROLS {
+        let mut network = far_network(congestion_control);
+        network.answer = Some(Bytes::from_static(b"done"));
+        let took: Vec<_> = (0..3).map(|_| batch(&mut network, &LARGE)).collect();
+        assert!(took[2] >= ROUND_TRIP && took[2] < ROUND_TRIP * 3 / 2, "{congestion_control}: {took:?}");
+    }
+}
+
+#[test]
+fn an_underutilized_window_does_not_grow() {
+    for congestion_control in ["cubic", "reno"] {
+        let mut network = far_network(congestion_control);
+        let initial = network.client_connection.1.congestion_state().initial_window();
+        for _ in 0..20 {
+            batch(&mut network, &SMALL);
+        }
+        // The client has never had more than ten requests in flight, the server never more than ten responses.
+        assert_eq!(window(&network.client_connection.1), initial, "{congestion_control}");
+        let content = 10 * LARGE.len() as u64;
+        let grown = server_window(&network);
+        assert!(grown > 3 * content / 2 && grown < 9 * content / 4, "{congestion_control}: {grown}");
+        for _ in 0..20 {
+            batch(&mut network, &SMALL);
+        }
+        assert_eq!(server_window(&network), grown, "{congestion_control}");
+    }
+}
