@@ -161,7 +161,7 @@ def test_the_engine_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_measured_programs_have_cpus_of_their_own() -> None:
     assert pin_table(frozenset({0})) == {"server": None, "client": None, "link": None, "probe": None}
     two = pin_table(frozenset({0, 1}))
-    assert (two["server"], two["client"], two["link"]) == (frozenset({0}), frozenset({1}), None)
+    assert (two["server"], two["client"], two["link"]) == (frozenset({0}), frozenset({1}), frozenset({0}))
     four = pin_table(frozenset({2, 3, 6, 7}))
     assert four["link"] == frozenset({6})
     assert describe_pins(four)["server"] == [2]

@@ -81,8 +81,8 @@ class Host:
 def pin_table(cpus: frozenset[int] | None = None) -> dict[str, frozenset[int] | None]:
     """On which CPUs each role runs: measured programs on cores of their own where there are two or more.
 
-    The link floats over all cores when there are two (it sleeps most of the time and is scheduled first), and has the
-    third core when there is one.
+    The link has the third core when there is one. With two it shares the server's: it is scheduled first, so on the
+    client's core it would take the time stamps along, and floating between the two would make equal runs differ.
     """
     available = sorted(cpus if cpus is not None else os.sched_getaffinity(0))
     if len(available) < 2:
@@ -91,7 +91,7 @@ def pin_table(cpus: frozenset[int] | None = None) -> dict[str, frozenset[int] | 
     return {
         "server": frozenset({server}),
         "client": frozenset({client}),
-        "link": frozenset({rest[0]}) if rest else None,
+        "link": frozenset({rest[0]}) if rest else frozenset({server}),
         "probe": None,
     }
 

@@ -133,7 +133,7 @@ class TrialRunner:
             "cpu_ns": resources.cpu_used_ns("server"),
             "peak_rss_bytes": resources.peak_rss_bytes("server"),
         }
-        for role, name in (("client", "load"), ("link", "link")):
+        for role, name in (("client", "load"), ("link", "link"), ("server", "server")):
             if details[name] is not None and resources.run_delay_ns(role) is not None:
                 details[name].setdefault("run_delay_ns", resources.run_delay_ns(role))
                 details[name].setdefault("wall_ns", marks[3] - marks[2])

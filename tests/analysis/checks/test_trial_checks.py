@@ -174,6 +174,13 @@ def test_a_starved_client_fails_although_it_used_little_cpu():
     assert "the client waited for a core 60% of the time" in result.evidence
 
 
+def test_a_starved_server_is_a_warning_for_it_is_what_is_measured():
+    waited = SERVER | {"run_delay_ns": 400_000_000, "wall_ns": 1_000_000_000}
+    result = judge("headroom", server=waited)
+    assert result.status == "warn"
+    assert "the server waited for a core 40% of the time" in result.evidence
+
+
 def test_an_open_loop_must_keep_its_schedule():
     open_loop = RequestsWorkload(loop="open", rate_per_s=1000, requests=220)
     assert judge("headroom", workload=open_loop).status == "pass"

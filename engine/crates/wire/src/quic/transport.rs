@@ -92,6 +92,9 @@ pub fn transport_config(options: &TransportOptions<'_>) -> Result<TransportConfi
             discovery
         }))
         .datagram_receive_buffer_size(None)
+        // Responses without a priority are not incremental, and those are best sent one after the other (RFC 9218
+        // section 10), as the origin's HTTP/2 does: taking turns packet by packet would end all of them last.
+        .send_fairness(false)
         .congestion_controller_factory(congestion(options.congestion_control, payload)?)
         .qlog_stream(options.qlog.clone());
     Ok(config)
