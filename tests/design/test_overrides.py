@@ -19,7 +19,7 @@ def test_factors_and_fields_by_their_bare_names_and_by_place():
             "paths.rough.loss=5 %",
             "paths.rough.jitter={distribution: normal, sigma: 2 ms}",
             "budget=10 min",
-            "blocks.at_most=7",
+            "blocks.at_most=9",
             "seed=9",
         ],
     )
@@ -28,7 +28,7 @@ def test_factors_and_fields_by_their_bare_names_and_by_place():
     assert (study.workload.response_bytes, study.workload.in_flight) == (1_000, 5)
     assert study.paths["rough"].loss == 0.05
     assert study.paths["rough"].forward[-1]["kind"] == "jitter"
-    assert (study.budget_ns, study.max_blocks, study.seed) == (600_000_000_000, 7, 9)
+    assert (study.budget_ns, study.max_blocks, study.seed) == (600_000_000_000, 9, 9)
 
 
 def test_a_list_of_levels_and_a_factor_that_the_file_does_not_have():

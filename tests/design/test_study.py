@@ -105,7 +105,7 @@ def test_race_in_python_is_race():
             "server": ["origin", "caddy"],
         },
         paths=[
-            path("clean"),
+            path("clean", trial=trial_of(race, "clean")),
             path("far", rtt="80 ms", rate="100 Mbit/s", queue="1 bdp", trial=trial_of(race, "far")),
             path("rough", rtt="50 ms", rate="20 Mbit/s", queue="1 bdp", loss="2 %", trial=trial_of(race, "rough")),
         ],
@@ -118,11 +118,9 @@ def test_race_in_python_is_race():
 def trial_of(race, name):
     lengths = race.paths[name].trial
     return {
-        "new": {"requests": lengths["new"].requests},
-        "reused": {
-            "requests": lengths["reused"].requests,
-            "warmup": f"{lengths['reused'].warmup_requests} requests",
-        },
+        connection: {"requests": length.requests}
+        | ({"warmup": f"{length.warmup_requests} requests"} if length.warmup_requests else {})
+        for connection, length in lengths.items()
     }
 
 
