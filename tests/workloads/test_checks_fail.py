@@ -74,7 +74,8 @@ def test_headroom_when_the_client_has_too_little_cpu(tmp_path: Path) -> None:
 def test_drops_when_the_receive_buffer_is_too_small(tmp_path: Path) -> None:
     settings = [*CLEAN, "workload.response=1 MB", "workload.requests=20"]
     small = {"h3": {"udp_receive_buffer_bytes": 4096}}
-    found = failures(tmp_path / "run", set=settings, faults={"load": small})
+    # A client that has a core for itself empties even this buffer in time; one that shares it cannot.
+    found = failures(tmp_path / "run", set=settings, faults={"load": small, "client_competitors": 2})
     assert len(found["drops"]) == 1
     assert "buffer" in found["drops"][0] or "Rcvbuf" in found["drops"][0]
 
