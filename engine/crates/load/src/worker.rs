@@ -137,6 +137,10 @@ impl<S: Session> Worker<S> {
             for index in 0..ready {
                 let event = self.epoll.event(index);
                 self.on_event(event.token, event.flags);
+                // A batch of answers must not hold up what an open loop's schedule asks for meanwhile.
+                if self.driver.next_due_ns() != 0 {
+                    self.start_due(clock_ns());
+                }
             }
             self.fire_timers();
         };

@@ -6,6 +6,7 @@ mod error;
 mod keylog;
 mod records;
 mod stream;
+mod verifier;
 
 pub use config::{
     ClientOptions, ConfigError, ServerOptions, TlsVersion, client_config, key_exchange_names, server_config,

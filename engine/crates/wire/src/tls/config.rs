@@ -5,13 +5,14 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::client::Resumption;
+use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache};
 use rustls::{ClientConfig, NamedGroup, RootCertStore, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion};
 
+use super::verifier::RememberingVerifier;
 use super::{KeyLogWriter, cipher_name};
 
 /// A TLS version that the engine can speak.
@@ -185,10 +186,14 @@ pub fn client_config(options: &ClientOptions<'_>) -> Result<ClientConfig, Config
     for certificate in certificates("ca_file", options.ca_file)? {
         roots.add(certificate).map_err(|error| ConfigError::new("ca_file", error))?;
     }
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+        .build()
+        .map_err(|error| ConfigError::new("ca_file", error))?;
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[options.version.supported()])
         .map_err(|error| ConfigError::new("tls_version", error))?
-        .with_root_certificates(roots)
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(RememberingVerifier::new(verifier)))
         .with_no_client_auth();
     config.alpn_protocols = options.alpn.iter().map(|name| name.to_vec()).collect();
     config.resumption = if options.resumption { Resumption::in_memory_sessions(256) } else { Resumption::disabled() };
