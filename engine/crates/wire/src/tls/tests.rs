@@ -300,7 +300,8 @@ fn damaged_octets_are_an_error_and_never_a_panic() {
                 assert!(pair.client.write(b"x").is_err());
             }
         }
-        assert!(failures > 30, "{failures} of 60");
+        // Six in ten are cut short, which only leaves the client waiting. The keys, and so the octets, are new each time.
+        assert!(failures > 10, "{failures} of 60");
     }
 }
 
