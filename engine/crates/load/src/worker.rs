@@ -1,10 +1,12 @@
 //! One thread's event loop: opens connections, starts what is due, hands readiness and timers to the sessions.
 
 use std::io;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
+use trifecta_wire::alarm::Alarm;
 use trifecta_wire::clock::{now_ns as clock_ns, thread_cpu_ns};
-use trifecta_wire::epoll::{Epoll, READABLE};
+use trifecta_wire::epoll::{EDGE, Epoll, READABLE};
 use trifecta_wire::process;
 
 use crate::config::{Config, ConnectionMode};
@@ -18,6 +20,9 @@ const RETRY_SPACING_NS: u64 = 10_000_000;
 const LONGEST_WAIT_NS: u64 = 100_000_000;
 const EVENTS: usize = 256;
 const STDIN_TOKEN: u64 = u64::MAX;
+const ALARM_TOKEN: u64 = u64::MAX - 1;
+/// What is due sooner is the timeout of the wait itself (an open loop's next slot); anything later is left to the alarm.
+const SOON_NS: u64 = 2_000_000;
 
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +73,7 @@ pub(crate) struct Worker<S: Session> {
     driver: Driver,
     run: Arc<Shared>,
     epoll: Epoll,
+    alarm: Alarm,
     places: Vec<Place<S>>,
     /// Timeout of each place's session.
     timers_ns: Vec<u64>,
@@ -93,6 +99,8 @@ impl<S: Session> Worker<S> {
         let concurrency = config.concurrency();
         let places = concurrency / workers + u64::from(u64::from(index) < concurrency % workers);
         let epoll = Epoll::new(EVENTS)?;
+        let alarm = Alarm::new()?;
+        epoll.add(alarm.as_raw_fd(), READABLE | EDGE, ALARM_TOKEN)?;
         if watches_stdin {
             epoll.add(0, READABLE, STDIN_TOKEN)?;
         }
@@ -101,6 +109,7 @@ impl<S: Session> Worker<S> {
             driver: Driver::new(config.clone(), run.clone(), index),
             run,
             epoll,
+            alarm,
             places: (0..places)
                 .map(|_| Place { session: None, generation: 0, opened_ns: 0, not_before_ns: 0 })
                 .collect(),
@@ -125,15 +134,15 @@ impl<S: Session> Worker<S> {
         if !self.reused || self.driver.config.zero_rtt {
             self.driver.release(started_ns);
         }
+        let mut now_ns = started_ns;
         let ended = loop {
-            let now_ns = clock_ns();
             if let Some(ended) = self.is_over(now_ns, give_up_ns) {
                 break ended;
             }
             self.open_vacant(now_ns);
             self.release_when_open(now_ns);
             self.start_due(now_ns);
-            let ready = self.epoll.wait(Some(self.wait_ns(now_ns, give_up_ns)))?;
+            let ready = self.wait(now_ns, give_up_ns)?;
             for index in 0..ready {
                 let event = self.epoll.event(index);
                 self.on_event(event.token, event.flags);
@@ -142,7 +151,8 @@ impl<S: Session> Worker<S> {
                     self.start_due(clock_ns());
                 }
             }
-            self.fire_timers();
+            now_ns = clock_ns();
+            self.fire_timers(now_ns);
         };
         let ended_ns = clock_ns();
         let missed_slots = self.driver.count_missed_slots(ended_ns);
@@ -260,8 +270,8 @@ impl<S: Session> Worker<S> {
     }
 
     fn on_event(&mut self, token: u64, flags: u32) {
-        if token == STDIN_TOKEN {
-            if process::stdin_closed() {
+        if token >= ALARM_TOKEN {
+            if token == STDIN_TOKEN && process::stdin_closed() {
                 self.stdin_ended = true;
                 process::request_stop();
             }
@@ -277,8 +287,7 @@ impl<S: Session> Worker<S> {
         }
     }
 
-    fn fire_timers(&mut self) {
-        let now_ns = clock_ns();
+    fn fire_timers(&mut self, now_ns: u64) {
         for place in 0..self.timers_ns.len() {
             if self.timers_ns[place] <= now_ns
                 && let Some(session) = &mut self.places[place].session
@@ -318,7 +327,17 @@ impl<S: Session> Worker<S> {
         }
     }
 
-    fn wait_ns(&self, now_ns: u64, give_up_ns: u64) -> u64 {
+    /// Waits until something is ready or due.
+    fn wait(&mut self, now_ns: u64, give_up_ns: u64) -> io::Result<usize> {
+        let until_ns = self.wait_until_ns(now_ns, give_up_ns);
+        if until_ns < now_ns + SOON_NS {
+            return self.epoll.wait(Some(until_ns.saturating_sub(now_ns)));
+        }
+        self.alarm.no_later_than(until_ns, now_ns)?;
+        self.epoll.wait(None)
+    }
+
+    fn wait_until_ns(&self, now_ns: u64, give_up_ns: u64) -> u64 {
         let mut until_ns = give_up_ns.min(now_ns + LONGEST_WAIT_NS);
         // Behind the deadline only what is in flight counts.
         if self.driver.deadline_ns() > now_ns {
@@ -341,6 +360,6 @@ impl<S: Session> Worker<S> {
                 until_ns = until_ns.min(due_ns);
             }
         }
-        until_ns.saturating_sub(now_ns)
+        until_ns
     }
 }

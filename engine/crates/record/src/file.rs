@@ -14,7 +14,7 @@ use crate::{Sample, SampleStore};
 
 /// Rows in one row group: large enough for readers that share groups out to threads (DuckDB's own have 122,880), small
 /// enough that the rows of one stay in the cache while they are turned into columns.
-const ROW_GROUP_ROWS: usize = 1 << 17;
+const ROW_GROUP_ROWS: usize = 1 << 14;
 
 /// Writes the samples of `workers`, in that order, to a new file at `path`, and syncs it.
 ///

@@ -1,6 +1,7 @@
 //! What the load generator, the origin server and the probe share to put bytes on a wire and to take them off again:
 //! the clock, sockets, TLS, and the codecs of HTTP/1.1, HTTP/2 and HTTP/3. Nothing here does its own scheduling.
 
+pub mod alarm;
 pub mod clock;
 pub mod epoll;
 pub mod h2;

@@ -3,6 +3,7 @@
 
 mod clock;
 mod error;
+mod padding;
 mod qlog;
 mod streams;
 mod tls;

@@ -14,6 +14,7 @@ use rustls::HandshakeKind;
 use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Connection, KeyChange, Secrets, ServerConnection, Suite, Version};
 
+use super::padding::WithoutPadding;
 use super::transport::initial_suite;
 use crate::h3::varint;
 use crate::tls::{TlsError, cipher_name};
@@ -250,7 +251,7 @@ impl crypto::Session for TlsSession {
 
     fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
         let keys = self.next_secrets.as_mut()?.next_packet_keys();
-        Some(KeyPair { local: Box::new(keys.local), remote: Box::new(keys.remote) })
+        Some(KeyPair { local: Box::new(keys.local), remote: Box::new(WithoutPadding(keys.remote)) })
     }
 
     fn is_valid_retry(&self, original_dst_cid: &ConnectionId, header: &[u8], payload: &[u8]) -> bool {
@@ -270,7 +271,7 @@ impl crypto::Session for TlsSession {
 fn boxed(keys: rustls::quic::Keys) -> Keys {
     Keys {
         header: KeyPair { local: Box::new(keys.local.header), remote: Box::new(keys.remote.header) },
-        packet: KeyPair { local: Box::new(keys.local.packet), remote: Box::new(keys.remote.packet) },
+        packet: KeyPair { local: Box::new(keys.local.packet), remote: Box::new(WithoutPadding(keys.remote.packet)) },
     }
 }
 
