@@ -27,6 +27,10 @@ const WINDOW_OCTETS: u32 = 1 << 30;
 /// The last stream identifier that can be used is 2^31 - 1 (RFC 9113 5.1.1); the connection is given up a little before.
 const LAST_STREAM: u32 = (1 << 31) - 1_000;
 
+/// With so many requests in flight more answers arrive while some are read: they are asked for once more before new requests
+/// are sent, so that these leave together.
+const SEVERAL_STREAMS: usize = 5;
+
 /// What the HTTP/2 sessions of a worker share.
 pub struct H2Shared {
     transport: TransportShared,
@@ -247,6 +251,7 @@ impl H2Session {
     }
 
     fn receive(&mut self, shared: &mut H2Shared, driver: &mut Driver, to_the_end: bool) -> Result<(), ErrorClass> {
+        let mut sends_after_next = false;
         while !matches!(self.state, State::Closed { .. }) {
             let (frames, next_stream) = (&mut self.frames, self.next_stream);
             let reading = &*driver;
@@ -258,7 +263,7 @@ impl H2Session {
                 }
             })?;
             let (now_ns, more, end) = match received {
-                Received::Nothing => return Ok(()),
+                Received::Nothing => return if sends_after_next { self.send(shared) } else { Ok(()) },
                 Received::Octets { now_ns, more } => (now_ns, more, false),
                 Received::End { now_ns, .. } => (now_ns, false, true),
             };
@@ -278,7 +283,12 @@ impl H2Session {
                     self.end(driver, ErrorCode::NO_ERROR, false);
                     return Ok(());
                 }
-                self.fill(shared, driver)?;
+                self.begin_due(shared, driver);
+                sends_after_next = !sends_after_next && !more && self.frames.streams.len() >= SEVERAL_STREAMS;
+                if sends_after_next {
+                    continue;
+                }
+                self.send(shared)?;
             }
             if !more && !to_the_end {
                 return Ok(());
@@ -321,6 +331,12 @@ impl H2Session {
 
     /// Starts requests while there is room, and sends all there is to send.
     fn fill(&mut self, shared: &H2Shared, driver: &mut Driver) -> Result<(), ErrorClass> {
+        self.begin_due(shared, driver);
+        self.send(shared)
+    }
+
+    /// Starts requests while there is room; they wait to be sent.
+    fn begin_due(&mut self, shared: &H2Shared, driver: &mut Driver) {
         if self.free_slots() > 0 && (shared.reused || self.next_stream == 1) {
             let now_ns = now_ns();
             let deadline_ns = now_ns + shared.request_timeout_ns;
@@ -330,7 +346,6 @@ impl H2Session {
                 self.begin(shared, exchange, deadline_ns);
             }
         }
-        self.send(shared)
     }
 
     fn begin(&mut self, shared: &H2Shared, exchange: Exchange, deadline_ns: u64) {
