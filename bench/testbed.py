@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CLONE_NEWNET = 0x40000000
+IDLE_S = 0.5
 CLIENT, SERVER = "10.99.0.1", "10.99.0.2"
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -94,6 +95,25 @@ def measured(command: list[str], host: Host, stdin: str | None = None, timeout_s
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return Finished(cpu, time.monotonic() - started, process.returncode, stdout, stderr)
+
+
+def measured_until_idle(
+    command: list[str], host: Host, timeout_s: float = 120.0
+) -> tuple[float, subprocess.Popen[str]]:
+    """Start a program that lingers when its work is done; return its CPU seconds when they stand still, and itself.
+
+    CPU comes from ``/proc/PID/stat`` (ticks of 10 ms). What it prints at its end is left to the caller.
+    """
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=host.enter
+    )
+    alarm = time.monotonic() + timeout_s
+    last, spent = -1.0, 0.0
+    while process.poll() is None and spent != last and time.monotonic() < alarm:
+        time.sleep(IDLE_S)
+        with contextlib.suppress(OSError):
+            last, spent = spent, process_cpu_s([process.pid])
+    return spent, process
 
 
 def _drain(process: subprocess.Popen[str], timeout_s: float) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench import peers
 from bench.load import servers
-from bench.load.clients import CLIENTS, ENGINE, NAME, Cost, Work, available
+from bench.load.clients import CLIENTS, ENGINE, NAME, Cost, Work, available, settle
 from bench.testbed import SERVER, Host, hosts, measured, process_cpu_s
 
 REQUESTS = {1: 15_000, 10: 60_000, 100: 100_000}
@@ -181,6 +181,8 @@ def main() -> int:
         bench = Bench(client, server, folder, options.turns or (3 if options.quick else 5), only)
         for part in options.parts or PARTS:
             PARTS[part](bench, options.quick)
+        for note in settle():
+            print(f"void: {note}")
     return 0
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench import peers
-from bench.testbed import SERVER, Finished, Host, measured
+from bench.testbed import SERVER, Finished, Host, measured, measured_until_idle
 
 ENGINE = Path(__file__).resolve().parents[2] / "engine/target/release/trifecta-engine"
 NAME = "bench.lab"
@@ -84,7 +85,9 @@ def h2load(work: Work, host: Host) -> Cost:
 
 
 def oha(work: Work, host: Host) -> Cost:
-    """oha (hyper, h2, quinn); over HTTP/3 it waits at its end, so its rate means nothing there."""
+    """oha (hyper, h2, quinn); over HTTP/3 it idles 30 s at its end: its CPU is read then, its answer
+    by ``settle``, and its rate means nothing.
+    """
     command = [*(peers.oha() or []), "--no-tui", "--output-format", "json", "--insecure", "-n", str(work.requests)]
     command += ["--http-version", {"h1": "1.1", "h2": "2", "h3": "3"}[work.protocol]]
     command += ["--connect-to", f"{NAME}:{work.port}:{SERVER}:{work.port}"]
@@ -94,14 +97,36 @@ def oha(work: Work, host: Host) -> Cost:
         command += ["-c", str(work.in_flight)]
     else:
         command += ["-c", "1", "-p", str(work.in_flight)]
-    done = measured([*command, f"https://{NAME}:{work.port}/bytes/{work.size}"], host)
-    try:
-        answer = json.loads(done.stdout)
-        completed = sum(answer["statusCodeDistribution"].values())
-        wall = answer["summary"]["total"] if work.protocol != "h3" else 0.0
-    except (ValueError, KeyError):
-        completed, wall = 0, 0.0
+    command.append(f"https://{NAME}:{work.port}/bytes/{work.size}")
+    if work.protocol == "h3":
+        cpu_s, process = measured_until_idle(command, host)
+        LINGERING.append((process, work))
+        return Cost(True, cpu_s * 1e6 / work.requests, 0.0)
+    done = measured(command, host)
+    completed, wall = _oha_answer(done.stdout)
     return _cost(done, completed, wall, work)
+
+
+LINGERING: list[tuple[subprocess.Popen[str], Work]] = []
+
+
+def _oha_answer(stdout: str) -> tuple[int, float]:
+    try:
+        answer = json.loads(stdout)
+        return sum(answer["statusCodeDistribution"].values()), answer["summary"]["total"]
+    except (ValueError, KeyError):
+        return 0, 0.0
+
+
+def settle() -> list[str]:
+    """Wait for clients that linger; return a line for each that had not done its work, whose figures are void."""
+    notes = []
+    for process, work in LINGERING:
+        completed, _ = _oha_answer(process.communicate(timeout=60)[0])
+        if completed < 0.999 * work.requests:
+            notes.append(f"oha, {work.protocol}, {work.in_flight} in flight, {work.size} B: {completed} done")
+    LINGERING.clear()
+    return notes
 
 
 def wrk(work: Work, host: Host) -> Cost:
