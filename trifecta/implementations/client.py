@@ -1,0 +1,99 @@
+"""What an adapter of a client says about it. The table of adapters is in ``registry.py``.
+
+A client other than the engine's load is a foreign program: ``driver.py`` runs it in the client's host, speaks the
+contract of docs/architecture.md, section 1.1, in its place, and writes the rows that the adapter makes of its output.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trifecta.design.model import Protocol, RequestsWorkload
+from trifecta.implementations.server import Command
+
+Row = Mapping[str, Any]
+"""Columns of the sample row (``store.schema.SAMPLES``) that the client can see; the others become null. ``trial``,
+``worker``, ``request`` and ``warmup`` are filled in by the driver, in the order of the rows."""
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What a client is asked to do: the fields of the load configuration that a foreign client can follow."""
+
+    protocol: Protocol
+    address: str
+    port: int
+    server_name: str
+    ca_file: Path
+    connections: int
+    streams: int
+    """Requests in flight on each connection; with ``connection_mode`` new it is 1."""
+    connection_mode: str
+    """``new``: a connection for every request; ``reused``."""
+    requests: int
+    """Warm-up and measured requests together."""
+    warmup_requests: int
+    method: str
+    path: str
+    request_body_bytes: int
+    expect_body_bytes: int | None
+    expect_status: int | None
+    connect_timeout_ns: int
+    request_timeout_ns: int
+    total_timeout_ns: int
+    tls_version: str
+    keylog_file: Path | None
+    qlog_dir: Path | None
+    state: Path
+    """A folder of this errand's own, removed afterwards."""
+
+    @property
+    def url(self) -> str:
+        """The URL of every request; the name must be led to ``address`` by the client's own means, not by DNS."""
+        return f"https://{self.server_name}:{self.port}{self.path}"
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a foreign program left behind."""
+
+    code: int
+    stdout: Path
+    stderr: Path
+    began_ns: int
+    """CLOCK_MONOTONIC just before it was started."""
+    began_wall_ns: int
+    """CLOCK_REALTIME at the same moment."""
+    ended_ns: int
+
+
+class ClientAdapter(ABC):
+    """One real client. An adapter only describes; starting, timing, limiting and recording is done for all alike."""
+
+    name: str
+    source: str
+    """Where the program comes from and how to install it."""
+    protocols: frozenset[Protocol] = frozenset({"h1", "h2", "h3"})
+
+    @abstractmethod
+    def find(self) -> str:
+        """Look for the program and return its version; Unsupported, with the command that installs it, when missing."""
+
+    @abstractmethod
+    def command(self, errand: Errand) -> Command:
+        """Write what it reads into ``errand.state`` and return the command that does the errand and ends."""
+
+    @abstractmethod
+    def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
+        """One row for each request made or failed to be made; ValueError when the output is not understood."""
+
+    def check_workload(self, workload: RequestsWorkload, protocol: Protocol, connection: str) -> None:  # noqa: B027
+        """Raise Unsupported when this client cannot do such work: open loops, upload sizes, 0-RTT, ..."""
+
+    def declared(self) -> dict[str, Any]:
+        """What is known of it from its documentation or source: TLS library, congestion control, build options."""
+        return {}
