@@ -1,9 +1,41 @@
-"""The table of servers: a new one is a file in ``servers/`` and a line here."""
+"""The tables of servers, clients and recipes: a new one is a file of its own and a line here.
+
+A line names a class, or an object, as entry points do (``module:attribute``), so that nothing is imported before it is
+used. Packages outside this one add to the tables with entry points of the groups ``trifecta.servers``,
+``trifecta.clients`` and ``trifecta.recipes`` (https://packaging.python.org/en/latest/specifications/entry-points/).
+"""
 
 from __future__ import annotations
 
+from trifecta.implementations.client import ClientAdapter
+from trifecta.implementations.recipe import Recipe
 from trifecta.implementations.server import ServerAdapter
-from trifecta.implementations.servers.caddy import Caddy
-from trifecta.implementations.servers.origin import Origin
+from trifecta.implementations.table import BrokenClient, BrokenRecipe, BrokenServer, Table
 
-SERVERS: dict[str, ServerAdapter] = {adapter.name: adapter for adapter in (Origin(), Caddy())}
+LOAD = "load"  # the engine's own client: it needs no adapter and is always there
+
+SERVERS: Table[ServerAdapter] = Table(
+    "server",
+    {
+        "origin": "trifecta.implementations.servers.origin:Origin",
+        "caddy": "trifecta.implementations.servers.caddy:Caddy",
+    },
+    ServerAdapter,
+    BrokenServer,
+)
+
+CLIENTS: Table[ClientAdapter] = Table(
+    "client",
+    {},
+    ClientAdapter,
+    BrokenClient,
+    reserved=(LOAD,),
+)
+
+# By the name of the server or client that it brings. A recipe is an object beside its adapter, or a class.
+RECIPES: Table[Recipe] = Table(
+    "recipe",
+    {},
+    Recipe,
+    BrokenRecipe,
+)

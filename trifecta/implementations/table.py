@@ -1,0 +1,217 @@
+"""A table of adapters by name: those of this package, and those that other installed packages add by entry points.
+
+Everything is loaded when it is used. An adapter that cannot be loaded stays in its table in the form of one that is
+never found and says why, so that it is a row with its reason and never harms the others.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from trifecta.design.errors import CannotError
+from trifecta.design.model import PROTOCOLS
+from trifecta.implementations.client import ClientAdapter, Errand, Output, Row
+from trifecta.implementations.recipe import Recipe, Say
+from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
+
+Adapter = TypeVar("Adapter")  # ServerAdapter, ClientAdapter or Recipe
+BUILT_IN = "trifecta"
+
+ReadEntries = Callable[[str], Iterable[EntryPoint]]
+
+
+def _installed_entries(group: str) -> Iterable[EntryPoint]:
+    return importlib.metadata.entry_points(group=group)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An entry point that is not in the table, because its name is taken by something else."""
+
+    name: str
+    package: str
+    reason: str
+
+
+class Table(Mapping[str, Adapter], Generic[Adapter]):
+    """Adapters by name, loaded when they are asked for: built-in ones first, then others by name.
+
+    Two packages that add the same name are both refused, since neither can be chosen for the user: the name stays in
+    the table as a broken adapter that names both. A name of this package cannot be taken: see ``refused``.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        built_in: Mapping[str, str],
+        base: type[Any],
+        broken: Callable[[str, str], Adapter],
+        *,
+        reserved: Sequence[str] = (),
+        entries: ReadEntries = _installed_entries,
+    ) -> None:
+        """``built_in``: name -> ``module:attribute``; ``broken`` stands in for what cannot be loaded."""
+        self.kind = kind
+        self.group = f"trifecta.{kind}s"
+        self._built_in = dict(built_in)
+        self._base = base
+        self._broken = broken
+        self._reserved = tuple(reserved)
+        self._entries = entries
+        self._loaded: dict[str, Adapter] = {}
+
+    def __getitem__(self, name: str) -> Adapter:
+        """The adapter of this name, loaded now; one that cannot be loaded says so when it is looked for."""
+        if name not in self._loaded:
+            entries = self._choices[name]
+            self._loaded[name] = self._load(name, entries)
+        return self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is such a name, without loading it."""
+        return name in self._choices
+
+    def __iter__(self) -> Iterator[str]:
+        """The names, without loading anything."""
+        return iter(self._choices)
+
+    def __len__(self) -> int:
+        """How many names there are."""
+        return len(self._choices)
+
+    def package(self, name: str) -> str:
+        """The installed package, with its version, that the adapter of this name comes from."""
+        return " and ".join(_package(entry) for entry in self._choices[name])
+
+    def refused(self) -> list[Refused]:
+        """Entry points that name what this package has itself."""
+        own = {*self._built_in, *self._reserved}
+        return [
+            Refused(
+                entry.name,
+                _package(entry),
+                f"{_place(entry)} is not used: Trifecta has a {self.kind} {entry.name!r} of its own; "
+                f"rename the entry point in {self.group}",
+            )
+            for entry in self._others
+            if entry.name in own
+        ]
+
+    @cached_property
+    def _others(self) -> list[EntryPoint]:
+        """Entry points of other packages; one that is installed twice on the path counts once."""
+        unique = {(entry.name, entry.value, _package(entry)): entry for entry in self._entries(self.group)}
+        return [unique[key] for key in sorted(unique)]
+
+    @cached_property
+    def _choices(self) -> dict[str, list[EntryPoint]]:
+        choices = {name: [EntryPoint(name, value, self.group)] for name, value in self._built_in.items()}
+        for entry in self._others:
+            if entry.name not in self._built_in and entry.name not in self._reserved:
+                choices.setdefault(entry.name, []).append(entry)
+        return choices
+
+    def _load(self, name: str, entries: Sequence[EntryPoint]) -> Adapter:
+        if len(entries) > 1:
+            both = " and ".join(_place(entry) for entry in entries)
+            return self._broken(name, f"{both} have the same name, so neither is used; uninstall or rename one")
+        entry = entries[0]
+        try:
+            loaded = entry.load()
+            adapter = loaded if isinstance(loaded, self._base) else loaded()
+            problem = self._problem(name, adapter)
+        except (Exception, SystemExit) as error:  # whatever foreign code raises is its own affair
+            problem = f"cannot be loaded ({type(error).__name__}: {error})"
+        if problem:
+            return self._broken(name, f"{_place(entry)} {problem}; report it to its author")
+        result: Adapter = adapter
+        return result
+
+    def _problem(self, name: str, adapter: Any) -> str | None:
+        """What is wrong with a loaded adapter, or None."""
+        if not isinstance(adapter, self._base):
+            return f"is no {self._base.__name__}"
+        if getattr(adapter, "name", None) != name:
+            return f"calls itself {getattr(adapter, 'name', None)!r}; its name and the entry point's must be the same"
+        if isinstance(adapter, Recipe):
+            return None if isinstance(getattr(adapter, "origin", None), str) else "has no text 'origin'"
+        if not isinstance(getattr(adapter, "source", None), str):
+            return "has no text 'source'"
+        protocols = getattr(adapter, "protocols", None)
+        if not isinstance(protocols, frozenset) or not protocols or not protocols <= {*PROTOCOLS}:
+            return f"has protocols {protocols!r}; a frozenset of {', '.join(PROTOCOLS)} is needed"
+        return None
+
+
+def _package(entry: EntryPoint) -> str:
+    """The package of an entry point, with its version."""
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else BUILT_IN
+
+
+def _place(entry: EntryPoint) -> str:
+    return f"{entry.value} of {_package(entry)}"
+
+
+class BrokenServer(ServerAdapter):
+    """Stands in for a server's adapter that cannot be loaded."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        """``reason``: one line, with the remedy."""
+        self.name = name
+        self.source = reason
+
+    def find(self) -> str:
+        """Never found."""
+        raise Unsupported(self.source)
+
+    def command(self, site: Site, options: ServerOptions) -> Command:
+        """Never started."""
+        raise Unsupported(self.source)
+
+
+class BrokenClient(ClientAdapter):
+    """Stands in for a client's adapter that cannot be loaded."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        """``reason``: one line, with the remedy."""
+        self.name = name
+        self.source = reason
+
+    def find(self) -> str:
+        """Never found."""
+        raise Unsupported(self.source)
+
+    def command(self, errand: Errand) -> Command:
+        """Never started."""
+        raise Unsupported(self.source)
+
+    def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
+        """Never asked."""
+        raise Unsupported(self.source)
+
+
+class BrokenRecipe(Recipe):
+    """Stands in for a recipe that cannot be loaded."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        """``reason``: one line, with the remedy."""
+        self.name = name
+        self.origin = reason
+
+    def installed(self) -> bool:
+        """Never."""
+        return False
+
+    def install(self, say: Say) -> None:
+        """Says why not."""
+        raise CannotError(self.origin)
+
+    def folder(self) -> Path:
+        """No folder belongs to it, so none is touched."""
+        raise CannotError(self.origin)
