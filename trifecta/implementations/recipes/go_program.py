@@ -1,0 +1,98 @@
+"""A Go program of ours, built from its source here; its modules are checked against ``go.sum``."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+from trifecta.design.errors import CannotError
+from trifecta.implementations.recipe import Recipe, Say
+from trifecta.implementations.recipes.whole import digest_of, is_whole, make_whole
+from trifecta.implementations.server import Unsupported
+
+_TIMEOUT_S = 1800
+_PLACES = ("/usr/local/go/bin", "/usr/lib/go/bin")  # where https://go.dev/doc/install and Debian put it
+# -mod=readonly: what go.mod and go.sum say is what is built; GOTOOLCHAIN=local: no other Go is downloaded; without cgo
+# no C compiler is needed and the program stands alone.
+_ENVIRONMENT = {"GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0"}
+
+
+class GoProgram(Recipe):
+    """A module that is part of Trifecta, built by the ``go`` of this machine.
+
+    Downloaded modules stay in Go's own cache, so a build that was interrupted goes on where it was.
+    """
+
+    origin = "Go modules"
+
+    def __init__(self, name: str, source: Path) -> None:
+        """``source`` holds ``go.mod``, ``go.sum`` and the package ``main``."""
+        self.name = name
+        self.source = source
+
+    def installed(self) -> bool:
+        """Whether the program was built from just this source."""
+        return is_whole(self.folder(), self._digest()) and os.access(self._program(self.folder()), os.X_OK)
+
+    def install(self, say: Say) -> None:
+        """Build it."""
+        go = find_go(self.needs())
+        make_whole(self.folder(), self._digest(), lambda folder: self._build(go, folder, say), say)
+        say(f"{self.name}: built as {self._program(self.folder())}")
+
+    def program(self) -> Path:
+        """The program; Unsupported, with the remedy, when it is not installed."""
+        if not self.installed():
+            raise Unsupported(f"{self.name} is not in the cache, or of another version; run: trifecta get {self.name}")
+        return self._program(self.folder())
+
+    def needs(self) -> str:
+        """The oldest Go that builds it, ``1.26.0``."""
+        lines = (self.source / "go.mod").read_text(encoding="utf-8").splitlines()
+        return next(line.split()[1] for line in lines if line.startswith("go "))
+
+    def _program(self, folder: Path) -> Path:
+        return folder / self.name
+
+    def _digest(self) -> str:
+        files = sorted(file for file in self.source.iterdir() if file.suffix in (".go", ".mod", ".sum"))
+        return digest_of(files, *(file.name for file in files), platform.machine())
+
+    def _build(self, go: Path, folder: Path, say: Say) -> None:
+        say(f"{self.name}: go fetches the modules and builds")
+        # -trimpath: equal sources give equal programs; the version control of a checkout is not the program's.
+        options = ["-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", str(self._program(folder))]
+        command = [str(go), "build", "-C", str(self.source), *options, "."]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S,
+                stdin=subprocess.DEVNULL, env={**os.environ, **_ENVIRONMENT},
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise CannotError(
+                f"{self.name}: go did not end within {_TIMEOUT_S} s; check the network and run it again"
+            ) from error
+        if done.returncode != 0:
+            raise CannotError(f"{self.name}: go cannot build it: {_reason(done.stderr)}")
+
+
+def find_go(needed: str) -> Path:
+    """The ``go`` command; CannotError, with the remedy, when there is none."""
+    found = shutil.which("go") or shutil.which("go", path=os.pathsep.join(_PLACES))
+    if found is None:
+        raise CannotError(f"go is not installed; install Go {needed} or newer: https://go.dev/doc/install")
+    return Path(found)
+
+
+def _reason(stderr: str) -> str:
+    """What go says went wrong, on one line, with what can be done."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip() and not line.startswith("go: downloading ")]
+    said = "; ".join(lines)[:500] or "it said nothing"
+    if "requires go >=" in said:
+        return f"{said}; install that Go or a newer one: https://go.dev/doc/install"
+    if "SECURITY ERROR" in said or "checksum mismatch" in said:
+        return f"{said}; nothing else than what go.sum names is used; run `go clean -modcache`, then this again"
+    return f"{said}; check the network and the disk, then run it again"

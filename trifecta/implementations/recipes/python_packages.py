@@ -1,0 +1,112 @@
+"""Python packages of pinned versions in an environment of their own, every file checked against its SHA-256."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+from trifecta.design.errors import CannotError
+from trifecta.implementations.recipe import Recipe, Say
+from trifecta.implementations.recipes.whole import digest_of, is_whole, make_whole
+from trifecta.implementations.server import Unsupported
+
+_TIMEOUT_S = 1800
+
+
+class PythonPackages(Recipe):
+    """What a lock file names (``pip``'s format, ``--hash`` for each), installed from the index that pip is set up for.
+
+    Downloads stay in pip's own cache, so an installation that was interrupted goes on where it was. Only wheels are
+    taken: building a package would run code that no checksum covers.
+    """
+
+    origin = "PyPI"
+
+    def __init__(self, name: str, lock: Path) -> None:
+        """``name`` is that of the implementation and of its folder in the cache."""
+        self.name = name
+        self.lock = lock
+
+    def installed(self) -> bool:
+        """Whether just what the lock file names is there, for this Python, and that Python still exists."""
+        return is_whole(self.folder(), self._digest()) and self._python().exists()
+
+    def install(self, say: Say) -> None:
+        """Make the environment and let pip fill it."""
+        if find_spec("pip") is None:
+            raise CannotError(f"{self.name}: pip is missing; run {sys.executable} -m ensurepip")
+        make_whole(self.folder(), self._digest(), lambda folder: self._fill(folder, say), say)
+        say(f"{self.name}: {len(self._names())} packages are in {self.folder()}")
+
+    def python(self) -> Path:
+        """The environment's interpreter. Run modules with ``-m``: the scripts beside it name the folder pip worked in.
+
+        Unsupported, with the remedy, when it is not installed.
+        """
+        self._require()
+        return self._python()
+
+    def file(self, path: str) -> Path:
+        """A file below the environment's ``site-packages``; Unsupported when it is not installed."""
+        self._require()
+        return _site_packages(self.folder()) / path
+
+    def version(self, package: str) -> str:
+        """The installed version of a package; Unsupported when it is not installed."""
+        self._require()
+        for found in metadata.distributions(name=package, path=[str(_site_packages(self.folder()))]):
+            return found.version
+        raise Unsupported(f"{self.name} in the cache lacks {package}; run: trifecta get {self.name} --force")
+
+    def _require(self) -> None:
+        if not self.installed():
+            raise Unsupported(f"{self.name} is not in the cache, or of another version; run: trifecta get {self.name}")
+
+    def _python(self) -> Path:
+        return self.folder() / "bin" / "python"
+
+    def _digest(self) -> str:
+        return digest_of([self.lock], str(sys.implementation.cache_tag))
+
+    def _names(self) -> list[str]:
+        lines = self.lock.read_text(encoding="utf-8").splitlines()
+        return [line.split("==")[0] for line in lines if "==" in line and not line.startswith(("#", " "))]
+
+    def _fill(self, folder: Path, say: Say) -> None:
+        venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
+        say(f"{self.name}: pip installs {', '.join(self._names())}")
+        pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "--disable-pip-version-check"]
+        options = ["--no-input", "--quiet", "--require-hashes", "--only-binary=:all:"]
+        command = [*pip, "install", *options, "--requirement", str(self.lock)]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL
+            )
+        except subprocess.TimeoutExpired as error:
+            raise CannotError(
+                f"{self.name}: pip did not end within {_TIMEOUT_S} s; check the network and run it again"
+            ) from error
+        if done.returncode != 0:
+            raise CannotError(f"{self.name}: pip cannot install it: {_reason(done.stderr)}")
+
+
+def _site_packages(folder: Path) -> Path:
+    # venv(3)'s layout of posix systems; sysconfig tells the one of this Python, which Debian patches.
+    return folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+
+
+def _reason(stderr: str) -> str:
+    """What pip says went wrong, on one line, with what can be done."""
+    if "DO NOT MATCH THE HASHES" in stderr:
+        lines = [line.strip() for line in stderr.splitlines() if "Expected" in line or "Got" in line or ".whl" in line]
+        found = "; ".join(lines)[:400]
+        return f"a file is not the one of the lock file and was not used ({found}); `pip cache purge`, then again"
+    errors = [line.removeprefix("ERROR: ") for line in stderr.splitlines() if line.startswith("ERROR: ")]
+    said = errors[0] if errors else " ".join(stderr.split())[-300:] or "it said nothing"
+    if "No matching distribution" in stderr:
+        return f"{said}; there is no wheel for this Python or machine, or the package index cannot be reached"
+    return f"{said}; check the network and the disk, then run it again"
