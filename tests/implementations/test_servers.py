@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from trifecta.design.errors import CannotError
 from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.registry import SERVERS
 from trifecta.implementations.running import RunningServer
-from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
+from trifecta.implementations.server import Backend, Command, ServerAdapter, ServerOptions, Site, Unsupported
 from trifecta.implementations.servers import caddy
 from trifecta.lab.certificates import make_certificates
 from trifecta.lab.engine import Stopped
@@ -104,7 +105,7 @@ def _server(code: str, site: Site, tmp_path: Path) -> RunningServer:
 def test_a_server_that_ends_before_it_is_ready_is_told_with_its_words(site: Site, tmp_path: Path) -> None:
     server = _server("import sys; sys.exit('port 9443 is taken')", site, tmp_path)
     server.start()
-    server._process.wait()  # type: ignore[union-attr]
+    server._programs[-1].process.wait()
     with pytest.raises(CannotError, match=r"script ended before it was ready: port 9443 is taken"):
         server.wait_ready(lambda: "refused", lambda: False)
 
@@ -137,7 +138,7 @@ def test_another_program_on_its_port_is_not_taken_for_it(site: Site, tmp_path: P
     server.start()
 
     def ask() -> None:
-        server._process.wait()  # type: ignore[union-attr]
+        server._programs[-1].process.wait()
 
     with pytest.raises(CannotError, match="another program answers in place of script: address in use"):
         server.wait_ready(ask, lambda: False)
@@ -147,8 +148,68 @@ def test_restarts_are_counted(site: Site, tmp_path: Path) -> None:
     server = _server("pass", site, tmp_path)
     for expected in (0, 1, 2):
         server.start()
-        server._process.wait()  # type: ignore[union-attr]
+        server._programs[-1].process.wait()
         assert server.facts()["restarts"] == expected
+
+
+class _Proxy(_Script):
+    """The same behind which another one runs."""
+
+    is_proxy = True
+
+    def __init__(self, code: str, backend: str) -> None:
+        super().__init__(code)
+        self.backend = backend
+
+    def backends(self, site: Site, options: ServerOptions) -> tuple[Backend, ...]:
+        return (Backend("origin", "7", Command((sys.executable, "-c", self.backend)), "HTTP/1.1"),)
+
+
+_SLEEP = "import time; time.sleep(60)"
+
+
+def _proxy(code: str, backend: str, site: Site, tmp_path: Path) -> RunningServer:
+    return RunningServer(
+        _Proxy(code, backend), "1", site, ServerOptions(), _Here(), log=tmp_path / "proxy.log", cpus=None
+    )
+
+
+def test_a_proxy_runs_with_its_backend_and_says_so(site: Site, tmp_path: Path) -> None:
+    server = _proxy(_SLEEP, _SLEEP, site, tmp_path)
+    server.start()
+    try:
+        assert server.running()
+        first = server.backend_pids["backend"]
+        assert first not in (0, server.pid)
+        facts = server.facts()
+        assert (facts["proxy"], facts["backend"], facts["backend_link"]) == (True, "origin 7", "HTTP/1.1")
+        server.start()
+        assert server.backend_pids["backend"] != first
+        with pytest.raises(ProcessLookupError):
+            os.kill(first, 0)
+    finally:
+        server.close()
+    assert not server.running()
+    with pytest.raises(ProcessLookupError):
+        os.kill(server.backend_pids["backend"], 0)
+
+
+def test_a_server_without_backends_is_no_proxy(site: Site, tmp_path: Path) -> None:
+    facts = _server(_SLEEP, site, tmp_path).facts()
+    assert facts["proxy"] is False
+    assert "backend" not in facts
+
+
+def test_a_backend_that_ends_is_told_with_its_words(site: Site, tmp_path: Path) -> None:
+    server = _proxy(_SLEEP, "import sys; sys.exit('address in use')", site, tmp_path)
+    server.start()
+    try:
+        server._programs[0].process.wait()
+        assert server.describe_end() == "backend origin of script ended with code 1"
+        with pytest.raises(CannotError, match="script ended before it was ready: address in use"):
+            server.wait_ready(lambda: "refused", lambda: False)
+    finally:
+        server.close()
 
 
 @pytest.mark.lab

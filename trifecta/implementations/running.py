@@ -5,11 +5,12 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from trifecta.design.errors import CannotError
-from trifecta.implementations.server import ServerAdapter, ServerOptions, Site
+from trifecta.implementations.server import Backend, Command, ServerAdapter, ServerOptions, Site
 from trifecta.lab import linux
 from trifecta.lab.engine import Stopped
 from trifecta.lab.host import Host
@@ -18,8 +19,26 @@ READY_TIMEOUT_S = 30.0  # a busy machine has taken more than 5 s
 _READY_PAUSE_S = 0.02
 
 
+@dataclass(frozen=True)
+class _Program:
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+    log_start: int
+
+    def ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def last_words(self) -> str:
+        """The end of its log since it was started, on one line."""
+        with self.log.open("rb") as file:
+            file.seek(self.log_start)
+            words = " ".join(file.read()[-600:].decode(errors="replace").split())
+        return words or f"it said nothing (see {self.log})"
+
+
 class RunningServer:
-    """One process of a server and what is known of it."""
+    """One process of a server, with the backends behind it when it is a proxy, and what is known of it."""
 
     def __init__(
         self,
@@ -41,15 +60,26 @@ class RunningServer:
         self._host = host
         self._log = log
         self._cpus = cpus
-        self._process: subprocess.Popen[bytes] | None = None
+        self._programs: list[_Program] = []  # the server itself is the last one
+        self._backends: tuple[Backend, ...] = ()
 
     def start(self) -> None:
-        """Start the program; it may not be ready yet."""
+        """Start the program, after its backends; it may not be ready yet. What is left of an earlier start is ended."""
+        self.close()
+        self._programs.clear()
         self.site.state.mkdir(parents=True, exist_ok=True)
-        command = self.adapter.command(self.site, self.options)
-        with self._log.open("ab") as log:
-            self._log_start = log.tell()
-            self._process = self._host.start(
+        name = self.adapter.name
+        self._backends = self.adapter.backends(self.site, self.options)
+        for backend in self._backends:
+            log = self._log.with_name(f"{self._log.stem}-{backend.name}{self._log.suffix}")
+            self._launch(f"backend {backend.name} of {name}", backend.command, log)
+        self._launch(f"server {name}", self.adapter.command(self.site, self.options), self._log)
+        self.restarts += 1
+
+    def _launch(self, name: str, command: Command, path: Path) -> None:
+        with path.open("ab") as log:
+            start = log.tell()
+            process = self._host.start(
                 command.arguments,
                 cpus=self._cpus,
                 environment=command.environment,
@@ -57,7 +87,7 @@ class RunningServer:
                 stdout=log,
                 stderr=log,
             )
-        self.restarts += 1
+        self._programs.append(_Program(name, process, path, start))
 
     def wait_ready(self, ask: Callable[[], str | None], stop: Callable[[], bool]) -> float:
         """Ask until it answers: ``ask`` makes one real request and returns None, or what went wrong. Seconds waited.
@@ -85,33 +115,41 @@ class RunningServer:
     @property
     def pid(self) -> int:
         """Process id of the program; 0 before it is started."""
-        return self._process.pid if self._process is not None else 0
+        return self._programs[-1].process.pid if self._programs else 0
+
+    @property
+    def backend_pids(self) -> dict[str, int]:
+        """Process ids of the backends, by the role under which their resources are recorded: ``backend``, ..."""
+        pids = [program.process.pid for program in self._programs[:-1]]
+        return {f"backend{number}" if number else "backend": pid for number, pid in enumerate(pids)}
 
     def running(self) -> bool:
-        """Whether the program runs."""
-        return self._process is not None and self._process.poll() is None
+        """Whether the program runs, and every backend."""
+        return bool(self._programs) and not any(program.ended() for program in self._programs)
 
     def cpu_ns(self) -> int | None:
-        """CPU time of the program so far (user and system, all threads), None when it is gone."""
+        """CPU time of the program without backends so far (user and system, all threads), None when it is gone."""
         try:
             return linux.process_cpu_ns(self.pid)
         except ProcessLookupError:
             return None
 
     def describe_end(self) -> str:
-        """How the program ended, for the trial in which it did."""
-        code = self._process.poll() if self._process is not None else None
-        how = (
-            "still runs" if code is None else f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-        )
-        return f"server {self.adapter.name} {how}"
+        """How the program ended, or its backend, for the trial in which it did."""
+        program = self._ended()
+        if program is None:
+            return f"server {self.adapter.name} still runs"
+        code = program.process.returncode
+        return f"{program.name} " + (f"was killed by signal {-code}" if code < 0 else f"ended with code {code}")
 
     def last_words(self) -> str:
-        """The end of its log since it was started, on one line."""
-        with self._log.open("rb") as file:
-            file.seek(self._log_start)
-            words = " ".join(file.read()[-600:].decode(errors="replace").split())
-        return words or f"it said nothing (see {self._log})"
+        """The end of its log since it was started, on one line; of its backend's when that ended."""
+        program = self._ended() or self._programs[-1]
+        return program.last_words()
+
+    def _ended(self) -> _Program | None:
+        """The first that ended: a backend before the server."""
+        return next((program for program in self._programs if program.ended()), None)
 
     def facts(self) -> dict[str, Any]:
         """What is recorded of it in every trial."""
@@ -120,17 +158,26 @@ class RunningServer:
             "version": self.version,
             "restarts": self.restarts,
             "tls_version": self.options.tls_version,
+            "proxy": self.adapter.is_proxy,
+            **self._backend_facts(),
             **self.adapter.declared(self.options),
         }
 
+    def _backend_facts(self) -> dict[str, str]:
+        if not self._backends:
+            return {}
+        return {
+            "backend": ", ".join(f"{backend.name} {backend.version}" for backend in self._backends),
+            "backend_link": ", ".join(backend.link for backend in self._backends),
+        }
+
     def close(self) -> None:
-        """End the program: politely first."""
-        if self._process is None:
-            return
-        if self._process.poll() is None:
-            self._process.terminate()
-            try:
-                self._process.wait(timeout=2)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-        self._process.wait()
+        """End the programs, the server before its backends: politely first."""
+        for program in reversed(self._programs):
+            if not program.ended():
+                program.process.terminate()
+                try:
+                    program.process.wait(timeout=2)
+                except subprocess.TimeoutExpired:
+                    program.process.kill()
+            program.process.wait()

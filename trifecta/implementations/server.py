@@ -44,6 +44,17 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Backend:
+    """A program behind a proxy: started before it, watched and ended with it, its CPU time counted apart."""
+
+    name: str
+    version: str
+    command: Command
+    link: str
+    """How the proxy speaks to it, in a few words for the report: protocol, encryption, reuse of connections."""
+
+
 class Unsupported(Exception):
     """This server cannot be used here, or not for this; the message says why and what to do."""
 
@@ -55,10 +66,16 @@ class ServerAdapter(ABC):
     source: str
     """Where the program comes from and how to install it."""
     protocols: frozenset[Protocol] = frozenset({"h1", "h2", "h3"})
+    is_proxy: bool = False
+    """Whether it passes requests on to another server: that adds a hop, which the report must say."""
 
     @abstractmethod
     def find(self) -> str:
         """Look for the program and return its version; Unsupported, with the command that installs it, when missing."""
+
+    def backends(self, site: Site, options: ServerOptions) -> tuple[Backend, ...]:
+        """The programs behind a proxy; write what they read into ``site.state``. None for a server that is not one."""
+        return ()
 
     @abstractmethod
     def command(self, site: Site, options: ServerOptions) -> Command:

@@ -107,7 +107,7 @@ class TrialRunner:
             _start_link(programs.link, {**link_config(path, trial.seed), **session.link_changes})
             marks.append(time.monotonic_ns())
             processes = {"server": server.pid, "client": programs.load.pid, "link": programs.link.pid}
-            resources = ResourceObserver(trial.trial, processes)
+            resources = ResourceObserver(trial.trial, processes | server.backend_pids)
             wall = datetime.now(UTC)
             self._transport.begin()
             resources.sample()
@@ -132,6 +132,7 @@ class TrialRunner:
         details["server"] = server.facts() | {
             "cpu_ns": resources.cpu_used_ns("server"),
             "peak_rss_bytes": resources.peak_rss_bytes("server"),
+            **{f"{role}_cpu_ns": resources.cpu_used_ns(role) for role in server.backend_pids},
         }
         for role, name in (("client", "load"), ("link", "link"), ("server", "server")):
             if details[name] is not None and resources.run_delay_ns(role) is not None:

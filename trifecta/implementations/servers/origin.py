@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
-from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site
+from trifecta.implementations.server import Backend, Command, ServerAdapter, ServerOptions, Site
 from trifecta.lab.engine import engine_versions, find_engine
+
+BACKEND_ADDRESS = "127.0.0.2"  # loopback, but not the address a site could bind: both use the site's port
+BACKEND_LINK = "HTTP/1.1 over TLS 1.3, kept alive, loopback"
+_BACKEND_IDLE_NS = 24 * 3600 * 1_000_000_000
 
 
 class Origin(ServerAdapter):
@@ -46,3 +51,22 @@ class Origin(ServerAdapter):
             "congestion_control": {"tcp": options.congestion_control, "quic": options.congestion_control},
             "tcp_nodelay": options.tcp_nodelay,
         }
+
+
+def origin_backend(site: Site, options: ServerOptions) -> Backend:
+    """The origin behind a proxy, on ``BACKEND_ADDRESS`` and the site's port.
+
+    TLS, because the origin speaks nothing else; its certificate is the site's, for a proxy to verify by the name
+    ``NAME.lab``. HTTP/1.1, because every proxy speaks it to its backend, and requests there do not wait for each other.
+    Idle connections stay open for a day: a proxy that reuses one at the moment it is closed would fail a request.
+    """
+    state = site.state / "backend"
+    state.mkdir(parents=True, exist_ok=True)
+    there = replace(site, address=BACKEND_ADDRESS, state=state)
+    origin = Origin()
+    config = origin.config(there, replace(options, tls_version="1.3", zero_rtt=False))
+    path = state / "origin.json"
+    path.write_text(
+        json.dumps({**config, "protocols": ["h1"], "idle_timeout_ns": _BACKEND_IDLE_NS}, indent=2), encoding="utf-8"
+    )
+    return Backend(origin.name, origin.find(), Command((find_engine(), "origin", path)), BACKEND_LINK)
