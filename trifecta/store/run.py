@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from trifecta.design.conformance import ConformanceResult
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import CheckResult, Verdict
 from trifecta.store import files
@@ -185,6 +186,16 @@ class RunDirectory:
         """The checks last written."""
         return [CheckResult(**record) for record in self._read_records("checks.parquet")]
 
+    def write_conformance(self, results: Iterable[ConformanceResult]) -> None:
+        """Replace ``conformance.parquet``: what the probe before the trials found."""
+        from trifecta.store import schema
+
+        self._write_records("conformance.parquet", results, schema.CONFORMANCE)
+
+    def conformance(self) -> list[ConformanceResult]:
+        """What the probe before the trials found; none when there was no probe."""
+        return [ConformanceResult(**record) for record in self._read_records("conformance.parquet")]
+
     def log_decision(self, decision: Mapping[str, Any]) -> None:
         """Append what the planner decided, and why, to ``planner.jsonl``."""
         path = self.path / "planner.jsonl"
@@ -204,7 +215,9 @@ class RunDirectory:
                 continue  # only the last line can be incomplete, and its block is in the trials
         return found
 
-    def _write_records(self, name: str, records: Iterable[CheckResult | Verdict], table_schema: Any) -> None:
+    def _write_records(
+        self, name: str, records: Iterable[CheckResult | Verdict | ConformanceResult], table_schema: Any
+    ) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 

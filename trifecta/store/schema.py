@@ -127,6 +127,28 @@ VERDICTS = _schema(
     ("reason", pa.string()),
 )
 
+# One row an implementation, protocol and object of the conformance probe (design/conformance.py).
+CONFORMANCE = _schema(
+    ("depth", pa.string()),
+    ("role", pa.string()),
+    ("name", pa.string()),
+    ("version", pa.string()),
+    ("peer", pa.string()),
+    ("proxy", pa.bool_()),
+    ("protocol", pa.string()),
+    ("object", pa.string()),
+    ("label", pa.string()),
+    ("method", pa.string()),
+    ("octets", pa.int64()),
+    ("path", pa.string()),
+    ("outcome", pa.string()),
+    ("error", pa.string()),
+    ("reason", pa.string()),
+    ("duration_ns", pa.int64()),
+    ("evidence", pa.string()),
+    ("capture", pa.string()),
+)
+
 _DUCKDB_TYPES: dict[pa.DataType, str] = {
     pa.string(): "VARCHAR",
     pa.bool_(): "BOOLEAN",

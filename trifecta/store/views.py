@@ -1,7 +1,8 @@
 """SQL views over a run directory, read in place by DuckDB.
 
-Views: ``trials``, ``samples``, ``checks``, ``verdicts``, ``link`` (one row a trial and direction), ``link_packets``
-(when the link's log was kept) and ``resources``. Only committed trials are seen. With no trial yet, they are empty.
+Views: ``trials``, ``samples``, ``checks``, ``verdicts``, ``conformance`` (one row an implementation, protocol and
+object), ``link`` (one row a trial and direction), ``link_packets`` (when the link's log was kept) and ``resources``.
+Only committed trials are seen. With no trial yet, they are empty.
 """
 # Statements are put together from constants of this package and quoted paths of one run's own folder.
 # ruff: noqa: S608
@@ -77,6 +78,11 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
     verdicts = folder / "verdicts.parquet"
     connection.execute(
         f"CREATE VIEW verdicts AS SELECT * FROM {_scan([verdicts] if verdicts.exists() else [], schema.VERDICTS)}"
+    )
+    conformance = folder / "conformance.parquet"
+    connection.execute(
+        "CREATE VIEW conformance AS SELECT * FROM "
+        + _scan([conformance] if conformance.exists() else [], schema.CONFORMANCE)
     )
     connection.execute(f"CREATE VIEW link AS {_link_select()}")
     if packets and has_trials:

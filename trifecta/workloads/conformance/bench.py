@@ -1,0 +1,196 @@
+"""One request of one client to one server over one path, and a second one with a capture when it failed."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from trifecta.design.conformance import CLEAN, ConformanceCase, ConformanceResult
+from trifecta.design.errors import CannotError
+from trifecta.design.model import Cell, PathSpec, Trial
+from trifecta.implementations.server import Site
+from trifecta.lab.certificates import Certificates
+from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProcess, as_user_error
+from trifecta.lab.network import Lab
+from trifecta.lab.paths import link_config
+from trifecta.workloads.conformance import evidence
+from trifecta.workloads.conformance.judging import Finding, judge, read_rows
+from trifecta.workloads.requests import load_config
+from trifecta.workloads.session import LINK_READY_S
+
+LOAD = "load"
+_SEED = 1
+_GRACE_S = 10.0  # a client that does not end by itself this long after its own limit is ended
+
+
+@dataclass(frozen=True)
+class Target:
+    """The server that a client is sent to."""
+
+    name: str
+    site: Site
+    log: Path
+    log_start: int = 0
+
+
+@dataclass
+class Bench:
+    """The lab as the probe uses it: requests go one at a time, so nobody disturbs anybody."""
+
+    engine: Path
+    lab: Lab
+    pins: Mapping[str, frozenset[int] | None]
+    certificates: Certificates
+    folder: Path
+    """The run's folder: ``logs``, ``site`` and ``conformance`` lie in it."""
+    stop: Callable[[], bool]
+    scratch: Path = field(init=False)
+    _link: EngineProcess | None = None
+    _link_path: PathSpec | None = None
+
+    def __post_init__(self) -> None:
+        """Make the folders."""
+        (self.folder / "logs").mkdir(parents=True, exist_ok=True)
+        self.scratch = Path(tempfile.mkdtemp(prefix=".tmp-conformance-", dir=self.folder))
+
+    def close(self) -> None:
+        """End the link and remove what nobody needs."""
+        self.unlink()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def log(self, name: str) -> Path:
+        """The log file of a program."""
+        return self.folder / "logs" / f"conformance-{evidence.safe_name(name)}.log"
+
+    def unlink(self) -> None:
+        """Take the path down."""
+        if self._link is not None:
+            self._link.close()
+        self._link = self._link_path = None
+
+    def use_path(self, path: PathSpec) -> None:
+        """Have a path up. A clean one is kept; an impaired one begins anew, so that every protocol meets its start."""
+        if self._link is not None and self._link.running() and path == self._link_path == CLEAN:
+            return
+        self.unlink()
+        link = EngineProcess(self.engine, "link", self.lab.middle, self.log("link"), cpus=self.pins["link"])
+        self._link, self._link_path = link, path
+        try:
+            link.configure(link_config(path, _SEED))
+            link.wait_ready(LINK_READY_S, self.stop)
+        except EngineError as error:
+            raise as_user_error(error) from error
+
+    def transfer(
+        self, client: str, target: Target, case: ConformanceCase, protocol: str, keep: Path | None = None
+    ) -> Finding:
+        """One request for an object; what came of it. Keys and qlog go to ``keep``."""
+        self.use_path(case.path)
+        with self._draft() as draft:
+            samples = draft / "samples.parquet"
+            qlog = None
+            if keep is not None and protocol == "h3":
+                qlog = keep / "qlog"
+                qlog.mkdir(parents=True, exist_ok=True)
+            workload = case.workload()
+            config = load_config(
+                Trial("t00000", 0, Cell("conformance", {"connection": "reused"}), protocol, 0, _SEED),
+                workload,
+                case.path,
+                address=target.site.address,
+                port=target.site.port,
+                server_name=f"{target.name}.lab",
+                certificates=self.certificates,
+                samples_file=samples,
+                keylog_file=None if keep is None else keep / "tls.keys",
+                qlog_dir=qlog,
+            )
+            limit_ns = workload.connect_timeout_ns + workload.request_timeout_ns + 1_000_000_000
+            config |= {"verify_content": True, "total_timeout_ns": limit_ns}
+            problem = self._run_client(client, config, limit_ns / 1e9 + _GRACE_S)
+            return problem or judge(read_rows(samples), case, protocol)
+
+    def _run_client(self, client: str, config: dict[str, Any], timeout_s: float) -> Finding | None:
+        """Let a client do its errand; a finding when it did not do it."""
+        with EngineProcess(
+            self.engine, "load", self.lab.client, self.log(f"client-{client}"), cpus=self.pins["client"], name=client
+        ) as process:
+            try:
+                process.configure(config)
+                process.wait_summary(timeout_s, self.stop)
+            except EngineError as error:
+                if client == LOAD and error.code in (EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED):
+                    raise as_user_error(error) from error
+                if error.code == EXIT_UNSUPPORTED:
+                    return Finding("unsupported", None, error.message)
+                return Finding("fail", "client", error.message)
+        return None
+
+    @contextmanager
+    def _draft(self) -> Iterator[Path]:
+        draft = Path(tempfile.mkdtemp(dir=self.scratch))
+        try:
+            yield draft
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+    def observed(
+        self, client: str, target: Target, case: ConformanceCase, protocol: str, role: str
+    ) -> tuple[Finding, Path | None]:
+        """``transfer`` with keys and qlog kept when it failed: the finding, and the folder of the failure."""
+        subject = target.name if role == "server" else client
+        with self._draft() as draft:
+            finding = self.transfer(client, target, case, protocol, draft)
+            if finding.outcome != "fail":
+                return finding, None
+            folder = self.failure_folder(role, subject, protocol, case.name)
+            shutil.copytree(draft, folder / "first", dirs_exist_ok=True)
+            return finding, folder
+
+    def failure_folder(self, role: str, subject: str, protocol: str, case: str) -> Path:
+        """A folder for the evidence of one failure; only its owner reads it, for it holds keys."""
+        evidence.private_folder(self.folder / "conformance")
+        return evidence.private_folder(self.folder / "conformance" / evidence.safe_name(role, subject, protocol, case))
+
+    def keep_failure(
+        self,
+        result: ConformanceResult,
+        folder: Path,
+        target: Target,
+        *,
+        case: ConformanceCase,
+        again: bool,
+        why_not: str = "",
+    ) -> ConformanceResult:
+        """Keep log and configuration of a failure and capture a second attempt, unless ``again`` is off.
+
+        The first result stands, whatever the second attempt gives.
+        """
+        client = LOAD if result.role == "server" else result.name
+        second: dict[str, Any] | None = None
+        capture = f"no second attempt: {why_not}" if not again else ""
+        if again:
+            kept = evidence.private_folder(folder / "second")
+            self.use_path(case.path)
+            with evidence.Capture(self.lab.client, target.site.port, kept / "capture.pcap") as watching:
+                finding = self.transfer(client, target, case, str(result.protocol), kept)
+            second = {"outcome": finding.outcome, "error": finding.error, "reason": finding.reason}
+            how = "failed again" if finding.outcome == "fail" else "passed"
+            capture = watching.problem or f"captured in a second attempt, which {how} ({finding.error or 'no error'})"
+        evidence.keep_log(target.log, folder / "server.log", target.log_start)
+        evidence.keep_log(self.log(f"client-{client}"), folder / "client.log")
+        evidence.keep_configuration(target.site.state, folder)
+        kept_result = replace(result, evidence=str(folder.relative_to(self.folder)), capture=capture)
+        evidence.write_result(folder, kept_result, second)
+        return kept_result
+
+
+def refusal(error: Exception) -> str:
+    """One line for whatever an adapter raises: adapters from outside may raise anything."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, CannotError) else f"{type(error).__name__}: {text}"
