@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from trifecta.design import plan, quantity
+from trifecta.design.any_level import FoundLevels, expand_any
 from trifecta.design.document import Document, Section, did_you_mean, one_of, parse_text
 from trifecta.design.effort import least_ns
 from trifecta.design.emit import to_yaml
@@ -64,6 +65,7 @@ class Surroundings:
 
     servers: Collection[str] | None = None  # names with an adapter; None: any name is taken
     read_trace: ReadTrace = no_trace_files
+    found: FoundLevels | None = None  # what ``any`` stands for; None: it cannot be used
 
 
 def resolve(document: Document, surroundings: Surroundings | None = None) -> Study:
@@ -72,6 +74,7 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
     Raises :class:`~trifecta.design.errors.UserError` with one line for the first fault.
     """
     around = surroundings or Surroundings()
+    expand_any(document, around.found)
     root = document.root()
     root.allow(*STUDY_FIELDS)
     if "study" not in root:

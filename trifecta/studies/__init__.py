@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trifecta.design import plan
+from trifecta.design.any_level import FoundLevels
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import Study
 from trifecta.design.quantity import QuantityError, format_time, parse_count
@@ -32,14 +33,23 @@ def find(study: str) -> Path:
     raise UserError(f"no study {study!r}; give the path of a study file, or one of: {', '.join(bundled())}")
 
 
-def load(study: str, overrides: Sequence[str] = (), servers: Collection[str] | None = None) -> Study:
+def load(
+    study: str,
+    overrides: Sequence[str] = (),
+    servers: Collection[str] | None = None,
+    *,
+    found: FoundLevels | None = None,
+) -> Study:
     """The study of this name or path, with ``KEY=VALUE`` overrides applied.
 
-    ``servers`` are the names a study may use; None takes any. Raises UserError or CannotError with one line.
+    ``servers`` are the names a study may use; None takes every name. ``found`` says what ``any`` stands for; without it
+    this machine is looked at. Raises UserError or CannotError with one line.
     """
     path = find(study)
     text = read_text(path)
-    around = Surroundings(servers=servers, read_trace=lambda name: read_trace(path.parent, name))
+    around = Surroundings(
+        servers=servers, read_trace=lambda name: read_trace(path.parent, name), found=found or _found_here
+    )
     return parse_study(text, str(path), overrides, around)
 
 
@@ -107,3 +117,10 @@ def known_servers() -> list[str]:
     from trifecta.implementations.registry import SERVERS
 
     return list(SERVERS)
+
+
+def _found_here(factor: str) -> Sequence[str]:
+    """What ``any`` stands for on this machine."""
+    from trifecta.implementations.survey import Finder
+
+    return Finder()(factor)

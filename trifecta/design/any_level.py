@@ -1,0 +1,43 @@
+"""The level ``any`` of the factors ``server`` and ``client``: all that are found where the study is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from trifecta.design.document import Document, Place, parse_text
+
+ANY = "any"
+ANY_FACTORS = ("server", "client")
+FoundLevels = Callable[[str], Sequence[str]]
+"""Factor -> the names found; it looks at the machine, so it is given from outside."""
+
+
+def expand_any(document: Document, found: FoundLevels | None) -> None:
+    """Put the names found in the place of ``any``; one that is listed beside it stays where it stands, once.
+
+    What a study compares must not depend on the day it is read again: the study's canonical text has the names.
+    """
+    factors = document.tree.get("factors")
+    if not isinstance(factors, dict):
+        return
+    for factor in ANY_FACTORS:
+        written = factors.get(factor)
+        levels = written if isinstance(written, list) else [written]
+        asked = [index for index, level in enumerate(levels) if isinstance(level, str) and level == ANY]
+        if not asked:
+            continue
+        place: Place = ("factors", factor)
+        if len(asked) > 1:
+            raise document.error((*place, asked[1]), f"{ANY!r} stands twice; list it once")
+        if found is None:
+            raise document.error(
+                (*place, asked[0]) if isinstance(written, list) else place,
+                f"{ANY!r} needs to look at the machine; name each {factor}, or read the study with trifecta.studies",
+            )
+        named = [parse_text(level) for level in levels if level != ANY]
+        names = [name for name in found(factor) if name not in named]
+        factors[factor] = [*levels[: asked[0]], *names, *levels[asked[0] + 1 :]]
+        for known in [*document.lines, *document.options]:
+            if known[:2] == place and len(known) > 2:  # the levels moved; the list's own line is what is known of them
+                document.lines.pop(known, None)
+                document.options.pop(known, None)

@@ -1,0 +1,178 @@
+"""Which servers and clients are here: every adapter asked, with a time limit, all at the same time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from trifecta.design.errors import CannotError, TrifectaError
+from trifecta.implementations.client import ClientAdapter
+from trifecta.implementations.isolated import Answer, call_apart
+from trifecta.implementations.registry import CLIENTS, LOAD, RECIPES, SERVERS
+from trifecta.implementations.server import ServerAdapter, ServerOptions, Unsupported
+from trifecta.implementations.table import BUILT_IN, Table
+from trifecta.lab.engine import engine_versions, find_engine
+
+Kind = Literal["server", "client"]
+KINDS: tuple[Kind, ...] = ("server", "client")
+FIND_TIMEOUT_S = 15.0  # a Python program of a cold, busy machine has taken 4 s to tell its version
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """A server or client, and what is known of it on this machine."""
+
+    kind: Kind
+    name: str
+    found: bool
+    version: str | None
+    protocols: tuple[str, ...]
+    source: str
+    """Where the program comes from, as its adapter says."""
+    package: str
+    """The Python package its adapter is part of: ``trifecta``, or another with its version."""
+    reason: str | None = None
+    """Why it is not found, with the remedy."""
+    get: str | None = None
+    """The command that brings it, when there is a recipe."""
+    proxy: bool = False
+    """Whether it passes requests on to another server, which adds a hop."""
+    declared: Mapping[str, Any] = field(default_factory=dict)
+    """What its adapter says of TLS library, congestion control and build."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a program to read."""
+        return asdict(self)
+
+
+def survey(
+    kinds: Iterable[Kind] = KINDS,
+    names: Iterable[str] | None = None,
+    *,
+    servers: Table[ServerAdapter] = SERVERS,
+    clients: Table[ClientAdapter] = CLIENTS,
+    timeout_s: float | None = None,
+) -> list[Implementation]:
+    """Look for every server and client (of these ``names``), in the order of the tables.
+
+    One that hangs, crashes or cannot be loaded is in the list with its reason and does not touch the others.
+    """
+    tables: dict[Kind, Table[Any]] = {"server": servers, "client": clients}
+    wanted = None if names is None else set(names)
+    calls: dict[tuple[Kind, str], Callable[[], Any]] = {}
+    for kind in kinds:
+        own = [LOAD] if kind == "client" else []
+        for name in [*own, *tables[kind]]:
+            if wanted is None or name in wanted:
+                calls[kind, name] = _looking(kind, name, tables[kind])
+    limit_s = FIND_TIMEOUT_S if timeout_s is None else timeout_s
+    answers = call_apart(calls, timeout_s=limit_s)
+    found = [_implementation(kind, name, tables[kind], answer) for (kind, name), answer in answers.items()]
+    refused = [
+        Implementation(kind, each.name, False, None, (), each.reason, each.package, each.reason)
+        for kind in kinds
+        for each in tables[kind].refused()
+        if wanted is None or each.name in wanted
+    ]
+    return [*found, *refused]
+
+
+class Finder:
+    """Resolves the level ``any`` to what is found here, and remembers what is left out and why."""
+
+    def __init__(self, look: Callable[[Sequence[Kind]], list[Implementation]] = survey) -> None:
+        """``look`` finds the implementations of some kinds; nothing is looked for before a study asks."""
+        self._look = look
+        self.chosen: dict[str, list[str]] = {}
+        """Kind -> the names that ``any`` stood for."""
+        self.left_out: list[dict[str, str]] = []
+        """As in ``run.json``: factor, level, reason."""
+
+    def __call__(self, factor: str) -> list[str]:
+        """The names found, in the order of the tables; CannotError when there is none."""
+        kind: Kind = "client" if factor == "client" else "server"
+        if kind not in self.chosen:
+            seen = self._look([kind])
+            self.chosen[kind] = [each.name for each in seen if each.found]
+            self.left_out += [
+                {"factor": kind, "level": each.name, "reason": each.reason or "not found"}
+                for each in seen
+                if not each.found
+            ]
+            if not self.chosen[kind]:
+                raise CannotError(f"no {kind} is found here; run: trifecta implementations")
+        return self.chosen[kind]
+
+
+def known(kind: Kind) -> list[str]:
+    """The names of a kind, found or not, without looking for any."""
+    return list(SERVERS) if kind == "server" else [LOAD, *CLIENTS]
+
+
+def _looking(kind: Kind, name: str, table: Table[Any]) -> Callable[[], Any]:
+    if kind == "client" and name == LOAD:
+        return _load_itself
+    return lambda: _look_at(table[name])
+
+
+def _look_at(adapter: ServerAdapter | ClientAdapter) -> dict[str, Any]:
+    """Runs in a child: loading, finding and declaring are all foreign code."""
+    said: dict[str, Any] = {
+        "protocols": [protocol for protocol in ("h1", "h2", "h3") if protocol in adapter.protocols],
+        "source": adapter.source,
+        "proxy": bool(getattr(adapter, "is_proxy", False)),
+        "version": None,
+        "reason": None,
+        "declared": {},
+    }
+    try:
+        version = adapter.find()
+        if not isinstance(version, str) or not version.strip():
+            raise TypeError(f"find() returned {version!r}, no version")
+        said["version"] = " ".join(version.split())
+    except (Unsupported, TrifectaError) as error:
+        return said | {"reason": " ".join(str(error).split())}
+    except (Exception, SystemExit) as error:
+        return said | {"reason": f"find() failed ({type(error).__name__}: {' '.join(str(error).split())})"}
+    try:
+        declared = adapter.declared(ServerOptions()) if isinstance(adapter, ServerAdapter) else adapter.declared()
+        json.dumps(declared)
+    except (Exception, SystemExit) as error:
+        return said | {"reason": f"declared() failed ({type(error).__name__}: {' '.join(str(error).split())})"}
+    return said | {"declared": dict(declared)}
+
+
+def _load_itself() -> dict[str, Any]:
+    versions = engine_versions(find_engine())
+    said = {
+        "protocols": ["h1", "h2", "h3"],
+        "source": "part of Trifecta (engine/crates/load); built by `make setup`",
+        "proxy": False,
+        "version": str(versions["engine"]),
+        "reason": None,
+    }
+    libraries = {name: version for name, version in versions.items() if name != "engine" and version}
+    return said | {"declared": {"congestion_control": "as asked", "libraries": libraries, "tls_library": "rustls"}}
+
+
+def _implementation(kind: Kind, name: str, table: Table[Any], answer: Answer) -> Implementation:
+    package = table.package(name) if name in table else BUILT_IN
+    get = f"trifecta get {name}" if name in RECIPES else None
+    if answer.problem is not None:
+        return Implementation(kind, name, False, None, (), "", package, answer.problem, get)
+    said = answer.value
+    return Implementation(
+        kind=kind,
+        name=name,
+        found=said["reason"] is None,
+        version=said["version"],
+        protocols=tuple(said["protocols"]),
+        source=said["source"],
+        package=package,
+        reason=said["reason"],
+        get=get,
+        proxy=said["proxy"],
+        declared=said["declared"],
+    )
