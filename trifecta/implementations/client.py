@@ -17,7 +17,11 @@ from trifecta.implementations.server import Command
 
 Row = Mapping[str, Any]
 """Columns of the sample row (``store.schema.SAMPLES``) that the client can see; the others become null. ``trial``,
-``worker``, ``request`` and ``warmup`` are filled in by the driver, in the order of the rows."""
+``worker``, ``request`` and ``warmup`` are filled in by the driver, in the order in which the requests started.
+
+Needed are ``started_ns``, and for a success ``done_ns`` and ``status``. A wrong status or length (``bytes_in``, content
+octets) is found by the driver; what else the client knows to have failed is its ``error``, one of the classes of
+docs/architecture.md, section 1.1. Times are CLOCK_MONOTONIC. A request that is in no row becomes a failed one."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,11 @@ class Errand:
     keylog_file: Path | None
     qlog_dir: Path | None
     state: Path
-    """A folder of this errand's own, removed afterwards."""
+    """A folder of this errand's own, removed afterwards; the program's working directory, in memory where it can be."""
+    key_exchange: str = "X25519"
+    """The one group to offer, in the names of study files (``factors.KEY_EXCHANGES``)."""
+    cipher: str = "TLS_AES_128_GCM_SHA256"
+    """The one cipher suite to offer; with TLS 1.2 ``TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256``."""
 
     @property
     def url(self) -> str:
@@ -62,6 +70,7 @@ class Output:
     """What a foreign program left behind."""
 
     code: int
+    """Its exit code; negative: the signal that ended it (also when its time was up, so output may be cut short)."""
     stdout: Path
     stderr: Path
     began_ns: int
@@ -89,7 +98,10 @@ class ClientAdapter(ABC):
 
     @abstractmethod
     def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
-        """One row for each request made or failed to be made; ValueError when the output is not understood."""
+        """One row for each request made or failed to be made; ValueError when the output is not understood.
+
+        A line that was cut short because the program was killed is left out: its request is then missing, and failed.
+        """
 
     def check_workload(self, workload: RequestsWorkload, protocol: Protocol, connection: str) -> None:  # noqa: B027
         """Raise Unsupported when this client cannot do such work: open loops, upload sizes, 0-RTT, ..."""

@@ -7,7 +7,7 @@ import os
 import select
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -71,9 +71,20 @@ class EngineProcess:
     """
 
     def __init__(
-        self, engine: Path, role: Role, host: Host, log: Path, *, cpus: frozenset[int] | None = None, name: str = ""
+        self,
+        engine: Path,
+        role: Role,
+        host: Host,
+        log: Path,
+        *,
+        cpus: frozenset[int] | None = None,
+        name: str = "",
+        instead: Sequence[str | Path] | None = None,
     ) -> None:
-        """Start the program in ``host``; ``name`` distinguishes it in messages."""
+        """Start the program in ``host``; ``name`` distinguishes it in messages.
+
+        ``instead`` is the command of another program that speaks the same contract.
+        """
         self.role = role
         self.name = name or role
         self._log = log
@@ -82,7 +93,7 @@ class EngineProcess:
         with log.open("ab") as diagnostics:
             self._log_start = diagnostics.seek(0, os.SEEK_END)
             self.process = host.start(
-                [engine, role, "-"],
+                instead or [engine, role, "-"],
                 cpus=cpus,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -22,6 +22,7 @@ MS_REC = 0x4000
 MS_PRIVATE = 0x40000
 # linux/prctl.h
 PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
 # linux/capability.h
 CAP_NET_ADMIN = 12
 CAP_SYS_ADMIN = 21
@@ -59,6 +60,13 @@ def set_parent_death_signal(number: int) -> None:
     _check(
         _libc.prctl(ctypes.c_int(PR_SET_PDEATHSIG), ctypes.c_ulong(number), 0, 0, 0),
         "prctl PR_SET_PDEATHSIG",
+    )
+
+
+def become_subreaper() -> None:
+    """Have orphaned descendants handed to this process, so that it can end and count them (prctl(2))."""
+    _check(
+        _libc.prctl(ctypes.c_int(PR_SET_CHILD_SUBREAPER), ctypes.c_ulong(1), 0, 0, 0), "prctl PR_SET_CHILD_SUBREAPER"
     )
 
 

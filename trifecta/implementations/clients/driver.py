@@ -1,0 +1,298 @@
+"""Runs a foreign client in the place of the engine's load: ``python -m trifecta.implementations.clients.driver NAME``.
+
+It speaks the contract of docs/architecture.md, section 1.1: the load's configuration comes on standard input as one
+line of JSON, ``{"ready": ...}`` (with the process id of the client) and ``{"summary": ...}`` go to standard output,
+diagnostics to standard error. It ends, with everything it started, when standard input is closed, on SIGTERM or SIGINT,
+or when its parent dies. Exit codes: 0 done, 1 the client failed as a whole or is not understood, 2 bad input, 3 cannot,
+127 the client is missing or cannot do this.
+
+The program itself is one child for all requests of a trial. Nothing runs beside it: its output is read when it has
+ended. What is not told by it is null in rows and summary, never guessed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from trifecta.implementations.client import ClientAdapter, Errand, Output
+from trifecta.implementations.clients import errands, records
+from trifecta.implementations.registry import CLIENTS
+from trifecta.implementations.server import Command, Unsupported
+from trifecta.lab import linux
+from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED
+
+EXIT_FAILED = 1
+_WORDS_BYTES = 1500  # of the client's own last words that go to the log
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - mkdtemp makes a folder of its own there
+
+
+class Failure(Exception):
+    """One line for standard error, and the exit code that goes with it."""
+
+    def __init__(self, code: int, message: str) -> None:
+        """``code`` as in docs/architecture.md, section 1."""
+        self.code = code
+        super().__init__(message)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the child ended, and what it used."""
+
+    output: Output
+    why: str
+    """``requests`` (by itself), ``total_timeout``, ``signal``, ``stdin``, ``crashed``."""
+    cpu_user_ns: int
+    cpu_system_ns: int
+
+
+def main(arguments: list[str]) -> int:
+    """The program; ``arguments`` is the name of the client."""
+    linux.set_parent_death_signal(signal.SIGKILL)
+    linux.become_subreaper()
+    try:
+        if len(arguments) != 1 or arguments[0] not in CLIENTS:
+            raise Failure(EXIT_BAD_INPUT, f"client: no adapter {' '.join(arguments)!r}; see `trifecta implementations`")
+        adapter = CLIENTS[arguments[0]]
+        records.table([])  # what is imported now does not disturb the client later
+        line = sys.stdin.buffer.readline()
+        if line:
+            run(adapter, line, sys.stdout)
+    except Failure as failure:
+        print(f"error: {failure}", file=sys.stderr, flush=True)
+        return failure.code
+    return 0
+
+
+def run(adapter: ClientAdapter, line: bytes, said: IO[str]) -> None:
+    """Do the errand that a line of configuration asks for and say the summary. Failure when there is none to say."""
+    with _state() as state:
+        try:
+            config = errands.read(line, adapter.name)
+            errand = errands.errand_of(config, state)
+            command = adapter.command(errand)
+        except ValueError as error:
+            raise Failure(EXIT_BAD_INPUT, str(error)) from error
+        except Unsupported as error:
+            raise Failure(EXIT_UNSUPPORTED, str(error)) from error
+        except OSError as error:
+            raise Failure(EXIT_FAILED, f"client {adapter.name}: {error}") from error
+        ending = _carry_out(adapter.name, command, errand, said)
+        try:
+            rows = list(adapter.rows(errand, ending.output))
+            whole = records.complete(
+                config["trial"], errand, ending.output, rows, killed=ending.why in ("total_timeout", "signal", "stdin")
+            )
+            samples = records.table(whole)
+        except (ValueError, KeyError, TypeError, UnicodeDecodeError, OSError) as error:
+            words = _last_words(ending.output.stderr)
+            what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+            raise Failure(
+                EXIT_FAILED, f"client {adapter.name}: its output is not understood ({what}); {_how(ending)}{words}"
+            ) from error
+        if len(rows) < errand.requests or ending.output.code:
+            missing = errand.requests - len(rows)
+            note = f"{config['trial']}: {adapter.name} {_how(ending)}, {missing} requests without a word"
+            print(note + _last_words(ending.output.stderr), file=sys.stderr, flush=True)
+        try:
+            records.write(samples, Path(config["samples_file"]))
+        except OSError as error:
+            raise Failure(EXIT_CANNOT, f"samples_file: {config['samples_file']}: {error.strerror}") from error
+        _say(said, "summary", summary(adapter, config, errand, ending, whole))
+
+
+def summary(
+    adapter: ClientAdapter,
+    config: Mapping[str, Any],
+    errand: Errand,
+    ending: Ending,
+    rows: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """The summary of docs/architecture.md, section 1.1, as far as it is known from outside the program."""
+    measured = [row for row in rows if not row["warmup"]]
+    seen = [row for row in rows if row.get("done_ns") is not None]
+    ends = [int(row["done_ns"]) for row in measured if row.get("done_ns") is not None]
+    began, ended = ending.output.began_ns, ending.output.ended_ns
+    return {
+        "trial": config["trial"],
+        "client": adapter.name,
+        "declared": adapter.declared(),
+        "samples": len(measured),
+        "errors": sum(row.get("error") is not None for row in measured),
+        "ended": ending.why,
+        "exit_code": ending.output.code,
+        "started_ns": min((int(row["started_ns"]) for row in seen), default=began),
+        "ended_ns": max((int(row["done_ns"]) for row in seen), default=ended),
+        "program_started_ns": began,
+        "program_ended_ns": ended,
+        "measured_ns": max(ends) - min(int(row["started_ns"]) for row in measured) if ends else 0,
+        "wall_ns": ended - began,
+        "cpu_user_ns": ending.cpu_user_ns,
+        "cpu_system_ns": ending.cpu_system_ns,
+        "max_rss_bytes": None,  # what getrusage(2) tells holds the memory of this process before execve(2)
+        "busy_ratio": (ending.cpu_user_ns + ending.cpu_system_ns) / max(1, ended - began),
+        "connections_opened": _connections(rows),
+        "schedule_lag_ns": None,
+        "missed_slots": None,
+        "connections_lost_idle": None,
+        "wire_bytes_out": None,
+        "wire_bytes_in": None,
+        "key_exchange": None,
+        "tcp": None,
+        "quic": None,
+        "udp_receive_errors": None,
+    }
+
+
+def _connections(rows: list[dict[str, Any]]) -> int | None:
+    """Connections that requests were made on, where the client tells them apart."""
+    told = [row["connection"] for row in rows if row.get("connection") is not None]
+    return len(set(told)) if told else None
+
+
+def _carry_out(name: str, command: Command, errand: Errand, said: IO[str]) -> Ending:
+    """Start the program, wait for its end, and end it when its time is up or nobody wants it any more."""
+    paths = errand.state / "stdout", errand.state / "stderr"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with paths[0].open("wb") as stdout, paths[1].open("wb") as stderr, _wanted() as wanted:
+        began_wall_ns, began_ns = time.time_ns(), time.monotonic_ns()
+        try:
+            child = subprocess.Popen(
+                [os.fspath(argument) for argument in command.arguments],
+                env={**os.environ, **command.environment},
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                cwd=errand.state,
+                start_new_session=True,
+                preexec_fn=_die_with_parent,  # noqa: PLW1509 - the other threads are Arrow's, idle and without a lock
+            )
+        except OSError as error:
+            raise Failure(
+                EXIT_FAILED, f"client {name}: cannot start {command.arguments[0]}: {error.strerror}"
+            ) from error
+        _say(said, "ready", {"client": name, "pid": child.pid})
+        why = wanted(child.pid, began_ns + errand.total_timeout_ns)
+        ended_ns = time.monotonic_ns()
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)  # its process id is not given away before it is waited for
+        _, status = os.waitpid(child.pid, 0)
+        child.returncode = code = os.waitstatus_to_exitcode(status)
+        _end_orphans()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Ending(
+        output=Output(code, *paths, began_ns=began_ns, began_wall_ns=began_wall_ns, ended_ns=ended_ns),
+        why="crashed" if why == "requests" and code < 0 else why,
+        cpu_user_ns=round((after.ru_utime - before.ru_utime) * 1e9),
+        cpu_system_ns=round((after.ru_stime - before.ru_stime) * 1e9),
+    )
+
+
+def _die_with_parent() -> None:
+    linux.set_parent_death_signal(signal.SIGKILL)
+
+
+def _end_orphans() -> None:
+    """End what the program left running: it was handed to this process (prctl(2), PR_SET_CHILD_SUBREAPER)."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    while True:
+        for pid in children.read_text(encoding="ascii").split():
+            os.kill(int(pid), signal.SIGKILL)
+        try:
+            os.wait()
+        except ChildProcessError:
+            return
+
+
+@contextmanager
+def _wanted() -> Iterator[Any]:
+    """A function (pid, deadline) that waits until the child ends or should: why. Signals count only inside."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    earlier = {number: signal.signal(number, lambda *_: None) for number in numbers}
+    woken = signal.set_wakeup_fd(write)
+
+    def wait(pid: int, deadline_ns: int) -> str:
+        child = os.pidfd_open(pid)
+        poll = select.poll()
+        poll.register(child, select.POLLIN)
+        poll.register(read, select.POLLIN)
+        mode = os.fstat(0).st_mode
+        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+            poll.register(0, 0)  # only its closing
+        try:
+            while True:
+                left_ms = -(-(deadline_ns - time.monotonic_ns()) // 1_000_000)
+                ready = {descriptor for descriptor, _ in poll.poll(max(0, left_ms))}
+                if child in ready:
+                    return "requests"
+                if read in ready:
+                    return "signal"
+                if 0 in ready:
+                    return "stdin"
+                if time.monotonic_ns() >= deadline_ns:
+                    return "total_timeout"
+        finally:
+            os.close(child)
+
+    try:
+        yield wait
+    finally:
+        signal.set_wakeup_fd(woken)
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+        os.close(read)
+        os.close(write)
+
+
+@contextmanager
+def _state() -> Iterator[Path]:
+    """A folder in memory where there is one: a client must not wait for a disk to take its output."""
+    base = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK | os.X_OK) else None
+    path = Path(tempfile.mkdtemp(prefix="trifecta-client-", dir=base))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _how(ending: Ending) -> str:
+    code = ending.output.code
+    if ending.why == "total_timeout":
+        return "was ended after its total timeout"
+    if ending.why in ("signal", "stdin"):
+        return "was asked to end early"
+    return f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+
+
+def _last_words(stderr: Path) -> str:
+    """What the program wrote to standard error at the end, on one line."""
+    with stderr.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _WORDS_BYTES))
+        words = " ".join(file.read().decode(errors="replace").split())
+    return f": {words}" if words else ""
+
+
+def _say(said: IO[str], key: str, document: Mapping[str, Any]) -> None:
+    said.write(json.dumps({key: document}, separators=(",", ":"), allow_nan=False) + "\n")
+    said.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,96 @@
+"""From what an adapter read to the sample rows of a trial: whole, in order, typed, and judged as the engine judges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trifecta.implementations.client import Errand, Output, Row
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FILLED_IN = frozenset({"trial", "worker", "request", "warmup"})
+_TIMES = ("connect_start_ns", "tcp_connected_ns", "secured_ns", "request_sent_ns", "first_byte_ns", "done_ns")
+# An answer may come before the request is sent whole (RFC 9113, 8.1), and a body may be sent while the answer arrives.
+_MAY_CROSS = {("request_sent_ns", "first_byte_ns"), ("request_sent_ns", "done_ns")}
+MISSING, KILLED, CRASHED = "client:missing", "timeout", "client:crashed"
+
+
+def complete(trial: str, errand: Errand, output: Output, rows: Iterable[Row], *, killed: bool) -> list[dict[str, Any]]:
+    """Every request that was asked for as a row, in the order in which they started.
+
+    What is not the answer asked for becomes a failure (``status``, ``length``, ``timeout``), as the engine's own client
+    has it. Requests of which the program left no word become failures too: ``timeout`` when it was ended for taking
+    too long (``killed``), ``client:crashed`` when it died or ended with an error, ``client:missing`` when it says that
+    all went well. ValueError when the rows contradict themselves.
+    """
+    found = [_judged(errand, dict(row)) for row in rows]
+    if len(found) > errand.requests:
+        raise ValueError(f"{len(found)} requests were reported, {errand.requests} were asked for")
+    found.sort(key=lambda row: int(row["started_ns"]))
+    error = KILLED if killed else CRASHED if output.code else MISSING
+    # A request that nobody saw start is put at the end: it must not stretch the time in which the others were served.
+    found += [{"started_ns": output.ended_ns, "error": error}] * (errand.requests - len(found))
+    return [
+        row | {"trial": trial, "worker": 0, "request": number, "warmup": number < errand.warmup_requests}
+        for number, row in enumerate(found)
+    ]
+
+
+def _judged(errand: Errand, row: dict[str, Any]) -> dict[str, Any]:
+    """A row of the adapter, checked against itself and against the answer asked for."""
+    from trifecta.store.schema import SAMPLES
+
+    unknown = set(row) - set(SAMPLES.names) | set(row) & FILLED_IN
+    if unknown:
+        raise ValueError(f"a row has columns that are not the adapter's: {', '.join(sorted(unknown))}")
+    started, done = row.get("started_ns"), row.get("done_ns")
+    if started is None:
+        raise ValueError("a row has no started_ns")
+    times = [(name, row[name]) for name in _TIMES if row.get(name) is not None]
+    disorder = [
+        f"{later} before {earlier}"
+        for (earlier, before), (later, after) in pairwise(times)
+        if after < before and (earlier, later) not in _MAY_CROSS
+    ]
+    if done is not None and done < started:
+        disorder.append("done_ns before started_ns")
+    if disorder:
+        raise ValueError(f"the times of a request are out of order: {', '.join(disorder)}")
+    if row.get("error") is None:
+        row["error"] = _fault(errand, row)
+    return row
+
+
+def _fault(errand: Errand, row: Row) -> str | None:
+    """The error class of a row that the client takes for a success; None when it is one."""
+    if row.get("done_ns") is None or row.get("status") is None:
+        raise ValueError("a request without an error has neither an end nor a status")
+    if errand.expect_status is not None and row["status"] != errand.expect_status:
+        return "status"
+    if errand.expect_body_bytes is not None and row.get("bytes_in") != errand.expect_body_bytes:
+        return "length"
+    limit_ns = errand.request_timeout_ns + (errand.connect_timeout_ns if errand.connection_mode == "new" else 0)
+    return "timeout" if row["done_ns"] - row["started_ns"] > limit_ns else None
+
+
+def table(rows: list[dict[str, Any]]) -> pa.Table:
+    """The rows as the samples file has them; ValueError when a value has not the type of its column."""
+    import pyarrow as pa
+
+    from trifecta.store.schema import SAMPLES
+
+    try:
+        return pa.Table.from_pylist(rows, schema=SAMPLES)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError) as error:
+        raise ValueError(f"a value has not the type of its column: {error}") from error
+
+
+def write(samples: pa.Table, path: Path) -> None:
+    """Write the samples file; OSError when the disk refuses."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(samples, path, compression="snappy")
