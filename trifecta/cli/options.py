@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 from click.shell_completion import CompletionItem
@@ -43,6 +43,39 @@ def complete_override(_ctx: click.Context, _param: click.Parameter, incomplete: 
     return [CompletionItem(f"{key}=") for key in keys if key.startswith(incomplete)]
 
 
+def complete_server(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The servers that have an adapter, and ``any``."""
+    return _complete_names("server", incomplete)
+
+
+def complete_client(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The clients that have an adapter, and ``any``."""
+    return _complete_names("client", incomplete)
+
+
+def complete_recipe(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """What can be got."""
+    from trifecta.implementations.registry import RECIPES
+
+    return [CompletionItem(name) for name in RECIPES if name.startswith(incomplete)]
+
+
+def _complete_names(kind: Literal["server", "client"], incomplete: str) -> list[CompletionItem]:
+    """The last of several names with commas; nothing is looked for, since that takes longer than a user waits."""
+    from trifecta.design.any_level import ANY
+    from trifecta.implementations.survey import known
+
+    before, comma, last = incomplete.rpartition(",")
+    taken = before.split(",")
+    names = [name for name in (*known(kind), ANY) if name.startswith(last) and name not in taken]
+    return [CompletionItem(f"{before}{comma}{name}") for name in names]
+
+
+def split_names(values: tuple[str, ...]) -> list[str]:
+    """The names of an option that can be given again, or once with commas."""
+    return [name.strip() for value in values for name in value.split(",") if name.strip()]
+
+
 def narrowing(command: Decorated) -> Decorated:
     """The options that narrow a study or change a field of it."""
     for option in reversed(
@@ -58,7 +91,22 @@ def narrowing(command: Decorated) -> Decorated:
             click.option("--blocks", type=click.IntRange(1), help="Exactly this many blocks in every cell."),
             click.option("--budget", metavar="TIME", help="Time to spend, such as '10 min', or 'none'."),
             click.option("--seed", metavar="N", help="Seed of orders, losses and arrivals."),
-            click.option("--server", "servers", multiple=True, metavar="NAME", help="Only this server. Repeatable."),
+            click.option(
+                "--server",
+                "servers",
+                multiple=True,
+                metavar="NAME,...",
+                shell_complete=complete_server,
+                help="Only these servers; 'any': all that are found. Repeatable.",
+            ),
+            click.option(
+                "--client",
+                "clients",
+                multiple=True,
+                metavar="NAME,...",
+                shell_complete=complete_client,
+                help="These clients instead of the engine's 'load'; 'any': all that are found. Repeatable.",
+            ),
         )
     ):
         command = option(command)
@@ -84,7 +132,13 @@ def running(command: Decorated) -> Decorated:
 
 
 def as_overrides(
-    overrides: tuple[str, ...], blocks: int | None, budget: str | None, seed: str | None, servers: tuple[str, ...]
+    overrides: tuple[str, ...],
+    blocks: int | None,
+    budget: str | None,
+    seed: str | None,
+    servers: tuple[str, ...],
+    *,
+    clients: tuple[str, ...] = (),
 ) -> list[str]:
     """All narrowing options as ``KEY=VALUE`` of ``--set``; an exact number of blocks needs no budget."""
     asked = list(overrides)
@@ -94,6 +148,7 @@ def as_overrides(
         asked.append(f"budget={budget}")
     if seed is not None:
         asked.append(f"seed={seed}")
-    if servers:
-        asked.append(f"server={','.join(servers)}")
+    for factor, names in (("server", servers), ("client", clients)):
+        if names:
+            asked.append(f"{factor}={','.join(split_names(names))}")
     return asked

@@ -17,6 +17,7 @@ def run_study_of(
     budget: str | None,
     seed: str | None,
     servers: tuple[str, ...],
+    clients: tuple[str, ...],
     out: Path | None,
     quiet: bool,
     as_json: bool,
@@ -25,7 +26,7 @@ def run_study_of(
     from trifecta import studies
     from trifecta.cli import running
 
-    changes = options.as_overrides(overrides, blocks, budget, seed, servers)
+    changes = options.as_overrides(overrides, blocks, budget, seed, servers, clients=clients)
     loaded = studies.load(study, changes, studies.known_servers())
     folder = out if out is not None else running.default_folder(loaded)
     return running.carry_out(loaded, folder, resume=False, quiet=quiet, as_json=as_json)
@@ -54,6 +55,7 @@ def command(
     budget: str | None,
     seed: str | None,
     servers: tuple[str, ...],
+    clients: tuple[str, ...],
     out: Path | None,
     quiet: bool,
     as_json: bool,
@@ -66,6 +68,7 @@ def command(
         budget=budget,
         seed=seed,
         servers=servers,
+        clients=clients,
         out=out,
         quiet=quiet,
         as_json=as_json,

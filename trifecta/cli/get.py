@@ -1,0 +1,95 @@
+"""``trifecta get``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from trifecta.cli.options import as_json, complete_recipe, split_names
+
+if TYPE_CHECKING:
+    from trifecta.implementations.getting import Got
+
+CANNOT = 3
+
+
+@click.command(
+    epilog="""\
+\b
+Exit code: 0 when all are there, 2 for an unknown name, 3 when one cannot be got, 130 interrupted (the same command
+goes on; nothing half is left in the cache).
+
+\b
+The cache is TRIFECTA_CACHE, else trifecta in XDG_CACHE_HOME, else ~/.cache/trifecta.
+
+\b
+Examples:
+  trifecta get nginx
+  trifecta get curl go-client
+  trifecta get --all
+"""
+)
+@click.argument("names", metavar="NAME...", nargs=-1, shell_complete=complete_recipe)
+@click.option("--all", "everything", is_flag=True, help="Everything that has a recipe.")
+@click.option("--force", is_flag=True, help="Fetch again what is in the cache already.")
+@as_json
+def command(*, names: tuple[str, ...], everything: bool, force: bool, as_json: bool) -> int:
+    """Bring servers and clients into Trifecta's own cache, verified by checksum, without root.
+
+    `trifecta implementations` lists the names.
+    """
+    from trifecta.implementations import getting
+    from trifecta.implementations.registry import RECIPES
+
+    if everything == bool(names):
+        raise click.UsageError("give the names of implementations, or --all")
+    wanted = list(RECIPES) if everything else getting.chosen(split_names(names))
+    answers = []
+    for name in wanted:
+        with _telling(name) as say:
+            answer = getting.get(name, say, force=force)
+        answers.append(answer)
+        if not as_json:
+            _show(answer)
+    if as_json:
+        click.echo(json.dumps([answer.as_dict() for answer in answers], indent=2))
+    return CANNOT if any(answer.status == "failed" for answer in answers) else 0
+
+
+@contextmanager
+def _telling(name: str) -> Iterator[Callable[[str], None]]:
+    """Steps as lines on standard error; on a terminal the last one turns while it goes on."""
+    if not sys.stderr.isatty():
+        yield lambda text: click.echo(text, err=True)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(stderr=True, highlight=False)
+    with console.status(Text(name)) as status:
+
+        def say(text: str) -> None:
+            console.print(text, markup=False, soft_wrap=True)
+            status.update(Text(text))
+
+        yield say
+
+
+def _show(answer: Got) -> None:
+    version = answer.version or ""
+    if answer.status == "failed":
+        click.echo(f"trifecta: {answer.name}: {' '.join((answer.reason or 'failed').split())}", err=True)
+    elif answer.status == "found":
+        click.echo(f"{answer.name}: {version} is here; it needs no recipe ({answer.origin})")
+    elif answer.status == "present":
+        click.echo(f"{answer.name}: {version} is in the cache already ({answer.folder})")
+    else:
+        size, seconds = (answer.size_bytes or 0) / 1e6, answer.seconds or 0.0
+        click.echo(
+            f"{answer.name}: {version} from {answer.origin} in {seconds:.1f} s, {size:.0f} MB in {answer.folder}"
+        )

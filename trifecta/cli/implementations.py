@@ -1,0 +1,112 @@
+"""``trifecta implementations``."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from trifecta.cli.options import as_json
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+    from trifecta.implementations.survey import Implementation
+
+WIDTH = 100  # columns of the table at most; a narrower terminal is respected
+_HTTP = {"h1": "1.1", "h2": "2", "h3": "3"}
+
+
+@click.command(
+    epilog="""\
+\b
+Exit code: 0, whatever is found.
+
+\b
+Examples:
+  trifecta implementations
+  trifecta implementations --json
+  trifecta get nginx
+"""
+)
+@as_json
+def command(as_json: bool) -> None:
+    """List all servers and clients: whether each is found, its version and protocols, where it is from, how to get it.
+
+    Each is asked in a process of its own with a time limit, so that one that hangs or crashes is a row with its reason.
+    """
+    from trifecta.implementations.survey import survey
+
+    found = survey()
+    if as_json:
+        click.echo(json.dumps([each.as_dict() for each in found], indent=2))
+        return
+
+    from rich.console import Console
+
+    out = Console(highlight=False)
+    # Not a terminal: rich would take 80 columns, and a file or a pipe has no width of its own.
+    out.width = min(WIDTH, out.width) if out.is_terminal else WIDTH
+    widths = _widths(found)
+    for kind, title in (("server", "Servers"), ("client", "Clients")):
+        out.print(_table(title, [each for each in found if each.kind == kind], widths))
+        out.print()
+    if any(each.proxy for each in found):
+        out.print("+ adds a hop: a proxy in front of Trifecta's own origin.", style="dim")
+    missing = [each.name for each in found if not each.found and each.get]
+    if missing:
+        out.print(f"To get what is missing: trifecta get {' '.join(missing)}", soft_wrap=True)
+
+
+def _table(title: str, rows: list[Implementation], widths: list[int]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True, show_edge=False)
+    headings = (title, "version", "HTTP", "TLS; congestion")
+    for heading, width in zip(headings, widths, strict=True):
+        table.add_column(heading, overflow="fold", width=width)
+    table.add_column("from; or why not, and how to get it", overflow="fold", ratio=1)
+    for each in rows:
+        table.add_row(*_cells(each))
+    return table
+
+
+def _widths(found: list[Implementation]) -> list[int]:
+    """Of all columns but the last, which takes what is left: the same in both tables, and bounded."""
+    longest = [max(len(cell) for cell in column) for column in zip(*map(_cells, found), strict=True)]
+    bounds = ((10, 20), (9, 18), (7, 7), (15, 22))
+    return [min(max(width, low), high) for width, (low, high) in zip(longest, bounds, strict=False)]
+
+
+def _cells(each: Implementation) -> list[Text]:
+    from rich.text import Text
+
+    name = Text(f"{'✓' if each.found else '✗'} {each.name}{' +' if each.proxy else ''}")
+    name.stylize("green" if each.found else "yellow", 0, 1)
+    protocols = " ".join(_HTTP[protocol] for protocol in each.protocols)
+    if not each.found:
+        advice = each.reason or "not found"
+        if each.get and each.get not in advice:
+            advice += f"; {each.get}"
+        return [name, Text("not found", "yellow"), Text(protocols), Text(), Text(advice)]
+    transport = [str(each.declared.get("tls_library") or ""), congestion_control(each)]
+    where = each.source if each.package == "trifecta" else f"{each.source} (adapter: {each.package})"
+    return [
+        name,
+        Text(each.version or ""),
+        Text(protocols),
+        Text("; ".join(part for part in transport if part)),
+        Text(where),
+    ]
+
+
+def congestion_control(each: Implementation) -> str:
+    """What an implementation declares of it: one word, or one each for TCP and QUIC; empty when it does not say."""
+    said = each.declared.get("congestion_control")
+    if isinstance(said, dict):
+        words = {str(value) for value in said.values()}
+        return words.pop() if len(words) == 1 else ", ".join(f"{key.upper()} {value}" for key, value in said.items())
+    return str(said or "")
