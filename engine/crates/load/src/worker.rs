@@ -8,6 +8,7 @@ use trifecta_wire::alarm::Alarm;
 use trifecta_wire::clock::{now_ns as clock_ns, thread_cpu_ns};
 use trifecta_wire::epoll::{EDGE, Epoll, READABLE};
 use trifecta_wire::process;
+use trifecta_wire::ticker::Ticker;
 
 use crate::config::{Config, ConnectionMode};
 use crate::driver::{Driver, Handshake, Shared};
@@ -18,6 +19,8 @@ use crate::session::{NEVER_NS, Session, State};
 const RETRY_SPACING_NS: u64 = 10_000_000;
 /// How long a wait may last, so that a stop asked of another thread is noticed.
 const LONGEST_WAIT_NS: u64 = 100_000_000;
+/// How often a receive that waits is interrupted.
+const TICK_NS: u64 = 50_000_000;
 const EVENTS: usize = 256;
 const STDIN_TOKEN: u64 = u64::MAX;
 const ALARM_TOKEN: u64 = u64::MAX - 1;
@@ -74,6 +77,10 @@ pub(crate) struct Worker<S: Session> {
     run: Arc<Shared>,
     epoll: Epoll,
     alarm: Alarm,
+    /// Interrupts receives that wait; there once the first one may.
+    ticker: Option<Ticker>,
+    /// When epoll has to be asked again, although a receive could do the waiting.
+    epoll_due_ns: u64,
     places: Vec<Place<S>>,
     /// Timeout of each place's session.
     timers_ns: Vec<u64>,
@@ -110,6 +117,8 @@ impl<S: Session> Worker<S> {
             run,
             epoll,
             alarm,
+            ticker: None,
+            epoll_due_ns: 0,
             places: (0..places)
                 .map(|_| Place { session: None, generation: 0, opened_ns: 0, not_before_ns: 0 })
                 .collect(),
@@ -330,11 +339,32 @@ impl<S: Session> Worker<S> {
     /// Waits until something is ready or due.
     fn wait(&mut self, now_ns: u64, give_up_ns: u64) -> io::Result<usize> {
         let until_ns = self.wait_until_ns(now_ns, give_up_ns);
+        if self.receive_waiting(now_ns, until_ns) {
+            return Ok(0);
+        }
         if until_ns < now_ns + SOON_NS {
             return self.epoll.wait(Some(until_ns.saturating_sub(now_ns)));
         }
         self.alarm.no_later_than(until_ns, now_ns)?;
         self.epoll.wait(None)
+    }
+
+    /// With one connection, and nothing else that could be due, its receive does the waiting. What epoll watches besides, the
+    /// end of standard input, is looked at now and then.
+    fn receive_waiting(&mut self, now_ns: u64, until_ns: u64) -> bool {
+        let [place] = &mut self.places[..] else { return false };
+        let Some(session) = &mut place.session else { return false };
+        let has_time = until_ns > now_ns + TICK_NS && now_ns < self.epoll_due_ns;
+        if S::WAITS_IN_RECEIVE && self.ticker.is_none() && has_time && session.state() == State::Open {
+            self.ticker = Ticker::new(TICK_NS).ok();
+        }
+        let may_wait = has_time && self.ticker.is_some() && self.driver.in_flight() > 0;
+        if may_wait && session.receive_waiting(&mut self.shared, &mut self.driver) {
+            self.after(0);
+            return true;
+        }
+        self.epoll_due_ns = now_ns + LONGEST_WAIT_NS;
+        false
     }
 
     fn wait_until_ns(&self, now_ns: u64, give_up_ns: u64) -> u64 {

@@ -15,6 +15,7 @@ pub mod process;
 pub mod qpack;
 pub mod quic;
 pub mod tcp;
+pub mod ticker;
 pub mod timestamp;
 pub mod tls;
 pub mod udp;

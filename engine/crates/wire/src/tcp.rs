@@ -213,9 +213,36 @@ impl TcpSocket {
     /// As recv(2).
     #[inline]
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        self.receive_with(buffer, libc::MSG_DONTWAIT)
+    }
+
+    /// As [`TcpSocket::receive`], but waits for octets until a signal comes ([`crate::ticker`]). Needs
+    /// [`TcpSocket::let_receives_wait`].
+    ///
+    /// # Errors
+    /// As recv(2).
+    #[inline]
+    pub fn receive_waiting(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        self.receive_with(buffer, 0)
+    }
+
+    #[inline]
+    fn receive_with(&self, buffer: &mut [u8], flags: libc::c_int) -> io::Result<Option<usize>> {
         // SAFETY: `buffer` is valid for its length.
-        let result = unsafe { libc::recv(self.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
+        let result = unsafe { libc::recv(self.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), flags) };
         would_block(result)
+    }
+
+    /// Lets [`TcpSocket::receive_waiting`] wait; all other calls still return at once.
+    ///
+    /// # Errors
+    /// As fcntl(2).
+    pub fn let_receives_wait(&self) -> io::Result<()> {
+        // SAFETY: no pointers. O_NONBLOCK is the only flag that a socket of ours has.
+        if unsafe { libc::fcntl(self.as_raw_fd(), libc::F_SETFL, 0) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
     }
 
     /// Sends from `bytes`; `Ok(None)` when the socket takes nothing now. Never raises SIGPIPE.
@@ -224,8 +251,9 @@ impl TcpSocket {
     /// As send(2).
     #[inline]
     pub fn send(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
         // SAFETY: `bytes` is valid for its length.
-        let result = unsafe { libc::send(self.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
+        let result = unsafe { libc::send(self.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) };
         would_block(result)
     }
 
@@ -415,6 +443,27 @@ mod tests {
         let info = client.info().unwrap();
         assert!(info.mss_bytes > 0 && info.congestion_window_bytes >= info.mss_bytes && info.srtt_ns > 0);
         assert_eq!(server.info().unwrap().received_bytes, 6, "five octets and the FIN");
+    }
+
+    #[test]
+    fn a_receive_that_may_wait_gets_what_comes_later_and_gives_up() {
+        let (_listener, client, server) = connected(&TcpOptions::default());
+        client.let_receives_wait().unwrap();
+        let mut buffer = [0u8; 16];
+        let ticker = crate::ticker::Ticker::new(20_000_000).unwrap();
+        let start_ns = crate::clock::now_ns();
+        assert_eq!(client.receive_waiting(&mut buffer).unwrap(), None);
+        assert_eq!(client.receive_waiting(&mut buffer).unwrap(), None, "again and again");
+        assert!(crate::clock::now_ns() - start_ns >= 30_000_000);
+        drop(ticker);
+        let sender = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            server.send(b"late").unwrap();
+            server
+        });
+        assert_eq!(client.receive_waiting(&mut buffer).unwrap(), Some(4));
+        let _server = sender.join().unwrap();
+        assert_eq!(client.receive(&mut buffer).unwrap(), None, "the other calls do not wait");
     }
 
     #[test]

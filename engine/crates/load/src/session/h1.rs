@@ -67,6 +67,8 @@ fn request_head(config: &Config) -> Vec<u8> {
 impl Session for H1Session {
     type Shared = H1Shared;
 
+    const WAITS_IN_RECEIVE: bool = true;
+
     fn shared(config: &Config) -> Result<H1Shared, FieldError> {
         let mut request = request_head(config);
         let body_octets = config.request_body_bytes;
@@ -121,6 +123,14 @@ impl Session for H1Session {
         if let Err(error) = self.ready(shared, driver, flags) {
             self.fail(driver, error);
         }
+    }
+
+    fn receive_waiting(&mut self, shared: &mut H1Shared, driver: &mut Driver) -> bool {
+        let waits = self.state == State::Open && self.body_left == 0 && self.transport.wait_in_receive();
+        if waits {
+            self.on_ready(shared, driver, epoll::READABLE);
+        }
+        waits
     }
 
     fn on_timer(&mut self, shared: &mut H1Shared, driver: &mut Driver, now_ns: u64) {

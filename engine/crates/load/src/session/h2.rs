@@ -93,6 +93,8 @@ fn headers(config: &Config) -> Vec<u8> {
 impl Session for H2Session {
     type Shared = H2Shared;
 
+    const WAITS_IN_RECEIVE: bool = true;
+
     fn shared(config: &Config) -> Result<H2Shared, FieldError> {
         let headers = headers(config);
         if headers.len() > h2::DEFAULT_MAX_FRAME_OCTETS as usize {
@@ -145,6 +147,14 @@ impl Session for H2Session {
         if let Err(error) = self.ready(shared, driver, flags) {
             self.fail(driver, error);
         }
+    }
+
+    fn receive_waiting(&mut self, shared: &mut H2Shared, driver: &mut Driver) -> bool {
+        let waits = self.state == State::Open && self.uploads.is_empty() && self.transport.wait_in_receive();
+        if waits {
+            self.on_ready(shared, driver, epoll::READABLE);
+        }
+        waits
     }
 
     fn on_timer(&mut self, shared: &mut H2Shared, driver: &mut Driver, now_ns: u64) {

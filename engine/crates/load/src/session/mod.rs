@@ -87,6 +87,15 @@ pub trait Session: Sized {
     /// The descriptor is ready for `flags` (of [`epoll`]). Receives, processes, starts new requests, sends.
     fn on_ready(&mut self, shared: &mut Self::Shared, driver: &mut Driver, flags: u32);
 
+    /// Whether [`Session::receive_waiting`] is there to be asked.
+    const WAITS_IN_RECEIVE: bool = false;
+
+    /// Waits for octets in the receive itself, until a signal comes, and handles them, which saves a system call a request; asked
+    /// of the only connection of a worker. False when it cannot, and has to be waited for by its descriptor.
+    fn receive_waiting(&mut self, _: &mut Self::Shared, _: &mut Driver) -> bool {
+        false
+    }
+
     /// [`Session::next_timeout_ns`] has come.
     fn on_timer(&mut self, shared: &mut Self::Shared, driver: &mut Driver, now_ns: u64);
 

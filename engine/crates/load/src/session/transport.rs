@@ -101,6 +101,10 @@ pub(crate) struct Transport {
     pub(crate) handshake: Handshake,
     connected: bool,
     secured: bool,
+    /// Whether receives may wait: not tried yet, or what the kernel said.
+    may_wait: Option<bool>,
+    /// The next receive waits.
+    waits: bool,
     pub(crate) connect_deadline_ns: u64,
     wire_octets_in: u64,
     wire_octets_out: u64,
@@ -119,6 +123,8 @@ impl Transport {
             handshake: Handshake { connection, connect_start_ns: now_ns, ..Handshake::default() },
             connected: false,
             secured: false,
+            may_wait: None,
+            waits: false,
             connect_deadline_ns: now_ns + shared.connect_timeout_ns,
             wire_octets_in: 0,
             wire_octets_out: 0,
@@ -174,7 +180,9 @@ impl Transport {
     ) -> Result<Received, ErrorClass> {
         let room = self.tls.prepare(&mut shared.receive);
         let capacity = room.len();
-        let octets = match self.socket.receive(room) {
+        let received =
+            if std::mem::take(&mut self.waits) { self.socket.receive_waiting(room) } else { self.socket.receive(room) };
+        let octets = match received {
             Ok(Some(0)) => return Ok(Received::End { now_ns: now_ns(), clean: self.tls.peer_closed() }),
             Ok(Some(octets)) => octets,
             Ok(None) => return Ok(Received::Nothing),
@@ -236,6 +244,17 @@ impl Transport {
     pub(crate) fn linger_until_ns(&self, shared: &TransportShared) -> Option<u64> {
         let wanted = shared.zero_rtt && shared.tickets_come && self.secured && self.tls.version() == Some("1.3");
         (wanted && self.tls.tickets_received() == 0).then(|| now_ns() + LINGER_NS)
+    }
+
+    /// Lets the next receive wait, if nothing is left to send, so that nothing but octets of the peer can be waited for; whether
+    /// it will.
+    #[inline]
+    pub(crate) fn wait_in_receive(&mut self) -> bool {
+        if !self.secured || self.unsent() > 0 {
+            return false;
+        }
+        self.waits = *self.may_wait.get_or_insert_with(|| self.socket.let_receives_wait().is_ok());
+        self.waits
     }
 
     /// Encrypts plaintext for the next [`Transport::flush`].
