@@ -91,9 +91,11 @@ WORKLOAD_FIELDS: dict[str, Field] = {field.name: field for field in _FIELDS}
 LENGTH_FIELDS = ("requests", "duration", "warmup")  # how long a trial is; a path can have its own
 
 CORE_FACTORS = ("protocol", "path", "connection", "server")  # every study has these
+CLIENT_FACTOR = "client"  # in a study, and in the keys of its cells, only when it is named
+DEFAULT_CLIENT = "load"  # the engine's own
 CONNECTION_LEVELS = ("new", "reused")
 WORKLOAD_FACTORS = tuple(field.name for field in _FIELDS if field.factor)
-KNOWN_FACTORS = CORE_FACTORS + WORKLOAD_FACTORS
+KNOWN_FACTORS = (*CORE_FACTORS, CLIENT_FACTOR, *WORKLOAD_FACTORS)
 
 
 def parse_level(factor: str, value: Any) -> Any:
@@ -102,7 +104,7 @@ def parse_level(factor: str, value: Any) -> Any:
         return parse_protocol(value)
     if factor == "connection":
         return one_of("a connection mode", *CONNECTION_LEVELS)(value)
-    if factor in CORE_FACTORS:
+    if factor in (*CORE_FACTORS, CLIENT_FACTOR):
         return parse_text(value)
     field = WORKLOAD_FIELDS[factor]
     return field.format(field.parse(value))

@@ -7,7 +7,7 @@ from typing import Any
 
 from trifecta.design.document import Document, Place, did_you_mean
 from trifecta.design.errors import UserError
-from trifecta.design.factors import CORE_FACTORS, KNOWN_FACTORS, LENGTH_FIELDS, WORKLOAD_FIELDS
+from trifecta.design.factors import CLIENT_FACTOR, CORE_FACTORS, KNOWN_FACTORS, LENGTH_FIELDS, WORKLOAD_FIELDS
 
 
 def apply_overrides(document: Document, overrides: Sequence[str]) -> None:
@@ -39,7 +39,7 @@ def _place(document: Document, key: str, option: str) -> Place:
             )
         return parts
     factors = document.tree.get("factors")
-    if key in CORE_FACTORS or (isinstance(factors, dict) and key in factors):
+    if key in (*CORE_FACTORS, CLIENT_FACTOR) or (isinstance(factors, dict) and key in factors):
         return ("factors", key)
     if key in WORKLOAD_FIELDS or key in LENGTH_FIELDS:
         return ("workload", key)

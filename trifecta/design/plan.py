@@ -12,7 +12,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from trifecta.design.factors import workload_changes
+from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT, workload_changes
 from trifecta.design.model import AA_SUFFIX, Cell, RequestsWorkload, Study, Trial
 
 PROTOCOL_FACTOR = "protocol"
@@ -40,6 +40,11 @@ def cells(study: Study) -> list[Cell]:
 def cell_of(levels: dict[str, Any]) -> Cell:
     """The cell with these levels; its key lists them in the order given."""
     return Cell(key=",".join(f"{name}={level_text(level)}" for name, level in levels.items()), levels=levels)
+
+
+def client_of(cell: Cell) -> str:
+    """The client of a cell; the engine's own in a study that names none."""
+    return str(cell.levels.get(CLIENT_FACTOR, DEFAULT_CLIENT))
 
 
 def level_text(level: object) -> str:

@@ -14,6 +14,7 @@ from trifecta.design.document import Document, Section, did_you_mean, one_of, pa
 from trifecta.design.effort import least_ns
 from trifecta.design.emit import to_yaml
 from trifecta.design.factors import (
+    CLIENT_FACTOR,
     CORE_FACTORS,
     KNOWN_FACTORS,
     LENGTH_FIELDS,
@@ -64,6 +65,7 @@ class Surroundings:
     """What a study may name that the design does not know by itself."""
 
     servers: Collection[str] | None = None  # names with an adapter; None: any name is taken
+    clients: Collection[str] | None = None  # the same of clients, with the engine's own
     read_trace: ReadTrace = no_trace_files
     found: FoundLevels | None = None  # what ``any`` stands for; None: it cannot be used
 
@@ -177,7 +179,9 @@ def _read_factors(root: Section, paths: dict[str, PathSpec], around: Surrounding
         "connection": ("reused",),
         "server": ("origin",),
     }
-    for factor in (*CORE_FACTORS, *(name for name in section.mapping if name not in CORE_FACTORS)):
+    first = (*CORE_FACTORS, CLIENT_FACTOR)
+    known = {"server": around.servers, CLIENT_FACTOR: around.clients}
+    for factor in (*first, *(name for name in section.mapping if name not in first)):
         if factor not in section:
             if factor in section.mapping:
                 raise section.error(factor, "has no level; list at least one, or remove the factor")
@@ -187,8 +191,9 @@ def _read_factors(root: Section, paths: dict[str, PathSpec], around: Surrounding
             level = section.parse_value(place, item, lambda value, factor=factor: parse_level(factor, value))  # type: ignore[misc]
             if factor == "path" and level not in paths:
                 raise root.document.error(place, f"path {level!r} is not defined; {did_you_mean(level, paths)}")
-            if factor == "server" and around.servers is not None and level not in around.servers:
-                raise root.document.error(place, f"no server {level!r}; {did_you_mean(level, around.servers)}")
+            names = known.get(factor)
+            if names is not None and level not in names:
+                raise root.document.error(place, f"no {factor} {level!r}; {did_you_mean(level, names)}")
             if not _LEVEL.fullmatch(plan.level_text(level)):
                 raise root.document.error(
                     place, f"{level!r} is not a level's name; use no ',' '=' or control character"

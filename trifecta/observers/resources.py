@@ -38,7 +38,7 @@ class ResourceObserver:
     def __init__(self, trial: str, processes: dict[str, int]) -> None:
         """``processes``: role to process id."""
         self._trial = trial
-        self._processes = processes
+        self._processes = dict(processes)
         self._delays: dict[str, list[int]] = {role: [] for role in processes}
         self.rows: list[dict[str, Any]] = []
 
@@ -57,6 +57,12 @@ class ResourceObserver:
             if delay is not None:
                 self._delays[role].append(delay)
 
+    def follow(self, role: str, pid: int) -> None:
+        """Follow another process from now on: one that was not there when the trial began."""
+        self._processes[role] = pid
+        self._delays[role] = []
+        self.sample()
+
     def cpu_used_ns(self, role: str) -> int | None:
         """CPU time between the first and the last reading of a process; None with fewer than two."""
         readings = [row["cpu_ns"] for row in self.rows if row["process"] == role]
@@ -64,7 +70,7 @@ class ResourceObserver:
 
     def run_delay_ns(self, role: str) -> int | None:
         """Time without a CPU between the first and the last reading; None where the kernel does not tell."""
-        delays = self._delays[role]
+        delays = self._delays.get(role, [])
         return max(0, delays[-1] - delays[0]) if len(delays) > 1 else None
 
     def peak_rss_bytes(self, role: str) -> int | None:

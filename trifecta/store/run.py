@@ -158,7 +158,7 @@ class RunDirectory:
         from trifecta.store import schema
 
         tables = [
-            pq.ParquetFile(self.path / "trials" / f"{name}.parquet").read().cast(schema.TRIALS)
+            schema.of_this_version(pq.ParquetFile(self.path / "trials" / f"{name}.parquet").read())
             for name in self.trial_names()
         ]
         if not tables:
@@ -177,6 +177,21 @@ class RunDirectory:
         from trifecta.store import schema
 
         self._write_records("verdicts.parquet", verdicts, schema.VERDICTS)
+
+    def write_derived(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Replace ``decomposition.parquet`` or ``league.parquet``: what a report worked out of the trials."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from trifecta.store import schema
+
+        columns = {"decomposition": schema.DECOMPOSITION, "league": schema.LEAGUE}[name]
+        path = self.path / f"{name}.parquet"
+        with files.disk_errors(path):
+            draft = files.temporary(path)
+            pq.write_table(pa.Table.from_pylist([dict(row) for row in rows], schema=columns), draft)
+            files.sync(draft)
+            files.replace_synced(draft, path)
 
     def verdicts(self) -> list[Verdict]:
         """The verdicts last written; none before the first block."""

@@ -1,4 +1,6 @@
 """Schemas of the Parquet files in a run directory (docs/architecture.md, section 2.1)."""
+# Statements are put together from constants of this module and from paths that the caller has quoted.
+# ruff: noqa: S608
 
 from __future__ import annotations
 
@@ -26,6 +28,7 @@ TRIALS = _schema(
     ("path", pa.string()),
     ("connection", pa.string()),
     ("server", pa.string()),
+    ("client", pa.string()),
     ("factors_json", pa.string()),
     ("started_ns", pa.int64()),
     ("ended_ns", pa.int64()),
@@ -149,6 +152,43 @@ CONFORMANCE = _schema(
     ("capture", pa.string()),
 )
 
+# One row a place, arm and part of its effect (analysis/decomposition.py); the part is null when nothing could be split.
+DECOMPOSITION = _schema(
+    ("place", pa.string()),
+    ("arm", pa.string()),
+    ("reference", pa.string()),
+    ("part", pa.string()),
+    ("share", pa.float64()),
+    ("low", pa.float64()),
+    ("high", pa.float64()),
+    ("population_low", pa.float64()),
+    ("population_high", pa.float64()),
+    ("ratio", pa.float64()),
+    ("elsewhere_low", pa.float64()),
+    ("elsewhere_high", pa.float64()),
+    ("servers", pa.int32()),
+    ("clients", pa.int32()),
+    ("cells", pa.int32()),
+    ("blocks", pa.int32()),
+    ("left_out", pa.string()),
+)
+
+# One row a place, protocol and program (analysis/league.py).
+LEAGUE = _schema(
+    ("place", pa.string()),
+    ("arm", pa.string()),
+    ("server", pa.string()),
+    ("client", pa.string()),
+    ("proxy", pa.bool_()),
+    ("best", pa.int32()),
+    ("worst", pa.int32()),
+    ("value", pa.float64()),
+    ("low", pa.float64()),
+    ("high", pa.float64()),
+    ("blocks", pa.int32()),
+    ("censored", pa.int32()),
+)
+
 _DUCKDB_TYPES: dict[pa.DataType, str] = {
     pa.string(): "VARCHAR",
     pa.bool_(): "BOOLEAN",
@@ -159,6 +199,25 @@ _DUCKDB_TYPES: dict[pa.DataType, str] = {
     pa.uint64(): "UBIGINT",
     pa.float64(): "DOUBLE",
 }
+
+
+_ADDED = {"client": "load"}  # columns that runs of earlier versions lack, with what is true of them
+
+
+def of_this_version(trials: pa.Table) -> pa.Table:
+    """Rows of ``trials`` that this or an earlier version wrote, with all columns of this one."""
+    for name, value in _ADDED.items():
+        if name not in trials.column_names:
+            field = TRIALS.field(name)
+            trials = trials.append_column(field, pa.array([value] * trials.num_rows, field.type))
+    return trials.select(TRIALS.names).cast(TRIALS)
+
+
+def trials_select(source: str) -> str:
+    """A SELECT over files of ``trials`` of this or an earlier version; ``source`` is their list in SQL."""
+    replaced = ", ".join(f"coalesce({name}, '{value}') AS {name}" for name, value in _ADDED.items())
+    every = f"{empty_select(TRIALS)} UNION ALL BY NAME SELECT * FROM read_parquet({source}, union_by_name = true)"
+    return f"SELECT * REPLACE ({replaced}) FROM ({every})"
 
 
 def empty_select(schema: pa.Schema) -> str:

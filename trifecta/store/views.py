@@ -13,6 +13,7 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from trifecta.store import schema
 from trifecta.store.run import RunDirectory
@@ -64,7 +65,7 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
         connection.execute(f"SET threads = {int(threads)}")
     names = run.trial_names()
     has_trials = bool(names)
-    trials = _scan([folder / "trials" / f"{name}.parquet" for name in names], schema.TRIALS)
+    trials = _trials([folder / "trials" / f"{name}.parquet" for name in names])
     samples = _existing(folder / "samples", names, ".parquet")
     packets = _existing(folder / "link", names, ".parquet")
     resources = _existing(folder / "resources", names, ".parquet")
@@ -84,6 +85,11 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
         "CREATE VIEW conformance AS SELECT * FROM "
         + _scan([conformance] if conformance.exists() else [], schema.CONFORMANCE)
     )
+    for name, columns in (("decomposition", schema.DECOMPOSITION), ("league", schema.LEAGUE)):
+        derived = folder / f"{name}.parquet"
+        connection.execute(
+            f"CREATE VIEW {name} AS SELECT * FROM {_scan([derived] if derived.exists() else [], columns)}"
+        )
     connection.execute(f"CREATE VIEW link AS {_link_select()}")
     if packets and has_trials:
         connection.execute(
@@ -96,6 +102,13 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
 def _existing(folder: Path, names: list[str], suffix: str) -> list[Path]:
     present = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
     return [folder / f"{name}{suffix}" for name in names if f"{name}{suffix}" in present]
+
+
+def _trials(paths: list[Path]) -> str:
+    """What a run of an earlier version lacks is found in its first row: a run only ever grows."""
+    if not paths or set(schema.TRIALS.names) <= set(pq.read_schema(paths[0]).names):
+        return _scan(paths, schema.TRIALS)
+    return f"({schema.trials_select(_list(paths))})"
 
 
 def _scan(paths: list[Path], table_schema: pa.Schema) -> str:

@@ -19,6 +19,7 @@ from trifecta.observers.machine import static_facts
 from trifecta.store.schema import SCHEMA_VERSION
 from trifecta.workloads.faults import Faults
 from trifecta.workloads.requests import CIPHER, MAX_UDP_PAYLOAD_BYTES, UDP_RECEIVE_BUFFER_BYTES
+from trifecta.workloads.supported import Supported
 
 
 def study_digest(study: Study) -> str:
@@ -29,8 +30,7 @@ def study_digest(study: Study) -> str:
 def first_facts(
     study: Study,
     engine: Path,
-    servers: Mapping[str, Mapping[str, Any]],
-    unsupported: Sequence[Mapping[str, str]],
+    here: Supported,
     faults: Faults,
 ) -> dict[str, Any]:
     """What is known before the first trial."""
@@ -44,8 +44,9 @@ def first_facts(
         "seed": study.seed,
         "argv": sys.argv,
         "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
-        "servers": {name: dict(facts) for name, facts in servers.items()},
-        "unsupported": [dict(item) for item in unsupported],
+        "servers": {name: dict(facts) for name, facts in here.servers.items()},
+        "clients": {name: dict(facts) for name, facts in here.clients.items()},
+        "unsupported": [dict(item) for item in here.left_out],
         "machine": static_facts(),
         "pins": describe_pins(pin_table()),
         # The same for every arm by construction; each trial's checks compare what was really used.

@@ -6,16 +6,15 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from trifecta.analysis.planner import Decision, Planner, Stop
 from trifecta.analysis.verdict import verdicts
 from trifecta.design import plan
-from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import Cell, CheckResult, Study, Trial, Verdict
 from trifecta.design.study import to_yaml
-from trifecta.implementations.registry import SERVERS
-from trifecta.implementations.server import ServerAdapter, Unsupported
+from trifecta.implementations.client import ClientAdapter
+from trifecta.implementations.registry import CLIENTS, SERVERS
+from trifecta.implementations.server import ServerAdapter
 from trifecta.lab import sandbox
 from trifecta.lab.engine import Stopped, find_engine
 from trifecta.store.run import RunDirectory
@@ -24,6 +23,7 @@ from trifecta.workloads.faults import NO_FAULTS, Faults
 from trifecta.workloads.judge import Judge
 from trifecta.workloads.progress import NoProgress, Progress
 from trifecta.workloads.session import Session
+from trifecta.workloads.supported import supported
 from trifecta.workloads.trial import TrialRunner
 
 PROBE_EVERY_S = 60.0
@@ -59,6 +59,7 @@ def run_study(
     *,
     resume: bool = False,
     adapters: Mapping[str, ServerAdapter] = SERVERS,
+    clients: Mapping[str, ClientAdapter] = CLIENTS,
     faults: Faults = NO_FAULTS,
 ) -> StudyOutcome:
     """Run a study into a new run directory, or go on with one (``resume``).
@@ -69,34 +70,9 @@ def run_study(
     """
     if not sandbox.entered():
         raise RuntimeError("run_study needs the sandbox: call trifecta.lab.sandbox.enter() first")
-    return _Run(study, run_path, progress or NoProgress(), stop or (lambda: False), adapters, faults).go(resume)
-
-
-def supported_cells(
-    study: Study, adapters: Mapping[str, ServerAdapter]
-) -> tuple[list[Cell], dict[str, dict[str, Any]], list[dict[str, str]]]:
-    """The cells that can run here, the servers found, and the levels left out with the reason for each."""
-    found: dict[str, dict[str, Any]] = {}
-    left_out: list[dict[str, str]] = []
-    for name in map(str, study.factors["server"]):
-        if name not in adapters:
-            raise UserError(f"unknown server {name!r}; known: {', '.join(sorted(adapters))}")
-        adapter = adapters[name]
-        try:
-            missing = [p for p in study.factors[plan.PROTOCOL_FACTOR] if p not in adapter.protocols]
-            if missing:
-                raise Unsupported(f"{name} does not speak {', '.join(missing)}")
-            for cell in plan.cells(study):
-                if str(cell.levels["server"]) == name:
-                    adapter.check_workload(plan.workload_for(study, cell))
-            found[name] = {"version": adapter.find(), "source": adapter.source}
-        except Unsupported as error:
-            left_out.append({"factor": "server", "level": name, "reason": str(error)})
-    cells = [cell for cell in plan.cells(study) if str(cell.levels["server"]) in found]
-    if not cells:
-        reasons = "; ".join(item["reason"] for item in left_out)
-        raise CannotError(f"no server of the study can be used here: {reasons}")
-    return cells, found, left_out
+    return _Run(study, run_path, progress or NoProgress(), stop or (lambda: False), adapters, clients, faults).go(
+        resume
+    )
 
 
 @dataclass
@@ -108,6 +84,7 @@ class _Run:
     progress: Progress
     stop: Callable[[], bool]
     adapters: Mapping[str, ServerAdapter]
+    clients: Mapping[str, ClientAdapter]
     faults: Faults
     phase_ns: dict[str, int] = field(default_factory=dict)
     began_ns: int = field(default_factory=time.monotonic_ns)
@@ -115,7 +92,8 @@ class _Run:
 
     def go(self, resume: bool) -> StudyOutcome:
         engine = find_engine()
-        self.cells, servers, left_out = supported_cells(self.study, self.adapters)
+        here = supported(self.study, self.adapters, self.clients)
+        self.cells, left_out = here.cells, here.left_out
         if resume:
             self.run = RunDirectory.open(self.path, write=True)
             facts = self.run.facts
@@ -123,7 +101,7 @@ class _Run:
             self.elapsed_before_ns = max((int(d["elapsed_ns"]) for d in self.run.decisions()), default=0)
             self.run.write_facts(facts | {"state": "running", "resumed": int(facts.get("resumed", 0)) + 1})
         else:
-            facts = first_facts(self.study, engine, servers, left_out, self.faults)
+            facts = first_facts(self.study, engine, here, self.faults)
             self.run = RunDirectory.create(self.path, facts, self.study.source or to_yaml(self.study))
         try:
             self.rows = self.run.rows()
@@ -144,7 +122,9 @@ class _Run:
             try:
                 with session:
                     self._mark("lab")
-                    ending = self._measure(session, {name: str(facts["version"]) for name, facts in servers.items()})
+                    ending = self._measure(
+                        session, {name: str(facts["version"]) for name, facts in here.servers.items()}
+                    )
             except Stopped:
                 ending = Stop("stopped by the user; what was finished is kept", "interrupted")
             return self._finish(ending)
@@ -187,7 +167,7 @@ class _Run:
             for name, duration in outcome.phase_ns.items():
                 self._count(name, duration)
             self._mark(None)
-            runner.start_ahead()
+            runner.start_ahead(plan.client_of(trial.cell))
             checks = self.judge.trial(outcome)
             self._mark("checks")
             self.run.commit_trial(outcome.row, outcome.files)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
@@ -12,12 +13,13 @@ from types import TracebackType
 from typing import Any
 
 from trifecta.design import plan
+from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import Cell, PathSpec, RequestsWorkload, Study, Trial
 from trifecta.implementations.running import RunningServer
 from trifecta.implementations.server import ServerAdapter, ServerOptions, Site
 from trifecta.lab.certificates import Certificates, make_certificates
 from trifecta.lab.engine import EngineError, EngineProcess, Stopped, as_user_error
-from trifecta.lab.host import pin_table
+from trifecta.lab.host import Host, pin_table
 from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6, Lab
 from trifecta.lab.paths import link_config
 from trifecta.store.run import RunDirectory
@@ -55,6 +57,16 @@ def write_site(folder: Path, sizes: set[int]) -> None:
             left = size
             while left > 0:
                 left -= file.write(whole[: min(left, len(whole))])
+
+
+def client_process(
+    client: str, engine: Path, host: Host, log: Path, cpus: frozenset[int] | None = None
+) -> EngineProcess:
+    """Start a client in a host: the engine's load, or the driver that runs another program in its place."""
+    if client == DEFAULT_CLIENT:
+        return EngineProcess(engine, "load", host, log, cpus=cpus)
+    driver = (sys.executable, "-P", "-m", "trifecta.implementations.clients.driver", client)
+    return EngineProcess(engine, "load", host, log, cpus=cpus, name=f"client {client}", instead=driver)
 
 
 @dataclass
@@ -156,6 +168,11 @@ class Session:
             process.close()
             raise
         return process
+
+    def spawn_client(self, client: str) -> EngineProcess:
+        """Start a client where clients run; it waits for its configuration."""
+        log = self.log("load" if client == DEFAULT_CLIENT else f"client-{client}")
+        return client_process(client, self.engine, self.lab.client, log, self.pins["client"])
 
     def spawn(self, role: str, name: str = "") -> EngineProcess:
         """Start a program of the engine where its role belongs; it waits for its configuration."""

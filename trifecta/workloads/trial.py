@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trifecta.design import plan
+from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import PathSpec, RequestsWorkload, Trial
 from trifecta.implementations.running import RunningServer
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProcess, as_user_error
@@ -26,6 +27,7 @@ from trifecta.workloads.requests import load_config
 from trifecta.workloads.session import LINK_READY_S, Session
 
 _LOAD_GRACE_S = 5.0  # beyond its own total timeout the load is taken for hung
+_DRIVER_READY_S = 30.0  # Python and Arrow are loaded from a cold disk
 
 
 @dataclass
@@ -34,6 +36,8 @@ class Programs:
 
     link: EngineProcess
     load: EngineProcess
+    """The engine's load, or the driver of another client."""
+    client: str
 
     def close(self) -> None:
         """End both."""
@@ -67,10 +71,20 @@ class TrialRunner:
         self._ahead: Programs | None = None
         self._ending: Programs | None = None
 
-    def start_ahead(self) -> None:
-        """Start the programs of the next trial; they use no CPU while they wait."""
+    def start_ahead(self, client: str) -> None:
+        """Start the programs of the next trial, with the client it will likely have; waiting costs no CPU."""
+        if self._ahead is not None and self._ahead.client != client:
+            self._ahead.close()
+            self._ahead = None
         if self._ahead is None:
-            self._ahead = Programs(self._session.spawn("link"), self._session.spawn("load"))
+            self._ahead = Programs(self._session.spawn("link"), self._session.spawn_client(client), client)
+
+    def _take(self, client: str) -> Programs:
+        """The programs started ahead, or new ones when they were not, or for another client."""
+        self.start_ahead(client)
+        programs, self._ahead = self._ahead, None
+        assert programs is not None
+        return programs
 
     def close(self) -> None:
         """End what was started ahead."""
@@ -92,31 +106,30 @@ class TrialRunner:
         samples = session.run.draft("samples", trial.trial, ".parquet")
         config = self._load_config(trial, workload, path, server, samples)
         marks = [time.monotonic_ns()]
-        self.start_ahead()
-        programs, self._ahead = self._ahead, None
-        assert programs is not None
+        programs = self._take(plan.client_of(trial.cell))
         details: dict[str, Any] = {"load": None, "link": None, "probe": session.probes.get(path.name)}
         errors: list[str] = []
-        if self._ending is not None:
-            self._ending.close()
-            self._ending = None
+        self._close_ending()
         with ExitStack() as stack:
             stack.callback(self._end, programs)
             for _ in range(self._faults.client_competitors):
                 stack.callback(self._compete().kill)
             _start_link(programs.link, {**link_config(path, trial.seed), **session.link_changes})
             marks.append(time.monotonic_ns())
-            processes = {"server": server.pid, "client": programs.load.pid, "link": programs.link.pid}
+            # The process of another client is there only later; what drives it is not what is measured.
+            role = "client" if programs.client == DEFAULT_CLIENT else "driver"
+            processes = {"server": server.pid, role: programs.load.pid, "link": programs.link.pid}
             resources = ResourceObserver(trial.trial, processes | server.backend_pids)
             wall = datetime.now(UTC)
             self._transport.begin()
             resources.sample()
             self._machine.begin(time.monotonic_ns(), self._own_cpu_ns(resources))
             marks.append(time.monotonic_ns())
-            details["load"] = self._await_load(programs.load, config, resources, errors)
+            details["load"] = self._await_load(programs, config, resources, errors)
             marks.append(time.monotonic_ns())
             resources.sample()
-            details["machine"] = self._machine.end(time.monotonic_ns(), self._own_cpu_ns(resources))
+            own_cpu_ns = self._own_cpu_ns(resources, details["load"])
+            details["machine"] = self._machine.end(time.monotonic_ns(), own_cpu_ns)
             details["machine"]["transport"] = self._transport.end()
             if not server.running():
                 errors.append(server.describe_end())
@@ -153,6 +166,12 @@ class TrialRunner:
         outcome.phase_ns = {name: marks[i + 1] - marks[i] for i, name in enumerate(names)}
         return outcome
 
+    def _close_ending(self) -> None:
+        """See the programs of the trial before off."""
+        if self._ending is not None:
+            self._ending.close()
+            self._ending = None
+
     def _end(self, programs: Programs) -> None:
         """End the programs of a trial, unless they are ending by themselves."""
         if programs is not self._ending:
@@ -184,17 +203,20 @@ class TrialRunner:
         return config | self._faults.load_changes(trial.arm)
 
     def _await_load(
-        self, load: EngineProcess, config: dict[str, Any], resources: ResourceObserver, errors: list[str]
+        self, programs: Programs, config: dict[str, Any], resources: ResourceObserver, errors: list[str]
     ) -> dict[str, Any] | None:
+        load, own = programs.load, programs.client == DEFAULT_CLIENT
         try:
             load.configure(config)
+            if not own:
+                resources.follow("client", int(load.wait_ready(_DRIVER_READY_S, self._session.stop)["pid"]))
             timeout_s = config["total_timeout_ns"] / 1e9 + _LOAD_GRACE_S
             return load.wait_summary(timeout_s, self._session.stop, resources.sample)
         except EngineError as error:
-            if error.code in (EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED):
+            if error.code == EXIT_CANNOT or (own and error.code in (EXIT_BAD_INPUT, EXIT_UNSUPPORTED)):
                 # Every other trial would meet the same; what the disk or the machine refuses is not a result.
                 raise as_user_error(error) from error
-            errors.append(f"client {error.message}")
+            errors.append(error.message.removeprefix("error: ") if not own else f"client {error.message}")
             return None
 
     def _aggregate(self, samples: Path, summary: dict[str, Any] | None, errors: list[str]) -> Aggregate | None:
@@ -208,9 +230,14 @@ class TrialRunner:
             errors.append("the client was asked to end early")
         return aggregate(samples)
 
-    def _own_cpu_ns(self, resources: ResourceObserver) -> int:
-        """CPU time of this process and of everything it runs for the trial, as of the last reading."""
+    def _own_cpu_ns(self, resources: ResourceObserver, load: dict[str, Any] | None = None) -> int:
+        """CPU time of this process and of everything it runs for the trial, as of the last reading.
+
+        A client that was driven is gone by now; its last reading lacks its end, its summary has the whole.
+        """
         latest: dict[str, int] = {row["process"]: row["cpu_ns"] for row in resources.rows}
+        if load is not None and "client" in load:
+            latest["client"] = load["cpu_user_ns"] + load["cpu_system_ns"]
         return time.process_time_ns() + sum(latest.values())
 
     def _compete(self) -> subprocess.Popen[bytes]:
@@ -272,6 +299,7 @@ def _row(
         "path": str(levels["path"]),
         "connection": str(levels["connection"]),
         "server": str(levels["server"]),
+        "client": plan.client_of(trial.cell),
         "factors_json": to_json({"protocol": trial.protocol, **levels}),
         "started_ns": started,
         "ended_ns": ended,

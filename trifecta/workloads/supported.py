@@ -1,0 +1,157 @@
+"""Which cells of a study can run here: with the servers and clients that are found, and the work that each can do."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from trifecta.design import plan
+from trifecta.design.errors import CannotError, UserError
+from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
+from trifecta.design.model import Cell, Study
+from trifecta.implementations.client import ClientAdapter
+from trifecta.implementations.clients import errands
+from trifecta.implementations.isolated import call_apart
+from trifecta.implementations.server import ServerAdapter, Unsupported
+from trifecta.implementations.survey import FIND_TIMEOUT_S
+
+Adapter = TypeVar("Adapter", ServerAdapter, ClientAdapter)
+
+
+@dataclass(frozen=True)
+class Supported:
+    """What of a study can run here, and what cannot, with the reason for each."""
+
+    cells: list[Cell]
+    servers: dict[str, dict[str, Any]]
+    clients: dict[str, dict[str, Any]]
+    """Other clients than the engine's own: ``version``, ``source``, and what is ``declared``."""
+    left_out: list[dict[str, str]] = field(default_factory=list)
+    """``factor``, ``level`` (with the cells meant, where not all of it are left out), ``reason``."""
+
+
+def supported(study: Study, servers: Mapping[str, ServerAdapter], clients: Mapping[str, ClientAdapter]) -> Supported:
+    """The cells that can run here. UserError for an unknown name, CannotError when there is no cell left."""
+    left_out: list[dict[str, str]] = []
+    named = [str(level) for level in study.factors.get(CLIENT_FACTOR, (DEFAULT_CLIENT,))]
+    foreign = _known("client", [name for name in named if name != DEFAULT_CLIENT], clients, [DEFAULT_CLIENT, *clients])
+    known = _known("server", [str(level) for level in study.factors["server"]], servers, list(servers))
+    found_servers = _found("server", known, left_out)
+    found_clients = _found("client", foreign, left_out)
+    cells = _possible_servers(study, {name: servers[name] for name in found_servers}, left_out)
+    cells = _possible_clients(study, cells, {name: clients[name] for name in found_clients}, left_out)
+    if not cells:
+        reasons = "; ".join(item["reason"] for item in left_out)
+        who = "server or client" if found_servers and foreign else "server"
+        raise CannotError(f"no {who} of the study can be used here: {reasons}")
+    used = {str(cell.levels["server"]) for cell in cells}, {plan.client_of(cell) for cell in cells}
+    return Supported(
+        cells,
+        {name: facts for name, facts in found_servers.items() if name in used[0]},
+        {name: facts for name, facts in found_clients.items() if name in used[1]},
+        left_out,
+    )
+
+
+def _known(
+    factor: str, names: Sequence[str], adapters: Mapping[str, Adapter], all_names: Sequence[str]
+) -> dict[str, Adapter]:
+    for name in names:
+        if name not in adapters:
+            raise UserError(f"unknown {factor} {name!r}; known: {', '.join(sorted(all_names))}")
+    return {name: adapters[name] for name in names}
+
+
+def _found(factor: str, adapters: Mapping[str, Adapter], left_out: list[dict[str, str]]) -> dict[str, dict[str, Any]]:
+    """Those that are found, each asked in a process of its own: one that hangs or crashes is as good as missing."""
+    found: dict[str, dict[str, Any]] = {}
+    calls = {name: partial(_ask, adapter) for name, adapter in adapters.items()}
+    for name, answer in call_apart(calls, timeout_s=FIND_TIMEOUT_S).items():
+        if answer.problem is not None:
+            left_out.append(
+                {"factor": factor, "level": name, "reason": f"{name} cannot be looked for: {answer.problem}"}
+            )
+        elif "reason" in answer.value:
+            left_out.append({"factor": factor, "level": name, "reason": answer.value["reason"]})
+        else:
+            found[name] = answer.value
+    return found
+
+
+def _ask(adapter: ServerAdapter | ClientAdapter) -> dict[str, Any]:
+    """Runs apart: all of it is the adapter's."""
+    try:
+        facts = {"version": adapter.find(), "source": adapter.source}
+    except Unsupported as error:
+        return {"reason": str(error)}
+    return facts | ({"declared": adapter.declared()} if isinstance(adapter, ClientAdapter) else {})
+
+
+def _possible_servers(
+    study: Study, adapters: Mapping[str, ServerAdapter], left_out: list[dict[str, str]]
+) -> list[Cell]:
+    """The cells of the servers that speak all protocols of the study and can answer the work of all their cells."""
+    possible = []
+    for name, adapter in adapters.items():
+        own = [cell for cell in plan.cells(study) if str(cell.levels["server"]) == name]
+        try:
+            missing = [p for p in study.factors[plan.PROTOCOL_FACTOR] if p not in adapter.protocols]
+            if missing:
+                raise Unsupported(f"{name} does not speak {', '.join(missing)}")
+            for cell in own:
+                adapter.check_workload(plan.workload_for(study, cell))
+            possible += own
+        except Unsupported as error:
+            left_out.append({"factor": "server", "level": name, "reason": str(error)})
+    chosen = {cell.key for cell in possible}
+    return [cell for cell in plan.cells(study) if cell.key in chosen]
+
+
+def _possible_clients(
+    study: Study, cells: Sequence[Cell], adapters: Mapping[str, ClientAdapter], left_out: list[dict[str, str]]
+) -> list[Cell]:
+    """The cells whose client can do their work over all protocols of the study.
+
+    A client may be able to do some cells and not others (reused connections but not new ones): those it can do stay.
+    """
+    refused: dict[tuple[str, str], list[Cell]] = {}
+    possible = []
+    for cell in cells:
+        name = plan.client_of(cell)
+        if name == DEFAULT_CLIENT:
+            possible.append(cell)
+        elif name in adapters:
+            reason = _refusal(study, cell, adapters[name])
+            if reason is None:
+                possible.append(cell)
+            else:
+                refused.setdefault((name, reason), []).append(cell)
+    for (name, reason), without in refused.items():
+        own = [cell for cell in cells if plan.client_of(cell) == name]
+        left_out.append({"factor": CLIENT_FACTOR, "level": f"{name}{_where(without, own)}", "reason": reason})
+    return possible
+
+
+def _refusal(study: Study, cell: Cell, adapter: ClientAdapter) -> str | None:
+    workload = plan.workload_for(study, cell)
+    connection = str(cell.levels.get("connection", "reused"))
+    for protocol in study.factors[plan.PROTOCOL_FACTOR]:
+        try:
+            errands.refuse(adapter, workload, protocol, connection)
+        except Unsupported as error:
+            return str(error)
+    return None
+
+
+def _where(without: Collection[Cell], own: Collection[Cell]) -> str:
+    """Which of its own cells are meant, in words: nothing when it is all, a level when it is all of that level."""
+    if len(without) == len(own):
+        return ""
+    keys = {cell.key for cell in without}
+    for factor in next(iter(own)).levels:
+        levels = {cell.levels[factor] for cell in without}
+        if {cell.key for cell in own if cell.levels[factor] in levels} == keys:
+            return f" with {factor} {', '.join(plan.level_text(level) for level in levels)}"
+    return f" in {', '.join(sorted(keys))}"
