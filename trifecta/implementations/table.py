@@ -7,13 +7,15 @@ never found and says why, so that it is a row with its reason and never harms th
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from trifecta.design.any_level import ANY
 from trifecta.design.errors import CannotError
 from trifecta.design.model import PROTOCOLS
 from trifecta.implementations.client import ClientAdapter, Errand, Output, Row
@@ -23,20 +25,40 @@ from trifecta.implementations.server import Command, ServerAdapter, ServerOption
 Adapter = TypeVar("Adapter")  # ServerAdapter, ClientAdapter or Recipe
 BUILT_IN = "trifecta"
 
-ReadEntries = Callable[[str], Iterable[EntryPoint]]
-
-
-def _installed_entries(group: str) -> Iterable[EntryPoint]:
-    return importlib.metadata.entry_points(group=group)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")  # it is a level of a factor, a folder, a word in a shell
 
 
 @dataclass(frozen=True)
 class Refused:
-    """An entry point that is not in the table, because its name is taken by something else."""
+    """An entry point that is not in the table, because it cannot be read or its name cannot be used."""
 
     name: str
     package: str
     reason: str
+
+
+ReadEntries = Callable[[str], tuple[list[EntryPoint], list[Refused]]]
+
+
+def installed_entries(group: str) -> tuple[list[EntryPoint], list[Refused]]:
+    """The entry points of a group in all installed packages, of the first where one is installed twice on the path.
+
+    ``importlib.metadata.entry_points`` would raise for all when the file of one is malformed.
+    """
+    entries: list[EntryPoint] = []
+    refused: list[Refused] = []
+    seen: set[str] = set()
+    for package in importlib.metadata.distributions():
+        text = package.read_text("entry_points.txt") or ""
+        if f"[{group}]" not in text or package.name in seen:
+            continue
+        seen.add(package.name)
+        try:
+            entries += package.entry_points.select(group=group)
+        except Exception as error:
+            reason = f"its entry_points.txt cannot be read ({error}); report it to its author"
+            refused.append(Refused(package.name, f"{package.name} {package.version}", reason))
+    return entries, refused
 
 
 class Table(Mapping[str, Adapter], Generic[Adapter]):
@@ -54,7 +76,7 @@ class Table(Mapping[str, Adapter], Generic[Adapter]):
         broken: Callable[[str, str], Adapter],
         *,
         reserved: Sequence[str] = (),
-        entries: ReadEntries = _installed_entries,
+        entries: ReadEntries = installed_entries,
     ) -> None:
         """``built_in``: name -> ``module:attribute``; ``broken`` stands in for what cannot be loaded."""
         self.kind = kind
@@ -62,7 +84,7 @@ class Table(Mapping[str, Adapter], Generic[Adapter]):
         self._built_in = dict(built_in)
         self._base = base
         self._broken = broken
-        self._reserved = tuple(reserved)
+        self._taken = {*built_in, *reserved, ANY}
         self._entries = entries
         self._loaded: dict[str, Adapter] = {}
 
@@ -90,30 +112,30 @@ class Table(Mapping[str, Adapter], Generic[Adapter]):
         return " and ".join(_package(entry) for entry in self._choices[name])
 
     def refused(self) -> list[Refused]:
-        """Entry points that name what this package has itself."""
-        own = {*self._built_in, *self._reserved}
-        return [
-            Refused(
-                entry.name,
-                _package(entry),
-                f"{_place(entry)} is not used: Trifecta has a {self.kind} {entry.name!r} of its own; "
-                f"rename the entry point in {self.group}",
-            )
-            for entry in self._others
-            if entry.name in own
-        ]
+        """Entry points that cannot be in the table, with the reason for each."""
+        entries, unread = self._outside
+        reasons = [(entry, self._refusal(entry)) for entry in entries]
+        return [*unread, *(Refused(entry.name, _package(entry), reason) for entry, reason in reasons if reason)]
+
+    def _refusal(self, entry: EntryPoint) -> str | None:
+        """Why an entry point of another package cannot be in the table; None when it can."""
+        if not _NAME.fullmatch(entry.name):
+            return f"{_place(entry)} is not used: {entry.name!r} is no name; use letters, digits and ._+-"
+        if entry.name not in self._taken:
+            return None
+        own = f"{self._built_in[entry.name]} of {BUILT_IN}" if entry.name in self._built_in else "Trifecta itself"
+        return f"{_place(entry)} is not used: {self.kind} {entry.name!r} is {own}; rename it in {self.group}"
 
     @cached_property
-    def _others(self) -> list[EntryPoint]:
-        """Entry points of other packages; one that is installed twice on the path counts once."""
-        unique = {(entry.name, entry.value, _package(entry)): entry for entry in self._entries(self.group)}
-        return [unique[key] for key in sorted(unique)]
+    def _outside(self) -> tuple[list[EntryPoint], list[Refused]]:
+        entries, refused = self._entries(self.group)
+        return sorted(entries, key=lambda each: (each.name, _package(each), each.value)), refused
 
     @cached_property
     def _choices(self) -> dict[str, list[EntryPoint]]:
         choices = {name: [EntryPoint(name, value, self.group)] for name, value in self._built_in.items()}
-        for entry in self._others:
-            if entry.name not in self._built_in and entry.name not in self._reserved:
+        for entry in self._outside[0]:
+            if self._refusal(entry) is None:
                 choices.setdefault(entry.name, []).append(entry)
         return choices
 
