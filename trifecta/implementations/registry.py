@@ -19,6 +19,9 @@ SERVERS: Table[ServerAdapter] = Table(
     {
         "origin": "trifecta.implementations.servers.origin:Origin",
         "caddy": "trifecta.implementations.servers.caddy:Caddy",
+        "envoy": "trifecta.implementations.servers.envoy:Envoy",
+        "hypercorn": "trifecta.implementations.servers.hypercorn:Hypercorn",
+        "quic-go": "trifecta.implementations.servers.quic_go:QuicGo",
     },
     ServerAdapter,
     BrokenServer,
@@ -35,7 +38,11 @@ CLIENTS: Table[ClientAdapter] = Table(
 # By the name of the server or client that it brings. A recipe is an object beside its adapter, or a class.
 RECIPES: Table[Recipe] = Table(
     "recipe",
-    {},
+    {
+        "envoy": "trifecta.implementations.servers.envoy:RECIPE",
+        "hypercorn": "trifecta.implementations.servers.hypercorn:RECIPE",
+        "quic-go": "trifecta.implementations.servers.quic_go:RECIPE",
+    },
     Recipe,
     BrokenRecipe,
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from trifecta.design.errors import CannotError
 from trifecta.implementations.recipe import Recipe, Say
-from trifecta.implementations.recipes.whole import digest_of, is_whole, make_whole
+from trifecta.implementations.recipes.whole import digest_of, is_whole, make_whole, missing
 from trifecta.implementations.server import Unsupported
 
 _TIMEOUT_S = 1800
@@ -46,7 +46,7 @@ class GoProgram(Recipe):
     def program(self) -> Path:
         """The program; Unsupported, with the remedy, when it is not installed."""
         if not self.installed():
-            raise Unsupported(f"{self.name} is not in the cache, or of another version; run: trifecta get {self.name}")
+            raise Unsupported(missing(self))
         return self._program(self.folder())
 
     def needs(self) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trifecta.design.errors import CannotError
 from trifecta.implementations.recipe import Recipe, Say
-from trifecta.implementations.recipes.whole import digest_of, is_whole, make_whole
+from trifecta.implementations.recipes.whole import digest_of, is_whole, make_whole, missing
 from trifecta.implementations.server import Unsupported
 
 _TIMEOUT_S = 1800
@@ -64,7 +64,7 @@ class PythonPackages(Recipe):
 
     def _require(self) -> None:
         if not self.installed():
-            raise Unsupported(f"{self.name} is not in the cache, or of another version; run: trifecta get {self.name}")
+            raise Unsupported(missing(self))
 
     def _python(self) -> Path:
         return self.folder() / "bin" / "python"

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from trifecta.design.errors import CannotError
+from trifecta.implementations.recipe import Recipe
 
 STAMP = ".whole"
 _PARTIAL = ".partial-"
@@ -41,7 +42,7 @@ def make_whole(folder: Path, digest: str, fill: Callable[[Path], None], say: Cal
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(folder, say):
+        with alone(folder, say):
             for left in folder.parent.glob(f".{folder.name}{_PARTIAL}*"):
                 shutil.rmtree(left)
             partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}{_PARTIAL}", dir=folder.parent))
@@ -59,8 +60,14 @@ def make_whole(folder: Path, digest: str, fill: Callable[[Path], None], say: Cal
         ) from error
 
 
+def missing(recipe: Recipe) -> str:
+    """What to tell of an implementation that is not there whole: what is wrong, where, and the remedy."""
+    there = "another version's" if recipe.folder().exists() else "missing"
+    return f"{recipe.name} is not in the cache ({recipe.folder()} is {there}); run: trifecta get {recipe.name}"
+
+
 @contextmanager
-def _alone(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
+def alone(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
     """Hold the lock of ``folder``; the kernel lets go of it when this process ends, however it ends."""
     with (folder.parent / f".{folder.name}.lock").open("a") as lock:
         try:

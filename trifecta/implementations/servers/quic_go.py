@@ -1,0 +1,66 @@
+"""A file server of our own, of a few lines: Go's net/http and quic-go's http3 (https://quic-go.net)."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from trifecta.design.model import RequestsWorkload
+from trifecta.implementations.recipes import PROGRAMS
+from trifecta.implementations.recipes.go_program import GoProgram
+from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
+
+RECIPE = GoProgram("quic-go", PROGRAMS / "quic-go-server")
+
+
+class QuicGo(ServerAdapter):
+    """Serves the site's folder, and answers POST, PUT, PATCH and DELETE as the origin does."""
+
+    name = "quic-go"
+    source = "part of Trifecta (implementations/programs/quic-go-server), built with quic-go; `trifecta get quic-go`"
+
+    def find(self) -> str:
+        """The version of quic-go that it was built with."""
+        return _versions(RECIPE.program())[0]
+
+    def check_workload(self, workload: RequestsWorkload) -> None:
+        """Go's TLS takes no early data over TCP, so 0-RTT would be another thing on each protocol."""
+        if workload.zero_rtt:
+            raise Unsupported("Go accepts 0-RTT over HTTP/3 only; leave out zero_rtt, or use server: origin")
+
+    def command(self, site: Site, options: ServerOptions) -> Command:
+        """All by options of the command line; it writes nothing."""
+        certificates = site.certificates
+        return Command(
+            (
+                RECIPE.program(),
+                "-address", f"{site.address}:{site.port}", "-folder", site.folder,
+                "-certificate", certificates.chain, "-key", certificates.key,
+                "-tls", options.tls_version, "-streams", str(options.max_streams),
+                f"-no-delay={str(options.tcp_nodelay).lower()}",
+            )
+        )  # fmt: skip
+
+    def declared(self, options: ServerOptions) -> dict[str, Any]:
+        """TCP follows the lab's routes; quic-go always takes Reno, with a factor of 0.7 and 32 packets at first."""
+        quic_go, go = _versions(RECIPE.program())
+        return {
+            "congestion_control": {"tcp": options.congestion_control, "quic": "reno"},
+            "tcp_nodelay": options.tcp_nodelay,
+            "tls_library": f"crypto/tls of {go}",
+            "libraries": {"quic-go": quic_go, "net/http": go},
+            "build": "CGO_ENABLED=0 -trimpath",
+        }
+
+
+@cache
+def _versions(program: Path) -> tuple[str, str]:
+    """Of quic-go and of Go, as the program tells them."""
+    try:
+        done = subprocess.run([program, "-version"], capture_output=True, text=True, check=True, timeout=10)
+        quic_go, go = done.stdout.split()
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise Unsupported(f"{program} does not tell its version ({error}); trifecta get quic-go --force") from error
+    return quic_go.removeprefix("v"), go
