@@ -137,7 +137,6 @@ def test_nagle_on_in_one_arm_fails_whichever_side_has_it():
     [
         {"load": LOAD | {"key_exchange": "X25519MLKEM768"}},
         {"load": LOAD | {"quic": {"congestion_control": "bbr"}}},
-        {"server": {"congestion_control": {"quic": "bbr"}}},
         {"samples": facts(ciphers={"TLS_AES_128_GCM_SHA256": 199, "TLS_AES_256_GCM_SHA384": 1})},
         {"load": LOAD | {"quic": {"initial_window_bytes": 40_000, "congestion_control": "cubic"}}},
     ],
@@ -149,6 +148,14 @@ def test_an_arm_with_another_set_up_than_its_siblings_fails(changes):
 def test_names_of_libraries_for_the_same_cipher_are_equal():
     rustls = facts(ciphers={"TLS13_AES_128_GCM_SHA256": 200}, tls_versions={"TLSv1.3": 200})
     assert judge("parity", samples=rustls, siblings=(evidence("h1"),)).status == "pass"
+
+
+def test_a_server_that_knows_another_congestion_control_only_is_named_and_not_left_out():
+    result = judge("parity", "h3", server={"congestion_control": {"tcp": "cubic", "quic": "reno"}})
+    assert result.status == "warn"
+    assert "the server's congestion control is reno, asked was cubic" in result.evidence
+    assert is_valid([result])
+    assert judge("parity", "h1", server={"congestion_control": {"tcp": "cubic", "quic": "reno"}}).status == "pass"
 
 
 def test_a_server_that_does_not_say_its_congestion_control_is_unknown():

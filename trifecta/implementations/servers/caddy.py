@@ -60,9 +60,9 @@ class Caddy(ServerAdapter):
         return Command((_program(), "run", "--config", path), environment)
 
     def declared(self, options: ServerOptions) -> dict[str, Any]:
-        """TCP follows the lab's routes and Go sets TCP_NODELAY; quic-go knows CUBIC only."""
+        """TCP follows the lab's routes and Go sets TCP_NODELAY; quic-go always takes Reno (its sentPacketHandler)."""
         return {
-            "congestion_control": {"tcp": options.congestion_control, "quic": "cubic"},
+            "congestion_control": {"tcp": options.congestion_control, "quic": "reno"},
             "tcp_nodelay": True,
             "tls_library": "Go crypto/tls",
         }
