@@ -25,11 +25,13 @@ def run_study_of(
     """Run a study of this name or file as the options of a command line ask."""
     from trifecta import studies
     from trifecta.cli import running
+    from trifecta.implementations.survey import Finder
 
     changes = options.as_overrides(overrides, blocks, budget, seed, servers, clients=clients)
-    loaded = studies.load(study, changes, studies.known_servers())
+    finder = Finder()
+    loaded = studies.load(study, changes, studies.known_servers(), clients=studies.known_clients(), found=finder)
     folder = out if out is not None else running.default_folder(loaded)
-    return running.carry_out(loaded, folder, resume=False, quiet=quiet, as_json=as_json)
+    return running.carry_out(loaded, folder, resume=False, quiet=quiet, as_json=as_json, any_levels=finder.facts())
 
 
 @click.command(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,8 +25,18 @@ def default_folder(study: Study) -> Path:
     return folder
 
 
-def carry_out(study: Study, folder: Path, *, resume: bool, quiet: bool, as_json: bool) -> int:
+def carry_out(
+    study: Study,
+    folder: Path,
+    *,
+    resume: bool,
+    quiet: bool,
+    as_json: bool,
+    any_levels: Mapping[str, Any] | None = None,
+) -> int:
     """Run a study into a folder, or go on with it, and show the result; the exit code.
+
+    ``any_levels``: what ``any`` stood for in the study, as ``Finder.facts`` says it.
 
     Everything after the sandbox is entered happens in a child process, whose exit code the command ends with. What
     starts threads (numpy, DuckDB) is imported after that.
@@ -40,12 +51,12 @@ def carry_out(study: Study, folder: Path, *, resume: bool, quiet: bool, as_json:
 
     with StopFlag() as stop:
         if quiet:
-            outcome = run_study(study, folder, NoProgress(), stop, resume=resume)
+            outcome = run_study(study, folder, NoProgress(), stop, resume=resume, any_levels=any_levels)
         else:
             from trifecta.report.progress import LiveProgress
 
             with LiveProgress() as progress:
-                outcome = run_study(study, folder, progress, stop, resume=resume)
+                outcome = run_study(study, folder, progress, stop, resume=resume, any_levels=any_levels)
         show(outcome.run_path, as_json=as_json)
     return exit_code(outcome)
 

@@ -7,12 +7,11 @@ used. Packages outside this one add to the tables with entry points of the group
 
 from __future__ import annotations
 
+from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.recipe import Recipe
 from trifecta.implementations.server import ServerAdapter
 from trifecta.implementations.table import BrokenClient, BrokenRecipe, BrokenServer, Table
-
-LOAD = "load"  # the engine's own client: it needs no adapter and is always there
 
 SERVERS: Table[ServerAdapter] = Table(
     "server",
@@ -32,7 +31,7 @@ CLIENTS: Table[ClientAdapter] = Table(
     {},
     ClientAdapter,
     BrokenClient,
-    reserved=(LOAD,),
+    reserved=(DEFAULT_CLIENT,),  # the engine's own: it needs no adapter and is always there
 )
 
 # By the name of the server or client that it brings. A recipe is an object beside its adapter, or a class.

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from trifecta.design.errors import CannotError, TrifectaError
+from trifecta.design.factors import DEFAULT_CLIENT as LOAD
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.isolated import Answer, call_apart
-from trifecta.implementations.registry import CLIENTS, LOAD, RECIPES, SERVERS
+from trifecta.implementations.registry import CLIENTS, RECIPES, SERVERS
 from trifecta.implementations.server import ServerAdapter, ServerOptions, Unsupported
 from trifecta.implementations.table import BUILT_IN, Table
 from trifecta.lab.engine import engine_versions, find_engine
@@ -89,6 +90,10 @@ class Finder:
         """Kind -> the names that ``any`` stood for."""
         self.left_out: list[dict[str, str]] = []
         """As in ``run.json``: factor, level, reason."""
+
+    def facts(self) -> dict[str, Any]:
+        """What a run records of it: ``any`` and ``not_found``; nothing when no study asked."""
+        return {"any": dict(self.chosen), "not_found": list(self.left_out)} if self.chosen else {}
 
     def __call__(self, factor: str) -> list[str]:
         """The names found, in the order of the tables; CannotError when there is none."""

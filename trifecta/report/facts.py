@@ -147,14 +147,14 @@ def read(run: Path) -> RunFacts:
     except FileNotFoundError:
         raise UserError(f"{run}: study.yaml is missing; the run's folder is damaged") from None
     study = asdict(parse_study(text, str(run / "study.yaml")))
-    shown = ("study", "seed", "argv", "unsupported", "faults", "state", "ended_because")
+    shown = ("study", "seed", "argv", "unsupported", "not_found", "faults", "state", "ended_because")
     rest = {name: value for name, value in document.items() if name not in shown}
     return RunFacts(
         folder=run,
         study=study,
         seed=int(document.get("seed", study["seed"])),
         argv=[str(word) for word in document.get("argv") or []],
-        left_out=[dict(item) for item in document.get("unsupported") or []],
+        left_out=[dict(item) for name in ("unsupported", "not_found") for item in document.get(name) or []],
         faults=dict(document.get("faults") or {}),
         ending=str(document.get("ended_because") or ""),
         rest=rest,

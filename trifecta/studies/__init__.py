@@ -38,17 +38,21 @@ def load(
     overrides: Sequence[str] = (),
     servers: Collection[str] | None = None,
     *,
+    clients: Collection[str] | None = None,
     found: FoundLevels | None = None,
 ) -> Study:
     """The study of this name or path, with ``KEY=VALUE`` overrides applied.
 
-    ``servers`` are the names a study may use; None takes every name. ``found`` says what ``any`` stands for; without it
-    this machine is looked at. Raises UserError or CannotError with one line.
+    ``servers`` and ``clients`` are the names a study may use; None takes every name. ``found`` says what ``any`` stands
+    for; without it this machine is looked at. Raises UserError or CannotError with one line.
     """
     path = find(study)
     text = read_text(path)
     around = Surroundings(
-        servers=servers, read_trace=lambda name: read_trace(path.parent, name), found=found or _found_here
+        servers=servers,
+        clients=clients,
+        read_trace=lambda name: read_trace(path.parent, name),
+        found=found or _found_here,
     )
     return parse_study(text, str(path), overrides, around)
 
@@ -114,9 +118,16 @@ def describe(study: Study, path: Path) -> dict[str, Any]:
 
 def known_servers() -> list[str]:
     """The servers that have an adapter here."""
-    from trifecta.implementations.registry import SERVERS
+    from trifecta.implementations.survey import known
 
-    return list(SERVERS)
+    return known("server")
+
+
+def known_clients() -> list[str]:
+    """The clients that have an adapter here, and the engine's own."""
+    from trifecta.implementations.survey import known
+
+    return known("client")
 
 
 def _found_here(factor: str) -> Sequence[str]:

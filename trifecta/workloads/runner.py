@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from trifecta.analysis.planner import Decision, Planner, Stop
 from trifecta.analysis.verdict import verdicts
@@ -61,18 +62,19 @@ def run_study(
     adapters: Mapping[str, ServerAdapter] = SERVERS,
     clients: Mapping[str, ClientAdapter] = CLIENTS,
     faults: Faults = NO_FAULTS,
+    any_levels: Mapping[str, Any] | None = None,
 ) -> StudyOutcome:
     """Run a study into a new run directory, or go on with one (``resume``).
 
     Must run inside the sandbox (``trifecta.lab.sandbox.enter``, called before threads exist). ``stop`` is asked often;
     when it says so, the current trial is abandoned and the run ends with what is finished. UserError and CannotError
-    are for the user; what goes wrong within a trial is in the trial.
+    are for the user; what goes wrong within a trial is in the trial. ``any_levels``: what ``any`` stood for when the
+    study was read, and what was left out then (``trifecta.implementations.survey.Finder.facts``), for ``run.json``.
     """
     if not sandbox.entered():
         raise RuntimeError("run_study needs the sandbox: call trifecta.lab.sandbox.enter() first")
-    return _Run(study, run_path, progress or NoProgress(), stop or (lambda: False), adapters, clients, faults).go(
-        resume
-    )
+    run = _Run(study, run_path, progress or NoProgress(), stop or (lambda: False), adapters, clients, faults)
+    return run.go(resume, any_levels or {})
 
 
 @dataclass
@@ -90,7 +92,7 @@ class _Run:
     began_ns: int = field(default_factory=time.monotonic_ns)
     elapsed_before_ns: int = 0
 
-    def go(self, resume: bool) -> StudyOutcome:
+    def go(self, resume: bool, any_levels: Mapping[str, Any]) -> StudyOutcome:
         engine = find_engine()
         here = supported(self.study, self.adapters, self.clients)
         self.cells, left_out = here.cells, here.left_out
@@ -101,13 +103,13 @@ class _Run:
             self.elapsed_before_ns = max((int(d["elapsed_ns"]) for d in self.run.decisions()), default=0)
             self.run.write_facts(facts | {"state": "running", "resumed": int(facts.get("resumed", 0)) + 1})
         else:
-            facts = first_facts(self.study, engine, here, self.faults)
+            facts = first_facts(self.study, engine, here, self.faults) | dict(any_levels)
             self.run = RunDirectory.create(self.path, facts, self.study.source or to_yaml(self.study))
         try:
             self.rows = self.run.rows()
             self.judge = Judge(self.study, self.cells, self.rows, facts["machine"], self.run.path / "samples")
             self.progress.study_started(self.study, str(self.run.path), len(self.rows))
-            for item in left_out:
+            for item in [*left_out, *facts.get("not_found", [])]:
                 self.progress.level_unsupported(item["factor"], item["level"], item["reason"])
             self.planner = Planner(self.study, self.cells, self.began_ns)
             self.progress.phase("lab")
