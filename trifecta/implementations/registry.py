@@ -40,6 +40,9 @@ RECIPES: Table[Recipe] = Table(
     {
         "envoy": "trifecta.implementations.servers.envoy:RECIPE",
         "hypercorn": "trifecta.implementations.servers.hypercorn:RECIPE",
+        "nginx": "trifecta.implementations.recipes.debian:NGINX",
+        "haproxy": "trifecta.implementations.recipes.debian:HAPROXY",
+        "curl": "trifecta.implementations.recipes.debian:CURL",
         "quic-go": "trifecta.implementations.servers.quic_go:RECIPE",
     },
     Recipe,
