@@ -9,7 +9,7 @@ from trifecta.lab.host import Host
 
 # /proc/net/snmp and /proc/net/netstat: the counters that say that something was lost inside a host, not on the path.
 _SNMP = {
-    "Udp": ("RcvbufErrors", "SndbufErrors", "InErrors", "NoPorts"),
+    "Udp": ("RcvbufErrors", "SndbufErrors", "InErrors", "NoPorts", "InDatagrams", "OutDatagrams"),
     "Udp6": ("RcvbufErrors",),
     "Tcp": ("RetransSegs", "OutSegs", "InSegs", "InErrs", "AttemptFails", "EstabResets", "OutRsts"),
     "Ip": ("InDiscards", "OutDiscards", "ReasmFails"),

@@ -32,6 +32,8 @@ def check(evidence: Evidence) -> list[CheckResult]:
         count = int(load["udp_receive_errors"])
         text = f"the client's UDP receive buffer overflowed: {count} datagrams lost"
         findings.append(_drop(text, count, "raise net.core.rmem_max"))
+    if evidence.foreign and evidence.transport is None:
+        findings.append(Finding("unknown", f"{evidence.client} does not tell whether its receive buffer overflowed"))
     if load.get("udp_receive_errors") is not None or evidence.transport is not None:
         findings.append(Finding("pass", "no host dropped a packet", 0.0, 0.0))
     corrupting = any(

@@ -10,9 +10,13 @@ _CUT_SHORT = {
     "no_response": "nothing was ever answered",
     "signal": "the client was ended by a signal",
     "stdin": "the client was ended from outside",
+    "crashed": "the client was killed",
 }
 # Nothing a path does to a request ends in these: the set-up is wrong.
-_SETUP_CLASSES = ("tls",)
+_SETUP_CLASSES = {
+    "tls": ("failed in TLS", "look at the server's certificate"),
+    "client": ("failed in the client itself", "look at its log in the run"),
+}
 
 
 def check(evidence: Evidence) -> list[CheckResult]:
@@ -35,10 +39,9 @@ def check(evidence: Evidence) -> list[CheckResult]:
         return evidence.result("errors", "fail", text, value=share, remedy="look at the server's log and the path")
     setup = {name: count for name, count in facts.errors.items() if name.split(":")[0] in _SETUP_CLASSES}
     if setup:
-        text = f"{sum(setup.values())} of {facts.samples} requests failed in TLS ({counts(setup)})"
-        return evidence.result(
-            "errors", "fail", text, value=share, limit=0.0, remedy="look at the server's certificate"
-        )
+        where, remedy = _SETUP_CLASSES[next(iter(sorted(setup))).split(":")[0]]
+        text = f"{sum(setup.values())} of {facts.samples} requests {where} ({counts(setup)})"
+        return evidence.result("errors", "fail", text, value=share, limit=0.0, remedy=remedy)
     if failed:
         text = f"{failed} of {facts.samples} requests failed ({classes}); they count as slower than every other"
         return evidence.result("errors", "warn", text, value=share, limit=0.0)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from trifecta.analysis.estimate import Row
 from trifecta.design import plan
+from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import Cell, CheckResult, CheckStatus, PathSpec, RequestsWorkload, Study, Trial
 
 Document = Mapping[str, Any]
@@ -92,6 +93,16 @@ class Evidence:
         """The path as asked for in this trial's cell."""
         name = str(self.trial.cell.levels.get("path", ""))
         return self.study.paths.get(name, PathSpec(name=name or "clean"))
+
+    @property
+    def client(self) -> str:
+        """The client of this trial's cell."""
+        return plan.client_of(self.trial.cell)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether the client is another program than the engine's own: part of what is compared, and less is known."""
+        return self.client != DEFAULT_CLIENT
 
     def result(
         self,

@@ -1,6 +1,7 @@
 """What the arms do not compare is the same in all of them: TLS, key exchange, congestion control, windows, Nagle.
 
-Certificate verification needs no check: the engine's client cannot leave it out.
+Certificate verification needs no check with the engine's client, which cannot leave it out; another client's adapter
+declares it where it does.
 """
 
 from __future__ import annotations
@@ -23,14 +24,19 @@ class _Trait:
     given: Callable[[Evidence], Any]
     asked: Callable[[Evidence], Any]
     remedy: str
+    told: Callable[[Evidence], bool] = lambda evidence: True
+    """Whether the client is the one to tell it."""
 
 
 def check(evidence: Evidence) -> list[CheckResult]:
     """Fail when a trial differs from what was asked, or from a trial of its block, in a trait that is not compared."""
     findings = []
+    untold: list[str] = []
     for trait in _TRAITS:
         given = trait.given(evidence)
         if given is None:
+            if evidence.foreign and trait.told(evidence):
+                untold.append(trait.name)
             continue
         asked = trait.asked(evidence)
         if asked is not None and given != asked:
@@ -44,7 +50,19 @@ def check(evidence: Evidence) -> list[CheckResult]:
             findings.append(Finding("pass", f"{trait.name} {given}"))
     findings += _windows(evidence)
     findings += _server(evidence)
+    if untold:
+        findings.append(Finding("unknown", f"{evidence.client} does not tell {', '.join(untold)}"))
+    if evidence.foreign:
+        findings += _verification(evidence)
     return worst(evidence, "parity", findings)
+
+
+def _verification(evidence: Evidence) -> list[Finding]:
+    """A client that does not verify the certificate does less work in every handshake, on all protocols alike."""
+    if ((evidence.load or {}).get("declared") or {}).get("certificate_verified", True):
+        return []
+    text = f"{evidence.client} does not verify the server's certificate, so its handshakes cost it less"
+    return [Finding("warn", text, remedy="compare its handshakes only with its own")]
 
 
 def _windows(evidence: Evidence) -> list[Finding]:
@@ -134,11 +152,18 @@ _TRAITS = (
         lambda e: e.workload.congestion_control,
         "allow it in net.ipv4.tcp_allowed_congestion_control",
     ),
-    _Trait("TCP_NODELAY", _nodelay, lambda e: e.workload.tcp_nodelay, "set TCP_NODELAY alike in every arm"),
+    _Trait(
+        "TCP_NODELAY",
+        _nodelay,
+        lambda e: e.workload.tcp_nodelay,
+        "set TCP_NODELAY alike in every arm",
+        lambda e: e.trial.protocol != "h3",
+    ),
     _Trait(
         "the server's TCP_NODELAY",
         _server_nodelay,
         lambda e: e.workload.tcp_nodelay,
         "set TCP_NODELAY alike in every arm",
+        lambda e: False,
     ),
 )

@@ -5,6 +5,9 @@ from __future__ import annotations
 from trifecta.analysis.checks.evidence import Evidence, counts
 from trifecta.design.model import PROTOCOL_NAMES, CheckResult
 
+# The transport below and the kernel's counter of what a host sent over it: no client can lie about that.
+_TRANSPORTS = {"h1": ("TCP", "TcpOutSegs"), "h2": ("TCP", "TcpOutSegs"), "h3": ("UDP", "UdpOutDatagrams")}
+
 
 def check(evidence: Evidence) -> list[CheckResult]:
     """Fail when a single request was answered over another protocol, or none was answered at all."""
@@ -14,6 +17,10 @@ def check(evidence: Evidence) -> list[CheckResult]:
         return evidence.result("protocol", "unknown", f"no samples to tell whether {name} was spoken")
     spoken = dict(evidence.samples.protocols)
     total = sum(spoken.values())
+    succeeded = evidence.samples.samples - sum(evidence.samples.errors.values())
+    if total < succeeded and set(spoken) <= {asked}:
+        text = f"{evidence.client} does not tell over which protocol {succeeded - total} of {succeeded} requests went"
+        return evidence.result("protocol", "unknown", text)
     if total == 0:
         return evidence.result(
             "protocol",
@@ -34,4 +41,13 @@ def check(evidence: Evidence) -> list[CheckResult]:
             limit=1.0,
             remedy=f"configure the server to offer {name}",
         )
+    if evidence.foreign and _nothing_sent(evidence):
+        text = f"{evidence.client} says that it spoke {name}, but its host sent nothing over {_TRANSPORTS[asked][0]}"
+        return evidence.result("protocol", "fail", text, value=0.0, limit=1.0, remedy="do not trust this client")
     return evidence.result("protocol", "pass", f"all {total} answered requests spoke {name}", value=share, limit=1.0)
+
+
+def _nothing_sent(evidence: Evidence) -> bool:
+    """Whether the client's host sent nothing over the transport of the protocol that the client claims."""
+    counters = ((evidence.transport or {}).get("client") or {}).get("counters") or {}
+    return bool(counters.get(_TRANSPORTS[evidence.trial.protocol][1], 1) == 0)
