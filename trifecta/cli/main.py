@@ -29,6 +29,7 @@ COMMANDS: dict[str, str] = {
     "studies": "List the bundled studies, or show one.",
     "implementations": "List servers and clients: found or not, version, where from, how to get it.",
     "get": "Bring servers and clients into Trifecta's own cache.",
+    "conformance": "Let every server and client transfer the same objects, and compare every octet.",
     "doctor": "Say what this machine can do, what is missing, and how to mend it.",
     "sql": "Ask a run's tables in SQL.",
     "link": "Measure what the emulated path delivers.",

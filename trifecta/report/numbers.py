@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from trifecta.design.conformance import MARKS
 from trifecta.design.model import AA_SUFFIX, PROTOCOL_NAMES
 
 NO_VALUE = "–"
@@ -142,6 +143,19 @@ def _optional(value: float | None, write: Callable[[float], str], infinite: str 
     return write(float(value))
 
 
+def _both(write: Callable[[float | None], str]) -> Callable[[tuple[float | None, float | None]], str]:
+    """Write an interval whose ends are written so, each with its unit; nothing without both ends."""
+    return lambda ends: NO_VALUE if None in ends else f"[{write(ends[0])}, {write(ends[1])}]"
+
+
+def mark(value: str | None) -> str:
+    """The sign of a conformance outcome with the class of its error: ``✓``, ``✗ timeout``."""
+    if value is None:
+        return ""  # not asked for; a dash is an outcome
+    outcome, _, error = value.partition(" ")
+    return f"{MARKS[outcome]} {error}".rstrip()
+
+
 FORMATS: dict[str, Callable[[Any], str]] = {
     "duration": duration,
     "bit_rate": bit_rate,
@@ -157,3 +171,4 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     "text": text,
 }
 """Names of the formats, as the report's ``data-format`` attributes carry them."""
+    "mark": mark,

@@ -12,6 +12,7 @@ from typing import Any
 
 from trifecta.design.conformance import CLEAN, ConformanceCase, ConformanceResult
 from trifecta.design.errors import CannotError
+from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import Cell, PathSpec, Trial
 from trifecta.implementations.server import Site
 from trifecta.lab.certificates import Certificates
@@ -21,9 +22,9 @@ from trifecta.lab.paths import link_config
 from trifecta.workloads.conformance import evidence
 from trifecta.workloads.conformance.judging import Finding, judge, read_rows
 from trifecta.workloads.requests import load_config
-from trifecta.workloads.session import LINK_READY_S
+from trifecta.workloads.session import LINK_READY_S, client_process
 
-LOAD = "load"
+LOAD = DEFAULT_CLIENT
 _SEED = 1
 _GRACE_S = 10.0  # a client that does not end by itself this long after its own limit is ended
 
@@ -117,9 +118,8 @@ class Bench:
 
     def _run_client(self, client: str, config: dict[str, Any], timeout_s: float) -> Finding | None:
         """Let a client do its errand; a finding when it did not do it."""
-        with EngineProcess(
-            self.engine, "load", self.lab.client, self.log(f"client-{client}"), cpus=self.pins["client"], name=client
-        ) as process:
+        log = self.log(f"client-{client}")
+        with client_process(client, self.engine, self.lab.client, log, self.pins["client"]) as process:
             try:
                 process.configure(config)
                 process.wait_summary(timeout_s, self.stop)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,13 +11,14 @@ from typing import Any
 from trifecta.design.conformance import CASES, ConformanceCase, ConformanceResult, Role
 from trifecta.design.errors import CannotError
 from trifecta.implementations.client import ClientAdapter
+from trifecta.implementations.isolated import call_apart
 from trifecta.implementations.running import RunningServer
 from trifecta.implementations.server import ServerAdapter, ServerOptions, Site, Unsupported
 from trifecta.implementations.servers.origin import Origin
 from trifecta.lab.certificates import make_certificates
 from trifecta.lab.host import pin_table
 from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6, Lab
-from trifecta.workloads.conformance.bench import LOAD, Bench, Target, refusal
+from trifecta.workloads.conformance.bench import LOAD, Bench, Target
 from trifecta.workloads.conformance.clients import ClientProbe
 from trifecta.workloads.conformance.judging import Finding, result_of
 from trifecta.workloads.conformance.servers import ServerProbe
@@ -53,15 +53,16 @@ class Probe:
         """Every result, servers first. Stopped when the user asks for it: ``results`` holds what is finished."""
         sizes = {case.octets for case in self.subjects.cases} | {1}
         write_site(self.bench.folder / "site", sizes)
+        found = look_for(self.subjects)
         try:
             for name, server in self.subjects.servers.items():
-                version, missing = look_for(server)
+                version, missing = found["server", name]
                 probe = ServerProbe(self.bench, server, version, self.subjects.cases, self._next_port())
                 self._done("server", name, [self._missing("server", name, missing)] if missing else probe.run())
             if self.subjects.clients:
                 with self._origin() as origin:
                     for name, client in self.subjects.clients.items():
-                        version, missing = look_for(client)
+                        version, missing = found["client", name]
                         one = ClientProbe(self.bench, client, version, self.subjects.cases, origin)
                         self._done("client", name, [self._missing("client", name, missing)] if missing else one.run())
         finally:
@@ -108,25 +109,31 @@ class Probe:
         return None if finding.outcome == "pass" else finding.reason
 
 
-def look_for(adapter: ServerAdapter | ClientAdapter) -> tuple[str, Finding | None]:
-    """The version of an implementation, and why it cannot be probed."""
-    found: list[tuple[str, Finding | None]] = []
-
-    def look() -> None:
-        try:
-            found.append((str(adapter.find()), None))
-        except Unsupported as error:
-            found.append(("", Finding("unsupported", None, str(error))))
-        except Exception as error:
-            found.append(("", Finding("fail", "cannot_start", f"its version cannot be told: {refusal(error)}")))
-
-    looking = threading.Thread(target=look, daemon=True)
-    looking.start()
-    looking.join(FIND_TIMEOUT_S)
-    late = Finding(
-        "fail", "cannot_start", f"its version cannot be told: find() does not end within {FIND_TIMEOUT_S:g} s"
+def look_for(subjects: Subjects) -> dict[tuple[Role, str], tuple[str, Finding | None]]:
+    """The version of every implementation, or why it cannot be probed; each is looked for in a process of its own."""
+    tables: tuple[tuple[Role, Mapping[str, ServerAdapter | ClientAdapter]], ...] = (
+        ("server", subjects.servers),
+        ("client", subjects.clients),
     )
-    return found[0] if found else ("", late)
+    calls = {(role, name): _finder(adapter) for role, table in tables for name, adapter in table.items()}
+    found: dict[tuple[Role, str], tuple[str, Finding | None]] = {}
+    for key, answer in call_apart(calls, timeout_s=FIND_TIMEOUT_S).items():
+        version, missing = answer.value or ("", None)
+        if answer.problem is not None:
+            found[key] = "", Finding("fail", "cannot_start", f"its version cannot be told: {answer.problem}")
+        else:
+            found[key] = version, None if missing is None else Finding("unsupported", None, missing)
+    return found
+
+
+def _finder(adapter: ServerAdapter | ClientAdapter) -> Callable[[], tuple[str, str | None]]:
+    def find() -> tuple[str, str | None]:
+        try:
+            return str(adapter.find()), None
+        except Unsupported as error:
+            return "", str(error)
+
+    return find
 
 
 @contextmanager

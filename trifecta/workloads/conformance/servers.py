@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from trifecta.design.conformance import ConformanceCase, ConformanceResult
 from trifecta.design.model import PROTOCOLS, PathSpec
@@ -15,8 +16,8 @@ from trifecta.lab.network import SERVER_ADDRESS
 from trifecta.workloads.conformance.bench import LOAD, Bench, Target, refusal
 from trifecta.workloads.conformance.judging import Finding, result_of
 
-READY_S = 15.0  # for the first protocol that answers; a busy machine has taken more than 5 s
-READY_MORE_S = 3.0  # for each further protocol: the program is there by then
+READY_S = 15.0  # for the first protocol asked; a busy machine has taken more than 5 s
+READY_MORE_S = 3.0  # for each further one, and after a restart: the program has had its time by then
 BUDGET_S = 75.0  # for one implementation: a hanging one must not take the time of the others
 _SETTLE_S = 2.0
 _PAUSE_S = 0.05
@@ -41,7 +42,7 @@ class ServerProbe:
     _server: RunningServer | None = None
     _restarts: int = 0
     _began: float = field(default_factory=time.monotonic)
-    _first_answer: bool = False
+    _had_its_time: bool = False
 
     def run(self) -> Iterator[ConformanceResult]:
         """Every result. Stopped when the user asks for it; what the server does wrong is in the results."""
@@ -75,8 +76,11 @@ class ServerProbe:
             assert self._server is not None
             if not self._server.running():
                 ended = Finding("fail", "server_ended", f"{self._server.describe_end()}: {self._server.last_words()}")
-                yield self._kept(self._one(protocol, case, ended), case, folder, "the server does not run any more")
                 problem = self._restart(protocol)
+                why_not = "" if problem is None else "the server does not run any more"
+                yield self._kept(self._one(protocol, case, ended), case, folder, why_not)
+                if problem is None and not self._server.running():  # the second attempt ended it, too
+                    problem = self._restart(protocol)
                 if problem is not None:
                     yield from self._all_failed(protocol, problem, self.cases[place + 1 :])
                     return problem
@@ -122,7 +126,8 @@ class ServerProbe:
         """Ask until it answers over a protocol, rightly or not; the finding when it does not."""
         assert self._server is not None
         began = time.monotonic()
-        limit = READY_MORE_S if self._first_answer else READY_S
+        limit = READY_MORE_S if self._had_its_time else READY_S
+        self._had_its_time = True
         while True:
             if self.bench.stop():
                 raise Stopped
@@ -134,7 +139,6 @@ class ServerProbe:
             if not self._server.running():
                 continue
             if finding.error in _SETTLED or (finding.error not in _SILENT and waited > _SETTLE_S):
-                self._first_answer = True
                 return None
             if waited > limit:
                 return Finding("fail", finding.error, f"not ready within {limit:g} s: {finding.reason}")
