@@ -39,6 +39,10 @@ class Programs:
     """The engine's load, or the driver of another client."""
     client: str
 
+    def running(self) -> bool:
+        """Whether one of them still runs."""
+        return self.load.running() or self.link.running()
+
     def close(self) -> None:
         """End both."""
         self.load.close()
@@ -69,7 +73,7 @@ class TrialRunner:
         self._machine = MachineObserver()
         self._transport = TransportObserver(session.lab.hosts)
         self._ahead: Programs | None = None
-        self._ending: Programs | None = None
+        self._ending: list[Programs] = []
 
     def start_ahead(self, client: str) -> None:
         """Start the programs of the next trial, with the client it will likely have; waiting costs no CPU."""
@@ -88,10 +92,10 @@ class TrialRunner:
 
     def close(self) -> None:
         """End what was started ahead."""
-        for programs in (self._ahead, self._ending):
-            if programs is not None:
-                programs.close()
-        self._ahead = self._ending = None
+        for programs in (*self._ending, *([self._ahead] if self._ahead else [])):
+            programs.close()
+        self._ahead = None
+        self._ending = []
 
     def run(self, trial: Trial) -> Outcome:
         """Run a trial. What goes wrong in it is in its row; CannotError when no trial could be run at all.
@@ -140,7 +144,7 @@ class TrialRunner:
             if details["link"] is not None and details["load"] is not None:
                 # Both have said their last word. The kernel takes 20 ms to close the link's sockets, which carry
                 # nothing any more: nobody has to wait for that.
-                self._ending = programs
+                self._ending.append(programs)
         marks.append(time.monotonic_ns())
         details["server"] = server.facts() | {
             "cpu_ns": resources.cpu_used_ns("server"),
@@ -167,14 +171,15 @@ class TrialRunner:
         return outcome
 
     def _close_ending(self) -> None:
-        """See the programs of the trial before off."""
-        if self._ending is not None:
-            self._ending.close()
-            self._ending = None
+        """See the programs of earlier trials off, as far as they have ended."""
+        over = [programs for programs in self._ending if not programs.running()]
+        for programs in over:
+            programs.close()
+            self._ending.remove(programs)
 
     def _end(self, programs: Programs) -> None:
         """End the programs of a trial, unless they are ending by themselves."""
-        if programs is not self._ending:
+        if programs not in self._ending:
             programs.close()
 
     def _load_config(
