@@ -1,0 +1,55 @@
+"""Go's net/http (HTTP/1.1, HTTP/2) and quic-go's http3 (HTTP/3): a program of ours, ``programs/go-client``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+from trifecta.implementations.client import ClientAdapter, Errand, Output, Row
+from trifecta.implementations.clients import lines
+from trifecta.implementations.recipes import PROGRAMS
+from trifecta.implementations.recipes.go_program import GoProgram
+from trifecta.implementations.server import Command, Unsupported
+
+RECIPE = GoProgram("go-client", PROGRAMS / "go-client")
+
+
+class GoClient(ClientAdapter):
+    """One goroutine for each request in flight; a transport is asked for each connection by itself."""
+
+    name = "go-client"
+    source = "built from this project and Go modules; `trifecta get go-client` (needs Go)"
+
+    def find(self) -> str:
+        """Versions of quic-go, and of the Go whose net/http and crypto/tls it holds."""
+        try:
+            done = subprocess.run(
+                [RECIPE.program(), "--version"], capture_output=True, text=True, check=True, timeout=30
+            )
+            told = json.loads(done.stdout)
+            return f"quic-go {told['quic_go']}, {told['go']}"
+        except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
+            raise Unsupported(f"go-client does not run ({error}); trifecta get go-client --force") from error
+
+    def command(self, errand: Errand) -> Command:
+        """Without what a user's environment says of the runtime, or of proxies."""
+        quiet = dict.fromkeys(("GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "SSLKEYLOGFILE", "QLOGDIR"), "")
+        return Command((RECIPE.program(), lines.write_errand(errand)), quiet)
+
+    def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
+        """As the program wrote them."""
+        return lines.read_rows(errand, output)
+
+    def declared(self) -> dict[str, Any]:
+        """TCP follows the lab's routes; quic-go has Reno only, and does not let it be chosen."""
+        return {
+            "congestion_control": {"tcp": "the route's", "quic": "reno"},
+            "tls_library": "Go crypto/tls",
+            "tls_13_cipher": "Go's choice, usually TLS_AES_128_GCM_SHA256",
+            "tcp_nodelay": True,
+            "certificate_verified": True,
+            "content_compared": True,
+            "build": "CGO_ENABLED=0 -trimpath",
+        }

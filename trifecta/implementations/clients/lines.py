@@ -1,0 +1,79 @@
+"""What our own client programs read and write: the errand as a JSON file, and a line for each request.
+
+The output begins with ``{"columns": [...]}``, then comes an array of values for each request, in the order of their
+start, then ``{"end": {"rows": ..., "ended": ...}}``: only with that is it whole. ``ended`` is ``requests``,
+``total_timeout``, ``signal`` or ``no_response`` (many failures and never an answer).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from trifecta.implementations.client import Errand, Output, Row
+
+_LEFT_TO_WRITE_NS = 500_000_000
+# The error class of requests that were never made, by why the program stopped before them.
+_NEVER_MADE = {"total_timeout": "timeout", "signal": "interrupted", "no_response": "interrupted"}
+
+
+def write_errand(errand: Errand) -> Path:
+    """Write what the program reads into ``errand.state``; its path."""
+    fields: dict[str, Any] = {name: value for name, value in asdict(errand).items() if name != "state"}
+    for name in ("ca_file", "keylog_file", "qlog_dir"):
+        fields[name] = None if fields[name] is None else str(fields[name])
+    # The program ends before it would be ended, so that what was under way is told as what it is.
+    left_ns = errand.total_timeout_ns - min(_LEFT_TO_WRITE_NS, errand.total_timeout_ns // 10)
+    fields["deadline_ns"] = time.monotonic_ns() + left_ns
+    path = errand.state / "errand.json"
+    path.write_text(json.dumps(fields), encoding="utf-8")
+    return path
+
+
+def read_rows(errand: Errand, output: Output) -> Iterator[Row]:
+    """The rows of a program's output, and one for each request that it gave up before it was made.
+
+    ValueError when it is not such an output. One that was cut short by a signal ends where it was cut.
+    """
+    columns: list[str] | None = None
+    count = 0
+    with output.stdout.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                said = json.loads(line)
+            except ValueError:
+                if output.code < 0:
+                    return
+                raise ValueError(f"line {number} is no JSON") from None
+            if columns is None:
+                columns = _columns(said)
+            elif isinstance(said, list) and len(said) == len(columns):
+                count += 1
+                yield dict(zip(columns, said, strict=True))
+            elif isinstance(said, dict) and isinstance(said.get("end"), dict):
+                yield from _given_up(errand, output, said["end"], count)
+                return
+            else:
+                raise ValueError(f"line {number} is neither a row of {len(columns)} values nor the end")
+    if output.code == 0:
+        raise ValueError(f"it has no end after {count} rows")
+
+
+def _columns(said: Any) -> list[str]:
+    columns = said.get("columns") if isinstance(said, dict) else None
+    if not isinstance(columns, list) or not columns:
+        raise ValueError("line 1 does not name the columns")
+    return columns
+
+
+def _given_up(errand: Errand, output: Output, end: dict[str, Any], count: int) -> Iterator[Row]:
+    if end.get("rows") != count:
+        raise ValueError(f"its end tells of {end.get('rows')} rows, there are {count}")
+    error = _NEVER_MADE.get(str(end.get("ended")))
+    if error is not None:
+        for _ in range(count, errand.requests):
+            yield {"started_ns": output.ended_ns, "error": error}
