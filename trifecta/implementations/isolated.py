@@ -126,6 +126,7 @@ def _be_child(call: Callable[[], Any], result: IO[bytes], said: IO[bytes], paren
             os.dup2(nothing.fileno(), 0)
         os.dup2(said.fileno(), 1)
         os.dup2(said.fileno(), 2)
+        sys.stdin = os.fdopen(0, closefd=False)
         sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
         result.write(_answer_of(call).encode())
         result.flush()
