@@ -83,13 +83,13 @@ def _telling(name: str) -> Iterator[Callable[[str], None]]:
 def _show(answer: Got) -> None:
     version = answer.version or ""
     if answer.status == "failed":
-        click.echo(f"trifecta: {answer.name}: {' '.join((answer.reason or 'failed').split())}", err=True)
+        reason = " ".join((answer.reason or "failed").split()).removeprefix(f"{answer.name}: ")
+        click.echo(f"trifecta: {answer.name}: {reason}", err=True)
     elif answer.status == "found":
         click.echo(f"{answer.name}: {version} is here; it needs no recipe ({answer.origin})")
     elif answer.status == "present":
         click.echo(f"{answer.name}: {version} is in the cache already ({answer.folder})")
     else:
         size, seconds = (answer.size_bytes or 0) / 1e6, answer.seconds or 0.0
-        click.echo(
-            f"{answer.name}: {version} from {answer.origin} in {seconds:.1f} s, {size:.0f} MB in {answer.folder}"
-        )
+        cost = f"{seconds:.1f} s, {size:.1f} MB"
+        click.echo(f"{answer.name}: {version} from {answer.origin} ({cost}) in {answer.folder}")
