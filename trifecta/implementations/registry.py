@@ -17,6 +17,8 @@ SERVERS: Table[ServerAdapter] = Table(
     "server",
     {
         "origin": "trifecta.implementations.servers.origin:Origin",
+        "nginx": "trifecta.implementations.servers.nginx:Nginx",
+        "haproxy": "trifecta.implementations.servers.haproxy:HAProxy",
         "caddy": "trifecta.implementations.servers.caddy:Caddy",
         "envoy": "trifecta.implementations.servers.envoy:Envoy",
         "hypercorn": "trifecta.implementations.servers.hypercorn:Hypercorn",
@@ -28,7 +30,9 @@ SERVERS: Table[ServerAdapter] = Table(
 
 CLIENTS: Table[ClientAdapter] = Table(
     "client",
-    {},
+    {
+        "go-client": "trifecta.implementations.clients.go_client:GoClient",
+    },
     ClientAdapter,
     BrokenClient,
     reserved=(DEFAULT_CLIENT,),  # the engine's own: it needs no adapter and is always there
@@ -44,6 +48,7 @@ RECIPES: Table[Recipe] = Table(
         "haproxy": "trifecta.implementations.recipes.debian:HAPROXY",
         "curl": "trifecta.implementations.recipes.debian:CURL",
         "quic-go": "trifecta.implementations.servers.quic_go:RECIPE",
+        "go-client": "trifecta.implementations.clients.go_client:RECIPE",
     },
     Recipe,
     BrokenRecipe,

@@ -15,13 +15,16 @@ import re
 import shutil
 import stat
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from trifecta.design.errors import CannotError
 from trifecta.implementations.recipe import Recipe, Say, cache_folder
 from trifecta.implementations.recipes.whole import alone, digest_of, is_whole, make_whole
+from trifecta.implementations.server import Unsupported
 
 MANIFEST = "trifecta-packages.json"
 _FORMAT = "1"  # of what is unpacked: a new one makes older installations count as not installed
@@ -60,6 +63,38 @@ class Archive:
     keyring: str | None
 
 
+@dataclass(frozen=True)
+class Program:
+    """A program of a private root or of the system, and how it is run."""
+
+    name: str
+    arguments: tuple[str, ...]
+    variables: tuple[tuple[str, str], ...] = ()
+    origin: str = "on PATH"
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What it needs besides the environment it is started in."""
+        return dict(self.variables)
+
+    def says(self, flag: str) -> str:
+        """What it tells of itself on either output, asked once; Unsupported, with the remedy, when it does not run."""
+        return _says(self, flag)
+
+
+@cache
+def _says(program: Program, flag: str) -> str:
+    try:
+        done = subprocess.run(
+            [*program.arguments, flag], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True,
+            timeout=30, stdin=subprocess.DEVNULL, env={**os.environ, **program.environment},
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        place = program.arguments[-1]
+        raise Unsupported(f"{place} does not run ({error}); run: trifecta get {program.name} --force") from error
+    return done.stdout
+
+
 class DebianPackages(Recipe):
     """Some packages of a suite with all they depend on, in a root of their own."""
 
@@ -89,6 +124,17 @@ class DebianPackages(Recipe):
         if loader is None:
             return None
         return [str(loader), "--inhibit-cache", "--library-path", str(libraries), str(program)]
+
+    def locate(self, path: str) -> Program:
+        """The program of the root, or else the one on PATH; Unsupported, with the remedy, when there is neither."""
+        rooted = self.program(path)
+        if rooted is not None:
+            return Program(self.name, tuple(rooted), tuple(self.environment().items()), self.build())
+        # Debian keeps servers where an ordinary user's PATH does not lead.
+        found = shutil.which(Path(path).name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin")
+        if found is None:
+            raise Unsupported(f"{self.name} is not installed; run: trifecta get {self.name}")
+        return Program(self.name, (found,))
 
     def environment(self) -> dict[str, str]:
         """What programs of the root need: OpenSSL takes modules and settings from the system (openssl-env(7))."""
