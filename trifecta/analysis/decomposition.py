@@ -1,0 +1,222 @@
+"""Is it the protocol or the program? The variation of the effect, split over protocol, server, client and noise.
+
+The effect is the log ratio of an arm to the baseline within a block. In one place (all factors but server and client)
+
+    effect = protocol + server + client + server x client + noise,
+
+and its mean square, which is 0 when no protocol ever differs from another, is the sum of the mean squares of these
+parts. The parts are quadratic forms of the means of the programs' cells, so that cells with few blocks count as much as
+those to which the planner gave many. Each form has a scaled noncentral chi-squared distribution; inverting it gives a
+confidence distribution of the part, and draws from these give intervals of the shares. See docs/methodology.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trifecta.analysis.estimate import METRICS, Metric, Row, by_cell, pair_blocks
+from trifecta.analysis.layout import PROTOCOL, Term
+from trifecta.analysis.parts import DRAWS, NOISE, Parts, parts_of
+from trifecta.analysis.programs import Program, place_of, program_of
+from trifecta.design import plan
+from trifecta.design.model import Study
+
+Floats = NDArray[np.float64]
+
+EVERYWHERE = "all places"
+EVERY_ARM = "all"
+_FEWEST_BLOCKS = 2
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part of the mean square of the effect, 0..1, with an interval for the programs that were measured.
+
+    ``population_low`` and ``population_high`` are for servers and clients of which those measured are a random sample;
+    None where there is no telling.
+    """
+
+    part: str
+    share: float
+    low: float
+    high: float
+    population_low: float | None = None
+    population_high: float | None = None
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """The effect of one arm in one place, or of all of them together, split into its parts.
+
+    ``ratio`` is the geometric mean over the programs, each counting the same. ``elsewhere_low`` and ``elsewhere_high``
+    bound the ratio to be expected of a server and client that were not measured, if those measured are a random
+    sample. ``left_out`` names the cells that do not count here and why; ``shares`` is empty when nothing is left.
+    """
+
+    place: str
+    arm: str
+    reference: str
+    shares: tuple[Share, ...]
+    ratio: float | None
+    elsewhere_low: float | None
+    elsewhere_high: float | None
+    servers: tuple[str, ...]
+    clients: tuple[str, ...]
+    cells: int
+    blocks: int
+    left_out: tuple[str, ...] = ()
+
+    def share(self, part: str) -> Share | None:
+        """A part by its name."""
+        return next((one for one in self.shares if one.part == part), None)
+
+
+def decompose(study: Study, rows: Sequence[Row], metric: str | None = None) -> list[Decomposition]:
+    """Every arm against the baseline in every place, and all of them together first.
+
+    Empty when the study has one server and one client only: then there is nothing to tell apart.
+    """
+    chosen = METRICS[metric or study.metric]
+    cells = by_cell(rows)
+    programs = {cell: program_of(here[0]) for cell, here in cells.items()}
+    if len(set(programs.values())) < 2:
+        return []
+    places: dict[str, list[str]] = {}
+    for cell in cells:
+        places.setdefault(place_of(cell), []).append(cell)
+    baseline = study.baseline.protocol
+    arms = [arm for arm in study.factors[plan.PROTOCOL_FACTOR] if arm != baseline]
+    found: list[Decomposition] = []
+    pooled: list[Parts] = []
+    for number, (place, here) in enumerate(places.items()):
+        for arm in arms:
+            rng = np.random.default_rng(plan.stable_seed("decomposition", study.seed, number))
+            effects = {}
+            left_out = []
+            for cell in here:
+                values, reason = _effects(cell, cells[cell], chosen, arm, baseline)
+                if reason:
+                    left_out.append(f"{programs[cell].words()}: {reason}")
+                else:
+                    effects[programs[cell]] = values
+            one, parts = split(effects, study.confidence, rng, place=place, arm=arm, reference=baseline)
+            found.append(_with_left_out(one, left_out))
+            if parts is not None:
+                pooled.append(parts)
+    if not pooled:
+        return found
+    return [_together(pooled, found, study.confidence, baseline), *found]
+
+
+def _effects(cell: str, rows: Sequence[Row], metric: Metric, arm: str, baseline: str) -> tuple[Floats, str]:
+    """The log ratios of a cell, or why it does not count."""
+    pair = pair_blocks(cell, rows, metric, arm=arm, reference=baseline, baseline=baseline)
+    if pair.censored:
+        return np.empty(0), f"{pair.censored} of {pair.blocks} blocks hold a trial without a finite value"
+    if pair.blocks < _FEWEST_BLOCKS:
+        return np.empty(0), f"{pair.blocks} usable block{'' if pair.blocks == 1 else 's'}"
+    return pair.log_ratios(), ""
+
+
+def split(
+    effects: Mapping[Program, Floats],
+    confidence: float,
+    rng: np.random.Generator,
+    *,
+    place: str = "",
+    arm: str = "",
+    reference: str = "",
+) -> tuple[Decomposition, Parts | None]:
+    """Split the log ratios of the programs, two blocks or more each, into parts; None without two programs."""
+    programs = list(effects)
+    blocks = sum(len(values) for values in effects.values())
+    means = np.array([float(values.mean()) for values in effects.values()])
+    ratio = math.exp(float(means.mean())) if len(means) else None
+    parts = parts_of(effects, rng) if len(programs) > 1 else None
+    shares: tuple[Share, ...] = ()
+    elsewhere: tuple[float | None, float | None] = (None, None)
+    if parts is not None and (parts.estimates > 0).any():
+        shares = _shares(parts.names, parts.estimates, parts.draws, parts.population, confidence)
+        elsewhere = _bounds(parts.elsewhere, confidence)
+    else:
+        parts = None
+    made = Decomposition(
+        place=place,
+        arm=arm,
+        reference=reference,
+        shares=shares,
+        ratio=ratio,
+        elsewhere_low=elsewhere[0],
+        elsewhere_high=elsewhere[1],
+        servers=tuple(dict.fromkeys(program.server for program in programs)),
+        clients=tuple(dict.fromkeys(program.client for program in programs)),
+        cells=len(programs),
+        blocks=blocks,
+    )
+    return made, parts
+
+
+def _with_left_out(one: Decomposition, left_out: Sequence[str]) -> Decomposition:
+    return replace(one, left_out=tuple(left_out))
+
+
+def _shares(
+    names: Sequence[str], estimates: Floats, draws: Floats, population: Floats | None, confidence: float
+) -> tuple[Share, ...]:
+    least, drawn = np.maximum(estimates, 0.0), np.maximum(draws, 0.0)
+    shares = least / least.sum()
+    drawn = drawn / drawn.sum(axis=0)
+    wide = None if population is None else population / population.sum(axis=0)
+    ends = [(1 - confidence) / 2, (1 + confidence) / 2]
+    found = []
+    for i, name in enumerate(names):
+        low, high = (float(end) for end in np.quantile(drawn[i], ends))
+        share = float(shares[i])
+        one = Share(name, share, min(low, share), max(high, share))
+        if wide is not None:
+            bottom, top = (float(end) for end in np.quantile(wide[i], ends))
+            one = replace(one, population_low=bottom, population_high=top)
+        found.append(one)
+    return tuple(found)
+
+
+def _bounds(draws: Floats, confidence: float) -> tuple[float, float]:
+    """Log ratios to an interval of ratios."""
+    low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return math.exp(max(float(low), -700.0)), math.exp(min(float(high), 700.0))
+
+
+def _together(
+    pooled: Sequence[Parts], found: Sequence[Decomposition], confidence: float, reference: str
+) -> Decomposition:
+    """All places and arms, each counting the same. The programs are the same everywhere, so no wider statement."""
+    order = (PROTOCOL, *(name for name in Term.NAMES if any(name in one.names for one in pooled)), NOISE)
+    estimates = np.zeros(len(order))
+    draws = np.zeros((len(order), DRAWS))
+    for one in pooled:
+        for i, name in enumerate(one.names):
+            estimates[order.index(name)] += one.estimates[i]
+            draws[order.index(name)] += one.draws[i]
+    used = [one for one in found if one.shares]
+    return Decomposition(
+        place=EVERYWHERE,
+        arm=EVERY_ARM,
+        reference=reference,
+        shares=_shares(order, estimates, draws, None, confidence),
+        ratio=None,
+        elsewhere_low=None,
+        elsewhere_high=None,
+        servers=_union(one.servers for one in used),
+        clients=_union(one.clients for one in used),
+        cells=sum(one.cells for one in used),
+        blocks=sum(one.blocks for one in used),
+    )
+
+
+def _union(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for names in lists for name in names))

@@ -1,0 +1,167 @@
+"""League tables: programs ranked by the study's metric, one table a protocol and place.
+
+Programs are measured in different cells, so unlike protocols they are not compared within blocks. A program's value is
+the geometric mean over blocks with a t interval; two programs are compared by Welch's t-test of the logs, and
+the tests of a table are one family (Holm 1979). A program's rank is a range: from one more than the number of
+programs that are shown to be better, to the number of those that are not shown to be worse. Ranges that overlap are
+ties. Where a block has no finite value, the value is the median and the test that of Mann and Whitney (1947).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trifecta.analysis.estimate import METRICS, Metric, Row, by_cell, log_value, usable
+from trifecta.analysis.fixed import holm
+from trifecta.analysis.programs import Program, place_of, program_of, proxies
+from trifecta.design import plan
+from trifecta.design.model import AA_SUFFIX, Study
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A program in the league of a protocol in one place.
+
+    ``value``, ``low`` and ``high`` are in the metric's unit; ``low`` and ``high`` are None with fewer than two blocks
+    or with ``censored`` ones, ``value`` is None when it is not finite. ``best`` and ``worst`` bound the rank.
+    """
+
+    place: str
+    arm: str
+    server: str
+    client: str
+    proxy: bool
+    best: int
+    worst: int
+    value: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+    censored: int
+
+    @property
+    def program(self) -> Program:
+        """Server and client."""
+        return Program(self.server, self.client)
+
+
+def league(study: Study, rows: Sequence[Row], metric: str | None = None) -> list[Standing]:
+    """All tables, each from the best program to the worst; empty when there is one program only.
+
+    A program without a usable trial of a protocol has no standing there.
+    """
+    chosen = METRICS[metric or study.metric]
+    cells = by_cell(rows)
+    programs = {cell: program_of(here[0]) for cell, here in cells.items()}
+    if len(set(programs.values())) < 2:
+        return []
+    adding_hops = proxies(rows)
+    places: dict[str, list[str]] = {}
+    for cell in cells:
+        places.setdefault(place_of(cell), []).append(cell)
+    found = []
+    for place, here in places.items():
+        for arm in study.factors[plan.PROTOCOL_FACTOR]:
+            logs = {programs[cell]: _values(cells[cell], chosen, str(arm)) for cell in here}
+            known = {program: values for program, values in logs.items() if len(values)}
+            ranks = rank(list(known.values()), 1 - study.confidence, chosen.lower_is_better)
+            table = [
+                _standing(
+                    program,
+                    values,
+                    study.confidence,
+                    place=place,
+                    arm=str(arm),
+                    ranks=between,
+                    proxy=program.server in adding_hops,
+                )
+                for (program, values), between in zip(known.items(), ranks, strict=True)
+            ]
+            sign = 1 if chosen.lower_is_better else -1
+            worst_value = math.inf * sign
+            table.sort(key=lambda one: (sign * (worst_value if one.value is None else one.value), one.program))
+            found += sorted(table, key=lambda one: (one.best, one.worst))
+    return found
+
+
+def _values(rows: Sequence[Row], metric: Metric, arm: str) -> Floats:
+    """The log value of every block; of the baseline's two runs the mean."""
+    blocks: dict[int, list[float]] = {}
+    for row in rows:
+        if str(row["arm"]) in (arm, arm + AA_SUFFIX) and usable(row):
+            value = log_value(row, metric)
+            if not math.isnan(value):
+                blocks.setdefault(int(row["block"]), []).append(value)
+    return np.array([float(np.mean(blocks[block])) for block in sorted(blocks)])
+
+
+def rank(programs: Sequence[Floats], alpha: float, lower_is_better: bool) -> list[tuple[int, int]]:
+    """(Best, worst) rank of each of the programs, given the log values of their blocks."""
+    count = len(programs)
+    pairs = list(combinations(range(count), 2))
+    p_values = holm([_p_value(programs[first], programs[second]) for first, second in pairs])
+    better = [0] * count
+    worse = [0] * count
+    for (first, second), p in zip(pairs, p_values, strict=True):
+        if p is None or p > alpha:
+            continue
+        ahead = _middle(programs[first]) < _middle(programs[second])
+        winner, loser = (first, second) if ahead == lower_is_better else (second, first)
+        better[loser] += 1
+        worse[winner] += 1
+    return [(1 + better[i], count - worse[i]) for i in range(count)]
+
+
+def _middle(values: Floats) -> float:
+    return float(values.mean()) if np.isfinite(values).all() else float(np.median(values))
+
+
+def _p_value(first: Floats, second: Floats) -> float | None:
+    """Two-sided p-value of "no difference"; None with fewer than two blocks of either."""
+    from scipy import stats
+
+    if min(len(first), len(second)) < 2:
+        return None
+    if np.isfinite(first).all() and np.isfinite(second).all():
+        if np.ptp(first) == 0 and np.ptp(second) == 0:
+            return 1.0 if first[0] == second[0] else 0.0
+        p = float(stats.ttest_ind(first, second, equal_var=False).pvalue)
+    else:
+        p = float(stats.mannwhitneyu(first, second).pvalue)
+    return 1.0 if math.isnan(p) else p
+
+
+def _standing(
+    program: Program, values: Floats, confidence: float, *, place: str, arm: str, ranks: tuple[int, int], proxy: bool
+) -> Standing:
+    from scipy import stats
+
+    censored = int((~np.isfinite(values)).sum())
+    middle = float(np.quantile(values, 0.5, method="inverted_cdf")) if censored else float(values.mean())
+    low = high = None
+    if not censored and len(values) > 1:
+        reach = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1)) * float(values.std(ddof=1))
+        reach /= math.sqrt(len(values))
+        low, high = math.exp(middle - reach), math.exp(middle + reach)
+    return Standing(
+        place=place,
+        arm=arm,
+        server=program.server,
+        client=program.client,
+        proxy=proxy,
+        best=ranks[0],
+        worst=ranks[1],
+        value=math.exp(middle) if math.isfinite(middle) else None,
+        low=low,
+        high=high,
+        blocks=len(values),
+        censored=censored,
+    )

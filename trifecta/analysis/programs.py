@@ -1,0 +1,54 @@
+"""Which programs a trial is about: its server and its client."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from trifecta.analysis.estimate import Row
+
+OWN_CLIENT = "load"
+
+
+@dataclass(frozen=True, order=True)
+class Program:
+    """A server and the client that asks it."""
+
+    server: str
+    client: str = OWN_CLIENT
+
+    def words(self, clients: bool = True) -> str:
+        """``caddy with curl``; our own client goes without saying."""
+        return f"{self.server} with {self.client}" if clients and self.client != OWN_CLIENT else self.server
+
+
+def program_of(row: Row) -> Program:
+    """The programs of a trial; runs from before there was a choice of clients used our own."""
+    return Program(str(row.get("server") or ""), str(row.get("client") or OWN_CLIENT))
+
+
+def place_of(cell: str) -> str:
+    """A cell without its programs: ``path=far,connection=new,server=caddy`` is in ``path=far,connection=new``."""
+    kept: list[str] = []
+    dropping = False
+    for part in cell.split(","):
+        name, equals, _ = part.partition("=")
+        if equals:
+            dropping = name in ("server", "client")
+        if not dropping:
+            kept.append(part)
+    return ",".join(kept)
+
+
+def proxies(rows: Iterable[Row]) -> frozenset[str]:
+    """Servers that pass requests on to another one, by what was recorded of them in the trials."""
+    found = set()
+    for row in rows:
+        server = str(row.get("server") or "")
+        if server in found:
+            continue
+        said = json.loads(row.get("server_json") or "{}") or {}
+        if isinstance(said, dict) and said.get("proxy") is True:
+            found.add(server)
+    return frozenset(found)
