@@ -11,7 +11,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 _BLOCK = re.compile(r"((?:^<!--[^\n]*-->\n)*)^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _MARK = re.compile(r"<!-- (\w+)(?:: (.*?))? -->")
-_IN_LAB = re.compile(r"\b(race|run|resume|link measure|doctor)\b")
+_IN_LAB = re.compile(r"\b(race|run|resume|link measure|doctor|conformance)\b")
 
 
 @dataclass(frozen=True)

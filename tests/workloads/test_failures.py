@@ -188,13 +188,28 @@ def test_without_privileges_the_lab_is_raised_in_a_user_namespace(tmp_path: Path
 
 
 def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
-    # Caddy has the first port; the origin is told to take it too.
-    settings = [*SETTINGS, "server=caddy,origin"]
-    code, _, _, errors = drive.finish(tmp_path / "run", set=settings, origin={"port": 8443}, ready_timeout_s=10)
+    # the only server of the study is told to take an address that is not there
+    settings = [*SETTINGS, "server=origin"]
+    code, _, _, errors = drive.finish(
+        tmp_path / "run", set=settings, origin={"address": "10.99.0.1"}, ready_timeout_s=10
+    )
     assert code == 3
     assert errors.count("\n") == 1
-    assert "8443" in errors
+    assert "10.99.0.1" in errors
     assert "ended before it was ready" in errors
+
+
+def test_a_taken_port_leaves_out_only_the_server_that_cannot_have_it(tmp_path: Path) -> None:
+    # Caddy has the first port; the origin is told to take it too.
+    settings = [*SETTINGS, "path=clean", "server=caddy,origin", "blocks.at_least=1", "blocks.at_most=1"]
+    code, events, _, errors = drive.finish(tmp_path / "run", set=settings, origin={"port": 8443}, ready_timeout_s=10)
+    assert code == 0, errors
+    (left_out,) = [event for event in events if event[0] == "level_unsupported"]
+    assert left_out[1:3] == ["server", "origin"]
+    assert "8443" in left_out[3]
+    assert "ended before it was ready" in left_out[3]
+    assert {row["server"] for row in rows(tmp_path / "run")} == {"caddy"}
+    assert RunDirectory.open(tmp_path / "run").facts["failed"][0]["level"] == "origin"
 
 
 def test_a_server_that_never_answers_is_one_line_and_ends_in_time(tmp_path: Path) -> None:

@@ -122,6 +122,7 @@ class Study:
     budget_ns: int | None = None
     seed: int = 1
     description: str = ""
+    conformance: Literal["off", "quick", "full"] = "quick"  # how much is probed before the trials
     source: str = ""  # canonical YAML of the study as resolved
 
 

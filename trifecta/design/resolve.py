@@ -29,6 +29,7 @@ from trifecta.design.paths import read_path
 from trifecta.design.possible import workload_problem
 from trifecta.design.quantity import QuantityError
 
+DEPTHS = ("off", "quick", "full")  # design.conformance says what each asks
 STUDY_FIELDS = (
     "study",
     "title",
@@ -43,6 +44,7 @@ STUDY_FIELDS = (
     "blocks",
     "budget",
     "seed",
+    "conformance",
 )
 METRICS: dict[str, str] = {
     "latency_p50": "latency_p50_ns",
@@ -105,6 +107,9 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
     if budget_ns is not None:
         canonical["budget"] = quantity.format_time(budget_ns)
     canonical["seed"] = root.parse("seed", _parse_seed, 1)
+    conformance = root.parse("conformance", one_of("a depth of the conformance probe", *DEPTHS), "quick")
+    if "conformance" in root:  # else left out: the identity of studies from before there was a probe stays
+        canonical["conformance"] = conformance
     study = Study(
         name=name,
         title=canonical["title"],
@@ -120,6 +125,7 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
         max_blocks=max_blocks,
         budget_ns=budget_ns,
         seed=canonical["seed"],
+        conformance=cast(Literal["off", "quick", "full"], conformance),
         source=to_yaml(canonical),
     )
     _refuse_impossible_cells(root, study)

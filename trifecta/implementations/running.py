@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import resource
+import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +21,8 @@ from trifecta.lab.host import Host
 
 READY_TIMEOUT_S = 30.0  # a busy machine has taken more than 5 s
 _READY_PAUSE_S = 0.02
+_LAST_WORDS_BYTES = 600
+FILE_LIMIT_BYTES = 1 << 30  # of any file a server writes, its log among them: one that prints must not fill the disk
 
 
 @dataclass(frozen=True)
@@ -32,9 +38,14 @@ class _Program:
     def last_words(self) -> str:
         """The end of its log since it was started, on one line."""
         with self.log.open("rb") as file:
-            file.seek(self.log_start)
-            words = " ".join(file.read()[-600:].decode(errors="replace").split())
+            end = file.seek(0, os.SEEK_END)  # only the end is read: a program may have written without measure
+            file.seek(max(self.log_start, end - _LAST_WORDS_BYTES))
+            words = " ".join(file.read(_LAST_WORDS_BYTES).decode(errors="replace").split())
         return words or f"it said nothing (see {self.log})"
+
+
+class ServerFailed(CannotError):
+    """A server did not come up: its own affair, which need not end what is done with others."""
 
 
 class RunningServer:
@@ -87,30 +98,39 @@ class RunningServer:
                 stdout=log,
                 stderr=log,
             )
+        _limit_files(process.pid)
         self._programs.append(_Program(name, process, path, start))
 
-    def wait_ready(self, ask: Callable[[], str | None], stop: Callable[[], bool]) -> float:
+    def wait_ready(
+        self, ask: Callable[[], str | None], stop: Callable[[], bool], timeout_s: float | None = None
+    ) -> float:
         """Ask until it answers: ``ask`` makes one real request and returns None, or what went wrong. Seconds waited.
 
-        CannotError when the program ends or does not answer in time.
+        ServerFailed when the program ends or does not answer in time (READY_TIMEOUT_S, or less).
         """
         began = time.monotonic()
+        limit = READY_TIMEOUT_S if timeout_s is None else min(READY_TIMEOUT_S, timeout_s)
         problem: str | None = "not asked yet"
         while problem is not None:
             if stop():
                 raise Stopped
             if not self.running():
-                raise CannotError(f"{self.adapter.name} ended before it was ready: {self.last_words()}")
-            if time.monotonic() - began > READY_TIMEOUT_S:
-                raise CannotError(
-                    f"{self.adapter.name} does not answer within {READY_TIMEOUT_S:g} s ({problem}): {self.last_words()}"
+                raise ServerFailed(f"{self.adapter.name} ended before it was ready: {self.last_words()}")
+            if time.monotonic() - began > limit:
+                raise ServerFailed(
+                    f"{self.adapter.name} does not answer within {limit:g} s ({problem}): {self.last_words()}"
                 )
             problem = ask()
             if problem is not None:
                 time.sleep(_READY_PAUSE_S)
         if not self.running():
-            raise CannotError(f"another program answers in place of {self.adapter.name}: {self.last_words()}")
+            raise ServerFailed(f"another program answers in place of {self.adapter.name}: {self.last_words()}")
         return time.monotonic() - began
+
+    @property
+    def log(self) -> Path:
+        """Its log file."""
+        return self._log
 
     @property
     def pid(self) -> int:
@@ -140,6 +160,8 @@ class RunningServer:
         if program is None:
             return f"server {self.adapter.name} still runs"
         code = program.process.returncode
+        if code == -signal.SIGXFSZ:
+            return f"{program.name} was ended because it wrote a file of more than {FILE_LIMIT_BYTES} octets"
         return f"{program.name} " + (f"was killed by signal {-code}" if code < 0 else f"ended with code {code}")
 
     def last_words(self) -> str:
@@ -181,3 +203,9 @@ class RunningServer:
                 except subprocess.TimeoutExpired:
                     program.process.kill()
             program.process.wait()
+
+
+def _limit_files(pid: int) -> None:
+    """Limit the files that a program, and what it starts from now on, may write (getrlimit(2), RLIMIT_FSIZE)."""
+    with suppress(ProcessLookupError, PermissionError):  # it has ended already, or is not ours to limit
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (FILE_LIMIT_BYTES, FILE_LIMIT_BYTES))

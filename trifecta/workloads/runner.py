@@ -11,20 +11,24 @@ from typing import Any
 from trifecta.analysis.planner import Decision, Planner, Stop
 from trifecta.analysis.verdict import verdicts
 from trifecta.design import plan
+from trifecta.design.conformance import ConformanceResult
+from trifecta.design.errors import CannotError
 from trifecta.design.model import Cell, CheckResult, Study, Trial, Verdict
 from trifecta.design.study import to_yaml
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.registry import CLIENTS, SERVERS
+from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerAdapter
 from trifecta.lab import sandbox
 from trifecta.lab.engine import Stopped, find_engine
 from trifecta.store.run import RunDirectory
+from trifecta.workloads.conformance import study as conformance
 from trifecta.workloads.facts import check_same_study, first_facts
 from trifecta.workloads.faults import NO_FAULTS, Faults
 from trifecta.workloads.judge import Judge
 from trifecta.workloads.progress import NoProgress, Progress
 from trifecta.workloads.session import Session
-from trifecta.workloads.supported import supported
+from trifecta.workloads.supported import Supported, supported
 from trifecta.workloads.trial import TrialRunner
 
 PROBE_EVERY_S = 60.0
@@ -111,7 +115,7 @@ class _Run:
             self.progress.study_started(self.study, str(self.run.path), len(self.rows))
             for item in [*left_out, *facts.get("not_found", [])]:
                 self.progress.level_unsupported(item["factor"], item["level"], item["reason"])
-            self.planner = Planner(self.study, self.cells, self.began_ns)
+            self.planner: Planner | None = Planner(self.study, self.cells, self.began_ns)
             self.progress.phase("lab")
             session = Session(
                 engine=engine,
@@ -124,24 +128,32 @@ class _Run:
             try:
                 with session:
                     self._mark("lab")
-                    ending = self._measure(
-                        session, {name: str(facts["version"]) for name, facts in here.servers.items()}
-                    )
+                    ending = self._measure(session, here)
             except Stopped:
                 ending = Stop("stopped by the user; what was finished is kept", "interrupted")
             return self._finish(ending)
         finally:
             self.run.close()
 
-    def _measure(self, session: Session, versions: dict[str, str]) -> Stop:
+    def _measure(self, session: Session, here: Supported) -> Stop:
+        versions = {name: str(facts["version"]) for name, facts in here.servers.items()}
+        depth = "off" if self.run.conformance() else self.study.conformance  # of a resumed run, the first probe stands
+        if depth == "full":
+            self.progress.phase("conformance", ", ".join(sorted(versions)))
+            self._conformance(conformance.full(session, self.clients))
         self.progress.phase("servers", ", ".join(sorted(versions)))
-        session.start_servers(self.cells, versions)
+        session.start_servers(self.cells, versions, conformance.QUICK_SIZES)
+        self._mark("servers")
+        self._give_up(session)
+        if depth == "quick":
+            self._conformance(conformance.quick(session, self.clients, here.clients))
         network = {"settings": session.lab.settings, "unknown_settings": session.lab.missing_settings}
         self.run.write_facts(self.run.facts | {"network": network})
-        self._mark("servers")
         runner = TrialRunner(session, self.faults)
         try:
             while True:
+                if not self.planner:
+                    return Stop("every server has failed; what was finished is kept", "unmeasurable")
                 decision = self.planner.next(self.rows, self.elapsed_ns)
                 self._mark("plan")
                 if isinstance(decision, Stop):
@@ -158,8 +170,8 @@ class _Run:
             server = session.server_for(trial.cell)
             if not server.running():
                 self.progress.note(f"{server.describe_end()}; it is started again")
-                session.restart(server)
-                self._mark("servers")
+                if not self._restart(session, server):
+                    break
             self.progress.trial_started(trial, len(self.rows))
             try:
                 outcome = runner.run(trial)
@@ -191,6 +203,41 @@ class _Run:
         )
         self._mark("verdicts")
         self.progress.block_finished(judged, self.elapsed_ns, self.study.budget_ns, decision.reason)
+
+    def _restart(self, session: Session, server: RunningServer) -> bool:
+        """Start a server that died again; when it does not come up, its cells are given up and the others go on."""
+        try:
+            session.restart(server)
+        except ServerFailed as error:
+            session.fail((server.adapter.name, server.options), str(error))
+            self._give_up(session)
+        self._mark("servers")
+        return server.running()
+
+    def _give_up(self, session: Session) -> None:
+        """Leave out the cells of servers that do not come up; CannotError when nothing is left or was ever done."""
+        reasons = {cell.key: session.has_failed(cell) for cell in self.cells}
+        alive = [cell for cell in self.cells if reasons[cell.key] is None]
+        if not alive and not self.rows:
+            raise CannotError("; ".join(dict.fromkeys(reason for reason in reasons.values() if reason)))
+        known = list(self.run.facts.get("failed", []))
+        for (name, _), reason in session.failed.items():
+            item = {"factor": "server", "level": name, "reason": reason}
+            if item not in known:
+                known.append(item)
+                self.progress.level_unsupported("server", name, reason)
+        self.run.write_facts(self.run.facts | {"failed": known})
+        # Cells that have trials keep their verdicts; the judge holds the same list.
+        seen = {row["cell"] for row in self.rows}
+        self.cells[:] = [cell for cell in self.cells if reasons[cell.key] is None or cell.key in seen]
+        self.planner = Planner(self.study, alive, self.began_ns) if alive else None
+
+    def _conformance(self, results: list[ConformanceResult]) -> None:
+        self.run.write_conformance(results)
+        for one in results:
+            if one.outcome == "fail" and one.object is not None:
+                self.progress.note(f"conformance: {one.name} {one.protocol} {one.label} failed: {one.reason}")
+        self._mark("conformance")
 
     def _trials_of(self, decision: Decision) -> list[Trial]:
         """The trials of a block that are not committed yet, under the names they have in the whole block."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +13,10 @@ from types import TracebackType
 from typing import Any
 
 from trifecta.design import plan
+from trifecta.design.errors import CannotError
 from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import Cell, PathSpec, RequestsWorkload, Study, Trial
-from trifecta.implementations.running import RunningServer
+from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerAdapter, ServerOptions, Site
 from trifecta.lab.certificates import Certificates, make_certificates
 from trifecta.lab.engine import EngineError, EngineProcess, Stopped, as_user_error
@@ -31,6 +32,7 @@ PROBE_PORT = 9
 PROBE_PACKETS = 200
 PROBE_INTERVAL_NS = 1_000_000
 LINK_READY_S = 10.0
+READY_MORE_S = 10.0  # for each further protocol of a server that answers over one: the program is there
 _PATTERN = bytes(0x61 + i % 26 for i in range(26))
 _READY_TIMEOUT_NS = 2_000_000_000
 # The server is there, but what it speaks or answers is not what is asked: no waiting helps, and the checks will say it.
@@ -82,6 +84,8 @@ class Session:
     probes: dict[str, dict[str, Any]] = field(default_factory=dict)
     probed_at: dict[str, float] = field(default_factory=dict)
     servers: dict[tuple[str, ServerOptions], RunningServer] = field(default_factory=dict)
+    failed: dict[tuple[str, ServerOptions], str] = field(default_factory=dict)
+    """Servers that did not come up, with the reason: their cells cannot be measured, those of the others can."""
 
     def __enter__(self) -> Session:
         """Raise the lab and its certificates."""
@@ -112,11 +116,16 @@ class Session:
         """The log file of a program."""
         return self.run.path / "logs" / f"{name}.log"
 
-    def start_servers(self, cells: list[Cell], versions: Mapping[str, str]) -> dict[str, float]:
-        """Start every server that the cells need and wait until each answers over every protocol: seconds."""
+    def start_servers(
+        self, cells: list[Cell], versions: Mapping[str, str], more_sizes: Iterable[int] = ()
+    ) -> dict[str, float]:
+        """Start every server that the cells need and wait until each answers over every protocol: seconds.
+
+        Those that do not come up are in ``failed``. ``more_sizes`` are served besides those of the study.
+        """
         workloads = [plan.workload_for(self.study, cell) for cell in cells]
         folder = self.run.path / "site"
-        write_site(folder, {workload.response_bytes for workload in workloads})
+        write_site(folder, {workload.response_bytes for workload in workloads} | {1, *more_sizes})
         for cell, workload in zip(cells, workloads, strict=True):
             name, options = str(cell.levels["server"]), options_for(workload)
             if (name, options) not in self.servers:
@@ -140,18 +149,44 @@ class Session:
                 )
         waited: dict[str, float] = {}
         with self.link(PathSpec("setup"), 0):
-            for server in self.servers.values():
-                server.start()  # one after the other: who cannot have a port is told apart from who has it
-                waited[server.adapter.name] = self._wait_ready(server)
+            for key, server in self.servers.items():
+                try:
+                    self._start(server)  # one after the other: who cannot have a port is told apart from who has it
+                    waited[server.adapter.name] = self._wait_ready(server)
+                except ServerFailed as error:
+                    self.fail(key, str(error))
         return waited
+
+    def fail(self, key: tuple[str, ServerOptions], reason: str) -> None:
+        """Give a server up: it is ended, so that it takes nothing from the others."""
+        self.failed[key] = reason
+        self.servers[key].close()
+
+    def has_failed(self, cell: Cell) -> str | None:
+        """Why the server of a cell is given up; None when it is not."""
+        return self.failed.get((str(cell.levels["server"]), options_for(plan.workload_for(self.study, cell))))
+
+    def _start(self, server: RunningServer) -> None:
+        """Start a server; ServerFailed for whatever its adapter or program does wrong."""
+        try:
+            server.start()
+        except (Stopped, EngineError):
+            raise
+        except CannotError as error:
+            raise ServerFailed(str(error)) from error
+        except Exception as error:
+            words = " ".join(str(error).split())
+            raise ServerFailed(
+                f"the adapter of {server.adapter.name} fails: {type(error).__name__}: {words}"
+            ) from error
 
     def server_for(self, cell: Cell) -> RunningServer:
         """The server of a cell."""
         return self.servers[str(cell.levels["server"]), options_for(plan.workload_for(self.study, cell))]
 
     def restart(self, server: RunningServer) -> None:
-        """Start a server that died again, and wait until it answers."""
-        server.start()
+        """Start a server that died again, and wait until it answers; ServerFailed when it does not."""
+        self._start(server)
         with self.link(PathSpec("setup"), 0):
             self._wait_ready(server)
 
@@ -214,7 +249,8 @@ class Session:
     def _wait_ready(self, server: RunningServer) -> float:
         waited = 0.0
         for protocol in self.study.factors[plan.PROTOCOL_FACTOR]:
-            waited += server.wait_ready(lambda protocol=protocol: self._ask(server, protocol), self.stop)  # type: ignore[misc]
+            limit = READY_MORE_S if waited else None
+            waited += server.wait_ready(lambda protocol=protocol: self._ask(server, protocol), self.stop, limit)  # type: ignore[misc]
         return waited
 
     def _ask(self, server: RunningServer, protocol: str) -> str | None:

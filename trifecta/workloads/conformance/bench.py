@@ -37,6 +37,7 @@ class Target:
     site: Site
     log: Path
     log_start: int = 0
+    tls_version: str = "1.3"
 
 
 @dataclass
@@ -98,7 +99,7 @@ class Bench:
             if keep is not None and protocol == "h3":
                 qlog = keep / "qlog"
                 qlog.mkdir(parents=True, exist_ok=True)
-            workload = case.workload()
+            workload = replace(case.workload(), tls_version=target.tls_version)  # type: ignore[arg-type]
             config = load_config(
                 Trial("t00000", 0, Cell("conformance", {"connection": "reused"}), protocol, 0, _SEED),
                 workload,

@@ -25,6 +25,7 @@ class ClientProbe:
     version: str
     cases: tuple[ConformanceCase, ...]
     origin: Target
+    depth: str = "full"
     _began: float = field(default_factory=time.monotonic)
 
     def run(self) -> Iterator[ConformanceResult]:
@@ -45,7 +46,7 @@ class ClientProbe:
             return self._one(protocol, case, refused)
         if time.monotonic() - self._began > BUDGET_S:
             return self._one(protocol, case, Finding("not_run", None, f"its {BUDGET_S:g} s were used up"))
-        log = self.bench.log(f"server-{self.origin.name}")
+        log = self.origin.log
         target = replace(self.origin, log_start=log.stat().st_size if log.exists() else 0)
         finding, folder = self.bench.observed(self.adapter.name, target, case, protocol, "client")
         result = self._one(protocol, case, finding)
@@ -69,7 +70,7 @@ class ClientProbe:
             finding,
             case,
             protocol,
-            depth="full",
+            depth=self.depth,
             role="client",
             name=self.adapter.name,
             version=self.version,

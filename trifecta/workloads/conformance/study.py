@@ -1,0 +1,74 @@
+"""The probe before a study's trials, in the lab that is up already: ``conformance: quick`` or ``full``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from trifecta.design.conformance import QUICK, ConformanceResult, cases
+from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
+from trifecta.design.plan import PROTOCOL_FACTOR
+from trifecta.implementations.client import ClientAdapter
+from trifecta.workloads.conformance.bench import LOAD, Bench, Target
+from trifecta.workloads.conformance.clients import ClientProbe
+from trifecta.workloads.conformance.judging import Finding, result_of
+from trifecta.workloads.conformance.probe import Probe, Subjects
+from trifecta.workloads.session import Session
+
+QUICK_SIZES = frozenset(case.octets for case in QUICK)
+
+
+def full(session: Session, clients: Mapping[str, ClientAdapter]) -> list[ConformanceResult]:
+    """Every object of every server and client that the study names; before the study's own servers are started."""
+    named = list(map(str, session.study.factors["server"]))
+    others = [str(name) for name in session.study.factors.get(CLIENT_FACTOR, ()) if name != DEFAULT_CLIENT]
+    subjects = Subjects(
+        {name: session.adapters[name] for name in named}, {name: clients[name] for name in others}, cases("full")
+    )
+    with _bench(session) as bench:
+        return Probe(bench, subjects, lambda *_: None).run()
+
+
+def quick(
+    session: Session, clients: Mapping[str, ClientAdapter], client_facts: Mapping[str, Mapping[str, Any]]
+) -> list[ConformanceResult]:
+    """One object over each protocol of the study: of the servers as they run for it, and by its foreign clients."""
+    results: list[ConformanceResult] = []
+    with _bench(session) as bench:
+        up: list[Target] = []
+        for key, server in session.servers.items():
+            about: dict[str, Any] = {
+                "depth": "quick", "role": "server", "name": server.adapter.name, "version": server.version,
+                "peer": LOAD, "proxy": server.adapter.is_proxy,
+            }  # fmt: skip
+            if key in session.failed:
+                log = str(server.log.relative_to(session.run.path))
+                failure = Finding("fail", "not_ready", session.failed[key])
+                results.append(result_of(failure, None, None, **about, evidence=log))
+                continue
+            target = Target(server.adapter.name, server.site, server.log, tls_version=server.options.tls_version)
+            up.append(target)
+            for protocol in session.study.factors[PROTOCOL_FACTOR]:
+                for case in QUICK:
+                    finding, folder = bench.observed(LOAD, target, case, str(protocol), "server")
+                    result = result_of(finding, case, str(protocol), **about)
+                    if folder is not None:
+                        alive = server.running()
+                        why_not = "" if alive else "the server does not run any more"
+                        result = bench.keep_failure(result, folder, target, case=case, again=alive, why_not=why_not)
+                    results.append(result)
+        for name, facts in client_facts.items():
+            if up:
+                probe = ClientProbe(bench, clients[name], str(facts["version"]), QUICK, up[0], depth="quick")
+                results += probe.run()
+    return results
+
+
+@contextmanager
+def _bench(session: Session) -> Iterator[Bench]:
+    bench = Bench(session.engine, session.lab, session.pins, session.certificates, session.run.path, session.stop)
+    try:
+        yield bench
+    finally:
+        bench.close()
