@@ -106,6 +106,10 @@ class ClientAdapter(ABC):
     def check_workload(self, workload: RequestsWorkload, protocol: Protocol, connection: str) -> None:  # noqa: B027
         """Raise Unsupported when this client cannot do such work: open loops, upload sizes, 0-RTT, ..."""
 
+    def compares_content(self, errand: Errand) -> bool:
+        """Whether the content of the responses is compared with the pattern, not only its length."""
+        return True
+
     def declared(self) -> dict[str, Any]:
         """What is known of it from its documentation or source: TLS library, congestion control, build options."""
         return {}

@@ -31,7 +31,9 @@ SERVERS: Table[ServerAdapter] = Table(
 CLIENTS: Table[ClientAdapter] = Table(
     "client",
     {
+        "curl": "trifecta.implementations.clients.curl:Curl",
         "go-client": "trifecta.implementations.clients.go_client:GoClient",
+        "python-client": "trifecta.implementations.clients.python_client:PythonClient",
     },
     ClientAdapter,
     BrokenClient,
@@ -49,6 +51,7 @@ RECIPES: Table[Recipe] = Table(
         "curl": "trifecta.implementations.recipes.debian:CURL",
         "quic-go": "trifecta.implementations.servers.quic_go:RECIPE",
         "go-client": "trifecta.implementations.clients.go_client:RECIPE",
+        "python-client": "trifecta.implementations.clients.python_client:RECIPE",
     },
     Recipe,
     BrokenRecipe,

@@ -132,6 +132,7 @@ def summary(
         "trial": config["trial"],
         "client": adapter.name,
         "declared": adapter.declared(),
+        "content_compared": adapter.compares_content(errand),
         "samples": len(measured),
         "errors": sum(row.get("error") is not None for row in measured),
         "ended": ending.why,

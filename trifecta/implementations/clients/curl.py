@@ -1,0 +1,81 @@
+"""curl with HTTP/3: one process a trial, its transfers in parallel, a line of times for each (docs/clients.md)."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from string import Template
+
+from trifecta.design.model import Protocol, RequestsWorkload
+from trifecta.implementations.client import ClientAdapter, Errand, Output, Row
+from trifecta.implementations.clients import content, curl_times
+from trifecta.implementations.recipes import PROGRAMS
+from trifecta.implementations.recipes.debian import CURL
+from trifecta.implementations.server import Command, Unsupported
+
+_ASKED = {"h1": "http1.1", "h2": "http2", "h3": "http3-only"}
+
+
+class Curl(ClientAdapter):
+    """The curl of the private root, or that on PATH when it is new enough and has HTTP/3."""
+
+    name, source = "curl", "https://curl.se; a newer Debian suite has it with HTTP/3"
+
+    def find(self) -> str:
+        """Version and libraries, as ``curl -V`` tells; %time, the end of a transfer, came with 8.16."""
+        said = subprocess.run([*_program(), "-q", "-V"], capture_output=True, text=True, check=False, timeout=30).stdout
+        found = re.match(r"curl (\d+)\.(\d+)", said)
+        if not found or "HTTP3" not in said.split() or (int(found[1]), int(found[2])) < (8, 16):
+            raise Unsupported(f"{_program()[-1]} is not curl 8.16 or newer with HTTP/3; run: trifecta get curl")
+        return said.splitlines()[0].split(" ", 1)[1]
+
+    def check_workload(self, workload: RequestsWorkload, protocol: Protocol, connection: str) -> None:
+        """All streams to one host go over one connection; there is no option for more of them."""
+        if connection == "reused" and protocol != "h1" and (workload.connections or 1) > 1:
+            raise Unsupported("curl has one connection for all streams of HTTP/2 and HTTP/3; leave out 'connections'")
+
+    def compares_content(self, errand: Errand) -> bool:
+        """Responses are stored as far as they may be."""
+        return errand.requests * (errand.expect_body_bytes or 0) <= content.MOST_STORED_BYTES
+
+    def command(self, errand: Errand) -> Command:
+        """Options and URLs of all transfers in a file; with new connections each transfer has options of its own."""
+        options = Template((PROGRAMS / "curl" / "transfer.conf").read_text(encoding="utf-8")).safe_substitute(
+            protocol=_ASKED[errand.protocol], tls=errand.tls_version, curves=errand.key_exchange, port=errand.port,
+            ca_file=content.quoted(str(errand.ca_file)), address=errand.address,
+            connect_timeout=f"{errand.connect_timeout_ns / 1e9:f}",
+            max_time=f"{(errand.connect_timeout_ns + errand.request_timeout_ns) / 1e9:f}",
+            method="head" if errand.method == "HEAD" else f"request = {errand.method}",
+        )  # fmt: skip
+        (errand.state / "body").write_bytes(b"a" * errand.request_body_bytes)
+        upload = "upload-file = body\n" if errand.method in ("POST", "PUT", "PATCH") else ""
+        with (errand.state / "transfers").open("w", encoding="utf-8") as file:
+            for number in range(errand.requests):
+                if number == 0 or errand.connection_mode == "new":
+                    file.write("next\n" * bool(number) + Template(options).substitute(group=f"G{number}"))
+                kept = f"got-{number}" if self.compares_content(errand) else "/dev/null"
+                file.write(f'url = "{errand.url}"\noutput = "{kept}"\n{upload}')
+        logs = {"SSLKEYLOGFILE": errand.keylog_file, "QLOGDIR": errand.qlog_dir}
+        environment = (CURL.environment() if CURL.installed() else {}) | {n: str(p) for n, p in logs.items() if p}
+        asked = ["-q", "-sS", "-Z", "--parallel-max", str(errand.connections * errand.streams), "-K", "transfers"]
+        at_once = ["--parallel-immediate"] * (
+            errand.connection_mode == "new"
+        )  # else each waits to share the last one's
+        return Command((*_program(), *asked, *at_once), environment)
+
+    def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
+        """One for each line; what its times mean is in ``curl_times.py``."""
+        for line in content.whole_lines(output.stdout, output):
+            told = json.loads(line)
+            got = errand.state / f"got-{told['number']}"
+            wrong = errand.method != "HEAD" and got.exists() and not content.is_pattern(got)
+            yield curl_times.row(errand, output, told) | ({"error": "content"} if wrong and told["exit"] == "0" else {})
+
+
+def _program() -> list[str]:
+    """The command that runs it; Unsupported when there is none."""
+    own, other = CURL.program("usr/bin/curl"), shutil.which("curl")
+    if own is None and other is None:
+        raise Unsupported("curl with HTTP/3 is not here; run: trifecta get curl")
+    return own or [str(other)]
