@@ -11,7 +11,7 @@ import pytest
 
 from tests.implementations.outside import install_client, install_server
 from trifecta.cli import main
-from trifecta.cli.implementations import congestion_control
+from trifecta.cli.implementations import in_words
 from trifecta.implementations.survey import Implementation
 
 
@@ -41,7 +41,8 @@ def test_the_table_fits_100_columns_and_says_it_all(pretend, capsys):
     assert max(map(len, text.splitlines())) <= 100
     lines = {line.split()[1]: line for line in text.splitlines() if line[:1] in "✓✗" and line.strip()}
     assert list(lines) == ["origin", "caddy", "envoy", "nginx", "mine", "load"]
-    assert "rustls; cubic" in lines["origin"]
+    assert "TLS: rustls; congestion: cubic" in text
+    assert "congestion: TCP cubic, QUIC reno" in text
     assert "2.11.7" in lines["caddy"]
     assert lines["envoy"].split()[2] == "+"
     assert "not found" in lines["nginx"]
@@ -78,14 +79,15 @@ def test_json_has_every_field(pretend, capsys):
 @pytest.mark.parametrize(
     ("declared", "words"),
     [
+        (None, ""),
         ({}, ""),
-        ({"congestion_control": "bbr"}, "bbr"),
-        ({"congestion_control": {"tcp": "cubic", "quic": "cubic"}}, "cubic"),
-        ({"congestion_control": {"tcp": "cubic", "quic": "bbr"}}, "TCP cubic, QUIC bbr"),
+        ("bbr", "bbr"),
+        ({"tcp": "cubic", "quic": "cubic"}, "cubic"),
+        ({"tcp": "cubic", "quic": "bbr"}, "TCP cubic, QUIC bbr"),
     ],
 )
-def test_congestion_control_in_a_word_or_two(declared, words):
-    assert congestion_control(row("a", declared=declared)) == words
+def test_what_is_declared_in_a_word_or_two(declared, words):
+    assert in_words(declared) == words
 
 
 def test_this_machine(capsys):

@@ -65,8 +65,7 @@ def _table(title: str, rows: list[Implementation], widths: list[int]) -> Table:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True, show_edge=False)
-    headings = (title, "version", "HTTP", "TLS; congestion")
-    for heading, width in zip(headings, widths, strict=True):
+    for heading, width in zip((title, "version", "HTTP"), widths, strict=True):
         table.add_column(heading, overflow="fold", width=width)
     table.add_column("from; or why not, and how to get it", overflow="fold", ratio=1)
     for each in rows:
@@ -77,7 +76,7 @@ def _table(title: str, rows: list[Implementation], widths: list[int]) -> Table:
 def _widths(found: list[Implementation]) -> list[int]:
     """Of all columns but the last, which takes what is left: the same in both tables, and bounded."""
     longest = [max(len(cell) for cell in column) for column in zip(*map(_cells, found), strict=True)]
-    bounds = ((10, 20), (9, 18), (7, 7), (15, 22))
+    bounds = ((10, 18), (9, 16), (7, 7))
     return [min(max(width, low), high) for width, (low, high) in zip(longest, bounds, strict=False)]
 
 
@@ -91,22 +90,21 @@ def _cells(each: Implementation) -> list[Text]:
         advice = each.reason or "not found"
         if each.get and each.get not in advice:
             advice += f"; {each.get}"
-        return [name, Text("not found", "yellow"), Text(protocols), Text(), Text(advice)]
-    transport = [str(each.declared.get("tls_library") or ""), congestion_control(each)]
-    where = each.source if each.package == "trifecta" else f"{each.source} (adapter: {each.package})"
-    return [
-        name,
-        Text(each.version or ""),
-        Text(protocols),
-        Text("; ".join(part for part in transport if part)),
-        Text(where),
-    ]
+        return [name, Text("not found", "yellow"), Text(protocols), Text(advice)]
+    where = Text(each.source if each.package == "trifecta" else f"{each.source} (adapter: {each.package})")
+    parts = (("TLS", "tls_library"), ("congestion", "congestion_control"))
+    declared = [(words, in_words(each.declared.get(key))) for words, key in parts]
+    said = "; ".join(f"{words}: {value}" for words, value in declared if value)
+    if said:
+        where.append(f"\n{said}", "dim")
+    return [name, Text(each.version or ""), Text(protocols), where]
 
 
-def congestion_control(each: Implementation) -> str:
-    """What an implementation declares of it: one word, or one each for TCP and QUIC; empty when it does not say."""
-    said = each.declared.get("congestion_control")
-    if isinstance(said, dict):
-        words = {str(value) for value in said.values()}
-        return words.pop() if len(words) == 1 else ", ".join(f"{key.upper()} {value}" for key, value in said.items())
-    return str(said or "")
+def in_words(declared: object) -> str:
+    """What an adapter declares: one word, or one each for TCP and QUIC where they differ; empty when it is silent."""
+    if isinstance(declared, dict):
+        words = {str(value) for value in declared.values()}
+        return (
+            words.pop() if len(words) == 1 else ", ".join(f"{key.upper()} {value}" for key, value in declared.items())
+        )
+    return str(declared or "")
