@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from tests.implementations.outside import install_client, install_server
 from trifecta.design.errors import CannotError
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.server import ServerAdapter
-from trifecta.implementations.survey import Finder, Implementation, known, survey
+from trifecta.implementations.survey import Finder, Implementation, as_findings, known, survey
 from trifecta.implementations.table import BrokenClient, BrokenServer, Table
 
 BUILT_IN = {"caddy": "trifecta.implementations.servers.caddy:Caddy"}
@@ -98,6 +99,14 @@ def test_known_names_need_no_search():
 
 def row(name: str, found: bool, kind="server", reason=None) -> Implementation:
     return Implementation(kind, name, found, "1" if found else None, ("h1",), "", "trifecta", reason)
+
+
+def test_the_doctor_names_them_in_a_line_a_kind():
+    seen = [row("a", True), replace(row("b", False), get="trifecta get b"), row("c", False), row("d", False, "client")]
+    servers, clients = as_findings(seen)
+    assert (servers.name, servers.status, servers.remedy) == ("servers", "ok", "trifecta get b")
+    assert servers.evidence == "1 of 3 found: a 1 (`trifecta implementations`)"
+    assert (clients.status, clients.required) == ("missing", False)
 
 
 def test_a_finder_looks_once_and_remembers_what_is_left_out():

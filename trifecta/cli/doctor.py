@@ -24,9 +24,10 @@ Examples:
 @as_json
 def command(as_json: bool) -> int:
     """Say what this machine can do, what is missing, and the one command that mends each."""
+    from trifecta.implementations.survey import as_findings, survey
     from trifecta.lab import doctor
 
-    findings = doctor.examine(Path.cwd())
+    findings = [*doctor.examine(Path.cwd()), *as_findings(survey())]
     able = doctor.able(findings)
     if as_json:
         click.echo(json.dumps({"able": able, "findings": doctor.as_dicts(findings)}, indent=2))

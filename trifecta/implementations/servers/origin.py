@@ -50,6 +50,7 @@ class Origin(ServerAdapter):
         return {
             "congestion_control": {"tcp": options.congestion_control, "quic": options.congestion_control},
             "tcp_nodelay": options.tcp_nodelay,
+            "tls_library": "rustls",
         }
 
 
