@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 import venv
@@ -15,6 +17,8 @@ from trifecta.implementations.recipes.whole import digest_of, is_whole, make_who
 from trifecta.implementations.server import Unsupported
 
 _TIMEOUT_S = 1800
+# What of the user's environment would lead pip to put packages elsewhere, or to take others for those asked for.
+_MISLEADING = {"PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER", "PIP_CONSTRAINT"}
 
 
 class PythonPackages(Recipe):
@@ -40,7 +44,7 @@ class PythonPackages(Recipe):
         if find_spec("pip") is None:
             raise CannotError(f"{self.name}: pip is missing; run {sys.executable} -m ensurepip")
         make_whole(self.folder(), self._digest(), lambda folder: self._fill(folder, say), say)
-        say(f"{self.name}: {len(self._names())} packages are in {self.folder()}")
+        say(f"{self.name}: installed in {self.folder()}")
 
     def python(self) -> Path:
         """The environment's interpreter. Run modules with ``-m``: the scripts beside it name the folder pip worked in.
@@ -72,31 +76,46 @@ class PythonPackages(Recipe):
     def _digest(self) -> str:
         return digest_of([self.lock], str(sys.implementation.cache_tag))
 
-    def _names(self) -> list[str]:
-        lines = self.lock.read_text(encoding="utf-8").splitlines()
-        return [line.split("==")[0] for line in lines if "==" in line and not line.startswith(("#", " "))]
+    def _pinned(self) -> list[tuple[str, str]]:
+        """Names and versions that the lock file asks for on every machine: lines without a marker (PEP 508)."""
+        lines = [line for line in self.lock.read_text(encoding="utf-8").splitlines() if re.match(r"\w", line)]
+        pins = [line.removesuffix("\\").strip().split("==") for line in lines if ";" not in line]
+        return [(_plain(name), version) for name, version in pins]
 
     def _fill(self, folder: Path, say: Say) -> None:
         venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
-        say(f"{self.name}: pip installs {', '.join(self._names())}")
+        say(f"{self.name}: pip installs {', '.join(name for name, _ in self._pinned())}")
         pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "--disable-pip-version-check"]
         options = ["--no-input", "--quiet", "--require-hashes", "--only-binary=:all:"]
         command = [*pip, "install", *options, "--requirement", str(self.lock)]
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL
-            )
+                command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL,
+                env={name: value for name, value in os.environ.items() if name not in _MISLEADING},
+            )  # fmt: skip
         except subprocess.TimeoutExpired as error:
             raise CannotError(
                 f"{self.name}: pip did not end within {_TIMEOUT_S} s; check the network and run it again"
             ) from error
         if done.returncode != 0:
             raise CannotError(f"{self.name}: pip cannot install it: {_reason(done.stderr)}")
+        there = {
+            (_plain(found.metadata["Name"]), found.version)
+            for found in metadata.distributions(path=[str(_site_packages(folder))])
+        }
+        lacking = sorted(f"{name} {version}" for name, version in self._pinned() if (name, version) not in there)
+        if lacking:
+            raise CannotError(f"{self.name}: pip installed all but {', '.join(lacking)}; look at `pip config list`")
 
 
 def _site_packages(folder: Path) -> Path:
     # venv(3)'s layout of posix systems; sysconfig tells the one of this Python, which Debian patches.
     return folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+
+
+def _plain(name: str) -> str:
+    """A package's name as all its spellings have it in common (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _reason(stderr: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import ssl
 import sys
 from collections.abc import Awaitable, Callable
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 _CHUNK_BYTES = 65536
+_UDP_RECEIVE_BUFFER_BYTES = 4 << 20  # net.core.rmem_max caps it (socket(7))
 _ALLOWED = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
@@ -103,7 +105,7 @@ async def _answer(
 def main() -> None:
     """Serve until SIGTERM or SIGINT."""
     from hypercorn.asyncio import serve
-    from hypercorn.config import Config
+    from hypercorn.config import Config, Sockets
 
     wanted = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
 
@@ -115,6 +117,13 @@ def main() -> None:
                 context.minimum_version = context.maximum_version = _VERSIONS[wanted["tls_version"]]
             return context
 
+        def create_sockets(self) -> Sockets:
+            """The UDP receive buffer that the origin asks for: with the default, datagrams are lost in it."""
+            sockets = super().create_sockets()
+            for udp in sockets.quic_sockets:
+                udp.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _UDP_RECEIVE_BUFFER_BYTES)
+            return sockets
+
         def response_headers(self, protocol: str) -> list[tuple[bytes, bytes]]:
             """Without alt-svc, which would lead a client to another protocol than the one that is measured."""
             return [field for field in super().response_headers(protocol) if field[0] != b"alt-svc"]
@@ -122,6 +131,7 @@ def main() -> None:
     config = Pinned()
     config.bind = config.quic_bind = [wanted["bind"]]
     config.certfile, config.keyfile = wanted["certificate"], wanted["key"]
+    config.backlog = 4096  # by default 100: a burst of new connections would overflow it
     config.loglevel = "WARNING"
     config.h2_max_concurrent_streams = wanted["max_streams"]
     config.keep_alive_max_requests = sys.maxsize  # by default a connection is closed after 1000 requests,
