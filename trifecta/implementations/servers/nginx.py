@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -24,15 +23,13 @@ class Nginx(ServerAdapter):
 
     def find(self) -> str:
         """Version of the program in the cache, or else on PATH if it knows HTTP/3."""
-        return ".".join(str(part) for part in _built()[1])
+        return ".".join(map(str, _found()[1]))
 
     def check_workload(self, workload: RequestsWorkload) -> None:
         """Static files answer GET and HEAD only; 0-RTT over QUIC came with 1.29.1 and OpenSSL's own QUIC interface."""
         if workload.method not in ("GET", "HEAD"):
-            raise Unsupported(
-                f"nginx's static files do not answer {workload.method}; use GET or HEAD, or server: origin"
-            )
-        if workload.zero_rtt and _built()[1] < (1, 29, 1):
+            raise Unsupported(f"nginx's static files refuse {workload.method}; use GET or HEAD, or server: origin")
+        if workload.zero_rtt and _found()[1] < (1, 29, 1):
             raise Unsupported(f"nginx accepts 0-RTT over HTTP/3 from 1.29.1 on; this is {self.find()}; run: {_GET}")
 
     def command(self, site: Site, options: ServerOptions) -> Command:
@@ -41,40 +38,35 @@ class Nginx(ServerAdapter):
         quic = f"listen {site.address}:{site.port} quic;" if options.tls_version == "1.3" else ""
         values = {"ADDRESS": site.address, "PORT": site.port, "QUIC": quic, "ROOT": _quoted(site.folder)}
         values |= {"CHAIN": _quoted(site.certificates.chain), "KEY": _quoted(site.certificates.key)}
-        values |= {"TLS": options.tls_version, "STREAMS": options.max_streams}
+        values |= {"TLS": options.tls_version, "STREAMS": options.max_streams, "ROOM": 3 * options.max_streams}
         values |= {"NODELAY": _flag(options.tcp_nodelay), "EARLY": _flag(options.zero_rtt)}
         path = site.state / "nginx.conf"
         template = Template((PROGRAMS / "nginx" / "nginx.conf").read_text(encoding="utf-8"))
         path.write_text(template.substitute(values), encoding="utf-8")
-        program = _built()[0]
+        program = _found()[0]
         return Command((*program.arguments, "-p", f"{site.state}/", "-c", path, "-e", "stderr"), program.environment)
 
     def declared(self, options: ServerOptions) -> dict[str, Any]:
         """TCP follows the lab's routes; QUIC has CUBIC since 1.27.5 and New Reno before, and no setting for it."""
-        program, version, tls, build = _built()
-        congestion_control = {
-            "tcp": options.congestion_control,
-            "quic": "cubic" if version >= (1, 27, 5) else "newreno",
+        program, version = _found()
+        return {
+            "congestion_control": {
+                "tcp": options.congestion_control,
+                "quic": "cubic" if version >= (1, 27, 5) else "newreno",
+            },
+            "tcp_nodelay": options.tcp_nodelay,
+            "tls_library": program.tells("-V", r"(?:built|running) with ((?:Open|Libre|Boring)SSL[^\n()]*)"),
+            "build": f"{program.origin}; {program.tells('-V', 'configure arguments: (.*)')}",
         }
-        found = {"congestion_control": congestion_control, "tcp_nodelay": options.tcp_nodelay, "tls_library": tls}
-        return found | {"build": f"{program.origin}; {build}"}
 
 
-def _built() -> tuple[Program, tuple[int, ...], str, str]:
-    """The program; its version, TLS library and build options, as ``nginx -V`` tells them."""
+def _found() -> tuple[Program, tuple[int, ...]]:
+    """The program and its version."""
     program = NGINX.locate("usr/sbin/nginx")
-    said = program.says("-V")
-    version = re.search(r"nginx/(\d+)\.(\d+)\.(\d+)", said)
-    if version is None or "--with-http_v3_module" not in said:
+    version = program.tells("-V", r"nginx/(\d+\.\d+\.\d+)")
+    if version == "unknown" or "--with-http_v3_module" not in program.says("-V"):
         raise Unsupported(f"{program.arguments[-1]} is built without HTTP/3; run: {_GET}")
-    library = re.search(r"(?:built|running) with ((?:OpenSSL|BoringSSL|LibreSSL|AWS-LC)[^\n()]*)\)?\n", said)
-    options = re.search(r"configure arguments: (.*)", said)
-    return (
-        program,
-        tuple(map(int, version.groups())),
-        library[1] if library else "unknown",
-        options[1] if options else "",
-    )
+    return program, tuple(map(int, version.split(".")))
 
 
 def _flag(value: bool) -> str:
