@@ -43,6 +43,9 @@ class Shape:
     paths: tuple[str, ...] = ("clean", "far", "rough")
     connections: tuple[str, ...] = ("new", "reused")
     servers: tuple[str, ...] = ("origin", "caddy")
+    clients: tuple[str, ...] = ()
+    proxies: tuple[str, ...] = ()
+    http3_wait: dict[str, float] = field(default_factory=dict)  # factor by server, so that programs differ
     troubles: bool = True
     loop: str = "closed"
     metric: str = "latency_p50"
@@ -59,6 +62,7 @@ class Shape:
             "rough": "  rough: {rtt: 50 ms, rate: 20 Mbit/s, queue: 1 bdp, loss: 2 %}",
         }
         paths = "\n".join(spec[name] for name in self.paths)
+        clients = f"\n  client: [{', '.join(self.clients)}]" if self.clients else ""
         loop = "loop: open\n  rate: 500/s" if self.loop == "open" else "loop: closed"
         return f"""study: race
 title: {json.dumps(self.title)}
@@ -74,7 +78,7 @@ factors:
   protocol: [HTTP/1.1, HTTP/2, HTTP/3]
   path: [{", ".join(self.paths)}]
   connection: [{", ".join(self.connections)}]
-  server: [{", ".join(self.servers)}]
+  server: [{", ".join(self.servers)}]{clients}
 baseline: HTTP/2
 paths:
 {paths}
@@ -85,12 +89,15 @@ budget: 10 min
 seed: {self.seed}
 """
 
-    def cells(self) -> Iterator[tuple[str, str, str, str]]:
-        """Yield cell key, path, connection, server."""
+    def cells(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """Yield cell key and levels."""
         for path in self.paths:
             for connection in self.connections:
                 for server in self.servers:
-                    yield f"path={path},connection={connection},server={server}", path, connection, server
+                    for client in self.clients or ("",):
+                        levels = {"path": path, "connection": connection, "server": server}
+                        levels |= {"client": client} if client else {}
+                        yield ",".join(f"{name}={level}" for name, level in levels.items()), levels
 
 
 def _samples(
@@ -114,6 +121,7 @@ def _samples(
     unquiet = rng.lognormal(0, 0.05) if levels["path"] == "rough" and levels["server"] == "caddy" else 1.0
     slow = 1.25 if levels["server"] == "caddy" else 1.0
     wait = unquiet * spread(rtt + 150_000 * slow * (1.35 if protocol == "h3" else 1.0)) + recovery
+    wait *= shape.http3_wait.get(levels["server"], 1.0) if protocol == "h3" else 1.0
     transfer = spread(60_000 if path.rate_bits_per_s is None else 8e13 / path.rate_bits_per_s, 0.25)
     zero = np.zeros(n)
     total = (tcp if tcp is not None else zero) + (secure if secure is not None else zero) + send + wait + transfer
@@ -385,10 +393,10 @@ def write_run(run: Path, shape: Shape | None = None) -> Path:
     checks: list[CheckResult] = []
     number, clock = 0, 1_000_000_000_000
     for block in range(shape.blocks):
-        for cell, path, connection, server in shape.cells():
+        for cell, place in shape.cells():
             for position, arm in enumerate(rng.permutation(ARMS).tolist()):
                 trial = f"t{number:05d}"
-                levels = {"protocol": arm.removesuffix("#aa"), "path": path, "connection": connection, "server": server}
+                levels = {"protocol": arm.removesuffix("#aa"), **place}
                 samples = _samples(rng, shape, trial, arm, levels, clock)
                 pq.write_table(samples, run / "samples" / f"{trial}.parquet")
                 bad = shape.troubles and number in (17, 101)
@@ -406,7 +414,10 @@ def write_run(run: Path, shape: Shape | None = None) -> Path:
                     "valid": not bad,
                     **levels,
                 }
-                row = _trial_row(rng, samples, head, PATHS[path], shape.loop)
+                row = _trial_row(rng, samples, head, PATHS[place["path"]], shape.loop)
+                row["client"] = place.get("client", "load")
+                if place["server"] in shape.proxies:
+                    row["server_json"] = json.dumps(json.loads(row["server_json"]) | {"proxy": True})
                 found = _checks(trial, bad, shape.troubles and number in (5, 40))
                 row |= {"checks_json": json.dumps([asdict(check) for check in found]), "error": None}
                 pq.write_table(pa.Table.from_pylist([row], schema.TRIALS), run / "trials" / f"{trial}.parquet")

@@ -327,6 +327,48 @@ ORDER BY t.cell, t.arm, r.protocol, t.block
 )
 
 
+DECOMPOSITION = Query(
+    "decomposition",
+    """
+SELECT place, arm, part, share, low, high, population_low, population_high
+FROM decomposition
+WHERE part IS NOT NULL
+ORDER BY place, arm, part
+""",
+    ("place", "arm", "part"),
+)
+
+EFFECTS = Query(
+    "effects",
+    """
+SELECT place, arm, any_value(ratio) AS ratio, any_value(elsewhere_low) AS elsewhere_low,
+       any_value(elsewhere_high) AS elsewhere_high, any_value(cells) AS programs, any_value(blocks) AS blocks,
+       any_value(left_out) AS left_out
+FROM decomposition
+WHERE arm <> 'all'
+GROUP BY place, arm
+ORDER BY place, arm
+""",
+    ("place", "arm"),
+)
+
+# A proxy passes requests on to a file server: its place among file servers is that of two programs and a hop.
+LEAGUE = Query(
+    "league",
+    """
+SELECT t.cell, t.arm, t.server, t.client,
+       CASE t.client WHEN 'load' THEN t.server ELSE t.server || ' with ' || t.client END AS program,
+       CASE WHEN t.best = t.worst THEN '' || t.best ELSE t.best || '–' || t.worst END AS place,
+       t.value, t.low, t.high, t.blocks, t.censored,
+       CASE WHEN t.proxy THEN 'proxy: adds a hop' ELSE 'file server' END AS kind
+FROM (SELECT * EXCLUDE (place), place AS cell FROM league) AS t
+WHERE true{and_cell}
+ORDER BY t.cell, t.arm, t.best, t.worst, t.value, t.server, t.client
+""",
+    ("cell", "arm", "server", "client"),
+)
+
+
 def for_metric(query: Query, metric: str) -> Query:
     """A query with ``{metric}`` filled in, which must be a column of ``trials`` that verdicts know."""
     if metric not in METRICS:

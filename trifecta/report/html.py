@@ -14,8 +14,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from trifecta.report import catalogue, content, evidence, facts, queries, words
+from trifecta.report import catalogue, content, decomposition, evidence, facts, queries, words
 from trifecta.report.comparisons import Comparison, Standing, levels, place_words, standing
+from trifecta.report.decomposition import Derived, Section
 from trifecta.report.drawing import Overview, Panel, overview_limits, overviews, ratio_panels, sample_panels
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures import latency, style, svg
@@ -59,9 +60,13 @@ def write_report(run_dir: Path) -> Path:
     Raises ``UserError`` when the folder is no run and ``CannotError`` when the file cannot be written.
     """
     from trifecta.store import files
+    from trifecta.store.run import RunDirectory
 
     target = run_dir / "report.html"
-    text = render(run_dir)
+    text, derived = _render(run_dir)
+    folder = RunDirectory.open(run_dir)
+    for name, rows in derived.rows().items():
+        folder.write_derived(name, rows)  # so that the SQL in the report finds them
     with files.disk_errors(target):
         files.write_text(target, text)
     return target
@@ -69,14 +74,21 @@ def write_report(run_dir: Path) -> Path:
 
 def render(run_dir: Path) -> str:
     """The report of a run as HTML."""
+    return _render(run_dir)[0]
+
+
+def _render(run_dir: Path) -> tuple[str, Derived]:
     about = facts.read(run_dir)
     with ThreadPoolExecutor(1) as pool, queries.connect(run_dir) as connection:
         answers = content.ask_all(connection, about, pool)
         rows = content.trial_values(connection, about.metric)
         paths, found = _sections(about, answers)
+        derived = decomposition.derive(run_dir, connection, about)
+        decomposition.attach(connection, derived)
         with svg.drawing():
             _draw(about, answers, rows, paths, found)
-        return _fill(about, answers, paths, found)
+            programs = decomposition.section(connection, about, derived, found)
+        return _fill(about, answers, paths, found, programs), derived
 
 
 def _sections(about: RunFacts, answers: content.Answers) -> tuple[list[PathSection], list[Comparison]]:
@@ -122,7 +134,13 @@ def _draw(
         one.sql = {panel.title: texts[panel.query] for panel in one.panels}
 
 
-def _fill(about: RunFacts, answers: content.Answers, paths: list[PathSection], found: Sequence[Comparison]) -> str:
+def _fill(
+    about: RunFacts,
+    answers: content.Answers,
+    paths: list[PathSection],
+    found: Sequence[Comparison],
+    programs: Section | None,
+) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -148,6 +166,7 @@ def _fill(about: RunFacts, answers: content.Answers, paths: list[PathSection], f
         about=about,
         words=words.compose(about, found, totals, answers[catalogue.CHECK_MATRIX]),
         paths=paths,
+        programs=programs,
         phases=[phase for phase in latency.PHASES if any(row[phase.column] for row in answers[catalogue.PHASES])],
         phase_variable=style.CSS_VARIABLES,
         verdict_sql=catalogue.VERDICTS.text(),

@@ -165,10 +165,13 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     "ratio": ratio,
     "interval": interval,
     "percent": percent,
+    "duration_interval": _both(duration),
+    "per_second_interval": _both(per_second),
+    "percent_interval": _both(percent),
     "p_value": p_value,
     "evidence": evidence,
     "protocol": protocol,
     "text": text,
+    "mark": mark,
 }
 """Names of the formats, as the report's ``data-format`` attributes carry them."""
-    "mark": mark,

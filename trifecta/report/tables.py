@@ -112,6 +112,6 @@ def _present(value: Any) -> bool:
 def _heading_words(head: str, value: str) -> str:
     if head in ("arm", "protocol"):
         return style.name(value)
-    if head == "cell":
+    if head in ("cell", "place"):
         return place_words(value, without="")
     return value.replace("_", " ") if head == "check_name" else value

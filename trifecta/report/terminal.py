@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trifecta.report import catalogue, content, facts, numbers, queries, words
+from trifecta.report import catalogue, claims, content, decomposition, facts, numbers, queries, words
 from trifecta.report.comparisons import Comparison, Standing, levels, standing
+from trifecta.report.decomposition import Derived
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures import style
 from trifecta.report.queries import Answer
@@ -35,6 +36,8 @@ class Summary:
     checks: Answer
     words: words.Words
     totals: dict[str, Any]
+    programs: Derived
+    program_words: list[str]  # empty with one program only
 
 
 def summarise(run_dir: Path) -> Summary:
@@ -45,9 +48,15 @@ def summarise(run_dir: Path) -> Summary:
         checks = queries.ask(connection, catalogue.CHECKS_BY_CELL)
         matrix = queries.ask(connection, catalogue.CHECK_MATRIX)
         totals = queries.ask(connection, catalogue.TOTALS).rows[0]
+        programs = decomposition.derive(run_dir, connection, about)
     cells = content.cells_in_order(about, (row["cell"] for row in verdicts))
     found = content.comparisons(about, verdicts, cells)
-    return Summary(about, cells, found, checks, words.compose(about, found, totals, matrix), totals)
+    said = []
+    if programs.shares:
+        said = [*claims.claims(found, about.pairs), *claims.shares_in_words(programs.shares)]
+        said += [proxies] if (proxies := claims.about_proxies(programs.proxies())) else []
+    answer = words.compose(about, found, totals, matrix)
+    return Summary(about, cells, found, checks, answer, totals, programs, said)
 
 
 def as_json(run_dir: Path) -> str:
@@ -98,6 +107,10 @@ def as_data(run_dir: Path) -> dict[str, Any]:
         "trials": summary.totals["trials"],
         "excluded_trials": summary.totals["excluded_trials"],
         "cells": cells,
+        "programs": {
+            "claims": claims.claims(summary.comparisons, summary.about.pairs),
+            **{name: [_finite(row) for row in rows] for name, rows in summary.programs.rows().items()},
+        },
         "report": str(report) if report.exists() else None,
     }
 
@@ -123,6 +136,8 @@ def _print_words(out: Console, summary: Summary) -> None:
 
 
 def _print_notes(out: Console, summary: Summary) -> None:
+    if summary.program_words:
+        out.print(Text.assemble(("Protocol or program? ", "bold"), _plain(out, " ".join(summary.program_words))))
     left_out = [f"Left out: {said}" for said in summary.words.left_out]
     for said in (summary.words.open, summary.words.checks, summary.words.noise, *left_out):
         out.print(Text(_plain(out, said)))
@@ -216,4 +231,6 @@ def _plain(out: Console, said: str) -> str:
     said = said.replace("×", "x")
     if out.encoding.lower().startswith("utf"):
         return said
-    return said.replace("∞", "inf").replace("µ", "u").replace("–", "-")
+    for sign, plain in (("∞", "inf"), ("µ", "u"), ("–", "-"), ("“", '"'), ("”", '"')):
+        said = said.replace(sign, plain)
+    return said

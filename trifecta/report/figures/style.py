@@ -26,6 +26,11 @@ SEND = "#01000b"
 LATE = "#01000c"
 CLIENT = "#01000d"
 SERVER = "#01000e"
+PART_PROTOCOL = "#01000f"
+PART_SERVER = "#010010"
+PART_CLIENT = "#010011"
+PART_CROSSED = "#010012"
+PART_NOISE = "#010013"
 
 _PROTOCOL_STAND_IN = {"h1": "#020001", "h2": "#020002", "h3": "#020003"}
 OTHER = "#020004"
@@ -45,6 +50,11 @@ CSS_VARIABLES = {
     LATE: "--phase-late",
     CLIENT: "--cpu-client",
     SERVER: "--cpu-server",
+    PART_PROTOCOL: "--part-protocol",
+    PART_SERVER: "--part-server",
+    PART_CLIENT: "--part-client",
+    PART_CROSSED: "--part-crossed",
+    PART_NOISE: "--part-noise",
     "#020001": "--h1",
     "#020002": "--h2",
     "#020003": "--h3",

@@ -1,0 +1,205 @@
+"""Protocol or program: what the report and the terminal say when a study has several servers or clients."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.report import pages
+from tests.report.synthetic import Shape, write_run
+from tests.report.test_report_terminal import printed
+from trifecta.analysis.decomposition import Decomposition, Share
+from trifecta.analysis.programs import Program
+from trifecta.report import claims, terminal
+from trifecta.report.comparisons import Comparison
+from trifecta.report.html import render, write_report
+from trifecta.report.numbers import FORMATS
+from trifecta.store import views
+
+H3_H2 = ("h3", "h2")
+
+
+def verdict(kind: str, server: str, client: str = "", path: str = "far") -> Comparison:
+    cell = f"path={path},server={server}" + (f",client={client}" if client else "")
+    return Comparison(cell, "h3", "h2", kind, {})
+
+
+def said(*kinds: tuple[str, ...]) -> str:
+    found = [verdict(*one) for one in kinds]
+    return " ".join(claims.claims_by_place(found, [H3_H2])[0].sentences)
+
+
+def test_a_claim_that_rests_on_one_program_is_said_to() -> None:
+    assert (
+        said(("faster", "origin"), ("slower", "caddy"), ("faster", "nginx"))
+        == "HTTP/3 is slower than HTTP/2 behind caddy only; it is faster than HTTP/2 behind origin and nginx."
+    )
+    assert (
+        said(("same", "origin"), ("slower", "caddy"), ("undecided", "nginx"), ("slower", "envoy"))
+        == "HTTP/3 is the same as HTTP/2 behind origin only; it is slower than HTTP/2 behind caddy and envoy; "
+        "it is undecided behind nginx."
+    )
+    assert said(("slower", "a"), ("slower", "b")) == "HTTP/3 is slower than HTTP/2 with all 2 programs, behind a and b."
+    assert said(("undecided", "a"), ("undecided", "b")).startswith("Whether HTTP/3 or HTTP/2 is faster is not decided")
+    assert said(("slower", "a")).endswith("behind a, the only one that was measured here.")
+
+
+def test_servers_and_clients_are_named_as_far_as_needed() -> None:
+    everyone = [Program(server, client) for server in ("caddy", "nginx") for client in ("load", "curl", "go")]
+    assert claims.whom(everyone[:3], everyone, " only") == "behind caddy only, whatever the client"
+    assert claims.whom([everyone[1], everyone[4]], everyone) == "with curl, whatever the server"
+    assert claims.whom([everyone[0], everyone[4]], everyone) == "behind caddy (asked by load) and nginx (asked by curl)"
+    assert claims.whom(everyone[:1], everyone[:3]) == "with load"
+
+
+def test_claims_over_the_whole_study() -> None:
+    found = [verdict("slower", "caddy"), verdict("slower", "caddy", path="near"), verdict("faster", "origin")]
+    found += [
+        verdict("undecided", "origin", path="near"),
+        verdict("faster", "nginx"),
+        verdict("faster", "nginx", path="near"),
+    ]
+    assert claims.claims(found, [H3_H2]) == [
+        "“HTTP/3 is slower than HTTP/2” holds behind caddy only (2 of 2 cells there).",
+        "“HTTP/3 is faster than HTTP/2” holds for 2 of 3 programs, behind origin and nginx (3 of 4 cells).",
+    ]
+    both = [verdict("faster", "origin"), verdict("faster", "caddy")]
+    assert claims.claims(both, [H3_H2]) == [
+        "“HTTP/3 is faster than HTTP/2” holds for every program somewhere (2 of 2 cells)."
+    ]
+    assert claims.claims([verdict("faster", "origin")], [H3_H2]) == []
+
+
+def split(servers: tuple[str, ...], clients: tuple[str, ...], *shares: Share, **changes: Any) -> list[Decomposition]:
+    def one(place: str, arm: str) -> Decomposition:
+        return Decomposition(place, arm, "h2", shares, 1.0, 0.5, 2.0, servers, clients, 4, 20, **changes)
+
+    return [one("all places", "all"), one("path=far", "h3")]
+
+
+def test_what_few_programs_cannot_tell_is_said() -> None:
+    shares = (Share("protocol", 0.3, 0.2, 0.4, 0.0, 0.9), Share("server", 0.6, 0.5, 0.7, 0.01, 0.99))
+    shares += (Share("noise", 0.1, 0.05, 0.15, 0.0, 0.5),)
+    text = " ".join(claims.shares_in_words(split(("origin", "caddy"), ("load",), *shares)))
+    assert "60 % [50, 70] is the server, 30 % [20, 40] is the protocol and 10 % [5, 15] is noise" in text
+    assert "weighs more than the protocol" in text
+    assert "Two servers, origin and caddy, tell next to nothing about servers in general" in text
+    assert "they leave a share of 1 to 99 % possible" in text
+    assert "There was one client only, load" in text
+    assert "foretold in 0 of 1 comparison" in text
+    many = " ".join(claims.shares_in_words(split(("a", "b", "c"), ("x", "y", "z"), *shares[::2])))
+    assert "next to nothing" not in many
+    assert "only" not in many
+    assert "weighs more" not in many
+    assert "could not be split" in claims.shares_in_words([])[0]
+
+
+def test_a_proxy_is_never_put_among_file_servers_in_silence() -> None:
+    assert claims.about_proxies([]) == ""
+    assert "envoy is a proxy and passes every request on to another server" in claims.about_proxies(["envoy"])
+    assert "their times hold a second program and a second hop" in claims.about_proxies(["envoy", "haproxy"])
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three servers, of which one is slow over HTTP/3 and one a proxy, and two clients."""
+    shape = Shape(
+        blocks=9,
+        samples_per_trial=30,
+        paths=("far",),
+        connections=("new",),
+        servers=("origin", "caddy", "envoy"),
+        clients=("load", "curl"),
+        proxies=("envoy",),
+        http3_wait={"caddy": 2.6},
+    )
+    folder = write_run(tmp_path_factory.mktemp("runs") / "programs", shape)
+    write_report(folder)
+    return folder
+
+
+def test_the_section_says_who_what_and_how_much(programs: Path) -> None:
+    page = pages.read((programs / "report.html").read_text()).root
+    here = next(section for section in page.all("section") if section.attributes.get("id") == "programs")
+    assert "HTTP/3 is slower than HTTP/2 behind caddy only, whatever the client" in here.text
+    assert re.search(r"[67]\d % \[\d+, \d+\] is the server", here.text.replace("\u00a0", " "))
+    assert "Two clients, load and curl" in here.text
+    assert "envoy is a proxy" in here.text
+    assert len(here.all("figure")) == 2
+    for figure in here.all("svg"):
+        assert "protocol" in figure.attributes["aria-label"]
+    rows = [row for table in here.all("table") for row in table.all("tr") if "envoy" in row.text and "ms" in row.text]
+    assert len(rows) == 6
+    assert all("proxy: adds a hop" in row.text for row in rows)
+    last = [table.all("tr")[-1].text for table in here.all("table") if table.all("caption")[0].text == "HTTP/3"]
+    assert len(last) == 1
+    assert "caddy" in last[0]
+    answer = next(section for section in page.all("section") if section.attributes.get("id") == "answer")
+    assert "holds behind caddy only" in answer.text
+
+
+def test_its_numbers_are_those_of_the_sql(programs: Path) -> None:
+    page = pages.read((programs / "report.html").read_text()).root
+    here = next(section for section in page.all("section") if section.attributes.get("id") == "programs")
+    found = pages.numbers(here)
+    assert {number.form for number in found} >= {
+        "percent",
+        "percent_interval",
+        "duration",
+        "duration_interval",
+        "ratio",
+    }
+    answers: dict[str, dict[str, dict[str, object]]] = {}
+    with views.connect(programs) as connection:
+        for number in found:
+            if number.sql not in answers:
+                cursor = connection.execute(number.sql)
+                names = [column[0] for column in cursor.description or ()]
+                rows = [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
+                answers[number.sql] = {"|".join(str(row[name]) for name in number.key_columns): row for row in rows}
+            row = answers[number.sql][number.key]
+            values = tuple(row[name] for name in number.column.split(","))
+            value = values if len(values) > 1 else values[0]
+            assert FORMATS[number.form](value) == number.shown, number
+
+
+def test_a_new_report_does_not_show_what_an_old_one_left(programs: Path) -> None:
+    before = render(programs)
+    for name in ("decomposition", "league"):
+        (programs / f"{name}.parquet").unlink()
+    assert render(programs) == before
+    write_report(programs)
+    with views.connect(programs) as connection:
+        assert connection.execute("SELECT count(*) FROM league").fetchone() == (18,)
+        assert connection.execute("SELECT sum(share) FROM decomposition WHERE arm = 'all'").fetchone() == (
+            pytest.approx(1.0),
+        )
+
+
+def test_the_terminal_says_it_too(programs: Path, small: Path) -> None:
+    text = printed(programs, 80)
+    assert "Protocol or program?" in text
+    assert "holds behind caddy only" in " ".join(text.split())
+    assert "envoy is a proxy" in " ".join(text.split())
+    assert [line for line in text.splitlines() if len(line) > 80 and not line.startswith("Report: ")] == []
+    assert printed(programs, 80, encoding="ascii").isascii()
+    found = json.loads(terminal.as_json(programs))["programs"]
+    assert {row["part"] for row in found["decomposition"]} == {
+        "protocol",
+        "server",
+        "client",
+        "server × client",
+        "noise",
+    }
+    assert {row["server"] for row in found["league"]} == {"origin", "caddy", "envoy"}
+    assert "Protocol or program?" not in printed(small, 80)
+    assert json.loads(terminal.as_json(small))["programs"] == {"claims": [], "decomposition": [], "league": []}
+
+
+def test_one_program_needs_no_section(small: Path) -> None:
+    page = pages.read(render(small)).root
+    assert not [section for section in page.all("section") if section.attributes.get("id") == "programs"]

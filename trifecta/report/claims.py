@@ -1,0 +1,240 @@
+"""For which programs a claim holds, and what the decomposition says, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from trifecta.analysis.decomposition import Decomposition, Share
+from trifecta.analysis.layout import CLIENT, CROSSED, PROGRAM, PROTOCOL, SERVER
+from trifecta.analysis.parts import NOISE
+from trifecta.analysis.programs import OWN_CLIENT, Program, place_of
+from trifecta.report.comparisons import Comparison, levels
+from trifecta.report.figures.style import name
+from trifecta.report.words import counted, listed, sentence
+
+KINDS = ("slower", "faster", "same", "undecided")
+PARTS: dict[str, str] = {
+    PROTOCOL: "the protocol: what all programs have in common",
+    PROGRAM: "the program: server and client, which were not crossed",
+    SERVER: "the server: what differs from server to server",
+    CLIENT: "the client: what differs from client to client",
+    CROSSED: "server and client: pairs that do not add up",
+    NOISE: "noise: what differs from block to block",
+}
+"""The parts of an effect, each with what it means."""
+
+
+_SHORT = {
+    PROTOCOL: "the protocol",
+    PROGRAM: "the program",
+    SERVER: "the server",
+    CLIENT: "the client",
+    CROSSED: "the pairing of both",
+    NOISE: "noise",
+}
+
+
+@dataclass(frozen=True)
+class PlaceClaims:
+    """What holds for whom in one place."""
+
+    place: str
+    sentences: list[str]
+
+
+def program_at(cell: str) -> Program:
+    """The programs of a cell."""
+    there = levels(cell)
+    return Program(there.get("server", ""), there.get("client", OWN_CLIENT))
+
+
+def whom(programs: Iterable[Program], everyone: Iterable[Program], only: str = "") -> str:
+    """``behind caddy``, ``with curl``, ``behind caddy, whatever the client``; ``only`` is put after the names."""
+    chosen, known = list(dict.fromkeys(programs)), set(everyone)
+    servers, clients = (
+        list(dict.fromkeys(names)) for names in zip(*((p.server, p.client) for p in chosen), strict=True)
+    )
+    if len({one.client for one in known}) == 1:
+        return f"behind {listed(servers)}{only}"
+    if len({one.server for one in known}) == 1:
+        return f"with {listed(clients)}{only}"
+    if {one for one in known if one.server in servers} == set(chosen):
+        return f"behind {listed(servers)}{only}, whatever the client"
+    if {one for one in known if one.client in clients} == set(chosen):
+        return f"with {listed(clients)}{only}, whatever the server"
+    asked = [f"{server} (asked by {listed([p.client for p in chosen if p.server == server])})" for server in servers]
+    return f"behind {listed(asked)}{only}"
+
+
+def _alone(programs: Iterable[Program], everyone: Iterable[Program]) -> bool:
+    """Whether these are one program, or one server or client with all the others that there are."""
+    chosen, known = set(programs), set(everyone)
+    if chosen == known:
+        return False
+    names = ({one.server for one in chosen}, {one.client for one in chosen})
+    whole = (
+        {one for one in known if one.server in names[0]} == chosen,
+        {one for one in known if one.client in names[1]} == chosen,
+    )
+    return len(chosen) == 1 or any(len(here) == 1 and all_of for here, all_of in zip(names, whole, strict=True))
+
+
+def claims_by_place(found: Sequence[Comparison], pairs: Sequence[tuple[str, str]]) -> list[PlaceClaims]:
+    """For every place, a sentence for each pair: for which programs which verdict holds."""
+    places = list(dict.fromkeys(place_of(one.cell) for one in found))
+    made = []
+    for place in places:
+        here = [one for one in found if place_of(one.cell) == place]
+        said = [_claim(pair, [one for one in here if (one.arm, one.reference) == pair]) for pair in pairs]
+        made.append(PlaceClaims(place, [one for one in said if one]))
+    return made
+
+
+def _claim(pair: tuple[str, str], ones: Sequence[Comparison]) -> str:
+    """``HTTP/3 is slower than HTTP/2 behind caddy only; it is faster behind origin and nginx.``."""
+    arm, reference = (name(one) for one in pair)
+    everyone = [program_at(one.cell) for one in ones]
+    groups = {kind: [program_at(one.cell) for one in ones if one.kind == kind] for kind in KINDS}
+    there = [kind for kind in KINDS if groups[kind]]
+    if not there:
+        return ""
+    verbs = {
+        "slower": f"is slower than {reference}",
+        "faster": f"is faster than {reference}",
+        "same": f"is the same as {reference}",
+    }
+    if there == ["undecided"]:
+        return f"Whether {arm} or {reference} is faster is not decided for any program."
+    if len(there) == 1:
+        if len(ones) == 1:
+            return sentence(f"{arm} {verbs[there[0]]} {whom(everyone, everyone)}, the only one that was measured here")
+        who = f", {whom(everyone, everyone)}" if len(ones) <= 4 else ""
+        return sentence(f"{arm} {verbs[there[0]]} with all {len(ones)} programs{who}")
+    # What holds for one program only is what a reader must know first.
+    decided = sorted(
+        (kind for kind in there if kind != "undecided"), key=lambda kind: not _alone(groups[kind], everyone)
+    )
+    said: list[str] = []
+    for place, kind in enumerate(decided):
+        only = " only" if place == 0 and _alone(groups[kind], everyone) else ""
+        said.append(f"{'it' if said else arm} {verbs[kind]} {whom(groups[kind], everyone, only)}")
+    if groups["undecided"]:
+        said.append(f"it is undecided {whom(groups['undecided'], everyone)}")
+    return sentence("; ".join(said))
+
+
+def claims(found: Sequence[Comparison], pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """For each pair and direction: does the claim hold for one program, for some, or for all?"""
+    said = []
+    for pair in pairs:
+        ones = [one for one in found if (one.arm, one.reference) == pair]
+        everyone = list(dict.fromkeys(program_at(one.cell) for one in ones))
+        for kind in ("slower", "faster"):
+            holding = [one for one in ones if one.kind == kind]
+            programs = list(dict.fromkeys(program_at(one.cell) for one in holding))
+            if not programs or len(everyone) < 2:
+                continue
+            own = [one for one in ones if program_at(one.cell) in programs]
+            claim = f"“{name(pair[0])} is {kind} than {name(pair[1])}” holds"
+            cells = f"{len(holding)} of {counted(len(own), 'cell')}"
+            if len(programs) == len(everyone):
+                said.append(f"{claim} for every program somewhere ({cells}).")
+            elif _alone(programs, everyone):
+                who = whom(programs, everyone, " only")
+                said.append(f"{claim} {who} ({len(holding)} of {counted(len(own), 'cell')} there).")
+            else:
+                who = whom(programs, everyone)
+                said.append(f"{claim} for {len(programs)} of {len(everyone)} programs, {who} ({cells}).")
+    return said
+
+
+def about_proxies(proxies: Sequence[str]) -> str:
+    """What a reader must know before a proxy is compared with a file server; empty without one."""
+    if not proxies:
+        return ""
+    who = f"{listed(proxies)} {'is a proxy and passes' if len(proxies) == 1 else 'are proxies and pass'}"
+    times = "its times hold" if len(proxies) == 1 else "their times hold"
+    return (
+        f"Not like with like: {who} every request on to another server, so {times} a second program and a second hop."
+    )
+
+
+def shares_in_words(found: Sequence[Decomposition]) -> list[str]:
+    """What the decomposition of a study says: the whole first, then what cannot be known."""
+    whole = next((one for one in found if one.arm == "all"), None)
+    if whole is None:
+        return ["The effect could not be split: in no place do two programs have two usable blocks each."]
+    parts = [f"{_percent(one)} is {_SHORT.get(one.part, one.part)}" for one in _by_size(whole.shares)]
+    protocol = whole.share(PROTOCOL)
+    said = [f"Of the variation of the effect, {listed(parts)}."]
+    programs = sum(one.share for one in whole.shares if one.part in (SERVER, CLIENT, CROSSED, PROGRAM))
+    if protocol is not None and programs > protocol.share:
+        said.append("So what these programs make of a protocol weighs more than the protocol.")
+    said += _unknown(whole, [one for one in found if one is not whole])
+    return said
+
+
+def definition(baseline: str, confidence: float) -> str:
+    """What is split, and what the brackets mean."""
+    return (
+        f"The effect is the log ratio to {name(baseline)} in one block, its variation the mean square: none if no "
+        f"protocol ever differed from another. In brackets: {100 * confidence:.0f} % intervals, for these programs."
+    )
+
+
+def _by_size(shares: Sequence[Share]) -> list[Share]:
+    """Largest first, noise last."""
+    return sorted(shares, key=lambda one: (one.part == NOISE, -one.share))
+
+
+def _whole(share: float) -> str:
+    """Whole per cents: more would be said than is known."""
+    return "under 1" if 0 < share < 0.005 else "over 99" if 0.995 <= share < 1 else f"{100 * share:.0f}"
+
+
+def _percent(one: Share) -> str:
+    return f"{_whole(one.share)} % [{_whole(one.low)}, {_whole(one.high)}]"
+
+
+def _unknown(whole: Decomposition, split: Sequence[Decomposition]) -> list[str]:
+    """What these programs cannot tell."""
+    said = []
+    for word, there in (("server", whole.servers), ("client", whole.clients)):
+        if len(there) == 1:
+            said.append(
+                f"There was one {word} only, {there[0]}: what another {word} would change is not known, and "
+                f"what this one does counts as the protocol's."
+            )
+        elif len(there) == 2:
+            wide = _widest(split, word)
+            said.append(
+                f"Two {word}s, {listed(there)}, tell next to nothing about {word}s in general"
+                + (f": as a random sample of all {word}s they leave a share of {wide} possible." if wide else ".")
+            )
+    if any(one.share(PROGRAM) for one in split):
+        said.append(
+            "Where servers and clients were not crossed, whether the server or the client makes the difference is not "
+            "known."
+        )
+    known = [one for one in split if one.elsewhere_low is not None and one.elsewhere_high is not None]
+    told = sum((one.elsewhere_low or 0) > 1 or (one.elsewhere_high or 2) < 1 for one in known)
+    if known:
+        said.append(
+            f"For programs that were not measured, if these are a random sample of them, "
+            f"the direction of the effect can be foretold in {told} of {counted(len(known), 'comparison')}."
+        )
+    return said
+
+
+def _widest(split: Sequence[Decomposition], word: str) -> str:
+    """The median over comparisons of the interval for any such programs."""
+    ends = [
+        (one.population_low, one.population_high)
+        for here in split
+        if (one := here.share(word)) and one.population_low is not None and one.population_high is not None
+    ]
+    if not ends:
+        return ""
+    lows, highs = sorted(low for low, _ in ends), sorted(high for _, high in ends)
+    return f"{_whole(lows[len(lows) // 2])} to {_whole(highs[len(highs) // 2])} %"

@@ -1,0 +1,264 @@
+"""Is it the protocol or the program? What the report shows of servers and clients, when a study has several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from trifecta.analysis.decomposition import EVERY_ARM, Decomposition, decompose
+from trifecta.analysis.estimate import METRICS
+from trifecta.analysis.league import Standing, league
+from trifecta.design.study_file import parse_study
+from trifecta.report import catalogue, claims, queries, tables
+from trifecta.report.claims import PARTS, PlaceClaims
+from trifecta.report.comparisons import Comparison, levels, place_words
+from trifecta.report.content import cells_in_order
+from trifecta.report.facts import RunFacts
+from trifecta.report.figures import decomposition as figures
+from trifecta.report.figures import style
+from trifecta.report.queries import Answer
+from trifecta.report.tables import Column, Table
+
+_COLUMNS = ("cell", "arm", "block", "valid", "samples", "success_rate", "server", "client", "server_json")
+_FORMS = {"ns": "duration", "1/s": "per_second", "ratio": "percent"}
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What the trials say of the programs."""
+
+    shares: list[Decomposition] = field(default_factory=list)
+    standings: list[Standing] = field(default_factory=list)
+
+    def rows(self) -> dict[str, list[dict[str, Any]]]:
+        """Rows of the views ``decomposition`` and ``league``."""
+        return {
+            "decomposition": [row for one in self.shares for row in _rows_of(one)],
+            "league": [asdict(one) for one in self.standings],
+        }
+
+    def proxies(self) -> list[str]:
+        """Servers that add a hop."""
+        return list(dict.fromkeys(one.server for one in self.standings if one.proxy))
+
+
+def _rows_of(one: Decomposition) -> Iterable[dict[str, Any]]:
+    whole = {name: value for name, value in asdict(one).items() if name != "shares"}
+    whole |= {"servers": len(one.servers), "clients": len(one.clients), "left_out": "; ".join(one.left_out) or None}
+    nothing = dict.fromkeys(("part", "share", "low", "high", "population_low", "population_high"))
+    return [whole | asdict(share) for share in one.shares] or [whole | nothing]
+
+
+def derive(run: Path, connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Derived:
+    """Work it out from the trials; nothing with one server and one client."""
+    study = parse_study((run / "study.yaml").read_text(encoding="utf-8"), str(run / "study.yaml"))
+    there = {row[0] for row in connection.execute("DESCRIBE trials").fetchall()}
+    columns = [name for name in dict.fromkeys((*_COLUMNS, about.metric)) if name in there]
+    cursor = connection.execute(f"SELECT {', '.join(columns)} FROM trials ORDER BY block, trial")  # noqa: S608 - known
+    rows = [dict(zip(columns, values, strict=True)) for values in cursor.fetchall()]
+    order = {cell: place for place, cell in enumerate(cells_in_order(about, (row["cell"] for row in rows)))}
+    rows.sort(key=lambda row: order[row["cell"]])
+    return Derived(decompose(study, rows, about.metric), league(study, rows, about.metric))
+
+
+def attach(connection: duckdb.DuckDBPyConnection, derived: Derived) -> None:
+    """Put it in place of what a former report left in the run's folder."""
+    for name, rows in derived.rows().items():
+        connection.execute(f"CREATE TABLE fresh AS SELECT * FROM {name} LIMIT 0")  # noqa: S608 - constants
+        for row in rows:
+            connection.execute(
+                f"INSERT INTO fresh ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608 - fields
+                list(row.values()),
+            )
+        connection.execute(f"DROP VIEW {name}")
+        connection.execute(f"ALTER TABLE fresh RENAME TO {name}")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure, its title and how to read it."""
+
+    title: str
+    caption: str
+    svg: str
+
+
+@dataclass(frozen=True)
+class LeaguePlace:
+    """The tables of a place, one a protocol."""
+
+    place: str
+    tables: list[Table]
+
+
+@dataclass(frozen=True)
+class Section:
+    """The report's section on programs."""
+
+    claims: list[str]
+    places: list[PlaceClaims]
+    words: list[str]
+    definition: str
+    legend: list[tuple[str, str, str]]  # part, class of its hatching, CSS variable of its colour
+    figures: list[Figure]
+    effects: Table
+    shares: Table
+    leagues: list[LeaguePlace]
+    proxies: str  # empty without any
+
+
+def section(
+    connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Derived, found: Sequence[Comparison]
+) -> Section | None:
+    """Everything the section shows; None when the study has one program only. Ask within ``svg.drawing()``."""
+    if not derived.standings and not derived.shares:
+        return None
+    standings = queries.ask(connection, catalogue.LEAGUE)
+    return Section(
+        claims=claims.claims(found, about.pairs),
+        places=claims.claims_by_place(found, about.pairs),
+        words=claims.shares_in_words(derived.shares),
+        definition=claims.definition(about.baseline, about.confidence),
+        legend=_legend(derived.shares),
+        figures=_figures(derived.shares),
+        effects=_effects(about, derived, queries.ask(connection, catalogue.EFFECTS)),
+        shares=_shares(derived, queries.ask(connection, catalogue.DECOMPOSITION)),
+        leagues=_leagues(about, standings),
+        proxies=claims.about_proxies(derived.proxies()),
+    )
+
+
+def _legend(found: Sequence[Decomposition]) -> list[tuple[str, str, str]]:
+    there = {share.part for one in found for share in one.shares}
+    looks = figures.LOOKS
+    return [(part, looks[part].texture, style.CSS_VARIABLES[looks[part].colour]) for part in PARTS if part in there]
+
+
+def _figures(found: Sequence[Decomposition]) -> list[Figure]:
+    made = []
+    whole = next((one for one in found if one.arm == EVERY_ARM), None)
+    if whole is not None:
+        made.append(
+            Figure(
+                "What the effect depends on",
+                "All places and protocols together, each counting the same. Mark: share. Line: interval, for these "
+                "programs. The parts add up to 100 %.",
+                figures.intervals(whole.shares, PARTS, "dw"),
+            )
+        )
+    split = [one for one in found if one.shares and one.arm != EVERY_ARM]
+    split.sort(key=lambda one: one.arm, reverse=True)  # the newest protocol first, as everywhere
+    rows = [figures.Bar(_bar_label(one), one.shares) for one in split]
+    if rows:
+        made.append(
+            Figure(
+                "The same for every comparison",
+                "Parts from left to right as in the legend. Thin line: interval of the protocol's share. Where noise "
+                "fills the bar there is next to no effect to split.",
+                figures.bars(rows, "db"),
+            )
+        )
+    return made
+
+
+def _bar_label(one: Decomposition) -> str:
+    where = place_words(one.place, without="")
+    return f"{style.name(one.arm)} ÷ {style.name(one.reference)}, {where}" if where else style.name(one.arm)
+
+
+def _ordered(derived: Derived, answer: Answer) -> list[dict[str, Any]]:
+    """Rows in the order of the places of the study, and of the parts."""
+    places = list(dict.fromkeys((one.place, one.arm) for one in derived.shares))
+    parts = list(PARTS)
+
+    def position(row: Mapping[str, Any]) -> tuple[int, int]:
+        return places.index((row["place"], row["arm"])), parts.index(row["part"]) if "part" in row else 0
+
+    return sorted(answer.rows, key=position)
+
+
+def _effects(about: RunFacts, derived: Derived, answer: Answer) -> Table:
+    columns = [
+        Column("protocol", "arm", "protocol"),
+        Column("ratio", "ratio", "ratio"),
+        Column("for another program", "elsewhere_low,elsewhere_high", "interval"),
+        Column("programs", "programs", "count"),
+        Column("blocks", "blocks", "count"),
+        Column("left out", "left_out"),
+    ]
+    notes = [
+        f"ratio: of {about.metric_label} to that of {style.name(about.baseline)}, geometric mean over programs, each "
+        "counting the same. for another program: where the ratio of a server and client that were not measured would "
+        "be expected, if those measured are a random sample.",
+    ]
+    return tables.build(
+        tables.with_rows(answer, _ordered(derived, answer)),
+        "effects",
+        "The effect over all programs",
+        ("place", "place"),
+        columns,
+        notes=notes,
+    )
+
+
+def _shares(derived: Derived, answer: Answer) -> Table:
+    columns = [
+        Column("protocol", "arm"),
+        Column("part", "part"),
+        Column("share", "share", "percent"),
+        Column("for these programs", "low,high", "percent_interval"),
+        Column("for any such programs", "population_low,population_high", "percent_interval"),
+    ]
+    notes = [
+        "for any such programs: if those measured are a random sample of all; with two servers or clients hardly "
+        "anything is excluded.",
+    ]
+    return tables.build(
+        tables.with_rows(answer, _ordered(derived, answer)),
+        "decomposition",
+        "Every share",
+        ("place", "place"),
+        columns,
+        notes=notes,
+    )
+
+
+def _leagues(about: RunFacts, answer: Answer) -> list[LeaguePlace]:
+    metric = METRICS[about.metric]
+    form = _FORMS[metric.unit]
+    columns = [
+        Column("place", "place"),
+        Column(about.metric_label, "value", form),
+        Column(f"{100 * about.confidence:.0f} % interval", "low,high", f"{form}_interval"),
+        Column("blocks", "blocks", "count"),
+        Column("without a value", "censored", "count"),
+        Column("", "kind"),
+    ]
+    if not any(row["kind"].startswith("proxy") for row in answer):
+        columns = columns[:-1]
+    if not any(row["censored"] for row in answer):
+        columns = [column for column in columns if column.name != "censored"]
+    made = []
+    for number, place in enumerate(cells_in_order(about, {row["cell"] for row in answer})):
+        there = []
+        for arm in about.protocols:
+            rows = answer.where(cell=place, arm=arm)
+            if rows:
+                title = style.name(arm)
+                one = tables.with_rows(answer, rows)
+                there.append(
+                    tables.build(one, f"league-{number}-{arm}", title, ("program", "program"), columns, cell=place)
+                )
+        made.append(LeaguePlace(_place(place), there))
+    return made
+
+
+def _place(place: str) -> str:
+    """``far, new connections``."""
+    path = levels(place).get("path", "")
+    rest = place_words(place) if "," in place or "path=" not in place else ""
+    return ", ".join(part for part in (path, rest) if part) or "everywhere"
