@@ -139,6 +139,12 @@ def test_completion_scripts_name_the_command(shell, capsys):
         ("trifecta race --set pa", {"path=", "paths="}),
         ("trifecta link ", {"measure"}),
         ("trifecta completion z", {"zsh"}),
+        ("trifecta race --server cad", {"caddy"}),
+        ("trifecta race --server origin,cad", {"origin,caddy"}),
+        ("trifecta race --server caddy,cad", {""}),  # it is there already
+        ("trifecta run race --client lo", {"load"}),
+        ("trifecta race --server an", {"any"}),
+        ("trifecta get quic", {"quic-go"}),
     ],
 )
 def test_completion_knows_commands_studies_and_keys(words, expected):

@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+from tests.implementations.outside import install_server
+
 pytestmark = pytest.mark.lab
 
 TINY = ["--set", "path=clean", "--set", "connection=reused", "--server", "origin"]
@@ -125,3 +127,28 @@ def test_link_measure_counts_what_is_lost(tmp_path):
     done = trifecta("link", "measure", "--loss", "30 %", "--packets", "300", "--interval", "200 us", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert re.search(r"forward loss +\d", done.stdout)
+
+
+def test_any_server_is_every_server_found_and_stays_that(tmp_path):
+    adapters = tmp_path / "adapters"
+    adapters.mkdir()
+    install_server(adapters, "crashing", "crashing", "import os; os._exit(3)")
+    install_server(adapters, "missing", "missing", 'raise Unsupported("missing is not here; make it")')
+    environment = {**os.environ, "TRIFECTA_CACHE": str(tmp_path / "cache")}
+    with_them = environment | {"PYTHONPATH": str(adapters)}
+    asked = ("race", "--set", "path=clean", "--set", "connection=reused", "--server", "any", "--blocks", "1")
+    done = trifecta(*asked, "--out", "here", cwd=tmp_path, env=with_them)
+    assert done.returncode == expected_code("here", tmp_path), done.stderr
+    assert "Left out: server missing: missing is not here; make it" in " ".join(done.stdout.split())
+    facts = json.loads((tmp_path / "here/run.json").read_text())
+    found = facts["any"]["server"]
+    assert {"origin", "caddy"} <= {*found}
+    left_out = {each["level"]: each["reason"] for each in facts["not_found"]}
+    assert left_out["crashing"] == "crashed (exit code 3)"
+    assert left_out["missing"] == "missing is not here; make it"
+    query = "SELECT DISTINCT server FROM trials"
+    measured = json.loads(trifecta("sql", "here", "--json", query, cwd=tmp_path).stdout)
+    assert {row["server"] for row in measured} == {*found}
+    again = trifecta("resume", "here", "--quiet", cwd=tmp_path, env=environment)  # the packages are gone: same study
+    assert again.returncode == expected_code("here", tmp_path), again.stderr
+    assert json.loads((tmp_path / "here/run.json").read_text())["any"] == facts["any"]
