@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import ssl
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -149,6 +150,12 @@ class CrashesLater(_Program):
     protocols = frozenset({"h1"})
 
 
+class DiesForGood(_Program):
+    """The origin until it has worked for a trial's requests; it ends in the midst and never comes up again."""
+
+    name = "dies-for-good"
+
+
 class PrintsMuch(_Program):
     """Prints 20 MB in one line before it serves as it should."""
 
@@ -195,10 +202,23 @@ BAD: dict[str, type[ServerAdapter]] = {
     made.name: made
     for made in (
         Liar, ClosesEarly, Silent, WrongCertificate, WrongBytes, WrongLength, HangsAtAccept, CrashesAtStart,
-        ExitsAtOnce, CrashesAtRequest, CrashesLater, PrintsMuch, PrintsWithoutEnd, NotExecutable, RaisesInCommand,
-        RaisesInFind,
+        ExitsAtOnce, CrashesAtRequest, CrashesLater, DiesForGood, PrintsMuch, PrintsWithoutEnd, NotExecutable,
+        RaisesInCommand, RaisesInFind,
     )
 }  # fmt: skip
+
+
+def _die_for_good(config: dict[str, Any]) -> None:
+    """The origin until it has received enough for a trial; then never again."""
+    mark = Path(config["origin"][2]).with_name("died")
+    if mark.exists():
+        raise SystemExit("it does not come up again")
+    with subprocess.Popen(config["origin"]) as origin:
+        while int(Path(f"/proc/{origin.pid}/stat").read_text().split()[13]) < 1:  # 10 ms of CPU time
+            time.sleep(0.01)
+        mark.touch()
+        origin.kill()
+    raise SystemExit("dies")
 
 
 def _serve(config: dict[str, Any]) -> None:
@@ -254,6 +274,8 @@ def main() -> None:
         sys.stderr.write("blah " * 4_000_000)
         sys.stderr.flush()
         os.execv(config["origin"][0], config["origin"])
+    if mode == "dies-for-good":
+        _die_for_good(config)
     if mode == "prints-without-end":
         if os.fork() == 0:
             os.execv(config["origin"][0], config["origin"])

@@ -41,10 +41,13 @@ def main() -> int:
     from trifecta.design.errors import TrifectaError
     from trifecta.implementations import running
     from trifecta.implementations.registry import SERVERS
+    from trifecta.workloads.conformance import servers
 
     names = request.get("probe") or request["study"]
     adapters = {name: BAD[name]() if name in BAD else SERVERS[name] for name in names}
     running.READY_TIMEOUT_S = request.get("ready_timeout_s", running.READY_TIMEOUT_S)
+    servers.READY_S = request.get("ready_s", servers.READY_S)
+    servers.READY_MORE_S = min(servers.READY_S, servers.READY_MORE_S)
     running.FILE_LIMIT_BYTES = request.get("file_limit_bytes", running.FILE_LIMIT_BYTES)
     try:
         said = _probe(folder, adapters) if "probe" in request else _study(folder, adapters, request)

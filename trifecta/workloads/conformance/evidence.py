@@ -81,8 +81,22 @@ class Capture:
         if program is None:
             self.problem = NO_TCPDUMP
             return self
-        # -Z root: it must not become a user that may not write here; -U: whole after each packet.
-        command = [program, "-i", DEVICE, "-n", "-s", "0", "-U", "-Z", "root", "-w", str(self._file)]
+        # -Z root: it must not become a user that may not write here; -U and --immediate-mode: a packet is in the file
+        # as soon as it was seen, else the kernel hands packets over up to a second later, when nobody looks any more.
+        command = [
+            program,
+            "-i",
+            DEVICE,
+            "-n",
+            "-s",
+            "0",
+            "-U",
+            "--immediate-mode",
+            "-Z",
+            "root",
+            "-w",
+            str(self._file),
+        ]
         self._words = self._file.with_suffix(".log")
         with self._words.open("wb") as words:
             self._process = self._host.start(

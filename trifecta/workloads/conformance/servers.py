@@ -171,7 +171,7 @@ class ServerProbe:
             if kept is None:
                 alive = self._server is not None and self._server.running()
                 why_not = "" if alive else "the server does not run"
-                kept = result = self._kept(result, case, None, why_not)
+                kept = result = self._kept(result, _ASK, None, why_not)
             else:
                 result = self._one(protocol, case, finding, evidence=kept.evidence, capture=kept.capture)
             yield result

@@ -1,0 +1,217 @@
+"""Servers that are wrong on purpose: each is clear rows with its reason, and the healthy one beside it is untouched."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.implementations.drive_bad import drive
+from tests.workloads.test_checks_fail import _engine_missing
+from trifecta.store.run import RunDirectory
+
+pytestmark = [pytest.mark.lab, pytest.mark.skipif(bool(_engine_missing()), reason=_engine_missing() or "built")]
+PROTOCOLS = ["h1", "h2", "h3"]
+Rows = list[dict[str, Any]]
+
+
+def probe(folder: Path, *names: str, **more: Any) -> dict[str, Rows]:
+    """The rows of each server, probed in this order."""
+    code, rows, errors = drive(folder / "run", probe=list(names), **more)
+    assert code == 0, errors
+    return {name: [row for row in rows if row["name"] == name] for name in names}
+
+
+def healthy(rows: Rows) -> None:
+    assert len(rows) == 27
+    assert {row["outcome"] for row in rows} == {"pass"}
+    assert [row for row in rows if row["error"] or row["evidence"] or row["reason"]] == []
+
+
+def by_protocol(rows: Rows, protocol: str) -> dict[str, tuple[str, str | None]]:
+    return {row["object"]: (row["outcome"], row["error"]) for row in rows if row["protocol"] == protocol}
+
+
+def test_who_says_http3_and_answers_http2_fails_over_http3_only(tmp_path: Path) -> None:
+    rows = probe(tmp_path, "liar", "origin")
+    assert {error for _, error in by_protocol(rows["liar"], "h3").values()} == {"connect_refused"}
+    for protocol in ("h1", "h2"):
+        assert set(by_protocol(rows["liar"], protocol).values()) == {("pass", None)}
+    healthy(rows["origin"])
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "whole"),
+    [
+        ("wrong-bytes", "content", {"get_0"}),  # nothing can be wrong in nothing
+        ("wrong-length", "length", set()),
+        ("closes-early", "length", {"get_0", "post_0"}),
+        ("wrong-certificate", "tls:certificate", set()),
+    ],
+)
+def test_a_wrong_answer_has_its_class_over_every_protocol(
+    tmp_path: Path, name: str, error: str, whole: set[str]
+) -> None:
+    rows = probe(tmp_path, "origin", name)
+    for protocol in PROTOCOLS:
+        found = by_protocol(rows[name], protocol)
+        offered = {case: what for case, what in found.items() if what[0] != "not_offered"}
+        assert {case for case, what in offered.items() if what == ("pass", None)} == whole
+        assert {what for case, what in offered.items() if case not in whole} == {("fail", error)}
+    healthy(rows["origin"])
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "words"),
+    [
+        ("crashes-at-start", "server_ended", "cannot find the meaning of line 1"),
+        ("exits-at-once", "server_ended", "ended with code 0 before it was ready"),
+        ("crashes-at-request", "server_ended", "fatal: out of luck"),
+        ("not-executable", "cannot_start", "Permission denied"),
+        ("raises-in-command", "cannot_start", "KeyError: 'no such"),
+    ],
+)
+def test_a_server_that_does_not_come_up_is_told_with_its_words(
+    tmp_path: Path, name: str, error: str, words: str
+) -> None:
+    rows = probe(tmp_path, name, "origin")
+    assert len(rows[name]) == 27
+    assert {(row["outcome"], row["error"]) for row in rows[name]} == {("fail", error)}
+    assert all(words in row["reason"] and "\n" not in row["reason"] for row in rows[name])
+    folder = tmp_path / "run" / rows[name][0]["evidence"]
+    assert json.loads((folder / "result.json").read_text())["result"]["error"] == error
+    healthy(rows["origin"])
+
+
+def test_a_version_that_cannot_be_told_is_one_row(tmp_path: Path) -> None:
+    rows = probe(tmp_path, "raises-in-find", "origin")
+    (row,) = rows["raises-in-find"]
+    assert row["outcome"] == "fail"
+    assert row["protocol"] is None
+    assert "what it prints is no version" in row["reason"]
+    healthy(rows["origin"])
+
+
+@pytest.mark.parametrize(("name", "error"), [("hangs-at-accept", "connect_timeout"), ("silent", "timeout")])
+def test_a_hanging_server_takes_a_bounded_time(tmp_path: Path, name: str, error: str) -> None:
+    rows = probe(tmp_path, name, "origin", ready_s=2)
+    assert {(row["outcome"], row["error"]) for row in rows[name]} == {("fail", error)}
+    assert all("not ready within 2 s" in row["reason"] for row in rows[name])
+    assert len({row["evidence"] for row in rows[name]}) == 3, "one folder a protocol"
+    healthy(rows["origin"])
+
+
+def test_a_crash_by_one_object_leaves_the_other_objects_their_results(tmp_path: Path) -> None:
+    rows = probe(tmp_path, "crashes-later", "origin")
+    found = by_protocol(rows["crashes-later"], "h1")
+    crashed = {"get_1000000", "post_1000000"}
+    assert {case for case, what in found.items() if what == ("fail", "server_ended")} == crashed
+    assert {what for case, what in found.items() if case not in crashed} == {("pass", None)}
+    reasons = {row["reason"] for row in rows["crashes-later"] if row["outcome"] == "fail"}
+    assert all("ended with code 7: fatal: out of luck" in reason for reason in reasons)
+    for protocol in ("h2", "h3"):
+        assert by_protocol(rows["crashes-later"], protocol) == {None: ("unsupported", None)}
+    healthy(rows["origin"])
+
+
+def test_who_prints_much_passes_and_who_prints_without_end_does_not_fill_the_disk(tmp_path: Path) -> None:
+    rows = probe(tmp_path, "prints-much", "prints-without-end", "origin", file_limit_bytes=30_000_000)
+    healthy(rows["prints-much"])
+    assert {row["error"] for row in rows["prints-without-end"]} >= {"server_ended"}
+    for log in (tmp_path / "run").rglob("*.log"):
+        assert log.stat().st_size <= 30_000_000
+    failed = next(row for row in rows["prints-without-end"] if row["outcome"] == "fail")
+    assert len(failed["reason"]) < 1000
+    healthy(rows["origin"])
+
+
+def test_the_evidence_of_a_failure_is_kept_for_its_owner_only(tmp_path: Path) -> None:
+    rows = probe(tmp_path, "wrong-bytes")["wrong-bytes"]
+    row = next(row for row in rows if row["protocol"] == "h3" and row["object"] == "get_1000")
+    folder = tmp_path / "run" / row["evidence"]
+    assert folder.stat().st_mode & 0o077 == 0
+    second = json.loads((folder / "result.json").read_text())["second_attempt"]
+    assert second["error"] == "content"
+    assert "CLIENT_" in (folder / "first" / "tls.keys").read_text()
+    assert list((folder / "first" / "qlog").iterdir())
+    assert "pip" not in (folder / "server.log").read_text()
+    assert (folder / "configuration" / "caddy.json").exists()
+    if row["capture"].startswith("captured"):
+        assert (folder / "second" / "capture.pcap").stat().st_size > 100
+    else:
+        assert "tcpdump" in row["capture"]
+    # what passed leaves nothing behind
+    assert not (tmp_path / "run" / "conformance" / "server-wrong-bytes-h3-get_0").exists()
+
+
+def test_without_tcpdump_the_row_says_how_to_get_it(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "tcpdump"
+    program.write_text("#!/bin/sh\necho 'tcpdump: you may not do that' >&2; exit 1\n")
+    program.chmod(0o755)
+    code, rows, errors = drive(
+        tmp_path / "run", probe=["liar"], environment={"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin:/usr/sbin:/sbin"}
+    )
+    assert code == 0, errors
+    row = next(row for row in rows if row["outcome"] == "fail")
+    assert row["capture"] == "no capture: tcpdump does not start here: tcpdump: you may not do that"
+
+
+SMALL = [
+    "path=clean", "connection=reused", "blocks.at_least=1", "blocks.at_most=1", "budget=5 min",
+    "workload.request_timeout=2 s", "workload.connect_timeout=2 s",
+]  # fmt: skip
+MACHINE = {"headroom", "machine", "noise_floor", "steady_state"}  # what other programs on this machine can upset
+
+
+def test_in_a_study_bad_servers_are_left_out_or_fail_and_the_healthy_one_has_its_results(tmp_path: Path) -> None:
+    names = ["crashes-at-start", "origin", "wrong-bytes", "liar", "raises-in-command"]
+    code, outcome, errors = drive(tmp_path / "run", study=names, set=SMALL, ready_timeout_s=6)
+    assert code == 0, errors
+    assert outcome["trials"] == 8
+    run = RunDirectory.open(tmp_path / "run")
+    failed = {item["level"]: item["reason"] for item in run.facts["failed"]}
+    assert set(failed) == {"crashes-at-start", "liar", "raises-in-command"}
+    assert "cannot find the meaning" in failed["crashes-at-start"]
+    assert "h3: connect_refused" in failed["liar"]
+    assert "the adapter of raises-in-command fails: KeyError" in failed["raises-in-command"]
+    for row in run.rows():
+        if row["server"] == "origin":
+            assert (row["samples"], row["errors"], row["error"]) == (800, 0, None)
+            found = {check["check"] for check in json.loads(row["checks_json"]) if check["status"] == "fail"}
+            assert found <= MACHINE
+        else:
+            assert row["server"] == "wrong-bytes"
+            assert row["valid"] is False
+            assert json.loads(row["error_classes_json"]) == {"content": 800}
+    matrix = {(one.name, one.protocol): (one.outcome, one.error) for one in run.conformance()}
+    assert matrix["origin", "h3"] == ("pass", None)
+    assert matrix["wrong-bytes", "h3"] == ("fail", "content")
+    assert matrix["liar", None] == ("fail", "not_ready")
+    log = next(one.evidence for one in run.conformance() if one.name == "crashes-at-start")
+    assert log is not None
+    assert "cannot find the meaning" in (run.path / log).read_text()
+
+
+def test_a_study_of_bad_servers_only_ends_with_one_line(tmp_path: Path) -> None:
+    code, _, errors = drive(tmp_path / "run", study=["crashes-at-start", "exits-at-once"], set=SMALL)
+    assert code == 3
+    assert errors.count("\n") == 1
+    assert "crashes-at-start ended before it was ready" in errors
+    assert "exits-at-once ended before it was ready" in errors
+
+
+def test_a_server_that_does_not_come_up_again_is_given_up_and_the_other_goes_on(tmp_path: Path) -> None:
+    code, outcome, errors = drive(tmp_path / "run", study=["dies-for-good", "origin"], set=SMALL)
+    assert code == 0, errors
+    run = RunDirectory.open(tmp_path / "run")
+    rows = run.rows()
+    assert sum(row["server"] == "origin" for row in rows) == 4
+    dead = [row for row in rows if row["server"] == "dies-for-good"]
+    assert len(dead) == 1
+    assert dead[0]["valid"] is False
+    assert "ended with code" in dead[0]["error"]
+    assert [item["level"] for item in run.facts["failed"]] == ["dies-for-good"]
+    assert outcome["kind"] == "blocks"
