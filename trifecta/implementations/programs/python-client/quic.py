@@ -1,0 +1,213 @@
+"""HTTP/3 by aioquic."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+
+import failures
+from aioquic.asyncio.protocol import QuicConnectionProtocol
+from aioquic.h3.connection import ErrorCode, H3Connection, H3Stream
+from aioquic.h3.events import DataReceived, HeadersReceived
+from aioquic.quic import events
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.connection import QuicConnection
+from aioquic.quic.logger import QuicFileLogger
+from aioquic.tls import CipherSuite, Group
+from exchange import ALPN, PIECE_OCTETS, USER_AGENT, Connection, Exchange, Handshake
+from failures import Failed
+from rows import Errand, now_ns
+
+_AHEAD_OCTETS = 4 * PIECE_OCTETS  # aioquic copies all that it was given and was not acknowledged
+
+
+def quic_configuration(errand: Errand) -> QuicConfiguration:
+    """aioquic's defaults; one protocol, one cipher suite, and the server's certificate and name are verified."""
+    configuration = QuicConfiguration(
+        is_client=True, alpn_protocols=[ALPN["h3"]], server_name=errand.server_name,
+        cipher_suites=[CipherSuite[errand.cipher.removeprefix("TLS_")]],
+    )  # fmt: skip
+    configuration.load_verify_locations(cafile=errand.ca_file)
+    if errand.keylog_file:
+        configuration.secrets_log_file = Path(errand.keylog_file).open("a", encoding="ascii", buffering=1)  # noqa: SIM115
+    if errand.qlog_dir:
+        configuration.quic_logger = QuicFileLogger(errand.qlog_dir)
+    return configuration
+
+
+async def open_quic(errand: Errand, configuration: QuicConfiguration, handshake: Handshake) -> Connection:
+    """Shake hands from a socket of its own. Failed when that fails; ``handshake`` tells how far it came."""
+    loop = asyncio.get_running_loop()
+    six = ":" in errand.address
+    try:
+        transport, protocol = await loop.create_datagram_endpoint(
+            lambda: Http3(errand, configuration, handshake), local_addr=("::" if six else "0.0.0.0", 0),  # noqa: S104
+            family=socket.AF_INET6 if six else socket.AF_INET,
+        )  # fmt: skip
+    except OSError as error:
+        raise Failed(failures.of_exception(error, connecting=True)) from error
+    try:
+        protocol.connect((errand.address, errand.port))
+        await protocol.ready
+    except Failed:
+        transport.close()
+        raise
+    except OSError as error:
+        transport.close()
+        raise Failed(failures.of_exception(error, connecting=True)) from error
+    except BaseException:
+        protocol.close()
+        raise
+    return protocol.connection
+
+
+class _Quic(QuicConnection):
+    """Offers one group; aioquic has no setting for it and would make a key share for each that it knows."""
+
+    group = Group.X25519
+
+    def _initialize(self, peer_cid: bytes) -> None:
+        super()._initialize(peer_cid)
+        self.tls._supported_groups = [self.group]
+
+
+class _Http(H3Connection):
+    """Takes the answer to HEAD, which has the length of content that is not sent (RFC 9110, 9.3.2), for whole."""
+
+    to_head = False
+
+    def _check_content_length(self, stream: H3Stream) -> None:
+        if not self.to_head:
+            super()._check_content_length(stream)
+
+
+class Http3(QuicConnectionProtocol):
+    """What aioquic calls with the events of a connection."""
+
+    def __init__(self, errand: Errand, configuration: QuicConfiguration, handshake: Handshake) -> None:
+        """Not connected yet."""
+        quic = _Quic(configuration=configuration)
+        quic.group = Group[errand.key_exchange.upper()]
+        super().__init__(quic)
+        self.connection = Http3Connection(errand, handshake, self)
+        self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.http = _Http(self._quic)
+        self.http.to_head = errand.method == "HEAD"
+        self.exchanges: dict[int, Exchange] = {}
+        self._draining: asyncio.Task[None] | None = None
+
+    def quic_event_received(self, event: events.QuicEvent) -> None:
+        """QUIC's events; those of streams become HTTP/3's."""
+        at_ns = now_ns()
+        if isinstance(event, events.HandshakeCompleted):
+            self._secured(event, at_ns)
+        elif isinstance(event, events.ConnectionTerminated):
+            secured = self.connection.handshake.secured_ns is not None
+            self._lose(failures.of_quic(event.error_code, event.frame_type, event.reason_phrase, secured=secured))
+        elif isinstance(event, events.StreamReset) and event.stream_id in self.exchanges:
+            self.exchanges[event.stream_id].fail(failures.of_h3_stream(event.error_code))
+        for http_event in self.http.handle_event(event):
+            exchange = self.exchanges.get(getattr(http_event, "stream_id", -1))
+            if exchange is None:
+                continue
+            if isinstance(http_event, HeadersReceived):
+                status = dict(http_event.headers).get(b":status")
+                if status is not None and not status.startswith(b"1"):  # neither trailers nor an interim response
+                    exchange.head(int(status), at_ns)
+            elif isinstance(http_event, DataReceived):
+                exchange.content(http_event.data)
+            if getattr(http_event, "stream_ended", False):
+                exchange.finish(now_ns())
+
+    def _secured(self, event: events.HandshakeCompleted, at_ns: int) -> None:
+        handshake = self.connection.handshake
+        handshake.secured_ns = at_ns
+        handshake.protocol = "h3" if event.alpn_protocol == ALPN["h3"] else None
+        handshake.tls_version = "1.3"
+        schedule = self._quic.tls.key_schedule
+        handshake.cipher = f"TLS_{schedule.cipher_suite.name}" if schedule is not None else None
+        handshake.resumed = event.session_resumed
+        if not self.ready.done():
+            self.ready.set_result(None)
+
+    def _lose(self, error: str) -> None:
+        self.connection.lost = self.connection.lost or error
+        if not self.ready.done():
+            self.ready.set_exception(Failed(error))
+            self.ready.exception()
+        for exchange in list(self.exchanges.values()):
+            exchange.fail(error)
+
+    def transmit(self) -> None:
+        """Give aioquic more content before it sends."""
+        for stream, exchange in self.exchanges.items():
+            if exchange.body_left and not exchange.done:
+                self._feed(stream, exchange)
+        super().transmit()
+
+    def _feed(self, stream: int, exchange: Exchange) -> None:
+        # aioquic tells nobody how much it holds: the version that has this buffer is pinned.
+        sender = self._quic._streams[stream].sender
+        while exchange.body_left and len(sender._buffer) < _AHEAD_OCTETS:
+            self.http.send_data(stream, exchange.next_piece(PIECE_OCTETS), end_stream=exchange.body_left == 0)
+        if exchange.body_left == 0:
+            exchange.row.request_sent_ns = now_ns()
+
+    def end(self) -> None:
+        """Close; the socket follows when the draining period is over (RFC 9000, section 10.2.2)."""
+        self._lose("closed")
+        self.close(error_code=ErrorCode.H3_NO_ERROR)
+        self._draining = asyncio.ensure_future(self._drain())
+
+    async def _drain(self) -> None:
+        await self.wait_closed()
+        if self._transport is not None:
+            self._transport.close()
+
+
+class Http3Connection(Connection):
+    """HTTP/3."""
+
+    def __init__(self, errand: Errand, handshake: Handshake, protocol: Http3) -> None:
+        """The protocol has the connection."""
+        super().__init__(errand, handshake)
+        self._protocol = protocol
+
+    async def exchange(self, exchange: Exchange) -> None:
+        """Send the request and wait for the end of the response. Failed when it failed."""
+        errand, protocol = self.errand, self._protocol
+        if self.lost is not None:
+            raise Failed(self.lost)
+        authority = f"{errand.server_name}:{errand.port}"
+        headers = [
+            (b":method", errand.method.encode()), (b":scheme", b"https"), (b":authority", authority.encode()),
+            (b":path", errand.path.encode()), (b"user-agent", USER_AGENT.encode()),
+        ]  # fmt: skip
+        if errand.request_body_bytes or errand.method in ("POST", "PUT", "PATCH"):
+            headers.append((b"content-length", str(errand.request_body_bytes).encode()))
+        stream = protocol._quic.get_next_available_stream_id()
+        exchange.row.stream = stream
+        try:
+            exchange.sent = True
+            protocol.http.send_headers(stream, headers, end_stream=errand.request_body_bytes == 0)
+            protocol.exchanges[stream] = exchange
+            protocol.transmit()
+            if errand.request_body_bytes == 0:
+                exchange.row.request_sent_ns = now_ns()
+            await exchange.ended()
+        except asyncio.CancelledError:
+            self._cancel(stream)
+            raise
+        finally:
+            protocol.exchanges.pop(stream, None)
+
+    def _cancel(self, stream: int) -> None:
+        if self.lost is None:
+            self._protocol._quic.stop_stream(stream, ErrorCode.H3_REQUEST_CANCELLED)
+            self._protocol._quic.reset_stream(stream, ErrorCode.H3_REQUEST_CANCELLED)
+            self._protocol.transmit()
+
+    def close(self) -> None:
+        """End it."""
+        self._protocol.end()
