@@ -32,6 +32,7 @@ CLIENTS: Table[ClientAdapter] = Table(
     "client",
     {
         "curl": "trifecta.implementations.clients.curl:Curl",
+        "h2load": "trifecta.implementations.clients.h2load:H2load",
         "go-client": "trifecta.implementations.clients.go_client:GoClient",
         "python-client": "trifecta.implementations.clients.python_client:PythonClient",
     },

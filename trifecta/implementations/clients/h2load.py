@@ -1,0 +1,80 @@
+"""h2load, where it is built with HTTP/3: start, status and duration of each request, and the transport's sums."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from trifecta.design.model import Protocol, RequestsWorkload
+from trifecta.implementations.client import ClientAdapter, Errand, Output, Row
+from trifecta.implementations.clients.content import monotonic_ns, whole_lines
+from trifecta.implementations.server import Command, Unsupported
+
+_ALPN = {"h1": "http/1.1", "h2": "h2", "h3": "h3"}
+_HTTP3_CALL = b"ngtcp2_conn_"  # the option is listed by every build, the library is called by those that have it
+
+
+class H2load(ClientAdapter):
+    """nghttp2's load generator; it verifies no certificate and shows no content, which the checks say."""
+
+    name, source = "h2load", "https://nghttp2.org, built with ngtcp2 and nghttp3 and put on PATH"
+
+    def find(self) -> str:
+        """Version, as ``h2load --version`` tells."""
+        program = shutil.which("h2load")
+        if program is None or _HTTP3_CALL not in Path(program).read_bytes():
+            here = "is not on PATH" if program is None else f"({program}) is built without HTTP/3"
+            raise Unsupported(f"h2load {here}; build nghttp2 with --enable-http3 and put its h2load on PATH")
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True, timeout=30).stdout
+        return said.strip().removeprefix("h2load ")
+
+    def declared(self) -> dict[str, Any]:
+        """From its source: SSL_CTX_set_verify is never called."""
+        return {"certificate_verified": False, "http3_library": "ngtcp2, nghttp3", "http2_library": "nghttp2"}
+
+    def compares_content(self, errand: Errand) -> bool:
+        """Only the sum of all lengths is told."""
+        return False
+
+    def check_workload(self, workload: RequestsWorkload, protocol: Protocol, connection: str) -> None:
+        """It opens all connections at its start, and sends GET and POST over TLS 1.3 when asked for nothing else."""
+        if connection == "new":
+            raise Unsupported("h2load opens its connections at the start, not one for each request; use 'reused'")
+        if workload.method not in ("GET", "POST") or workload.tls_version != "1.3":
+            raise Unsupported("h2load is asked for GET and POST over TLS 1.3 only; use another client for the rest")
+
+    def command(self, errand: Errand) -> Command:
+        """Its log has a line for each request."""
+        (errand.state / "body").write_bytes(b"a" * errand.request_body_bytes)
+        asked = {
+            "requests": errand.requests, "clients": errand.connections, "max-concurrent-streams": errand.streams,
+            "threads": 1, "alpn-list": _ALPN[errand.protocol], "connect-to": f"{errand.address}:{errand.port}",
+            "groups": errand.key_exchange, "tls13-ciphers": errand.cipher, "log-file": "log",
+        }  # fmt: skip
+        asked |= {"data": "body"} if errand.method == "POST" else {}
+        asked |= {"qlog-file-base": errand.qlog_dir / "h2load"} if errand.qlog_dir else {}
+        keys = {"SSLKEYLOGFILE": str(errand.keylog_file)} if errand.keylog_file else {}
+        return Command(("h2load", *(f"--{name}={value}" for name, value in asked.items()), errand.url), keys)
+
+    def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
+        """What it says once (of the first connection, and of all lengths together) holds for every row."""
+        said = output.stdout.read_text(encoding="utf-8", errors="replace")
+        once = dict(re.findall(r"^(TLS Protocol|Cipher|Application protocol): (\S+)$", said, re.MULTILINE))
+        lines = [tuple(map(int, line.split("\t")[:3])) for line in whole_lines(errand.state / "log", output)]
+        total = re.search(r"\((\d+)\) data$", said, re.MULTILINE)
+        answered = sum(status != -1 for _, status, _ in lines)
+        each, rest = divmod(int(total[1]), answered) if total and answered else (None, 0)  # a rest: not all are alike
+        spoken = {alpn: protocol for protocol, alpn in _ALPN.items()}.get(once.get("Application protocol", ""))
+        for start_us, status, duration_us in lines:
+            started_ns = monotonic_ns(start_us * 1000, output)
+            yield {
+                "started_ns": started_ns, "protocol": spoken, "bytes_out": errand.request_body_bytes,
+                "tls_version": once.get("TLS Protocol"), "cipher": once.get("Cipher"), "resumed": False,
+            } | (
+                {"error": "reset"} if status == -1 else
+                {"done_ns": started_ns + duration_us * 1000, "status": status, "bytes_in": None if rest else each}
+            )  # fmt: skip
