@@ -6,13 +6,14 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.debian import HAPROXY, Program
 from trifecta.implementations.server import Backend, Command, ServerAdapter, ServerOptions, Site, Unsupported
 from trifecta.implementations.servers.origin import BACKEND_ADDRESS, origin_backend
 
 _GET = "trifecta get haproxy"
-_QUIC_ALGORITHMS = {"cubic": "cubic", "reno": "newreno", "bbr": "bbr"}
+_LIMITED = "+QUIC_OPENSSL_COMPAT "
 
 
 class HAProxy(ServerAdapter):
@@ -26,6 +27,13 @@ class HAProxy(ServerAdapter):
         """Version of the program in the cache, or else on PATH if it knows HTTP/3."""
         return _found()[1]
 
+    def check_workload(self, workload: RequestsWorkload) -> None:
+        """Without OpenSSL's own QUIC interface (3.5) there is no early data over QUIC; BBR came with 3.1."""
+        if workload.zero_rtt and _LIMITED in _found()[0].says("-vv"):
+            raise Unsupported(f"this HAProxy accepts 0-RTT over TCP only; leave out zero_rtt, or run: {_GET}")
+        if workload.congestion_control == "bbr" and self.find().startswith("3.0"):
+            raise Unsupported(f"HAProxy {self.find()} has no BBR for QUIC; use cubic, or run: {_GET}")
+
     def backends(self, site: Site, options: ServerOptions) -> tuple[Backend, ...]:
         """The origin."""
         return (origin_backend(site, options),)
@@ -34,27 +42,26 @@ class HAProxy(ServerAdapter):
         """One file, filled in."""
         program, _ = _found()
         pki = site.certificates
-        path = site.state / "haproxy.cfg"
         template = Template((PROGRAMS / "haproxy" / "haproxy.cfg").read_text(encoding="utf-8"))
         early = "allow-0rtt" if options.zero_rtt else ""
-        algorithm = _QUIC_ALGORITHMS[options.congestion_control]
+        algorithm = "newreno" if options.congestion_control == "reno" else options.congestion_control
         quic = f"bind quic4@{site.address}:{site.port} ssl crt @lab/site alpn h3 quic-cc-algo {algorithm} {early}"
         values = {"ADDRESS": site.address, "PORT": site.port, "BACKEND": BACKEND_ADDRESS, "NAME": f"{self.name}.lab"}
         values |= {"CHAIN": _quoted(pki.chain), "KEY": _quoted(pki.key), "AUTHORITY": _quoted(pki.authority)}
         values |= {"TLS": options.tls_version, "STREAMS": options.max_streams, "EARLY": early}
         values |= {"QUIC": quic if options.tls_version == "1.3" else ""}
+        values |= {"LIMITED": "limited-quic" if _LIMITED in program.says("-vv") else ""}
+        path = site.state / "haproxy.cfg"
         path.write_text(template.substitute(values), encoding="utf-8")
         return Command((*program.arguments, "-db", "-f", path), program.environment)
 
     def declared(self, options: ServerOptions) -> dict[str, Any]:
         """TCP follows the lab's routes and HAProxy sets TCP_NODELAY; QUIC takes what is asked for."""
         program, _ = _found()
-        return {
-            "congestion_control": {"tcp": options.congestion_control, "quic": options.congestion_control},
-            "tcp_nodelay": True,
-            "tls_library": program.tells("-vv", "Running on SSL library version : (.*)"),
-            "build": f"{program.origin}; {program.tells('-vv', 'OPTIONS = (.*)')}",
-        }
+        tls = program.tells("-vv", "Running on SSL library version : (.*)")
+        build = f"{program.origin}; {program.tells('-vv', 'OPTIONS = (.*)')}"
+        asked = {"tcp": options.congestion_control, "quic": options.congestion_control}
+        return {"congestion_control": asked, "tcp_nodelay": True, "tls_library": tls, "build": build}
 
 
 def _found() -> tuple[Program, str]:

@@ -52,7 +52,7 @@ class Nginx(ServerAdapter):
         return {
             "congestion_control": {
                 "tcp": options.congestion_control,
-                "quic": "cubic" if version >= (1, 27, 5) else "newreno",
+                "quic": "cubic" if version >= (1, 27, 5) else "reno",
             },
             "tcp_nodelay": options.tcp_nodelay,
             "tls_library": program.tells("-V", r"(?:built|running) with ((?:Open|Libre|Boring)SSL[^\n()]*)"),
