@@ -194,8 +194,8 @@ def test_a_study_of_nginx_has_no_failed_request(tmp_path: Path) -> None:
 @pytest.mark.lab
 def test_full_buffers_on_every_stream_are_no_flood(tmp_path: Path) -> None:
     settings = [
-        "path=clean", "server=nginx", "connection=reused", "protocol=h3", "baseline=h3", "requests=400", "response=1 MB",
-         "in_flight=300", "budget=2 min", "blocks.at_least=1", "blocks.at_most=1",
+        "path=clean", "server=nginx", "connection=reused", "protocol=h3", "baseline=h3", "requests=400",
+        "response=1 MB", "in_flight=300", "budget=2 min", "blocks.at_least=1", "blocks.at_most=1",
     ]  # fmt: skip
     code, _, _, errors = drive.finish(tmp_path / "run", set=settings)
     assert code == 0, errors
