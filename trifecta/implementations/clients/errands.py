@@ -50,7 +50,8 @@ def read(line: bytes, client: str) -> dict[str, Any]:
 
 def errand_of(config: dict[str, Any], state: Path) -> Errand:
     """The errand that a configuration asks for."""
-    files: dict[str, Any] = {name: Path(config[name]) if config.get(name) else None for name in _OPTIONAL}
+    named = [name for name in _OPTIONAL if config.get(name)]  # the client works in another folder
+    files: dict[str, Any] = dict.fromkeys(_OPTIONAL) | {name: Path(config[name]).absolute() for name in named}
     return Errand(
         **{name: config[name] for name in _COPIED},
         **files,
