@@ -101,6 +101,21 @@ def row(name: str, found: bool, kind="server", reason=None) -> Implementation:
     return Implementation(kind, name, found, "1" if found else None, ("h1",), "", "trifecta", reason)
 
 
+@pytest.mark.parametrize(
+    ("version", "short"),
+    [
+        ("1.2", "1.2"),
+        (
+            "8.23.0 (x86_64-pc-linux-gnu) libcurl/8.23.0 OpenSSL/3.6.5 zlib",
+            "8.23.0 (x86_64-pc-linux-gnu) libcurl/8.23.0 …",
+        ),
+        ("a" * 60, "a" * 48 + " …"),
+    ],
+)
+def test_a_long_version_is_cut_between_words(version, short):
+    assert replace(row("a", True), version=version).short_version == short
+
+
 def test_the_doctor_names_them_in_a_line_a_kind():
     seen = [row("a", True), replace(row("b", False), get="trifecta get b"), row("c", False), row("d", False, "client")]
     servers, clients = as_findings(seen)

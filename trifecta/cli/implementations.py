@@ -97,7 +97,7 @@ def _cells(each: Implementation) -> list[Text]:
     said = "; ".join(f"{words}: {value}" for words, value in declared if value)
     if said:
         where.append(f"\n{said}", "dim")
-    return [name, Text(each.version or ""), Text(protocols), where]
+    return [name, Text(each.short_version), Text(protocols), where]
 
 
 def in_words(declared: object) -> str:

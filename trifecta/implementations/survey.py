@@ -19,6 +19,7 @@ from trifecta.lab.engine import engine_versions, find_engine
 
 Kind = Literal["server", "client"]
 KINDS: tuple[Kind, ...] = ("server", "client")
+_SHORT = 48  # characters
 FIND_TIMEOUT_S = 15.0  # a Python program of a cold, busy machine has taken 4 s to tell its version
 
 
@@ -47,6 +48,12 @@ class Implementation:
     def as_dict(self) -> dict[str, Any]:
         """For a program to read."""
         return asdict(self)
+
+    @property
+    def short_version(self) -> str:
+        """The beginning of the version for a table: some programs list all their libraries."""
+        text = self.version or ""
+        return text if len(text) <= _SHORT else f"{text[:_SHORT].rpartition(' ')[0] or text[:_SHORT]} …"
 
 
 def survey(
@@ -117,7 +124,7 @@ def as_findings(seen: Sequence[Implementation]) -> list[Finding]:
     findings = []
     for kind in KINDS:
         own = [each for each in seen if each.kind == kind]
-        there = [f"{each.name} {each.version}" for each in own if each.found]
+        there = [f"{each.name} {each.short_version}" for each in own if each.found]
         get = [each.name for each in own if not each.found and each.get]
         evidence = f"{len(there)} of {len(own)} found: {'; '.join(there) or 'none'} (`trifecta implementations`)"
         status: Status = "ok" if there else "missing"
