@@ -6,7 +6,7 @@ A sign tells each outcome (``✓ ✗ – ∅ …``), so that neither colour nor 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,8 @@ _OBJECTS = (*CASES, LARGE)
 # word is the worst: where a server runs twice, with other settings, 'fail' is shown and not 'pass'.
 MATRIX = Query(
     "conformance",
-    "SELECT t.role, t.name, CASE WHEN bool_or(t.proxy) THEN 'adds a hop' END AS hop, max(t.version) AS version, "
+    "SELECT t.role, t.name, CASE WHEN bool_or(t.proxy) THEN 'adds a hop' ELSE '' END AS hop, "
+    "left(max(t.version), 24) || CASE WHEN length(max(t.version)) > 24 THEN '...' ELSE '' END AS version, "
     "coalesce(t.protocol, 'any') AS protocol,\n"
     + ",\n".join(
         f"       coalesce(min(t.result) FILTER (WHERE t.object = '{case.name}'), "
@@ -75,9 +76,9 @@ FROM trials AS t WHERE (t.server_json ->> 'proxy') = 'true' ORDER BY t.server, b
 )
 
 
-def matrix_tables(answer: Answer) -> list[tables.Table]:
-    """The matrix of the report: a table for servers and one for clients."""
-    objects = [Column(case.label, case.name, "mark") for case in _OBJECTS]
+def matrix_tables(answer: Answer, asked: Collection[str | None]) -> list[tables.Table]:
+    """The matrix of the report: a table for servers and one for clients, with the objects that were ``asked`` for."""
+    objects = [Column(case.label, case.name, "mark") for case in _OBJECTS if case.name in asked]
     found = []
     for role, caption in (
         ("server", "Servers, asked by Trifecta's load"),
@@ -94,6 +95,42 @@ def matrix_tables(answer: Answer) -> list[tables.Table]:
             tables.build(tables.with_rows(answer, rows), f"conformance-{role}s", caption, (role, "name"), columns)
         )
     return [table for table in found if table.lines]
+
+
+@dataclass(frozen=True)
+class Section:
+    """What the report shows of the probe."""
+
+    tables: list[tables.Table]
+    sentence: str
+    findings: list[dict[str, Any]]
+    findings_sql: str
+    legend: list[tuple[str, str]]
+
+
+def section(matrix: Answer, findings: Answer, results: Sequence[ConformanceResult]) -> Section:
+    """The part of the report; without a table when nothing was probed."""
+    used = {one.outcome for one in results}
+    return Section(
+        matrix_tables(matrix, {one.object for one in results}),
+        sentence([dataclasses.asdict(one) for one in results]),
+        findings.rows,
+        findings.query.text(),
+        [(MARKS[outcome], said) for outcome, said in OUTCOME_WORDS.items() if outcome in used],
+    )
+
+
+def proxy_note(proxies: Answer) -> str:
+    """The footnote of ``†`` with the names; empty when no server of the run is a proxy."""
+    if not proxies:
+        return ""
+    who = _listed([f"{row['server']} in front of {row['backend'] or 'another server'}" for row in proxies])
+    return f"{HOP_NOTE} Here: {who}."
+
+
+def hop(place: str, cell_levels: Mapping[str, str], proxies: Answer) -> str:
+    """The words for a cell, marked when its server adds a hop."""
+    return f"{place} {HOP}" if cell_levels.get("server") in proxies.values("server") else place
 
 
 def sentence(results: Iterable[Mapping[str, Any]]) -> str:
@@ -180,10 +217,12 @@ def _terminal_table(
     edges = box.SIMPLE_HEAD if utf else box.ASCII
     made = RichTable(box=edges, padding=(0, 1, 0, 0), show_edge=False, pad_edge=False)
     made.add_column(role, no_wrap=True)
-    made.add_column("version", overflow="ellipsis", max_width=10, no_wrap=True)
+    made.add_column("version", overflow="ellipsis", min_width=4, max_width=10, no_wrap=True)
     made.add_column("HTTP", no_wrap=True)
     for case in objects:
-        made.add_column(case.label.replace(" ", "\n", 1).replace(" rough", "\nrough"), justify="center", no_wrap=True)
+        words = case.label.replace(" ", "\n", 1).replace(" rough", "\nrough")
+        width = max(len(word) for word in words.split("\n"))
+        made.add_column(words, justify="center", no_wrap=True, min_width=width)
     for line in _lines(results, objects, utf):
         made.add_row(line.name, line.version, line.protocol, *line.cells)
     return made

@@ -13,7 +13,7 @@ import duckdb
 from trifecta.analysis.estimate import METRICS
 from trifecta.design.errors import UserError
 from trifecta.design.model import AA_SUFFIX
-from trifecta.report import catalogue, queries
+from trifecta.report import catalogue, conformance, queries
 from trifecta.report.comparisons import Comparison, from_rows, levels
 from trifecta.report.facts import RunFacts
 from trifecta.report.queries import Answer
@@ -30,6 +30,9 @@ _WHOLE_RUN = (
     catalogue.PARITY,
     catalogue.HEADROOM,
     catalogue.COST,
+    conformance.MATRIX,
+    conformance.FINDINGS,
+    conformance.PROXIES,
 )
 # These read every sample; they run beside the drawing of figures that do not need them.
 _OVER_SAMPLES = (

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trifecta.analysis.estimate import METRICS
+from trifecta.design.conformance import ConformanceResult
 from trifecta.design.errors import UserError
 from trifecta.design.model import PROTOCOLS
 from trifecta.design.study_file import parse_study
@@ -27,6 +28,7 @@ class RunFacts:
     )  # levels this machine could not do: factor, level, reason
     faults: dict[str, Any] = field(default_factory=dict)  # deliberate faults, in tests of the checks only
     ending: str = ""  # why the run ended; empty while it runs, or when it was killed
+    conformance: list[ConformanceResult] = field(default_factory=list)  # what was probed before the trials
     rest: dict[str, Any] = field(default_factory=dict)  # versions, machine, parity, ... as they stand in run.json
 
     @property
@@ -147,15 +149,16 @@ def read(run: Path) -> RunFacts:
     except FileNotFoundError:
         raise UserError(f"{run}: study.yaml is missing; the run's folder is damaged") from None
     study = asdict(parse_study(text, str(run / "study.yaml")))
-    shown = ("study", "seed", "argv", "unsupported", "not_found", "faults", "state", "ended_because")
+    shown = ("study", "seed", "argv", "unsupported", "failed", "not_found", "faults", "state", "ended_because")
     rest = {name: value for name, value in document.items() if name not in shown}
     return RunFacts(
         folder=run,
         study=study,
         seed=int(document.get("seed", study["seed"])),
         argv=[str(word) for word in document.get("argv") or []],
-        left_out=[dict(item) for name in ("unsupported", "not_found") for item in document.get(name) or []],
+        left_out=[dict(item) for name in ("unsupported", "not_found", "failed") for item in document.get(name) or []],
         faults=dict(document.get("faults") or {}),
         ending=str(document.get("ended_because") or ""),
+        conformance=directory.conformance(),
         rest=rest,
     )

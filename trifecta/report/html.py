@@ -14,7 +14,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from trifecta.report import catalogue, content, decomposition, evidence, facts, queries, words
+from trifecta.design.conformance import MARKS
+from trifecta.report import catalogue, conformance, content, decomposition, evidence, facts, queries, words
 from trifecta.report.comparisons import Comparison, Standing, levels, place_words, standing
 from trifecta.report.decomposition import Derived, Section
 from trifecta.report.drawing import Overview, Panel, overview_limits, overviews, ratio_panels, sample_panels
@@ -108,7 +109,8 @@ def _cell_section(
 ) -> CellSection:
     here = {(one.arm, one.reference): one for one in found if one.cell == cell}
     checks = answers[catalogue.CHECKS_BY_CELL].one(cell=cell) or {}
-    return CellSection(number, cell, place_words(cell), here, standing(about.protocols, here.values()), checks)
+    place = conformance.hop(place_words(cell), levels(cell), answers[conformance.PROXIES])
+    return CellSection(number, cell, place, here, standing(about.protocols, here.values()), checks)
 
 
 def _draw(
@@ -174,6 +176,9 @@ def _fill(
         row_key=row_key,
         cell_notes=evidence.CELL_NOTES,
         totals=evidence.totals(answers),
+        conformance=conformance.section(answers[conformance.MATRIX], answers[conformance.FINDINGS], about.conformance),
+        proxy_note=conformance.proxy_note(answers[conformance.PROXIES]),
+        signs=MARKS,
         checks=evidence.checks(answers),
         findings=[(status, name, list(rows)) for (status, name), rows in findings],
         findings_sql=catalogue.CHECK_FINDINGS.text(),

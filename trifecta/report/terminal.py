@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trifecta.report import catalogue, claims, content, decomposition, facts, numbers, queries, words
+from trifecta.report import catalogue, claims, conformance, content, decomposition, facts, numbers, queries, words
 from trifecta.report.comparisons import Comparison, Standing, levels, standing
 from trifecta.report.decomposition import Derived
 from trifecta.report.facts import RunFacts
@@ -38,6 +38,7 @@ class Summary:
     totals: dict[str, Any]
     programs: Derived
     program_words: list[str]  # empty with one program only
+    proxies: Answer  # servers that add a hop
 
 
 def summarise(run_dir: Path) -> Summary:
@@ -49,14 +50,15 @@ def summarise(run_dir: Path) -> Summary:
         matrix = queries.ask(connection, catalogue.CHECK_MATRIX)
         totals = queries.ask(connection, catalogue.TOTALS).rows[0]
         programs = decomposition.derive(run_dir, connection, about)
+        proxies = queries.ask(connection, conformance.PROXIES)
     cells = content.cells_in_order(about, (row["cell"] for row in verdicts))
     found = content.comparisons(about, verdicts, cells)
     said = []
     if programs.shares:
         said = [*claims.claims(found, about.pairs), *claims.shares_in_words(programs.shares)]
-        said += [proxies] if (proxies := claims.about_proxies(programs.proxies())) else []
+        said += [warning] if (warning := claims.about_proxies(programs.proxies())) else []
     answer = words.compose(about, found, totals, matrix)
-    return Summary(about, cells, found, checks, answer, totals, programs, said)
+    return Summary(about, cells, found, checks, answer, totals, programs, said, proxies)
 
 
 def as_json(run_dir: Path) -> str:
@@ -91,6 +93,7 @@ def as_data(run_dir: Path) -> dict[str, Any]:
             {
                 "cell": cell,
                 "levels": levels(cell),
+                "adds_hop": levels(cell).get("server") in summary.proxies.values("server"),
                 "places": [list(arms) for arms in places],
                 "verdicts": [_finite(one.row) for one in here],
                 "checks": {name: checks.get(name, 0) for name in ("passed", "warned", "failed", "unknown")},
@@ -98,6 +101,7 @@ def as_data(run_dir: Path) -> dict[str, Any]:
         )
     return {
         "run": str(run_dir),
+        "conformance": conformance.as_data(summary.about.conformance),
         "title": summary.about.title,
         "answer": summary.words.headline,
         "metric": summary.about.metric,
@@ -139,7 +143,10 @@ def _print_notes(out: Console, summary: Summary) -> None:
     if summary.program_words:
         out.print(Text.assemble(("Protocol or program? ", "bold"), _plain(out, " ".join(summary.program_words))))
     left_out = [f"Left out: {said}" for said in summary.words.left_out]
-    for said in (summary.words.open, summary.words.checks, summary.words.noise, *left_out):
+    probed = conformance.sentence(conformance.as_data(summary.about.conformance))
+    notes = [f"Conformance: {probed}"] if probed else []
+    notes += [note] if (note := conformance.proxy_note(summary.proxies)) else []
+    for said in (summary.words.open, summary.words.checks, summary.words.noise, *left_out, *notes):
         out.print(Text(_plain(out, said)))
     label = summary.about.metric_label
     how = (
@@ -176,7 +183,8 @@ def _table(out: Console, summary: Summary) -> Table:
 def _row(out: Console, summary: Summary, cell: str, wide: bool) -> list[Text]:
     here = {(one.arm, one.reference): one for one in summary.comparisons if one.cell == cell}
     places = standing(summary.about.protocols, here.values())
-    shown = [Text(_plain(out, _place(cell))), _order(places, wide)]
+    place = conformance.hop(_place(cell), levels(cell), summary.proxies)
+    shown = [Text(_plain(out, place)), _order(places, wide)]
     for pair in summary.about.pairs:
         one = here.get(pair)
         shown.append(Text("-") if one is None else Text(_plain(out, _pair(one, wide)), style=_STYLES[one.kind]))
@@ -231,6 +239,6 @@ def _plain(out: Console, said: str) -> str:
     said = said.replace("×", "x")
     if out.encoding.lower().startswith("utf"):
         return said
-    for sign, plain in (("∞", "inf"), ("µ", "u"), ("–", "-"), ("“", '"'), ("”", '"')):
+    for sign, plain in (("∞", "inf"), ("µ", "u"), ("–", "-"), ("“", '"'), ("”", '"'), ("†", "^")):
         said = said.replace(sign, plain)
     return said
