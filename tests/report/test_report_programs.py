@@ -40,7 +40,7 @@ def test_a_claim_that_rests_on_one_program_is_said_to() -> None:
     )
     assert (
         said(("same", "origin"), ("slower", "caddy"), ("undecided", "nginx"), ("slower", "envoy"))
-        == "HTTP/3 is the same as HTTP/2 behind origin only; it is slower than HTTP/2 behind caddy and envoy; "
+        == "HTTP/3 is the same as HTTP/2 behind origin; it is slower than HTTP/2 behind caddy and envoy; "
         "it is undecided behind nginx."
     )
     assert said(("slower", "a"), ("slower", "b")) == "HTTP/3 is slower than HTTP/2 with all 2 programs, behind a and b."
@@ -64,7 +64,8 @@ def test_claims_over_the_whole_study() -> None:
         verdict("faster", "nginx", path="near"),
     ]
     assert claims.claims(found, [H3_H2]) == [
-        "“HTTP/3 is slower than HTTP/2” holds behind caddy only (2 of 2 cells there).",
+        "“HTTP/3 is slower than HTTP/2” is shown behind caddy only "
+        "(2 of 2 cells there; elsewhere 1 of 4 cells open).",
         "“HTTP/3 is faster than HTTP/2” holds for 2 of 3 programs, behind origin and nginx (3 of 4 cells).",
     ]
     both = [verdict("faster", "origin"), verdict("faster", "caddy")]

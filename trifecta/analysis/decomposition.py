@@ -31,6 +31,7 @@ Floats = NDArray[np.float64]
 EVERYWHERE = "all places"
 EVERY_ARM = "all"
 _FEWEST_BLOCKS = 2
+_LARGEST_LOG_RATIO = math.log(1_000)
 
 
 @dataclass(frozen=True)
@@ -186,9 +187,12 @@ def _shares(
 
 
 def _bounds(draws: Floats, confidence: float) -> tuple[float, float]:
-    """Log ratios to an interval of ratios."""
-    low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return math.exp(max(float(low), -700.0)), math.exp(min(float(high), 700.0))
+    """Log ratios to an interval of ratios; a bound beyond a factor of 1000 is none: 0 or infinite."""
+    low, high = (float(end) for end in np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2]))
+    return (
+        math.exp(low) if low > -_LARGEST_LOG_RATIO else 0.0,
+        math.exp(high) if high < _LARGEST_LOG_RATIO else math.inf,
+    )
 
 
 def _together(

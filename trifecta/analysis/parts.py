@@ -65,11 +65,11 @@ def parts_of(effects: Mapping[Program, Floats], rng: np.random.Generator) -> Par
 def _noise_wobble(values: Sequence[Floats], variances: Floats, rng: np.random.Generator) -> Floats:
     """Draws of true noise to estimated noise: how well the mean of the cells' variances is known.
 
-    Satterthwaite's degrees of freedom (the square of a variance overestimates by (df + 2) / df), fewer where the
-    noise has heavier tails than a normal distribution (Box 1953; Bonett 2006).
+    Satterthwaite's degrees of freedom, fewer where the noise has heavier tails than a normal distribution (Box 1953;
+    Bonett 2006).
     """
     freedom = np.array([len(one) - 1.0 for one in values])
-    squared = float((variances**2 / (freedom + 2)).sum())
+    squared = float((variances**2 / freedom).sum())
     if squared <= 0:
         return np.ones(DRAWS)
     residuals = np.concatenate([one - one.mean() for one in values])

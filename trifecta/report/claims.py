@@ -117,7 +117,8 @@ def _claim(pair: tuple[str, str], ones: Sequence[Comparison]) -> str:
     )
     said: list[str] = []
     for place, kind in enumerate(decided):
-        only = " only" if place == 0 and _alone(groups[kind], everyone) else ""
+        # While others are open, nobody knows whether it is so for these only.
+        only = " only" if place == 0 and not groups["undecided"] and _alone(groups[kind], everyone) else ""
         said.append(f"{'it' if said else arm} {verbs[kind]} {whom(groups[kind], everyone, only)}")
     if groups["undecided"]:
         said.append(f"it is undecided {whom(groups['undecided'], everyone)}")
@@ -136,16 +137,19 @@ def claims(found: Sequence[Comparison], pairs: Sequence[tuple[str, str]]) -> lis
             if not programs or len(everyone) < 2:
                 continue
             own = [one for one in ones if program_at(one.cell) in programs]
-            claim = f"“{name(pair[0])} is {kind} than {name(pair[1])}” holds"
+            others = [one for one in ones if program_at(one.cell) not in programs]
+            open_cells = sum(not one.decided for one in others)
+            claim = f"“{name(pair[0])} is {kind} than {name(pair[1])}” {'is shown' if open_cells else 'holds'}"
             cells = f"{len(holding)} of {counted(len(own), 'cell')}"
-            if len(programs) == len(everyone):
+            if not others:
                 said.append(f"{claim} for every program somewhere ({cells}).")
-            elif _alone(programs, everyone):
-                who = whom(programs, everyone, " only")
-                said.append(f"{claim} {who} ({len(holding)} of {counted(len(own), 'cell')} there).")
+                continue
+            rest = f"; elsewhere {open_cells} of {counted(len(others), 'cell')} open" if open_cells else ""
+            if _alone(programs, everyone):
+                said.append(f"{claim} {whom(programs, everyone, ' only')} ({cells} there{rest}).")
             else:
                 who = whom(programs, everyone)
-                said.append(f"{claim} for {len(programs)} of {len(everyone)} programs, {who} ({cells}).")
+                said.append(f"{claim} for {len(programs)} of {len(everyone)} programs, {who} ({cells}{rest}).")
     return said
 
 
@@ -168,9 +172,11 @@ def shares_in_words(found: Sequence[Decomposition]) -> list[str]:
     parts = [f"{_percent(one)} is {_SHORT.get(one.part, one.part)}" for one in _by_size(whole.shares)]
     protocol = whole.share(PROTOCOL)
     said = [f"Of the variation of the effect, {listed(parts)}."]
-    programs = sum(one.share for one in whole.shares if one.part in (SERVER, CLIENT, CROSSED, PROGRAM))
-    if protocol is not None and programs > protocol.share:
-        said.append("So what these programs make of a protocol weighs more than the protocol.")
+    programs = [one for one in whole.shares if one.part in (SERVER, CLIENT, CROSSED, PROGRAM)]
+    if protocol is not None and programs and sum(one.low for one in programs) > protocol.high:
+        said[0] += " So what these programs make of a protocol weighs more than the protocol."
+    elif protocol is not None and programs and protocol.low > sum(one.high for one in programs):
+        said[0] += " So the protocol weighs more than which of these programs speaks it."
     said += _unknown(whole, [one for one in found if one is not whole])
     return said
 

@@ -24,6 +24,7 @@ from trifecta.report.queries import Answer
 from trifecta.report.tables import Column, Table
 
 _COLUMNS = ("cell", "arm", "block", "valid", "samples", "success_rate", "server", "client", "server_json")
+_MOST_OPEN = 90  # rows of league tables
 _FORMS = {"ns": "duration", "1/s": "per_second", "ratio": "percent"}
 
 
@@ -108,6 +109,7 @@ class Section:
     effects: Table
     shares: Table
     leagues: list[LeaguePlace]
+    open_leagues: bool  # few enough to be shown at once, also on paper
     proxies: str  # empty without any
 
 
@@ -128,6 +130,7 @@ def section(
         effects=_effects(about, derived, queries.ask(connection, catalogue.EFFECTS)),
         shares=_shares(derived, queries.ask(connection, catalogue.DECOMPOSITION)),
         leagues=_leagues(about, standings),
+        open_leagues=len(standings.rows) <= _MOST_OPEN,
         proxies=claims.about_proxies(derived.proxies()),
     )
 
@@ -144,7 +147,7 @@ def _figures(found: Sequence[Decomposition]) -> list[Figure]:
     if whole is not None:
         made.append(
             Figure(
-                "What the effect depends on",
+                "Shares of the variation",
                 "All places and protocols together, each counting the same. Mark: share. Line: interval, for these "
                 "programs. The parts add up to 100 %.",
                 figures.intervals(whole.shares, PARTS, "dw"),
