@@ -10,6 +10,9 @@ import pytest
 from trifecta.implementations.server import Site
 from trifecta.lab.certificates import make_certificates
 
+# Root without capabilities has to make a user namespace for the lab, as an ordinary user has.
+IN_A_USER_NAMESPACE = ("setpriv", "--bounding-set=-all,+setfcap", "--inh-caps=-all")
+
 
 def put_on_path(name: str, says: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A program ``name`` that prints ``says``; the cache is empty, so it is the one to be found."""

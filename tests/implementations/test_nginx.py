@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.implementations.fake_program import make_site, put_on_path
+from tests.implementations.fake_program import IN_A_USER_NAMESPACE, make_site, put_on_path
 from tests.workloads import drive
 from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.server import ServerOptions, Unsupported
@@ -145,7 +146,9 @@ def test_nginx_takes_its_configuration_without_a_warning(nodelay: bool, early: b
 
 @real
 def test_nothing_of_nginx_outlives_a_kill(tmp_path: Path) -> None:
-    site = make_site(tmp_path, "nginx", 9461)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    site = make_site(tmp_path, "nginx", port)
     command = Nginx().command(site, ServerOptions())
     process = subprocess.Popen(
         [*map(str, command.arguments)], env={**os.environ, **command.environment}, start_new_session=True
@@ -159,7 +162,10 @@ def test_nothing_of_nginx_outlives_a_kill(tmp_path: Path) -> None:
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
-    assert _session(process.pid) == []
+        left = _session(process.pid)
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+    assert left == []
 
 
 def _session(leader: int) -> list[int]:
@@ -178,9 +184,10 @@ def _session(leader: int) -> list[int]:
 
 @real
 @pytest.mark.lab
-def test_a_study_of_nginx_has_no_failed_request(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wrapper", [(), IN_A_USER_NAMESPACE], ids=["root", "user"])
+def test_a_study_of_nginx_has_no_failed_request(wrapper: tuple[str, ...], tmp_path: Path) -> None:
     settings = ["path=clean", "server=nginx", "budget=2 min", "blocks.at_least=1", "blocks.at_most=1"]
-    code, _, outcome, errors = drive.finish(tmp_path / "run", set=settings)
+    code, _, outcome, errors = drive.finish(tmp_path / "run", set=settings, wrapper=wrapper)
     assert code == 0, errors
     rows = connect(tmp_path / "run").sql("select protocol, connection, samples, errors from trials").fetchall()
     assert len(rows) == outcome["trials"] == 8
