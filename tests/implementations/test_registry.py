@@ -159,8 +159,17 @@ def test_metadata_that_cannot_be_read_harms_only_its_package(folder):
     table = servers()
     assert list(table) == ["caddy", "mine"]
     (refused,) = table.refused()
-    assert refused.package == "spoilt 1.5"
+    assert refused.package == "spoilt"
     assert "entry_points.txt" in refused.reason
+
+
+def test_metadata_that_is_no_text_harms_only_its_package(folder):
+    install_server(folder, "spoilt", "spoilt")
+    (folder / "spoilt-1.5.dist-info/entry_points.txt").write_bytes(b"[trifecta.servers]\n\xff = x:y\n")
+    install_server(folder, "my-servers", "mine")
+    table = servers()
+    assert list(table) == ["caddy", "mine"]
+    assert [each.name for each in table.refused()] == ["spoilt"]
 
 
 def test_a_package_that_is_on_the_path_twice_counts_once(folder, monkeypatch):

@@ -87,6 +87,14 @@ def test_the_engines_client_is_in_the_list(folder):
     assert found["mine"].kind == "client"
 
 
+def test_without_an_engine_its_client_is_a_row_with_the_remedy(monkeypatch, tmp_path):
+    monkeypatch.setenv("TRIFECTA_ENGINE", str(tmp_path / "none"))
+    load = look(["client"])["load"]
+    assert not load.found
+    assert "name the trifecta-engine binary" in (load.reason or "")
+    assert "CannotError" not in (load.reason or "")
+
+
 def test_only_those_that_are_asked_for_are_looked_at(folder):
     install_server(folder, "bad", "bad", "import time; time.sleep(600)")
     assert list(look(names=["caddy"], timeout_s=30)) == ["caddy"]

@@ -171,14 +171,19 @@ def _look_at(adapter: ServerAdapter | ClientAdapter) -> dict[str, Any]:
 
 
 def _load_itself() -> dict[str, Any]:
-    versions = engine_versions(find_engine())
-    said = {
+    said: dict[str, Any] = {
         "protocols": ["h1", "h2", "h3"],
         "source": "part of Trifecta (engine/crates/load); built by `make setup`",
         "proxy": False,
-        "version": str(versions["engine"]),
+        "version": None,
         "reason": None,
+        "declared": {},
     }
+    try:
+        versions = engine_versions(find_engine())
+    except TrifectaError as error:
+        return said | {"reason": str(error)}
+    said["version"] = str(versions["engine"])
     libraries = {name: version for name, version in versions.items() if name != "engine" and version}
     return said | {"declared": {"congestion_control": "as asked", "libraries": libraries, "tls_library": "rustls"}}
 

@@ -49,15 +49,16 @@ def installed_entries(group: str) -> tuple[list[EntryPoint], list[Refused]]:
     refused: list[Refused] = []
     seen: set[str] = set()
     for package in importlib.metadata.distributions():
-        text = package.read_text("entry_points.txt") or ""
-        if f"[{group}]" not in text or package.name in seen:
-            continue
-        seen.add(package.name)
+        name = "a package without a name"
         try:
-            entries += package.entry_points.select(group=group)
+            name = package.name or name
+            text = package.read_text("entry_points.txt") or ""
+            if f"[{group}]" in text and name not in seen:
+                seen.add(name)
+                entries += package.entry_points.select(group=group)
         except Exception as error:
             reason = f"its entry_points.txt cannot be read ({error}); report it to its author"
-            refused.append(Refused(package.name, f"{package.name} {package.version}", reason))
+            refused.append(Refused(name, name, reason))
     return entries, refused
 
 
