@@ -1,0 +1,56 @@
+"""Runs of versions before the column ``client``: they can be read, and gone on with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from trifecta.store.run import RunDirectory, TrialFiles
+from trifecta.store.schema import TRIALS
+from trifecta.store.views import connect
+
+
+def row(number: int, **changes: Any) -> dict[str, Any]:
+    values: dict[str, Any] = dict.fromkeys(TRIALS.names)
+    return values | {"trial": f"t{number:05d}", "block": 0, "cell": "c", "arm": "h2", "samples": number, **changes}
+
+
+@pytest.fixture
+def earlier(tmp_path: Path) -> RunDirectory:
+    """A run whose two trials lack the column."""
+    run = RunDirectory.create(tmp_path / "run", {}, "study: s\n")
+    old = pa.schema([field for field in TRIALS if field.name != "client"])
+    for number in (1, 2):
+        values = {name: value for name, value in row(number).items() if name != "client"}
+        pq.write_table(pa.Table.from_pylist([values], schema=old), run.path / "trials" / f"t{number:05d}.parquet")
+    return run
+
+
+QUERY = "SELECT trial, client, samples FROM trials ORDER BY trial"
+
+
+def test_an_earlier_run_had_the_engines_own_client(earlier: RunDirectory) -> None:
+    assert [(found["trial"], found["client"], found["samples"]) for found in earlier.rows()] == [
+        ("t00001", "load", 1), ("t00002", "load", 2),
+    ]  # fmt: skip
+    assert set(earlier.rows()[0]) == set(TRIALS.names)
+    assert connect(earlier.path).execute(QUERY).fetchall() == [("t00001", "load", 1), ("t00002", "load", 2)]
+    columns = connect(earlier.path).execute("SELECT * FROM trials LIMIT 0").description
+    assert [name for name, *_ in columns or ()] == TRIALS.names
+
+
+def test_an_earlier_run_that_was_gone_on_with_has_both(earlier: RunDirectory) -> None:
+    earlier.commit_trial(row(3, client="curl"), TrialFiles())
+    expected = [("t00001", "load", 1), ("t00002", "load", 2), ("t00003", "curl", 3)]
+    assert connect(earlier.path).execute(QUERY).fetchall() == expected
+    assert [(found["trial"], found["client"], found["samples"]) for found in earlier.rows()] == expected
+
+
+def test_a_run_of_this_version_says_its_clients(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path / "run", {}, "study: s\n")
+    run.commit_trial(row(1, client="curl"), TrialFiles())
+    assert connect(run.path).execute(QUERY).fetchall() == [("t00001", "curl", 1)]

@@ -1,0 +1,169 @@
+"""Which cells run here: what is missing, hangs, crashes or cannot do the work is left out, and named."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from trifecta.design.errors import CannotError, UserError
+from trifecta.design.model import Protocol, RequestsWorkload, Study
+from trifecta.design.study import path, requests, study
+from trifecta.implementations.client import ClientAdapter, Errand, Output, Row
+from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
+from trifecta.workloads import supported as module
+from trifecta.workloads.supported import supported
+
+
+class Server(ServerAdapter):
+    source = "a test"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def find(self) -> str:
+        return "1.0"
+
+    def command(self, site: Site, options: ServerOptions) -> Command:
+        raise NotImplementedError
+
+
+class Client(ClientAdapter):
+    source = "a test"
+
+    def __init__(self, name: str, **how: Any) -> None:
+        self.name = name
+        self.how = how
+        self.protocols = frozenset(how.get("protocols", ("h1", "h2", "h3")))
+
+    def find(self) -> str:
+        if "find" in self.how:
+            self.how["find"]()
+        return "2.0"
+
+    def declared(self) -> dict[str, Any]:
+        return {"tls_library": "none"}
+
+    def command(self, errand: Errand) -> Command:
+        raise NotImplementedError
+
+    def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
+        raise NotImplementedError
+
+    def check_workload(self, workload: RequestsWorkload, protocol: Protocol, connection: str) -> None:
+        if connection in self.how.get("not", ()):
+            raise Unsupported(f"{self.name} has no {connection} connections")
+        if workload.response_bytes > self.how.get("most", 10**9):
+            raise Unsupported(f"{self.name} cannot take {workload.response_bytes} B")
+
+
+SERVERS = {"one": Server("one"), "two": Server("two")}
+
+
+def race(clients: list[str] | None, **workload: Any) -> Study:
+    factors: dict[str, Any] = {"server": ["one", "two"], "connection": ["new", "reused"], "path": ["near", "far"]}
+    if clients is not None:
+        factors["client"] = clients
+    length = {"requests": 20} | workload
+    factors |= length.pop("factors", {})
+    return study("s", workload=requests(**length), factors=factors, paths=[path("near"), path("far", rtt="10 ms")])
+
+
+def here(clients: Mapping[str, Client], given: Study) -> module.Supported:
+    return supported(given, SERVERS, clients)
+
+
+def keys(found: module.Supported) -> set[str]:
+    return {cell.key for cell in found.cells}
+
+
+def test_a_study_that_names_no_client_has_the_engines_own_and_the_keys_of_old() -> None:
+    found = here({"ext": Client("ext")}, race(None))
+    assert "path=near,connection=new,server=one" in keys(found)
+    assert len(found.cells) == 8
+    assert (found.clients, found.left_out) == ({}, [])
+    assert set(found.servers) == {"one", "two"}
+
+
+def test_clients_that_are_found_are_recorded() -> None:
+    found = here({"ext": Client("ext")}, race(["load", "ext"]))
+    assert len(found.cells) == 16
+    assert found.clients == {"ext": {"version": "2.0", "source": "a test", "declared": {"tls_library": "none"}}}
+    assert "path=near,connection=new,server=one,client=ext" in keys(found)
+
+
+def missing() -> None:
+    raise Unsupported("ext is not here; run: trifecta get ext")
+
+
+def crash() -> None:
+    os._exit(7)
+
+
+def hang() -> None:
+    time.sleep(60)
+
+
+@pytest.mark.parametrize(
+    ("find", "words"),
+    [
+        (missing, "ext is not here; run: trifecta get ext"),
+        (crash, "ext cannot be looked for: crashed (exit code 7)"),
+        (hang, "ext cannot be looked for: did not answer within 0.5 s"),
+        (lambda: 1 / 0, "ext cannot be looked for: ZeroDivisionError"),
+    ],
+)
+def test_what_is_not_found_is_left_out_and_touches_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, find: Any, words: str
+) -> None:
+    monkeypatch.setattr(module, "FIND_TIMEOUT_S", 0.5)
+    found = here({"ext": Client("ext", find=find)}, race(["load", "ext"]))
+    assert {cell.levels["client"] for cell in found.cells} == {"load"}
+    assert len(found.cells) == 8
+    (item,) = found.left_out
+    assert (item["factor"], item["level"]) == ("client", "ext")
+    assert item["reason"].startswith(words)
+
+
+def test_a_client_stays_in_the_cells_that_it_can_do() -> None:
+    found = here({"ext": Client("ext", **{"not": ["new"]})}, race(["load", "ext"]))
+    assert len(found.cells) == 12
+    assert {cell.levels["connection"] for cell in found.cells if cell.levels["client"] == "ext"} == {"reused"}
+    assert found.left_out == [
+        {"factor": "client", "level": "ext with connection new", "reason": "ext has no new connections"}
+    ]
+
+
+def test_each_reason_stands_with_its_cells() -> None:
+    given = race(["ext"], factors={"response": ["1 kB", "10 kB"]})
+    found = here({"ext": Client("ext", most=1000, **{"not": ["new"]})}, given)
+    assert {(cell.levels["connection"], cell.levels["response"]) for cell in found.cells} == {("reused", "1 kB")}
+    first, second = found.left_out
+    assert first["level"] == "ext with connection new"
+    assert second["reason"] == "ext cannot take 10000 B"
+    assert "response=10 kB" in second["level"]
+
+
+def test_a_protocol_that_a_client_does_not_speak_leaves_it_out() -> None:
+    found = here({"ext": Client("ext", protocols=("h1", "h2"))}, race(["load", "ext"]))
+    assert found.left_out == [{"factor": "client", "level": "ext", "reason": "ext does not speak h3"}]
+    assert found.clients == {}
+
+
+def test_what_no_foreign_client_can_do_leaves_it_out() -> None:
+    found = here({"ext": Client("ext")}, race(["load", "ext"], loop="open", rate="50/s"))
+    assert {cell.levels["client"] for cell in found.cells} == {"load"}
+    assert "open loop" in found.left_out[0]["reason"]
+
+
+def test_nothing_left_is_an_error_with_the_reasons() -> None:
+    with pytest.raises(CannotError, match=r"no server or client of the study .*: ext is not here; run: trifecta get"):
+        here({"ext": Client("ext", find=missing)}, race(["ext"]))
+
+
+def test_an_unknown_name_is_bad_input() -> None:
+    with pytest.raises(UserError, match="unknown client 'none'; known: ext, load"):
+        here({"ext": Client("ext")}, race(["none"]))
