@@ -171,6 +171,20 @@ def test_intervals_cover_in_many_simulations(name):
     assert all(abs(off) < 0.07 for off in bias.values()), bias
 
 
+def test_noise_is_not_taken_for_an_effect():
+    """Estimates without rounding up to 0 are right on average, also where noise is unequal and pairs are missing."""
+    rng = np.random.default_rng(10)
+    off = []
+    for _ in range(100):
+        effects, means = world(rng, 3, 2, 4, 0.05, (0.05, 0, 0), 0.2, missing=((1, 1),))
+        effects[Program("s0", "c0")] = means[0] + 3 * (effects[Program("s0", "c0")] - means[0])
+        layout = Layout.of([(program.server, program.client) for program in effects])
+        true = [float(means @ term.form @ means) / len(means) for term in layout.terms]
+        off.append(parts_of(effects, rng).estimates[:-1] - true)
+    standard_error = np.std(off, axis=0) / 10
+    assert (np.abs(np.mean(off, axis=0)) < 3.5 * standard_error).all()
+
+
 def test_alike_servers_get_a_share_near_zero_and_different_ones_do_not():
     rng = np.random.default_rng(9)
     alike, different = [], []
@@ -287,6 +301,7 @@ def test_programs_and_places():
     assert place_of("path=far,server=caddy,in_flight=10") == "path=far,in_flight=10"
     assert program_of({"server": "caddy"}) == Program("caddy", "load")
     rows = [{"server": "envoy", "server_json": '{"proxy": true}'}, {"server": "origin", "server_json": None}]
+    rows += [{"server": "caddy", "server_json": '{"proxy": false}'}, {"server": "nginx", "server_json": "null"}]
     assert proxies(rows) == {"envoy"}
 
 
