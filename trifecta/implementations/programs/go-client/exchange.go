@@ -27,9 +27,10 @@ func (w *worker) exchange(c *connection, one *row) (sent, broken bool) {
 	r := w.run
 	ctx, cancel := context.WithTimeoutCause(r.ctx, time.Duration(r.errand.RequestTimeoutNs), errRequestTimeout)
 	defer cancel()
-	var wroteHeaders, wroteRequest, firstByte atomic.Int64 // called back from goroutines of the connection
+	var wroteHeaders atomic.Bool // called back from goroutines of the connection, as all these
+	var wroteRequest, firstByte atomic.Int64
 	request := r.template.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		WroteHeaders: func() { wroteHeaders.Store(nowNs()) },
+		WroteHeaders: func() { wroteHeaders.Store(true) },
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
 			if info.Err == nil {
 				wroteRequest.Store(nowNs())
@@ -60,8 +61,10 @@ func (w *worker) exchange(c *connection, one *row) (sent, broken bool) {
 	one.requestSentNs, one.firstByteNs = wroteRequest.Load(), firstByte.Load()
 	if body != nil {
 		one.bytesOut = body.given.Load()
+	} else if one.requestSentNs > one.firstByteNs && one.firstByteNs != 0 {
+		one.requestSentNs = 0 // another goroutine noted it, after the answer: not when it was
 	}
-	sent = wroteHeaders.Load() != 0
+	sent = wroteHeaders.Load()
 	broken = err != nil && (r.errand.Protocol == "h1" || !sent || brokenBy(err) || c.lost())
 	return sent, broken
 }

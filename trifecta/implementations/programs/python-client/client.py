@@ -20,6 +20,7 @@ from rows import Errand, Row, now_ns, write_rows
 
 _APART_S = 0.01  # between attempts: a dead path must not spin
 _DEAD_PATH_FAILURES = 20
+_DRAINING_S = 5.0
 
 Opener = Callable[[Handshake], Awaitable[Connection]]
 
@@ -86,6 +87,9 @@ class Run:
             if slot.connection is not None:
                 slot.connection.close()
         await asyncio.sleep(0)  # what closing has to say leaves
+        draining = asyncio.all_tasks() - {asyncio.current_task()}
+        if errand.qlog_dir and draining:  # only then aioquic writes the log of a connection
+            await asyncio.wait(draining, timeout=_DRAINING_S)
         return used
 
     async def _all(self, work: list[Awaitable[None]]) -> None:

@@ -57,7 +57,7 @@ async def open_quic(errand: Errand, configuration: QuicConfiguration, handshake:
         transport.close()
         raise Failed(failures.of_exception(error, connecting=True)) from error
     except BaseException:
-        protocol.close()
+        protocol.end()
         raise
     return protocol.connection
 
