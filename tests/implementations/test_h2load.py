@@ -66,7 +66,7 @@ def test_the_protocol_that_was_spoken_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("report", "log", "errors"),
     [
-        (REPORT.replace("(78) data", "(77) data"), LOG, ["length"] * 3),
+        (REPORT.replace("(78) data", "(79) data"), LOG, ["length"] * 3),
         (REPORT.replace("(78) data", "(75) data"), LOG, ["length"] * 3),
         (REPORT.replace("(78) data", "(52) data"), LOG.replace("\t200\t682", "\t-1\t682"), [None, "reset", None]),
         (REPORT, LOG.replace("\t200\t", "\t404\t"), ["status"] * 3),
