@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,14 @@ def test_every_built_in_line_leads_to_an_adapter_of_its_name(table):
             adapter = table[name]
             assert adapter.name == name
             assert not type(adapter).__name__.startswith("Broken"), getattr(adapter, "source", "")
+
+
+@pytest.mark.parametrize("table", [SERVERS, CLIENTS], ids=lambda table: table.kind)
+def test_an_adapter_has_at_most_80_lines(table):
+    for name in table:
+        if table.package(name) == "trifecta":
+            text = inspect.getsource(sys.modules[type(table[name]).__module__])
+            assert sum(bool(line.strip()) for line in text.splitlines()) <= 80, name
 
 
 def test_every_recipe_brings_an_adapter():
