@@ -23,9 +23,11 @@ from tests.implementations.errands import (
     output,
     talking,
 )  # fmt: skip
+from tests.workloads import drive
 from trifecta.design.model import Protocol
 from trifecta.implementations.client import ClientAdapter
 from trifecta.lab.certificates import Certificates, make_certificates
+from trifecta.store.views import connect
 
 PATTERN = bytes(0x61 + index % 26 for index in range(1000))
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n" + PATTERN
@@ -127,6 +129,15 @@ class CheckClient:
             )  # fmt: skip
         assert classes(rows) == {None}
         assert {(row["bytes_out"], row["bytes_in"]) for row in rows} == {(octets, octets)}
+
+    @pytest.mark.parametrize("protocol", ["h2", "h3"])
+    def test_more_streams_than_the_server_allows_wait(
+        self, tmp_path: Path, certificates: Certificates, protocol: Protocol
+    ) -> None:
+        with origin(certificates, max_concurrent_streams=7) as port:
+            rows = self.do(tmp_path, certificates, port, protocol=protocol, streams=30, requests=120)
+        assert classes(rows) == {None}
+        assert {row["connection"] for row in rows} == {0}
 
     @pytest.mark.parametrize("mode", ["new", "reused"])
     @pytest.mark.parametrize("protocol", ["h1", "h2"])
@@ -275,3 +286,22 @@ class CheckClient:
             assert done.returncode == 2, arguments
             assert done.stderr.startswith("error: ")
             assert done.stderr.count("\n") == 1
+
+    @pytest.mark.lab
+    def test_a_study_of_it_has_no_failed_request(self, tmp_path: Path) -> None:
+        settings = [
+            "path=clean", "server=origin", f"client={self.adapter.name}", "budget=2 min", "blocks.at_least=1",
+            "blocks.at_most=1",
+        ]  # fmt: skip
+        code, _, outcome, errors = drive.finish(tmp_path / "run", set=settings)
+        assert code in (0, 1), errors  # 1: no trial was fit for a verdict, as on a machine that does other work
+        views = connect(tmp_path / "run")
+        rows = views.sql("select protocol, connection, client, samples, errors, error from trials").fetchall()
+        assert len(rows) == outcome["trials"] == 8
+        assert {row[:2] for row in rows} == {(p, c) for p in PROTOCOLS for c in ("new", "reused")}
+        assert {row[2] for row in rows} == {self.adapter.name}
+        assert all(samples > 0 and failed == 0 and error is None for *_, samples, failed, error in rows)
+        spoken = views.sql("select distinct s.protocol = t.protocol from samples s join trials t using (trial)")
+        assert spoken.fetchall() == [(True,)]
+        status = views.sql("select distinct status from checks where \"check\" in ('protocol', 'same_work')")
+        assert status.fetchall() == [("pass",)]
