@@ -83,7 +83,7 @@ def test_options_are_in_the_configuration(tmp_path: Path, monkeypatch: pytest.Mo
     assert f"bind 127.0.0.1:9444 {tls} alpn h2,http/1.1 ssl-min-ver TLSv1.3 ssl-max-ver TLSv1.3 allow-0rtt" in lines
     assert f"bind quic4@127.0.0.1:9444 {tls} alpn h3 quic-cc-algo newreno allow-0rtt" in lines
     assert {"tune.h2.fe.max-concurrent-streams 300", "tune.quic.frontend.max-streams-bidi 300"} <= set(lines)
-    assert "retries 0" in lines
+    assert {"retries 0", "tune.rcvbuf.frontend 4194304"} <= set(lines)
     assert "limited-quic" not in lines
 
 

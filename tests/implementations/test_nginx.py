@@ -90,7 +90,7 @@ def test_a_missing_one_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.Mo
 def test_options_are_in_the_configuration(fake: Path, tmp_path: Path) -> None:
     lines = _configuration(tmp_path, ServerOptions(tcp_nodelay=False, zero_rtt=True, max_streams=300))
     for line in (
-        "master_process off;", "access_log off;", "listen 127.0.0.1:9443 ssl;", "listen 127.0.0.1:9443 quic;",
+        "master_process off;", "access_log off;", "listen 127.0.0.1:9443 ssl;", "listen 127.0.0.1:9443 quic rcvbuf=4m;",
         "tcp_nodelay off;", "ssl_early_data on;", "ssl_protocols TLSv1.3;", "http2_max_concurrent_streams 300;",
         "http3_max_concurrent_streams 900;", f'root "{tmp_path / "site"}";',
     ):  # fmt: skip
@@ -100,7 +100,7 @@ def test_options_are_in_the_configuration(fake: Path, tmp_path: Path) -> None:
 def test_tls_1_2_has_no_quic(fake: Path, tmp_path: Path) -> None:
     lines = _configuration(tmp_path, ServerOptions(tls_version="1.2"))
     assert "ssl_protocols TLSv1.2;" in lines
-    assert not [line for line in lines if line.endswith(" quic;")]
+    assert not [line for line in lines if " quic" in line]
 
 
 def test_a_path_that_nginx_would_take_for_a_variable_is_refused(fake: Path, tmp_path: Path) -> None:
