@@ -58,7 +58,7 @@ SELECT t.role, t.name, coalesce(t.protocol, 'any') AS protocol, t.outcome, coale
          AS objects,
        coalesce(string_agg(DISTINCT t.evidence, ', '), '') AS evidence,
        coalesce(string_agg(DISTINCT t.capture, '; '), '') AS capture
-FROM conformance AS t WHERE t.outcome <> 'pass'
+FROM conformance AS t WHERE t.outcome <> 'pass' OR t.reason <> ''
 GROUP BY t.role, t.name, t.protocol, t.outcome, t.error, t.reason
 ORDER BY t.outcome <> 'fail', t.role DESC, t.name, t.protocol, t.outcome, t.error, t.reason
 """,
@@ -185,10 +185,10 @@ def print_matrix(out: Console, results: Sequence[ConformanceResult]) -> None:
 
 
 def reasons(results: Sequence[ConformanceResult]) -> list[str]:
-    """One line for everything that did not pass; objects with the same reason share it, failures come first."""
+    """One line for all that did not pass, or only in part; objects with the same reason share it, failures first."""
     groups: dict[tuple[Any, ...], list[ConformanceResult]] = {}
     for one in results:
-        if one.outcome != "pass":
+        if one.outcome != "pass" or one.reason:
             key = (one.outcome != "fail", one.role, one.name, one.outcome, one.error, one.reason)
             groups.setdefault(key, []).append(one)
     return [_reason(ones) for _, ones in sorted(groups.items(), key=lambda item: item[0][0])]
@@ -220,7 +220,7 @@ def _terminal_table(
     made.add_column("version", overflow="ellipsis", min_width=4, max_width=10, no_wrap=True)
     made.add_column("HTTP", no_wrap=True)
     for case in objects:
-        words = case.label.replace(" ", "\n", 1).replace(" rough", "\nrough")
+        words = case.label.replace(" ", "\n", 2 if case == LARGE else 1).replace(" rough", "\nrough")
         width = max(len(word) for word in words.split("\n"))
         made.add_column(words, justify="center", no_wrap=True, min_width=width)
     for line in _lines(results, objects, utf):

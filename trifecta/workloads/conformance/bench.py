@@ -114,23 +114,29 @@ class Bench:
             )
             limit_ns = workload.connect_timeout_ns + workload.request_timeout_ns + 1_000_000_000
             config |= {"verify_content": True, "total_timeout_ns": limit_ns}
-            problem = self._run_client(client, config, limit_ns / 1e9 + _GRACE_S)
-            return problem or judge(read_rows(samples), case, protocol)
+            summary = self._run_client(client, config, limit_ns / 1e9 + _GRACE_S)
+            if isinstance(summary, Finding):
+                return summary
+            finding = judge(read_rows(samples), case, protocol)
+            if finding.outcome == "pass" and summary.get("content_compared") is False:
+                finding = replace(
+                    finding, reason="its length was compared, not its octets: the client does not keep them"
+                )
+            return finding
 
-    def _run_client(self, client: str, config: dict[str, Any], timeout_s: float) -> Finding | None:
-        """Let a client do its errand; a finding when it did not do it."""
+    def _run_client(self, client: str, config: dict[str, Any], timeout_s: float) -> dict[str, Any] | Finding:
+        """Let a client do its errand; its summary, or a finding when it did not do it."""
         log = self.log(f"client-{client}")
         with client_process(client, self.engine, self.lab.client, log, self.pins["client"]) as process:
             try:
                 process.configure(config)
-                process.wait_summary(timeout_s, self.stop)
+                return process.wait_summary(timeout_s, self.stop)
             except EngineError as error:
                 if client == LOAD and error.code in (EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED):
                     raise as_user_error(error) from error
                 if error.code == EXIT_UNSUPPORTED:
                     return Finding("unsupported", None, error.message)
                 return Finding("fail", "client", error.message)
-        return None
 
     @contextmanager
     def _draft(self) -> Iterator[Path]:
