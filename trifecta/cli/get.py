@@ -81,7 +81,9 @@ def _telling(name: str) -> Iterator[Callable[[str], None]]:
 
 
 def _show(answer: Got) -> None:
-    version = answer.version or ""
+    from trifecta.implementations.survey import shorten
+
+    version = shorten(answer.version or "")
     if answer.status == "failed":
         reason = " ".join((answer.reason or "failed").split()).removeprefix(f"{answer.name}: ")
         click.echo(f"trifecta: {answer.name}: {reason}", err=True)

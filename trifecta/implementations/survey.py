@@ -51,9 +51,8 @@ class Implementation:
 
     @property
     def short_version(self) -> str:
-        """The beginning of the version for a table: some programs list all their libraries."""
-        text = self.version or ""
-        return text if len(text) <= _SHORT else f"{text[:_SHORT].rpartition(' ')[0] or text[:_SHORT]} …"
+        """The beginning of the version for a table."""
+        return shorten(self.version or "")
 
 
 def survey(
@@ -130,6 +129,11 @@ def as_findings(seen: Sequence[Implementation]) -> list[Finding]:
         status: Status = "ok" if there else "missing"
         findings.append(Finding(f"{kind}s", status, evidence, f"trifecta get {' '.join(get)}" if get else ""))
     return findings
+
+
+def shorten(version: str) -> str:
+    """The beginning of a version: some programs list all their libraries."""
+    return version if len(version) <= _SHORT else f"{version[:_SHORT].rpartition(' ')[0] or version[:_SHORT]} …"
 
 
 def known(kind: Kind) -> list[str]:
