@@ -132,7 +132,7 @@ def repository(tmp_path: Path) -> Repository:
 
 @pytest.fixture
 def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DebianPackages:
-    monkeypatch.setenv("TRIFECTA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TRIFECTA_CACHE", str(tmp_path / "the cache"))
     settings = tmp_path / "apt.conf"
     settings.write_text('Acquire::Retries "0";\n')  # apt pauses before it tries again: seconds here
     monkeypatch.setenv("APT_CONFIG", str(settings))
