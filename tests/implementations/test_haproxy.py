@@ -202,6 +202,23 @@ def test_handshakes_that_stall_are_failed_samples(tmp_path: Path) -> None:
     assert set(classes) <= {"connect_timeout", "interrupted"}
 
 
+@real
+@pytest.mark.lab
+def test_a_backend_that_dies_is_named_and_started_again(tmp_path: Path) -> None:
+    process = drive.start(tmp_path / "run", set=[*_ONE_BLOCK, "connection=reused", "requests=3000"])
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith('["trial_started"'):
+            os.kill(_find("backend/origin.json", tmp_path), signal.SIGKILL)
+            break
+    _, errors = process.communicate(timeout=100)
+    assert process.returncode == 0, errors
+    first, *others = _trials(tmp_path / "run")
+    assert "backend origin of haproxy was killed by signal 9" in str(first["error"])
+    assert [(trial["error"], trial["classes"]) for trial in others] == [(None, "{}")] * 3
+    assert json.loads(others[0]["server"])["restarts"] == 1
+
+
 def _find(word: str, folder: Path) -> int:
     """The process whose command line names a file below ``folder``."""
     for entry in Path("/proc").iterdir():
