@@ -43,6 +43,29 @@ def _read_request(tls: ssl.SSLSocket) -> bool:
     return True
 
 
+def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    """A frame of HTTP/2 (RFC 9113, section 4.1)."""
+    return len(payload).to_bytes(3) + bytes([kind, flags]) + stream.to_bytes(4) + payload
+
+
+def _answer_and_go_away(tls: ssl.SSLSocket) -> None:
+    """Answer one request over HTTP/2, after the word that there will be no more."""
+    received, at = b"", 24  # the preface
+    while True:
+        while len(received) < at + 9 or len(received) < at + 9 + int.from_bytes(received[at : at + 3]):
+            octets = tls.recv(4096)
+            if not octets:
+                return
+            received += octets
+        if received[at + 3] == 1:  # HEADERS
+            break
+        at += 9 + int.from_bytes(received[at : at + 3])
+    going = _frame(7, 0, 0, (1).to_bytes(4) + bytes(4))
+    tls.sendall(_frame(4, 0, 0, b"") + going + _frame(1, 4, 1, b"\x88") + _frame(0, 1, 1, PATTERN))
+    while tls.recv(4096):
+        pass
+
+
 class CheckClient:
     """The tests, once for a client."""
 
@@ -201,6 +224,12 @@ class CheckClient:
                 answered[row["connection"]] = answered.get(row["connection"], 0) + 1
         assert len(answered) >= 2
         assert max(answered.values()) <= 2
+
+    def test_what_a_server_answers_after_a_goaway_counts(self, tmp_path: Path, certificates: Certificates) -> None:
+        with talking(certificates, ["h2"], _answer_and_go_away) as port:
+            rows = self.do(tmp_path, certificates, port, protocol="h2", requests=4)
+        assert classes(rows) == {None}
+        assert len({row["connection"] for row in rows}) == 4
 
     def test_another_protocol_than_asked_for(self, tmp_path: Path, certificates: Certificates) -> None:
         with origin(certificates, protocols=["h1"]) as port:

@@ -13,11 +13,23 @@ import h2.exceptions
 import h2.settings
 from exchange import PIECE_OCTETS, USER_AGENT, Exchange, Handshake
 from failures import Failed
+from hyperframe.frame import Frame, GoAwayFrame
 from rows import Errand, now_ns
 from tcp import TcpConnection
 
 WINDOW_OCTETS = 1024 * 1024  # aioquic's, for a stream and for a connection; h2 would leave both at 65,535
 _INITIAL_WINDOW_OCTETS = 65_535  # RFC 9113, section 6.9.2
+
+
+class _H2(h2.connection.H2Connection):
+    """Goes on after a GOAWAY, as RFC 9113, section 6.8, has it; h2 takes no more frames of any stream."""
+
+    def _receive_goaway_frame(self, frame: GoAwayFrame) -> tuple[list[Frame], list[h2.events.Event]]:
+        event = h2.events.ConnectionTerminated()
+        event.error_code = frame.error_code
+        event.last_stream_id = frame.last_stream_id
+        event.additional_data = frame.additional_data or None
+        return [], [event]
 
 
 class Http2(TcpConnection):
@@ -26,7 +38,7 @@ class Http2(TcpConnection):
     def __init__(self, errand: Errand, handshake: Handshake) -> None:
         """Ready to begin."""
         super().__init__(errand, handshake)
-        self._h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True, header_encoding=None))
+        self._h2 = _H2(h2.config.H2Configuration(client_side=True, header_encoding=None))
         self._exchanges: dict[int, Exchange] = {}
         self._changed = asyncio.Event()
         """Flow control or the number of streams may allow more than before."""
@@ -106,8 +118,7 @@ class Http2(TcpConnection):
             self._fail_all(lambda _: "length")
             self.close()
         except h2.exceptions.ProtocolError:
-            # h2 takes nothing more after a GOAWAY, although streams below its last one go on (RFC 9113, section 6.8).
-            self.lose("goaway" if self.lost == "goaway" else "malformed:http2")
+            self.lose("malformed:http2")
             self.close()
         self.write(self._h2.data_to_send())
         self._changed.set()
