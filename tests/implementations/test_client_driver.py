@@ -88,6 +88,7 @@ def end_of(process: subprocess.Popen[str], folder: Path) -> tuple[int, dict[str,
 def told_pid(process: subprocess.Popen[str]) -> int:
     """The process id of the client, from ``ready``."""
     assert process.stdout is not None
+    assert json.loads(process.stdout.readline()) == {"loaded": {"client": "scripted"}}
     return int(json.loads(process.stdout.readline())["ready"]["pid"])
 
 

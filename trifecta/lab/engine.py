@@ -123,6 +123,10 @@ class EngineProcess:
         """Wait until it can be used; what it says then. EngineError when it ends or is silent, Stopped on request."""
         return self._wait_for("ready", timeout_s, stop, None)
 
+    def wait_loaded(self, timeout_s: float, stop: Callable[[], bool] | None = None) -> dict[str, Any]:
+        """Wait until the driver of a foreign client is loaded and waits for its configuration; what it says then."""
+        return self._wait_for("loaded", timeout_s, stop, None)
+
     def wait_summary(
         self, timeout_s: float, stop: Callable[[], bool] | None = None, tick: Callable[[], None] | None = None
     ) -> dict[str, Any]:

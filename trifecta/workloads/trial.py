@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -119,6 +119,7 @@ class TrialRunner:
             for _ in range(self._faults.client_competitors):
                 stack.callback(self._compete().kill)
             _start_link(programs.link, {**link_config(path, trial.seed), **session.link_changes})
+            self._wait_loaded(programs)
             marks.append(time.monotonic_ns())
             # The process of another client is there only later; what drives it is not what is measured.
             role = "client" if programs.client == DEFAULT_CLIENT else "driver"
@@ -206,6 +207,12 @@ class TrialRunner:
             qlog_dir=qlog,
         )
         return config | self._faults.load_changes(trial.arm)
+
+    def _wait_loaded(self, programs: Programs) -> None:
+        """What drives another client is loaded before the trial is measured; the engine's load is so at once."""
+        if programs.client != DEFAULT_CLIENT:
+            with suppress(EngineError):  # it says so again when it is asked to work
+                programs.load.wait_loaded(_DRIVER_READY_S, self._session.stop)
 
     def _await_load(
         self, programs: Programs, config: dict[str, Any], resources: ResourceObserver, errors: list[str]

@@ -70,6 +70,7 @@ def main(arguments: list[str]) -> int:
             raise Failure(EXIT_BAD_INPUT, f"client: no adapter {' '.join(arguments)!r}; see `trifecta implementations`")
         adapter = CLIENTS[arguments[0]]
         records.table([])  # what is imported now does not disturb the client later
+        _say(sys.stdout, "loaded", {"client": adapter.name})
         line = sys.stdin.buffer.readline()
         if line:
             run(adapter, line, sys.stdout)
