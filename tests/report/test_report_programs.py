@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.report import pages
@@ -64,8 +66,7 @@ def test_claims_over_the_whole_study() -> None:
         verdict("faster", "nginx", path="near"),
     ]
     assert claims.claims(found, [H3_H2]) == [
-        "“HTTP/3 is slower than HTTP/2” is shown behind caddy only "
-        "(2 of 2 cells there; elsewhere 1 of 4 cells open).",
+        "“HTTP/3 is slower than HTTP/2” is shown behind caddy only (2 of 2 cells there; elsewhere 1 of 4 cells open).",
         "“HTTP/3 is faster than HTTP/2” holds for 2 of 3 programs, behind origin and nginx (3 of 4 cells).",
     ]
     both = [verdict("faster", "origin"), verdict("faster", "caddy")]
@@ -179,6 +180,23 @@ def test_a_new_report_does_not_show_what_an_old_one_left(programs: Path) -> None
         assert connection.execute("SELECT sum(share) FROM decomposition WHERE arm = 'all'").fetchone() == (
             pytest.approx(1.0),
         )
+
+
+def test_a_program_without_a_usable_trial_is_named(tmp_path: Path) -> None:
+    shape = Shape(
+        blocks=4, samples_per_trial=20, paths=("far",), connections=("new",), servers=("origin", "caddy", "nginx")
+    )
+    shape.troubles = False
+    run = write_run(tmp_path / "run", shape)
+    for file in (run / "trials").iterdir():
+        table = pq.read_table(file)
+        row = table.to_pylist()[0]
+        if row["server"] == "nginx" and row["protocol"] == "h3":
+            pq.write_table(pa.Table.from_pylist([row | {"valid": False}], table.schema), file)
+    page = pages.read(render(run)).root
+    here = next(section for section in page.all("section") if section.attributes.get("id") == "programs")
+    assert here.text.count("Without a usable trial: nginx.") == 1
+    assert "nginx: 0 usable blocks" in here.text
 
 
 def test_the_terminal_says_it_too(programs: Path, small: Path) -> None:

@@ -12,6 +12,7 @@ import duckdb
 from trifecta.analysis.decomposition import EVERY_ARM, Decomposition, decompose
 from trifecta.analysis.estimate import METRICS
 from trifecta.analysis.league import Standing, league
+from trifecta.analysis.programs import Program, place_of, program_of
 from trifecta.design.study_file import parse_study
 from trifecta.report import catalogue, claims, queries, tables
 from trifecta.report.claims import PARTS, PlaceClaims
@@ -22,6 +23,7 @@ from trifecta.report.figures import decomposition as figures
 from trifecta.report.figures import style
 from trifecta.report.queries import Answer
 from trifecta.report.tables import Column, Table
+from trifecta.report.words import listed
 
 _COLUMNS = ("cell", "arm", "block", "valid", "samples", "success_rate", "server", "client", "server_json")
 _MOST_OPEN = 90  # rows of league tables
@@ -34,6 +36,7 @@ class Derived:
 
     shares: list[Decomposition] = field(default_factory=list)
     standings: list[Standing] = field(default_factory=list)
+    programs: dict[str, list[Program]] = field(default_factory=dict)  # of each place, with usable trials or without
 
     def rows(self) -> dict[str, list[dict[str, Any]]]:
         """Rows of the views ``decomposition`` and ``league``."""
@@ -63,7 +66,10 @@ def derive(run: Path, connection: duckdb.DuckDBPyConnection, about: RunFacts) ->
     rows = [dict(zip(columns, values, strict=True)) for values in cursor.fetchall()]
     order = {cell: place for place, cell in enumerate(cells_in_order(about, (row["cell"] for row in rows)))}
     rows.sort(key=lambda row: order[row["cell"]])
-    return Derived(decompose(study, rows, about.metric), league(study, rows, about.metric))
+    programs: dict[str, list[Program]] = {}
+    for cell, row in {row["cell"]: row for row in rows}.items():
+        programs.setdefault(place_of(cell), []).append(program_of(row))
+    return Derived(decompose(study, rows, about.metric), league(study, rows, about.metric), programs)
 
 
 def attach(connection: duckdb.DuckDBPyConnection, derived: Derived) -> None:
@@ -129,7 +135,7 @@ def section(
         figures=_figures(derived.shares),
         effects=_effects(about, derived, queries.ask(connection, catalogue.EFFECTS)),
         shares=_shares(derived, queries.ask(connection, catalogue.DECOMPOSITION)),
-        leagues=_leagues(about, standings),
+        leagues=_leagues(about, derived, standings),
         open_leagues=len(standings.rows) <= _MOST_OPEN,
         proxies=claims.about_proxies(derived.proxies()),
     )
@@ -230,7 +236,7 @@ def _shares(derived: Derived, answer: Answer) -> Table:
     )
 
 
-def _leagues(about: RunFacts, answer: Answer) -> list[LeaguePlace]:
+def _leagues(about: RunFacts, derived: Derived, answer: Answer) -> list[LeaguePlace]:
     metric = METRICS[about.metric]
     form = _FORMS[metric.unit]
     columns = [
@@ -251,10 +257,18 @@ def _leagues(about: RunFacts, answer: Answer) -> list[LeaguePlace]:
         for arm in about.protocols:
             rows = answer.where(cell=place, arm=arm)
             if rows:
-                title = style.name(arm)
-                one = tables.with_rows(answer, rows)
+                standing = {Program(row["server"], row["client"]) for row in rows}
+                missing = [one.words() for one in derived.programs.get(place, []) if one not in standing]
                 there.append(
-                    tables.build(one, f"league-{number}-{arm}", title, ("program", "program"), columns, cell=place)
+                    tables.build(
+                        tables.with_rows(answer, rows),
+                        f"league-{number}-{arm}",
+                        style.name(arm),
+                        ("program", "program"),
+                        columns,
+                        cell=place,
+                        notes=[f"Without a usable trial: {listed(missing)}."] if missing else [],
+                    )
                 )
         made.append(LeaguePlace(_place(place), there))
     return made
