@@ -241,6 +241,19 @@ def test_the_clients_own_folder_is_removed(tmp_path: Path) -> None:
     assert not Path((tmp_path / "cwd").read_text().strip()).exists()
 
 
+def test_nothing_is_left_by_who_kills_it_after_its_last_word(tmp_path: Path) -> None:
+    script = f"import os\nprint(os.getcwd(), file=open({str(tmp_path / 'cwd')!r}, 'w'))\n"
+    script += "for i in range(2000): open(f'got-{i}', 'w').close()\n" + rows(5)
+    with driver(tmp_path, script) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "summary" in line:
+                process.kill()
+                break
+        process.wait()
+    assert not Path((tmp_path / "cwd").read_text().strip()).exists()
+
+
 def errand(**changes: Any) -> Errand:
     document = config(Path("/nowhere"), **changes)
     return errands.errand_of(errands.read(json.dumps(document).encode(), "test"), Path("/nowhere/state"))

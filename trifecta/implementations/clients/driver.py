@@ -114,7 +114,9 @@ def run(adapter: ClientAdapter, line: bytes, said: IO[str]) -> None:
             records.write(samples, Path(config["samples_file"]))
         except OSError as error:
             raise Failure(EXIT_CANNOT, f"samples_file: {config['samples_file']}: {error.strerror}") from error
-        _say(said, "summary", summary(adapter, config, errand, ending, whole))
+        document = summary(adapter, config, errand, ending, whole)
+    # Whoever reads it may kill this process at once: nothing is left to tidy up by then.
+    _say(said, "summary", document)
 
 
 def summary(
