@@ -241,6 +241,24 @@ def test_the_clients_own_folder_is_removed(tmp_path: Path) -> None:
     assert not Path((tmp_path / "cwd").read_text().strip()).exists()
 
 
+def test_what_a_killed_driver_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    script = f"import os\nprint(os.getcwd(), file=open({str(tmp_path / 'cwd')!r}, 'w'), flush=True)\n"
+    with driver(tmp_path, script + "import time\nprint('x', flush=True)\ntime.sleep(1000)") as process:
+        told_pid(process)
+        until = time.monotonic() + 20
+        while not ((tmp_path / "cwd").exists() and (tmp_path / "cwd").read_text()) and time.monotonic() < until:
+            time.sleep(0.05)
+        left = Path((tmp_path / "cwd").read_text().strip())
+        (tmp_path / "second").mkdir()
+        finish(tmp_path / "second", rows(5))
+        assert left.exists()  # its driver lives
+        process.kill()
+        process.wait()
+    assert left.exists()
+    finish(tmp_path / "second", rows(5))
+    assert not left.exists()
+
+
 def test_nothing_is_left_by_who_kills_it_after_its_last_word(tmp_path: Path) -> None:
     script = f"import os\nprint(os.getcwd(), file=open({str(tmp_path / 'cwd')!r}, 'w'))\n"
     script += "for i in range(2000): open(f'got-{i}', 'w').close()\n" + rows(5)

@@ -12,6 +12,7 @@ ended. What is not told by it is null in rows and summary, never guessed.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
@@ -37,6 +38,7 @@ from trifecta.lab import linux
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED
 
 EXIT_FAILED = 1
+_STATE_PREFIX = "trifecta-client-"
 _WORDS_BYTES = 1500  # of the client's own last words that go to the log
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - mkdtemp makes a folder of its own there
 
@@ -269,11 +271,34 @@ def _wanted() -> Iterator[Any]:
 def _state() -> Iterator[Path]:
     """A folder in memory where there is one: a client must not wait for a disk to take its output."""
     base = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK | os.X_OK) else None
-    path = Path(tempfile.mkdtemp(prefix="trifecta-client-", dir=base))
+    base = base or Path(tempfile.gettempdir())
+    gate = os.open(base, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(gate, fcntl.LOCK_EX)  # nobody sweeps between the next lines
+        _sweep(base)
+        path = Path(tempfile.mkdtemp(prefix=_STATE_PREFIX, dir=base))
+        held = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fcntl.flock(held, fcntl.LOCK_EX)
+    finally:
+        os.close(gate)
     try:
         yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
+        os.close(held)
+
+
+def _sweep(base: Path) -> None:
+    """Remove what drivers that were killed have left: a folder of this user that no living driver holds."""
+    for path in base.glob(f"{_STATE_PREFIX}*"):
+        with suppress(OSError):
+            held = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                if os.fstat(held).st_uid == os.getuid():
+                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(path, ignore_errors=True)
+            finally:
+                os.close(held)
 
 
 def _how(ending: Ending) -> str:
