@@ -163,7 +163,7 @@ SMALL = [
     "path=clean", "connection=reused", "blocks.at_least=1", "blocks.at_most=1", "budget=5 min",
     "workload.request_timeout=2 s", "workload.connect_timeout=2 s",
 ]  # fmt: skip
-MACHINE = {"headroom", "machine", "noise_floor", "path", "steady_state"}  # what other programs on this machine can upset
+MACHINE = {"headroom", "machine", "noise_floor", "path", "steady_state"}  # other programs can upset these
 
 
 def test_in_a_study_bad_servers_are_left_out_or_fail_and_the_healthy_one_has_its_results(tmp_path: Path) -> None:
