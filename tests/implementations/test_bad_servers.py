@@ -156,7 +156,7 @@ def test_without_tcpdump_the_row_says_how_to_get_it(tmp_path: Path) -> None:
     )
     assert code == 0, errors
     row = next(row for row in rows if row["outcome"] == "fail")
-    assert row["capture"] == "no capture: tcpdump does not start here: tcpdump: you may not do that"
+    assert row["capture"] == "no capture: tcpdump does not start here (tcpdump: you may not do that); run as root"
 
 
 SMALL = [

@@ -109,7 +109,7 @@ class Capture:
         while b"listening on" not in self._words.read_bytes():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 said = " ".join(self._words.read_text(errors="replace").split())[-200:]
-                self.problem = f"no capture: tcpdump does not start here: {said or 'it says nothing'}"
+                self.problem = f"no capture: tcpdump does not start here ({said or 'it says nothing'}); run as root"
                 break
             time.sleep(0.01)
         return self
