@@ -215,7 +215,7 @@ def _terminal_table(
     results: Sequence[ConformanceResult], role: str, objects: Sequence[ConformanceCase], utf: bool
 ) -> RichTable:
     edges = box.SIMPLE_HEAD if utf else box.ASCII
-    made = RichTable(box=edges, padding=(0, 1, 0, 0), show_edge=False, pad_edge=False)
+    made = RichTable(box=edges, padding=0, show_edge=False, pad_edge=False)  # 80 columns hold every object
     made.add_column(role, no_wrap=True)
     made.add_column("version", overflow="ellipsis", min_width=4, max_width=10, no_wrap=True)
     made.add_column("HTTP", no_wrap=True)
