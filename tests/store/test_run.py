@@ -79,6 +79,8 @@ def test_leftovers_are_removed_when_a_run_is_taken_up_again(run: RunDirectory) -
     (run.path / "samples" / "t00001.parquet").write_text("renamed, but its row was not")
     (run.path / "link" / "t00001.json").write_text("{}")
     (run.path / ".tmp-run.json").write_text("half")
+    (run.path / ".tmp-conformance-x").mkdir()
+    (run.path / ".tmp-conformance-x" / "half.parquet").write_text("half")
     (run.path / "logs" / "origin.log").write_text("kept")
     run.close()
     again = RunDirectory.open(run.path, write=True)
@@ -87,6 +89,7 @@ def test_leftovers_are_removed_when_a_run_is_taken_up_again(run: RunDirectory) -
         ".lock", "link/t00000.json", "logs/origin.log", "run.json", "samples/t00000.parquet", "study.yaml",
         "trials/t00000.parquet",
     ]  # fmt: skip
+    assert not list(run.path.glob(".tmp-*"))
     assert again.trial_names() == ["t00000"]
 
 

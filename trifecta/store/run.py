@@ -10,6 +10,7 @@ import dataclasses
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -271,7 +272,10 @@ class RunDirectory:
         committed = set(self.trial_names())
         with files.disk_errors(self.path):
             for draft in self.path.glob(files.TEMPORARY_PREFIX + "*"):
-                draft.unlink()
+                if draft.is_dir() and not draft.is_symlink():
+                    shutil.rmtree(draft)
+                else:
+                    draft.unlink()
             for folder in _FOLDERS[:4]:
                 for entry in (self.path / folder).iterdir():
                     name = entry.name.split(".")[0]
