@@ -210,7 +210,7 @@ def test_a_server_that_does_not_come_up_again_is_given_up_and_the_other_goes_on(
     rows = run.rows()
     assert sum(row["server"] == "origin" for row in rows) == 4
     dead = [row for row in rows if row["server"] == "dies-for-good"]
-    # It dies when it has used 10 ms of CPU: in the midst of a trial, which is kept as failed, between two, or under the probes.
+    # It dies by the CPU it used: in the midst of a trial, which is kept as failed, between two, or under the probes.
     assert len(dead) < 4
     in_the_midst = [row for row in dead if row["error"]]
     assert len(in_the_midst) <= 1
