@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from pathlib import Path
+
+from trifecta.report.numbers import FORMATS
+from trifecta.store import views
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
@@ -110,3 +114,19 @@ def numbers(root: Element) -> list[Number]:
                 )
             )
     return found
+
+
+def assert_sql_gives(run: Path, found: list[Number]) -> None:
+    """Running the SQL beside each number gives the number that is shown."""
+    answers: dict[str, dict[str, dict[str, object]]] = {}
+    with views.connect(run) as connection:
+        for number in found:
+            if number.sql not in answers:
+                cursor = connection.execute(number.sql)
+                names = [column[0] for column in cursor.description or ()]
+                rows = [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
+                answers[number.sql] = {"|".join(str(row[name]) for name in number.key_columns): row for row in rows}
+            row = answers[number.sql][number.key]
+            values = tuple(row[name] for name in number.column.split(","))
+            value = values if len(values) > 1 else values[0]
+            assert FORMATS[number.form](value) == number.shown, number

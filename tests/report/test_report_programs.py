@@ -19,7 +19,6 @@ from trifecta.analysis.programs import Program
 from trifecta.report import claims, terminal
 from trifecta.report.comparisons import Comparison
 from trifecta.report.html import render, write_report
-from trifecta.report.numbers import FORMATS
 from trifecta.store import views
 
 H3_H2 = ("h3", "h2")
@@ -155,18 +154,7 @@ def test_its_numbers_are_those_of_the_sql(programs: Path) -> None:
         "duration_interval",
         "ratio",
     }
-    answers: dict[str, dict[str, dict[str, object]]] = {}
-    with views.connect(programs) as connection:
-        for number in found:
-            if number.sql not in answers:
-                cursor = connection.execute(number.sql)
-                names = [column[0] for column in cursor.description or ()]
-                rows = [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
-                answers[number.sql] = {"|".join(str(row[name]) for name in number.key_columns): row for row in rows}
-            row = answers[number.sql][number.key]
-            values = tuple(row[name] for name in number.column.split(","))
-            value = values if len(values) > 1 else values[0]
-            assert FORMATS[number.form](value) == number.shown, number
+    pages.assert_sql_gives(programs, found)
 
 
 def test_a_new_report_does_not_show_what_an_old_one_left(programs: Path) -> None:

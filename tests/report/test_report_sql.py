@@ -7,7 +7,6 @@ from pathlib import Path
 
 from tests.report import pages
 from trifecta.report import catalogue
-from trifecta.report.numbers import FORMATS
 from trifecta.store import views
 
 
@@ -16,18 +15,7 @@ def test_running_the_shown_sql_gives_the_shown_number(run: Path) -> None:
     found = pages.numbers(root)
     # 12 cells with at least a verdict table's and five tables' numbers each: a parser that finds few proves nothing.
     assert len(found) > 1_500
-    answers: dict[str, dict[str, dict[str, object]]] = {}
-    with views.connect(run) as connection:
-        for number in found:
-            if number.sql not in answers:
-                cursor = connection.execute(number.sql)
-                names = [column[0] for column in cursor.description or ()]
-                rows = [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
-                answers[number.sql] = {"|".join(str(row[name]) for name in number.key_columns): row for row in rows}
-            row = answers[number.sql][number.key]
-            values = tuple(row[name] for name in number.column.split(","))
-            value = values if len(values) > 1 else values[0]
-            assert FORMATS[number.form](value) == number.shown, number
+    pages.assert_sql_gives(run, found)
 
 
 def test_every_number_of_a_table_carries_its_source(run: Path) -> None:
