@@ -24,7 +24,7 @@ echo 'Acquire::Check-Valid-Until "false";' > /etc/apt/apt.conf.d/99valid
 apt-get update -q
 apt-get install -y -q --no-install-recommends nginx-light g++ make pkg-config autoconf automake libtool dpkg-dev \
   libev-dev libc-ares-dev zlib1g-dev libssl-dev libngtcp2-dev libnghttp3-dev libngtcp2-crypto-ossl-dev ca-certificates
-cd /root
+cd /opt
 apt-get source -q --download-only nghttp2 || true # the signature files are not always mirrored; the tarball decides
 rm -rf src && mkdir src && tar xzf nghttp2_*.orig.tar.gz -C src --strip-components=1
 cd src && { [ -x configure ] || autoreconf -i; }
@@ -97,9 +97,9 @@ def main() -> int:
         CACHE.mkdir(exist_ok=True)
         if not (ROOT / "usr").exists():
             subprocess.run(["debootstrap", "--variant=minbase", "sid", str(ROOT)], check=True)
-        (ROOT / "root/build.sh").write_text(BUILD)
+        (ROOT / "opt/build.sh").write_text(BUILD)
         shutil.copy("/etc/resolv.conf", ROOT / "etc/resolv.conf")
-        subprocess.run(["unshare", "--mount", "--fork", "chroot", str(ROOT), "bash", "/root/build.sh"], check=True)
+        subprocess.run(["unshare", "--mount", "--fork", "chroot", str(ROOT), "bash", "/opt/build.sh"], check=True)
     if not OHA.exists():
         subprocess.run(
             ["cargo", "install", "oha", "--locked", "--features", "http3", "--root", str(OHA.parent.parent)], check=True

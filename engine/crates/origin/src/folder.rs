@@ -243,7 +243,7 @@ mod tests {
         let site = Site::new("escape");
         symlink("../secret.txt", site.0.join("site/out")).unwrap();
         symlink(site.0.join("secret.txt"), site.0.join("site/absolute")).unwrap();
-        symlink("/", site.0.join("site/root")).unwrap();
+        symlink("/", site.0.join("site/top")).unwrap();
         symlink("index.html", site.0.join("site/inside")).unwrap();
         let mut folder = site.folder();
         let absolute = format!("/{}", site.0.join("secret.txt").display());
@@ -256,7 +256,7 @@ mod tests {
             "/sub/..%2f..%2fsecret.txt",
             "/out",
             "/absolute",
-            "/root/etc/passwd",
+            "/top/etc/passwd",
             "//etc/passwd",
             "/%2fetc/passwd",
             "/index.html%00",
