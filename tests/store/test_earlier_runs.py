@@ -1,4 +1,4 @@
-"""Runs of versions before the column ``client``: they can be read, and gone on with."""
+"""Runs of versions before the columns ``client``: they can be read, and gone on with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from trifecta.store.run import RunDirectory, TrialFiles
-from trifecta.store.schema import TRIALS
+from trifecta.store.schema import SAMPLES, TRIALS
 from trifecta.store.views import connect
 
 
@@ -54,3 +54,23 @@ def test_a_run_of_this_version_says_its_clients(tmp_path: Path) -> None:
     run = RunDirectory.create(tmp_path / "run", {}, "study: s\n")
     run.commit_trial(row(1, client="curl"), TrialFiles())
     assert connect(run.path).execute(QUERY).fetchall() == [("t00001", "curl", 1)]
+
+
+def sample(trial: str, request: int, **changes: Any) -> dict[str, Any]:
+    values: dict[str, Any] = dict.fromkeys(SAMPLES.names)
+    return values | {"trial": trial, "request": request, "started_ns": 1000, "done_ns": 3000, **changes}
+
+
+def test_samples_of_an_earlier_run_do_not_say_which_client_made_them(earlier: RunDirectory) -> None:
+    old = pa.schema([field for field in SAMPLES if field.name != "client"])
+    values = {name: value for name, value in sample("t00001", 7).items() if name != "client"}
+    pq.write_table(pa.Table.from_pylist([values], schema=old), earlier.path / "samples" / "t00001.parquet")
+    query = "SELECT trial, request, client, latency_ns FROM samples ORDER BY trial"
+    assert connect(earlier.path).execute(query).fetchall() == [("t00001", 7, None, 2000)]
+    columns = connect(earlier.path).execute("SELECT * FROM samples LIMIT 0").description
+    assert [name for name, *_ in columns or ()][: len(SAMPLES)] == SAMPLES.names
+    draft = earlier.draft("samples", "t00003", ".parquet")
+    pq.write_table(pa.Table.from_pylist([sample("t00003", 8, client=5)], schema=SAMPLES), draft)
+    earlier.commit_trial(row(3), TrialFiles(samples=draft))
+    expected = [("t00001", 7, None, 2000), ("t00003", 8, 5, 2000)]
+    assert connect(earlier.path).execute(query).fetchall() == expected

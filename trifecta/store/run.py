@@ -21,7 +21,8 @@ from trifecta.design.model import CheckResult, Verdict
 from trifecta.store import files
 
 _TRIAL_NAME = re.compile(r"t\d{5,9}")
-_FOLDERS = ("trials", "samples", "link", "resources", "logs", "pki")
+_TRIAL_FOLDERS = ("trials", "samples", "spans", "link", "resources")
+_FOLDERS = (*_TRIAL_FOLDERS, "logs", "pki")
 
 
 @dataclasses.dataclass
@@ -29,6 +30,7 @@ class TrialFiles:
     """What a trial leaves besides its row; paths are the drafts the engine wrote, None when there is none."""
 
     samples: Path | None = None
+    spans: Path | None = None
     link_summary: Mapping[str, Any] | None = None
     link_log: Path | None = None
     resources: Sequence[Mapping[str, Any]] = ()
@@ -119,6 +121,8 @@ class RunDirectory:
         with files.disk_errors(self.path):
             if attached.samples is not None:
                 drafts.append((attached.samples, self.path / "samples" / f"{trial}.parquet"))
+            if attached.spans is not None:
+                drafts.append((attached.spans, self.path / "spans" / f"{trial}.parquet"))
             if attached.link_log is not None:
                 drafts.append((attached.link_log, self.path / "link" / f"{trial}.parquet"))
             if attached.link_summary is not None:
@@ -141,7 +145,7 @@ class RunDirectory:
         """Remove what an abandoned trial left; its name may be used again."""
         if (self.path / "trials" / f"{trial}.parquet").exists():
             raise RuntimeError(f"trial {trial} is committed, it cannot be discarded")
-        for folder in _FOLDERS[:4]:
+        for folder in _TRIAL_FOLDERS:
             for suffix in (".parquet", ".json"):
                 self.draft(folder, trial, suffix).unlink(missing_ok=True)
                 (self.path / folder / f"{trial}{suffix}").unlink(missing_ok=True)
@@ -268,15 +272,17 @@ class RunDirectory:
         self._lock = descriptor
 
     def _remove_leftovers(self) -> None:
-        """Remove drafts, and files of trials that were not committed."""
+        """Remove drafts, and files of trials that were not committed; make folders that earlier versions had not."""
         committed = set(self.trial_names())
         with files.disk_errors(self.path):
+            for folder in _TRIAL_FOLDERS:
+                (self.path / folder).mkdir(exist_ok=True)
             for draft in self.path.glob(files.TEMPORARY_PREFIX + "*"):
                 if draft.is_dir() and not draft.is_symlink():
                     shutil.rmtree(draft)
                 else:
                     draft.unlink()
-            for folder in _FOLDERS[:4]:
+            for folder in _TRIAL_FOLDERS:
                 for entry in (self.path / folder).iterdir():
                     name = entry.name.split(".")[0]
                     if entry.name.startswith(files.TEMPORARY_PREFIX) or (

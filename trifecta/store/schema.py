@@ -66,6 +66,7 @@ SAMPLES = _schema(
     ("trial", pa.string()),
     ("worker", pa.uint16()),
     ("connection", pa.uint32()),
+    ("client", pa.uint32()),
     ("stream", pa.uint64()),
     ("request", pa.uint64()),
     ("warmup", pa.bool_()),
@@ -86,6 +87,29 @@ SAMPLES = _schema(
     ("bytes_out", pa.uint64()),
     ("bytes_in", pa.uint64()),
     ("header_bytes_in", pa.uint64()),
+    ("error", pa.string()),
+)
+
+# One row a hop of a cycle, written by the engine (engine/crates/record/src/spans.rs): a call of one service to another.
+# ``ordinal`` counts the calls of a cycle in order, 0 is that of the client. A null: it did not happen, or is not known.
+SPANS = _schema(
+    ("trial", pa.string()),
+    ("request", pa.uint64()),
+    ("connection", pa.uint32()),
+    ("client", pa.uint32()),
+    ("warmup", pa.bool_()),
+    ("ordinal", pa.uint16()),
+    ("depth", pa.uint8()),
+    ("caller", pa.string()),
+    ("callee", pa.string()),
+    ("method", pa.string()),
+    ("path", pa.string()),
+    ("started_ns", pa.int64()),
+    ("secured_ns", pa.int64()),
+    ("arrived_ns", pa.int64()),
+    ("replied_ns", pa.int64()),
+    ("returned_ns", pa.int64()),
+    ("status", pa.uint16()),
     ("error", pa.string()),
 )
 
@@ -192,6 +216,7 @@ LEAGUE = _schema(
 _DUCKDB_TYPES: dict[pa.DataType, str] = {
     pa.string(): "VARCHAR",
     pa.bool_(): "BOOLEAN",
+    pa.uint8(): "UTINYINT",
     pa.int32(): "INTEGER",
     pa.int64(): "BIGINT",
     pa.uint16(): "USMALLINT",
@@ -218,6 +243,11 @@ def trials_select(source: str) -> str:
     replaced = ", ".join(f"coalesce({name}, '{value}') AS {name}" for name, value in _ADDED.items())
     every = f"{empty_select(TRIALS)} UNION ALL BY NAME SELECT * FROM read_parquet({source}, union_by_name = true)"
     return f"SELECT * REPLACE ({replaced}) FROM ({every})"
+
+
+def samples_select(source: str) -> str:
+    """As ``trials_select`` for files of ``samples``: before the column ``client`` it was not known who asked."""
+    return f"{empty_select(SAMPLES)} UNION ALL BY NAME SELECT * FROM read_parquet({source}, union_by_name = true)"
 
 
 def empty_select(schema: pa.Schema) -> str:

@@ -1,7 +1,8 @@
 """SQL views over a run directory, read in place by DuckDB.
 
 Views: ``trials``, ``samples``, ``checks``, ``verdicts``, ``conformance`` (one row an implementation, protocol and
-object), ``link`` (one row a trial and direction), ``link_packets`` (when the link's log was kept) and ``resources``.
+object), ``link`` (one row a trial and direction), ``link_packets`` (when the link's log was kept), ``resources`` and
+``spans`` (one row a hop of a cycle; runs without services have none).
 Only committed trials are seen. With no trial yet, they are empty.
 """
 # Statements are put together from constants of this package and quoted paths of one run's own folder.
@@ -36,6 +37,16 @@ SELECT *,
 FROM {source}
 """
 
+# The way there begins with the call, so it holds the handshake of a new connection.
+_SPANS_VIEW = """
+SELECT *,
+  arrived_ns - started_ns AS there_ns,
+  replied_ns - arrived_ns AS at_callee_ns,
+  returned_ns - replied_ns AS back_ns,
+  returned_ns - started_ns AS elapsed_ns
+FROM {source}
+"""
+
 _LINK_COUNTS = (
     "wire_packets",
     "wire_bytes",
@@ -67,13 +78,15 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
     has_trials = bool(names)
     trials = _trials([folder / "trials" / f"{name}.parquet" for name in names])
     samples = _existing(folder / "samples", names, ".parquet")
+    spans = _existing(folder / "spans", names, ".parquet")
     packets = _existing(folder / "link", names, ".parquet")
     resources = _existing(folder / "resources", names, ".parquet")
     # DuckDB asks for permission with the pattern first, then with the names it stands for.
     connection.execute(f"SET allowed_directories = [{_quote(str(folder))}, {_quote(_no_glob(str(folder)))}]")
     connection.execute("SET enable_external_access = false")
     connection.execute(f"CREATE VIEW trials AS SELECT * FROM {trials}")
-    connection.execute("CREATE VIEW samples AS " + _SAMPLES_VIEW.format(source=_scan(samples, schema.SAMPLES)))
+    connection.execute("CREATE VIEW samples AS " + _SAMPLES_VIEW.format(source=_samples(samples)))
+    connection.execute("CREATE VIEW spans AS " + _SPANS_VIEW.format(source=_scan(spans, schema.SPANS)))
     connection.execute(f"CREATE VIEW resources AS SELECT * FROM {_scan(resources, schema.RESOURCES)}")
     connection.execute(f"CREATE VIEW checks AS {_checks_select(folder)}")
     verdicts = folder / "verdicts.parquet"
@@ -105,10 +118,20 @@ def _existing(folder: Path, names: list[str], suffix: str) -> list[Path]:
 
 
 def _trials(paths: list[Path]) -> str:
-    """What a run of an earlier version lacks is found in its first row: a run only ever grows."""
-    if not paths or set(schema.TRIALS.names) <= set(pq.read_schema(paths[0]).names):
+    if _is_of_this_version(paths, schema.TRIALS):
         return _scan(paths, schema.TRIALS)
     return f"({schema.trials_select(_list(paths))})"
+
+
+def _samples(paths: list[Path]) -> str:
+    if _is_of_this_version(paths, schema.SAMPLES):
+        return _scan(paths, schema.SAMPLES)
+    return f"({schema.samples_select(_list(paths))})"
+
+
+def _is_of_this_version(paths: list[Path], table_schema: pa.Schema) -> bool:
+    """What a run of an earlier version lacks is found in its first file: a run only ever grows."""
+    return not paths or set(table_schema.names) <= set(pq.read_schema(paths[0]).names)
 
 
 def _scan(paths: list[Path], table_schema: pa.Schema) -> str:
