@@ -4,60 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use trifecta_session::options::Options;
+pub use trifecta_session::options::{ConnectionMode, FieldError, Method, Protocol};
 use trifecta_wire::tls::{TlsVersion, key_exchange_names};
-
-/// A field that cannot be used: its name, what is wrong and how to mend it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldError {
-    pub field: String,
-    pub message: String,
-}
-
-impl FieldError {
-    /// An error of `field`.
-    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { field: field.into(), message: message.into() }
-    }
-}
-
-/// The application protocol that is asked for, and enforced by offering nothing else in ALPN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Protocol {
-    H1,
-    H2,
-    H3,
-}
-
-impl Protocol {
-    /// `h1`, `h2` or `h3`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::H1 => "h1",
-            Self::H2 => "h2",
-            Self::H3 => "h3",
-        }
-    }
-
-    /// The ALPN identifier (RFC 7301, RFC 9113 3.1, RFC 9114 3.1).
-    #[must_use]
-    pub fn alpn(self) -> &'static [u8] {
-        match self {
-            Self::H1 => b"http/1.1",
-            Self::H2 => b"h2",
-            Self::H3 => b"h3",
-        }
-    }
-}
-
-/// Whether a request gets a connection of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ConnectionMode {
-    New,
-    Reused,
-}
 
 /// When requests start.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -80,33 +29,6 @@ pub enum Arrivals {
     #[default]
     Constant,
     Poisson,
-}
-
-/// The methods of RFC 9110 (and RFC 5789) that the generator can ask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Method {
-    Get,
-    Head,
-    Post,
-    Put,
-    Patch,
-    Delete,
-}
-
-impl Method {
-    /// As it stands in the request.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Head => "HEAD",
-            Self::Post => "POST",
-            Self::Put => "PUT",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-        }
-    }
 }
 
 /// The configuration, as in the document.
@@ -357,12 +279,35 @@ impl Config {
         self.verify_content.unwrap_or_else(|| self.path.starts_with("/bytes/"))
     }
 
-    /// The `:authority` or Host of each request.
+    /// What the sessions have to know.
     #[must_use]
-    pub fn authority(&self) -> String {
-        let name =
-            if self.server_name.contains(':') { format!("[{}]", self.server_name) } else { self.server_name.clone() };
-        if self.port == 443 { name } else { format!("{name}:{}", self.port) }
+    pub fn options(&self) -> Options {
+        Options {
+            trial: self.trial.clone(),
+            protocol: self.protocol,
+            address: self.socket_address(),
+            server_name: self.server_name.clone(),
+            ca_file: self.ca_file.clone(),
+            connection_mode: self.connection_mode,
+            streams: self.streams_per_connection(),
+            method: self.method,
+            path: self.path.clone(),
+            request_body_bytes: self.request_body_bytes,
+            connect_timeout_ns: self.connect_timeout_ns,
+            request_timeout_ns: self.request_timeout_ns,
+            resumption: self.resumption,
+            zero_rtt: self.zero_rtt,
+            congestion_control: self.congestion_control.clone(),
+            tcp_nodelay: self.tcp_nodelay,
+            tls_version: self.tls_version.clone(),
+            key_exchange: self.key_exchange.clone(),
+            cipher: self.cipher.clone(),
+            udp_receive_buffer_bytes: self.udp_receive_buffer_bytes,
+            max_udp_payload_bytes: self.max_udp_payload_bytes,
+            tcp_receive_buffer_bytes: self.tcp_receive_buffer_bytes,
+            keylog_file: self.keylog_file.clone(),
+            qlog_dir: self.qlog_dir.clone(),
+        }
     }
 }
 

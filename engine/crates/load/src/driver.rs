@@ -4,87 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use trifecta_record::{Sample, SampleStore};
+use trifecta_session::caller::{Caller, Exchange, Handshake, Totals};
+use trifecta_session::content;
+use trifecta_session::error::ErrorClass;
 
-use crate::config::{Config, Loop};
-use crate::content;
-use crate::error::ErrorClass;
+use crate::config::{Config, Loop, Method};
 use crate::lag::LagHistogram;
 use crate::pacer::Pacer;
-use crate::transport_stats::{QuicStats, TcpStats};
 
 /// Failures in a row, with no response ever, after which a run ends by itself.
 pub const DEAD_PATH_FAILURES: u32 = 20;
-
-/// A request in flight. Times are on CLOCK_MONOTONIC; 0: did not happen.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Exchange {
-    /// Ordinal of the request in the run.
-    pub request: u64,
-    pub warmup: bool,
-    /// Whether its row carries the connect times (the first request of a connection). Set by [`Handshake::bind`].
-    pub first_on_connection: bool,
-    /// Sent as 0-RTT data that the server accepted.
-    pub zero_rtt: bool,
-    /// When an open loop wanted it to start.
-    pub intended_ns: u64,
-    pub started_ns: u64,
-    pub request_sent_ns: u64,
-    pub first_byte_ns: u64,
-    /// Status code of the final response; 0 before it came.
-    pub status: u16,
-    /// Whether a content octet differed from the pattern.
-    pub wrong_content: bool,
-    pub bytes_out: u64,
-    pub bytes_in: u64,
-    /// Octets of the response's header section as it was on the wire (compressed with HTTP/2 and HTTP/3).
-    pub header_bytes_in: u64,
-}
-
-impl Exchange {
-    /// Takes content octets of the response: counts and compares them.
-    #[inline]
-    pub fn content(&mut self, driver: &Driver, octets: &[u8]) {
-        if driver.verify_content && !self.wrong_content {
-            self.wrong_content = !content::matches(self.bytes_in, octets);
-        }
-        self.bytes_in += octets.len() as u64;
-    }
-
-    /// As [`Exchange::content`] for octets that stand at `offset`, in any order (unordered reads of QUIC).
-    #[inline]
-    pub fn content_at(&mut self, driver: &Driver, offset: u64, octets: &[u8]) {
-        if driver.verify_content && !self.wrong_content {
-            self.wrong_content = !content::matches(offset, octets);
-        }
-        self.bytes_in += octets.len() as u64;
-    }
-}
-
-/// What a connection's rows say of its establishment. Times in ns; 0: did not happen.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Handshake {
-    pub connection: u32,
-    pub connect_start_ns: u64,
-    /// Stays 0 with QUIC.
-    pub tcp_connected_ns: u64,
-    pub secured_ns: u64,
-    /// The negotiated protocol: `h1`, `h2`, `h3`.
-    pub protocol: Option<&'static str>,
-    pub tls_version: Option<&'static str>,
-    pub cipher: Option<&'static str>,
-    pub resumed: bool,
-    /// A request already carries the connect times.
-    pub bound: bool,
-}
-
-impl Handshake {
-    /// Marks the first request of the connection.
-    #[inline]
-    pub fn bind(&mut self, exchange: &mut Exchange) {
-        exchange.first_on_connection = !self.bound;
-        self.bound = true;
-    }
-}
 
 /// What the workers of a run know of each other.
 #[derive(Debug, Default)]
@@ -106,28 +35,17 @@ impl Shared {
 pub struct Counters {
     pub samples: u64,
     pub errors: u64,
-    /// Connections whose handshake was completed.
-    pub connections_opened: u64,
-    /// Connections that broke while no request was in flight: no row says so.
-    pub connections_lost_idle: u64,
-    /// Octets given to and taken from the kernel, encrypted.
-    pub wire_bytes_out: u64,
-    pub wire_bytes_in: u64,
-    /// Datagrams that the kernel dropped for want of receive buffer (SO_RXQ_OVFL), and receive errors.
-    pub udp_receive_errors: u64,
-    /// Name of the key exchange group of the last handshake.
-    pub key_exchange: Option<&'static str>,
 }
 
 /// The requests of one worker: which is next, what is in flight, how they ended.
 pub struct Driver {
     pub config: Arc<Config>,
     pub counters: Counters,
-    pub tcp: TcpStats,
-    pub quic: QuicStats,
+    pub totals: Totals,
     pub lag: LagHistogram,
     pub samples: SampleStore,
     verify_content: bool,
+    to_head: bool,
     expected_content: Option<u64>,
     expected_status: Option<u16>,
     shared: Arc<Shared>,
@@ -161,6 +79,7 @@ impl Driver {
         let share = |total: u64| total / workers + u64::from(index < total % workers);
         Self {
             verify_content: config.verifies_content(),
+            to_head: config.method == Method::Head,
             expected_content: config.expected_content(),
             expected_status: config.expect_status,
             pacer: Pacer::new(config.load, config.seed, worker, config.workers),
@@ -170,8 +89,7 @@ impl Driver {
             deadline_ns: u64::MAX,
             keeps_samples: config.samples_file.is_some(),
             counters: Counters::default(),
-            tcp: TcpStats::default(),
-            quic: QuicStats::default(),
+            totals: Totals::default(),
             lag: LagHistogram::default(),
             samples: SampleStore::default(),
             config,
@@ -211,24 +129,6 @@ impl Driver {
         self.first_measured_ns
     }
 
-    /// The next request, if one may start at `now_ns`; it is in flight from now on, and must be handed back by
-    /// [`Driver::finish`].
-    #[inline]
-    pub fn next_request(&mut self, now_ns: u64) -> Option<Exchange> {
-        if self.held || !self.may_start(now_ns) {
-            return None;
-        }
-        let mut intended_ns = 0;
-        if let Some(offset_ns) = self.pacer.next_slot_ns() {
-            intended_ns = self.started_ns + offset_ns;
-            if intended_ns > now_ns || intended_ns >= self.deadline_ns {
-                return None;
-            }
-            self.pacer.advance();
-        }
-        Some(self.start(intended_ns, now_ns))
-    }
-
     #[inline]
     fn start(&mut self, intended_ns: u64, now_ns: u64) -> Exchange {
         let reference_ns = if intended_ns == 0 { now_ns } else { intended_ns };
@@ -248,7 +148,7 @@ impl Driver {
         let request = self.ordinal * self.workers + self.worker;
         self.ordinal += 1;
         self.in_flight += 1;
-        Exchange { request, warmup, intended_ns, started_ns: now_ns, ..Exchange::default() }
+        Exchange { request, warmup, to_head: self.to_head, intended_ns, started_ns: now_ns, ..Exchange::default() }
     }
 
     /// Whether limits leave room for another request at `now_ns`, due or not.
@@ -290,10 +190,78 @@ impl Driver {
         self.measured >= self.measured_limit
     }
 
+    fn judge(&self, exchange: &Exchange) -> Option<ErrorClass> {
+        if self.expected_status.is_some_and(|status| status != exchange.status) {
+            return Some(ErrorClass::Status);
+        }
+        if self.expected_content.is_some_and(|octets| octets != exchange.bytes_in) {
+            return Some(ErrorClass::Length);
+        }
+        exchange.wrong_content.then_some(ErrorClass::Content)
+    }
+
+    #[cold]
+    fn note_outcome(&mut self, exchange: &Exchange, failed: bool) {
+        self.counters.errors += u64::from(failed);
+        if exchange.first_byte_ns != 0 {
+            self.has_response = true;
+            self.shared.responded.store(true, Ordering::Relaxed);
+        } else if failed {
+            self.shared.failures.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts the slots that were due before `now_ns` and never started. To be called once, at the end.
+    pub fn count_missed_slots(&mut self, now_ns: u64) -> u64 {
+        let end_ns = self.deadline_ns.min(now_ns);
+        let room = self.measured_limit.saturating_sub(self.measured);
+        let mut missed = 0;
+        while missed < room
+            && let Some(offset_ns) = self.pacer.next_slot_ns()
+            && self.started_ns + offset_ns < end_ns
+        {
+            missed += 1;
+            self.pacer.advance();
+        }
+        missed
+    }
+}
+
+impl Caller for Driver {
+    #[inline]
+    fn totals(&mut self) -> &mut Totals {
+        &mut self.totals
+    }
+
+    /// The next request, if one may start at `now_ns`; it is in flight from now on, and must be handed back by
+    /// [`Driver::finish`].
+    #[inline]
+    fn next_request(&mut self, now_ns: u64) -> Option<Exchange> {
+        if self.held || !self.may_start(now_ns) {
+            return None;
+        }
+        let mut intended_ns = 0;
+        if let Some(offset_ns) = self.pacer.next_slot_ns() {
+            intended_ns = self.started_ns + offset_ns;
+            if intended_ns > now_ns || intended_ns >= self.deadline_ns {
+                return None;
+            }
+            self.pacer.advance();
+        }
+        Some(self.start(intended_ns, now_ns))
+    }
+
+    #[inline]
+    fn content(&mut self, exchange: &mut Exchange, octets: &[u8]) {
+        if self.verify_content && !exchange.wrong_content {
+            exchange.wrong_content = !content::matches(exchange.bytes_in, octets);
+        }
+    }
+
     /// Hands a request back. `done_ns`: when the last octet of its response came, 0 when it did not. A whole response is
     /// judged here: status, length, content.
     #[inline]
-    pub fn finish(
+    fn finish(
         &mut self,
         exchange: &Exchange,
         handshake: &Handshake,
@@ -339,9 +307,9 @@ impl Driver {
 
     /// A connection that was to be reused could not be opened: one failed row. It takes the slot of a request that is due.
     /// When no request is left to start, nobody needed the connection, and it is only counted.
-    pub fn fail_attempt(&mut self, handshake: &Handshake, now_ns: u64, error: ErrorClass) {
+    fn fail_attempt(&mut self, handshake: &Handshake, now_ns: u64, error: ErrorClass) {
         if !self.may_start(now_ns) {
-            self.counters.connections_lost_idle += 1;
+            self.totals.connections_lost_idle += 1;
             return;
         }
         let due = self.next_request(now_ns);
@@ -351,42 +319,6 @@ impl Driver {
         exchange.started_ns = handshake.connect_start_ns;
         exchange.first_on_connection = true;
         self.finish(&exchange, handshake, None, 0, Some(error));
-    }
-
-    fn judge(&self, exchange: &Exchange) -> Option<ErrorClass> {
-        if self.expected_status.is_some_and(|status| status != exchange.status) {
-            return Some(ErrorClass::Status);
-        }
-        if self.expected_content.is_some_and(|octets| octets != exchange.bytes_in) {
-            return Some(ErrorClass::Length);
-        }
-        exchange.wrong_content.then_some(ErrorClass::Content)
-    }
-
-    #[cold]
-    fn note_outcome(&mut self, exchange: &Exchange, failed: bool) {
-        self.counters.errors += u64::from(failed);
-        if exchange.first_byte_ns != 0 {
-            self.has_response = true;
-            self.shared.responded.store(true, Ordering::Relaxed);
-        } else if failed {
-            self.shared.failures.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Counts the slots that were due before `now_ns` and never started. To be called once, at the end.
-    pub fn count_missed_slots(&mut self, now_ns: u64) -> u64 {
-        let end_ns = self.deadline_ns.min(now_ns);
-        let room = self.measured_limit.saturating_sub(self.measured);
-        let mut missed = 0;
-        while missed < room
-            && let Some(offset_ns) = self.pacer.next_slot_ns()
-            && self.started_ns + offset_ns < end_ns
-        {
-            missed += 1;
-            self.pacer.advance();
-        }
-        missed
     }
 }
 

@@ -1,15 +1,11 @@
 //! The load generator: HTTP/1.1, HTTP/2 and HTTP/3 clients behind one trait, driven by one epoll loop a worker.
 
 pub mod config;
-pub mod content;
 pub mod driver;
-pub mod error;
 pub mod lag;
 pub mod pacer;
 pub mod run;
-pub mod session;
 mod summary;
-pub mod transport_stats;
 mod worker;
 
 pub use run::{Report, execute, run};

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use trifecta_record::SampleStore;
+use trifecta_session::Session;
+use trifecta_session::h1::H1Session;
+use trifecta_session::h2::H2Session;
+use trifecta_session::h3::H3Session;
 use trifecta_wire::process::{self, Usage, exit, fail};
 
 use crate::config::{Config, FieldError, Protocol};
 use crate::driver::Shared;
-use crate::session::Session;
-use crate::session::h1::H1Session;
-use crate::session::h2::H2Session;
-use crate::session::h3::H3Session;
 use crate::summary::summary;
 use crate::worker::{Outcome, Worker};
 
@@ -95,7 +95,8 @@ pub fn execute<S: Session>(config: &Arc<Config>) -> Result<Report, FieldError> {
 }
 
 fn share<S: Session>(config: &Arc<Config>) -> Result<Vec<S::Shared>, Failure> {
-    Ok((0..config.workers).map(|_| S::shared(config)).collect::<Result<Vec<_>, _>>()?)
+    let options = config.options();
+    Ok((0..config.workers).map(|_| S::shared(&options)).collect::<Result<Vec<_>, _>>()?)
 }
 
 fn measure<S: Session>(config: &Arc<Config>, shareds: Vec<S::Shared>, watches_stdin: bool) -> Result<Report, Failure> {

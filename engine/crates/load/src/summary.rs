@@ -1,6 +1,7 @@
 //! The summary line: what the workers saw, added up.
 
 use serde_json::{Value, json};
+use trifecta_session::caller::Totals;
 use trifecta_wire::process::Usage;
 
 use crate::config::{Config, Loop};
@@ -12,15 +13,13 @@ use crate::worker::{Ended, Outcome};
 pub(crate) fn summary(config: &Config, outcomes: &[Outcome], usage: Usage) -> Value {
     let mut counters = Counters::default();
     let mut lag = LagHistogram::default();
-    let mut tcp = crate::transport_stats::TcpStats::default();
-    let mut quic = crate::transport_stats::QuicStats::default();
+    let mut totals = Totals::default();
     let (mut missed_slots, mut thread_cpu_ns, mut thread_wall_ns) = (0, 0, 0);
     for outcome in outcomes {
         let driver = &outcome.driver;
         add(&mut counters, &driver.counters);
         lag.merge(&driver.lag);
-        tcp.merge(&driver.tcp);
-        quic.merge(&driver.quic);
+        totals.merge(&driver.totals);
         missed_slots += outcome.missed_slots;
         thread_cpu_ns += outcome.thread_cpu_ns;
         thread_wall_ns += outcome.ended_ns.saturating_sub(outcome.started_ns);
@@ -46,14 +45,14 @@ pub(crate) fn summary(config: &Config, outcomes: &[Outcome], usage: Usage) -> Va
         "max_rss_bytes": usage.max_rss_bytes,
         "schedule_lag_ns": schedule_lag,
         "missed_slots": missed_slots,
-        "connections_opened": counters.connections_opened,
-        "connections_lost_idle": counters.connections_lost_idle,
-        "wire_bytes_out": counters.wire_bytes_out,
-        "wire_bytes_in": counters.wire_bytes_in,
-        "key_exchange": counters.key_exchange,
-        "tcp": tcp.to_json(),
-        "quic": quic.to_json(),
-        "udp_receive_errors": counters.udp_receive_errors,
+        "connections_opened": totals.connections_opened,
+        "connections_lost_idle": totals.connections_lost_idle,
+        "wire_bytes_out": totals.wire_bytes_out,
+        "wire_bytes_in": totals.wire_bytes_in,
+        "key_exchange": totals.key_exchange,
+        "tcp": totals.tcp.to_json(),
+        "quic": totals.quic.to_json(),
+        "udp_receive_errors": totals.udp_receive_errors,
         "versions": {
             "engine": env!("CARGO_PKG_VERSION"),
             "rustls": env!("TRIFECTA_RUSTLS_VERSION"),
@@ -73,10 +72,4 @@ fn ended(outcomes: &[Outcome]) -> Ended {
 fn add(total: &mut Counters, part: &Counters) {
     total.samples += part.samples;
     total.errors += part.errors;
-    total.connections_opened += part.connections_opened;
-    total.connections_lost_idle += part.connections_lost_idle;
-    total.wire_bytes_out += part.wire_bytes_out;
-    total.wire_bytes_in += part.wire_bytes_in;
-    total.udp_receive_errors += part.udp_receive_errors;
-    total.key_exchange = total.key_exchange.or(part.key_exchange);
 }

@@ -4,6 +4,9 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
+use trifecta_session::caller::{Caller, Handshake};
+use trifecta_session::error::ErrorClass;
+use trifecta_session::{NEVER_NS, Session, State};
 use trifecta_wire::alarm::Alarm;
 use trifecta_wire::clock::{now_ns as clock_ns, thread_cpu_ns};
 use trifecta_wire::epoll::{EDGE, Epoll, READABLE};
@@ -11,9 +14,7 @@ use trifecta_wire::process;
 use trifecta_wire::ticker::Ticker;
 
 use crate::config::{Config, ConnectionMode};
-use crate::driver::{Driver, Handshake, Shared};
-use crate::error::ErrorClass;
-use crate::session::{NEVER_NS, Session, State};
+use crate::driver::{Driver, Shared};
 
 /// After a failure the next attempt in its place starts no sooner than this after the failed one.
 const RETRY_SPACING_NS: u64 = 10_000_000;

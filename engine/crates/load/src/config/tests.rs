@@ -19,7 +19,7 @@ fn the_document_of_the_architecture_is_read() {
     let config = Config::parse(&document().to_string()).unwrap();
     assert_eq!(config.protocol, Protocol::H2);
     assert_eq!(config.load, Loop::Closed {});
-    assert_eq!(config.authority(), "origin.lab:8443");
+    assert_eq!(config.options().authority(), "origin.lab:8443");
     assert_eq!((config.concurrency(), config.streams_per_connection()), (1, 10));
     assert!(config.verifies_content());
     assert_eq!(config.expected_content(), Some(1000));
@@ -39,7 +39,7 @@ fn derived_values_follow_the_fields() {
     assert_eq!(with(json!({"method": "HEAD"})).expected_content(), Some(0));
     assert!(!with(json!({"path": "/index.html"})).verifies_content());
     assert!(with(json!({"path": "/index.html", "verify_content": true})).verifies_content());
-    assert_eq!(with(json!({"port": 443})).authority(), "origin.lab");
+    assert_eq!(with(json!({"port": 443})).options().authority(), "origin.lab");
     let open = with(json!({"loop": {"kind": "open", "rate_per_s": 30_000, "arrivals": "poisson"}}));
     assert_eq!(open.load, Loop::Open { rate_per_s: 30_000.0, arrivals: Arrivals::Poisson });
 }

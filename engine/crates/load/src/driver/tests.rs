@@ -103,7 +103,7 @@ fn a_failed_attempt_is_a_row_and_twenty_without_a_response_are_a_dead_path() {
     let mut exhausted = super::tests::driver(json!({"requests": 1}));
     exhausted.next_request(5_000).unwrap();
     exhausted.fail_attempt(&handshake, 5_000, ErrorClass::ConnectRefused);
-    assert_eq!((exhausted.counters.samples, exhausted.counters.connections_lost_idle), (0, 1));
+    assert_eq!((exhausted.counters.samples, exhausted.totals.connections_lost_idle), (0, 1));
     let row = driver.samples.iter().next().unwrap();
     assert_eq!((row.connection, row.connect_start_ns, row.started_ns, row.done_ns), (7, 4_000, 4_000, 0));
     assert_eq!((row.error, row.protocol, row.intended_ns), (Some("connect_refused"), None, 0));

@@ -10,9 +10,9 @@ use std::time::Duration;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 use trifecta_load::config::{Config, Protocol};
-use trifecta_load::session::{h1::H1Session, h2::H2Session, h3::H3Session};
 use trifecta_load::{Report, execute};
 use trifecta_record::Sample;
+use trifecta_session::{h1::H1Session, h2::H2Session, h3::H3Session};
 use trifecta_testpki::{SERVER_NAME, TestPki};
 use trifecta_wire::tls::{ServerOptions, TlsVersion, server_config};
 

@@ -3,7 +3,7 @@
 use trifecta_wire::h3::MessageReader;
 use trifecta_wire::quic::StreamMap;
 
-use crate::driver::Exchange;
+use crate::caller::Exchange;
 
 /// A request in flight.
 pub(super) struct Flight {

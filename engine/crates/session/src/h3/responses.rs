@@ -6,9 +6,9 @@ use trifecta_wire::{qpack, quic};
 
 use super::H3Session;
 use super::flight::Flight;
-use crate::driver::Driver;
+use crate::State;
+use crate::caller::Caller;
 use crate::error::ErrorClass;
-use crate::session::State;
 
 /// How far a response has come.
 enum Progress {
@@ -19,11 +19,16 @@ enum Progress {
 
 impl H3Session {
     /// Reads what there is of a response. An error is one of the connection.
-    pub(super) fn read_response(&mut self, driver: &mut Driver, id: StreamId, received_ns: u64) -> Result<(), Error> {
+    pub(super) fn read_response(
+        &mut self,
+        caller: &mut impl Caller,
+        id: StreamId,
+        received_ns: u64,
+    ) -> Result<(), Error> {
         let number = VarInt::from(id).into_inner();
         // Streams that were given up are stopped, and quinn-proto throws away what still comes on them.
         let Some(flight) = self.flights.get_mut(number) else { return Ok(()) };
-        match read(&mut self.connection, id, flight, driver, received_ns)? {
+        match read(&mut self.connection, id, flight, caller, received_ns)? {
             Progress::Unfinished => {}
             Progress::Ended(error) => {
                 if error == Some(ErrorClass::MalformedHttp3) || flight.body_left > 0 {
@@ -31,7 +36,7 @@ impl H3Session {
                 }
                 if let Some(flight) = self.flights.remove(number) {
                     let done_ns = if error.is_none() { received_ns } else { 0 };
-                    driver.finish(&flight.exchange, &self.handshake, Some(number), done_ns, error);
+                    caller.finish(&flight.exchange, &self.handshake, Some(number), done_ns, error);
                 }
             }
         }
@@ -39,7 +44,7 @@ impl H3Session {
     }
 
     /// Reads what there is of a unidirectional stream of the peer.
-    pub(super) fn read_uni_stream(&mut self, driver: &mut Driver, id: StreamId) -> Result<(), Error> {
+    pub(super) fn read_uni_stream(&mut self, caller: &mut impl Caller, id: StreamId) -> Result<(), Error> {
         let goaway = quic::read_uni_stream(&mut self.connection, &mut self.control, id)?;
         if let Some(first) = goaway {
             self.state = State::Draining;
@@ -47,7 +52,7 @@ impl H3Session {
             for refused in self.flights.select(|stream, _| stream >= first) {
                 if let Some(flight) = self.flights.remove(refused) {
                     self.cancel(refused);
-                    driver.finish(&flight.exchange, &self.handshake, Some(refused), 0, Some(ErrorClass::Goaway));
+                    caller.finish(&flight.exchange, &self.handshake, Some(refused), 0, Some(ErrorClass::Goaway));
                 }
             }
         }
@@ -59,7 +64,7 @@ fn read(
     connection: &mut Connection,
     id: StreamId,
     flight: &mut Flight,
-    driver: &Driver,
+    caller: &mut impl Caller,
     received_ns: u64,
 ) -> Result<Progress, Error> {
     let mut stream = connection.recv_stream(id);
@@ -70,7 +75,7 @@ fn read(
                 if flight.exchange.first_byte_ns == 0 {
                     flight.exchange.first_byte_ns = received_ns;
                 }
-                match take(flight, driver, &chunk.bytes) {
+                match take(flight, caller, &chunk.bytes) {
                     Ok(()) => {}
                     // A malformed message is an error of its stream (RFC 9114 section 4.1.2), all else of the connection.
                     Err(error) if error.code == Code::MessageError => {
@@ -79,7 +84,7 @@ fn read(
                     Err(error) => return Err(error),
                 }
             }
-            Ok(None) => break Progress::Ended(judge_end(flight, driver)),
+            Ok(None) => break Progress::Ended(judge_end(flight)),
             Err(ReadError::Blocked) => break Progress::Unfinished,
             Err(ReadError::Reset(code)) => {
                 let rejected = code.into_inner() == Code::RequestRejected.value();
@@ -92,11 +97,11 @@ fn read(
 }
 
 /// Takes octets of a response.
-fn take(flight: &mut Flight, driver: &Driver, octets: &[u8]) -> Result<(), Error> {
+fn take(flight: &mut Flight, caller: &mut impl Caller, octets: &[u8]) -> Result<(), Error> {
     let mut rest = octets;
     while let Some(event) = flight.reader.read(&mut rest)? {
         match event {
-            MessageEvent::Content(piece) => flight.exchange.content(driver, piece),
+            MessageEvent::Content(piece) => flight.exchange.content(caller, piece),
             MessageEvent::Head(section) => {
                 flight.exchange.header_bytes_in += section.len() as u64;
                 let scan = qpack::scan_response(section)?;
@@ -117,7 +122,7 @@ fn take(flight: &mut Flight, driver: &Driver, octets: &[u8]) -> Result<(), Error
 }
 
 /// The stream has ended: whether a whole response came.
-fn judge_end(flight: &Flight, driver: &Driver) -> Option<ErrorClass> {
+fn judge_end(flight: &Flight) -> Option<ErrorClass> {
     if let Err(error) = flight.reader.finish() {
         return Some(match (error.code, flight.exchange.status) {
             // A stream that ends without a head is a connection that ends without one in HTTP/1.1.
@@ -127,8 +132,7 @@ fn judge_end(flight: &Flight, driver: &Driver) -> Option<ErrorClass> {
             _ => ErrorClass::Length,
         });
     }
-    let has_no_content =
-        driver.config.method == crate::config::Method::Head || matches!(flight.exchange.status, 204 | 304);
+    let has_no_content = flight.exchange.to_head || matches!(flight.exchange.status, 204 | 304);
     match flight.content_length {
         Some(announced) if !has_no_content && announced != flight.exchange.bytes_in => Some(ErrorClass::Length),
         _ => None,

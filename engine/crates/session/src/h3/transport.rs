@@ -11,10 +11,10 @@ use trifecta_wire::udp::{self, Destination, Ecn};
 
 use super::requests::code;
 use super::{H3Session, H3Shared};
-use crate::driver::Driver;
+use crate::caller::Caller;
 use crate::error::ErrorClass;
-use crate::session::{NEVER_NS, State};
 use crate::transport_stats::QuicInfo;
+use crate::{NEVER_NS, State};
 
 /// Packets that the socket did not take, because its send buffer was full.
 #[derive(Default)]
@@ -65,10 +65,10 @@ impl H3Session {
     }
 
     /// Sends all that congestion control, pacing and the socket allow, and notes which requests are out.
-    pub(super) fn flush(&mut self, shared: &mut H3Shared, driver: &mut Driver, now_ns: u64) {
+    pub(super) fn flush(&mut self, shared: &mut H3Shared, caller: &mut impl Caller, now_ns: u64) {
         if let Err(error) = self.send_packets(shared, now_ns) {
             let opening = !self.secured();
-            self.fail(driver, ErrorClass::from_io(&error, opening));
+            self.fail(caller, ErrorClass::from_io(&error, opening));
             return;
         }
         if !self.unsent.is_empty() {
@@ -122,13 +122,13 @@ impl H3Session {
         let _ = self.send_packets(shared, now);
     }
 
-    /// Leaves the connection's statistics with the driver.
-    pub(super) fn retire(&mut self, driver: &mut Driver, failed: bool) {
+    /// Leaves the connection's statistics with the caller.
+    pub(super) fn retire(&mut self, caller: &mut impl Caller, failed: bool) {
         let stats = self.connection.stats();
         let path = stats.path;
         let whole_ns = |duration: std::time::Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         if self.secured() {
-            driver.quic.add(&QuicInfo {
+            caller.totals().quic.add(&QuicInfo {
                 min_rtt_ns: whole_ns(path.min_rtt),
                 srtt_ns: whole_ns(path.rtt),
                 lost_packets: path.lost_packets,
@@ -139,10 +139,10 @@ impl H3Session {
             });
         }
         let counters = self.socket.counters();
-        driver.counters.wire_bytes_out += counters.bytes_out;
-        driver.counters.wire_bytes_in += counters.bytes_in;
+        caller.totals().wire_bytes_out += counters.bytes_out;
+        caller.totals().wire_bytes_in += counters.bytes_in;
         let dropped = self.socket.kernel_drops().map_or(0, u64::from);
-        driver.counters.udp_receive_errors += dropped + counters.truncated;
+        caller.totals().udp_receive_errors += dropped + counters.truncated;
         self.state = State::Closed { failed };
     }
 }

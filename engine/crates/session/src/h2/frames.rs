@@ -5,7 +5,7 @@ use trifecta_wire::hpack;
 
 use super::WINDOW_OCTETS;
 use super::streams::{Stream, Streams};
-use crate::driver::{Driver, Exchange};
+use crate::caller::{Caller, Exchange};
 use crate::error::ErrorClass;
 
 /// A request that has ended.
@@ -35,11 +35,10 @@ pub(super) struct Frames {
     unacknowledged: u32,
     pub(super) going_away: bool,
     saw_settings: bool,
-    to_head: bool,
 }
 
 impl Frames {
-    pub(super) fn new(streams: u32, to_head: bool) -> Self {
+    pub(super) fn new(streams: u32) -> Self {
         Self {
             parser: Parser::new(Limits {
                 max_frame_octets: h2::DEFAULT_MAX_FRAME_OCTETS,
@@ -56,7 +55,6 @@ impl Frames {
             unacknowledged: 0,
             going_away: false,
             saw_settings: false,
-            to_head,
         }
     }
 
@@ -66,7 +64,7 @@ impl Frames {
     /// The code with which the connection is to be closed.
     pub(super) fn read(
         &mut self,
-        driver: &Driver,
+        caller: &mut impl Caller,
         mut octets: &[u8],
         now_ns: u64,
         next_stream: u32,
@@ -79,7 +77,7 @@ impl Frames {
         let result = loop {
             match parser.next(&mut octets) {
                 Ok(Some(event)) => {
-                    if let Err(code) = self.event(driver, event, now_ns, next_stream) {
+                    if let Err(code) = self.event(caller, event, now_ns, next_stream) {
                         break Err(code);
                     }
                 }
@@ -94,7 +92,13 @@ impl Frames {
         result
     }
 
-    fn event(&mut self, driver: &Driver, event: Event<'_>, now_ns: u64, next_stream: u32) -> Result<(), ErrorCode> {
+    fn event(
+        &mut self,
+        caller: &mut impl Caller,
+        event: Event<'_>,
+        now_ns: u64,
+        next_stream: u32,
+    ) -> Result<(), ErrorCode> {
         // RFC 9113 3.4: the server's preface is a SETTINGS frame.
         if !self.saw_settings && !matches!(event, Event::Settings(_)) {
             return Err(ErrorCode::PROTOCOL_ERROR);
@@ -103,7 +107,7 @@ impl Frames {
             Event::Data { stream, content, flow_octets, end_stream } => {
                 check_used(stream, next_stream)?;
                 self.acknowledge(flow_octets)?;
-                self.data(driver, stream, content, flow_octets, end_stream, now_ns)?;
+                self.data(caller, stream, content, flow_octets, end_stream, now_ns)?;
             }
             Event::Headers { stream, block, end_stream } => {
                 check_used(stream, next_stream)?;
@@ -157,7 +161,7 @@ impl Frames {
 
     fn data(
         &mut self,
-        driver: &Driver,
+        caller: &mut impl Caller,
         id: u32,
         content: &[u8],
         flow_octets: u32,
@@ -170,7 +174,7 @@ impl Frames {
             self.break_stream(id, ErrorCode::PROTOCOL_ERROR);
             return Ok(());
         }
-        stream.exchange.content(driver, content);
+        stream.exchange.content(caller, content);
         stream.unacknowledged = stream.unacknowledged.saturating_add(flow_octets);
         if stream.unacknowledged > WINDOW_OCTETS {
             self.break_stream(id, ErrorCode::FLOW_CONTROL_ERROR);
@@ -252,7 +256,7 @@ impl Frames {
             write::rst_stream(id, ErrorCode::CANCEL, &mut self.reply);
         }
         // RFC 9113 8.1.1; responses without content may name the length that they would have.
-        let has_content = !self.to_head && !matches!(exchange.status, 204 | 304);
+        let has_content = !exchange.to_head && !matches!(exchange.status, 204 | 304);
         let cut = has_content && content_length.is_some_and(|octets| octets != exchange.bytes_in);
         self.finish(id, now_ns, cut.then_some(ErrorClass::Length));
     }

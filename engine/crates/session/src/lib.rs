@@ -1,14 +1,21 @@
 //! One connection that carries requests, whatever the protocol.
 //!
 //! A worker drives many sessions of one type from one epoll loop. A session never blocks, and allocates nothing for a
-//! request. It asks the [`Driver`] for the next request to start and hands finished ones back. Times are read where the
+//! request. It asks the [`Caller`] for the next request to start and hands finished ones back. Times are read where the
 //! octets are: after each receive (`first_byte`, `done`), before requests are built (`started`) and after each send
 //! (`request_sent`).
 
+pub mod caller;
+pub mod content;
+pub mod error;
 pub mod h1;
 pub mod h2;
 pub mod h3;
+pub mod options;
+#[cfg(test)]
+pub(crate) mod testing;
 mod transport;
+pub mod transport_stats;
 
 pub use transport::tls_config;
 
@@ -16,9 +23,9 @@ use std::os::fd::RawFd;
 
 use trifecta_wire::epoll;
 
-use crate::config::{Config, FieldError, Method};
-use crate::driver::{Driver, Exchange};
+use crate::caller::{Caller, Exchange};
 use crate::error::ErrorClass;
+use crate::options::{FieldError, Options};
 
 /// A timeout that never comes.
 pub const NEVER_NS: u64 = u64::MAX;
@@ -26,12 +33,12 @@ pub const NEVER_NS: u64 = u64::MAX;
 /// Header fields of every request, the same in all protocols, besides method, target, scheme and authority: small, and in
 /// lower case as HTTP/2 and HTTP/3 want it.
 #[must_use]
-pub fn request_fields(config: &Config) -> Vec<(&'static str, String)> {
+pub fn request_fields(options: &Options) -> Vec<(&'static str, String)> {
     let mut fields = vec![("user-agent", concat!("trifecta/", env!("CARGO_PKG_VERSION")).to_owned())];
     // RFC 9110 8.6: a method that gives content a meaning names its length, 0 included.
-    if matches!(config.method, Method::Post | Method::Put | Method::Patch) {
+    if options.method.has_content() {
         fields.push(("content-type", "application/octet-stream".to_owned()));
-        fields.push(("content-length", config.request_body_bytes.to_string()));
+        fields.push(("content-length", options.request_body_bytes.to_string()));
     }
     fields
 }
@@ -64,10 +71,10 @@ pub trait Session: Sized {
     ///
     /// # Errors
     /// The field of the configuration that cannot be used.
-    fn shared(config: &Config) -> Result<Self::Shared, FieldError>;
+    fn shared(options: &Options) -> Result<Self::Shared, FieldError>;
 
     /// Starts to connect. `request` is the one that this connection is made for (connection mode `new`); its `started_ns` is
-    /// the time to give as `connect_start_ns`. Without it, requests are asked of the driver once the connection is open (it may
+    /// the time to give as `connect_start_ns`. Without it, requests are asked of the caller once the connection is open (it may
     /// have none then, as requests begin when all connections stand; [`Session::start_requests`] is called at that time).
     /// `connection` is its number for the sample rows.
     ///
@@ -75,7 +82,7 @@ pub trait Session: Sized {
     /// When there is not even a socket; the worker then records the failed attempt.
     fn open(
         shared: &mut Self::Shared,
-        driver: &mut Driver,
+        caller: &mut impl Caller,
         connection: u32,
         request: Option<Exchange>,
         now_ns: u64,
@@ -85,19 +92,19 @@ pub trait Session: Sized {
     fn fd(&self) -> RawFd;
 
     /// The descriptor is ready for `flags` (of [`epoll`]). Receives, processes, starts new requests, sends.
-    fn on_ready(&mut self, shared: &mut Self::Shared, driver: &mut Driver, flags: u32);
+    fn on_ready(&mut self, shared: &mut Self::Shared, caller: &mut impl Caller, flags: u32);
 
     /// Whether [`Session::receive_waiting`] is there to be asked.
     const WAITS_IN_RECEIVE: bool = false;
 
     /// Waits for octets in the receive itself, until a signal comes, and handles them, which saves a system call a request; asked
     /// of the only connection of a worker. False when it cannot, and has to be waited for by its descriptor.
-    fn receive_waiting(&mut self, _: &mut Self::Shared, _: &mut Driver) -> bool {
+    fn receive_waiting(&mut self, _: &mut Self::Shared, _: &mut impl Caller) -> bool {
         false
     }
 
     /// [`Session::next_timeout_ns`] has come.
-    fn on_timer(&mut self, shared: &mut Self::Shared, driver: &mut Driver, now_ns: u64);
+    fn on_timer(&mut self, shared: &mut Self::Shared, caller: &mut impl Caller, now_ns: u64);
 
     /// When [`Session::on_timer`] is to be called at the latest, or [`NEVER_NS`]: connect and request time limits and the
     /// protocol's own timers. May be earlier than needed. Asked after every other call.
@@ -106,13 +113,13 @@ pub trait Session: Sized {
     /// How many requests could be started now. 0 unless [`State::Open`].
     fn free_slots(&self) -> u32;
 
-    /// Asks the driver for requests while there are free slots, and sends them.
-    fn start_requests(&mut self, shared: &mut Self::Shared, driver: &mut Driver);
+    /// Asks the caller for requests while there are free slots, and sends them.
+    fn start_requests(&mut self, shared: &mut Self::Shared, caller: &mut impl Caller);
 
     /// What became of the connection.
     fn state(&self) -> State;
 
     /// Ends the connection now, in the orderly way of its protocol as far as that needs no waiting. Requests in flight are
     /// handed back with `error`. The state is [`State::Closed`] afterwards.
-    fn close(&mut self, shared: &mut Self::Shared, driver: &mut Driver, error: ErrorClass);
+    fn close(&mut self, shared: &mut Self::Shared, caller: &mut impl Caller, error: ErrorClass);
 }

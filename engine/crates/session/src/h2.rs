@@ -13,11 +13,11 @@ use trifecta_wire::clock::now_ns;
 use trifecta_wire::h2::{self, ErrorCode, setting, write};
 use trifecta_wire::{epoll, hpack};
 
-use super::transport::{Received, Transport, TransportShared};
-use super::{NEVER_NS, Session, State, request_fields};
-use crate::config::{Config, ConnectionMode, FieldError, Method};
-use crate::driver::{Driver, Exchange};
+use crate::caller::{Caller, Exchange};
 use crate::error::ErrorClass;
+use crate::options::{ConnectionMode, FieldError, Options};
+use crate::transport::{Received, Transport, TransportShared};
+use crate::{NEVER_NS, Session, State, request_fields};
 
 use frames::Frames;
 use streams::Stream;
@@ -39,7 +39,6 @@ pub struct H2Shared {
     /// HEADERS frame of every request; octets 5 to 9 are the stream identifier.
     headers: Vec<u8>,
     body_octets: u64,
-    to_head: bool,
     reused: bool,
     zero_rtt: bool,
     streams: u32,
@@ -74,19 +73,19 @@ fn hello() -> Vec<u8> {
     octets
 }
 
-fn headers(config: &Config) -> Vec<u8> {
-    let authority = config.authority();
-    let fields = request_fields(config);
+fn headers(options: &Options) -> Vec<u8> {
+    let authority = options.authority();
+    let fields = request_fields(options);
     let pseudo: [(&[u8], &[u8]); 4] = [
-        (b":method", config.method.name().as_bytes()),
+        (b":method", options.method.name().as_bytes()),
         (b":scheme", b"https"),
         (b":authority", authority.as_bytes()),
-        (b":path", config.path.as_bytes()),
+        (b":path", options.path.as_bytes()),
     ];
     let regular = fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
     let block = hpack::encoder::block(pseudo.into_iter().chain(regular));
     let mut octets = Vec::new();
-    write::headers(0, &block, config.request_body_bytes == 0, &mut octets);
+    write::headers(0, &block, options.request_body_bytes == 0, &mut octets);
     octets
 }
 
@@ -95,27 +94,26 @@ impl Session for H2Session {
 
     const WAITS_IN_RECEIVE: bool = true;
 
-    fn shared(config: &Config) -> Result<H2Shared, FieldError> {
-        let headers = headers(config);
+    fn shared(options: &Options) -> Result<H2Shared, FieldError> {
+        let headers = headers(options);
         if headers.len() > h2::DEFAULT_MAX_FRAME_OCTETS as usize {
             return Err(FieldError::new("path", "is too long: the header block must fit into one frame of 16 KiB"));
         }
         Ok(H2Shared {
-            transport: TransportShared::new(config)?,
+            transport: TransportShared::new(options)?,
             hello: hello(),
             headers,
-            body_octets: config.request_body_bytes,
-            to_head: config.method == Method::Head,
-            reused: config.connection_mode == ConnectionMode::Reused,
-            zero_rtt: config.zero_rtt,
-            streams: config.streams_per_connection(),
-            request_timeout_ns: config.request_timeout_ns,
+            body_octets: options.request_body_bytes,
+            reused: options.connection_mode == ConnectionMode::Reused,
+            zero_rtt: options.zero_rtt,
+            streams: options.streams,
+            request_timeout_ns: options.request_timeout_ns,
         })
     }
 
     fn open(
         shared: &mut H2Shared,
-        _: &mut Driver,
+        _: &mut impl Caller,
         connection: u32,
         mut request: Option<Exchange>,
         now_ns: u64,
@@ -128,7 +126,7 @@ impl Session for H2Session {
         Ok(Self {
             transport,
             state: State::Opening,
-            frames: Frames::new(shared.streams, shared.to_head),
+            frames: Frames::new(shared.streams),
             first: request,
             next_stream: 1,
             unsent: Vec::with_capacity(shared.streams as usize),
@@ -143,32 +141,32 @@ impl Session for H2Session {
         self.transport.fd()
     }
 
-    fn on_ready(&mut self, shared: &mut H2Shared, driver: &mut Driver, flags: u32) {
-        if let Err(error) = self.ready(shared, driver, flags) {
-            self.fail(driver, error);
+    fn on_ready(&mut self, shared: &mut H2Shared, caller: &mut impl Caller, flags: u32) {
+        if let Err(error) = self.ready(shared, caller, flags) {
+            self.fail(caller, error);
         }
     }
 
-    fn receive_waiting(&mut self, shared: &mut H2Shared, driver: &mut Driver) -> bool {
+    fn receive_waiting(&mut self, shared: &mut H2Shared, caller: &mut impl Caller) -> bool {
         let waits = self.state == State::Open && self.uploads.is_empty() && self.transport.wait_in_receive();
         if waits {
-            self.on_ready(shared, driver, epoll::READABLE);
+            self.on_ready(shared, caller, epoll::READABLE);
         }
         waits
     }
 
-    fn on_timer(&mut self, shared: &mut H2Shared, driver: &mut Driver, now_ns: u64) {
+    fn on_timer(&mut self, shared: &mut H2Shared, caller: &mut impl Caller, now_ns: u64) {
         if now_ns < self.deadline_ns {
             return;
         }
         if self.state == State::Opening {
-            self.fail(driver, ErrorClass::ConnectTimeout);
+            self.fail(caller, ErrorClass::ConnectTimeout);
             return;
         }
         for id in self.frames.streams.ids(|stream| stream.deadline_ns <= now_ns) {
             if let Some(stream) = self.frames.streams.remove(id) {
                 write::rst_stream(id, ErrorCode::CANCEL, &mut self.frames.reply);
-                driver.finish(
+                caller.finish(
                     &stream.exchange,
                     &self.transport.handshake,
                     Some(u64::from(id)),
@@ -179,13 +177,13 @@ impl Session for H2Session {
         }
         if self.lingering {
             shared.transport.no_tickets();
-            self.end(driver, ErrorCode::NO_ERROR, false);
+            self.end(caller, ErrorCode::NO_ERROR, false);
             return;
         }
         self.deadline_ns = self.frames.streams.earliest_deadline_ns();
-        self.start_requests(shared, driver);
+        self.start_requests(shared, caller);
         if self.is_done(shared) {
-            self.end(driver, ErrorCode::NO_ERROR, true);
+            self.end(caller, ErrorCode::NO_ERROR, true);
         }
     }
 
@@ -201,9 +199,9 @@ impl Session for H2Session {
         streams.room().min(self.frames.max_concurrent.saturating_sub(streams.len() as u32))
     }
 
-    fn start_requests(&mut self, shared: &mut H2Shared, driver: &mut Driver) {
-        if let Err(error) = self.fill(shared, driver) {
-            self.fail(driver, error);
+    fn start_requests(&mut self, shared: &mut H2Shared, caller: &mut impl Caller) {
+        if let Err(error) = self.fill(shared, caller) {
+            self.fail(caller, error);
         }
     }
 
@@ -211,31 +209,31 @@ impl Session for H2Session {
         self.state
     }
 
-    fn close(&mut self, _: &mut H2Shared, driver: &mut Driver, error: ErrorClass) {
-        self.hand_back_all(driver, error);
-        self.end(driver, ErrorCode::NO_ERROR, false);
+    fn close(&mut self, _: &mut H2Shared, caller: &mut impl Caller, error: ErrorClass) {
+        self.hand_back_all(caller, error);
+        self.end(caller, ErrorCode::NO_ERROR, false);
     }
 }
 
 impl H2Session {
-    fn ready(&mut self, shared: &mut H2Shared, driver: &mut Driver, flags: u32) -> Result<(), ErrorClass> {
+    fn ready(&mut self, shared: &mut H2Shared, caller: &mut impl Caller, flags: u32) -> Result<(), ErrorClass> {
         if !self.transport.is_connected() {
-            return self.connected(shared, driver, flags);
+            return self.connected(shared, caller, flags);
         }
         if flags & epoll::WRITABLE != 0 && (self.transport.unsent() > 0 || !self.uploads.is_empty()) {
             self.send(shared)?;
         }
         if flags & (epoll::READABLE | epoll::CLOSING) != 0 {
-            self.receive(shared, driver, flags & epoll::CLOSING != 0)?;
+            self.receive(shared, caller, flags & epoll::CLOSING != 0)?;
         }
         Ok(())
     }
 
-    fn connected(&mut self, shared: &mut H2Shared, driver: &mut Driver, flags: u32) -> Result<(), ErrorClass> {
+    fn connected(&mut self, shared: &mut H2Shared, caller: &mut impl Caller, flags: u32) -> Result<(), ErrorClass> {
         let mut early = Vec::new();
         if shared.zero_rtt && flags & epoll::WRITABLE != 0 {
             if self.first.is_none()
-                && let Some(mut exchange) = driver.next_request(now_ns())
+                && let Some(mut exchange) = caller.next_request(now_ns())
             {
                 self.transport.handshake.bind(&mut exchange);
                 self.first = Some(exchange);
@@ -246,7 +244,7 @@ impl H2Session {
                 set_stream(&mut early[shared.hello.len()..], 1);
             }
         }
-        self.sent_early = self.transport.on_connected(driver, flags, &early)?;
+        self.sent_early = self.transport.on_connected(caller, flags, &early)?;
         if self.sent_early
             && let Some(exchange) = self.first.take()
         {
@@ -260,11 +258,11 @@ impl H2Session {
         Ok(())
     }
 
-    fn receive(&mut self, shared: &mut H2Shared, driver: &mut Driver, to_the_end: bool) -> Result<(), ErrorClass> {
+    fn receive(&mut self, shared: &mut H2Shared, caller: &mut impl Caller, to_the_end: bool) -> Result<(), ErrorClass> {
         let mut sends_after_next = false;
         while !matches!(self.state, State::Closed { .. }) {
             let (frames, next_stream) = (&mut self.frames, self.next_stream);
-            let reading = &*driver;
+            let reading = &mut *caller;
             // Only read here and handed back below, as the answer to 0-RTT data may come together with the end of the handshake.
             let mut seen = Ok(());
             let received = self.transport.receive(&mut shared.transport, |octets, now_ns| {
@@ -277,23 +275,23 @@ impl H2Session {
                 Received::Octets { now_ns, more } => (now_ns, more, false),
                 Received::End { now_ns, .. } => (now_ns, false, true),
             };
-            if self.transport.take_secured(&shared.transport, driver, now_ns)? {
+            if self.transport.take_secured(&shared.transport, caller, now_ns)? {
                 self.secured(shared)?;
             }
-            self.hand_back_finished(driver);
+            self.hand_back_finished(caller);
             if let Err(code) = seen {
-                self.malformed(driver, code);
+                self.malformed(caller, code);
                 return Ok(());
             }
             if end {
-                return self.ended(driver);
+                return self.ended(caller);
             }
             if self.transport.is_secured() {
                 if self.is_done(shared) && !self.lingers(shared) {
-                    self.end(driver, ErrorCode::NO_ERROR, false);
+                    self.end(caller, ErrorCode::NO_ERROR, false);
                     return Ok(());
                 }
-                self.begin_due(shared, driver);
+                self.begin_due(shared, caller);
                 sends_after_next = !sends_after_next && !more && self.frames.streams.len() >= SEVERAL_STREAMS;
                 if sends_after_next {
                     continue;
@@ -340,18 +338,18 @@ impl H2Session {
     }
 
     /// Starts requests while there is room, and sends all there is to send.
-    fn fill(&mut self, shared: &H2Shared, driver: &mut Driver) -> Result<(), ErrorClass> {
-        self.begin_due(shared, driver);
+    fn fill(&mut self, shared: &H2Shared, caller: &mut impl Caller) -> Result<(), ErrorClass> {
+        self.begin_due(shared, caller);
         self.send(shared)
     }
 
     /// Starts requests while there is room; they wait to be sent.
-    fn begin_due(&mut self, shared: &H2Shared, driver: &mut Driver) {
+    fn begin_due(&mut self, shared: &H2Shared, caller: &mut impl Caller) {
         if self.free_slots() > 0 && (shared.reused || self.next_stream == 1) {
             let now_ns = now_ns();
             let deadline_ns = now_ns + shared.request_timeout_ns;
             for _ in 0..self.free_slots() {
-                let Some(mut exchange) = driver.next_request(now_ns) else { break };
+                let Some(mut exchange) = caller.next_request(now_ns) else { break };
                 self.transport.handshake.bind(&mut exchange);
                 self.begin(shared, exchange, deadline_ns);
             }
@@ -391,21 +389,21 @@ impl H2Session {
         set_stream(&mut self.frames.reply[start..], id);
     }
 
-    fn hand_back_finished(&mut self, driver: &mut Driver) {
+    fn hand_back_finished(&mut self, caller: &mut impl Caller) {
         for finished in self.frames.finished.drain(..) {
             let stream = Some(u64::from(finished.id));
-            driver.finish(&finished.exchange, &self.transport.handshake, stream, finished.done_ns, finished.error);
+            caller.finish(&finished.exchange, &self.transport.handshake, stream, finished.done_ns, finished.error);
         }
     }
 
-    fn hand_back_all(&mut self, driver: &mut Driver, error: ErrorClass) {
-        self.hand_back_finished(driver);
+    fn hand_back_all(&mut self, caller: &mut impl Caller, error: ErrorClass) {
+        self.hand_back_finished(caller);
         if let Some(exchange) = self.first.take() {
-            driver.finish(&exchange, &self.transport.handshake, None, 0, Some(error));
+            caller.finish(&exchange, &self.transport.handshake, None, 0, Some(error));
         }
         for id in self.frames.streams.ids(|_| true) {
             if let Some(stream) = self.frames.streams.remove(id) {
-                driver.finish(&stream.exchange, &self.transport.handshake, Some(u64::from(id)), 0, Some(error));
+                caller.finish(&stream.exchange, &self.transport.handshake, Some(u64::from(id)), 0, Some(error));
             }
         }
     }
@@ -432,28 +430,28 @@ impl H2Session {
     }
 
     /// The peer ended the stream.
-    fn ended(&mut self, driver: &mut Driver) -> Result<(), ErrorClass> {
+    fn ended(&mut self, caller: &mut impl Caller) -> Result<(), ErrorClass> {
         let idle = self.frames.streams.len() == 0 && self.first.is_none();
         if !idle || !self.transport.is_secured() {
             return Err(ErrorClass::Closed);
         }
-        self.end(driver, ErrorCode::NO_ERROR, false);
+        self.end(caller, ErrorCode::NO_ERROR, false);
         Ok(())
     }
 
     /// The peer broke the protocol in a way that ends the connection.
-    fn malformed(&mut self, driver: &mut Driver, code: ErrorCode) {
-        self.lose(driver, ErrorClass::MalformedHttp2);
-        self.end(driver, code, true);
+    fn malformed(&mut self, caller: &mut impl Caller, code: ErrorCode) {
+        self.lose(caller, ErrorClass::MalformedHttp2);
+        self.end(caller, code, true);
     }
 
     /// The connection is over because of `error`.
-    fn fail(&mut self, driver: &mut Driver, error: ErrorClass) {
-        self.lose(driver, error);
-        self.end(driver, ErrorCode::NO_ERROR, true);
+    fn fail(&mut self, caller: &mut impl Caller, error: ErrorClass) {
+        self.lose(caller, error);
+        self.end(caller, ErrorCode::NO_ERROR, true);
     }
 
-    fn lose(&mut self, driver: &mut Driver, error: ErrorClass) {
+    fn lose(&mut self, caller: &mut impl Caller, error: ErrorClass) {
         let in_flight = self.frames.streams.len() > 0 || self.first.is_some() || !self.frames.finished.is_empty();
         if in_flight {
             // What was announced and cut off is a matter of length, as with HTTP/1.1.
@@ -464,25 +462,25 @@ impl H2Session {
             for id in self.frames.streams.ids(is_cut) {
                 if let Some(stream) = self.frames.streams.remove(id) {
                     let error = Some(ErrorClass::Length);
-                    driver.finish(&stream.exchange, &self.transport.handshake, Some(u64::from(id)), 0, error);
+                    caller.finish(&stream.exchange, &self.transport.handshake, Some(u64::from(id)), 0, error);
                 }
             }
-            self.hand_back_all(driver, error);
+            self.hand_back_all(caller, error);
         } else if !self.transport.is_secured() || !self.transport.handshake.bound {
-            driver.fail_attempt(&self.transport.handshake, now_ns(), error);
+            caller.fail_attempt(&self.transport.handshake, now_ns(), error);
         } else {
-            driver.counters.connections_lost_idle += 1;
+            caller.totals().connections_lost_idle += 1;
         }
     }
 
-    fn end(&mut self, driver: &mut Driver, code: ErrorCode, failed: bool) {
+    fn end(&mut self, caller: &mut impl Caller, code: ErrorCode, failed: bool) {
         if self.transport.is_secured() && self.state != State::Opening {
             // RFC 9113 6.8: an endpoint should say GOAWAY before it closes. No stream of the peer was processed.
             self.frames.reply.clear();
             write::goaway(0, code, &[], &mut self.frames.reply);
             let _ = self.transport.write(&self.frames.reply);
         }
-        self.transport.close(driver);
+        self.transport.close(caller);
         self.state = State::Closed { failed };
         self.deadline_ns = NEVER_NS;
     }

@@ -19,10 +19,10 @@ use trifecta_wire::h3::{Code, ControlPlane, Role};
 use trifecta_wire::quic;
 use trifecta_wire::udp::UdpSocket;
 
-use crate::config::{Config, FieldError};
-use crate::driver::{Driver, Exchange, Handshake};
+use crate::caller::{Caller, Exchange, Handshake};
 use crate::error::ErrorClass;
-use crate::session::{NEVER_NS, Session, State};
+use crate::options::{FieldError, Options};
+use crate::{NEVER_NS, Session, State};
 
 use flight::Flights;
 pub use shared::H3Shared;
@@ -38,7 +38,7 @@ pub struct H3Session {
     handshake: Handshake,
     state: State,
     flights: Flights,
-    /// Requests that were taken from the driver and wait for a stream: the one this connection was made for, until it is
+    /// Requests that were taken from the caller and wait for a stream: the one this connection was made for, until it is
     /// open, and those that a refusal of 0-RTT threw back.
     waiting: VecDeque<Exchange>,
     /// A stream that is open and unused: while there is one, another request can be begun.
@@ -70,13 +70,13 @@ impl Session for H3Session {
     /// It hardly ever refuses one; then a timer tries again.
     const WATCHED: u32 = epoll::READABLE | epoll::EDGE;
 
-    fn shared(config: &Config) -> Result<H3Shared, FieldError> {
-        H3Shared::new(config)
+    fn shared(options: &Options) -> Result<H3Shared, FieldError> {
+        H3Shared::new(options)
     }
 
     fn open(
         shared: &mut H3Shared,
-        driver: &mut Driver,
+        caller: &mut impl Caller,
         connection: u32,
         request: Option<Exchange>,
         now_ns: u64,
@@ -85,8 +85,8 @@ impl Session for H3Session {
             UdpSocket::connect(shared.peer, &shared.socket).map_err(|error| ErrorClass::from_io(&error, true))?;
         let (endpoint, handle, quic) = shared.connect(connection, now_ns)?;
         let connect_start_ns = request.map_or(now_ns, |exchange| exchange.started_ns);
-        driver.quic.congestion_control.get_or_insert_with(|| shared.congestion_control.clone());
-        driver.quic.initial_window_bytes.get_or_insert(quic.congestion_state().initial_window());
+        caller.totals().quic.congestion_control.get_or_insert_with(|| shared.congestion_control.clone());
+        caller.totals().quic.initial_window_bytes.get_or_insert(quic.congestion_state().initial_window());
         let mut session = Self {
             socket,
             endpoint,
@@ -95,17 +95,17 @@ impl Session for H3Session {
             control: ControlPlane::new(Role::Client),
             handshake: Handshake { connection, connect_start_ns, ..Handshake::default() },
             state: State::Opening,
-            flights: Flights::new(driver.config.streams_per_connection()),
+            flights: Flights::new(shared.streams),
             waiting: VecDeque::new(),
             spare: None,
             single: request.is_some(),
-            max_in_flight: driver.config.streams_per_connection(),
+            max_in_flight: shared.streams,
             early: false,
             unsent: Vec::new(),
             blocked: BlockedSend::default(),
-            connect_deadline_ns: connect_start_ns + driver.config.connect_timeout_ns,
+            connect_deadline_ns: connect_start_ns + shared.connect_timeout_ns,
             request_deadline_ns: NEVER_NS,
-            request_timeout_ns: driver.config.request_timeout_ns,
+            request_timeout_ns: shared.request_timeout_ns,
             protocol_timer_ns: NEVER_NS,
             linger_deadline_ns: NEVER_NS,
         };
@@ -117,9 +117,9 @@ impl Session for H3Session {
             session.early = true;
             session.state = State::Open;
             session.open_control_stream(shared);
-            session.begin_requests(shared, driver);
+            session.begin_requests(shared, caller);
         }
-        session.flush(shared, driver, now_ns);
+        session.flush(shared, caller, now_ns);
         session.refresh_timer(shared);
         Ok(session)
     }
@@ -128,21 +128,21 @@ impl Session for H3Session {
         self.socket.raw_fd()
     }
 
-    fn on_ready(&mut self, shared: &mut H3Shared, driver: &mut Driver, flags: u32) {
+    fn on_ready(&mut self, shared: &mut H3Shared, caller: &mut impl Caller, flags: u32) {
         if flags & (epoll::READABLE | epoll::CLOSING) != 0 {
             loop {
                 let more = match self.receive(shared) {
                     Ok((more, received_ns)) => {
-                        self.process(shared, driver, received_ns);
+                        self.process(shared, caller, received_ns);
                         more
                     }
                     Err(error) => {
                         let opening = self.state == State::Opening || !self.secured();
-                        self.fail(driver, ErrorClass::from_io(&error, opening));
+                        self.fail(caller, ErrorClass::from_io(&error, opening));
                         false
                     }
                 };
-                self.advance(shared, driver);
+                self.advance(shared, caller);
                 if !more || self.is_closed() {
                     break;
                 }
@@ -150,23 +150,23 @@ impl Session for H3Session {
         }
     }
 
-    fn on_timer(&mut self, shared: &mut H3Shared, driver: &mut Driver, now_ns: u64) {
+    fn on_timer(&mut self, shared: &mut H3Shared, caller: &mut impl Caller, now_ns: u64) {
         if !self.secured() && now_ns >= self.connect_deadline_ns {
             self.abandon(shared, Code::NoError);
-            self.fail(driver, ErrorClass::ConnectTimeout);
+            self.fail(caller, ErrorClass::ConnectTimeout);
             return;
         }
         if now_ns >= self.linger_deadline_ns {
             shared.tickets_come = false;
         }
         if now_ns >= self.request_deadline_ns {
-            self.expire_requests(driver, now_ns);
+            self.expire_requests(caller, now_ns);
         }
         if now_ns >= self.protocol_timer_ns {
             self.connection.handle_timeout(shared.clock.instant(now_ns));
-            self.process(shared, driver, now_ns);
+            self.process(shared, caller, now_ns);
         }
-        self.advance(shared, driver);
+        self.advance(shared, caller);
     }
 
     fn next_timeout_ns(&self) -> u64 {
@@ -185,9 +185,9 @@ impl Session for H3Session {
         self.max_in_flight.saturating_sub(self.flights.len())
     }
 
-    fn start_requests(&mut self, shared: &mut H3Shared, driver: &mut Driver) {
-        if self.begin_requests(shared, driver) {
-            self.flush(shared, driver, now_ns());
+    fn start_requests(&mut self, shared: &mut H3Shared, caller: &mut impl Caller) {
+        if self.begin_requests(shared, caller) {
+            self.flush(shared, caller, now_ns());
             self.refresh_timer(shared);
         }
     }
@@ -196,13 +196,13 @@ impl Session for H3Session {
         self.state
     }
 
-    fn close(&mut self, shared: &mut H3Shared, driver: &mut Driver, error: ErrorClass) {
+    fn close(&mut self, shared: &mut H3Shared, caller: &mut impl Caller, error: ErrorClass) {
         if self.is_closed() {
             return;
         }
         self.abandon(shared, Code::NoError);
-        self.hand_back_all(driver, error);
-        self.retire(driver, false);
+        self.hand_back_all(caller, error);
+        self.retire(caller, false);
     }
 }
 
@@ -217,20 +217,20 @@ impl H3Session {
     }
 
     /// Begins what is due, sends, and sees whether the connection has served its purpose.
-    fn advance(&mut self, shared: &mut H3Shared, driver: &mut Driver) {
+    fn advance(&mut self, shared: &mut H3Shared, caller: &mut impl Caller) {
         if self.is_closed() {
             return;
         }
-        self.begin_requests(shared, driver);
+        self.begin_requests(shared, caller);
         let idle = self.flights.is_empty() && self.waiting.is_empty();
         let finished = idle && (self.single && self.secured() || self.state == State::Draining);
         if finished && !self.lingers(shared) {
             // What was written is acknowledged by nothing more than the response; nothing is left to wait for.
             self.abandon(shared, Code::NoError);
-            self.retire(driver, false);
+            self.retire(caller, false);
             return;
         }
-        self.flush(shared, driver, now_ns());
+        self.flush(shared, caller, now_ns());
         if !self.is_closed() {
             self.refresh_timer(shared);
         }
@@ -254,7 +254,7 @@ impl H3Session {
     }
 
     /// Handles what quinn-proto has to say after a receive or a timeout.
-    fn process(&mut self, shared: &mut H3Shared, driver: &mut Driver, received_ns: u64) {
+    fn process(&mut self, shared: &mut H3Shared, caller: &mut impl Caller, received_ns: u64) {
         while let Some(event) = self.connection.poll_endpoint_events() {
             if let Some(event) = self.endpoint.handle_event(self.handle, event) {
                 self.connection.handle_event(event);
@@ -262,11 +262,11 @@ impl H3Session {
         }
         while let Some(event) = self.connection.poll() {
             match event {
-                Event::Connected => self.on_connected(shared, driver, received_ns),
-                Event::Stream(StreamEvent::Readable { id }) => self.on_readable(shared, driver, id, received_ns),
+                Event::Connected => self.on_connected(shared, caller, received_ns),
+                Event::Stream(StreamEvent::Readable { id }) => self.on_readable(shared, caller, id, received_ns),
                 Event::Stream(StreamEvent::Opened { dir }) => {
                     while let Some(id) = self.connection.streams().accept(dir) {
-                        self.on_readable(shared, driver, id, received_ns);
+                        self.on_readable(shared, caller, id, received_ns);
                     }
                 }
                 Event::Stream(StreamEvent::Writable { id }) => self.write_request(shared, id),
@@ -274,7 +274,7 @@ impl H3Session {
                 Event::ConnectionLost { reason } => {
                     let known = quic::Handshake::of(&self.connection);
                     let class = class_of(quic::classify(&reason, known.as_ref()));
-                    self.fail(driver, class);
+                    self.fail(caller, class);
                 }
                 _ => {}
             }
@@ -284,7 +284,7 @@ impl H3Session {
         }
     }
 
-    fn on_connected(&mut self, shared: &mut H3Shared, driver: &mut Driver, received_ns: u64) {
+    fn on_connected(&mut self, shared: &mut H3Shared, caller: &mut impl Caller, received_ns: u64) {
         self.handshake.secured_ns = received_ns;
         self.handshake.tls_version = Some("1.3");
         if let Some(agreed) = quic::Handshake::of(&self.connection) {
@@ -292,10 +292,10 @@ impl H3Session {
             self.handshake.cipher = agreed.cipher;
             self.handshake.resumed = agreed.resumed;
             if agreed.key_exchange.is_some() {
-                driver.counters.key_exchange = agreed.key_exchange;
+                caller.totals().key_exchange = agreed.key_exchange;
             }
         }
-        driver.counters.connections_opened += 1;
+        caller.totals().connections_opened += 1;
         self.state = State::Open;
         if !self.early {
             self.open_control_stream(shared);
@@ -315,37 +315,37 @@ impl H3Session {
     }
 
     /// Octets or an end have come on a stream.
-    fn on_readable(&mut self, shared: &mut H3Shared, driver: &mut Driver, id: StreamId, received_ns: u64) {
+    fn on_readable(&mut self, shared: &mut H3Shared, caller: &mut impl Caller, id: StreamId, received_ns: u64) {
         let outcome = if id.dir() == quinn_proto::Dir::Bi {
-            self.read_response(driver, id, received_ns)
+            self.read_response(caller, id, received_ns)
         } else {
-            self.read_uni_stream(driver, id)
+            self.read_uni_stream(caller, id)
         };
         if let Err(error) = outcome {
             self.abandon(shared, error.code);
-            self.fail(driver, ErrorClass::MalformedHttp3);
+            self.fail(caller, ErrorClass::MalformedHttp3);
         }
     }
 
     /// The connection is lost: every request in flight failed, or the attempt to connect did.
-    fn fail(&mut self, driver: &mut Driver, error: ErrorClass) {
+    fn fail(&mut self, caller: &mut impl Caller, error: ErrorClass) {
         if self.is_closed() {
             return;
         }
         if !self.secured() && self.flights.is_empty() && self.waiting.is_empty() {
-            driver.fail_attempt(&self.handshake, now_ns(), error);
+            caller.fail_attempt(&self.handshake, now_ns(), error);
         }
-        self.hand_back_all(driver, error);
-        self.retire(driver, true);
+        self.hand_back_all(caller, error);
+        self.retire(caller, true);
     }
 
-    fn hand_back_all(&mut self, driver: &mut Driver, error: ErrorClass) {
+    fn hand_back_all(&mut self, caller: &mut impl Caller, error: ErrorClass) {
         for exchange in self.waiting.drain(..) {
-            driver.finish(&exchange, &self.handshake, None, 0, Some(error));
+            caller.finish(&exchange, &self.handshake, None, 0, Some(error));
         }
         let handshake = &self.handshake;
         self.flights.drain(|id, flight| {
-            driver.finish(&flight.exchange, handshake, Some(id), 0, Some(error));
+            caller.finish(&flight.exchange, handshake, Some(id), 0, Some(error));
         });
     }
 }

@@ -15,8 +15,8 @@ use trifecta_wire::quic::{self, ClientTls, InstantClock, TransportOptions};
 use trifecta_wire::tls::{self, ClientOptions, TlsVersion};
 use trifecta_wire::udp::{ReceiveBatch, UdpOptions};
 
-use crate::config::{Config, FieldError, Method, Protocol};
 use crate::error::ErrorClass;
+use crate::options::{FieldError, Options, Protocol};
 
 /// Messages taken by one receive call, up to 64 kB each.
 const MESSAGES_PER_RECEIVE: usize = 8;
@@ -39,6 +39,10 @@ pub struct H3Shared {
     /// False once a connection waited for session tickets in vain: this server sends none.
     pub(super) tickets_come: bool,
     pub(super) congestion_control: String,
+    /// Requests that may be in flight on one connection.
+    pub(super) streams: u32,
+    pub(super) connect_timeout_ns: u64,
+    pub(super) request_timeout_ns: u64,
     server_name: String,
     endpoint: Arc<EndpointConfig>,
     client: ClientConfig,
@@ -48,47 +52,50 @@ pub struct H3Shared {
 }
 
 impl H3Shared {
-    pub(super) fn new(config: &Config) -> Result<Self, FieldError> {
+    pub(super) fn new(options: &Options) -> Result<Self, FieldError> {
         let tls = tls::client_config(&ClientOptions {
-            ca_file: &config.ca_file,
+            ca_file: &options.ca_file,
             alpn: &[Protocol::H3.alpn()],
             version: TlsVersion::Tls13,
-            key_exchange: &config.key_exchange,
-            cipher: config.cipher.as_deref(),
-            resumption: config.resumption,
-            early_data: config.zero_rtt,
-            keylog_file: config.keylog_file.as_deref(),
+            key_exchange: &options.key_exchange,
+            cipher: options.cipher.as_deref(),
+            resumption: options.resumption,
+            early_data: options.zero_rtt,
+            keylog_file: options.keylog_file.as_deref(),
         })
         .map_err(|error| FieldError::new(error.field, error.message))?;
         let tls = ClientTls::new(Arc::new(tls)).map_err(named)?;
         let mut client = ClientConfig::new(Arc::new(tls));
-        if !config.resumption {
+        if !options.resumption {
             // Address validation tokens of earlier connections (RFC 9000 section 8.1.3) are a kind of resumption too.
             client.token_store(Arc::new(NoneTokenStore));
         }
-        client.transport_config(Arc::new(transport(config, None)?));
-        if let Some(folder) = &config.qlog_dir {
+        client.transport_config(Arc::new(transport(options, None)?));
+        if let Some(folder) = &options.qlog_dir {
             std::fs::create_dir_all(folder)
                 .map_err(|error| FieldError::new("qlog_dir", format!("{}: {error}", folder.display())))?;
         }
         Ok(Self {
-            peer: config.socket_address(),
-            socket: UdpOptions { receive_buffer_bytes: config.udp_receive_buffer_bytes, ..UdpOptions::default() },
+            peer: options.address,
+            socket: UdpOptions { receive_buffer_bytes: options.udp_receive_buffer_bytes, ..UdpOptions::default() },
             clock: InstantClock::new(),
             batch: ReceiveBatch::new(MESSAGES_PER_RECEIVE),
             packets: Vec::with_capacity(65_536),
-            request: request_block(config),
-            request_body_bytes: config.request_body_bytes,
+            request: request_block(options),
+            request_body_bytes: options.request_body_bytes,
             control_stream: control::opening(MAX_FIELD_SECTION_BYTES).into(),
-            zero_rtt: config.zero_rtt,
+            zero_rtt: options.zero_rtt,
             tickets_come: true,
-            congestion_control: config.congestion_control.clone(),
-            server_name: config.server_name.clone(),
-            endpoint: Arc::new(quic::client_endpoint_config(config.max_udp_payload_bytes).map_err(named)?),
+            congestion_control: options.congestion_control.clone(),
+            streams: options.streams,
+            connect_timeout_ns: options.connect_timeout_ns,
+            request_timeout_ns: options.request_timeout_ns,
+            server_name: options.server_name.clone(),
+            endpoint: Arc::new(quic::client_endpoint_config(options.max_udp_payload_bytes).map_err(named)?),
             client,
-            max_udp_payload_bytes: config.max_udp_payload_bytes,
-            trial: config.trial.clone(),
-            qlog_dir: config.qlog_dir.clone(),
+            max_udp_payload_bytes: options.max_udp_payload_bytes,
+            trial: options.trial.clone(),
+            qlog_dir: options.qlog_dir.clone(),
         })
     }
 
@@ -128,10 +135,10 @@ impl H3Shared {
     }
 }
 
-fn transport(config: &Config, qlog: Option<quinn_proto::QlogStream>) -> Result<TransportConfig, FieldError> {
+fn transport(options: &Options, qlog: Option<quinn_proto::QlogStream>) -> Result<TransportConfig, FieldError> {
     quic::transport_config(&TransportOptions {
-        congestion_control: &config.congestion_control,
-        max_udp_payload_bytes: config.max_udp_payload_bytes,
+        congestion_control: &options.congestion_control,
+        max_udp_payload_bytes: options.max_udp_payload_bytes,
         qlog,
         ..TransportOptions::default()
     })
@@ -146,21 +153,21 @@ fn named(message: String) -> FieldError {
     }
 }
 
-fn request_block(config: &Config) -> Bytes {
+fn request_block(options: &Options) -> Bytes {
     let mut section = encoder::PREFIX.to_vec();
-    let authority = config.authority();
+    let authority = options.authority();
     let mut field = |name: &str, value: &str| encoder::encode_field(name.as_bytes(), value.as_bytes(), &mut section);
-    field(":method", config.method.name());
+    field(":method", options.method.name());
     field(":scheme", "https");
     field(":authority", &authority);
-    field(":path", &config.path);
-    if matches!(config.method, Method::Post | Method::Put | Method::Patch) {
-        field("content-length", &config.request_body_bytes.to_string());
+    field(":path", &options.path);
+    if options.method.has_content() {
+        field("content-length", &options.request_body_bytes.to_string());
     }
     let mut block = Vec::new();
     frame::write_headers(&section, &mut block);
-    if config.request_body_bytes > 0 {
-        frame::write_header(frame::kind::DATA, config.request_body_bytes, &mut block);
+    if options.request_body_bytes > 0 {
+        frame::write_header(frame::kind::DATA, options.request_body_bytes, &mut block);
     }
     block.into()
 }

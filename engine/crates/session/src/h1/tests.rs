@@ -1,11 +1,9 @@
 //! The reader of responses, fed with damaged octets in pieces of any size.
 
-use serde_json::json;
-
 use super::response::ResponseReader;
-use crate::driver::Exchange;
-use crate::driver::tests::driver;
+use crate::caller::Exchange;
 use crate::error::ErrorClass;
+use crate::testing::caller;
 
 const RESPONSES: [&[u8]; 4] = [
     b"HTTP/1.1 200 OK\r\nserver: x\r\ncontent-length: 5\r\n\r\nabcde",
@@ -16,12 +14,12 @@ const RESPONSES: [&[u8]; 4] = [
 
 /// Reads all in pieces of `step`; the exchange, whether it is complete, and how it failed.
 fn read(octets: &[u8], step: usize) -> (Exchange, bool, Option<ErrorClass>) {
-    let driver = driver(json!({}));
+    let mut caller = caller();
     let mut reader = ResponseReader::default();
     let mut exchange = Exchange::default();
     reader.expect(false);
     for (piece, now_ns) in octets.chunks(step).zip(1..) {
-        if let Err(error) = reader.read(Some(&mut exchange), &driver, piece, now_ns) {
+        if let Err(error) = reader.read(Some(&mut exchange), &mut caller, piece, now_ns) {
             return (exchange, false, Some(error));
         }
     }

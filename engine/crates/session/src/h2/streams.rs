@@ -1,6 +1,6 @@
 //! The streams of a connection that carry a request now: found by their identifier without hashing or allocating.
 
-use crate::driver::Exchange;
+use crate::caller::Exchange;
 
 /// A request on its stream.
 #[derive(Clone, Copy, Debug, Default)]

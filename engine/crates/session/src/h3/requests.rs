@@ -7,10 +7,10 @@ use trifecta_wire::h3::{Code, MessageReader};
 
 use super::flight::Flight;
 use super::{H3Session, H3Shared};
+use crate::caller::{Caller, Exchange};
 use crate::content;
-use crate::driver::{Driver, Exchange};
 use crate::error::ErrorClass;
-use crate::session::{NEVER_NS, Session, State};
+use crate::{NEVER_NS, Session, State};
 
 impl H3Session {
     /// Opens our control stream and says our settings on it (RFC 9114 section 6.2.1).
@@ -31,9 +31,9 @@ impl H3Session {
         self.spare.is_some()
     }
 
-    /// Begins the requests that wait for a stream, and then as many as the driver has and the peer allows. Returns whether
+    /// Begins the requests that wait for a stream, and then as many as the caller has and the peer allows. Returns whether
     /// there is something to send.
-    pub(super) fn begin_requests(&mut self, shared: &mut H3Shared, driver: &mut Driver) -> bool {
+    pub(super) fn begin_requests(&mut self, shared: &mut H3Shared, caller: &mut impl Caller) -> bool {
         if self.state != State::Open {
             return false;
         }
@@ -50,7 +50,7 @@ impl H3Session {
             if now == 0 {
                 now = now_ns();
             }
-            let Some(mut exchange) = driver.next_request(now) else { break };
+            let Some(mut exchange) = caller.next_request(now) else { break };
             self.handshake.bind(&mut exchange);
             self.begin(shared, exchange);
             self.ensure_spare();
@@ -124,12 +124,12 @@ impl H3Session {
     }
 
     /// Hands back requests whose time is over.
-    pub(super) fn expire_requests(&mut self, driver: &mut Driver, now_ns: u64) {
+    pub(super) fn expire_requests(&mut self, caller: &mut impl Caller, now_ns: u64) {
         let limit = self.request_timeout_ns;
         for id in self.flights.select(|_, flight| flight.exchange.started_ns + limit <= now_ns) {
             if let Some(flight) = self.flights.remove(id) {
                 self.cancel(id);
-                driver.finish(&flight.exchange, &self.handshake, Some(id), 0, Some(ErrorClass::Timeout));
+                caller.finish(&flight.exchange, &self.handshake, Some(id), 0, Some(ErrorClass::Timeout));
             }
         }
         self.request_deadline_ns = self.flights.earliest_start_ns().map_or(NEVER_NS, |start_ns| start_ns + limit);

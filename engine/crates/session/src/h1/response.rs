@@ -2,7 +2,7 @@
 
 use trifecta_wire::http1::{ChunkedDecoder, ChunkedStep, Framing, parse_response_head};
 
-use crate::driver::{Driver, Exchange};
+use crate::caller::{Caller, Exchange};
 use crate::error::ErrorClass;
 
 /// Octets that the head of a response may have, interim responses not counted.
@@ -75,7 +75,7 @@ impl ResponseReader {
     pub(super) fn read(
         &mut self,
         exchange: Option<&mut Exchange>,
-        driver: &Driver,
+        caller: &mut impl Caller,
         mut octets: &[u8],
         now_ns: u64,
     ) -> Result<(), ErrorClass> {
@@ -89,7 +89,7 @@ impl ResponseReader {
                 Reading::Head => octets = self.head(exchange, octets, now_ns)?,
                 Reading::Content { left } => {
                     let (content, rest) = octets.split_at((*left).min(octets.len() as u64) as usize);
-                    exchange.content(driver, content);
+                    exchange.content(caller, content);
                     *left -= content.len() as u64;
                     if *left == 0 {
                         self.reading = Reading::Complete;
@@ -97,13 +97,13 @@ impl ResponseReader {
                     octets = rest;
                 }
                 Reading::Chunked(decoder) => match decoder.next(&mut octets) {
-                    Ok(ChunkedStep::Content(content)) => exchange.content(driver, content),
+                    Ok(ChunkedStep::Content(content)) => exchange.content(caller, content),
                     Ok(ChunkedStep::NeedsMore) => return Ok(()),
                     Ok(ChunkedStep::End) => self.reading = Reading::Complete,
                     Err(_) => return Err(ErrorClass::MalformedHttp1),
                 },
                 Reading::UntilClose => {
-                    exchange.content(driver, octets);
+                    exchange.content(caller, octets);
                     return Ok(());
                 }
             }

@@ -1,13 +1,13 @@
 //! The client's view of a connection, fed with damaged frames in pieces of any size.
 
-use serde_json::json;
 use trifecta_wire::h2::{ErrorCode, setting, write};
 use trifecta_wire::hpack::encoder;
 
 use super::frames::Frames;
 use super::streams::Stream;
-use crate::driver::tests::driver;
+use crate::caller::Caller;
 use crate::error::ErrorClass;
+use crate::testing::caller;
 
 /// What a server may send for streams 1, 3 and 5.
 fn flight() -> Vec<u8> {
@@ -30,15 +30,15 @@ type Ends = Vec<(u32, Option<ErrorClass>)>;
 
 /// Reads all in pieces of `step`: how streams ended, and the code with which the connection has to be closed.
 fn read(octets: &[u8], step: usize) -> (Ends, Result<(), ErrorCode>, Frames) {
-    let mut driver = driver(json!({"protocol": "h2", "requests": 3}));
-    let mut frames = Frames::new(3, false);
+    let mut caller = caller();
+    let mut frames = Frames::new(3);
     for id in [1, 3, 5] {
-        let exchange = driver.next_request(2_000).unwrap();
+        let exchange = caller.next_request(2_000).unwrap();
         frames.streams.insert(Stream { id, exchange, send_window: 65_535, ..Stream::default() });
     }
     let mut result = Ok(());
     for (piece, now_ns) in octets.chunks(step).zip(1..) {
-        result = frames.read(&driver, piece, now_ns, 7);
+        result = frames.read(&mut caller, piece, now_ns, 7);
         if result.is_err() {
             break;
         }

@@ -5,12 +5,12 @@ use std::os::fd::RawFd;
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::epoll;
 
-use super::transport::{Received, Transport, TransportShared};
-use super::{NEVER_NS, Session, State, request_fields};
-use crate::config::{Config, ConnectionMode, FieldError, Method};
+use crate::caller::{Caller, Exchange};
 use crate::content;
-use crate::driver::{Driver, Exchange};
 use crate::error::ErrorClass;
+use crate::options::{ConnectionMode, FieldError, Method, Options};
+use crate::transport::{Received, Transport, TransportShared};
+use crate::{NEVER_NS, Session, State, request_fields};
 
 mod response;
 
@@ -50,12 +50,12 @@ pub struct H1Session {
     deadline_ns: u64,
 }
 
-fn request_head(config: &Config) -> Vec<u8> {
-    let mut head = format!("{} {} HTTP/1.1\r\nhost: {}\r\n", config.method.name(), config.path, config.authority());
-    for (name, value) in request_fields(config) {
+fn request_head(options: &Options) -> Vec<u8> {
+    let mut head = format!("{} {} HTTP/1.1\r\nhost: {}\r\n", options.method.name(), options.path, options.authority());
+    for (name, value) in request_fields(options) {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
-    if config.connection_mode == ConnectionMode::New && !config.zero_rtt {
+    if options.connection_mode == ConnectionMode::New && !options.zero_rtt {
         // RFC 9112 9.6: the last request on a connection says so. After one in 0-RTT the server would close before the client's
         // Finished, and without having sent the tickets for the next.
         head.push_str("connection: close\r\n");
@@ -69,9 +69,9 @@ impl Session for H1Session {
 
     const WAITS_IN_RECEIVE: bool = true;
 
-    fn shared(config: &Config) -> Result<H1Shared, FieldError> {
-        let mut request = request_head(config);
-        let body_octets = config.request_body_bytes;
+    fn shared(options: &Options) -> Result<H1Shared, FieldError> {
+        let mut request = request_head(options);
+        let body_octets = options.request_body_bytes;
         let body_in_request = if body_octets <= WHOLE_REQUEST_OCTETS { body_octets } else { 0 };
         let mut offset = 0;
         while offset < body_in_request {
@@ -80,20 +80,20 @@ impl Session for H1Session {
             offset += piece.len() as u64;
         }
         Ok(H1Shared {
-            transport: TransportShared::new(config)?,
+            transport: TransportShared::new(options)?,
             request,
             body_in_request,
             body_octets,
-            to_head: config.method == Method::Head,
-            reused: config.connection_mode == ConnectionMode::Reused,
-            zero_rtt: config.zero_rtt,
-            request_timeout_ns: config.request_timeout_ns,
+            to_head: options.method == Method::Head,
+            reused: options.connection_mode == ConnectionMode::Reused,
+            zero_rtt: options.zero_rtt,
+            request_timeout_ns: options.request_timeout_ns,
         })
     }
 
     fn open(
         shared: &mut H1Shared,
-        _: &mut Driver,
+        _: &mut impl Caller,
         connection: u32,
         mut request: Option<Exchange>,
         now_ns: u64,
@@ -119,31 +119,31 @@ impl Session for H1Session {
         self.transport.fd()
     }
 
-    fn on_ready(&mut self, shared: &mut H1Shared, driver: &mut Driver, flags: u32) {
-        if let Err(error) = self.ready(shared, driver, flags) {
-            self.fail(driver, error);
+    fn on_ready(&mut self, shared: &mut H1Shared, caller: &mut impl Caller, flags: u32) {
+        if let Err(error) = self.ready(shared, caller, flags) {
+            self.fail(caller, error);
         }
     }
 
-    fn receive_waiting(&mut self, shared: &mut H1Shared, driver: &mut Driver) -> bool {
+    fn receive_waiting(&mut self, shared: &mut H1Shared, caller: &mut impl Caller) -> bool {
         let waits = self.state == State::Open && self.body_left == 0 && self.transport.wait_in_receive();
         if waits {
-            self.on_ready(shared, driver, epoll::READABLE);
+            self.on_ready(shared, caller, epoll::READABLE);
         }
         waits
     }
 
-    fn on_timer(&mut self, shared: &mut H1Shared, driver: &mut Driver, now_ns: u64) {
+    fn on_timer(&mut self, shared: &mut H1Shared, caller: &mut impl Caller, now_ns: u64) {
         if now_ns < self.deadline_ns {
             return;
         }
         if self.state == State::Draining {
             shared.transport.no_tickets();
-            self.end(driver, false);
+            self.end(caller, false);
             return;
         }
         let error = if self.state == State::Opening { ErrorClass::ConnectTimeout } else { ErrorClass::Timeout };
-        self.fail(driver, error);
+        self.fail(caller, error);
     }
 
     fn next_timeout_ns(&self) -> u64 {
@@ -154,9 +154,9 @@ impl Session for H1Session {
         u32::from(self.state == State::Open && self.exchange.is_none())
     }
 
-    fn start_requests(&mut self, shared: &mut H1Shared, driver: &mut Driver) {
-        if let Err(error) = self.start_next(shared, driver) {
-            self.fail(driver, error);
+    fn start_requests(&mut self, shared: &mut H1Shared, caller: &mut impl Caller) {
+        if let Err(error) = self.start_next(shared, caller) {
+            self.fail(caller, error);
         }
     }
 
@@ -164,34 +164,34 @@ impl Session for H1Session {
         self.state
     }
 
-    fn close(&mut self, _: &mut H1Shared, driver: &mut Driver, error: ErrorClass) {
+    fn close(&mut self, _: &mut H1Shared, caller: &mut impl Caller, error: ErrorClass) {
         if let Some(exchange) = self.exchange.take() {
-            driver.finish(&exchange, &self.transport.handshake, None, 0, Some(error));
+            caller.finish(&exchange, &self.transport.handshake, None, 0, Some(error));
         }
-        self.end(driver, false);
+        self.end(caller, false);
     }
 }
 
 impl H1Session {
-    fn ready(&mut self, shared: &mut H1Shared, driver: &mut Driver, flags: u32) -> Result<(), ErrorClass> {
+    fn ready(&mut self, shared: &mut H1Shared, caller: &mut impl Caller, flags: u32) -> Result<(), ErrorClass> {
         if !self.transport.is_connected() {
-            self.connected(shared, driver, flags)?;
+            self.connected(shared, caller, flags)?;
             return Ok(());
         }
         if flags & epoll::WRITABLE != 0 && self.transport.unsent() > 0 {
             self.send(shared)?;
         }
         if flags & (epoll::READABLE | epoll::CLOSING) != 0 {
-            self.receive(shared, driver, flags & epoll::CLOSING != 0)?;
+            self.receive(shared, caller, flags & epoll::CLOSING != 0)?;
         }
         Ok(())
     }
 
-    fn connected(&mut self, shared: &mut H1Shared, driver: &mut Driver, flags: u32) -> Result<(), ErrorClass> {
+    fn connected(&mut self, shared: &mut H1Shared, caller: &mut impl Caller, flags: u32) -> Result<(), ErrorClass> {
         let mut early: &[u8] = &[];
         if shared.zero_rtt && flags & epoll::WRITABLE != 0 {
             if self.exchange.is_none()
-                && let Some(mut exchange) = driver.next_request(now_ns())
+                && let Some(mut exchange) = caller.next_request(now_ns())
             {
                 self.transport.handshake.bind(&mut exchange);
                 self.exchange = Some(exchange);
@@ -200,7 +200,7 @@ impl H1Session {
                 early = &shared.request;
             }
         }
-        self.sent_early = self.transport.on_connected(driver, flags, early)?;
+        self.sent_early = self.transport.on_connected(caller, flags, early)?;
         if self.sent_early {
             self.reader.expect(shared.to_head);
             self.mark_sent();
@@ -208,9 +208,9 @@ impl H1Session {
         Ok(())
     }
 
-    fn receive(&mut self, shared: &mut H1Shared, driver: &mut Driver, to_the_end: bool) -> Result<(), ErrorClass> {
+    fn receive(&mut self, shared: &mut H1Shared, caller: &mut impl Caller, to_the_end: bool) -> Result<(), ErrorClass> {
         while !matches!(self.state, State::Closed { .. }) {
-            let (reader, exchange, reading) = (&mut self.reader, &mut self.exchange, &*driver);
+            let (reader, exchange, reading) = (&mut self.reader, &mut self.exchange, &mut *caller);
             // Only read here and judged below, as the answer to 0-RTT data may come together with the end of the handshake.
             let mut seen = Ok(());
             let received = self.transport.receive(&mut shared.transport, |octets, now_ns| {
@@ -223,17 +223,17 @@ impl H1Session {
                 Received::Octets { now_ns, more } => (now_ns, more, None),
                 Received::End { now_ns, clean } => (now_ns, false, Some(clean)),
             };
-            if self.transport.take_secured(&shared.transport, driver, now_ns)? {
-                self.secured(shared, driver)?;
+            if self.transport.take_secured(&shared.transport, caller, now_ns)? {
+                self.secured(shared, caller)?;
             }
             seen?;
             if let Some(clean) = end {
-                return self.ended(driver, now_ns, clean);
+                return self.ended(caller, now_ns, clean);
             }
             if self.reader.is_complete() {
-                self.complete(shared, driver, now_ns)?;
+                self.complete(shared, caller, now_ns)?;
             } else if self.state == State::Draining && self.transport.linger_until_ns(&shared.transport).is_none() {
-                self.end(driver, false);
+                self.end(caller, false);
             }
             if !more && !to_the_end {
                 return Ok(());
@@ -243,10 +243,10 @@ impl H1Session {
     }
 
     /// The handshake is done: the request that the connection was made for goes out, or any other.
-    fn secured(&mut self, shared: &H1Shared, driver: &mut Driver) -> Result<(), ErrorClass> {
+    fn secured(&mut self, shared: &H1Shared, caller: &mut impl Caller) -> Result<(), ErrorClass> {
         self.state = State::Open;
         self.deadline_ns = NEVER_NS;
-        let Some(exchange) = &mut self.exchange else { return self.start_next(shared, driver) };
+        let Some(exchange) = &mut self.exchange else { return self.start_next(shared, caller) };
         self.deadline_ns = self.transport.handshake.secured_ns + shared.request_timeout_ns;
         if self.sent_early {
             exchange.zero_rtt = self.transport.early_data_accepted();
@@ -259,12 +259,12 @@ impl H1Session {
         self.write_request(shared)
     }
 
-    fn start_next(&mut self, shared: &H1Shared, driver: &mut Driver) -> Result<(), ErrorClass> {
+    fn start_next(&mut self, shared: &H1Shared, caller: &mut impl Caller) -> Result<(), ErrorClass> {
         if self.free_slots() == 0 {
             return Ok(());
         }
         let now_ns = now_ns();
-        let Some(mut exchange) = driver.next_request(now_ns) else { return self.send(shared) };
+        let Some(mut exchange) = caller.next_request(now_ns) else { return self.send(shared) };
         self.transport.handshake.bind(&mut exchange);
         self.exchange = Some(exchange);
         self.deadline_ns = now_ns + shared.request_timeout_ns;
@@ -311,12 +311,12 @@ impl H1Session {
     }
 
     /// The last octet of the response came at `now_ns`.
-    fn complete(&mut self, shared: &H1Shared, driver: &mut Driver, now_ns: u64) -> Result<(), ErrorClass> {
+    fn complete(&mut self, shared: &H1Shared, caller: &mut impl Caller, now_ns: u64) -> Result<(), ErrorClass> {
         let verdict = self.reader.finish();
         self.deadline_ns = NEVER_NS;
         let half_sent = self.sending || self.body_left > 0;
         if let Some(exchange) = self.exchange.take() {
-            driver.finish(&exchange, &self.transport.handshake, None, now_ns, None);
+            caller.finish(&exchange, &self.transport.handshake, None, now_ns, None);
         }
         // An answer before the end of the request leaves a connection on which nothing can follow.
         if !shared.reused || verdict == Verdict::Close || half_sent {
@@ -326,43 +326,43 @@ impl H1Session {
                     self.deadline_ns = until_ns;
                     return self.send(shared);
                 }
-                None => self.end(driver, false),
+                None => self.end(caller, false),
             }
             return Ok(());
         }
-        self.start_next(shared, driver)
+        self.start_next(shared, caller)
     }
 
     /// The peer ended the stream.
-    fn ended(&mut self, driver: &mut Driver, now_ns: u64, clean: bool) -> Result<(), ErrorClass> {
+    fn ended(&mut self, caller: &mut impl Caller, now_ns: u64, clean: bool) -> Result<(), ErrorClass> {
         self.reader.end_of_stream(clean);
         if self.reader.is_complete()
             && let Some(exchange) = self.exchange.take()
         {
-            driver.finish(&exchange, &self.transport.handshake, None, now_ns, None);
+            caller.finish(&exchange, &self.transport.handshake, None, now_ns, None);
         }
         if self.exchange.is_some() || !self.transport.is_secured() {
             // Octets that were announced and did not come are a matter of length, anything before is an early end.
             return Err(if self.reader.misses_content() { ErrorClass::Length } else { ErrorClass::Closed });
         }
-        self.end(driver, false);
+        self.end(caller, false);
         Ok(())
     }
 
     /// The connection is over because of `error`.
-    fn fail(&mut self, driver: &mut Driver, error: ErrorClass) {
+    fn fail(&mut self, caller: &mut impl Caller, error: ErrorClass) {
         if let Some(exchange) = self.exchange.take() {
-            driver.finish(&exchange, &self.transport.handshake, None, 0, Some(error));
+            caller.finish(&exchange, &self.transport.handshake, None, 0, Some(error));
         } else if !self.transport.is_secured() || !self.transport.handshake.bound {
-            driver.fail_attempt(&self.transport.handshake, now_ns(), error);
+            caller.fail_attempt(&self.transport.handshake, now_ns(), error);
         } else {
-            driver.counters.connections_lost_idle += 1;
+            caller.totals().connections_lost_idle += 1;
         }
-        self.end(driver, true);
+        self.end(caller, true);
     }
 
-    fn end(&mut self, driver: &mut Driver, failed: bool) {
-        self.transport.close(driver);
+    fn end(&mut self, caller: &mut impl Caller, failed: bool) {
+        self.transport.close(caller);
         self.state = State::Closed { failed };
         self.deadline_ns = NEVER_NS;
     }

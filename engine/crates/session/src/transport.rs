@@ -12,9 +12,9 @@ use trifecta_wire::epoll;
 use trifecta_wire::tcp::{TcpOptions, TcpSocket};
 use trifecta_wire::tls::{self, ClientOptions, ReceiveBuffer, TlsStream, TlsVersion};
 
-use crate::config::{Config, FieldError, Protocol};
-use crate::driver::{Driver, Handshake};
+use crate::caller::{Caller, Handshake};
 use crate::error::ErrorClass;
+use crate::options::{FieldError, Options, Protocol};
 
 /// Octets that one receive takes at most.
 const RECEIVE_OCTETS: usize = 256 * 1024;
@@ -40,38 +40,38 @@ const LINGER_NS: u64 = 1_000_000_000;
 ///
 /// # Errors
 /// The field that cannot be used.
-pub fn tls_config(config: &Config) -> Result<ClientConfig, FieldError> {
-    let version = TlsVersion::from_name(&config.tls_version)
+pub fn tls_config(options: &Options) -> Result<ClientConfig, FieldError> {
+    let version = TlsVersion::from_name(&options.tls_version)
         .ok_or_else(|| FieldError::new("tls_version", "must be 1.2 or 1.3"))?;
     tls::client_config(&ClientOptions {
-        ca_file: &config.ca_file,
-        alpn: &[config.protocol.alpn()],
+        ca_file: &options.ca_file,
+        alpn: &[options.protocol.alpn()],
         version,
-        key_exchange: &config.key_exchange,
-        cipher: config.cipher.as_deref(),
-        resumption: config.resumption,
-        early_data: config.zero_rtt,
-        keylog_file: config.keylog_file.as_deref().map(Path::new),
+        key_exchange: &options.key_exchange,
+        cipher: options.cipher.as_deref(),
+        resumption: options.resumption,
+        early_data: options.zero_rtt,
+        keylog_file: options.keylog_file.as_deref().map(Path::new),
     })
     .map_err(|error| FieldError::new(error.field, error.message))
 }
 
 impl TransportShared {
-    pub(crate) fn new(config: &Config) -> Result<Self, FieldError> {
-        let server_name = ServerName::try_from(config.server_name.clone())
+    pub(crate) fn new(options: &Options) -> Result<Self, FieldError> {
+        let server_name = ServerName::try_from(options.server_name.clone())
             .map_err(|error| FieldError::new("server_name", error.to_string()))?;
         Ok(Self {
-            address: config.socket_address(),
+            address: options.address,
             server_name,
-            tls: Arc::new(tls_config(config)?),
+            tls: Arc::new(tls_config(options)?),
             options: TcpOptions {
-                nodelay: config.tcp_nodelay,
-                congestion_control: Some(config.congestion_control.clone()),
-                receive_buffer_bytes: config.tcp_receive_buffer_bytes,
+                nodelay: options.tcp_nodelay,
+                congestion_control: Some(options.congestion_control.clone()),
+                receive_buffer_bytes: options.tcp_receive_buffer_bytes,
             },
-            protocol: config.protocol,
-            connect_timeout_ns: config.connect_timeout_ns,
-            zero_rtt: config.zero_rtt,
+            protocol: options.protocol,
+            connect_timeout_ns: options.connect_timeout_ns,
+            zero_rtt: options.zero_rtt,
             tickets_come: true,
             receive: ReceiveBuffer::new(RECEIVE_OCTETS),
         })
@@ -145,7 +145,12 @@ impl Transport {
     }
 
     /// The socket became ready while connecting. `early` goes out as 0-RTT data when a ticket allows it; returns whether it did.
-    pub(crate) fn on_connected(&mut self, driver: &mut Driver, flags: u32, early: &[u8]) -> Result<bool, ErrorClass> {
+    pub(crate) fn on_connected(
+        &mut self,
+        caller: &mut impl Caller,
+        flags: u32,
+        early: &[u8],
+    ) -> Result<bool, ErrorClass> {
         if flags & epoll::CLOSING != 0 {
             self.socket.take_error().map_err(|error| ErrorClass::from_io(&error, true))?;
         }
@@ -154,7 +159,7 @@ impl Transport {
         }
         self.connected = true;
         self.handshake.tcp_connected_ns = now_ns();
-        self.read_back(driver);
+        self.read_back(caller);
         let class = |error: tls::TlsError| ErrorClass::from_tls(error.class);
         self.tls.start().map_err(class)?;
         let sent_early = !early.is_empty() && self.tls.write_early(early).map_err(class)? > 0;
@@ -163,11 +168,11 @@ impl Transport {
     }
 
     /// The first connection says what the kernel really set.
-    fn read_back(&self, driver: &mut Driver) {
-        if driver.tcp.congestion_control.is_none() {
-            driver.tcp.congestion_control = self.socket.congestion_control().ok();
-            driver.tcp.nodelay = self.socket.nodelay().ok();
-            driver.tcp.initial_window_bytes = self.socket.info().ok().map(|info| info.congestion_window_bytes);
+    fn read_back(&self, caller: &mut impl Caller) {
+        if caller.totals().tcp.congestion_control.is_none() {
+            caller.totals().tcp.congestion_control = self.socket.congestion_control().ok();
+            caller.totals().tcp.nodelay = self.socket.nodelay().ok();
+            caller.totals().tcp.initial_window_bytes = self.socket.info().ok().map(|info| info.congestion_window_bytes);
         }
     }
 
@@ -211,15 +216,15 @@ impl Transport {
     pub(crate) fn take_secured(
         &mut self,
         shared: &TransportShared,
-        driver: &mut Driver,
+        caller: &mut impl Caller,
         now_ns: u64,
     ) -> Result<bool, ErrorClass> {
         if self.secured || !self.tls.can_write() || self.tls.is_handshaking() {
             return Ok(false);
         }
         self.secured = true;
-        driver.counters.connections_opened += 1;
-        driver.counters.key_exchange = self.tls.key_exchange().or(driver.counters.key_exchange);
+        caller.totals().connections_opened += 1;
+        caller.totals().key_exchange = self.tls.key_exchange().or(caller.totals().key_exchange);
         self.handshake.secured_ns = now_ns;
         self.handshake.tls_version = self.tls.version();
         self.handshake.cipher = self.tls.cipher();
@@ -291,16 +296,16 @@ impl Transport {
     /// follows when the socket is dropped. The client then holds the TIME_WAIT state, as clients do; a port that is in it can
     /// be used again after one second (tcp_tw_reuse), and running out of ports is an error class of its own. An abortive
     /// close would avoid that and show the server resets instead of ends, which is not the same work.
-    pub(crate) fn close(&mut self, driver: &mut Driver) {
+    pub(crate) fn close(&mut self, caller: &mut impl Caller) {
         if self.connected {
             if let Ok(info) = self.socket.info() {
-                driver.tcp.add(&info);
+                caller.totals().tcp.add(&info);
             }
             if self.secured && self.tls.close_notify().is_ok() {
                 let _ = self.flush();
             }
         }
-        driver.counters.wire_bytes_in += std::mem::take(&mut self.wire_octets_in);
-        driver.counters.wire_bytes_out += std::mem::take(&mut self.wire_octets_out);
+        caller.totals().wire_bytes_in += std::mem::take(&mut self.wire_octets_in);
+        caller.totals().wire_bytes_out += std::mem::take(&mut self.wire_octets_out);
     }
 }
