@@ -4,7 +4,8 @@ import pytest
 
 from trifecta import studies
 from trifecta.design.errors import UserError
-from trifecta.design.factors import LENGTH_FIELDS, WORKLOAD_FACTORS, WORKLOAD_FIELDS
+from trifecta.design.factors import LENGTH_FIELDS, WORKLOAD_FIELDS
+from trifecta.design.fields import REQUESTS_FIELDS
 from trifecta.design.resolve import STUDY_FIELDS
 
 
@@ -37,11 +38,17 @@ def test_a_list_of_levels_and_a_factor_that_the_file_does_not_have():
     assert study.factors["congestion_control"] == ("cubic", "bbr")
 
 
+def test_several_levels_make_a_factor_of_a_field_of_the_workload():
+    study = studies.load("race", ["response=1 kB,100 kB", "budget=none"])
+    assert study.factors["response"] == ("1 kB", "100 kB")
+    assert "response" not in study.source.split("factors:")[0].split("workload:")[1]
+
+
 def test_later_options_win():
     assert studies.load("race", ["seed=1", "seed=2"]).seed == 2
 
 
-@pytest.mark.parametrize("factor", WORKLOAD_FACTORS)
+@pytest.mark.parametrize("factor", [field.name for field in REQUESTS_FIELDS if field.factor])
 def test_every_workload_factor_can_be_given_levels(factor):
     level = {
         "method": "GET",

@@ -1,92 +1,26 @@
-"""The fields of a workload and the factors of a study: how each is written, read and written back.
+"""The factors of a study: which there are, and how their levels are read.
 
-A field of the workload that changes what is asked (response size, requests in flight, ...) can also be a factor: then
-its levels are listed under ``factors`` and each gives cells of its own.
+A field of the workload that can be a factor has its levels listed under ``factors``; each gives cells of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
-from trifecta.design import quantity
-from trifecta.design.document import did_you_mean, one_of, parse_flag, parse_text
-from trifecta.design.model import PROTOCOL_NAMES, PROTOCOLS
-from trifecta.design.quantity import QuantityError
-
-METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
-SAFE_METHODS = ("GET", "HEAD")  # those of ours that RFC 9110 section 9.2.1 calls safe
-KEY_EXCHANGES = ("X25519", "X25519MLKEM768", "secp256r1", "secp384r1")
-CONGESTION_CONTROLS = ("cubic", "bbr", "reno")
-
-
-def parse_protocol(value: Any) -> str:
-    """``HTTP/3`` or ``h3`` as ``h3``."""
-    text = parse_text(value)
-    names = {name.lower(): protocol for protocol, name in PROTOCOL_NAMES.items()} | {p: p for p in PROTOCOLS}
-    if text.lower() not in names:
-        raise QuantityError(f"{text!r} is not a protocol; {did_you_mean(text, PROTOCOL_NAMES.values())}")
-    return names[text.lower()]
-
-
-def _positive_count(value: Any) -> int:
-    count = quantity.parse_count(value)
-    if count == 0:
-        raise QuantityError(f"{value!r} asks for nothing; give 1 or more")
-    return count
-
-
-def _positive_time(value: Any) -> int:
-    time_ns = quantity.parse_time_ns(value)
-    if time_ns == 0:
-        raise QuantityError(f"{value!r} is no time at all; give more than 0")
-    return time_ns
-
-
-def _positive_frequency(value: Any) -> float:
-    per_s = quantity.parse_frequency_per_s(value)
-    if per_s == 0:
-        raise QuantityError(f"{value!r} asks for nothing; give more than 0")
-    return per_s
-
-
-def _as_is(value: Any) -> Any:
-    return value
-
-
-@dataclass(frozen=True)
-class Field:
-    """A field of the workload: its name in a file, its attribute in the model, and how it is read and written."""
-
-    name: str
-    attribute: str
-    parse: Callable[[Any], Any]
-    format: Callable[[Any], Any] = _as_is
-    factor: bool = True  # can be a factor
-
-
-_FIELDS = (
-    Field("method", "method", one_of("a method", *METHODS)),
-    Field("response", "response_bytes", quantity.parse_size_bytes, quantity.format_size),
-    Field("request", "request_bytes", quantity.parse_size_bytes, quantity.format_size),
-    Field("in_flight", "in_flight", _positive_count),
-    Field("connections", "connections", _positive_count),
-    Field("streams", "streams", _positive_count),
-    Field("loop", "loop", one_of("a loop", "closed", "open"), factor=False),
-    Field("rate", "rate_per_s", _positive_frequency, quantity.format_frequency),
-    Field("arrivals", "arrivals", one_of("a kind of arrivals", "constant", "poisson")),
-    Field("request_timeout", "request_timeout_ns", _positive_time, quantity.format_time, factor=False),
-    Field("connect_timeout", "connect_timeout_ns", _positive_time, quantity.format_time, factor=False),
-    Field("resumption", "resumption", parse_flag),
-    Field("zero_rtt", "zero_rtt", parse_flag),
-    Field("congestion_control", "congestion_control", one_of("a congestion control", *CONGESTION_CONTROLS)),
-    Field("tcp_nodelay", "tcp_nodelay", parse_flag),
-    Field("tls_version", "tls_version", one_of("a TLS version", "1.2", "1.3")),
-    Field("key_exchange", "key_exchange", one_of("a key exchange", *KEY_EXCHANGES)),
-    Field("keylog", "keylog", parse_flag, factor=False),
-    Field("qlog", "qlog", parse_flag, factor=False),
+from trifecta.design.document import one_of, parse_text
+from trifecta.design.fields import (
+    CONTENT_METHODS,
+    REQUESTS_FIELDS,
+    SAFE_METHODS,
+    SERVICES_FIELDS,
+    Field,
+    parse_protocol,
 )
+
+__all__ = ["CONTENT_METHODS", "SAFE_METHODS", "Field", "parse_protocol"]
+
+_FIELDS = (*REQUESTS_FIELDS, *SERVICES_FIELDS)
 WORKLOAD_FIELDS: dict[str, Field] = {field.name: field for field in _FIELDS}
 LENGTH_FIELDS = ("requests", "duration", "warmup")  # how long a trial is; a path can have its own
 

@@ -94,7 +94,36 @@ class RequestsWorkload:
     key_exchange: str = "X25519"
     keylog: bool = False
     qlog: bool = False
-    kind: Literal["requests"] = "requests"
+    kind: Literal["requests", "chain", "fan-in", "sba-registration"] = "requests"
+
+
+@dataclass(frozen=True)
+class ServicesWorkload(RequestsWorkload):
+    """The workloads ``chain``, ``fan-in`` and ``sba-registration``: what one request of a client makes services do.
+
+    A *cycle* is one request of the client with every call that it causes (``trifecta.design.services`` has the graph).
+    ``depth`` counts the services of a chain, the client included. ``inside`` says what the calls among the services
+    speak: ``same`` as the client, or a protocol for each call behind the first, joined by ``+`` (one stands for all).
+    ``hosts`` is the number of hosts the services are spread over, ``place`` how they run there. The path lies on every
+    wire between hosts, or only on the one that ``impaired`` names by its services. ``clients`` of a fan-in each have
+    a connection of their own and make ``requests`` each. ``messages`` is a folder of JSON files to send, else a
+    message has ``request_bytes`` of filler. ``conntrack`` is the size of the table of connections on every host that
+    serves: 0 for none, -1 where the table is there but the services bypass it.
+    """
+
+    method: str = "POST"
+    response_bytes: int = 0
+    request_bytes: int = 128
+    in_flight: int = 1
+    depth: int = 4
+    inside: str = "same"
+    hosts: int = 1
+    place: Literal["native", "docker-host", "docker-bridge"] = "native"
+    impaired: str = "all"
+    clients: int = 1
+    messages: str | None = None
+    conntrack: str = "off"
+    kind: Literal["requests", "chain", "fan-in", "sba-registration"] = "chain"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,14 @@ from typing import Any
 
 from trifecta.design.document import Document, Place, did_you_mean
 from trifecta.design.errors import UserError
-from trifecta.design.factors import CLIENT_FACTOR, CORE_FACTORS, KNOWN_FACTORS, LENGTH_FIELDS, WORKLOAD_FIELDS
+from trifecta.design.factors import (
+    CLIENT_FACTOR,
+    CORE_FACTORS,
+    KNOWN_FACTORS,
+    LENGTH_FIELDS,
+    WORKLOAD_FACTORS,
+    WORKLOAD_FIELDS,
+)
 
 
 def apply_overrides(document: Document, overrides: Sequence[str]) -> None:
@@ -23,6 +30,9 @@ def apply_overrides(document: Document, overrides: Sequence[str]) -> None:
         if not equals or not key:
             raise UserError(f"option {option}: write KEY=VALUE, for example --set path=clean")
         place = _place(document, key, option)
+        if len(place) == 2 and place[0] == "workload" and place[1] in WORKLOAD_FACTORS and "," in text:
+            _forget(document, place)  # several levels: the field becomes a factor
+            place = ("factors", str(place[1]))
         _put(document, place, _value(text, place, option), option)
 
 
@@ -70,8 +80,20 @@ def _put(document: Document, place: Place, value: Any, option: str) -> None:
             raise document.error(place[: depth + 1], f"is a single value, so {option!r} finds no field in it")
         mapping = inner
     mapping[str(place[-1])] = value
+    _forget_places(document, place)
+    document.options[place] = option
+
+
+def _forget(document: Document, place: Place) -> None:
+    """Take a field of the workload out."""
+    workload = document.tree.get("workload")
+    if isinstance(workload, dict):
+        workload.pop(str(place[1]), None)
+    _forget_places(document, place)
+
+
+def _forget_places(document: Document, place: Place) -> None:
     for known in [*document.lines, *document.options]:
         if known[: len(place)] == place:
             document.lines.pop(known, None)
             document.options.pop(known, None)
-    document.options[place] = option

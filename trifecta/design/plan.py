@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT, workload_changes
-from trifecta.design.model import AA_SUFFIX, Cell, RequestsWorkload, Study, Trial
+from trifecta.design.model import AA_SUFFIX, Cell, RequestsWorkload, ServicesWorkload, Study, Trial
 
 PROTOCOL_FACTOR = "protocol"
 _SEED_BITS = 63  # the column is a signed 64-bit integer
@@ -86,6 +86,10 @@ def workload_for(study: Study, cell: Cell) -> RequestsWorkload:
     Of ``connections`` and ``streams`` both are given or neither.
     """
     workload = workload_as_written(study, cell)
+    if isinstance(workload, ServicesWorkload):
+        if workload.kind != "fan-in":
+            return workload
+        return replace(workload, in_flight=workload.clients, connections=workload.clients, streams=1)
     if workload.connections is not None and workload.streams is None:
         return replace(workload, streams=workload.in_flight // workload.connections)
     if workload.streams is not None and workload.connections is None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trifecta.design.factors import SAFE_METHODS
-from trifecta.design.model import RequestsWorkload
+from trifecta.design import services
+from trifecta.design.factors import CONTENT_METHODS, SAFE_METHODS
+from trifecta.design.model import PathSpec, RequestsWorkload, ServicesWorkload
 
 
-def workload_problem(workload: RequestsWorkload, protocols: Sequence[str]) -> tuple[str, str] | None:
+def workload_problem(workload: RequestsWorkload, protocols: Sequence[str], path: PathSpec) -> tuple[str, str] | None:
     """The field at fault and what is wrong with it and how to mend it, or None when the workload is possible."""
+    if isinstance(workload, ServicesWorkload):
+        found = services.problem(workload, path.impaired)
+        if found is not None:
+            return found
     return (
         _transport_problem(workload, protocols)
         or _concurrency_problem(workload, protocols)
@@ -53,9 +58,12 @@ def _concurrency_problem(workload: RequestsWorkload, protocols: Sequence[str]) -
 
 
 def _message_problem(workload: RequestsWorkload) -> tuple[str, str] | None:
-    if workload.request_bytes and workload.method not in ("POST", "PUT", "PATCH"):
+    if workload.request_bytes and workload.method not in CONTENT_METHODS:
         return "request", f"a {workload.method} carries no content here (RFC 9110 section 9.3); use POST, PUT or PATCH"
-    if workload.method == "DELETE" and workload.response_bytes:
+    if isinstance(workload, ServicesWorkload):
+        if workload.messages is not None and workload.method not in CONTENT_METHODS:
+            return "messages", f"a {workload.method} carries no message; use POST, PUT or PATCH"
+    elif workload.method == "DELETE" and workload.response_bytes:
         return "response", "a DELETE is answered 204 without content (RFC 9110 section 9.3.5); use 'response: 0 B'"
     if max(workload.response_bytes, workload.request_bytes) > 10_000_000_000:
         return "response", "more than 10 GB a message; give less"

@@ -15,6 +15,7 @@ from trifecta.design.effort import least_ns
 from trifecta.design.emit import to_yaml
 from trifecta.design.factors import (
     CLIENT_FACTOR,
+    CONTENT_METHODS,
     CORE_FACTORS,
     KNOWN_FACTORS,
     LENGTH_FIELDS,
@@ -24,10 +25,12 @@ from trifecta.design.factors import (
 )
 from trifecta.design.impairments import ReadTrace, no_trace_files
 from trifecta.design.lengths import read_length
-from trifecta.design.model import PROTOCOLS, Baseline, PathSpec, RequestsWorkload, Study
+from trifecta.design.model import PROTOCOLS, Baseline, PathSpec, RequestsWorkload, ServicesWorkload, Study
 from trifecta.design.paths import read_path
 from trifecta.design.possible import workload_problem
 from trifecta.design.quantity import QuantityError
+from trifecta.design.services import SERVER_LEVEL
+from trifecta.design.workloads import KINDS, WORKLOADS
 
 DEPTHS = ("off", "quick", "full")  # design.conformance says what each asks
 STUDY_FIELDS = (
@@ -88,7 +91,7 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
     canonical["description"] = root.parse("description", parse_text, "").strip()
     workload, canonical["workload"] = _read_workload(root)
     paths, path_text = _read_paths(root, around)
-    factors = _read_factors(root, paths, around)
+    factors = _read_factors(root, paths, around, workload)
     for factor in factors:
         canonical["workload"].pop(factor, None)  # its levels stand under factors
     canonical["factors"] = {factor: list(levels) for factor, levels in factors.items()}
@@ -135,27 +138,31 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
 
 def _read_workload(root: Section) -> tuple[RequestsWorkload, dict[str, Any]]:
     section = root.section("workload")
-    section.allow("kind", *WORKLOAD_FIELDS, *LENGTH_FIELDS)
-    section.parse("kind", one_of("a workload", "requests"), "requests")
-    values = {
-        field.attribute: section.parse(name, field.parse, None)
-        for name, field in WORKLOAD_FIELDS.items()
-        if name in section
-    }
+    named = section.parse("kind", one_of("a workload", *KINDS), "requests")
+    kind = WORKLOADS[named]
+    section.allow("kind", *kind.fields, *LENGTH_FIELDS)
+    values = dict(kind.defaults)
+    for name in kind.fields:
+        if name in section:
+            values[WORKLOAD_FIELDS[name].attribute] = section.parse(name, WORKLOAD_FIELDS[name].parse, None)
     if "in_flight" not in section and "connections" in section and "streams" in section:
         values["in_flight"] = values["connections"] * values["streams"]
-    if values.get("method") == "DELETE" and "response" not in section:
+    if named == "requests" and values.get("method") == "DELETE" and "response" not in section:
         values["response_bytes"] = 0  # the origin answers 204 (RFC 9110 section 9.3.5)
+    if named == "chain" and values.get("method", "POST") not in CONTENT_METHODS and "request" not in section:
+        values["request_bytes"] = 0
     length, length_text = read_length(section)
-    workload = RequestsWorkload(
+    workload = kind.model(
         **values,
+        kind=cast(Any, named),
         requests=length.requests,
         duration_ns=length.duration_ns,
         warmup_requests=length.warmup_requests,
         warmup_ns=length.warmup_ns,
     )
     canonical: dict[str, Any] = {"kind": workload.kind}
-    for name, field in WORKLOAD_FIELDS.items():
+    for name in kind.fields:
+        field = WORKLOAD_FIELDS[name]
         value = getattr(workload, field.attribute)
         if value is not None and not (name == "arrivals" and workload.loop == "closed"):
             canonical[name] = field.format(value)
@@ -175,18 +182,21 @@ def _read_paths(root: Section, around: Surroundings) -> tuple[dict[str, PathSpec
     return specs, canonical
 
 
-def _read_factors(root: Section, paths: dict[str, PathSpec], around: Surroundings) -> dict[str, tuple[Any, ...]]:
+def _read_factors(
+    root: Section, paths: dict[str, PathSpec], around: Surroundings, workload: RequestsWorkload
+) -> dict[str, tuple[Any, ...]]:
     section = root.section("factors")
-    section.allow(*KNOWN_FACTORS)
+    services = isinstance(workload, ServicesWorkload)
+    _allow_factors(section, workload)
     declared = list(root.section("paths").mapping) or [CLEAN]
     factors: dict[str, tuple[Any, ...]] = {
         "protocol": PROTOCOLS,
         "path": tuple(declared),
         "connection": ("reused",),
-        "server": ("origin",),
+        "server": (SERVER_LEVEL,) if services else ("origin",),
     }
     first = (*CORE_FACTORS, CLIENT_FACTOR)
-    known = {"server": around.servers, CLIENT_FACTOR: around.clients}
+    known = {"server": [SERVER_LEVEL] if services else around.servers, CLIENT_FACTOR: around.clients}
     for factor in (*first, *(name for name in section.mapping if name not in first)):
         if factor not in section:
             if factor in section.mapping:
@@ -217,6 +227,17 @@ def _read_factors(root: Section, paths: dict[str, PathSpec], around: Surrounding
     return factors
 
 
+def _allow_factors(section: Section, workload: RequestsWorkload) -> None:
+    """Refuse what is no factor of this workload: its own fields, and a client where the services are the engine's."""
+    fields = WORKLOADS[workload.kind].fields
+    services = isinstance(workload, ServicesWorkload)
+    known = [name for name in KNOWN_FACTORS if name not in WORKLOAD_FIELDS or name in fields]
+    for name in section.mapping:
+        if name in KNOWN_FACTORS and (name not in known or (services and name == CLIENT_FACTOR)):
+            raise section.error(name, f"is no factor of the workload {workload.kind!r}; remove it")
+    section.allow(*known)
+
+
 def _read_baseline(root: Section, factors: dict[str, tuple[Any, ...]]) -> Literal["h1", "h2", "h3"]:
     levels = factors["protocol"]
     baseline = root.parse("baseline", parse_protocol, "h2" if "h2" in levels else levels[0])
@@ -243,10 +264,11 @@ def _refuse_impossible_cells(root: Section, study: Study) -> None:
     seen = set()
     for cell in plan.cells(study):
         workload = plan.workload_as_written(study, cell)
-        if workload in seen:
+        path = study.paths[str(cell.levels["path"])]
+        if (workload, path.impaired) in seen:
             continue
-        seen.add(workload)
-        problem = workload_problem(workload, protocols)
+        seen.add((workload, path.impaired))
+        problem = workload_problem(workload, protocols, path)
         if problem is not None:
             field, message = problem
             section = root.section("factors") if field in study.factors else root.section("workload")

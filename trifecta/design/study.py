@@ -29,7 +29,7 @@ from trifecta.design.resolve import Surroundings, resolve
 
 @dataclass(frozen=True)
 class Workload:
-    """The fields of a workload, as in a study file; made by :func:`requests`."""
+    """The fields of a workload, as in a study file; made by :func:`requests`, :func:`chain`, ..."""
 
     fields: Mapping[str, Any]
 
@@ -50,6 +50,21 @@ class Path:
 def requests(**fields: Any) -> Workload:
     """The workload ``requests``: ``response="10 kB"``, ``in_flight=10``, ``requests=400``, ``duration="1 s"``, ..."""
     return Workload({"kind": "requests", **fields})
+
+
+def chain(**fields: Any) -> Workload:
+    """The workload ``chain``: ``depth=4``, ``request="1 kB"``, ``inside="HTTP/2"``, ``hosts=4``, ..."""
+    return Workload({"kind": "chain", **fields})
+
+
+def fan_in(**fields: Any) -> Workload:
+    """The workload ``fan-in``: ``clients=50``, ``response="128 B"``, ``requests=2000`` (of each client), ..."""
+    return Workload({"kind": "fan-in", **fields})
+
+
+def sba_registration(**fields: Any) -> Workload:
+    """The workload ``sba-registration``: ``loop="open"``, ``rate="100/s"``, ``hosts=2``, ``requests=500``, ..."""
+    return Workload({"kind": "sba-registration", **fields})
 
 
 def path(name: str, **fields: Any) -> Path:

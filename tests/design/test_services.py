@@ -1,0 +1,113 @@
+"""Services that call each other: who calls whom, where each runs, what it speaks, and what cannot be asked."""
+
+import pytest
+
+from trifecta.design import plan, services
+from trifecta.design.errors import UserError
+from trifecta.design.model import ServicesWorkload
+from trifecta.design.sba import FUNCTIONS, STEPS
+from trifecta.design.study import chain, fan_in, path, requests, sba_registration, study
+from trifecta.design.study_file import parse_study
+
+LAG = path("lag", delay="50 ms", jitter={"distribution": "normal", "sigma": "20 ms"}, loss="1 %")
+
+
+def test_a_chain_goes_there_and_the_last_one_calls_nobody():
+    graph = services.graph_of(ServicesWorkload(depth=4))
+    assert graph.services == ("A", "B", "C", "D")
+    assert [(caller, call.to, depth) for caller, call, depth in graph.walk()] == [
+        ("A", "B", 0),
+        ("B", "C", 1),
+        ("C", "D", 2),
+    ]
+    assert graph.routes_of("D")[0].calls == ()
+    assert graph.entry.body == "forward"
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE"])
+def test_a_method_without_content_forwards_no_body(method):
+    one = study("c", workload=chain(method=method, requests=1))
+    assert one.workload.request_bytes == 0
+    assert services.graph_of(one.workload).entry.body == "none"
+
+
+def test_services_are_spread_over_the_hosts_and_the_last_host_takes_the_rest():
+    graph = services.graph_of(ServicesWorkload(depth=5))
+    assert services.host_of(graph, 1) == dict.fromkeys("ABCDE", "host1")
+    assert services.host_of(graph, 2) == {"A": "host1", **dict.fromkeys("BCDE", "host2")}
+    assert services.host_of(graph, 4) == {"A": "host1", "B": "host2", "C": "host3", "D": "host4", "E": "host4"}
+    assert services.wires_of(graph, 4) == {
+        ("host1", "host2"): ("A", "B"),
+        ("host2", "host3"): ("B", "C"),
+        ("host3", "host4"): ("C", "D"),
+    }
+
+
+def test_one_slow_hop_is_one_impaired_wire():
+    one = study("c", workload=chain(requests=1, hosts=4, impaired="B-C"), paths=[LAG])
+    graph = services.graph_of(one.workload)
+    assert services.impaired_wires(graph, one.workload) == {("host2", "host3")}
+
+
+def test_inside_says_what_the_calls_behind_the_first_speak():
+    graph = services.graph_of(ServicesWorkload(depth=4))
+    pairs = [("A", "B"), ("B", "C"), ("C", "D")]
+    assert services.protocols_of(graph, "h3", "same") == dict.fromkeys(pairs, "h3")
+    assert services.protocols_of(graph, "h3", "h2") == dict(zip(pairs, ["h3", "h2", "h2"], strict=True))
+    assert services.protocols_of(graph, "h1", "h3+h2") == dict(zip(pairs, ["h1", "h3", "h2"], strict=True))
+
+
+def test_a_registration_makes_every_call_of_the_procedure_once():
+    graph = services.graph_of(study("r", workload=sba_registration(requests=1)).workload)
+    calls = graph.walk()
+    assert len(calls) == 1 + len(STEPS)
+    made = sorted((caller, call.to, call.method, call.path) for caller, call, _ in calls[1:])
+    assert made == sorted((step.caller, step.callee, step.method, step.path) for step in STEPS)
+    assert set(graph.services) == {"UE", *FUNCTIONS}
+    within = [(caller, call.to) for caller, call, depth in calls if depth == 2]
+    assert within == [("AUSF", "NRF"), ("AUSF", "UDM"), ("AUSF", "UDM")]
+
+
+def test_clients_of_a_fan_in_have_a_connection_each_on_every_protocol():
+    one = study("f", workload=fan_in(requests=20), factors={"clients": [4, 50]})
+    workload = plan.workload_for(one, plan.cells(one)[1])
+    assert (workload.connections, workload.streams, workload.in_flight) == (50, 1, 50)
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        study("c", workload=chain(requests=5, hosts=4, messages="json"), factors={"inside": ["same", "HTTP/3+h2"]}),
+        study("f", workload=fan_in(requests=5, conntrack=100, hosts=2)),
+        study("s", workload=sba_registration(duration="1 s", loop="open", rate="50/s"), factors={"hosts": [1, 7]}),
+    ],
+)
+def test_the_canonical_text_reads_back_to_an_equal_study(one):
+    assert parse_study(one.source, "x.yaml") == one
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"workload": chain(requests=1), "paths": [LAG]}, "one host has no wire"),
+        ({"workload": chain(requests=1, depth=3, hosts=4)}, "4 hosts for 3 services"),
+        ({"workload": chain(requests=1, depth=11)}, "give 2 to 10 services"),
+        ({"workload": chain(requests=1, depth=3, inside="HTTP/2+HTTP/1.1")}, "names 2 protocols for 1 pair"),
+        ({"workload": chain(requests=1, depth=2, inside="HTTP/2")}, "no call behind"),
+        ({"workload": chain(requests=1, hosts=4, impaired="A-C"), "paths": [LAG]}, "choose from all, A-B, B-C, C-D"),
+        ({"workload": chain(requests=1, impaired="everything")}, "names no wire"),
+        ({"workload": chain(requests=1, method="GET", messages="json")}, "carries no message"),
+        ({"workload": chain(requests=1, conntrack=0)}, "no connections"),
+        ({"workload": chain(requests=1, conntrack="100")}, "within one host"),
+        ({"workload": chain(requests=1, resumption=True, zero_rtt=True)}, "zero_rtt"),
+        ({"workload": requests(requests=1), "factors": {"depth": [3]}}, "no factor of the workload 'requests'"),
+        ({"workload": chain(requests=1), "factors": {"client": ["curl"]}}, "no factor of the workload 'chain'"),
+        ({"workload": chain(requests=1), "factors": {"server": ["caddy"]}}, "no server 'caddy'"),
+        ({"workload": sba_registration(requests=1, method="GET")}, "method"),
+    ],
+)
+def test_what_services_cannot_do_is_refused_in_one_line(fields, said):
+    with pytest.raises(UserError) as caught:
+        study("x", **fields)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)

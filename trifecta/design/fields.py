@@ -1,0 +1,145 @@
+"""The fields of workloads: how each is written in a study, read, and written back.
+
+A field that changes what is asked (response size, requests in flight, ...) can also be a factor.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from trifecta.design import quantity
+from trifecta.design.document import did_you_mean, one_of, parse_flag, parse_text
+from trifecta.design.model import PROTOCOL_NAMES, PROTOCOLS
+from trifecta.design.quantity import QuantityError
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+SAFE_METHODS = ("GET", "HEAD")  # those of ours that RFC 9110 section 9.2.1 calls safe
+CONTENT_METHODS = ("POST", "PUT", "PATCH")  # whose requests carry content here (RFC 9110 section 9.3)
+KEY_EXCHANGES = ("X25519", "X25519MLKEM768", "secp256r1", "secp384r1")
+CONGESTION_CONTROLS = ("cubic", "bbr", "reno")
+
+
+def parse_protocol(value: Any) -> str:
+    """``HTTP/3`` or ``h3`` as ``h3``."""
+    text = parse_text(value)
+    names = {name.lower(): protocol for protocol, name in PROTOCOL_NAMES.items()} | {p: p for p in PROTOCOLS}
+    if text.lower() not in names:
+        raise QuantityError(f"{text!r} is not a protocol; {did_you_mean(text, PROTOCOL_NAMES.values())}")
+    return names[text.lower()]
+
+
+def _positive_count(value: Any) -> int:
+    count = quantity.parse_count(value)
+    if count == 0:
+        raise QuantityError(f"{value!r} asks for nothing; give 1 or more")
+    return count
+
+
+def _positive_time(value: Any) -> int:
+    time_ns = quantity.parse_time_ns(value)
+    if time_ns == 0:
+        raise QuantityError(f"{value!r} is no time at all; give more than 0")
+    return time_ns
+
+
+def _positive_frequency(value: Any) -> float:
+    per_s = quantity.parse_frequency_per_s(value)
+    if per_s == 0:
+        raise QuantityError(f"{value!r} asks for nothing; give more than 0")
+    return per_s
+
+
+def _as_is(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of the workload: its name in a file, its attribute in the model, and how it is read and written."""
+
+    name: str
+    attribute: str
+    parse: Callable[[Any], Any]
+    format: Callable[[Any], Any] = _as_is
+    factor: bool = True  # can be a factor
+
+
+REQUESTS_FIELDS = (
+    Field("method", "method", one_of("a method", *METHODS)),
+    Field("response", "response_bytes", quantity.parse_size_bytes, quantity.format_size),
+    Field("request", "request_bytes", quantity.parse_size_bytes, quantity.format_size),
+    Field("in_flight", "in_flight", _positive_count),
+    Field("connections", "connections", _positive_count),
+    Field("streams", "streams", _positive_count),
+    Field("loop", "loop", one_of("a loop", "closed", "open"), factor=False),
+    Field("rate", "rate_per_s", _positive_frequency, quantity.format_frequency),
+    Field("arrivals", "arrivals", one_of("a kind of arrivals", "constant", "poisson")),
+    Field("request_timeout", "request_timeout_ns", _positive_time, quantity.format_time, factor=False),
+    Field("connect_timeout", "connect_timeout_ns", _positive_time, quantity.format_time, factor=False),
+    Field("resumption", "resumption", parse_flag),
+    Field("zero_rtt", "zero_rtt", parse_flag),
+    Field("congestion_control", "congestion_control", one_of("a congestion control", *CONGESTION_CONTROLS)),
+    Field("tcp_nodelay", "tcp_nodelay", parse_flag),
+    Field("tls_version", "tls_version", one_of("a TLS version", "1.2", "1.3")),
+    Field("key_exchange", "key_exchange", one_of("a key exchange", *KEY_EXCHANGES)),
+    Field("keylog", "keylog", parse_flag, factor=False),
+    Field("qlog", "qlog", parse_flag, factor=False),
+)
+
+
+def _parse_inside(value: Any) -> str:
+    """``same``, or protocols joined by ``+``, in the model's short names."""
+    text = parse_text(value)
+    if text == "same":
+        return text
+    return "+".join(parse_protocol(part.strip()) for part in text.split("+"))
+
+
+def _format_inside(value: str) -> str:
+    return value if value == "same" else "+".join(PROTOCOL_NAMES[part] for part in value.split("+"))
+
+
+def _parse_impaired(value: Any) -> str:
+    text = parse_text(value)
+    if text != "all" and not re.fullmatch(r"[A-Za-z0-9]+-[A-Za-z0-9]+", text):
+        raise QuantityError(f"{text!r} names no wire; write 'all', or two services such as 'A-B'")
+    return text
+
+
+def _parse_depth(value: Any) -> int:
+    depth = quantity.parse_count(value)
+    if not 2 <= depth <= 10:
+        raise QuantityError(f"{value!r} is not a depth; give 2 to 10 services, the client included")
+    return depth
+
+
+def _parse_clients(value: Any) -> int:
+    clients = _positive_count(value)
+    if clients > 10_000:
+        raise QuantityError(f"{value!r} clients are too many; give at most 10000")
+    return clients
+
+
+def _parse_conntrack(value: Any) -> str:
+    # YAML 1.1 readers take a bare ``off`` for false.
+    text = "off" if value is False else str(value).strip()
+    if text in ("off", "bypass"):
+        return text
+    if quantity.parse_count(text) == 0:
+        raise QuantityError("a table of no connections; write 'off', a number of connections, or 'bypass'")
+    return text
+
+
+SERVICES_FIELDS = (
+    Field("depth", "depth", _parse_depth),
+    Field("inside", "inside", _parse_inside, _format_inside),
+    Field("hosts", "hosts", _positive_count),
+    Field("place", "place", one_of("a place", "native", "docker-host", "docker-bridge")),
+    Field("impaired", "impaired", _parse_impaired),
+    Field("clients", "clients", _parse_clients),
+    Field("messages", "messages", parse_text, factor=False),
+    Field("conntrack", "conntrack", _parse_conntrack),
+)
