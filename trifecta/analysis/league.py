@@ -17,11 +17,13 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from trifecta.analysis.estimate import METRICS, Metric, Row, by_cell, log_value, usable
+from trifecta.analysis.contrasts import p_value
+from trifecta.analysis.estimate import METRICS, Row, by_cell
 from trifecta.analysis.fixed import holm
+from trifecta.analysis.means import block_logs, geometric_mean
 from trifecta.analysis.programs import Program, place_of, program_of, proxies
 from trifecta.design import plan
-from trifecta.design.model import AA_SUFFIX, Study
+from trifecta.design.model import Study
 
 Floats = NDArray[np.float64]
 
@@ -70,7 +72,7 @@ def league(study: Study, rows: Sequence[Row], metric: str | None = None) -> list
     found = []
     for place, here in places.items():
         for arm in study.factors[plan.PROTOCOL_FACTOR]:
-            logs = {programs[cell]: _values(cells[cell], chosen, str(arm)) for cell in here}
+            logs = {programs[cell]: block_logs(cells[cell], chosen, str(arm)) for cell in here}
             known = {program: values for program, values in logs.items() if len(values)}
             ranks = rank(list(known.values()), 1 - study.confidence, chosen.lower_is_better)
             table = [
@@ -92,22 +94,11 @@ def league(study: Study, rows: Sequence[Row], metric: str | None = None) -> list
     return found
 
 
-def _values(rows: Sequence[Row], metric: Metric, arm: str) -> Floats:
-    """The log value of every block; of the baseline's two runs the mean."""
-    blocks: dict[int, list[float]] = {}
-    for row in rows:
-        if str(row["arm"]) in (arm, arm + AA_SUFFIX) and usable(row):
-            value = log_value(row, metric)
-            if not math.isnan(value):
-                blocks.setdefault(int(row["block"]), []).append(value)
-    return np.array([float(np.mean(blocks[block])) for block in sorted(blocks)])
-
-
 def rank(programs: Sequence[Floats], alpha: float, lower_is_better: bool) -> list[tuple[int, int]]:
     """(Best, worst) rank of each of the programs, given the log values of their blocks."""
     count = len(programs)
     pairs = list(combinations(range(count), 2))
-    p_values = holm([_p_value(programs[first], programs[second]) for first, second in pairs])
+    p_values = holm([p_value(programs[first], programs[second]) for first, second in pairs])
     better = [0] * count
     worse = [0] * count
     for (first, second), p in zip(pairs, p_values, strict=True):
@@ -124,33 +115,10 @@ def _middle(values: Floats) -> float:
     return float(values.mean()) if np.isfinite(values).all() else float(np.median(values))
 
 
-def _p_value(first: Floats, second: Floats) -> float | None:
-    """Two-sided p-value of "no difference"; None with fewer than two blocks of either."""
-    from scipy import stats
-
-    if min(len(first), len(second)) < 2:
-        return None
-    if np.isfinite(first).all() and np.isfinite(second).all():
-        if np.ptp(first) == 0 and np.ptp(second) == 0:
-            return 1.0 if first[0] == second[0] else 0.0
-        p = float(stats.ttest_ind(first, second, equal_var=False).pvalue)
-    else:
-        p = float(stats.mannwhitneyu(first, second).pvalue)
-    return 1.0 if math.isnan(p) else p
-
-
 def _standing(
     program: Program, values: Floats, confidence: float, *, place: str, arm: str, ranks: tuple[int, int], proxy: bool
 ) -> Standing:
-    from scipy import stats
-
-    censored = int((~np.isfinite(values)).sum())
-    middle = float(np.quantile(values, 0.5, method="inverted_cdf")) if censored else float(values.mean())
-    low = high = None
-    if not censored and len(values) > 1:
-        reach = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1)) * float(values.std(ddof=1))
-        reach /= math.sqrt(len(values))
-        low, high = math.exp(middle - reach), math.exp(middle + reach)
+    mean = geometric_mean(values, confidence)
     return Standing(
         place=place,
         arm=arm,
@@ -159,9 +127,9 @@ def _standing(
         proxy=proxy,
         best=ranks[0],
         worst=ranks[1],
-        value=math.exp(middle) if math.isfinite(middle) else None,
-        low=low,
-        high=high,
-        blocks=len(values),
-        censored=censored,
+        value=mean.value,
+        low=mean.low,
+        high=mean.high,
+        blocks=mean.blocks,
+        censored=mean.censored,
     )

@@ -1,0 +1,82 @@
+"""The interval of a success rate: does it hold when requests of a trial fail together?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from statsmodels.stats.proportion import proportion_confint
+
+from trifecta.analysis.success import design_effect, success_rate
+
+
+def coverage(truth: float, correlation: float, trials: int, studies: int, requests: int = 400) -> tuple[float, float]:
+    """Share of studies whose interval holds the truth: ours, and that of requests taken as independent."""
+    rng = np.random.default_rng(round(1000 * truth + 100 * correlation) + trials)
+    ours = naive = 0
+    for _ in range(studies):
+        if correlation:
+            strength = 1 / correlation - 1  # beta-binomial: the correlation of two requests of a trial
+            rates = rng.beta(truth * strength, (1 - truth) * strength, trials)
+        else:
+            rates = np.full(trials, truth)
+        succeeded = rng.binomial(requests, rates)
+        found = success_rate([(requests, int(k)) for k in succeeded], 0.95)
+        assert found.low is not None and found.high is not None
+        ours += found.low <= truth <= found.high
+        low, high = proportion_confint(int(succeeded.sum()), trials * requests, 0.05, "beta")
+        naive += low <= truth <= high
+    return ours / studies, naive / studies
+
+
+@pytest.mark.parametrize(
+    ("truth", "correlation", "trials", "least"),
+    [(0.9, 0.0, 8, 0.94), (0.9, 0.05, 8, 0.92), (0.9, 0.05, 20, 0.92), (0.98, 0.02, 12, 0.90), (0.5, 0.2, 6, 0.93)],
+)
+def test_the_interval_holds_although_requests_fail_together(
+    truth: float, correlation: float, trials: int, least: float
+) -> None:
+    ours, naive = coverage(truth, correlation, trials, 500)
+    assert ours >= least
+    if correlation:
+        assert naive < 0.75, "the simulation has teeth: taken as independent, requests promise too much"
+
+
+def test_the_design_effect_is_that_of_the_correlation() -> None:
+    """1 + (n - 1) times the correlation (Kish), for trials of one size."""
+    rng = np.random.default_rng(4)
+    rates = rng.beta(0.8 * 19, 0.2 * 19, 3_000)
+    trials = [(50, int(k)) for k in rng.binomial(50, rates)]
+    assert design_effect(trials) == pytest.approx(1 + 49 * 0.05, rel=0.1)
+    alone = [(50, int(k)) for k in rng.binomial(50, 0.8, 3_000)]
+    assert design_effect(alone) == pytest.approx(1.0, rel=0.1)
+
+
+def test_independent_requests_get_the_interval_of_clopper_and_pearson() -> None:
+    found = success_rate([(100, 90)], 0.95)
+    low, high = proportion_confint(90, 100, 0.05, "beta")
+    assert (found.low, found.high) == pytest.approx((low, high))
+    assert found.design_effect is None
+
+
+def test_without_a_failure_it_says_what_it_would_be_if_trials_fell_whole() -> None:
+    found = success_rate([(2_000, 2_000)] * 12, 0.95)
+    assert found.rate == 1.0
+    assert found.high == 1.0
+    assert found.low == pytest.approx(0.025 ** (1 / 24_000))
+    assert found.low_by_trials == pytest.approx(0.025 ** (1 / 12))
+
+
+def test_the_edges() -> None:
+    assert success_rate([], 0.95).rate is None
+    assert success_rate([(0, 0)], 0.95).trials == 0
+    nothing = success_rate([(10, 0), (10, 0)], 0.95)
+    assert (nothing.low, nothing.rate) == (0.0, 0.0)
+    assert nothing.high is not None and 0.1 < nothing.high < 0.2
+    assert nothing.low_by_trials is None
+    alike = success_rate([(10, 9), (10, 9), (10, 9)], 0.95)  # no more spread than chance: never narrower than chance
+    assert (alike.low, alike.high) == pytest.approx(proportion_confint(27, 30, 0.05, "beta"))
+    split = success_rate([(100, 100), (100, 100), (100, 0)], 0.95)
+    assert split.design_effect == pytest.approx(150)  # all of a trial or none of it
+    assert split.low is not None and split.low < 0.05
+    one_each = success_rate([(1, 1), (1, 0)], 0.95)
+    assert one_each.low is not None and one_each.low < 0.1

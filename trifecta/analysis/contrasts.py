@@ -1,0 +1,85 @@
+"""Two cells against each other: containers and native, a path and its variant, one protocol inside and another.
+
+Blocks of two cells are not run side by side, so nothing is paired: Welch's t-test and interval of the log values, whose
+variances may differ. Cells take turns and share the impairments' seeds, which makes this cautious rather than bold. For
+a number of blocks set in advance, as `fixed` is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trifecta.analysis.fixed import holm
+
+Floats = NDArray[np.float64]
+Outcome = Literal["more", "less", "same", "undecided"]
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """The ratio of the geometric means of two cells; None where censored or missing blocks leave none.
+
+    ``p`` is that of "no difference", ``p_holm`` the same adjusted over the contrasts of a table.
+    """
+
+    ratio: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    blocks: int
+    against_blocks: int
+    p_holm: float | None = None
+
+    def outcome(self, margin: float, alpha: float) -> Outcome:
+        """``more`` or ``less`` when it holds in the family, ``same`` when the interval lies inside the margin."""
+        if self.p_holm is not None and self.p_holm <= alpha and self.ratio is not None and self.ratio != 1:
+            return "more" if self.ratio > 1 else "less"
+        inside = self.low is not None and self.high is not None
+        if inside and (self.low or 0.0) >= 1 / (1 + margin) and (self.high or math.inf) <= 1 + margin:
+            return "same"
+        return "undecided"
+
+
+def contrast(logs: Floats, against: Floats, confidence: float) -> Contrast:
+    """Blocks of one cell against those of another; both as log values (see `means.block_logs`)."""
+    from scipy import stats
+
+    p = p_value(logs, against)
+    sizes = (len(logs), len(against))
+    if min(sizes) == 0:
+        return Contrast(None, None, None, p, *sizes)
+    if not (np.isfinite(logs).all() and np.isfinite(against).all()):
+        shift = float(np.median(logs)) - float(np.median(against))
+        return Contrast(math.exp(shift) if math.isfinite(shift) else None, None, None, p, *sizes)
+    ratio = math.exp(float(logs.mean() - against.mean()))
+    if min(sizes) < 2 or (np.ptp(logs) == 0 and np.ptp(against) == 0):
+        return Contrast(ratio, None, None, p, *sizes)
+    ends = stats.ttest_ind(logs, against, equal_var=False).confidence_interval(confidence)
+    return Contrast(ratio, math.exp(float(ends.low)), math.exp(float(ends.high)), p, *sizes)
+
+
+def p_value(first: Floats, second: Floats) -> float | None:
+    """Two-sided p-value of "no difference" (Welch; Mann and Whitney with censored blocks); None with fewer than two."""
+    from scipy import stats
+
+    if min(len(first), len(second)) < 2:
+        return None
+    if np.isfinite(first).all() and np.isfinite(second).all():
+        if np.ptp(first) == 0 and np.ptp(second) == 0:
+            return 1.0 if first[0] == second[0] else 0.0
+        p = float(stats.ttest_ind(first, second, equal_var=False).pvalue)
+    else:
+        p = float(stats.mannwhitneyu(first, second).pvalue)
+    return 1.0 if math.isnan(p) else p
+
+
+def adjusted(contrasts: Sequence[Contrast]) -> list[Contrast]:
+    """The contrasts of one table as a family (Holm 1979)."""
+    p_holm = holm([one.p for one in contrasts])
+    return [replace(one, p_holm=p) for one, p in zip(contrasts, p_holm, strict=True)]

@@ -1,0 +1,82 @@
+"""The success rate of requests, with an interval that knows that requests of a trial fail together.
+
+Requests of one trial share connections, a queue and a moment: a burst of losses or a dead service takes many at once.
+The variance is therefore that of a ratio estimator over trials (Cochran 1977), the design effect how many times it
+exceeds that of independent requests, and the interval that of Clopper and Pearson (1934) for so many fewer requests
+(Korn & Graubard 1998), which also exists near 100 %.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A success rate 0..1 and its interval; None without requests.
+
+    ``design_effect`` is None when it cannot be known: nothing or everything failed, or there is one trial. The interval
+    then takes requests as independent; ``low_by_trials`` is what it would begin at if trials could only fail whole.
+    """
+
+    requests: int
+    succeeded: int
+    trials: int
+    rate: float | None
+    low: float | None
+    high: float | None
+    design_effect: float | None
+    low_by_trials: float | None
+
+
+def success_rate(trials: Sequence[tuple[int, int]], confidence: float) -> Rate:
+    """The rate over trials given as (requests, succeeded)."""
+    counted = [(requests, succeeded) for requests, succeeded in trials if requests > 0]
+    requests, succeeded = sum(n for n, _ in counted), sum(k for _, k in counted)
+    if not counted:
+        return Rate(0, 0, 0, None, None, None, None, None)
+    rate = succeeded / requests
+    effect = design_effect(counted)
+    effective = float(requests)
+    if effect is not None:
+        effective = min(effective, requests / max(effect, 1e-9) * _fewer(requests, len(counted), confidence))
+    low, high = _clopper_pearson(rate * effective, effective, confidence)
+    whole = None
+    if succeeded == requests:
+        whole = _clopper_pearson(len(counted), len(counted), confidence)[0]
+    return Rate(requests, succeeded, len(counted), rate, low, high, effect, whole)
+
+
+def design_effect(trials: Sequence[tuple[int, int]]) -> float | None:
+    """Variance of the rate over that with independent requests; None when there is no variation to learn it from."""
+    n = np.array([requests for requests, _ in trials], dtype=np.float64)
+    k = np.array([succeeded for _, succeeded in trials], dtype=np.float64)
+    total, rate = n.sum(), k.sum() / n.sum()
+    if len(trials) < 2 or rate in (0.0, 1.0):
+        return None
+    residuals = k - rate * n  # they add up to 0
+    variance = len(trials) / (len(trials) - 1) * float((residuals**2).sum()) / total**2
+    return float(variance / (rate * (1 - rate) / total))
+
+
+def _fewer(requests: int, trials: int, confidence: float) -> float:
+    """What few trials cost: the variance itself is an estimate with ``trials`` - 1 degrees of freedom."""
+    from scipy import stats
+
+    share = (1 + confidence) / 2
+    return float((stats.t.ppf(share, requests - 1) / stats.t.ppf(share, trials - 1)) ** 2)
+
+
+def _clopper_pearson(succeeded: float, requests: float, confidence: float) -> tuple[float, float]:
+    """The exact interval, by the beta distribution, for counts that need not be whole."""
+    from scipy import stats
+
+    tail = (1 - confidence) / 2
+    failed = max(0.0, requests - succeeded)
+    low = float(stats.beta.ppf(tail, succeeded, failed + 1)) if succeeded > 0 else 0.0
+    high = float(stats.beta.ppf(1 - tail, succeeded + 1, failed)) if failed > 1e-9 else 1.0
+    return (0.0 if math.isnan(low) else low), (1.0 if math.isnan(high) else high)
