@@ -12,13 +12,10 @@ permanent and IPv6 autoconfiguration is off, so nothing but the traffic of a tri
 
 from __future__ import annotations
 
-import os
-import subprocess
-from pathlib import Path
-from types import TracebackType
+from collections.abc import Iterable
 
-from trifecta.design.errors import CannotError
 from trifecta.lab.host import Host
+from trifecta.lab.hosts import HostGroup, ip_batch, namespace_path
 
 CLIENT_ADDRESS = "10.77.0.1"
 SERVER_ADDRESS = "10.77.0.2"
@@ -26,80 +23,30 @@ CLIENT_ADDRESS_6 = "fd77::1"
 SERVER_ADDRESS_6 = "fd77::2"
 CLIENT_MAC = "02:00:0a:4d:00:01"
 SERVER_MAC = "02:00:0a:4d:00:02"
-MTU = 1500
 DEVICE = "eth0"
 LINK_DEVICES = ("ra", "rb")
 
-# Settings of a network namespace that a result may depend on: pinned, because distributions and kernels differ.
-SYSCTLS: dict[str, str] = {
-    "net/ipv4/tcp_no_metrics_save": "1",  # else a trial inherits ssthresh and RTT from the one before
-    "net/ipv4/tcp_slow_start_after_idle": "1",
-    "net/ipv4/tcp_ecn": "2",
-    "net/ipv4/tcp_sack": "1",
-    "net/ipv4/tcp_timestamps": "1",
-    "net/ipv4/tcp_window_scaling": "1",
-    "net/ipv4/tcp_fastopen": "0",
-    "net/ipv4/tcp_rmem": "4096 131072 16777216",
-    "net/ipv4/tcp_wmem": "4096 16384 16777216",
-    "net/ipv4/ip_local_port_range": "1024 65535",
-    "net/ipv4/tcp_tw_reuse": "1",  # a new connection per request must not run out of ports
-    "net/ipv4/tcp_fin_timeout": "5",
-    "net/ipv4/tcp_max_syn_backlog": "16384",
-    "net/core/somaxconn": "16384",
-    "net/ipv6/conf/all/accept_ra": "0",
-    "net/ipv6/conf/default/accept_ra": "0",
-    "net/ipv6/conf/all/autoconf": "0",
-    "net/ipv6/conf/default/autoconf": "0",
-    "net/ipv6/conf/default/addr_gen_mode": "1",
-    "net/ipv6/conf/default/dad_transmits": "0",
-}
 
+class Lab(HostGroup):
+    """Two hosts and the middle between them."""
 
-class Lab:
-    """Two hosts and the middle between them; a context manager. Needs a sandbox (or root with CAP_SYS_ADMIN)."""
+    def _names(self) -> Iterable[str]:
+        return ("client", "middle", "server")
 
-    def __init__(self, mtu: int = MTU, congestion_control: str = "cubic") -> None:
-        """Prepare; nothing is made before ``__enter__``.
+    @property
+    def client(self) -> Host:
+        """Where clients run."""
+        return self._raised["client"]
 
-        ``congestion_control`` becomes that of every TCP connection in the lab, also of programs that do not choose one.
-        """
-        self.mtu = mtu
-        self.congestion_control = congestion_control
-        self.settings: dict[str, str] = {}
-        """What was set in each namespace, read back from the kernel."""
-        self.missing_settings: list[str] = []
-        """What this kernel does not know."""
+    @property
+    def middle(self) -> Host:
+        """Where the link runs."""
+        return self._raised["middle"]
 
-    def __enter__(self) -> Lab:
-        """Raise the lab; CannotError when the kernel refuses."""
-        self._home = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-        hosts: list[Host] = []
-        try:
-            for name in ("client", "middle", "server"):
-                hosts.append(Host(name, self._home))  # noqa: PERF401
-            self.client, self.middle, self.server = hosts
-            for host in hosts:
-                self._apply_settings(host)
-            self._cable()
-        except OSError as error:
-            for host in hosts:
-                host.close()
-            os.close(self._home)
-            raise CannotError(f"cannot raise the lab: {error.strerror or error}; run `trifecta doctor`") from error
-        except BaseException:
-            for host in hosts:
-                host.close()
-            os.close(self._home)
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Take the lab down: the kernel removes devices with their namespaces."""
-        for host in self.hosts:
-            host.close()
-        os.close(self._home)
+    @property
+    def server(self) -> Host:
+        """Where servers run."""
+        return self._raised["server"]
 
     @property
     def hosts(self) -> tuple[Host, Host, Host]:
@@ -112,42 +59,20 @@ class Lab:
             return
         for host, source in ((self.client, CLIENT_ADDRESS), (self.server, SERVER_ADDRESS)):
             with host.inside():
-                _ip_batch(_routes("replace", source, name))
+                ip_batch(_routes("replace", source, name))
         self.congestion_control = name
-
-    def _apply_settings(self, host: Host) -> None:
-        with host.inside():
-            for name, value in SYSCTLS.items():
-                path = Path("/proc/sys") / name
-                key = name.replace("/", ".")
-                try:
-                    path.write_text(value, encoding="ascii")
-                    self.settings[key] = " ".join(path.read_text(encoding="ascii").split())
-                except FileNotFoundError:
-                    if key not in self.missing_settings:
-                        self.missing_settings.append(key)
-                except OSError as error:
-                    raise CannotError(
-                        f"cannot set {key} to {value!r} in the lab ({error.strerror}); "
-                        "run as root, or on a kernel whose network namespaces own this setting"
-                    ) from error
 
     def _cable(self) -> None:
         """Make both cables, then the addresses of each host: three short `ip -batch` programs."""
-        descriptors = {host.name: host.descriptor for host in self.hosts}
-
-        def place(host: str) -> str:
-            return f"/proc/self/fd/{descriptors[host]}"
-
         left, right = LINK_DEVICES
-        _ip_batch(
+        ip_batch(
             [
-                f"link add {DEVICE} netns {place('client')} mtu {self.mtu} address {CLIENT_MAC} type veth "
-                f"peer name {left} netns {place('middle')} mtu {self.mtu}",
-                f"link add {DEVICE} netns {place('server')} mtu {self.mtu} address {SERVER_MAC} type veth "
-                f"peer name {right} netns {place('middle')} mtu {self.mtu}",
+                f"link add {DEVICE} netns {namespace_path(self.client)} mtu {self.mtu} address {CLIENT_MAC} type veth "
+                f"peer name {left} netns {namespace_path(self.middle)} mtu {self.mtu}",
+                f"link add {DEVICE} netns {namespace_path(self.server)} mtu {self.mtu} address {SERVER_MAC} type veth "
+                f"peer name {right} netns {namespace_path(self.middle)} mtu {self.mtu}",
             ],
-            tuple(descriptors.values()),
+            self.hosts,
         )
         ends = (
             (self.client, (CLIENT_ADDRESS, CLIENT_ADDRESS_6), (SERVER_ADDRESS, SERVER_ADDRESS_6), SERVER_MAC),
@@ -155,7 +80,7 @@ class Lab:
         )
         for host, own, other, other_mac in ends:
             with host.inside():
-                _ip_batch(
+                ip_batch(
                     [
                         "link set lo up",
                         f"address add {own[0]}/24 dev {DEVICE} noprefixroute",
@@ -167,7 +92,7 @@ class Lab:
                     ]
                 )
         with self.middle.inside():
-            _ip_batch([f"link set {left} up", f"link set {right} up"])
+            ip_batch([f"link set {left} up", f"link set {right} up"])
 
 
 def _routes(verb: str, source: str, congestion_control: str) -> list[str]:
@@ -180,20 +105,3 @@ def _routes(verb: str, source: str, congestion_control: str) -> list[str]:
         f"route {verb} 10.77.0.0/24 dev {DEVICE} src {source} congctl {congestion_control}",
         f"route {verb} fd77::/64 dev {DEVICE} congctl {congestion_control}",
     ]
-
-
-def _ip_batch(lines: list[str], descriptors: tuple[int, ...] = ()) -> None:
-    try:
-        done = subprocess.run(
-            ["ip", "-batch", "-"],
-            input="\n".join(lines).encode() + b"\n",
-            capture_output=True,
-            pass_fds=descriptors,
-            check=False,
-            timeout=20,
-        )
-    except FileNotFoundError as error:
-        raise CannotError("`ip` is missing; install iproute2 (apt-get install iproute2)") from error
-    if done.returncode != 0:
-        message = " ".join(done.stderr.decode(errors="replace").split())
-        raise CannotError(f"`ip` could not raise the lab: {message}; run `trifecta doctor`")

@@ -14,7 +14,7 @@ from trifecta.design.errors import UserError
 from trifecta.design.model import Study
 from trifecta.lab.engine import engine_versions
 from trifecta.lab.host import describe_pins, pin_table
-from trifecta.lab.network import MTU
+from trifecta.lab.hosts import MTU
 from trifecta.observers.machine import static_facts
 from trifecta.store.schema import SCHEMA_VERSION
 from trifecta.workloads.faults import Faults

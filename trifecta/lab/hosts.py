@@ -1,0 +1,135 @@
+"""What every network of the lab has in common: hosts that come and go together, with the kernel's settings pinned."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from trifecta.design.errors import CannotError
+from trifecta.lab.host import Host
+
+MTU = 1500
+
+# Settings of a network namespace that a result may depend on: pinned, because distributions and kernels differ.
+SYSCTLS: dict[str, str] = {
+    "net/ipv4/ip_forward": "0",  # a new namespace takes it from the machine, where containers turn it on
+    "net/ipv4/tcp_no_metrics_save": "1",  # else a trial inherits ssthresh and RTT from the one before
+    "net/ipv4/tcp_slow_start_after_idle": "1",
+    "net/ipv4/tcp_ecn": "2",
+    "net/ipv4/tcp_sack": "1",
+    "net/ipv4/tcp_timestamps": "1",
+    "net/ipv4/tcp_window_scaling": "1",
+    "net/ipv4/tcp_fastopen": "0",
+    "net/ipv4/tcp_rmem": "4096 131072 16777216",
+    "net/ipv4/tcp_wmem": "4096 16384 16777216",
+    "net/ipv4/ip_local_port_range": "1024 65535",
+    "net/ipv4/tcp_tw_reuse": "1",  # a new connection per request must not run out of ports
+    "net/ipv4/tcp_fin_timeout": "5",
+    "net/ipv4/tcp_max_syn_backlog": "16384",
+    "net/core/somaxconn": "16384",
+    "net/ipv6/conf/all/accept_ra": "0",
+    "net/ipv6/conf/default/accept_ra": "0",
+    "net/ipv6/conf/all/autoconf": "0",
+    "net/ipv6/conf/default/autoconf": "0",
+    "net/ipv6/conf/default/addr_gen_mode": "1",
+    "net/ipv6/conf/default/dad_transmits": "0",
+}
+
+
+class HostGroup(ABC):
+    """Hosts that are raised and taken down together; a context manager. Needs a sandbox (or root with CAP_SYS_ADMIN).
+
+    A subclass says which hosts there are and how they are cabled.
+    """
+
+    def __init__(self, mtu: int = MTU, congestion_control: str = "cubic") -> None:
+        """Prepare; nothing is made before ``__enter__``.
+
+        ``congestion_control`` becomes that of every TCP connection in the lab, also of programs that do not choose one.
+        """
+        self.mtu = mtu
+        self.congestion_control = congestion_control
+        self.settings: dict[str, str] = {}
+        """What was set in each namespace, read back from the kernel."""
+        self.missing_settings: list[str] = []
+        """What this kernel does not know."""
+        self._raised: dict[str, Host] = {}
+
+    @abstractmethod
+    def _names(self) -> Iterable[str]:
+        """The names of the namespaces to make."""
+
+    @abstractmethod
+    def _cable(self) -> None:
+        """Make devices, addresses and routes, with all namespaces there."""
+
+    def __enter__(self) -> Self:
+        """Raise the hosts; CannotError when the kernel refuses."""
+        with ExitStack() as undo:
+            try:
+                home = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+                undo.callback(os.close, home)
+                for name in self._names():
+                    host = self._raised[name] = Host(name, home)
+                    undo.callback(host.close)
+                    self._apply_settings(host)
+                self._cable()
+            except OSError as error:
+                raise CannotError(f"cannot raise the lab: {error.strerror or error}; run `trifecta doctor`") from error
+            self._undo = undo.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take the hosts down: the kernel removes devices with their namespaces."""
+        self._undo.close()
+
+    def _apply_settings(self, host: Host) -> None:
+        with host.inside():
+            for name, value in SYSCTLS.items():
+                path = Path("/proc/sys") / name
+                key = name.replace("/", ".")
+                try:
+                    path.write_text(value, encoding="ascii")
+                    self.settings[key] = " ".join(path.read_text(encoding="ascii").split())
+                except FileNotFoundError:
+                    if key not in self.missing_settings:
+                        self.missing_settings.append(key)
+                except OSError as error:
+                    raise CannotError(
+                        f"cannot set {key} to {value!r} in the lab ({error.strerror}); "
+                        "run as root, or on a kernel whose network namespaces own this setting"
+                    ) from error
+
+
+def namespace_path(host: Host) -> str:
+    """Where ``ip`` finds the namespace of a host whose descriptor it was passed."""
+    return f"/proc/self/fd/{host.descriptor}"
+
+
+def ip_batch(lines: Sequence[str], hosts: Iterable[Host] = ()) -> None:
+    """Carry out lines of ip(8) in one short program; ``hosts`` are those that lines name by ``namespace_path``.
+
+    CannotError with the words of ``ip`` when it fails, or is not installed.
+    """
+    try:
+        done = subprocess.run(
+            ["ip", "-batch", "-"],
+            input="\n".join(lines).encode() + b"\n",
+            capture_output=True,
+            pass_fds=[host.descriptor for host in hosts],
+            check=False,
+            timeout=20,
+        )
+    except FileNotFoundError as error:
+        raise CannotError("`ip` is missing; install iproute2 (apt-get install iproute2)") from error
+    if done.returncode != 0:
+        message = " ".join(done.stderr.decode(errors="replace").split())
+        raise CannotError(f"`ip` could not raise the lab: {message}; run `trifecta doctor`")
