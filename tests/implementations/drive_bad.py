@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,14 +16,11 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def drive(
-    folder: Path, timeout_s: float = 200, environment: dict[str, str] | None = None, **request: Any
-) -> tuple[int, Any, str]:
+def drive(folder: Path, timeout_s: float = 200, wrapper: tuple[str, ...] = (), **request: Any) -> tuple[int, Any, str]:
     """Run it to its end: exit code, what it said last (None when it failed), standard error."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.implementations.drive_bad", str(folder), json.dumps(request)],
+        [*wrapper, sys.executable, "-m", "tests.implementations.drive_bad", str(folder), json.dumps(request)],
         capture_output=True, text=True, check=False, cwd=REPOSITORY, timeout=timeout_s,
-        env={**os.environ, **(environment or {})},
     )  # fmt: skip
     lines = done.stdout.splitlines()
     return done.returncode, json.loads(lines[-1]) if lines else None, done.stderr
@@ -41,13 +37,14 @@ def main() -> int:
     from trifecta.design.errors import TrifectaError
     from trifecta.implementations import running
     from trifecta.implementations.registry import SERVERS
-    from trifecta.workloads.conformance import servers
+    from trifecta.workloads.conformance import bench, servers
 
     names = request.get("probe") or request["study"]
     adapters = {name: BAD[name]() if name in BAD else SERVERS[name] for name in names}
     running.READY_TIMEOUT_S = request.get("ready_timeout_s", running.READY_TIMEOUT_S)
     servers.READY_S = request.get("ready_s", servers.READY_S)
     servers.READY_MORE_S = min(servers.READY_S, servers.READY_MORE_S)
+    bench.DEVICE = request.get("device", bench.DEVICE)
     running.FILE_LIMIT_BYTES = request.get("file_limit_bytes", running.FILE_LIMIT_BYTES)
     try:
         said = _probe(folder, adapters) if "probe" in request else _study(folder, adapters, request)

@@ -39,9 +39,9 @@ RESULTS = [
     row("caddy", "h1", "get_1"),
     row("caddy", "h1", "post_1", "not_offered", reason="static files"),
     row("caddy", "h3", "get_1", "fail", error="timeout", reason="no whole answer within 5 s",
-        evidence="conformance/server-caddy-h3-get_1", capture="no capture: tcpdump is not installed"),
+        evidence="conformance/server-caddy-h3-get_1", capture="no capture: Operation not permitted"),
     row("caddy", "h3", "get_1000", "fail", error="timeout", reason="no whole answer within 5 s",
-        evidence="conformance/server-caddy-h3-get_1000", capture="no capture: tcpdump is not installed"),
+        evidence="conformance/server-caddy-h3-get_1000", capture="no capture: Operation not permitted"),
     row("nginx", None, None, "unsupported", reason="run: trifecta get nginx"),
     row("curl", "h2", "get_1", role="client", peer="origin"),
 ]  # fmt: skip
@@ -97,7 +97,7 @@ def test_the_reasons_and_the_evidence_are_in_the_report(probed: Path) -> None:
     assert "29 of 31 transfers of caddy, curl and origin came whole, octet by octet. Failed: caddy HTTP/3." in text
     assert "No whole answer within 5\u00a0s." in text
     assert "conformance/server-caddy-h3-get_1" in text
-    assert "no capture: tcpdump is not installed" in text
+    assert "no capture: Operation not permitted" in text
     assert "trifecta get nginx" in text.lower()
 
 

@@ -17,8 +17,9 @@ from trifecta.design.model import Cell, PathSpec, Trial
 from trifecta.implementations.server import Site
 from trifecta.lab.certificates import Certificates
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProcess, as_user_error
-from trifecta.lab.network import Lab
+from trifecta.lab.network import DEVICE, Lab
 from trifecta.lab.paths import link_config
+from trifecta.observers.capture import Capture
 from trifecta.workloads.conformance import evidence
 from trifecta.workloads.conformance.judging import Finding, judge, read_rows
 from trifecta.workloads.requests import load_config
@@ -184,7 +185,7 @@ class Bench:
         if again:
             kept = evidence.private_folder(folder / "second")
             self.use_path(case.path)
-            with evidence.Capture(self.lab.client, target.site.port, kept / "capture.pcap") as watching:
+            with Capture(self.lab.client, DEVICE, target.site.port, kept / "capture.pcap") as watching:
                 finding = self.transfer(client, target, case, str(result.protocol), kept)
             second = {"outcome": finding.outcome, "error": finding.error, "reason": finding.reason}
             how = "failed again" if finding.outcome == "fail" else "passed"
