@@ -2,7 +2,13 @@
 //!
 //! A time limit of its own (SO_RCVTIMEO) would have the kernel start and cancel a timer for every receive.
 
+use std::cell::Cell;
 use std::io;
+
+thread_local! {
+    /// Why the kernel refused this thread a timer: it is not asked again, else a caller without one would ask at every wait.
+    static REFUSED: Cell<Option<i32>> = const { Cell::new(None) };
+}
 
 /// A signal that nothing else of ours uses.
 const SIGNAL: libc::c_int = libc::SIGALRM;
@@ -19,8 +25,15 @@ impl Ticker {
     /// Starts to interrupt the calling thread every `interval_ns`.
     ///
     /// # Errors
-    /// As sigaction(2), timer_create(2) and timer_settime(2).
+    /// As sigaction(2), timer_create(2) and timer_settime(2). Once refused, a thread gets the same error without asking.
     pub fn new(interval_ns: u64) -> io::Result<Self> {
+        if let Some(code) = REFUSED.get() {
+            return Err(io::Error::from_raw_os_error(code));
+        }
+        Self::ask(interval_ns).inspect_err(|error| REFUSED.set(error.raw_os_error()))
+    }
+
+    fn ask(interval_ns: u64) -> io::Result<Self> {
         // SAFETY: all-zero octets are a valid sigaction; without SA_RESTART waits are interrupted.
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = ignore as *const () as libc::sighandler_t;
