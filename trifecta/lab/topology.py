@@ -8,7 +8,7 @@
 
 Each host has one address of each family, whatever its devices. A wire that is not impaired is a plain veth pair.
 Packets cross an impaired one only through the engine's link. Nobody forwards for others: hosts without a wire between
-them cannot talk. Services of one host talk over ``lo``, whose MTU is that of the wires, so that both carry equal segments.
+them cannot talk. Services of one host talk over ``lo``, whose MTU is that of the wires: both carry equal segments.
 """
 
 from __future__ import annotations
