@@ -40,7 +40,7 @@ pub struct Packet {
     pub second: u64,
     /// `ProbeReply`: when the reply was sent. `ReportReply`: probes received after a later one.
     pub third: u64,
-    /// `ReportReply`: packets of the train, and the time from the first to the last in ns.
+    /// `ReportReply`: packets of the train, and the time it took, as most of it says, in ns.
     pub train: (u32, u64),
 }
 
