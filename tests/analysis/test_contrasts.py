@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from trifecta.analysis.contrasts import Contrast, adjusted, contrast
+from trifecta.analysis.contrasts import Contrast, adjusted, contrast, contrast_over
 from trifecta.analysis.estimate import METRICS
 from trifecta.analysis.means import block_logs, geometric_mean
 
@@ -43,6 +44,25 @@ def test_the_interval_of_a_mean_holds() -> None:
         assert found.low is not None and found.high is not None
         held += found.low <= 7e6 <= found.high
     assert 930 <= held <= 970
+
+
+def test_one_place_is_welchs_test_and_several_are_averaged() -> None:
+    rng = np.random.default_rng(5)
+    logs, against = rng.normal(0.2, 0.05, 6), rng.normal(0, 0.2, 9)
+    reference = stats.ttest_ind(logs, against, equal_var=False)
+    ends = reference.confidence_interval(0.95)
+    found = contrast(logs, against, 0.95)
+    assert found.p == pytest.approx(float(reference.pvalue))
+    assert (found.low, found.high) == pytest.approx((math.exp(ends.low), math.exp(ends.high)))
+    held = 0
+    for _ in range(500):
+        places = [(rng.normal(0.1 * i, 0.03 * (i + 1), 5), rng.normal(0, 0.05, 6 + i)) for i in range(4)]
+        pooled = contrast_over(places, 0.95)
+        assert pooled.low is not None and pooled.high is not None
+        held += pooled.low <= math.exp(0.15) <= pooled.high
+    assert 460 <= held <= 490
+    dead = (np.full(5, math.inf), rng.normal(0, 1, 5))
+    assert contrast_over([*places, dead], 0.95) == pooled
 
 
 def test_without_a_difference_a_table_claims_one_in_a_twentieth_of_cases() -> None:

@@ -86,6 +86,8 @@ def test_without_the_baseline_there_is_no_contrast_and_a_dead_combination_is_las
     assert all(one.to_baseline is None for one in found)
     assert normalised("h3", "same") == ("h3", "h3")
     assert normalised("h3", "h2") == ("h3", "h2")
+    assert normalised("h3", "h2+h2") == ("h3", "h2")
+    assert normalised("h3", "h2+h1") == ("h3", "h2+h1")
 
 
 def test_paths_that_differ_in_order_alone() -> None:

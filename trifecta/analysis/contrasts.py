@@ -48,20 +48,40 @@ class Contrast:
 
 def contrast(logs: Floats, against: Floats, confidence: float) -> Contrast:
     """Blocks of one cell against those of another; both as log values (see `means.block_logs`)."""
-    from scipy import stats
-
-    p = p_value(logs, against)
     sizes = (len(logs), len(against))
     if min(sizes) == 0:
-        return Contrast(None, None, None, p, *sizes)
+        return Contrast(None, None, None, None, *sizes)
     if not (np.isfinite(logs).all() and np.isfinite(against).all()):
         shift = float(np.median(logs)) - float(np.median(against))
-        return Contrast(math.exp(shift) if math.isfinite(shift) else None, None, None, p, *sizes)
-    ratio = math.exp(float(logs.mean() - against.mean()))
-    if min(sizes) < 2 or (np.ptp(logs) == 0 and np.ptp(against) == 0):
-        return Contrast(ratio, None, None, p, *sizes)
-    ends = stats.ttest_ind(logs, against, equal_var=False).confidence_interval(confidence)
-    return Contrast(ratio, math.exp(float(ends.low)), math.exp(float(ends.high)), p, *sizes)
+        ratio = math.exp(shift) if math.isfinite(shift) else None
+        return Contrast(ratio, None, None, p_value(logs, against), *sizes)
+    return contrast_over([(logs, against)], confidence)
+
+
+def contrast_over(pairs: Sequence[tuple[Floats, Floats]], confidence: float) -> Contrast:
+    """The geometric mean over several places of the ratio in each; every place counts the same.
+
+    Places where one side has no block, or a censored one, are left out. The variance is that of the mean of the places'
+    differences, its degrees of freedom Satterthwaite's (1946); with one place this is Welch's test.
+    """
+    from scipy import stats
+
+    known = [pair for pair in pairs if all(len(side) and np.isfinite(side).all() for side in pair)]
+    sizes = (sum(len(side) for side, _ in known), sum(len(side) for _, side in known))
+    if not known:
+        return Contrast(None, None, None, None, *sizes)
+    shift = float(np.mean([logs.mean() - against.mean() for logs, against in known]))
+    spread = [side for pair in known for side in pair]
+    if min(len(side) for side in spread) < 2:
+        return Contrast(math.exp(shift), None, None, None, *sizes)
+    parts = np.array([float(side.var(ddof=1)) / len(side) for side in spread])
+    if parts.sum() == 0:
+        return Contrast(math.exp(shift), None, None, 1.0 if shift == 0 else 0.0, *sizes)
+    freedom = float(parts.sum() ** 2 / (parts**2 / [len(side) - 1 for side in spread]).sum())
+    error = math.sqrt(float(parts.sum())) / len(known)
+    reach = float(stats.t.ppf((1 + confidence) / 2, freedom)) * error
+    p = 2 * float(stats.t.sf(abs(shift) / error, freedom))
+    return Contrast(math.exp(shift), math.exp(shift - reach), math.exp(shift + reach), p, *sizes)
 
 
 def p_value(first: Floats, second: Floats) -> float | None:

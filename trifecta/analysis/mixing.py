@@ -34,8 +34,9 @@ class Combination:
 
 
 def normalised(edge: str, inside: str) -> tuple[str, str]:
-    """The pair with ``same`` spelled out: HTTP/3 with the same inside is HTTP/3 with HTTP/3 inside."""
-    return edge, edge if inside == SAME else inside
+    """The pair in one way of writing: ``same`` at the edge h3 is h3 inside, and so is ``h3+h3``."""
+    spoken = {edge} if inside == SAME else set(inside.split("+"))
+    return edge, spoken.pop() if len(spoken) == 1 else inside
 
 
 def combinations(

@@ -184,17 +184,16 @@ class RunDirectory:
         self._write_records("verdicts.parquet", verdicts, schema.VERDICTS)
 
     def write_derived(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Replace ``decomposition.parquet`` or ``league.parquet``: what a report worked out of the trials."""
+        """Replace one of the files of `derived.DERIVED`: what a report worked out of the trials."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from trifecta.store import schema
+        from trifecta.store.derived import DERIVED
 
-        columns = {"decomposition": schema.DECOMPOSITION, "league": schema.LEAGUE}[name]
         path = self.path / f"{name}.parquet"
         with files.disk_errors(path):
             draft = files.temporary(path)
-            pq.write_table(pa.Table.from_pylist([dict(row) for row in rows], schema=columns), draft)
+            pq.write_table(pa.Table.from_pylist([dict(row) for row in rows], schema=DERIVED[name]), draft)
             files.sync(draft)
             files.replace_synced(draft, path)
 

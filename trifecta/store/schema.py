@@ -176,43 +176,6 @@ CONFORMANCE = _schema(
     ("capture", pa.string()),
 )
 
-# One row a place, arm and part of its effect (analysis/decomposition.py); the part is null when nothing could be split.
-DECOMPOSITION = _schema(
-    ("place", pa.string()),
-    ("arm", pa.string()),
-    ("reference", pa.string()),
-    ("part", pa.string()),
-    ("share", pa.float64()),
-    ("low", pa.float64()),
-    ("high", pa.float64()),
-    ("population_low", pa.float64()),
-    ("population_high", pa.float64()),
-    ("ratio", pa.float64()),
-    ("elsewhere_low", pa.float64()),
-    ("elsewhere_high", pa.float64()),
-    ("servers", pa.int32()),
-    ("clients", pa.int32()),
-    ("cells", pa.int32()),
-    ("blocks", pa.int32()),
-    ("left_out", pa.string()),
-)
-
-# One row a place, protocol and program (analysis/league.py).
-LEAGUE = _schema(
-    ("place", pa.string()),
-    ("arm", pa.string()),
-    ("server", pa.string()),
-    ("client", pa.string()),
-    ("proxy", pa.bool_()),
-    ("best", pa.int32()),
-    ("worst", pa.int32()),
-    ("value", pa.float64()),
-    ("low", pa.float64()),
-    ("high", pa.float64()),
-    ("blocks", pa.int32()),
-    ("censored", pa.int32()),
-)
-
 _DUCKDB_TYPES: dict[pa.DataType, str] = {
     pa.string(): "VARCHAR",
     pa.bool_(): "BOOLEAN",

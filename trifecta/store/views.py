@@ -2,7 +2,8 @@
 
 Views: ``trials``, ``samples``, ``checks``, ``verdicts``, ``conformance`` (one row an implementation, protocol and
 object), ``link`` (one row a trial and direction), ``link_packets`` (when the link's log was kept), ``resources`` and
-``spans`` (one row a hop of a cycle; runs without services have none).
+``spans`` (one row a hop of a cycle; runs without services have none), and what the last report worked out of them
+(``derived.DERIVED``).
 Only committed trials are seen. With no trial yet, they are empty.
 """
 # Statements are put together from constants of this package and quoted paths of one run's own folder.
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trifecta.store import schema
+from trifecta.store.derived import DERIVED
 from trifecta.store.run import RunDirectory
 
 # A phase that a protocol does not have is null. Over HTTP/3 there is no TCP connect, and ``tls_ns`` is the whole QUIC
@@ -98,7 +100,7 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
         "CREATE VIEW conformance AS SELECT * FROM "
         + _scan([conformance] if conformance.exists() else [], schema.CONFORMANCE)
     )
-    for name, columns in (("decomposition", schema.DECOMPOSITION), ("league", schema.LEAGUE)):
+    for name, columns in DERIVED.items():
         derived = folder / f"{name}.parquet"
         connection.execute(
             f"CREATE VIEW {name} AS SELECT * FROM {_scan([derived] if derived.exists() else [], columns)}"

@@ -1,0 +1,139 @@
+"""Schemas of what a report works out of the trials and leaves in the run's folder, so that its SQL finds it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+_TEXT, _NUMBER, _COUNT = pa.string(), pa.float64(), pa.int32()
+
+
+def _schema(*fields: tuple[str, pa.DataType]) -> pa.Schema:
+    return pa.schema(list(fields))
+
+
+def _with_interval(name: str) -> tuple[tuple[str, pa.DataType], ...]:
+    return (name, _NUMBER), (f"{name}_low", _NUMBER), (f"{name}_high", _NUMBER)
+
+
+DERIVED: dict[str, pa.Schema] = {
+    # One row a place, arm and part of its effect (analysis/decomposition.py); the part is null when nothing could be
+    # split.
+    "decomposition": _schema(
+        ("place", _TEXT),
+        ("arm", _TEXT),
+        ("reference", _TEXT),
+        ("part", _TEXT),
+        ("share", _NUMBER),
+        ("low", _NUMBER),
+        ("high", _NUMBER),
+        ("population_low", _NUMBER),
+        ("population_high", _NUMBER),
+        ("ratio", _NUMBER),
+        ("elsewhere_low", _NUMBER),
+        ("elsewhere_high", _NUMBER),
+        ("servers", _COUNT),
+        ("clients", _COUNT),
+        ("cells", _COUNT),
+        ("blocks", _COUNT),
+        ("left_out", _TEXT),
+    ),
+    # One row a place, protocol and program (analysis/league.py).
+    "league": _schema(
+        ("place", _TEXT),
+        ("arm", _TEXT),
+        ("server", _TEXT),
+        ("client", _TEXT),
+        ("proxy", pa.bool_()),
+        ("best", _COUNT),
+        ("worst", _COUNT),
+        ("value", _NUMBER),
+        ("low", _NUMBER),
+        ("high", _NUMBER),
+        ("blocks", _COUNT),
+        ("censored", _COUNT),
+    ),
+    # One row a cell, arm and part of a cycle, in the order of time: geometric mean over blocks of the trials' medians.
+    "hops": _schema(
+        ("cell", _TEXT),
+        ("arm", _TEXT),
+        ("position", _COUNT),
+        ("name", _TEXT),
+        ("value_ns", _NUMBER),
+        ("low_ns", _NUMBER),
+        ("high_ns", _NUMBER),
+        ("blocks", _COUNT),
+    ),
+    # One row a cell and arm (analysis/success.py).
+    "success": _schema(
+        ("cell", _TEXT),
+        ("arm", _TEXT),
+        ("requests", pa.int64()),
+        ("failed", pa.int64()),
+        ("trials", _COUNT),
+        ("rate", _NUMBER),
+        ("low", _NUMBER),
+        ("high", _NUMBER),
+        ("design_effect", _NUMBER),
+        ("low_by_trials", _NUMBER),
+        ("excluded_requests", pa.int64()),
+        ("excluded_failed", pa.int64()),
+    ),
+    # One row a cell, arm and service: geometric mean over blocks.
+    "service_costs": _schema(
+        ("cell", _TEXT),
+        ("arm", _TEXT),
+        ("service", _TEXT),
+        ("host", _TEXT),
+        *_with_interval("cpu_ns_per_1000"),
+        *_with_interval("cpu_ns_per_mb"),
+        *_with_interval("rss_bytes"),
+        ("blocks", _COUNT),
+    ),
+    # One row a comparison of two cells that differ in one factor (analysis/contrasts.py). With a reference the ratio is
+    # that of the arm's ratio to it: what the change does to the arm beyond what it does to the reference.
+    "contrasts": _schema(
+        ("factor", _TEXT),
+        ("level", _TEXT),
+        ("against", _TEXT),
+        ("place", _TEXT),
+        ("metric", _TEXT),
+        ("arm", _TEXT),
+        ("reference", _TEXT),
+        ("ratio", _NUMBER),
+        ("low", _NUMBER),
+        ("high", _NUMBER),
+        ("p_holm", _NUMBER),
+        ("outcome", _TEXT),
+        ("blocks", _COUNT),
+        ("against_blocks", _COUNT),
+    ),
+    # One row a factor, place, arm and level: the study's metric, in its unit.
+    "curves": _schema(
+        ("factor", _TEXT),
+        ("place", _TEXT),
+        ("arm", _TEXT),
+        ("level", _NUMBER),
+        ("text", _TEXT),
+        ("value", _NUMBER),
+        ("low", _NUMBER),
+        ("high", _NUMBER),
+        ("blocks", _COUNT),
+    ),
+    # One row a place and pair of protocols, at the edge and inside (analysis/mixing.py).
+    "combinations": _schema(
+        ("place", _TEXT),
+        ("edge", _TEXT),
+        ("inside", _TEXT),
+        ("best", _COUNT),
+        ("worst", _COUNT),
+        ("value", _NUMBER),
+        ("low", _NUMBER),
+        ("high", _NUMBER),
+        ("ratio", _NUMBER),
+        ("ratio_low", _NUMBER),
+        ("ratio_high", _NUMBER),
+        ("p_holm", _NUMBER),
+        ("blocks", _COUNT),
+    ),
+}
+"""View and file name (``hops.parquet``) -> columns."""
