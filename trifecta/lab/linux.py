@@ -15,9 +15,11 @@ CLONE_NEWUSER = 0x10000000
 CLONE_NEWPID = 0x20000000
 CLONE_NEWNET = 0x40000000
 # linux/mount.h
+MNT_DETACH = 0x2
 MS_NOSUID = 0x2
 MS_NODEV = 0x4
 MS_NOEXEC = 0x8
+MS_BIND = 0x1000
 MS_REC = 0x4000
 MS_PRIVATE = 0x40000
 # linux/prctl.h
@@ -53,6 +55,16 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
         _libc.mount(source.encode(), target.encode(), kind.encode(), flags, options.encode() or None),
         f"mount {target}",
     )
+
+
+def bind(source: str, target: str) -> None:
+    """Show the file or folder ``source`` at ``target`` too (mount(2), MS_BIND)."""
+    mount(source, target, "", MS_BIND)
+
+
+def unmount(target: str) -> None:
+    """Take the topmost mount at ``target`` away; it lives on where it is in use (umount2(2), MNT_DETACH)."""
+    _check(_libc.umount2(target.encode(), ctypes.c_int(MNT_DETACH)), f"unmount {target}")
 
 
 def set_parent_death_signal(number: int) -> None:

@@ -1,0 +1,253 @@
+"""DNS inside the lab: the zone ``lab``, asked at 127.0.0.53 in every host through a private /etc/resolv.conf.
+
+Programs find it as they find DNS anywhere, by getaddrinfo(3). The machine's own files stay as they are: the private
+ones lie over them in the sandbox's mount namespace, and end with it.
+"""
+
+from __future__ import annotations
+
+import re
+import selectors
+import socket
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+import dns.exception
+import dns.flags
+import dns.message
+import dns.name
+import dns.opcode
+import dns.rcode
+import dns.rdataclass
+import dns.rdatatype
+import dns.rrset
+
+from trifecta.design.errors import CannotError
+from trifecta.lab import linux, sandbox
+from trifecta.lab.host import Host
+
+NAMESERVER = "127.0.0.53"
+PORT = 53
+ZONE = dns.name.from_text("lab.")
+RESOLV_CONF = f"# Made by Trifecta for its lab.\nnameserver {NAMESERVER}\nsearch lab\noptions timeout:2 attempts:2\n"
+_TTL_S = 60
+_SOA = f"ns.lab. trifecta.lab. 1 3600 600 86400 {_TTL_S}"
+_HEADER_BYTES = 12
+_MOST_CONNECTIONS = 64  # TCP connections kept open; the oldest makes room (RFC 7766, section 6.2.3)
+# One of these is always there (Filesystem Hierarchy Standard) and hidden for a moment, in our mount namespace only.
+_SCRATCH = ("/mnt", "/media", "/srv", "/tmp")  # noqa: S108
+
+Addresses = tuple[str, str]
+"""The IPv4 and the IPv6 address of a name."""
+
+
+def answer(query: bytes, names: Mapping[str, Addresses]) -> bytes | None:
+    """The answer to a DNS message; None for what deserves none (an answer, less than a header).
+
+    Names of the zone that are not in ``names`` do not exist (NXDOMAIN); what lies outside the zone is refused.
+    """
+    if len(query) < _HEADER_BYTES or query[2] & 0x80:
+        return None
+    try:
+        asked = dns.message.from_wire(query)
+    except (dns.exception.DNSException, ValueError):
+        # RFC 1035, section 4.1.1: the same id, QR set, rcode 1 (format error), nothing in the sections.
+        return query[:2] + bytes([query[2] & 0x79 | 0x80, int(dns.rcode.FORMERR)]) + bytes(8)
+    reply = dns.message.make_response(asked)
+    if asked.opcode() != dns.opcode.QUERY:
+        reply.set_rcode(dns.rcode.NOTIMP)
+    elif len(asked.question) != 1:
+        reply.set_rcode(dns.rcode.FORMERR)
+    else:
+        _resolve(asked.question[0], names, reply)
+    return reply.to_wire()
+
+
+def _resolve(question: dns.rrset.RRset, names: Mapping[str, Addresses], reply: dns.message.Message) -> None:
+    if question.rdclass != dns.rdataclass.IN or not question.name.is_subdomain(ZONE):
+        reply.set_rcode(dns.rcode.REFUSED)
+        return
+    reply.flags |= dns.flags.AA
+    known = {dns.name.from_text(name): addresses for name, addresses in names.items()}
+    addresses = known.get(question.name)
+    if addresses is None and question.name != ZONE:
+        reply.set_rcode(dns.rcode.NXDOMAIN)
+    for kind, address in zip(("A", "AAAA"), addresses or (), strict=False):
+        if question.rdtype in (dns.rdatatype.from_text(kind), dns.rdatatype.ANY):
+            reply.answer.append(dns.rrset.from_text(question.name, _TTL_S, "IN", kind, address))
+    soa = dns.rrset.from_text(ZONE, _TTL_S, "IN", "SOA", _SOA)
+    if question.name == ZONE and question.rdtype in (dns.rdatatype.SOA, dns.rdatatype.ANY):
+        reply.answer.append(soa)
+    if not reply.answer:
+        reply.authority.append(soa)  # says that there is nothing, and for how long (RFC 2308)
+
+
+class Names:
+    """Serves the zone in every host and shows programs where to ask, while it is entered; a context manager."""
+
+    def __init__(
+        self, hosts: Iterable[Host], names: Mapping[str, Addresses], *, also_at: Mapping[str, str] | None = None
+    ) -> None:
+        """``names`` maps names like ``b.lab`` to addresses; ``also_at``: further IPv4 addresses to answer at, by host.
+
+        RuntimeError outside of a sandbox, where the machine's own files would be covered; ValueError for a name that
+        is not in the zone.
+        """
+        if not sandbox.entered():
+            raise RuntimeError("names are served inside a sandbox only")
+        for name in names:
+            if not dns.name.from_text(name).is_subdomain(ZONE):
+                raise ValueError(f"the name {name} is not in the zone lab")
+        self._hosts = tuple(hosts)
+        self._names = dict(names)
+        self._also_at = dict(also_at or {})
+
+    def __enter__(self) -> Names:
+        """Answer from now on; CannotError when an address is taken or a file cannot be covered."""
+        with ExitStack() as undo:
+            server = _Server(lambda query: answer(query, self._names))
+            undo.callback(server.close)
+            for host in self._hosts:
+                for address in filter(None, (NAMESERVER, self._also_at.get(host.name))):
+                    try:
+                        with host.inside():
+                            server.listen(address)
+                    except OSError as error:
+                        raise CannotError(
+                            f"names cannot be served at {address} in {host.name}: {error.strerror}; "
+                            "end what uses that address there"
+                        ) from error
+            server.start()
+            for file, text in _files():
+                _cover(file, text)
+                undo.callback(linux.unmount, file)
+            self._undo = undo.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Uncover the files and stop answering."""
+        self._undo.close()
+
+
+@dataclass(eq=False)
+class _Connection:
+    socket: socket.socket
+    buffer: bytearray = field(default_factory=bytearray)
+
+
+class _Server:
+    """One thread that answers on any number of sockets, each in the network it was made in."""
+
+    def __init__(self, reply: Callable[[bytes], bytes | None]) -> None:
+        self._reply = reply
+        self._selector = selectors.DefaultSelector()
+        self._connections: list[_Connection] = []
+        self._wake, woken = socket.socketpair()
+        self._selector.register(woken, selectors.EVENT_READ, None)
+        self._thread = threading.Thread(target=self._run, name="names", daemon=True)
+
+    def listen(self, address: str) -> None:
+        """Answer at an address of the network the calling thread is in."""
+        datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._selector.register(datagrams, selectors.EVENT_READ, self._datagram)
+        datagrams.setblocking(False)
+        datagrams.bind((address, PORT))
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._selector.register(listener, selectors.EVENT_READ, self._accept)
+        listener.setblocking(False)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address, PORT))
+        listener.listen()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        self._wake.close()
+        if self._thread.ident is not None:
+            self._thread.join()
+        for key in list(self._selector.get_map().values()):
+            if isinstance(key.fileobj, socket.socket):
+                key.fileobj.close()
+        self._selector.close()
+
+    def _run(self) -> None:
+        while True:
+            for key, _ in self._selector.select():
+                if key.data is None:
+                    return
+                key.data(key.fileobj)
+
+    def _datagram(self, datagrams: socket.socket) -> None:
+        # The asker may be gone, or its queue full: it asks again (resolv.conf(5), attempts).
+        with suppress(OSError):
+            query, asker = datagrams.recvfrom(4096)
+            reply = self._reply(query)
+            if reply is not None:
+                datagrams.sendto(reply, asker)
+
+    def _accept(self, listener: socket.socket) -> None:
+        with suppress(OSError):
+            connection = _Connection(listener.accept()[0])
+            connection.socket.setblocking(False)
+            self._connections.append(connection)
+            self._selector.register(connection.socket, selectors.EVENT_READ, lambda _: self._stream(connection))
+            if len(self._connections) > _MOST_CONNECTIONS:
+                self._drop(self._connections[0])
+
+    def _stream(self, connection: _Connection) -> None:
+        """Messages after their length in two octets (RFC 1035, section 4.2.2)."""
+        try:
+            chunk = connection.socket.recv(4096)
+            connection.buffer += chunk
+            buffer = connection.buffer
+            while len(buffer) >= 2 and len(buffer) >= (end := 2 + int.from_bytes(buffer[:2])):
+                reply = self._reply(bytes(buffer[2:end]))
+                del buffer[:end]
+                if reply is not None:
+                    connection.socket.sendall(len(reply).to_bytes(2) + reply)
+        except OSError:
+            chunk = b""
+        if not chunk:
+            self._drop(connection)
+
+    def _drop(self, connection: _Connection) -> None:
+        if connection in self._connections:
+            self._connections.remove(connection)
+            self._selector.unregister(connection.socket)
+            connection.socket.close()
+
+
+def _files() -> Iterable[tuple[str, str]]:
+    """What getaddrinfo reads and what it should say."""
+    yield "/etc/resolv.conf", RESOLV_CONF
+    order = Path("/etc/nsswitch.conf")
+    if order.exists():
+        # Else a resolver of the machine, reached through a socket in the file system, might be asked before DNS.
+        text = order.read_text(encoding="utf-8", errors="replace")
+        yield str(order), re.sub(r"(?m)^hosts:.*$", "hosts: files dns", text)
+
+
+def _cover(file: str, text: str) -> None:
+    """Lay a private file over ``file``: on a file system in memory that only its mount keeps alive."""
+    scratch = next(folder for folder in _SCRATCH if Path(folder).is_dir())
+    try:
+        linux.mount(
+            "trifecta", scratch, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC, "size=64k,mode=755"
+        )
+        try:
+            private = Path(scratch) / "private"
+            private.write_text(text, encoding="utf-8")
+            linux.bind(str(private), file)
+        finally:
+            linux.unmount(scratch)
+    except FileNotFoundError as error:
+        raise CannotError(f"{file} is missing, so names cannot be looked up; run: sudo touch {file}") from error
+    except OSError as error:
+        raise CannotError(f"{file} cannot be covered in the lab: {error.strerror}; run `trifecta doctor`") from error
