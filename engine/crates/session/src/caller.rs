@@ -1,6 +1,12 @@
 //! Who a session works for: what it asks of its caller, and what it tells.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
 use crate::error::ErrorClass;
+use crate::options::Method;
 use crate::transport_stats::{QuicStats, TcpStats};
 
 /// A request in flight. Times are on CLOCK_MONOTONIC; 0: did not happen.
@@ -36,6 +42,38 @@ impl Exchange {
     pub fn content(&mut self, caller: &mut impl Caller, octets: &[u8]) {
         caller.content(self, octets);
         self.bytes_in += octets.len() as u64;
+    }
+}
+
+/// A request that differs from the one the options describe.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub method: Method,
+    /// Path and query. With HTTP/2 the whole head has to fit into a frame of 16 KiB, so callers keep it short.
+    pub path: Arc<str>,
+    /// Fields besides `user-agent` and `content-length`, names in lower case.
+    pub fields: Vec<(&'static str, Cow<'static, str>)>,
+    /// Sent with POST, PUT and PATCH only.
+    pub content: Bytes,
+}
+
+impl Request {
+    /// Octets of content that are sent.
+    #[must_use]
+    pub fn content_octets(&self) -> u64 {
+        if self.method.has_content() { self.content.len() as u64 } else { 0 }
+    }
+
+    /// Calls `field` with each header field, in order; pseudo-fields are the session's.
+    pub fn for_each_field(&self, mut field: impl FnMut(&str, &str)) {
+        field("user-agent", crate::USER_AGENT);
+        for (name, value) in &self.fields {
+            field(name, value);
+        }
+        // RFC 9110 8.6: a method that gives content a meaning names its length, 0 included.
+        if self.method.has_content() {
+            field("content-length", &self.content.len().to_string());
+        }
     }
 }
 
@@ -105,6 +143,20 @@ pub trait Caller {
     /// The next request, if one may start at `now_ns`; it is in flight from now on, and is handed back by
     /// [`Caller::finish`].
     fn next_request(&mut self, now_ns: u64) -> Option<Exchange>;
+
+    /// The request to send for `exchange`, when it is not the one of the options. Asked when it is about to be written; twice
+    /// when 0-RTT was refused. [`Exchange::to_head`] has to agree with it.
+    fn request(&mut self, _exchange: &Exchange) -> Option<Request> {
+        None
+    }
+
+    /// The response field, in lower case, whose value is to be handed to [`Caller::field`].
+    fn wanted_field(&self, _exchange: &Exchange) -> Option<&'static str> {
+        None
+    }
+
+    /// The value of the field that [`Caller::wanted_field`] named, if the final response has it.
+    fn field(&mut self, _exchange: &Exchange, _value: &[u8]) {}
 
     /// Content octets of a response, in order, before they are counted in `exchange.bytes_in`.
     fn content(&mut self, exchange: &mut Exchange, octets: &[u8]);

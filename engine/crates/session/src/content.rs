@@ -1,4 +1,6 @@
-//! The content pattern that both ends know: octet i is `0x61 + (i % 26)`.
+//! What requests carry: the content pattern that both ends know (octet i is `0x61 + (i % 26)`), or octets of the caller.
+
+use bytes::Bytes;
 
 const PERIOD: usize = 26;
 /// A TLS record or a datagram is compared in one go: 2^14 octets from any phase of the pattern.
@@ -30,6 +32,44 @@ pub fn piece(offset: u64, limit: u64) -> &'static [u8] {
     &PATTERN[phase..phase + limit.min(BLOCK as u64) as usize]
 }
 
+/// The content of a request; how long it is stands beside it.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Body {
+    #[default]
+    Pattern,
+    Octets(Bytes),
+}
+
+impl Body {
+    /// At most `limit` octets from `offset` on, as long a piece as there is at hand.
+    #[inline]
+    pub(crate) fn piece(&self, offset: u64, limit: u64) -> &[u8] {
+        match self {
+            Self::Pattern => piece(offset, limit),
+            Self::Octets(octets) => &octets[offset as usize..(offset + limit) as usize],
+        }
+    }
+
+    /// As [`Body::piece`], without a copy.
+    #[inline]
+    pub(crate) fn bytes(&self, offset: u64, limit: u64) -> Bytes {
+        match self {
+            Self::Pattern => Bytes::from_static(piece(offset, limit)),
+            Self::Octets(octets) => octets.slice(offset as usize..(offset + limit) as usize),
+        }
+    }
+
+    /// Appends all `octets` of it.
+    pub(crate) fn append(&self, octets: u64, out: &mut Vec<u8>) {
+        let mut offset = 0;
+        while offset < octets {
+            let piece = self.piece(offset, octets - offset);
+            out.extend_from_slice(piece);
+            offset += piece.len() as u64;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +87,23 @@ mod tests {
             assert!(!matches(0, &content), "octet {broken}");
         }
         assert!(matches(7, &[]));
+    }
+
+    #[test]
+    fn a_body_is_the_same_by_piece_and_by_bytes() {
+        let text = b"{\"message\":1}";
+        for (body, octets) in [(Body::Pattern, 40_000u64), (Body::Octets(Bytes::from_static(text)), text.len() as u64)]
+        {
+            let mut whole = Vec::new();
+            body.append(octets, &mut whole);
+            assert_eq!(whole.len() as u64, octets);
+            for offset in [0, 1, octets - 1] {
+                let limit = (octets - offset).min(9);
+                let expected = &whole[offset as usize..(offset + limit) as usize];
+                assert_eq!(body.piece(offset, limit), expected);
+                assert_eq!(body.bytes(offset, limit), expected);
+            }
+        }
     }
 
     #[test]

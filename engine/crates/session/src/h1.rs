@@ -6,18 +6,18 @@ use trifecta_wire::clock::now_ns;
 use trifecta_wire::epoll;
 
 use crate::caller::{Caller, Exchange};
-use crate::content;
+use crate::content::Body;
 use crate::error::ErrorClass;
-use crate::options::{ConnectionMode, FieldError, Method, Options};
+use crate::options::{ConnectionMode, FieldError, Options};
 use crate::transport::{Received, Transport, TransportShared};
-use crate::{NEVER_NS, Session, State, request_fields};
+use crate::{NEVER_NS, Session, State};
 
+mod request;
 mod response;
 
+use request::{Own, WHOLE_REQUEST_OCTETS, request_head};
 use response::{ResponseReader, Verdict};
 
-/// A body up to this size is kept with the head, so that both leave in one record.
-const WHOLE_REQUEST_OCTETS: u64 = 16 * 1024;
 /// Octets that may wait for the kernel before more of a body is encrypted.
 const SEND_AHEAD_OCTETS: usize = 256 * 1024;
 
@@ -29,7 +29,7 @@ pub struct H1Shared {
     /// Octets of the body in `request`.
     body_in_request: u64,
     body_octets: u64,
-    to_head: bool,
+    authority: String,
     reused: bool,
     zero_rtt: bool,
     request_timeout_ns: u64,
@@ -40,6 +40,8 @@ pub struct H1Session {
     transport: Transport,
     state: State,
     exchange: Option<Exchange>,
+    /// The request in flight, if it is one of its own.
+    own: Option<Own>,
     reader: ResponseReader,
     /// Octets of the request body that are still to be encrypted.
     body_left: u64,
@@ -48,20 +50,6 @@ pub struct H1Session {
     /// The request went out as 0-RTT data.
     sent_early: bool,
     deadline_ns: u64,
-}
-
-fn request_head(options: &Options) -> Vec<u8> {
-    let mut head = format!("{} {} HTTP/1.1\r\nhost: {}\r\n", options.method.name(), options.path, options.authority());
-    for (name, value) in request_fields(options) {
-        head.push_str(&format!("{name}: {value}\r\n"));
-    }
-    if options.connection_mode == ConnectionMode::New && !options.zero_rtt {
-        // RFC 9112 9.6: the last request on a connection says so. After one in 0-RTT the server would close before the client's
-        // Finished, and without having sent the tickets for the next.
-        head.push_str("connection: close\r\n");
-    }
-    head.push_str("\r\n");
-    head.into_bytes()
 }
 
 impl Session for H1Session {
@@ -73,18 +61,13 @@ impl Session for H1Session {
         let mut request = request_head(options);
         let body_octets = options.request_body_bytes;
         let body_in_request = if body_octets <= WHOLE_REQUEST_OCTETS { body_octets } else { 0 };
-        let mut offset = 0;
-        while offset < body_in_request {
-            let piece = content::piece(offset, body_in_request - offset);
-            request.extend_from_slice(piece);
-            offset += piece.len() as u64;
-        }
+        Body::Pattern.append(body_in_request, &mut request);
         Ok(H1Shared {
             transport: TransportShared::new(options)?,
             request,
             body_in_request,
             body_octets,
-            to_head: options.method == Method::Head,
+            authority: options.authority(),
             reused: options.connection_mode == ConnectionMode::Reused,
             zero_rtt: options.zero_rtt,
             request_timeout_ns: options.request_timeout_ns,
@@ -107,6 +90,7 @@ impl Session for H1Session {
             transport,
             state: State::Opening,
             exchange: request,
+            own: None,
             reader: ResponseReader::default(),
             body_left: 0,
             sending: false,
@@ -196,13 +180,14 @@ impl H1Session {
                 self.transport.handshake.bind(&mut exchange);
                 self.exchange = Some(exchange);
             }
-            if self.exchange.is_some() {
-                early = &shared.request;
+            if let Some(exchange) = &self.exchange {
+                self.own = caller.request(exchange).map(|request| Own::new(request, shared));
+                early = self.own.as_ref().map_or(&shared.request, |own| &own.octets);
             }
         }
         self.sent_early = self.transport.on_connected(caller, flags, early)?;
         if self.sent_early {
-            self.reader.expect(shared.to_head);
+            self.reader.expect(self.to_head());
             self.mark_sent();
         }
         Ok(())
@@ -256,7 +241,7 @@ impl H1Session {
             }
             // Rejected 0-RTT data was never seen by the server's HTTP: sending it again is no retry (RFC 8446 4.2.10).
         }
-        self.write_request(shared)
+        self.write_request(shared, caller)
     }
 
     fn start_next(&mut self, shared: &H1Shared, caller: &mut impl Caller) -> Result<(), ErrorClass> {
@@ -268,15 +253,25 @@ impl H1Session {
         self.transport.handshake.bind(&mut exchange);
         self.exchange = Some(exchange);
         self.deadline_ns = now_ns + shared.request_timeout_ns;
-        self.write_request(shared)
+        self.write_request(shared, caller)
     }
 
-    fn write_request(&mut self, shared: &H1Shared) -> Result<(), ErrorClass> {
-        self.reader.expect(shared.to_head);
-        self.transport.write(&shared.request)?;
-        self.body_left = shared.body_octets - shared.body_in_request;
+    fn to_head(&self) -> bool {
+        self.exchange.is_some_and(|exchange| exchange.to_head)
+    }
+
+    fn write_request(&mut self, shared: &H1Shared, caller: &mut impl Caller) -> Result<(), ErrorClass> {
+        self.reader.expect(self.to_head());
+        self.own =
+            self.exchange.and_then(|exchange| caller.request(&exchange)).map(|request| Own::new(request, shared));
+        let (octets, body_in_request, body_octets) = match &self.own {
+            Some(own) => (&own.octets, own.body_in_request, own.body_octets),
+            None => (&shared.request, shared.body_in_request, shared.body_octets),
+        };
+        self.transport.write(octets)?;
+        self.body_left = body_octets - body_in_request;
         if let Some(exchange) = &mut self.exchange {
-            exchange.bytes_out = shared.body_in_request;
+            exchange.bytes_out = body_in_request;
         }
         self.sending = true;
         self.send(shared)
@@ -292,11 +287,17 @@ impl H1Session {
                 return Ok(());
             }
             while self.body_left > 0 && self.transport.unsent() < SEND_AHEAD_OCTETS {
-                let piece = content::piece(shared.body_octets - self.body_left, self.body_left);
+                let (body, body_octets) = match &self.own {
+                    Some(own) => (&own.body, own.body_octets),
+                    None => (&Body::Pattern, shared.body_octets),
+                };
+                // In pieces, so that no more is encrypted than the kernel may take soon.
+                let piece = body.piece(body_octets - self.body_left, self.body_left.min(SEND_AHEAD_OCTETS as u64));
+                let octets = piece.len() as u64;
                 self.transport.write(piece)?;
-                self.body_left -= piece.len() as u64;
+                self.body_left -= octets;
                 if let Some(exchange) = &mut self.exchange {
-                    exchange.bytes_out += piece.len() as u64;
+                    exchange.bytes_out += octets;
                 }
             }
         }

@@ -3,24 +3,27 @@
 //! What comes in one receive is processed as a whole, and all that results from it, acknowledgements and new requests,
 //! leaves in one send. The request's header block is encoded once; the dynamic table is off on both sides.
 
+mod ending;
 mod frames;
+mod requests;
 mod sending;
 mod streams;
 
 use std::os::fd::RawFd;
 
 use trifecta_wire::clock::now_ns;
-use trifecta_wire::h2::{self, ErrorCode, setting, write};
-use trifecta_wire::{epoll, hpack};
+use trifecta_wire::epoll;
+use trifecta_wire::h2::{self, ErrorCode, write};
 
 use crate::caller::{Caller, Exchange};
+use crate::content::Body;
 use crate::error::ErrorClass;
 use crate::options::{ConnectionMode, FieldError, Options};
 use crate::transport::{Received, Transport, TransportShared};
-use crate::{NEVER_NS, Session, State, request_fields};
+use crate::{NEVER_NS, Session, State};
 
 use frames::Frames;
-use streams::Stream;
+use requests::{headers, hello, write_headers};
 
 /// Window for content on a connection and on each stream (as h2load's default), so that the receiver never holds a server up.
 const WINDOW_OCTETS: u32 = 1 << 30;
@@ -39,6 +42,7 @@ pub struct H2Shared {
     /// HEADERS frame of every request; octets 5 to 9 are the stream identifier.
     headers: Vec<u8>,
     body_octets: u64,
+    authority: String,
     reused: bool,
     zero_rtt: bool,
     streams: u32,
@@ -64,31 +68,6 @@ pub struct H2Session {
     deadline_ns: u64,
 }
 
-fn hello() -> Vec<u8> {
-    let mut octets = h2::PREFACE.to_vec();
-    let settings =
-        [(setting::HEADER_TABLE_SIZE, 0), (setting::ENABLE_PUSH, 0), (setting::INITIAL_WINDOW_SIZE, WINDOW_OCTETS)];
-    write::settings(&settings, &mut octets);
-    write::window_update(0, WINDOW_OCTETS - h2::DEFAULT_WINDOW_OCTETS, &mut octets);
-    octets
-}
-
-fn headers(options: &Options) -> Vec<u8> {
-    let authority = options.authority();
-    let fields = request_fields(options);
-    let pseudo: [(&[u8], &[u8]); 4] = [
-        (b":method", options.method.name().as_bytes()),
-        (b":scheme", b"https"),
-        (b":authority", authority.as_bytes()),
-        (b":path", options.path.as_bytes()),
-    ];
-    let regular = fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-    let block = hpack::encoder::block(pseudo.into_iter().chain(regular));
-    let mut octets = Vec::new();
-    write::headers(0, &block, options.request_body_bytes == 0, &mut octets);
-    octets
-}
-
 impl Session for H2Session {
     type Shared = H2Shared;
 
@@ -104,6 +83,7 @@ impl Session for H2Session {
             hello: hello(),
             headers,
             body_octets: options.request_body_bytes,
+            authority: options.authority(),
             reused: options.connection_mode == ConnectionMode::Reused,
             zero_rtt: options.zero_rtt,
             streams: options.streams,
@@ -221,7 +201,7 @@ impl H2Session {
             return self.connected(shared, caller, flags);
         }
         if flags & epoll::WRITABLE != 0 && (self.transport.unsent() > 0 || !self.uploads.is_empty()) {
-            self.send(shared)?;
+            self.send()?;
         }
         if flags & (epoll::READABLE | epoll::CLOSING) != 0 {
             self.receive(shared, caller, flags & epoll::CLOSING != 0)?;
@@ -238,10 +218,9 @@ impl H2Session {
                 self.transport.handshake.bind(&mut exchange);
                 self.first = Some(exchange);
             }
-            if self.first.is_some() {
+            if let Some(exchange) = &self.first {
                 early.extend_from_slice(&shared.hello);
-                early.extend_from_slice(&shared.headers);
-                set_stream(&mut early[shared.hello.len()..], 1);
+                write_headers(shared, caller.request(exchange).as_ref(), 1, &mut early);
             }
         }
         self.sent_early = self.transport.on_connected(caller, flags, &early)?;
@@ -250,7 +229,7 @@ impl H2Session {
         {
             // Everything that was sent by now is early data.
             let deadline_ns = self.transport.connect_deadline_ns;
-            self.add_stream(exchange, deadline_ns, 0);
+            self.add_stream(exchange, deadline_ns, Body::Pattern, 0);
             if let Some(stream) = self.frames.streams.get_mut(1) {
                 stream.exchange.request_sent_ns = now_ns();
             }
@@ -271,12 +250,12 @@ impl H2Session {
                 }
             })?;
             let (now_ns, more, end) = match received {
-                Received::Nothing => return if sends_after_next { self.send(shared) } else { Ok(()) },
+                Received::Nothing => return if sends_after_next { self.send() } else { Ok(()) },
                 Received::Octets { now_ns, more } => (now_ns, more, false),
                 Received::End { now_ns, .. } => (now_ns, false, true),
             };
             if self.transport.take_secured(&shared.transport, caller, now_ns)? {
-                self.secured(shared)?;
+                self.secured(shared, caller)?;
             }
             self.hand_back_finished(caller);
             if let Err(code) = seen {
@@ -296,7 +275,7 @@ impl H2Session {
                 if sends_after_next {
                     continue;
                 }
-                self.send(shared)?;
+                self.send()?;
             }
             if !more && !to_the_end {
                 return Ok(());
@@ -306,7 +285,7 @@ impl H2Session {
     }
 
     /// The handshake is done: preface and the request that the connection was made for go out.
-    fn secured(&mut self, shared: &H2Shared) -> Result<(), ErrorClass> {
+    fn secured(&mut self, shared: &H2Shared, caller: &mut impl Caller) -> Result<(), ErrorClass> {
         self.state = State::Open;
         self.deadline_ns = NEVER_NS;
         let deadline_ns = self.transport.handshake.secured_ns + shared.request_timeout_ns;
@@ -326,13 +305,14 @@ impl H2Session {
             }
             // Rejected 0-RTT data was never seen by the server's HTTP: sending it again is no retry (RFC 8446 4.2.10).
             self.transport.write(&shared.hello)?;
-            self.write_headers(shared, 1);
+            let request = self.frames.streams.get_mut(1).and_then(|stream| caller.request(&stream.exchange));
+            write_headers(shared, request.as_ref(), 1, &mut self.frames.reply);
             self.unsent.push(1);
             return Ok(());
         }
         self.transport.write(&shared.hello)?;
         if let Some(exchange) = self.first.take() {
-            self.begin(shared, exchange, deadline_ns);
+            self.begin(shared, caller, exchange, deadline_ns);
         }
         Ok(())
     }
@@ -340,156 +320,7 @@ impl H2Session {
     /// Starts requests while there is room, and sends all there is to send.
     fn fill(&mut self, shared: &H2Shared, caller: &mut impl Caller) -> Result<(), ErrorClass> {
         self.begin_due(shared, caller);
-        self.send(shared)
-    }
-
-    /// Starts requests while there is room; they wait to be sent.
-    fn begin_due(&mut self, shared: &H2Shared, caller: &mut impl Caller) {
-        if self.free_slots() > 0 && (shared.reused || self.next_stream == 1) {
-            let now_ns = now_ns();
-            let deadline_ns = now_ns + shared.request_timeout_ns;
-            for _ in 0..self.free_slots() {
-                let Some(mut exchange) = caller.next_request(now_ns) else { break };
-                self.transport.handshake.bind(&mut exchange);
-                self.begin(shared, exchange, deadline_ns);
-            }
-        }
-    }
-
-    fn begin(&mut self, shared: &H2Shared, exchange: Exchange, deadline_ns: u64) {
-        let id = self.next_stream;
-        self.add_stream(exchange, deadline_ns, shared.body_octets);
-        self.write_headers(shared, id);
-        self.unsent.push(id);
-        if shared.body_octets > 0 {
-            self.uploads.push_back(id);
-        }
-        if self.next_stream > LAST_STREAM {
-            self.state = State::Draining;
-        }
-    }
-
-    fn add_stream(&mut self, exchange: Exchange, deadline_ns: u64, body_left: u64) {
-        let send_window = i64::from(self.frames.peer_initial_window);
-        self.frames.streams.insert(Stream {
-            id: self.next_stream,
-            exchange,
-            deadline_ns,
-            body_left,
-            send_window,
-            ..Stream::default()
-        });
-        self.deadline_ns = self.deadline_ns.min(deadline_ns);
-        self.next_stream += 2;
-    }
-
-    fn write_headers(&mut self, shared: &H2Shared, id: u32) {
-        let start = self.frames.reply.len();
-        self.frames.reply.extend_from_slice(&shared.headers);
-        set_stream(&mut self.frames.reply[start..], id);
-    }
-
-    fn hand_back_finished(&mut self, caller: &mut impl Caller) {
-        for finished in self.frames.finished.drain(..) {
-            let stream = Some(u64::from(finished.id));
-            caller.finish(&finished.exchange, &self.transport.handshake, stream, finished.done_ns, finished.error);
-        }
-    }
-
-    fn hand_back_all(&mut self, caller: &mut impl Caller, error: ErrorClass) {
-        self.hand_back_finished(caller);
-        if let Some(exchange) = self.first.take() {
-            caller.finish(&exchange, &self.transport.handshake, None, 0, Some(error));
-        }
-        for id in self.frames.streams.ids(|_| true) {
-            if let Some(stream) = self.frames.streams.remove(id) {
-                caller.finish(&stream.exchange, &self.transport.handshake, Some(u64::from(id)), 0, Some(error));
-            }
-        }
-    }
-
-    /// Whether nothing more is to come on this connection.
-    fn is_done(&mut self, shared: &H2Shared) -> bool {
-        if self.frames.going_away && self.state == State::Open {
-            self.state = State::Draining;
-        }
-        let idle = self.frames.streams.len() == 0 && self.first.is_none();
-        idle && !matches!(self.state, State::Closed { .. })
-            && (self.state == State::Draining || (!shared.reused && self.next_stream > 1))
-    }
-
-    /// Whether to wait for session tickets before closing.
-    fn lingers(&mut self, shared: &H2Shared) -> bool {
-        let Some(until_ns) = self.transport.linger_until_ns(&shared.transport) else { return false };
-        if !self.lingering {
-            self.lingering = true;
-            self.state = State::Draining;
-            self.deadline_ns = until_ns;
-        }
-        true
-    }
-
-    /// The peer ended the stream.
-    fn ended(&mut self, caller: &mut impl Caller) -> Result<(), ErrorClass> {
-        let idle = self.frames.streams.len() == 0 && self.first.is_none();
-        if !idle || !self.transport.is_secured() {
-            return Err(ErrorClass::Closed);
-        }
-        self.end(caller, ErrorCode::NO_ERROR, false);
-        Ok(())
-    }
-
-    /// The peer broke the protocol in a way that ends the connection.
-    fn malformed(&mut self, caller: &mut impl Caller, code: ErrorCode) {
-        self.lose(caller, ErrorClass::MalformedHttp2);
-        self.end(caller, code, true);
-    }
-
-    /// The connection is over because of `error`.
-    fn fail(&mut self, caller: &mut impl Caller, error: ErrorClass) {
-        self.lose(caller, error);
-        self.end(caller, ErrorCode::NO_ERROR, true);
-    }
-
-    fn lose(&mut self, caller: &mut impl Caller, error: ErrorClass) {
-        let in_flight = self.frames.streams.len() > 0 || self.first.is_some() || !self.frames.finished.is_empty();
-        if in_flight {
-            // What was announced and cut off is a matter of length, as with HTTP/1.1.
-            let is_cut = |stream: &Stream| {
-                error == ErrorClass::Closed
-                    && stream.content_length.is_some_and(|octets| octets > stream.exchange.bytes_in)
-            };
-            for id in self.frames.streams.ids(is_cut) {
-                if let Some(stream) = self.frames.streams.remove(id) {
-                    let error = Some(ErrorClass::Length);
-                    caller.finish(&stream.exchange, &self.transport.handshake, Some(u64::from(id)), 0, error);
-                }
-            }
-            self.hand_back_all(caller, error);
-        } else if !self.transport.is_secured() || !self.transport.handshake.bound {
-            caller.fail_attempt(&self.transport.handshake, now_ns(), error);
-        } else {
-            caller.totals().connections_lost_idle += 1;
-        }
-    }
-
-    fn end(&mut self, caller: &mut impl Caller, code: ErrorCode, failed: bool) {
-        if self.transport.is_secured() && self.state != State::Opening {
-            // RFC 9113 6.8: an endpoint should say GOAWAY before it closes. No stream of the peer was processed.
-            self.frames.reply.clear();
-            write::goaway(0, code, &[], &mut self.frames.reply);
-            let _ = self.transport.write(&self.frames.reply);
-        }
-        self.transport.close(caller);
-        self.state = State::Closed { failed };
-        self.deadline_ns = NEVER_NS;
-    }
-}
-
-/// Puts the stream identifier into a frame header.
-fn set_stream(frame: &mut [u8], id: u32) {
-    if let Some(field) = frame.get_mut(5..9) {
-        field.copy_from_slice(&id.to_be_bytes());
+        self.send()
     }
 }
 

@@ -269,7 +269,7 @@ impl H3Session {
                         self.on_readable(shared, caller, id, received_ns);
                     }
                 }
-                Event::Stream(StreamEvent::Writable { id }) => self.write_request(shared, id),
+                Event::Stream(StreamEvent::Writable { id }) => self.write_request(id),
                 Event::Stream(StreamEvent::Stopped { id, .. }) => self.stop_body(id),
                 Event::ConnectionLost { reason } => {
                     let known = quic::Handshake::of(&self.connection);

@@ -1,6 +1,6 @@
 //! Reads the response to one request out of whatever pieces the connection delivers.
 
-use trifecta_wire::http1::{ChunkedDecoder, ChunkedStep, Framing, parse_response_head};
+use trifecta_wire::http1::{ChunkedDecoder, ChunkedStep, Framing, parse_response_head, response_field};
 
 use crate::caller::{Caller, Exchange};
 use crate::error::ErrorClass;
@@ -86,7 +86,7 @@ impl ResponseReader {
             match &mut self.reading {
                 // Nothing is pipelined, so octets behind a response belong to nothing.
                 Reading::Idle | Reading::Complete => return Err(ErrorClass::MalformedHttp1),
-                Reading::Head => octets = self.head(exchange, octets, now_ns)?,
+                Reading::Head => octets = self.head(exchange, caller, octets, now_ns)?,
                 Reading::Content { left } => {
                     let (content, rest) = octets.split_at((*left).min(octets.len() as u64) as usize);
                     exchange.content(caller, content);
@@ -112,7 +112,13 @@ impl ResponseReader {
     }
 
     /// Reads a head, or keeps what there is of it; returns what is left of `octets`.
-    fn head<'a>(&mut self, exchange: &mut Exchange, octets: &'a [u8], now_ns: u64) -> Result<&'a [u8], ErrorClass> {
+    fn head<'a>(
+        &mut self,
+        exchange: &mut Exchange,
+        caller: &mut impl Caller,
+        octets: &'a [u8],
+        now_ns: u64,
+    ) -> Result<&'a [u8], ErrorClass> {
         if exchange.first_byte_ns == 0 {
             exchange.first_byte_ns = now_ns;
         }
@@ -132,6 +138,12 @@ impl ResponseReader {
             }
             return Ok(&[]);
         };
+        if !head.interim()
+            && let Some(name) = caller.wanted_field(exchange)
+            && let Some(value) = response_field(input, name)
+        {
+            caller.field(exchange, value);
+        }
         // The head was not whole before these octets, so it ends within them.
         let rest = octets.get(head.head_octets.saturating_sub(kept)..).unwrap_or(&[]);
         self.partial.clear();

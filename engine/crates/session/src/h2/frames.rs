@@ -4,9 +4,12 @@ use trifecta_wire::h2::{self, ErrorCode, Event, Limits, Parser, Settings, settin
 use trifecta_wire::hpack;
 
 use super::WINDOW_OCTETS;
-use super::streams::{Stream, Streams};
+use super::streams::Streams;
 use crate::caller::{Caller, Exchange};
 use crate::error::ErrorClass;
+
+/// Octets that the header block of a response may have.
+const MAX_HEADER_BLOCK_OCTETS: usize = 64 * 1024;
 
 /// A request that has ended.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +45,7 @@ impl Frames {
         Self {
             parser: Parser::new(Limits {
                 max_frame_octets: h2::DEFAULT_MAX_FRAME_OCTETS,
-                max_header_block_octets: 64 * 1024,
+                max_header_block_octets: MAX_HEADER_BLOCK_OCTETS,
             }),
             streams: Streams::new(streams),
             finished: Vec::with_capacity(streams as usize),
@@ -111,7 +114,7 @@ impl Frames {
             }
             Event::Headers { stream, block, end_stream } => {
                 check_used(stream, next_stream)?;
-                self.headers(stream, block, end_stream, now_ns)?;
+                self.headers(caller, stream, block, end_stream, now_ns)?;
             }
             Event::RstStream { stream, code } => {
                 check_used(stream, next_stream)?;
@@ -189,7 +192,14 @@ impl Frames {
         Ok(())
     }
 
-    fn headers(&mut self, id: u32, block: &[u8], end_stream: bool, now_ns: u64) -> Result<(), ErrorCode> {
+    fn headers(
+        &mut self,
+        caller: &mut impl Caller,
+        id: u32,
+        block: &[u8],
+        end_stream: bool,
+        now_ns: u64,
+    ) -> Result<(), ErrorCode> {
         let Some(stream) = self.streams.get_mut(id) else { return Ok(()) };
         let exchange = &mut stream.exchange;
         exchange.header_bytes_in += block.len() as u64;
@@ -214,6 +224,14 @@ impl Frames {
         }
         exchange.first_byte_ns = now_ns;
         exchange.status = response.status;
+        if let Some(name) = caller.wanted_field(exchange) {
+            // The block was found sound above.
+            let _ = hpack::Decoder::new(0, MAX_HEADER_BLOCK_OCTETS * 4).decode(block, |field, value| {
+                if field == name.as_bytes() {
+                    caller.field(exchange, value);
+                }
+            });
+        }
         stream.content_length = response.content_length;
         if end_stream {
             self.complete(id, now_ns);
@@ -248,10 +266,9 @@ impl Frames {
 
     /// The response is whole at `now_ns`.
     fn complete(&mut self, id: u32, now_ns: u64) {
-        let Some(Stream { exchange, content_length, body_left, .. }) = self.streams.get_mut(id).copied() else {
-            return;
-        };
-        if body_left > 0 {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let (exchange, content_length) = (&stream.exchange, stream.content_length);
+        if stream.body_left > 0 {
             // The answer came before the end of the request: the rest is not wanted (RFC 9113 8.1).
             write::rst_stream(id, ErrorCode::CANCEL, &mut self.reply);
         }

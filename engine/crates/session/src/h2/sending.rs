@@ -3,8 +3,7 @@
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::h2::write;
 
-use super::{H2Session, H2Shared};
-use crate::content;
+use super::H2Session;
 use crate::error::ErrorClass;
 
 /// Octets that may wait for the kernel before more of the bodies is written.
@@ -12,9 +11,9 @@ const SEND_AHEAD_OCTETS: usize = 256 * 1024;
 
 impl H2Session {
     /// Encrypts what is to be said, hands the kernel what it takes, and goes on with bodies while it takes all.
-    pub(super) fn send(&mut self, shared: &H2Shared) -> Result<(), ErrorClass> {
+    pub(super) fn send(&mut self) -> Result<(), ErrorClass> {
         loop {
-            self.write_bodies(shared);
+            self.write_bodies();
             if !self.frames.reply.is_empty() {
                 self.transport.write(&self.frames.reply)?;
                 self.frames.reply.clear();
@@ -41,7 +40,7 @@ impl H2Session {
     }
 
     /// DATA frames of the request bodies, one frame a stream in turn, as far as the windows reach (RFC 9113 6.9).
-    fn write_bodies(&mut self, shared: &H2Shared) {
+    fn write_bodies(&mut self) {
         let mut blocked = 0;
         while blocked < self.uploads.len()
             && self.frames.send_window > 0
@@ -57,7 +56,7 @@ impl H2Session {
                 continue;
             }
             blocked = 0;
-            let offset = shared.body_octets - stream.body_left;
+            let offset = stream.body_octets - stream.body_left;
             stream.body_left -= length;
             stream.send_window -= length as i64;
             stream.exchange.bytes_out += length;
@@ -66,7 +65,7 @@ impl H2Session {
             write::data_header(id, length as usize, last, &mut self.frames.reply);
             let mut written = 0;
             while written < length {
-                let piece = content::piece(offset + written, length - written);
+                let piece = stream.body.piece(offset + written, length - written);
                 self.frames.reply.extend_from_slice(piece);
                 written += piece.len() as u64;
             }

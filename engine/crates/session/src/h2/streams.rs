@@ -1,14 +1,17 @@
 //! The streams of a connection that carry a request now: found by their identifier without hashing or allocating.
 
 use crate::caller::Exchange;
+use crate::content::Body;
 
 /// A request on its stream.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Stream {
     pub(super) id: u32,
     pub(super) exchange: Exchange,
     pub(super) content_length: Option<u64>,
     pub(super) deadline_ns: u64,
+    pub(super) body: Body,
+    pub(super) body_octets: u64,
     /// Octets of the request body that are still to be written.
     pub(super) body_left: u64,
     /// What the peer lets us send on the stream; below 0 after it has shrunk its window (RFC 9113 6.9.2).
@@ -94,9 +97,8 @@ impl Streams {
         } else {
             self.lingering.retain(|other| *other != slot);
         }
-        let stream = self.slots[slot as usize];
-        // An identifier that no stream of ours has, so that a stale place is never taken for it.
-        self.slots[slot as usize].id = 0;
+        // What is left has an identifier that no stream of ours has, so that a stale place is never taken for it.
+        let stream = std::mem::take(&mut self.slots[slot as usize]);
         self.free.push(slot);
         Some(stream)
     }

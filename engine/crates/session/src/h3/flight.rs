@@ -1,9 +1,11 @@
 //! Requests in flight on a connection, by stream.
 
+use bytes::Bytes;
 use trifecta_wire::h3::MessageReader;
 use trifecta_wire::quic::StreamMap;
 
 use crate::caller::Exchange;
+use crate::content::Body;
 
 /// A request in flight.
 pub(super) struct Flight {
@@ -11,8 +13,9 @@ pub(super) struct Flight {
     pub reader: MessageReader,
     /// `content-length` of the final response.
     pub content_length: Option<u64>,
-    /// Octets of the request block that are still to be written.
-    pub head_left: usize,
+    /// HEADERS frame and the header of the DATA frame, as far as they are still to be written.
+    pub head: Bytes,
+    pub body: Body,
     /// Octets of request content that are still to be written.
     pub body_left: u64,
 }

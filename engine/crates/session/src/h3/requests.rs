@@ -1,6 +1,6 @@
 //! Beginning requests and writing their content.
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use quinn_proto::{Dir, StreamId, VarInt, WriteError};
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::h3::{Code, MessageReader};
@@ -8,7 +8,7 @@ use trifecta_wire::h3::{Code, MessageReader};
 use super::flight::Flight;
 use super::{H3Session, H3Shared};
 use crate::caller::{Caller, Exchange};
-use crate::content;
+use crate::content::Body;
 use crate::error::ErrorClass;
 use crate::{NEVER_NS, Session, State};
 
@@ -40,7 +40,7 @@ impl H3Session {
         let mut begun = false;
         while !self.waiting.is_empty() && self.ensure_spare() {
             if let Some(exchange) = self.waiting.pop_front() {
-                self.begin(shared, exchange);
+                self.begin(shared, caller, exchange);
                 begun = true;
             }
         }
@@ -52,7 +52,7 @@ impl H3Session {
             }
             let Some(mut exchange) = caller.next_request(now) else { break };
             self.handshake.bind(&mut exchange);
-            self.begin(shared, exchange);
+            self.begin(shared, caller, exchange);
             self.ensure_spare();
             begun = true;
         }
@@ -60,44 +60,45 @@ impl H3Session {
     }
 
     /// Writes a request to the spare stream.
-    fn begin(&mut self, shared: &H3Shared, exchange: Exchange) {
+    fn begin(&mut self, shared: &H3Shared, caller: &mut impl Caller, exchange: Exchange) {
         let Some(id) = self.spare.take() else {
             self.waiting.push_back(exchange);
             return;
         };
         // All requests have the same time to take, so the oldest in flight, begun first, is the first to expire.
         self.request_deadline_ns = self.request_deadline_ns.min(exchange.started_ns + self.request_timeout_ns);
-        let flight = Flight {
-            exchange,
-            reader: MessageReader::new(),
-            content_length: None,
-            head_left: shared.request.len(),
-            body_left: shared.request_body_bytes,
+        let (head, body_left, body) = match caller.request(&exchange) {
+            Some(request) => (shared.block(&request), request.content_octets(), Body::Octets(request.content)),
+            None => (shared.request.clone(), shared.request_body_bytes, Body::Pattern),
         };
+        let flight = Flight { exchange, reader: MessageReader::new(), content_length: None, head, body, body_left };
         self.flights.insert(VarInt::from(id).into_inner(), flight);
-        self.write_request(shared, id);
+        self.write_request(id);
     }
 
     /// Writes as much of a request as windows allow.
-    pub(super) fn write_request(&mut self, shared: &H3Shared, id: StreamId) {
+    pub(super) fn write_request(&mut self, id: StreamId) {
         let Some(flight) = self.flights.get_mut(VarInt::from(id).into_inner()) else { return };
         let mut stream = self.connection.send_stream(id);
-        while flight.head_left > 0 || flight.body_left > 0 {
-            let piece = if flight.head_left > 0 {
-                shared.request.slice(shared.request.len() - flight.head_left..)
+        while !flight.head.is_empty() || flight.body_left > 0 {
+            let body = if flight.body_left > 0 {
+                flight.body.bytes(flight.exchange.bytes_out, flight.body_left)
             } else {
-                Bytes::from_static(content::piece(flight.exchange.bytes_out, flight.body_left))
+                Bytes::new()
             };
-            match stream.write_chunks(&mut [piece]) {
-                Ok(written) if flight.head_left > 0 => flight.head_left -= written.bytes,
+            let mut chunks = [flight.head.clone(), body];
+            match stream.write_chunks(&mut chunks) {
                 Ok(written) => {
-                    flight.exchange.bytes_out += written.bytes as u64;
-                    flight.body_left -= written.bytes as u64;
+                    let of_head = written.bytes.min(flight.head.len());
+                    let of_body = (written.bytes - of_head) as u64;
+                    flight.head.advance(of_head);
+                    flight.exchange.bytes_out += of_body;
+                    flight.body_left -= of_body;
                 }
                 Err(WriteError::Blocked) => return,
                 // Stopped: the event for it follows. Closed: the response has ended it.
                 Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {
-                    flight.head_left = 0;
+                    flight.head.clear();
                     flight.body_left = 0;
                     return;
                 }
@@ -111,7 +112,7 @@ impl H3Session {
     /// The peer wants no more of the content (STOP_SENDING); its response may still come (RFC 9114 section 4.1).
     pub(super) fn stop_body(&mut self, id: StreamId) {
         let Some(flight) = self.flights.get_mut(VarInt::from(id).into_inner()) else { return };
-        flight.head_left = 0;
+        flight.head.clear();
         flight.body_left = 0;
         let _ = self.connection.send_stream(id).reset(code(Code::NoError));
     }

@@ -6,6 +6,7 @@ use trifecta_wire::{qpack, quic};
 
 use super::H3Session;
 use super::flight::Flight;
+use super::shared::MAX_FIELD_SECTION_BYTES;
 use crate::State;
 use crate::caller::Caller;
 use crate::error::ErrorClass;
@@ -108,6 +109,15 @@ fn take(flight: &mut Flight, caller: &mut impl Caller, octets: &[u8]) -> Result<
                 if scan.status >= 200 {
                     flight.exchange.status = scan.status;
                     flight.content_length = scan.content_length;
+                    if let Some(name) = caller.wanted_field(&flight.exchange) {
+                        // The section was found sound above.
+                        let _ =
+                            qpack::Decoder::new(MAX_FIELD_SECTION_BYTES as usize).decode(section, |field, value| {
+                                if field == name.as_bytes() {
+                                    caller.field(&flight.exchange, value);
+                                }
+                            });
+                    }
                 } else if scan.status == 101 {
                     // RFC 9114 section 4.5.
                     return Err(Error::new(Code::MessageError, "101 has no place in HTTP/3"));

@@ -15,13 +15,14 @@ use trifecta_wire::quic::{self, ClientTls, InstantClock, TransportOptions};
 use trifecta_wire::tls::{self, ClientOptions, TlsVersion};
 use trifecta_wire::udp::{ReceiveBatch, UdpOptions};
 
+use crate::caller::Request;
 use crate::error::ErrorClass;
 use crate::options::{FieldError, Options, Protocol};
 
 /// Messages taken by one receive call, up to 64 kB each.
 const MESSAGES_PER_RECEIVE: usize = 8;
 /// Largest field section of a response that is taken, announced in SETTINGS.
-const MAX_FIELD_SECTION_BYTES: u64 = 64 * 1024;
+pub(super) const MAX_FIELD_SECTION_BYTES: u64 = 64 * 1024;
 
 /// What all HTTP/3 sessions of a worker share.
 pub struct H3Shared {
@@ -44,6 +45,7 @@ pub struct H3Shared {
     pub(super) connect_timeout_ns: u64,
     pub(super) request_timeout_ns: u64,
     server_name: String,
+    authority: String,
     endpoint: Arc<EndpointConfig>,
     client: ClientConfig,
     max_udp_payload_bytes: u16,
@@ -91,6 +93,7 @@ impl H3Shared {
             connect_timeout_ns: options.connect_timeout_ns,
             request_timeout_ns: options.request_timeout_ns,
             server_name: options.server_name.clone(),
+            authority: options.authority(),
             endpoint: Arc::new(quic::client_endpoint_config(options.max_udp_payload_bytes).map_err(named)?),
             client,
             max_udp_payload_bytes: options.max_udp_payload_bytes,
@@ -126,6 +129,12 @@ impl H3Shared {
         Ok((endpoint, handle, connection))
     }
 
+    /// HEADERS frame, and header of the DATA frame, of a request that is not the one of the options.
+    pub(super) fn block(&self, request: &Request) -> Bytes {
+        let octets = request.content_octets();
+        block(request.method.name(), &self.authority, &request.path, octets, |field| request.for_each_field(field))
+    }
+
     fn options(&self) -> TransportOptions<'_> {
         TransportOptions {
             congestion_control: &self.congestion_control,
@@ -153,21 +162,34 @@ fn named(message: String) -> FieldError {
     }
 }
 
+/// The HEADERS frame of the request of the options, and the header of its DATA frame when it has content.
 fn request_block(options: &Options) -> Bytes {
+    let octets = options.request_body_bytes;
+    block(options.method.name(), &options.authority(), &options.path, octets, |field| {
+        if options.method.has_content() {
+            field("content-length", &octets.to_string());
+        }
+    })
+}
+
+fn block(
+    method: &str,
+    authority: &str,
+    path: &str,
+    content_octets: u64,
+    fields: impl FnOnce(&mut dyn FnMut(&str, &str)),
+) -> Bytes {
     let mut section = encoder::PREFIX.to_vec();
-    let authority = options.authority();
     let mut field = |name: &str, value: &str| encoder::encode_field(name.as_bytes(), value.as_bytes(), &mut section);
-    field(":method", options.method.name());
+    field(":method", method);
     field(":scheme", "https");
-    field(":authority", &authority);
-    field(":path", &options.path);
-    if options.method.has_content() {
-        field("content-length", &options.request_body_bytes.to_string());
-    }
-    let mut block = Vec::new();
+    field(":authority", authority);
+    field(":path", path);
+    fields(&mut field);
+    let mut block = Vec::with_capacity(section.len() + 16);
     frame::write_headers(&section, &mut block);
-    if options.request_body_bytes > 0 {
-        frame::write_header(frame::kind::DATA, options.request_body_bytes, &mut block);
+    if content_octets > 0 {
+        frame::write_header(frame::kind::DATA, content_octets, &mut block);
     }
     block.into()
 }
