@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tests.implementations.outside import install_server
+from tests.implementations.outside import install, install_server
 
 pytestmark = pytest.mark.lab
 
@@ -152,3 +152,19 @@ def test_any_server_is_every_server_found_and_stays_that(tmp_path):
     again = trifecta("resume", "here", "--quiet", cwd=tmp_path, env=environment)  # the packages are gone: same study
     assert again.returncode == expected_code("here", tmp_path), again.stderr
     assert json.loads((tmp_path / "here/run.json").read_text())["any"] == facts["any"]
+
+
+def test_a_named_server_whose_import_hangs_is_a_row_and_the_other_is_measured(tmp_path):
+    adapters = tmp_path / "adapters"
+    adapters.mkdir()
+    install(adapters, "hanging", "[trifecta.servers]\nhanging = MODULE:Outside\n", "import time; time.sleep(600)")
+    path = os.pathsep.join((str(adapters), os.environ.get("PYTHONPATH", "")))
+    asked = ("race", "--set", "path=clean", "--set", "connection=reused", "--server", "origin,hanging", "--blocks", "1")
+    done = trifecta(*asked, "--out", "here", cwd=tmp_path, env={**os.environ, "PYTHONPATH": path})
+    assert done.returncode == expected_code("here", tmp_path), done.stderr
+    reason = "hanging_module:Outside of hanging 1.5 cannot be loaded (did not answer within 15 s)"
+    assert f"Left out: server hanging: {reason}" in " ".join(done.stdout.split())
+    (left_out,) = json.loads((tmp_path / "here/run.json").read_text())["unsupported"]
+    assert (left_out["level"], left_out["reason"]) == ("hanging", f"{reason}; report it to its author")
+    rows = json.loads(trifecta("sql", "here", "--json", "SELECT DISTINCT server FROM trials", cwd=tmp_path).stdout)
+    assert [row["server"] for row in rows] == ["origin"]

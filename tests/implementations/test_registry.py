@@ -11,6 +11,7 @@ import pytest
 
 from tests.implementations.outside import SERVER, install, install_client, install_server
 from trifecta.design.errors import CannotError
+from trifecta.implementations import table as module
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.recipe import Recipe
 from trifecta.implementations.registry import CLIENTS, RECIPES, SERVERS
@@ -125,6 +126,25 @@ def test_a_broken_one_is_never_found_and_says_why(folder, code, words):
     assert words in said
     assert "my_servers_module:Outside of my-servers 1.5" in said
     assert isinstance(table["caddy"], Caddy)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import time; time.sleep(60)", "did not answer within 0.5 s"),
+        ("class Outside:\n    def __new__(cls):\n        import time; time.sleep(60)", "did not answer within 0.5 s"),
+        ("import os; os._exit(3)", "crashed (exit code 3)"),
+        ("import os; os.kill(os.getpid(), 11)", "crashed (signal 11)"),
+    ],
+)
+def test_one_that_hangs_or_crashes_at_import_does_not_take_the_caller_along(folder, monkeypatch, code, words):
+    monkeypatch.setattr(module, "LOAD_TIMEOUT_S", 0.5)
+    install(folder, "bad-one", "[trifecta.servers]\nbad = MODULE:Outside\n", code)
+    install_server(folder, "my-servers", "mine")
+    table = servers()
+    expected = f"bad_one_module:Outside of bad-one 1.5 cannot be loaded ({words}); report it to its author"
+    assert reason(table, "bad") == expected
+    assert table["mine"].find() == "1.0"
 
 
 def test_a_name_of_two_packages_is_neither(folder):

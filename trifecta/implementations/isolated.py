@@ -22,6 +22,7 @@ from trifecta.lab import linux
 Key = TypeVar("Key", bound=Hashable)
 MAX_ANSWER_BYTES = 1_000_000
 _LAST_WORDS_BYTES = 2_000
+_apart = False
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,11 @@ def call_apart(
         for child in running.values():
             child.end()
     return {key: answers[key] for key in calls}
+
+
+def is_apart() -> bool:
+    """Whether this process makes such a call: what it does harms nobody else."""
+    return _apart
 
 
 class _Child:
@@ -114,6 +120,8 @@ def _wait(running: Mapping[Key, _Child]) -> None:
 
 def _be_child(call: Callable[[], Any], result: IO[bytes], said: IO[bytes], parent: int) -> NoReturn:
     """Answer, and end without what the parent would do at its end (handlers, buffers)."""
+    global _apart  # noqa: PLW0603 - it says what this process is
+    _apart = True
     code = 1
     try:
         os.setsid()

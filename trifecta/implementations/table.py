@@ -1,7 +1,8 @@
 """A table of adapters by name: those of this package, and those that other installed packages add by entry points.
 
-Everything is loaded when it is used. An adapter that cannot be loaded stays in its table in the form of one that is
-never found and says why, so that it is a row with its reason and never harms the others.
+Everything is loaded when it is used; what is not of this package first in a process of its own, with a time limit,
+since an import can do anything. An adapter that cannot be loaded stays in its table in the form of one that is never
+found and says why, so that it is a row with its reason and never harms the others.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import importlib.metadata
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint
@@ -19,11 +21,13 @@ from trifecta.design.any_level import ANY
 from trifecta.design.errors import CannotError
 from trifecta.design.model import PROTOCOLS
 from trifecta.implementations.client import ClientAdapter, Errand, Output, Row
+from trifecta.implementations.isolated import call_apart, is_apart
 from trifecta.implementations.recipe import Recipe, Say
 from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
 
 Adapter = TypeVar("Adapter")  # ServerAdapter, ClientAdapter or Recipe
 BUILT_IN = "trifecta"
+LOAD_TIMEOUT_S = 15.0  # as long as an adapter may take to find its program
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")  # it is a level of a factor, a folder, a word in a shell
 
@@ -145,16 +149,31 @@ class Table(Mapping[str, Adapter], Generic[Adapter]):
             both = " and ".join(_place(entry) for entry in entries)
             return self._broken(name, f"{both} have the same name, so neither is used; uninstall or rename one")
         entry = entries[0]
+        problem = self._tried_apart(entry) if entry.dist is not None and not is_apart() else None
         try:
-            loaded = entry.load()
-            adapter = loaded if isinstance(loaded, self._base) else loaded()
-            problem = self._problem(name, adapter)
+            if problem is None:
+                adapter = self._object(entry)
+                problem = self._problem(name, adapter)
         except (Exception, SystemExit) as error:  # whatever foreign code raises is its own affair
             problem = f"cannot be loaded ({type(error).__name__}: {error})"
         if problem:
             return self._broken(name, f"{_place(entry)} {problem}; report it to its author")
         result: Adapter = adapter
         return result
+
+    def _object(self, entry: EntryPoint) -> Any:
+        loaded = entry.load()
+        return loaded if isinstance(loaded, self._base) else loaded()
+
+    def _tried_apart(self, entry: EntryPoint) -> str | None:
+        """Why it hangs or crashes when it is loaded; None when it does neither: what it raises is met again."""
+
+        def load() -> None:
+            with suppress(Exception, SystemExit):
+                self._object(entry)
+
+        problem = call_apart({entry.name: load}, timeout_s=LOAD_TIMEOUT_S)[entry.name].problem
+        return f"cannot be loaded ({problem})" if problem else None
 
     def _problem(self, name: str, adapter: Any) -> str | None:
         """What is wrong with a loaded adapter, or None."""
