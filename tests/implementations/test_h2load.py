@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ import pytest
 
 from tests.implementations.live import requests_of
 from tests.implementations.test_curl import errand
+from tests.lab.inside import run_inside
 from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.client import Output
 from trifecta.implementations.clients import h2load as adapter
-from trifecta.implementations.clients import records
+from trifecta.implementations.clients import quic_probe, records
 from trifecta.implementations.clients.h2load import H2load
 from trifecta.implementations.server import Unsupported
 
@@ -110,20 +112,60 @@ def program(folder: Path, body: str) -> str:
     return str(path)
 
 
-def test_a_build_with_http3_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    path = program(tmp_path, "echo h2load nghttp2/1.70.0 # ngtcp2_conn_client_new\n")
+SENDS = """case "$1" in
+--version) echo h2load nghttp2/1.70.0 ;;
+--alpn-list=h3) exec {python} -c 'import socket, sys
+port = int(sys.argv[1].rpartition(":")[2])
+socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto({datagram}, ("127.0.0.1", port))
+{then}' "$3" ;;
+esac
+"""
+
+
+def sending(folder: Path, datagram: str, then: str = "") -> str:
+    return program(folder, SENDS.format(python=sys.executable, datagram=datagram, then=then))
+
+
+@pytest.mark.parametrize("then", ["", "import time; time.sleep(60)"], ids=["ends", "waits for an answer"])
+def test_a_build_that_sends_quic_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, then: str) -> None:
+    path = sending(tmp_path, 'b"\\xc3" + bytes(1199)', then)
     monkeypatch.setattr(adapter.shutil, "which", lambda name: path)
     assert H2load().find() == "nghttp2/1.70.0"
 
 
-def test_a_build_without_http3_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    path = program(tmp_path, "echo h2load nghttp2/1.70.0\n")
+@pytest.mark.parametrize(
+    "body",
+    ["exit 1", 'b"\\xc3" + bytes(100)', 'b"\\x43" + bytes(1199)'],
+    ids=["ends", "is too short for QUIC", "sends something else"],
+)
+def test_a_build_without_http3_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, body: str) -> None:
+    path = program(tmp_path, body) if body == "exit 1" else sending(tmp_path, body)
     monkeypatch.setattr(adapter.shutil, "which", lambda name: path)
-    with pytest.raises(Unsupported, match=r"is built without HTTP/3; build nghttp2 with --enable-http3"):
+    with pytest.raises(Unsupported, match=r"built without; build nghttp2 with --enable-http3 \(docs/clients.md\)"):
         H2load().find()
+
+
+def test_one_that_never_ends_and_sends_nothing_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = program(tmp_path, "exec sleep 60")
+    monkeypatch.setattr(quic_probe, "_LIMIT_S", 0.2)
+    monkeypatch.setattr(adapter.shutil, "which", lambda name: path)
+    with pytest.raises(Unsupported, match="sends no QUIC"):
+        H2load().find()
+
+
+def test_without_one_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter.shutil, "which", lambda name: None)
-    with pytest.raises(Unsupported, match="is not on PATH"):
+    with pytest.raises(Unsupported, match="h2load is not on PATH; build nghttp2 with --enable-http3"):
         H2load().find()
+
+
+def test_it_is_found_out_inside_the_sandbox_as_well(tmp_path: Path) -> None:
+    path = sending(tmp_path, 'b"\\xc3" + bytes(1199)', "import time; time.sleep(60)")
+    done = run_inside(f"""
+        from trifecta.implementations.clients.quic_probe import begins_quic
+        print(begins_quic(lambda port: [{path!r}, "--alpn-list=h3", "-n1", f"https://127.0.0.1:{{port}}"]))
+    """)
+    assert done.stdout == "True\n", done.stderr
 
 
 @pytest.mark.parametrize(

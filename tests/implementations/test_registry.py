@@ -134,7 +134,7 @@ def test_a_broken_one_is_never_found_and_says_why(folder, code, words):
         ("import time; time.sleep(60)", "did not answer within 0.5 s"),
         ("class Outside:\n    def __new__(cls):\n        import time; time.sleep(60)", "did not answer within 0.5 s"),
         ("import os; os._exit(3)", "crashed (exit code 3)"),
-        ("import os; os.kill(os.getpid(), 11)", "crashed (signal 11)"),
+        ("import os; os.kill(os.getpid(), 9)", "crashed (signal 9)"),
     ],
 )
 def test_one_that_hangs_or_crashes_at_import_does_not_take_the_caller_along(folder, monkeypatch, code, words):

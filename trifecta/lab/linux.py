@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
+import socket
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +29,10 @@ MS_PRIVATE = 0x40000
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 # linux/capability.h
+_SIOCGIFFLAGS = 0x8913
+_SIOCSIFFLAGS = 0x8914
+_IFF_UP = 0x1
+
 CAP_NET_ADMIN = 12
 CAP_SYS_ADMIN = 21
 
@@ -93,6 +100,14 @@ def has_capability(number: int) -> bool:
         if line.startswith("CapEff:"):
             return bool(int(line.split()[1], 16) >> number & 1)
     return False
+
+
+def bring_up(device: str) -> None:
+    """Set a network device of this namespace up (netdevice(7)); OSError when the kernel refuses."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as any_socket:
+        request = struct.pack("16sH14x", device.encode(), 0)
+        (flags,) = struct.unpack_from("16xH", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, request))
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sH14x", device.encode(), flags | _IFF_UP))
 
 
 def process_cpu_ns(pid: int) -> int:

@@ -68,6 +68,7 @@ def enter() -> None:
         signal.signal(number, signal.SIG_DFL if number != signal.SIGINT else signal.default_int_handler)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     _mounts()
+    linux.bring_up("lo")  # programs that are asked about themselves may want to talk to themselves
     _entered = True
 
 

@@ -6,16 +6,16 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from trifecta.design.model import Protocol, RequestsWorkload
 from trifecta.implementations.client import ClientAdapter, Errand, Output, Row
 from trifecta.implementations.clients.content import monotonic_ns, whole_lines
+from trifecta.implementations.clients.quic_probe import begins_quic
 from trifecta.implementations.server import Command, Unsupported
 
+_BUILD = "build nghttp2 with --enable-http3 (docs/clients.md) and put its h2load on PATH"
 _ALPN = {"h1": "http/1.1", "h2": "h2", "h3": "h3"}
-_HTTP3_CALL = b"ngtcp2_conn_"  # the option is listed by every build, the library is called by those that have it
 
 
 class H2load(ClientAdapter):
@@ -26,9 +26,11 @@ class H2load(ClientAdapter):
     def find(self) -> str:
         """Version, as ``h2load --version`` tells."""
         program = shutil.which("h2load")
-        if program is None or _HTTP3_CALL not in Path(program).read_bytes():
-            here = "is not on PATH" if program is None else f"({program}) is built without HTTP/3"
-            raise Unsupported(f"h2load {here}; build nghttp2 with --enable-http3 and put its h2load on PATH")
+        if program is None:
+            raise Unsupported(f"h2load is not on PATH; {_BUILD}")
+        # The version is the same with and without HTTP/3, and the option is listed by both.
+        if not begins_quic(lambda port: [program, "--alpn-list=h3", "-n1", f"https://127.0.0.1:{port}"]):
+            raise Unsupported(f"h2load ({program}) sends no QUIC when asked for HTTP/3: built without; {_BUILD}")
         said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True, timeout=30).stdout
         return said.strip().removeprefix("h2load ")
 
