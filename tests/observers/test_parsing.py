@@ -8,9 +8,15 @@ import time
 
 import pytest
 
+from trifecta.observers.kernel_text import (
+    parse_conntrack,
+    parse_counters,
+    parse_devices,
+    parse_pairs,
+    parse_softnet_drops,
+)
 from trifecta.observers.machine import MachineObserver, static_facts
 from trifecta.observers.resources import ResourceObserver, rss_bytes, run_delay_ns
-from trifecta.observers.transport import parse_counters, parse_devices, parse_softnet_drops
 
 SNMP = "Udp: InDatagrams RcvbufErrors\nUdp: 12 3\nTcp: RetransSegs MaxConn\nTcp: 7 -1\n"
 DEVICES = (
@@ -29,8 +35,23 @@ def test_counters_are_paired_by_protocol() -> None:
 
 def test_devices() -> None:
     assert parse_devices(DEVICES) == {
-        "eth0": {"rx_packets": 10, "rx_errors": 1, "rx_drops": 2, "tx_packets": 20, "tx_errors": 3, "tx_drops": 4}
-    }
+        "eth0": {
+            "rx_bytes": 1000, "rx_packets": 10, "rx_errors": 1, "rx_drops": 2,
+            "tx_bytes": 2000, "tx_packets": 20, "tx_errors": 3, "tx_drops": 4,
+        }
+    }  # fmt: skip
+
+
+def test_counters_of_ipv6_stand_one_a_line() -> None:
+    text = "Udp6InDatagrams                 \t12\nUdp6RcvbufErrors\t3\nodd line here\nIp6X\t-\n"
+    assert parse_pairs(text) == {"Udp6InDatagrams": 12, "Udp6RcvbufErrors": 3}
+
+
+def test_counters_of_connection_tracking_are_summed_over_cpus_but_the_entries() -> None:
+    text = "entries  clashres drop early_drop\n0000000c  00000001 00000002 00000000\n"
+    text += "0000000c  00000000 0000000a 00000001\n"
+    assert parse_conntrack(text) == {"entries": 12, "clashres": 1, "drop": 12, "early_drop": 1}
+    assert parse_conntrack("") == {}
 
 
 def test_softnet_drops_are_summed_over_cpus() -> None:

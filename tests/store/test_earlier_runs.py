@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from trifecta.store.run import RunDirectory, TrialFiles
-from trifecta.store.schema import SAMPLES, TRIALS
+from trifecta.store.schema import RESOURCES, SAMPLES, TRIALS
 from trifecta.store.views import connect
 
 
@@ -74,3 +74,23 @@ def test_samples_of_an_earlier_run_do_not_say_which_client_made_them(earlier: Ru
     earlier.commit_trial(row(3), TrialFiles(samples=draft))
     expected = [("t00001", 7, None, 2000), ("t00003", 8, 5, 2000)]
     assert connect(earlier.path).execute(query).fetchall() == expected
+
+
+def test_resources_of_an_earlier_run_know_cpu_and_memory_only(earlier: RunDirectory) -> None:
+    old = pa.schema(list(RESOURCES)[:5])
+    reading = {"trial": "t00001", "time_ns": 1, "process": "server", "cpu_ns": 5, "rss_bytes": 6}
+    pq.write_table(pa.Table.from_pylist([reading], schema=old), earlier.path / "resources" / "t00001.parquet")
+    query = "SELECT trial, process, cpu_ns, threads, sent_bytes FROM resources ORDER BY trial, process"
+    assert connect(earlier.path).execute(query).fetchall() == [("t00001", "server", 5, None, None)]
+    columns = connect(earlier.path).execute("SELECT * FROM resources LIMIT 0").description
+    assert [name for name, *_ in columns or ()] == RESOURCES.names
+    later = [
+        reading | {"trial": "t00003", "threads": 3},
+        {"trial": "t00003", "time_ns": 1, "process": "host host1", "sent_bytes": 9},
+    ]
+    earlier.commit_trial(row(3), TrialFiles(resources=later))
+    assert connect(earlier.path).execute(query).fetchall() == [
+        ("t00001", "server", 5, None, None),
+        ("t00003", "host host1", None, None, 9),
+        ("t00003", "server", 5, 3, None),
+    ]

@@ -113,12 +113,23 @@ SPANS = _schema(
     ("error", pa.string()),
 )
 
+# One row a reading of a process or a host (docs/resources.md). Runs of earlier versions end with ``rss_bytes``.
 RESOURCES = _schema(
     ("trial", pa.string()),
     ("time_ns", pa.int64()),
     ("process", pa.string()),
     ("cpu_ns", pa.int64()),
     ("rss_bytes", pa.int64()),
+    ("threads", pa.int32()),
+    ("voluntary_switches", pa.int64()),
+    ("involuntary_switches", pa.int64()),
+    ("run_delay_ns", pa.int64()),
+    ("cgroup_memory_bytes", pa.int64()),
+    ("cgroup_cpu_ns", pa.int64()),
+    ("received_bytes", pa.int64()),
+    ("received_packets", pa.int64()),
+    ("sent_bytes", pa.int64()),
+    ("sent_packets", pa.int64()),
 )
 
 CHECKS = _schema(
@@ -210,7 +221,16 @@ def trials_select(source: str) -> str:
 
 def samples_select(source: str) -> str:
     """As ``trials_select`` for files of ``samples``: before the column ``client`` it was not known who asked."""
-    return f"{empty_select(SAMPLES)} UNION ALL BY NAME SELECT * FROM read_parquet({source}, union_by_name = true)"
+    return _widened(SAMPLES, source)
+
+
+def resources_select(source: str) -> str:
+    """As ``trials_select`` for files of ``resources``: what was not read then is null."""
+    return _widened(RESOURCES, source)
+
+
+def _widened(schema: pa.Schema, source: str) -> str:
+    return f"{empty_select(schema)} UNION ALL BY NAME SELECT * FROM read_parquet({source}, union_by_name = true)"
 
 
 def empty_select(schema: pa.Schema) -> str:

@@ -89,7 +89,7 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
     connection.execute(f"CREATE VIEW trials AS SELECT * FROM {trials}")
     connection.execute("CREATE VIEW samples AS " + _SAMPLES_VIEW.format(source=_samples(samples)))
     connection.execute("CREATE VIEW spans AS " + _SPANS_VIEW.format(source=_scan(spans, schema.SPANS)))
-    connection.execute(f"CREATE VIEW resources AS SELECT * FROM {_scan(resources, schema.RESOURCES)}")
+    connection.execute(f"CREATE VIEW resources AS SELECT * FROM {_resources(resources)}")
     connection.execute(f"CREATE VIEW checks AS {_checks_select(folder)}")
     verdicts = folder / "verdicts.parquet"
     connection.execute(
@@ -129,6 +129,12 @@ def _samples(paths: list[Path]) -> str:
     if _is_of_this_version(paths, schema.SAMPLES):
         return _scan(paths, schema.SAMPLES)
     return f"({schema.samples_select(_list(paths))})"
+
+
+def _resources(paths: list[Path]) -> str:
+    if _is_of_this_version(paths, schema.RESOURCES):
+        return _scan(paths, schema.RESOURCES)
+    return f"({schema.resources_select(_list(paths))})"
 
 
 def _is_of_this_version(paths: list[Path], table_schema: pa.Schema) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -124,7 +124,7 @@ class TrialRunner:
             # The process of another client is there only later; what drives it is not what is measured.
             role = "client" if programs.client == DEFAULT_CLIENT else "driver"
             processes = {"server": server.pid, role: programs.load.pid, "link": programs.link.pid}
-            resources = ResourceObserver(trial.trial, processes | server.backend_pids)
+            resources = stack.enter_context(closing(ResourceObserver(trial.trial, processes | server.backend_pids)))
             wall = datetime.now(UTC)
             self._transport.begin()
             resources.sample()
@@ -135,7 +135,7 @@ class TrialRunner:
             resources.sample()
             own_cpu_ns = self._own_cpu_ns(resources, details["load"])
             details["machine"] = self._machine.end(time.monotonic_ns(), own_cpu_ns)
-            details["machine"]["transport"] = self._transport.end()
+            details["machine"] |= {"transport": self._transport.end(), "sampler": resources.cost()}
             if not server.running():
                 errors.append(server.describe_end())
             found = self._aggregate(samples, details["load"], errors)
@@ -247,7 +247,7 @@ class TrialRunner:
 
         A client that was driven is gone by now; its last reading lacks its end, its summary has the whole.
         """
-        latest: dict[str, int] = {row["process"]: row["cpu_ns"] for row in resources.rows}
+        latest = resources.latest_cpu_ns()
         if load is not None and "client" in load:
             latest["client"] = load["cpu_user_ns"] + load["cpu_system_ns"]
         return time.process_time_ns() + sum(latest.values())
