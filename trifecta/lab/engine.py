@@ -7,11 +7,12 @@ import os
 import select
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from trifecta.design.errors import CannotError
 from trifecta.lab.host import Host
@@ -63,61 +64,64 @@ def engine_versions(engine: Path) -> dict[str, Any]:
     return versions
 
 
-class EngineProcess:
-    """One program of the engine in a host. Its diagnostics are appended to a log file.
+class EngineProgram(ABC):
+    """One program of the engine, wherever it runs, and what is said with it. A context manager that ends it.
 
-    The program waits for its configuration, so it can be started ahead of time: ``EngineProcess`` starts it,
-    ``configure`` sets it to work. A context manager that ends it.
+    The program waits for its configuration, so it can be started ahead of time: making the object starts it,
+    ``configure`` sets it to work. Its diagnostics are appended to a log file.
     """
 
-    def __init__(
-        self,
-        engine: Path,
-        role: Role,
-        host: Host,
-        log: Path,
-        *,
-        cpus: frozenset[int] | None = None,
-        name: str = "",
-        instead: Sequence[str | Path] | None = None,
-    ) -> None:
-        """Start the program in ``host``; ``name`` distinguishes it in messages.
-
-        ``instead`` is the command of another program that speaks the same contract.
-        """
+    def __init__(self, role: Role, name: str, log: Path) -> None:
+        """Prepare; ``name`` distinguishes the program in messages."""
         self.role = role
         self.name = name or role
         self._log = log
         self._buffer = b""
         self._lines: list[dict[str, Any]] = []
-        with log.open("ab") as diagnostics:
-            self._log_start = diagnostics.seek(0, os.SEEK_END)
-            self.process = host.start(
-                instead or [engine, role, "-"],
-                cpus=cpus,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=diagnostics,
-            )
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        os.set_blocking(self.process.stdout.fileno(), False)
         self._poll = select.poll()
-        self._poll.register(self.process.stdout.fileno(), select.POLLIN | select.POLLHUP)
+        log.touch()
+        self._log_start = log.stat().st_size
+
+    def _listen(self, descriptor: int) -> None:
+        """Hear from the program through this descriptor from now on."""
+        os.set_blocking(descriptor, False)
+        self._poll.register(descriptor, select.POLLIN | select.POLLHUP)
 
     @property
+    @abstractmethod
     def pid(self) -> int:
-        """Process id."""
-        return self.process.pid
+        """Process id, as this process sees it."""
+
+    @abstractmethod
+    def running(self) -> bool:
+        """Whether it still runs."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End it at once, whatever it does."""
+
+    @abstractmethod
+    def _send(self, line: bytes) -> None:
+        """Write to its standard input; BrokenPipeError when it is gone."""
+
+    @abstractmethod
+    def _receive(self) -> bytes | None:
+        """What it wrote to standard output; None at the end, empty when it was nothing yet."""
+
+    @abstractmethod
+    def _terminate(self) -> None:
+        """Ask it to end (SIGTERM)."""
+
+    @abstractmethod
+    def _exit_code(self) -> int:
+        """Wait for its end; its exit code, negative for a signal."""
 
     def configure(self, config: Mapping[str, Any]) -> None:
         """Hand over the configuration; the program goes to work. The pipe stays open: closing it ends the program."""
-        assert self.process.stdin is not None
         line = json.dumps(config, separators=(",", ":"), allow_nan=False).encode() + b"\n"
         # A program that died already shows itself in the next wait, with its own words.
         with suppress(BrokenPipeError):
-            self.process.stdin.write(line)
-            self.process.stdin.flush()
+            self._send(line)
 
     def wait_ready(self, timeout_s: float, stop: Callable[[], bool] | None = None) -> dict[str, Any]:
         """Wait until it can be used; what it says then. EngineError when it ends or is silent, Stopped on request."""
@@ -135,24 +139,10 @@ class EngineProcess:
 
     def finish(self, timeout_s: float = 5.0) -> dict[str, Any]:
         """Ask it to end and return its summary; EngineError when it does not."""
-        self.process.terminate()
+        self._terminate()
         return self._wait_for("summary", timeout_s, None, None)
 
-    def running(self) -> bool:
-        """Whether it still runs."""
-        return self.process.poll() is None
-
-    def close(self) -> None:
-        """End it at once, whatever it does."""
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout):
-            if stream is not None:
-                with suppress(OSError):
-                    stream.close()
-
-    def __enter__(self) -> EngineProcess:
+    def __enter__(self) -> Self:
         """Itself."""
         return self
 
@@ -183,10 +173,9 @@ class EngineProcess:
                 raise Stopped
 
     def _read(self) -> None:
-        assert self.process.stdout is not None
-        chunk = os.read(self.process.stdout.fileno(), 1 << 16)
-        if not chunk:
-            code = self.process.wait()
+        chunk = self._receive()
+        if chunk is None:
+            code = self._exit_code()
             raise EngineError(self.name, code, self._describe_end(code))
         *complete, self._buffer = (self._buffer + chunk).split(b"\n")
         for text in complete:
@@ -206,6 +195,70 @@ class EngineProcess:
             file.seek(self._log_start)
             words = " ".join(file.read(2000).decode(errors="replace").split())
         return prefix + words if words else ""
+
+
+class EngineProcess(EngineProgram):
+    """A program of the engine as a process in a host."""
+
+    def __init__(
+        self,
+        engine: Path,
+        role: Role,
+        host: Host,
+        log: Path,
+        *,
+        cpus: frozenset[int] | None = None,
+        name: str = "",
+        instead: Sequence[str | Path] | None = None,
+    ) -> None:
+        """Start the program in ``host``; ``name`` distinguishes it in messages.
+
+        ``instead`` is the command of another program that speaks the same contract.
+        """
+        super().__init__(role, name, log)
+        with log.open("ab") as diagnostics:
+            self.process = host.start(
+                instead or [engine, role, "-"],
+                cpus=cpus,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=diagnostics,
+            )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._stdin, self._stdout = self.process.stdin, self.process.stdout
+        self._listen(self._stdout.fileno())
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self.process.pid
+
+    def running(self) -> bool:
+        """Whether it still runs."""
+        return self.process.poll() is None
+
+    def close(self) -> None:
+        """End it at once, whatever it does."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for stream in (self._stdin, self._stdout):
+            with suppress(OSError):
+                stream.close()
+
+    def _send(self, line: bytes) -> None:
+        self._stdin.write(line)
+        self._stdin.flush()
+
+    def _receive(self) -> bytes | None:
+        return os.read(self._stdout.fileno(), 1 << 16) or None
+
+    def _terminate(self) -> None:
+        self.process.terminate()
+
+    def _exit_code(self) -> int:
+        return self.process.wait()
 
 
 def as_user_error(error: EngineError) -> CannotError:
