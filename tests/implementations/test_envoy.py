@@ -152,3 +152,4 @@ def test_a_study_measures_it_over_every_protocol_and_says_that_it_adds_a_hop(tmp
         assert row["server"]["proxy"] is True
         assert row["server"]["backend"].startswith("origin ")
         assert row["server"]["backend_cpu_ns"] > 0
+        assert row["server"]["backend_congestion_control"] == "cubic"

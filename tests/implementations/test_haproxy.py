@@ -174,6 +174,7 @@ def test_a_study_through_haproxy_has_no_failed_request(settings: list[str], tmp_
         assert server["backend_link"] == BACKEND_LINK
         assert server["cpu_ns"] > 0
         assert server["backend_cpu_ns"] > 0
+        assert server["backend_congestion_control"] == "cubic"
 
 
 @real

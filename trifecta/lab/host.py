@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -11,6 +12,8 @@ from typing import IO, Any
 
 from trifecta.design.errors import CannotError
 from trifecta.lab import linux
+
+_NAME_BYTES = 16  # TCP_CA_NAME_MAX, linux/tcp.h
 
 
 class Host:
@@ -71,6 +74,16 @@ class Host:
         """Text of a file as this host sees it (for /proc/net and /proc/sys/net)."""
         with self.inside():
             return Path(path).read_text(encoding="ascii", errors="replace")
+
+    def congestion_control(self, address: str) -> str:
+        """Which one the kernel gives a new TCP connection of this host to an address of its own (IPv4)."""
+        with (
+            self.inside(),
+            socket.create_server((address, 0)) as there,
+            socket.create_connection(there.getsockname(), timeout=1) as here,
+        ):
+            name = here.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _NAME_BYTES)
+        return name.rstrip(b"\0").decode("ascii")
 
     def close(self) -> None:
         """Let go of the namespace; the kernel removes it with its last process."""

@@ -54,7 +54,7 @@ class Lab(HostGroup):
         return (self.client, self.middle, self.server)
 
     def use_congestion_control(self, name: str) -> None:
-        """Give new TCP connections on both hosts this congestion control."""
+        """Give new TCP connections of both hosts this congestion control, those of a host to itself too."""
         if name == self.congestion_control:
             return
         for host, source in ((self.client, CLIENT_ADDRESS), (self.server, SERVER_ADDRESS)):
@@ -96,7 +96,7 @@ class Lab(HostGroup):
 
 
 def _routes(verb: str, source: str, congestion_control: str) -> list[str]:
-    """The routes to the other host, with the congestion control of the connections over them.
+    """The routes to the other host and to this one, with the congestion control of the connections over them.
 
     A route may name any congestion control (ip-route(8), congctl), whereas the sysctl of a namespace accepts only what
     the whole machine allows unprivileged users.
@@ -104,4 +104,7 @@ def _routes(verb: str, source: str, congestion_control: str) -> list[str]:
     return [
         f"route {verb} 10.77.0.0/24 dev {DEVICE} src {source} congctl {congestion_control}",
         f"route {verb} fd77::/64 dev {DEVICE} congctl {congestion_control}",
+        # Of a proxy to the server behind it; the kernel has made this route with the address of `lo`.
+        "route replace local 127.0.0.0/8 dev lo table local proto kernel scope host src 127.0.0.1 "
+        f"congctl {congestion_control}",
     ]

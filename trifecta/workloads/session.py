@@ -168,6 +168,8 @@ class Session:
 
     def _start(self, server: RunningServer) -> None:
         """Start a server; ServerFailed for whatever its adapter or program does wrong."""
+        # Before it starts: the connections that a proxy opens now to the server behind it stay open over the trials.
+        self.lab.use_congestion_control(server.options.congestion_control)
         try:
             server.start()
         except (Stopped, EngineError):

@@ -14,6 +14,7 @@ from trifecta.design import plan
 from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import PathSpec, RequestsWorkload, Trial
 from trifecta.implementations.running import RunningServer
+from trifecta.implementations.servers.origin import BACKEND_ADDRESS
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProcess, as_user_error
 from trifecta.lab.paths import link_config
 from trifecta.observers.machine import MachineObserver
@@ -147,11 +148,7 @@ class TrialRunner:
                 # nothing any more: nobody has to wait for that.
                 self._ending.append(programs)
         marks.append(time.monotonic_ns())
-        details["server"] = server.facts() | {
-            "cpu_ns": resources.cpu_used_ns("server"),
-            "peak_rss_bytes": resources.peak_rss_bytes("server"),
-            **{f"{role}_cpu_ns": resources.cpu_used_ns(role) for role in server.backend_pids},
-        }
+        details["server"] = self._server_details(server, resources)
         for role, name in (("client", "load"), ("link", "link"), ("server", "server")):
             if details[name] is not None and resources.run_delay_ns(role) is not None:
                 details[name].setdefault("run_delay_ns", resources.run_delay_ns(role))
@@ -170,6 +167,18 @@ class TrialRunner:
         names = ("link_start", "observe", "load", "condense", "link_end")
         outcome.phase_ns = {name: marks[i + 1] - marks[i] for i, name in enumerate(names)}
         return outcome
+
+    def _server_details(self, server: RunningServer, resources: ResourceObserver) -> dict[str, Any]:
+        """What is known of the server, what it used, and of what is behind it."""
+        details = server.facts() | {
+            "cpu_ns": resources.cpu_used_ns("server"),
+            "peak_rss_bytes": resources.peak_rss_bytes("server"),
+            **{f"{role}_cpu_ns": resources.cpu_used_ns(role) for role in server.backend_pids},
+        }
+        if server.backend_pids:
+            given = self._session.lab.server.congestion_control(BACKEND_ADDRESS)
+            details["backend_congestion_control"] = given
+        return details
 
     def _close_ending(self) -> None:
         """See the programs of earlier trials off, as far as they have ended."""

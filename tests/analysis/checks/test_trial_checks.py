@@ -145,6 +145,14 @@ def test_an_arm_with_another_set_up_than_its_siblings_fails(changes):
     assert judge("parity", siblings=(evidence("h1"),), **changes).status == "fail"
 
 
+def test_the_hop_behind_a_proxy_is_to_have_the_congestion_control_of_the_trial():
+    proxy = {"congestion_control": "cubic", "backend_congestion_control": "reno"}
+    result = judge("parity", server=proxy)
+    assert result.status == "warn"
+    assert "connections to its backend have congestion control reno, asked was cubic" in result.evidence
+    assert judge("parity", server=proxy | {"backend_congestion_control": "cubic"}).status == "pass"
+
+
 def test_names_of_libraries_for_the_same_cipher_are_equal():
     rustls = facts(ciphers={"TLS13_AES_128_GCM_SHA256": 200}, tls_versions={"TLSv1.3": 200})
     assert judge("parity", samples=rustls, siblings=(evidence("h1"),)).status == "pass"

@@ -50,6 +50,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
             findings.append(Finding("pass", f"{trait.name} {given}"))
     findings += _windows(evidence)
     findings += _server(evidence)
+    findings += _backend(evidence)
     if untold:
         findings.append(Finding("unknown", f"{evidence.client} does not tell {', '.join(untold)}"))
     if evidence.foreign:
@@ -91,6 +92,18 @@ def _server(evidence: Evidence) -> list[Finding]:
         text = f"the server's congestion control is {given}, asked was {asked}"
         return [Finding("warn", text, remedy=f"read it as a property of this server, or ask for {given}")]
     return [Finding("pass", f"server's congestion control {given}")]
+
+
+def _backend(evidence: Evidence) -> list[Finding]:
+    """The hop from a proxy to the server behind it: the kernel's answer for a new connection there."""
+    given = (evidence.server or {}).get("backend_congestion_control")
+    if given is None:
+        return []
+    asked = evidence.workload.congestion_control
+    if given != asked:
+        text = f"the proxy's connections to its backend have congestion control {given}, asked was {asked}"
+        return [Finding("warn", text, remedy="run `trifecta doctor`: this kernel takes none for the route of loopback")]
+    return [Finding("pass", f"congestion control {given} between proxy and backend")]
 
 
 def _server_congestion_control(evidence: Evidence) -> str | None:
