@@ -42,7 +42,7 @@ pub fn write_samples(path: &Path, trial: &str, workers: &[SampleStore]) -> io::R
     file.sync_all()
 }
 
-fn to_io(error: ParquetError) -> io::Error {
+pub(crate) fn to_io(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
             Ok(error) => *error,
@@ -77,27 +77,28 @@ fn write_group(
             0 => scratch.texts(rows, writer.untyped(), false, |_| Some(trial.clone()))?,
             1 => scratch.ints(rows, writer.untyped(), false, |(worker, _)| i32::from(*worker))?,
             2 => scratch.ints(rows, writer.untyped(), false, |(_, row)| row.connection as i32)?,
-            3 => scratch.streams(rows, writer.untyped())?,
-            4 => scratch.longs(rows, writer.untyped(), false, |row| row.request)?,
-            5 => scratch.flags(rows, writer.untyped(), |row| row.warmup)?,
-            6 => scratch.longs(rows, writer.untyped(), true, |row| row.intended_ns)?,
-            7 => scratch.longs(rows, writer.untyped(), false, |row| row.started_ns)?,
-            8 => scratch.longs(rows, writer.untyped(), true, |row| row.connect_start_ns)?,
-            9 => scratch.longs(rows, writer.untyped(), true, |row| row.tcp_connected_ns)?,
-            10 => scratch.longs(rows, writer.untyped(), true, |row| row.secured_ns)?,
-            11 => scratch.longs(rows, writer.untyped(), true, |row| row.request_sent_ns)?,
-            12 => scratch.longs(rows, writer.untyped(), true, |row| row.first_byte_ns)?,
-            13 => scratch.longs(rows, writer.untyped(), true, |row| row.done_ns)?,
-            14 => scratch.labels(rows, writer.untyped(), |row| row.protocol)?,
-            15 => scratch.labels(rows, writer.untyped(), |row| row.tls_version)?,
-            16 => scratch.labels(rows, writer.untyped(), |row| row.cipher)?,
-            17 => scratch.flags(rows, writer.untyped(), |row| row.resumed)?,
-            18 => scratch.flags(rows, writer.untyped(), |row| row.zero_rtt)?,
-            19 => scratch.ints(rows, writer.untyped(), true, |(_, row)| i32::from(row.status))?,
-            20 => scratch.longs(rows, writer.untyped(), false, |row| row.bytes_out)?,
-            21 => scratch.longs(rows, writer.untyped(), false, |row| row.bytes_in)?,
-            22 => scratch.longs(rows, writer.untyped(), false, |row| row.header_bytes_in)?,
-            23 => scratch.labels(rows, writer.untyped(), |row| row.error)?,
+            3 => scratch.ints(rows, writer.untyped(), false, |(_, row)| row.client as i32)?,
+            4 => scratch.streams(rows, writer.untyped())?,
+            5 => scratch.longs(rows, writer.untyped(), false, |row| row.request)?,
+            6 => scratch.flags(rows, writer.untyped(), |row| row.warmup)?,
+            7 => scratch.longs(rows, writer.untyped(), true, |row| row.intended_ns)?,
+            8 => scratch.longs(rows, writer.untyped(), false, |row| row.started_ns)?,
+            9 => scratch.longs(rows, writer.untyped(), true, |row| row.connect_start_ns)?,
+            10 => scratch.longs(rows, writer.untyped(), true, |row| row.tcp_connected_ns)?,
+            11 => scratch.longs(rows, writer.untyped(), true, |row| row.secured_ns)?,
+            12 => scratch.longs(rows, writer.untyped(), true, |row| row.request_sent_ns)?,
+            13 => scratch.longs(rows, writer.untyped(), true, |row| row.first_byte_ns)?,
+            14 => scratch.longs(rows, writer.untyped(), true, |row| row.done_ns)?,
+            15 => scratch.labels(rows, writer.untyped(), |row| row.protocol)?,
+            16 => scratch.labels(rows, writer.untyped(), |row| row.tls_version)?,
+            17 => scratch.labels(rows, writer.untyped(), |row| row.cipher)?,
+            18 => scratch.flags(rows, writer.untyped(), |row| row.resumed)?,
+            19 => scratch.flags(rows, writer.untyped(), |row| row.zero_rtt)?,
+            20 => scratch.ints(rows, writer.untyped(), true, |(_, row)| i32::from(row.status))?,
+            21 => scratch.longs(rows, writer.untyped(), false, |row| row.bytes_out)?,
+            22 => scratch.longs(rows, writer.untyped(), false, |row| row.bytes_in)?,
+            23 => scratch.longs(rows, writer.untyped(), false, |row| row.header_bytes_in)?,
+            24 => scratch.labels(rows, writer.untyped(), |row| row.error)?,
             _ => return Err(ParquetError::General(format!("column {column} of the schema has no values"))),
         }
         writer.close()?;

@@ -5,11 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parquet::basic::Compression;
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::errors::Result;
 use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
+
+use crate::columns::{optional, required};
 
 const SCHEMA: &str = "message link {
     required int32 direction (INTEGER(8, false));
@@ -119,8 +121,8 @@ impl LinkLogWriter {
         required::<Int32Type>(&mut group, rows.iter().map(|row| i32::from(row.direction)))?;
         required::<Int64Type>(&mut group, rows.iter().map(|row| row.ordinal as i64))?;
         required::<Int64Type>(&mut group, rows.iter().map(|row| row.arrived_ns as i64))?;
-        optional(&mut group, rows.iter().map(|row| row.due_ns))?;
-        optional(&mut group, rows.iter().map(|row| row.left_ns))?;
+        optional::<Int64Type>(&mut group, rows.iter().map(|row| row.due_ns.map(|ns| ns as i64)))?;
+        optional::<Int64Type>(&mut group, rows.iter().map(|row| row.left_ns.map(|ns| ns as i64)))?;
         required::<Int32Type>(&mut group, rows.iter().map(|row| row.bytes as i32))?;
         required::<ByteArrayType>(&mut group, rows.iter().map(|row| ByteArray::from(row.fate.name())))?;
         required::<Int32Type>(&mut group, rows.iter().map(|row| row.flow_hash as i32))?;
@@ -129,33 +131,6 @@ impl LinkLogWriter {
         self.rows.clear();
         Ok(())
     }
-}
-
-pub(crate) fn required<T: DataType>(
-    group: &mut SerializedRowGroupWriter<'_, File>,
-    values: impl Iterator<Item = T::T>,
-) -> Result<()> {
-    let values: Vec<T::T> = values.collect();
-    write_column::<T>(group, &values, None)
-}
-
-fn optional(group: &mut SerializedRowGroupWriter<'_, File>, values: impl Iterator<Item = Option<u64>>) -> Result<()> {
-    let values: Vec<Option<u64>> = values.collect();
-    let levels: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
-    let present: Vec<i64> = values.into_iter().flatten().map(|value| value as i64).collect();
-    write_column::<Int64Type>(group, &present, Some(&levels))
-}
-
-fn write_column<T: DataType>(
-    group: &mut SerializedRowGroupWriter<'_, File>,
-    values: &[T::T],
-    levels: Option<&[i16]>,
-) -> Result<()> {
-    if let Some(mut column) = group.next_column()? {
-        column.typed::<T>().write_batch(values, levels, None)?;
-        column.close()?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

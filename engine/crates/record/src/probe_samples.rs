@@ -11,7 +11,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
-use crate::link_log::required;
+use crate::columns::required;
 
 const SCHEMA: &str = "message probe {
     required int64 sequence (INTEGER(64, false));

@@ -6,6 +6,8 @@
 pub struct Sample {
     /// Number of the connection in the run.
     pub connection: u32,
+    /// Which of the clients that ask at the same time asked: one a connection and stream.
+    pub client: u32,
     /// Stream identifier; `None` with HTTP/1.1.
     pub stream: Option<u64>,
     /// Ordinal of the request in the run.

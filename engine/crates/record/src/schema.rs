@@ -13,6 +13,7 @@ pub const SAMPLE_SCHEMA: &str = "message sample {
     REQUIRED BYTE_ARRAY trial (STRING);
     REQUIRED INT32 worker (INTEGER(16,false));
     REQUIRED INT32 connection (INTEGER(32,false));
+    REQUIRED INT32 client (INTEGER(32,false));
     OPTIONAL INT64 stream (INTEGER(64,false));
     REQUIRED INT64 request (INTEGER(64,false));
     REQUIRED BOOLEAN warmup;

@@ -6,8 +6,8 @@
 use crate::Sample;
 
 const CHUNK_OCTETS: usize = 1 << 20;
-/// More than any row can take: 15 integers of at most 10 octets.
-const MAX_ROW_OCTETS: usize = 160;
+/// More than any row can take: 16 integers of at most 10 octets.
+const MAX_ROW_OCTETS: usize = 170;
 
 /// A compact sequence of samples, in the order in which they were added.
 #[derive(Clone, Debug, Default)]
@@ -63,6 +63,7 @@ struct Common {
 struct Packed {
     common: Common,
     request: u64,
+    client: u32,
     stream: u64,
     started_ns: u64,
 }
@@ -132,6 +133,7 @@ impl SampleStore {
             }
         }
         put_signed(chunk, sample.request.wrapping_sub(previous.request));
+        put_signed(chunk, i64::from(sample.client).wrapping_sub(i64::from(previous.client)) as u64);
         put_signed(chunk, sample.started_ns.wrapping_sub(previous.started_ns));
         let stream = sample.stream.unwrap_or(0);
         if sample.stream.is_some() {
@@ -150,7 +152,8 @@ impl SampleStore {
         put_time(chunk, sample.done_ns, sample.first_byte_ns);
         self.rows += 1;
         let stream = if sample.stream.is_some() { stream } else { previous.stream };
-        self.previous = Packed { common, request: sample.request, stream, started_ns: sample.started_ns };
+        self.previous =
+            Packed { common, request: sample.request, client: sample.client, stream, started_ns: sample.started_ns };
     }
 
     /// All samples in the order in which they were added.
@@ -270,6 +273,7 @@ impl Iterator for Iter<'_> {
         let common = self.common();
         let has = |flag: u8| common.flags & flag != 0;
         let request = self.previous.request.wrapping_add(self.signed());
+        let client = self.previous.client.wrapping_add(self.signed() as u32);
         let started_ns = self.previous.started_ns.wrapping_add(self.signed());
         let stream = has(HAS_STREAM).then(|| self.previous.stream.wrapping_add(self.signed()));
         let intended_ns = if has(HAS_INTENDED) { self.time(started_ns) } else { 0 };
@@ -278,10 +282,11 @@ impl Iterator for Iter<'_> {
         let request_sent_ns = self.time(started_ns);
         let first_byte_ns = self.time(started_ns);
         let done_ns = self.time(first_byte_ns);
-        self.previous = Packed { common, request, stream: stream.unwrap_or(self.previous.stream), started_ns };
+        self.previous = Packed { common, request, client, stream: stream.unwrap_or(self.previous.stream), started_ns };
         let labels = &self.store.labels;
         Some(Sample {
             connection: common.connection,
+            client,
             stream,
             request,
             warmup: has(WARMUP),
@@ -336,6 +341,7 @@ mod tests {
             first_byte_ns: time(state),
             done_ns: time(state),
             connection: random(state) as u32,
+            client: random(state) as u32,
             stream: random(state).is_multiple_of(2).then(|| random(state) >> 2),
             request: random(state),
             warmup: random(state).is_multiple_of(2),
@@ -392,6 +398,6 @@ mod tests {
             });
         }
         let octets: usize = store.chunks.iter().map(Vec::len).sum();
-        assert!(octets < 100_000 * 16, "{octets} octets for 100000 rows");
+        assert!(octets < 100_000 * 17, "{octets} octets for 100000 rows");
     }
 }

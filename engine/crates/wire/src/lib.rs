@@ -14,6 +14,7 @@ pub mod mutate;
 pub mod process;
 pub mod qpack;
 pub mod quic;
+pub mod resolve;
 pub mod tcp;
 pub mod ticker;
 pub mod timestamp;

@@ -126,6 +126,23 @@ impl Usage {
     }
 }
 
+/// Lets this process open `descriptors` files and sockets at a time: raises the soft limit (RLIMIT_NOFILE), and the hard one where
+/// that is allowed. Limits are never lowered.
+///
+/// # Errors
+/// The most that is allowed, when that is less.
+pub fn allow_descriptors(descriptors: u64) -> Result<(), u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` lives over the call, which cannot fail for this resource.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    if limit.rlim_cur >= descriptors {
+        return Ok(());
+    }
+    let raised = libc::rlimit { rlim_cur: descriptors, rlim_max: limit.rlim_max.max(descriptors) };
+    // SAFETY: `raised` lives over the call.
+    if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) } < 0 { Err(limit.rlim_max) } else { Ok(()) }
+}
+
 /// Binds the calling thread to one CPU.
 ///
 /// # Errors
@@ -208,6 +225,14 @@ mod tests {
         }
         assert!(Usage::now().max_rss_bytes > 0);
         assert_eq!(before.since(Usage::now()).cpu_user_ns, 0, "never negative");
+    }
+
+    #[test]
+    fn descriptors_are_allowed_up_to_what_the_kernel_gives() {
+        assert_eq!(allow_descriptors(64), Ok(()));
+        // fs.nr_open bounds the hard limit, of root too.
+        let refused = allow_descriptors(1 << 40);
+        assert!(refused.is_err_and(|most| (64..1 << 40).contains(&most)), "{refused:?}");
     }
 
     #[test]

@@ -25,6 +25,7 @@ fn store(rows: u64) -> SampleStore {
     for row in 0..rows {
         store.push(&Sample {
             connection: 3,
+            client: row as u32 + 40,
             stream: (row % 2 == 1).then_some(row),
             request: row,
             started_ns: 1_000 + row,
@@ -53,6 +54,7 @@ fn rows_come_back_with_real_nulls() {
     assert_eq!(column(&rows[0], "trial"), Field::Str("t00012".into()));
     assert_eq!(column(&rows[0], "worker"), Field::UShort(0));
     assert_eq!(column(&rows[4], "worker"), Field::UShort(1));
+    assert_eq!((column(&rows[1], "connection"), column(&rows[1], "client")), (Field::UInt(3), Field::UInt(41)));
     assert_eq!(column(&rows[0], "done_ns"), Field::Null);
     assert_eq!(column(&rows[0], "status"), Field::Null);
     assert_eq!(column(&rows[0], "stream"), Field::Null);
@@ -72,7 +74,7 @@ fn no_samples_make_a_file_without_rows() {
     write_samples(&scrap.0, "t", &[SampleStore::default()]).unwrap();
     let reader = SerializedFileReader::new(File::open(&scrap.0).unwrap()).unwrap();
     assert_eq!(reader.metadata().file_metadata().num_rows(), 0);
-    assert_eq!(reader.metadata().file_metadata().schema().get_fields().len(), 24);
+    assert_eq!(reader.metadata().file_metadata().schema().get_fields().len(), 25);
 }
 
 #[test]
