@@ -6,7 +6,12 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use trifecta_session::options::Options;
 pub use trifecta_session::options::{ConnectionMode, FieldError, Method, Protocol};
+use trifecta_wire::resolve::{Resolved, resolve};
 use trifecta_wire::tls::{TlsVersion, key_exchange_names};
+
+mod cycle;
+
+pub use cycle::MessageSource;
 
 /// When requests start.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -37,7 +42,8 @@ pub enum Arrivals {
 pub struct Config {
     pub trial: String,
     pub protocol: Protocol,
-    pub address: IpAddr,
+    /// `None`: what `server_name` stands for, see [`Config::resolve`].
+    pub address: Option<IpAddr>,
     pub port: u16,
     pub server_name: String,
     pub ca_file: PathBuf,
@@ -53,6 +59,9 @@ pub struct Config {
     /// Measured requests after the warm-up; 0: no limit.
     #[serde(default)]
     pub requests: u64,
+    /// Measured requests of each client, that is of each connection and stream; 0: no limit.
+    #[serde(default)]
+    pub requests_per_client: u64,
     /// Measured time after the warm-up; 0: no limit.
     #[serde(default)]
     pub duration_ns: u64,
@@ -64,7 +73,16 @@ pub struct Config {
     pub path: String,
     #[serde(default)]
     pub request_body_bytes: u64,
-    /// `None`: not checked. With HEAD the content is always expected to be empty.
+    /// What a cycle carries; with methods that have content.
+    #[serde(default)]
+    pub message: Option<MessageSource>,
+    /// The name of this client among the services.
+    #[serde(default = "service_a")]
+    pub service: String,
+    /// The service that is called. Requests are cycles if it is there.
+    #[serde(default)]
+    pub to: Option<String>,
+    /// `None`: not checked. With HEAD the content is always expected to be empty. In cycles: octets of filler in the answer.
     #[serde(default)]
     pub expect_body_bytes: Option<u64>,
     /// `None`: not checked.
@@ -108,6 +126,9 @@ pub struct Config {
     /// `None`: no rows are written, the summary still counts them.
     #[serde(default)]
     pub samples_file: Option<PathBuf>,
+    /// `None`: the hops of cycles are not kept.
+    #[serde(default)]
+    pub spans_file: Option<PathBuf>,
     #[serde(default)]
     pub keylog_file: Option<PathBuf>,
     #[serde(default)]
@@ -137,6 +158,9 @@ fn tls13() -> String {
 }
 fn x25519() -> String {
     "X25519".into()
+}
+fn service_a() -> String {
+    "A".into()
 }
 fn four_mib() -> usize {
     4 << 20
@@ -182,9 +206,10 @@ impl Config {
         if self.protocol == Protocol::H1 && self.connection_mode == ConnectionMode::Reused && self.streams != 1 {
             return refuse("streams", "must be 1 with h1, where nothing is pipelined; raise connections instead");
         }
-        if self.requests == 0 && self.duration_ns == 0 {
+        if self.requests == 0 && self.duration_ns == 0 && self.requests_per_client == 0 {
             return refuse("requests", "and duration_ns are both 0; give one of them");
         }
+        self.validate_cycle()?;
         if let Loop::Open { rate_per_s, .. } = self.load
             && !(rate_per_s.is_finite() && rate_per_s > 0.0 && rate_per_s <= 1e8)
         {
@@ -243,10 +268,26 @@ impl Config {
         Ok(())
     }
 
+    /// Resolves `server_name` when the document gives no address, and returns what was found then.
+    ///
+    /// # Errors
+    /// As [`resolve`].
+    pub fn resolve(&mut self) -> std::io::Result<Option<Resolved>> {
+        if self.address.is_some() {
+            return Ok(None);
+        }
+        let found = resolve(&self.server_name)?;
+        self.address = Some(found.address);
+        Ok(Some(found))
+    }
+
     /// Where the server is.
+    ///
+    /// # Panics
+    /// When there is no address, and [`Config::resolve`] has not found one.
     #[must_use]
     pub fn socket_address(&self) -> SocketAddr {
-        SocketAddr::new(self.address, self.port)
+        SocketAddr::new(self.address.expect("names are resolved before the sessions are made"), self.port)
     }
 
     /// Sockets that are open at a time.
@@ -267,16 +308,22 @@ impl Config {
         }
     }
 
-    /// The number of content octets that each response must have, if that is checked.
+    /// Requests that may be in flight at a time, each of a client of its own.
+    #[must_use]
+    pub fn clients(&self) -> u64 {
+        u64::from(self.connections) * u64::from(self.streams)
+    }
+
+    /// The number of content octets that each response must have, if that is checked. Those of a cycle are no fixed number.
     #[must_use]
     pub fn expected_content(&self) -> Option<u64> {
-        if self.method == Method::Head { Some(0) } else { self.expect_body_bytes }
+        if self.method == Method::Head { Some(0) } else { self.expect_body_bytes.filter(|_| self.to.is_none()) }
     }
 
     /// Whether content is compared with the pattern.
     #[must_use]
     pub fn verifies_content(&self) -> bool {
-        self.verify_content.unwrap_or_else(|| self.path.starts_with("/bytes/"))
+        self.verify_content.unwrap_or_else(|| self.to.is_none() && self.path.starts_with("/bytes/"))
     }
 
     /// What the sessions have to know.

@@ -1,32 +1,77 @@
 //! What a session asks and tells: which request is next, and how one ended.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use trifecta_record::{Sample, SampleStore};
-use trifecta_session::caller::{Caller, Exchange, Handshake, Totals};
+use trifecta_record::{Sample, SampleStore, SpanStore};
+use trifecta_session::caller::{Caller, Exchange, Handshake, Request, Totals};
 use trifecta_session::content;
 use trifecta_session::error::ErrorClass;
 
-use crate::config::{Config, Loop, Method};
+use crate::config::{Config, FieldError, Loop, Method};
+use crate::cycle::{Cycles, Messages};
 use crate::lag::LagHistogram;
 use crate::pacer::Pacer;
 
-/// Failures in a row, with no response ever, after which a run ends by itself.
-pub const DEAD_PATH_FAILURES: u32 = 20;
+mod clients;
+
+pub(crate) use clients::Beginnings;
+use clients::Clients;
+
+/// Failures in a row, with no response ever, after which a run ends by itself; as many as there are clients, if these are more.
+pub const DEAD_PATH_FAILURES: u64 = 20;
+/// How long after the last worker has come to the barrier all go on: long enough for those that wait to be told.
+const BARRIER_NS: u64 = 2_000_000;
 
 /// What the workers of a run know of each other.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Shared {
     responded: AtomicBool,
-    failures: AtomicU32,
+    failures: AtomicU64,
+    dead_path_failures: u64,
+    messages: Option<Arc<Messages>>,
+    workers: u32,
+    /// Workers that are ready to begin.
+    arrived: AtomicU32,
+    /// When all begin; 0 before that is known.
+    begin_ns: AtomicU64,
 }
 
 impl Shared {
+    /// What the workers of a run share; reads the messages of cycles.
+    ///
+    /// # Errors
+    /// The field of the configuration that cannot be used.
+    pub fn new(config: &Config) -> Result<Self, FieldError> {
+        Ok(Self {
+            responded: AtomicBool::new(false),
+            failures: AtomicU64::new(0),
+            dead_path_failures: DEAD_PATH_FAILURES.max(config.clients()),
+            messages: Messages::of(config)?.map(Arc::new),
+            workers: config.workers,
+            arrived: AtomicU32::new(0),
+            begin_ns: AtomicU64::new(0),
+        })
+    }
+
     /// Whether the run has failed often enough, with no response ever, to end.
     #[must_use]
     pub fn is_dead_path(&self) -> bool {
-        !self.responded.load(Ordering::Relaxed) && self.failures.load(Ordering::Relaxed) >= DEAD_PATH_FAILURES
+        !self.responded.load(Ordering::Relaxed) && self.failures.load(Ordering::Relaxed) >= self.dead_path_failures
+    }
+
+    /// A worker is ready to begin, or will never be. To be called once by each.
+    pub fn arrive(&self, now_ns: u64) {
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.workers {
+            let wait_ns = if self.workers == 1 { 0 } else { BARRIER_NS };
+            self.begin_ns.store(now_ns + wait_ns, Ordering::Release);
+        }
+    }
+
+    /// When all workers begin together, once they all have arrived.
+    #[must_use]
+    pub fn begin_ns(&self) -> Option<u64> {
+        Some(self.begin_ns.load(Ordering::Acquire)).filter(|begin_ns| *begin_ns > 0)
     }
 }
 
@@ -49,6 +94,10 @@ pub struct Driver {
     expected_content: Option<u64>,
     expected_status: Option<u16>,
     shared: Arc<Shared>,
+    clients: Clients,
+    /// The place whose session is being called.
+    place: usize,
+    cycles: Option<Box<Cycles>>,
     pacer: Pacer,
     worker: u64,
     workers: u64,
@@ -77,7 +126,17 @@ impl Driver {
         let (index, workers) = (u64::from(worker), u64::from(config.workers));
         // The first workers take what does not divide evenly.
         let share = |total: u64| total / workers + u64::from(index < total % workers);
+        let (places, streams) = (share(config.concurrency()), config.streams_per_connection());
+        let clients = Clients::new(worker, config.workers, places as u32, streams, config.requests_per_client);
+        let measured_limit = match (config.requests, config.requests_per_client) {
+            (0, 0) => u64::MAX,
+            (0, each) => each * clients.len() as u64,
+            (total, _) => share(total),
+        };
         Self {
+            cycles: Cycles::new(&config, shared.messages.clone(), clients.len()).map(Box::new),
+            clients,
+            place: 0,
             verify_content: config.verifies_content(),
             to_head: config.method == Method::Head,
             expected_content: config.expected_content(),
@@ -85,7 +144,7 @@ impl Driver {
             pacer: Pacer::new(config.load, config.seed, worker, config.workers),
             warmup_requests: share(config.warmup_requests),
             warmup_until_ns: if config.warmup_ns > 0 { u64::MAX } else { 0 },
-            measured_limit: if config.requests == 0 { u64::MAX } else { share(config.requests) },
+            measured_limit,
             deadline_ns: u64::MAX,
             keeps_samples: config.samples_file.is_some(),
             counters: Counters::default(),
@@ -117,6 +176,28 @@ impl Driver {
         }
     }
 
+    /// The session of this place is called next.
+    #[inline]
+    pub fn set_place(&mut self, place: usize) {
+        self.place = place;
+    }
+
+    /// Whether no request will be asked at a place any more, where none is in flight.
+    #[must_use]
+    pub fn is_done(&self, place: usize) -> bool {
+        self.clients.is_done(place)
+    }
+
+    /// How the clients began.
+    pub(crate) fn beginnings(&self) -> Beginnings {
+        self.clients.beginnings()
+    }
+
+    /// Takes the hops of the cycles that have ended.
+    pub fn take_spans(&mut self) -> SpanStore {
+        self.cycles.as_mut().map(|cycles| std::mem::take(&mut cycles.spans)).unwrap_or_default()
+    }
+
     /// Whether requests still wait for [`Driver::release`].
     #[must_use]
     pub fn is_held(&self) -> bool {
@@ -130,7 +211,7 @@ impl Driver {
     }
 
     #[inline]
-    fn start(&mut self, intended_ns: u64, now_ns: u64) -> Exchange {
+    fn start(&mut self, client: u32, intended_ns: u64, now_ns: u64) -> Exchange {
         let reference_ns = if intended_ns == 0 { now_ns } else { intended_ns };
         let warmup = self.ordinal < self.warmup_requests || reference_ns < self.warmup_until_ns;
         if !warmup {
@@ -148,7 +229,12 @@ impl Driver {
         let request = self.ordinal * self.workers + self.worker;
         self.ordinal += 1;
         self.in_flight += 1;
-        Exchange { request, warmup, to_head: self.to_head, intended_ns, started_ns: now_ns, ..Exchange::default() }
+        self.clients.start(client, warmup, now_ns);
+        if let Some(cycles) = &mut self.cycles {
+            cycles.begin(client);
+        }
+        let to_head = self.to_head;
+        Exchange { request, client, warmup, to_head, intended_ns, started_ns: now_ns, ..Exchange::default() }
     }
 
     /// Whether limits leave room for another request at `now_ns`, due or not.
@@ -191,7 +277,12 @@ impl Driver {
     }
 
     fn judge(&self, exchange: &Exchange) -> Option<ErrorClass> {
-        if self.expected_status.is_some_and(|status| status != exchange.status) {
+        // A service says by its status that a hop behind it has failed.
+        let is_wrong = match self.expected_status {
+            Some(status) => status != exchange.status,
+            None => self.cycles.is_some() && exchange.status >= 400,
+        };
+        if is_wrong {
             return Some(ErrorClass::Status);
         }
         if self.expected_content.is_some_and(|octets| octets != exchange.bytes_in) {
@@ -246,9 +337,26 @@ impl Caller for Driver {
             if intended_ns > now_ns || intended_ns >= self.deadline_ns {
                 return None;
             }
-            self.pacer.advance();
         }
-        Some(self.start(intended_ns, now_ns))
+        let client = self.clients.take(self.place)?;
+        self.pacer.advance();
+        Some(self.start(client, intended_ns, now_ns))
+    }
+
+    #[inline]
+    fn request(&mut self, exchange: &Exchange) -> Option<Request> {
+        self.cycles.as_ref().map(|cycles| cycles.request(exchange))
+    }
+
+    #[inline]
+    fn wanted_field(&self, _: &Exchange) -> Option<&'static str> {
+        self.cycles.as_ref().and_then(|cycles| cycles.wanted_field())
+    }
+
+    fn field(&mut self, exchange: &Exchange, value: &[u8]) {
+        if let Some(cycles) = &mut self.cycles {
+            cycles.take(exchange.client, value);
+        }
     }
 
     #[inline]
@@ -256,10 +364,13 @@ impl Caller for Driver {
         if self.verify_content && !exchange.wrong_content {
             exchange.wrong_content = !content::matches(exchange.bytes_in, octets);
         }
+        if let Some(cycles) = &mut self.cycles {
+            cycles.take(exchange.client, octets);
+        }
     }
 
     /// Hands a request back. `done_ns`: when the last octet of its response came, 0 when it did not. A whole response is
-    /// judged here: status, length, content.
+    /// judged here: status, length, content; of a cycle the hops are kept.
     #[inline]
     fn finish(
         &mut self,
@@ -270,7 +381,12 @@ impl Caller for Driver {
         error: Option<ErrorClass>,
     ) {
         self.in_flight -= 1;
-        let error = error.or_else(|| self.judge(exchange));
+        let client = self.clients.number(exchange.client);
+        let mut error = error.or_else(|| self.judge(exchange));
+        if let Some(cycles) = &mut self.cycles {
+            error = cycles.finish(exchange, client, handshake, done_ns, error);
+        }
+        self.clients.give_back(exchange.client);
         if error.is_some() || !self.has_response {
             self.note_outcome(exchange, error.is_some());
         }
@@ -281,6 +397,7 @@ impl Caller for Driver {
         let connect = exchange.first_on_connection;
         self.samples.push(&Sample {
             connection: handshake.connection,
+            client,
             stream,
             request: exchange.request,
             warmup: exchange.warmup,
@@ -315,7 +432,14 @@ impl Caller for Driver {
         let due = self.next_request(now_ns);
         // Nothing is due in an open loop: the attempt still leaves its row, with its own start as the intended one.
         let open = matches!(self.config.load, Loop::Open { .. });
-        let mut exchange = due.unwrap_or_else(|| self.start(if open { handshake.connect_start_ns } else { 0 }, now_ns));
+        let undue = |driver: &mut Self| {
+            let client = driver.clients.take(driver.place)?;
+            Some(driver.start(client, if open { handshake.connect_start_ns } else { 0 }, now_ns))
+        };
+        let Some(mut exchange) = due.or_else(|| undue(self)) else {
+            self.totals.connections_lost_idle += 1;
+            return;
+        };
         exchange.started_ns = handshake.connect_start_ns;
         exchange.first_on_connection = true;
         self.finish(&exchange, handshake, None, 0, Some(error));

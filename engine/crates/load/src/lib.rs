@@ -1,6 +1,7 @@
 //! The load generator: HTTP/1.1, HTTP/2 and HTTP/3 clients behind one trait, driven by one epoll loop a worker.
 
 pub mod config;
+mod cycle;
 pub mod driver;
 pub mod lag;
 pub mod pacer;

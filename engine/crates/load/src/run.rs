@@ -2,20 +2,26 @@
 
 use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use trifecta_record::SampleStore;
+use trifecta_record::{SampleStore, SpanStore};
 use trifecta_session::Session;
 use trifecta_session::h1::H1Session;
 use trifecta_session::h2::H2Session;
 use trifecta_session::h3::H3Session;
+use trifecta_wire::clock::now_ns;
 use trifecta_wire::process::{self, Usage, exit, fail};
+use trifecta_wire::resolve::Resolved;
 
 use crate::config::{Config, FieldError, Protocol};
 use crate::driver::Shared;
 use crate::summary::summary;
 use crate::worker::{Outcome, Worker};
+
+/// Files and descriptors besides those of the connections, amply.
+const OTHER_DESCRIPTORS: u64 = 64;
 
 /// Why the load generator gives up: an exit code and the line for standard error.
 struct Failure {
@@ -46,13 +52,31 @@ pub fn run(config_text: &str) -> i32 {
 }
 
 fn run_config(text: &str) -> Result<(), Failure> {
-    let config = Arc::new(Config::parse(text)?);
+    let mut config = Config::parse(text)?;
     process::prepare().map_err(|error| Failure::cannot("process", error))?;
+    let resolved = config.resolve().map_err(|error| {
+        Failure::cannot("server_name", format!("{} cannot be resolved: {error}", config.server_name))
+    })?;
+    allow_descriptors(&config)?;
+    let config = Arc::new(config);
     match config.protocol {
-        Protocol::H1 => run_protocol::<H1Session>(&config),
-        Protocol::H2 => run_protocol::<H2Session>(&config),
-        Protocol::H3 => run_protocol::<H3Session>(&config),
+        Protocol::H1 => run_protocol::<H1Session>(&config, resolved.as_ref()),
+        Protocol::H2 => run_protocol::<H2Session>(&config, resolved.as_ref()),
+        Protocol::H3 => run_protocol::<H3Session>(&config, resolved.as_ref()),
     }
+}
+
+/// A connection takes a descriptor, and a qlog file another.
+fn allow_descriptors(config: &Config) -> Result<(), Failure> {
+    let each = if config.qlog_dir.is_some() { 2 } else { 1 };
+    let wanted = config.concurrency() * each + OTHER_DESCRIPTORS;
+    process::allow_descriptors(wanted).map_err(|most| {
+        let message = format!(
+            "{} connections at a time need {wanted} descriptors, {most} are allowed; raise the limit (ulimit -Hn)",
+            config.concurrency()
+        );
+        Failure::cannot("connections", message)
+    })
 }
 
 /// What a run brought.
@@ -61,25 +85,37 @@ pub struct Report {
     pub summary: Value,
     /// The samples of each worker, if the configuration names a file for them.
     pub samples: Vec<SampleStore>,
+    /// The hops of cycles of each worker, if the configuration names a file for them.
+    pub spans: Vec<SpanStore>,
 }
 
-fn run_protocol<S: Session>(config: &Arc<Config>) -> Result<(), Failure> {
+fn run_protocol<S: Session>(config: &Arc<Config>, resolved: Option<&Resolved>) -> Result<(), Failure> {
     // What cannot work is said before any traffic.
-    let shareds = share::<S>(config)?;
-    if let Some(path) = &config.samples_file {
-        File::create(path).map_err(|error| Failure::cannot("samples_file", format!("{}: {error}", path.display())))?;
+    let (run, shareds) = share::<S>(config)?;
+    let named = |field: &'static str, path: &Path| {
+        let path = path.display().to_string();
+        move |error: io::Error| Failure::cannot(field, format!("{path}: {error}"))
+    };
+    for (field, path) in [("samples_file", &config.samples_file), ("spans_file", &config.spans_file)] {
+        if let Some(path) = path {
+            File::create(path).map_err(named(field, path))?;
+        }
     }
     let ready = json!({
         "protocol": config.protocol.name(),
-        "address": config.address.to_string(),
+        "address": config.socket_address().ip().to_string(),
         "port": config.port,
         "process": std::process::id(),
     });
     process::write_ready(&ready).map_err(|error| Failure::cannot("stdout", error))?;
-    let report = measure::<S>(config, shareds, process::stdin_is_watched())?;
+    let mut report = measure::<S>(config, run, shareds, process::stdin_is_watched())?;
+    report.summary["resolved"] = resolved.map_or(Value::Null, |found| json!(found.all));
+    report.summary["dns_ns"] = resolved.map_or(Value::Null, |found| json!(found.elapsed_ns));
     if let Some(path) = &config.samples_file {
-        trifecta_record::write_samples(path, &config.trial, &report.samples)
-            .map_err(|error| Failure::cannot("samples_file", format!("{}: {error}", path.display())))?;
+        trifecta_record::write_samples(path, &config.trial, &report.samples).map_err(named("samples_file", path))?;
+    }
+    if let Some(path) = &config.spans_file {
+        trifecta_record::write_spans(path, &config.trial, &report.spans).map_err(named("spans_file", path))?;
     }
     process::write_summary(&report.summary).map_err(|error| Failure::cannot("stdout", error))
 }
@@ -90,30 +126,37 @@ fn run_protocol<S: Session>(config: &Arc<Config>) -> Result<(), Failure> {
 /// The field, or the part of the system, that stands in the way.
 pub fn execute<S: Session>(config: &Arc<Config>) -> Result<Report, FieldError> {
     share::<S>(config)
-        .and_then(|shareds| measure::<S>(config, shareds, false))
+        .and_then(|(run, shareds)| measure::<S>(config, run, shareds, false))
         .map_err(|failure| FieldError::new(failure.field, failure.message))
 }
 
-fn share<S: Session>(config: &Arc<Config>) -> Result<Vec<S::Shared>, Failure> {
+fn share<S: Session>(config: &Config) -> Result<(Arc<Shared>, Vec<S::Shared>), Failure> {
     let options = config.options();
-    Ok((0..config.workers).map(|_| S::shared(&options)).collect::<Result<Vec<_>, _>>()?)
+    let run = Arc::new(Shared::new(config)?);
+    Ok((run, (0..config.workers).map(|_| S::shared(&options)).collect::<Result<Vec<_>, _>>()?))
 }
 
-fn measure<S: Session>(config: &Arc<Config>, shareds: Vec<S::Shared>, watches_stdin: bool) -> Result<Report, Failure> {
+fn measure<S: Session>(
+    config: &Arc<Config>,
+    run: Arc<Shared>,
+    shareds: Vec<S::Shared>,
+    watches_stdin: bool,
+) -> Result<Report, Failure> {
     let before = Usage::now();
-    let outcomes = run_workers::<S>(config, shareds, watches_stdin)?;
+    let mut outcomes = run_workers::<S>(config, run, shareds, watches_stdin)?;
     let usage = Usage::now().since(before);
     let summary = summary(config, &outcomes, usage);
+    let spans = outcomes.iter_mut().map(|outcome| outcome.driver.take_spans()).collect();
     let samples = outcomes.into_iter().map(|outcome| outcome.driver.samples).collect();
-    Ok(Report { summary, samples })
+    Ok(Report { summary, samples, spans })
 }
 
 fn run_workers<S: Session>(
     config: &Arc<Config>,
+    run: Arc<Shared>,
     shareds: Vec<S::Shared>,
     watches_stdin: bool,
 ) -> Result<Vec<Outcome>, Failure> {
-    let run = Arc::new(Shared::default());
     let work = |index: u32, shared: S::Shared| -> Result<Outcome, Failure> {
         if let Some(cpu) = config.cpu {
             let cpu = cpu + index as usize;
@@ -123,6 +166,8 @@ fn run_workers<S: Session>(
             .and_then(Worker::run)
             .map_err(|error: io::Error| Failure::cannot("epoll", error))
     };
+    // The others must not wait for one that will never begin.
+    let work = |index: u32, shared: S::Shared| work(index, shared).inspect_err(|_| run.arrive(now_ns()));
     let mut shareds = (0u32..).zip(shareds);
     let Some((_, first)) = shareds.next() else { return Ok(Vec::new()) };
     let work = &work;

@@ -5,7 +5,7 @@ use trifecta_session::caller::Totals;
 use trifecta_wire::process::Usage;
 
 use crate::config::{Config, Loop};
-use crate::driver::Counters;
+use crate::driver::{Beginnings, Counters};
 use crate::lag::LagHistogram;
 use crate::worker::{Ended, Outcome};
 
@@ -14,12 +14,14 @@ pub(crate) fn summary(config: &Config, outcomes: &[Outcome], usage: Usage) -> Va
     let mut counters = Counters::default();
     let mut lag = LagHistogram::default();
     let mut totals = Totals::default();
+    let mut beginnings = Beginnings::default();
     let (mut missed_slots, mut thread_cpu_ns, mut thread_wall_ns) = (0, 0, 0);
     for outcome in outcomes {
         let driver = &outcome.driver;
         add(&mut counters, &driver.counters);
         lag.merge(&driver.lag);
         totals.merge(&driver.totals);
+        beginnings.merge(driver.beginnings());
         missed_slots += outcome.missed_slots;
         thread_cpu_ns += outcome.thread_cpu_ns;
         thread_wall_ns += outcome.ended_ns.saturating_sub(outcome.started_ns);
@@ -40,6 +42,11 @@ pub(crate) fn summary(config: &Config, outcomes: &[Outcome], usage: Usage) -> Va
         "started_ns": started_ns,
         "ended_ns": ended_ns,
         "measured_ns": first_measured_ns.map_or(0, |first_ns| ended_ns - first_ns),
+        "clients": {
+            "begun": beginnings.clients,
+            "first_begun_ns": beginnings.first_ns,
+            "last_begun_ns": beginnings.last_ns,
+        },
         "cpu_user_ns": usage.cpu_user_ns,
         "cpu_system_ns": usage.cpu_system_ns,
         "max_rss_bytes": usage.max_rss_bytes,

@@ -22,6 +22,8 @@ const RETRY_SPACING_NS: u64 = 10_000_000;
 const LONGEST_WAIT_NS: u64 = 100_000_000;
 /// How often a receive that waits is interrupted.
 const TICK_NS: u64 = 50_000_000;
+/// How often a worker that waits for the others looks for them.
+const BARRIER_POLL_NS: u64 = 500_000;
 const EVENTS: usize = 256;
 const STDIN_TOKEN: u64 = u64::MAX;
 const ALARM_TOKEN: u64 = u64::MAX - 1;
@@ -92,6 +94,8 @@ pub(crate) struct Worker<S: Session> {
     index: u32,
     connections: u32,
     reused: bool,
+    /// Ready to begin, as soon as the other workers are.
+    arrived: bool,
     stdin_ended: bool,
 }
 
@@ -129,6 +133,7 @@ impl<S: Session> Worker<S> {
             index,
             connections: 0,
             reused: config.connection_mode == ConnectionMode::Reused,
+            arrived: false,
             stdin_ended: false,
         })
     }
@@ -140,17 +145,14 @@ impl<S: Session> Worker<S> {
     pub(crate) fn run(mut self) -> io::Result<Outcome> {
         let (started_ns, cpu_ns) = (clock_ns(), thread_cpu_ns());
         let give_up_ns = started_ns + self.driver.config.total_timeout_ns;
-        // With 0-RTT the first requests belong to the handshakes, and with a connection per request there is nothing to wait for.
-        if !self.reused || self.driver.config.zero_rtt {
-            self.driver.release(started_ns);
-        }
         let mut now_ns = started_ns;
         let ended = loop {
             if let Some(ended) = self.is_over(now_ns, give_up_ns) {
                 break ended;
             }
+            self.release_when_ready(now_ns);
             self.open_vacant(now_ns);
-            self.release_when_open(now_ns);
+            self.release_when_ready(now_ns);
             self.start_due(now_ns);
             let ready = self.wait(now_ns, give_up_ns)?;
             for index in 0..ready {
@@ -186,6 +188,9 @@ impl<S: Session> Worker<S> {
 
     /// Opens connections: all of them in reused mode, one for each request that may start otherwise.
     fn open_vacant(&mut self, now_ns: u64) {
+        if self.arrived && self.driver.is_held() {
+            return;
+        }
         let mut index = self.vacant.len();
         while index > 0 {
             index -= 1;
@@ -196,7 +201,12 @@ impl<S: Session> Worker<S> {
             if !self.driver.may_start(now_ns) {
                 return;
             }
+            if self.driver.is_done(place as usize) {
+                self.vacant.swap_remove(index);
+                continue;
+            }
             let now_ns = clock_ns();
+            self.driver.set_place(place as usize);
             let request = if self.reused { None } else { self.driver.next_request(now_ns) };
             if request.is_none() && !self.reused {
                 return;
@@ -234,15 +244,23 @@ impl<S: Session> Worker<S> {
         }
     }
 
-    /// Requests on reused connections begin when every connection was opened or has failed once.
-    fn release_when_open(&mut self, now_ns: u64) {
+    /// Requests begin when all workers are ready: on reused connections when every one was opened or has failed once. With a
+    /// connection for every request there is nothing to wait for, and with 0-RTT the first requests belong to the handshakes.
+    fn release_when_ready(&mut self, now_ns: u64) {
         if !self.driver.is_held() {
             return;
         }
-        let opening = |place: &Place<S>| {
-            place.generation == 0 || place.session.as_ref().is_some_and(|session| session.state() == State::Opening)
-        };
-        if self.places.iter().any(opening) {
+        if !self.arrived {
+            let opening = |place: &Place<S>| {
+                place.generation == 0 || place.session.as_ref().is_some_and(|session| session.state() == State::Opening)
+            };
+            if self.reused && !self.driver.config.zero_rtt && self.places.iter().any(opening) {
+                return;
+            }
+            self.arrived = true;
+            self.run.arrive(now_ns);
+        }
+        if self.run.begin_ns().is_none_or(|begin_ns| begin_ns > now_ns) {
             return;
         }
         self.driver.release(now_ns);
@@ -274,6 +292,7 @@ impl<S: Session> Worker<S> {
 
     fn start_on(&mut self, place: usize) {
         if let Some(session) = &mut self.places[place].session {
+            self.driver.set_place(place);
             session.start_requests(&mut self.shared, &mut self.driver);
             self.after(place);
         }
@@ -292,6 +311,7 @@ impl<S: Session> Worker<S> {
         if slot.generation == generation
             && let Some(session) = &mut slot.session
         {
+            self.driver.set_place(place);
             session.on_ready(&mut self.shared, &mut self.driver, flags);
             self.after(place);
         }
@@ -302,6 +322,7 @@ impl<S: Session> Worker<S> {
             if self.timers_ns[place] <= now_ns
                 && let Some(session) = &mut self.places[place].session
             {
+                self.driver.set_place(place);
                 session.on_timer(&mut self.shared, &mut self.driver, now_ns);
                 self.after(place);
             }
@@ -325,6 +346,7 @@ impl<S: Session> Worker<S> {
 
     fn close(&mut self, place: usize, error: ErrorClass) {
         if let Some(session) = &mut self.places[place].session {
+            self.driver.set_place(place);
             session.close(&mut self.shared, &mut self.driver, error);
             self.after(place);
         }
@@ -353,6 +375,7 @@ impl<S: Session> Worker<S> {
     /// With one connection, and nothing else that could be due, its receive does the waiting. What epoll watches besides, the
     /// end of standard input, is looked at now and then.
     fn receive_waiting(&mut self, now_ns: u64, until_ns: u64) -> bool {
+        self.driver.set_place(0);
         let [place] = &mut self.places[..] else { return false };
         let Some(session) = &mut place.session else { return false };
         let has_time = until_ns > now_ns + TICK_NS && now_ns < self.epoll_due_ns;
@@ -370,6 +393,9 @@ impl<S: Session> Worker<S> {
 
     fn wait_until_ns(&self, now_ns: u64, give_up_ns: u64) -> u64 {
         let mut until_ns = give_up_ns.min(now_ns + LONGEST_WAIT_NS);
+        if self.arrived && self.driver.is_held() {
+            return self.run.begin_ns().unwrap_or(now_ns + BARRIER_POLL_NS);
+        }
         // Behind the deadline only what is in flight counts.
         if self.driver.deadline_ns() > now_ns {
             until_ns = until_ns.min(self.driver.deadline_ns());

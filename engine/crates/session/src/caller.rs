@@ -14,6 +14,8 @@ use crate::transport_stats::{QuicStats, TcpStats};
 pub struct Exchange {
     /// The caller's number for it (in a run of the load generator: its ordinal).
     pub request: u64,
+    /// The caller's number for who asks; each has one request in flight at most.
+    pub client: u32,
     pub warmup: bool,
     /// Asked with HEAD: a response has no content, whatever length it names (RFC 9110 9.3.2).
     pub to_head: bool,

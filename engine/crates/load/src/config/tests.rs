@@ -2,7 +2,7 @@ use super::*;
 use serde_json::{Value, json};
 
 fn document() -> Value {
-    json!({"trial": "t00012", "protocol": "h2", "address": "10.77.0.2", "port": 8443, "server_name": "origin.lab",
+    let mut document = json!({"trial": "t00012", "protocol": "h2", "address": "10.77.0.2", "port": 8443, "server_name": "origin.lab",
         "ca_file": "pki/ca.pem", "workers": 1, "connections": 1, "streams": 10, "connection_mode": "reused",
         "loop": {"kind": "closed"}, "requests": 1000, "duration_ns": 0, "warmup_requests": 0, "warmup_ns": 0,
         "method": "GET", "path": "/bytes/1000", "request_body_bytes": 0, "expect_body_bytes": 1000, "expect_status": 200,
@@ -11,7 +11,11 @@ fn document() -> Value {
         "resumption": false, "zero_rtt": false, "congestion_control": "cubic", "tcp_nodelay": true,
         "tls_version": "1.3", "key_exchange": "X25519", "cipher": "TLS_AES_128_GCM_SHA256",
         "udp_receive_buffer_bytes": 4_194_304, "max_udp_payload_bytes": 1452, "tcp_receive_buffer_bytes": 0, "seed": 1,
-        "cpu": null, "samples_file": "x.parquet", "keylog_file": null, "qlog_dir": null})
+        "cpu": null, "samples_file": "x.parquet", "keylog_file": null, "qlog_dir": null});
+    // The macro takes no more fields at once.
+    let cycles = json!({"requests_per_client": 0, "message": null, "service": "A", "to": null, "spans_file": null});
+    document.as_object_mut().unwrap().extend(cycles.as_object().unwrap().clone());
+    document
 }
 
 #[test]
@@ -23,6 +27,7 @@ fn the_document_of_the_architecture_is_read() {
     assert_eq!((config.concurrency(), config.streams_per_connection()), (1, 10));
     assert!(config.verifies_content());
     assert_eq!(config.expected_content(), Some(1000));
+    assert_eq!(config.clients(), 10);
 }
 
 #[test]
@@ -72,6 +77,11 @@ fn wrong_values_name_their_field() {
         ("trial", json!("")),
         ("address", json!("example.org")),
         ("method", json!("TRACE")),
+        ("service", json!("")),
+        ("to", json!("a b")),
+        ("message", json!({"body_bytes": 5})),
+        ("message", json!({"colour": 5})),
+        ("spans_file", json!("x")),
     ];
     for (field, value) in table {
         let mut document = document();
@@ -106,4 +116,56 @@ fn unknown_and_missing_fields_are_named() {
     nested["loop"] = json!({"kind": "closed", "rate": 5});
     assert_eq!(Config::parse(&nested.to_string()).unwrap_err().field, "rate");
     assert_eq!(Config::parse("{").unwrap_err().field, "config");
+}
+
+#[test]
+fn cycles_have_fields_that_belong_together() {
+    let parse = |changes: Value| {
+        let mut document = document();
+        (document["to"], document["path"], document["method"]) = (json!("B"), json!("/chain"), json!("POST"));
+        document["message"] = json!({"body_bytes": 128});
+        for (field, value) in changes.as_object().unwrap() {
+            document[field] = value.clone();
+        }
+        Config::parse(&document.to_string())
+    };
+    let config = parse(json!({"spans_file": "y"})).unwrap();
+    assert_eq!(config.message, Some(MessageSource::BodyBytes(128)));
+    assert_eq!((config.service.as_str(), config.expected_content(), config.verifies_content()), ("A", None, false));
+    let folder = parse(json!({"message": {"folder": "bodies"}})).unwrap().message;
+    assert_eq!(folder, Some(MessageSource::Folder("bodies".into())));
+    assert_eq!(parse(json!({"method": "HEAD", "message": null})).unwrap().expected_content(), Some(0));
+    assert!(!parse(json!({"path": "/bytes/1"})).unwrap().verifies_content());
+    let many = parse(json!({"requests": 0, "requests_per_client": 5})).unwrap();
+    assert_eq!((many.requests_per_client, many.clients()), (5, 10));
+    let open = json!({"kind": "open", "rate_per_s": 5});
+    for (field, changes) in [
+        ("requests", json!({"requests_per_client": 5})),
+        ("requests_per_client", json!({"requests": 0, "requests_per_client": 5, "loop": open})),
+        ("requests_per_client", json!({"requests": 0, "requests_per_client": u64::MAX})),
+        ("message", json!({"method": "GET"})),
+        ("message", json!({"message": null})),
+        ("request_body_bytes", json!({"request_body_bytes": 5})),
+        ("verify_content", json!({"verify_content": true})),
+    ] {
+        assert_eq!(parse(changes.clone()).unwrap_err().field, field, "{changes}");
+    }
+}
+
+#[test]
+fn a_name_is_resolved_where_there_is_no_address() {
+    let with = |changes: Value| {
+        let mut document = document();
+        for (field, value) in changes.as_object().unwrap() {
+            document[field] = value.clone();
+        }
+        Config::parse(&document.to_string()).unwrap()
+    };
+    assert_eq!(with(json!({})).resolve().unwrap(), None);
+    let mut named = with(json!({"address": null, "server_name": "localhost"}));
+    let found = named.resolve().unwrap().unwrap();
+    assert!(found.address.is_loopback());
+    assert_eq!(named.socket_address(), SocketAddr::new(found.address, 8443));
+    (named.address, named.server_name) = (None, "a..b".into());
+    assert!(named.resolve().is_err());
 }

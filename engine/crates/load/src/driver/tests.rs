@@ -7,14 +7,15 @@ pub(crate) fn driver(changes: Value) -> Driver {
 }
 
 fn driver_of(changes: Value, worker: u32) -> Driver {
-    let mut document = json!({"trial": "t", "protocol": "h1", "address": "127.0.0.1", "port": 1, "server_name": "x",
-        "ca_file": "x", "connections": 4, "connection_mode": "reused", "loop": {"kind": "closed"}, "requests": 3,
+    let mut document = json!({"trial": "t", "protocol": "h2", "address": "127.0.0.1", "port": 1, "server_name": "x",
+        "ca_file": "x", "connections": 4, "streams": 10, "connection_mode": "reused", "loop": {"kind": "closed"}, "requests": 3,
         "method": "GET", "path": "/bytes/4", "expect_status": 200, "expect_body_bytes": 4, "samples_file": "x"});
     for (field, value) in changes.as_object().unwrap() {
         document[field] = value.clone();
     }
     let config = Arc::new(Config::parse(&document.to_string()).unwrap());
-    let mut driver = Driver::new(config, Arc::default(), worker);
+    let mut driver = Driver::new(config.clone(), Arc::new(Shared::new(&config).unwrap()), worker);
+    driver.set_place(0);
     assert!(driver.next_request(500).is_none(), "held until the release");
     driver.release(1_000);
     driver
@@ -93,7 +94,7 @@ fn an_open_loop_starts_slots_when_due_and_counts_lag_and_missed_ones() {
 
 #[test]
 fn a_failed_attempt_is_a_row_and_twenty_without_a_response_are_a_dead_path() {
-    let mut driver = driver(json!({"requests": 100}));
+    let mut driver = driver(json!({"requests": 100, "streams": 1}));
     let handshake = Handshake { connection: 7, connect_start_ns: 4_000, ..Handshake::default() };
     for attempt in 0..DEAD_PATH_FAILURES {
         assert!(!driver.shared.is_dead_path(), "attempt {attempt}");
@@ -134,4 +135,44 @@ fn only_the_first_request_of_a_connection_carries_its_times() {
     }
     let times: Vec<_> = driver.samples.iter().map(|row| (row.connect_start_ns, row.secured_ns)).collect();
     assert_eq!(times, [(10, 30), (0, 0)]);
+}
+
+#[test]
+fn each_client_has_one_request_in_flight_and_as_many_as_it_is_asked_for() {
+    let changes =
+        json!({"connections": 2, "streams": 2, "requests": 0, "requests_per_client": 2, "warmup_requests": 1});
+    let mut driver = driver(changes);
+    let mut asked = Vec::new();
+    for _ in 0..4 {
+        let mut in_flight = Vec::new();
+        for place in 0..2 {
+            driver.set_place(place);
+            in_flight.extend(std::iter::from_fn(|| driver.next_request(5_000)));
+        }
+        for exchange in in_flight {
+            driver.finish(&exchange, &Handshake::default(), None, 0, Some(ErrorClass::Reset));
+            asked.push((exchange.client, exchange.warmup));
+        }
+    }
+    asked.sort_unstable();
+    let twice =
+        [(0, false), (0, false), (0, true), (1, false), (1, false), (2, false), (2, false), (3, false), (3, false)];
+    assert_eq!(asked, twice);
+    assert!(driver.is_done(0) && driver.is_done(1) && driver.reached_request_limit());
+    let mut clients: Vec<u32> = driver.samples.iter().map(|sample| sample.client).collect();
+    clients.sort_unstable();
+    assert_eq!(clients, [0, 0, 0, 1, 1, 2, 2, 3, 3]);
+    assert_eq!((driver.beginnings().clients, driver.beginnings().last_ns), (4, 5_000));
+}
+
+#[test]
+fn workers_begin_together_when_the_last_is_ready() {
+    let driver = driver_of(json!({"workers": 2}), 0);
+    driver.shared.arrive(1_000);
+    assert_eq!(driver.shared.begin_ns(), None);
+    driver.shared.arrive(5_000);
+    assert_eq!(driver.shared.begin_ns(), Some(5_000 + BARRIER_NS));
+    let alone = driver_of(json!({}), 0);
+    alone.shared.arrive(1_000);
+    assert_eq!(alone.shared.begin_ns(), Some(1_000));
 }
