@@ -11,7 +11,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 use trifecta_load::config::{Config, Protocol};
 use trifecta_load::{Report, execute};
-use trifecta_record::Sample;
+use trifecta_record::{Sample, SpanStore};
 use trifecta_session::{h1::H1Session, h2::H2Session, h3::H3Session};
 use trifecta_testpki::{SERVER_NAME, TestPki};
 use trifecta_wire::tls::{ServerOptions, TlsVersion, server_config};
@@ -112,6 +112,7 @@ impl Drop for Server {
 pub struct Run {
     pub summary: Value,
     pub samples: Vec<Sample>,
+    pub spans: Vec<SpanStore>,
 }
 
 impl Run {
@@ -148,7 +149,7 @@ pub fn run(pki: &TestPki, address: SocketAddr, changes: Value) -> Run {
         Protocol::H3 => execute::<H3Session>(&config).unwrap(),
     };
     let samples = report.samples.iter().flat_map(|store| store.iter()).collect();
-    Run { summary: report.summary, samples }
+    Run { summary: report.summary, samples, spans: report.spans }
 }
 
 /// A request as the server saw it.
