@@ -1,5 +1,6 @@
 //! The configuration document of the origin (docs/architecture.md 1.2).
 
+use crate::relay::config::RelayConfig;
 use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -60,6 +61,9 @@ pub struct Config {
     pub cpus: Vec<usize>,
     #[serde(default)]
     pub faults: Faults,
+    /// What this service passes on to others.
+    #[serde(default)]
+    pub relay: Option<RelayConfig>,
 }
 
 /// A protocol of the sample rows.
@@ -180,7 +184,7 @@ impl Config {
         if self.max_concurrent_streams == 0 {
             return wrong("max_concurrent_streams", "is 0; use at least 1");
         }
-        Ok(())
+        self.relay.as_ref().map_or(Ok(()), RelayConfig::check)
     }
 
     /// Whether a protocol is served.

@@ -2,6 +2,7 @@
 
 use crate::config::{Config, Protocol};
 use crate::h2::H2;
+use crate::handler::Plan;
 use crate::session::{BATCH_OCTETS, Context, Fate, Session};
 use rustls::ServerConfig;
 use std::io;
@@ -290,12 +291,12 @@ impl Connection {
         Ok(())
     }
 
-    /// Lets an answer go whose delay has passed; to be driven afterwards.
-    pub fn release(&mut self, stream: u32, context: &mut Context<'_>) {
-        if self.phase == Phase::Open
-            && let Some(session) = &mut self.session
-        {
-            session.release(stream, context);
+    /// Lets an answer go: `plan` from the relay, or the one whose delay has passed; to be driven afterwards. False when nobody
+    /// waits for it any more.
+    pub fn release(&mut self, stream: u32, plan: Option<Plan>, context: &mut Context<'_>) -> bool {
+        match &mut self.session {
+            Some(session) if self.phase == Phase::Open => session.release(stream, plan, context),
+            _ => false,
         }
     }
 
@@ -312,6 +313,7 @@ impl Connection {
     pub fn is_idle(&self, idle_timeout_ns: u64, now_ns: u64) -> bool {
         match self.phase {
             Phase::Lingering { until_ns } => now_ns >= until_ns,
+            Phase::Open if self.session.as_ref().is_some_and(Session::is_relaying) => false,
             _ => now_ns.saturating_sub(self.active_ns) >= idle_timeout_ns,
         }
     }

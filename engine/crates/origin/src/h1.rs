@@ -3,9 +3,10 @@
 mod response;
 
 use crate::content::Content;
-use crate::handler::{HeadCache, Plan, Request};
+use crate::handler::{HeadCache, Plan, Request, collect};
 use crate::session::{BATCH_OCTETS, Context, Delayed, Fate};
 use response::{Extra, write_head};
+use trifecta_wire::clock::now_ns;
 use trifecta_wire::http1::{ChunkedDecoder, ChunkedStep, Framing, Http1Error, RequestHead, parse_request_head};
 
 /// Octets a request's head may have; more is answered with 431.
@@ -27,6 +28,8 @@ pub struct H1 {
     shutting_down: bool,
     /// Whole requests may be pending because the batch was full.
     batch_was_full: bool,
+    /// Content of the request, when a relay wants it.
+    collected: Vec<u8>,
     fate: Option<Fate>,
 }
 
@@ -37,7 +40,7 @@ enum State {
     Head,
     /// In a request's content, which is thrown away.
     Content { left: Left, answer: Answer },
-    /// The answer is ready and waits until its delay has passed.
+    /// The answer waits until its delay has passed, or until the relay has it.
     Delayed(Answer),
     /// The answer's content is being sent.
     Sending { content: Content, next: u64, end: u64, then: Option<Fate> },
@@ -121,15 +124,17 @@ impl H1 {
                         None => break,
                     }
                 }
-                State::Content { left, .. } => match skip_content(left, &mut rest, context) {
-                    Ok(true) => {
-                        if let State::Content { answer, .. } = std::mem::take(&mut self.state) {
-                            self.answer(answer, context);
+                State::Content { left, answer } => {
+                    match take_content(left, answer, &mut self.collected, &mut rest, context) {
+                        Ok(true) => {
+                            if let State::Content { answer, .. } = std::mem::take(&mut self.state) {
+                                self.answer(answer, context);
+                            }
                         }
+                        Ok(false) => break,
+                        Err(_) => self.refuse(400, context),
                     }
-                    Ok(false) => break,
-                    Err(_) => self.refuse(400, context),
-                },
+                }
                 State::Delayed(_) | State::Sending { .. } => break,
                 State::Stalled => return input.len(),
             }
@@ -205,7 +210,10 @@ impl H1 {
 
     /// Answers, unless a fault has it wait or never come.
     #[inline]
-    fn answer(&mut self, answer: Answer, context: &mut Context<'_>) {
+    fn answer(&mut self, mut answer: Answer, context: &mut Context<'_>) {
+        if let Some(relayed) = &mut answer.plan.relayed {
+            relayed.arrived_ns = now_ns();
+        }
         let faults = context.handler.faults();
         if faults.stall {
             self.state = State::Stalled;
@@ -214,19 +222,44 @@ impl H1 {
             context.delays.push_back(Delayed { due_ns, token: context.token, stream: 0 });
             self.state = State::Delayed(answer);
         } else {
-            self.respond(answer, context);
+            self.answer_now(answer, context);
         }
     }
 
-    /// Lets the delayed answer go.
-    pub fn release(&mut self, context: &mut Context<'_>) {
-        match std::mem::take(&mut self.state) {
-            State::Delayed(answer) => {
-                self.respond(answer, context);
-                self.process_pending(context);
+    fn answer_now(&mut self, answer: Answer, context: &mut Context<'_>) {
+        match answer.plan.relayed {
+            Some(relayed) => {
+                context.submit(0, relayed, std::mem::take(&mut self.collected));
+                self.state = State::Delayed(answer);
             }
-            other => self.state = other,
+            None => self.respond(answer, context),
         }
+    }
+
+    /// Lets the delayed answer go: `plan` from the relay, or the one that waits. False when none does.
+    pub fn release(&mut self, plan: Option<Plan>, context: &mut Context<'_>) -> bool {
+        match std::mem::take(&mut self.state) {
+            State::Delayed(mut answer) => {
+                match plan {
+                    Some(plan) => {
+                        answer.plan = plan;
+                        self.respond(answer, context);
+                    }
+                    None => self.answer_now(answer, context),
+                }
+                self.process_pending(context);
+                true
+            }
+            other => {
+                self.state = other;
+                false
+            }
+        }
+    }
+
+    /// Whether the relay has yet to answer.
+    pub fn is_relaying(&self) -> bool {
+        matches!(&self.state, State::Delayed(answer) if answer.plan.relayed.is_some())
     }
 
     #[inline]
@@ -236,7 +269,7 @@ impl H1 {
         let truncates = context.handler.truncates(&plan);
         extra.close |= self.shutting_down;
         context.stats.response(crate::config::Protocol::H1, plan.head.status);
-        write_head(&mut self.heads, &plan.head, extra, received_ns, context);
+        write_head(&mut self.heads, &plan, extra, received_ns, context);
         let end = context.handler.octets_to_send(&plan);
         let limit = context.handler.faults().close_after_requests;
         let then = if limit > 0 && self.answered >= limit {
@@ -345,11 +378,18 @@ impl H1 {
     }
 }
 
-/// Throws content away; `true` when it has ended.
-fn skip_content(left: &mut Left, input: &mut &[u8], context: &mut Context<'_>) -> Result<bool, Http1Error> {
+/// Takes content, for the relay or to throw it away; `true` when it has ended.
+fn take_content(
+    left: &mut Left,
+    answer: &mut Answer,
+    collected: &mut Vec<u8>,
+    input: &mut &[u8],
+    context: &mut Context<'_>,
+) -> Result<bool, Http1Error> {
     match left {
         Left::Octets(octets) => {
             let taken = usize::try_from(*octets).unwrap_or(usize::MAX).min(input.len());
+            collect(&mut answer.plan, collected, &input[..taken]);
             *input = &input[taken..];
             *octets -= taken as u64;
             context.stats.content_bytes_in += taken as u64;
@@ -357,7 +397,10 @@ fn skip_content(left: &mut Left, input: &mut &[u8], context: &mut Context<'_>) -
         }
         Left::Chunked(decoder) => loop {
             match decoder.next(input)? {
-                ChunkedStep::Content(piece) => context.stats.content_bytes_in += piece.len() as u64,
+                ChunkedStep::Content(piece) => {
+                    collect(&mut answer.plan, collected, piece);
+                    context.stats.content_bytes_in += piece.len() as u64;
+                }
                 ChunkedStep::NeedsMore => return Ok(false),
                 ChunkedStep::End => return Ok(true),
             }

@@ -6,10 +6,11 @@ mod send;
 mod stream;
 
 use crate::config::Protocol;
-use crate::handler::{HeadCache, Plan};
+use crate::handler::{HeadCache, Plan, collect};
 use crate::session::{Context, Delayed, Fate};
 use request::{MAX_LIST_OCTETS, RequestReader};
 use stream::{Stream, Streams};
+use trifecta_wire::clock::now_ns;
 use trifecta_wire::h2::{
     DEFAULT_MAX_FRAME_OCTETS, DEFAULT_WINDOW_OCTETS, ErrorCode, Event, H2Error, Limits, MAX_WINDOW_OCTETS, PREFACE,
     Parser, Settings, setting, write,
@@ -127,7 +128,7 @@ impl H2 {
         match event {
             Event::Headers { stream, block, end_stream } => self.headers(stream, block, end_stream, early, context),
             Event::Data { stream, content, flow_octets, end_stream } => {
-                self.data(stream, content.len(), flow_octets, end_stream, context)
+                self.data(stream, content, flow_octets, end_stream, context)
             }
             Event::WindowUpdate { stream, increment } => self.window_update(stream, increment),
             Event::Settings(settings) => {
@@ -218,7 +219,7 @@ impl H2 {
     fn data(
         &mut self,
         id: u32,
-        octets: usize,
+        content: &[u8],
         flow_octets: u32,
         end_stream: bool,
         context: &mut Context<'_>,
@@ -233,14 +234,18 @@ impl H2 {
             self.receive_window += increment;
             write::window_update(0, increment as u32, context.plain);
         }
-        context.stats.content_bytes_in += octets as u64;
+        let octets = content.len() as u64;
+        context.stats.content_bytes_in += octets;
         let Some(stream) = self.streams.get(id).filter(|stream| stream.receiving) else {
             if self.streams.was_reset(id) {
                 return Ok(());
             }
             return Err(H2Error::on_stream(id, ErrorCode::STREAM_CLOSED, "DATA on a closed stream"));
         };
-        stream.received += octets as u64;
+        stream.received += octets;
+        if let Some(plan) = &mut stream.plan {
+            collect(plan, &mut stream.collected, content);
+        }
         stream.receive_window -= i64::from(flow_octets);
         if stream.expected.is_some_and(|expected| stream.received > expected) {
             return Err(H2Error::on_stream(id, ErrorCode::PROTOCOL_ERROR, "more content than announced"));
@@ -270,7 +275,10 @@ impl H2 {
 
     /// Answers, unless a fault has it wait or never come. The stream is not in the table.
     #[inline]
-    fn answer(&mut self, mut stream: Stream, plan: Plan, context: &mut Context<'_>) {
+    fn answer(&mut self, mut stream: Stream, mut plan: Plan, context: &mut Context<'_>) {
+        if let Some(relayed) = &mut plan.relayed {
+            relayed.arrived_ns = now_ns();
+        }
         let faults = context.handler.faults();
         if faults.stall {
             self.streams.push(stream);
@@ -280,17 +288,39 @@ impl H2 {
             stream.plan = Some(plan);
             self.streams.push(stream);
         } else {
-            self.respond(stream, plan, context);
+            self.answer_now(stream, plan, context);
         }
     }
 
-    /// Lets a delayed answer go.
-    pub fn release(&mut self, id: u32, context: &mut Context<'_>) {
-        if let Some(mut stream) = self.streams.remove(id)
-            && let Some(plan) = stream.plan.take()
-        {
-            self.respond(stream, plan, context);
+    #[inline]
+    fn answer_now(&mut self, mut stream: Stream, plan: Plan, context: &mut Context<'_>) {
+        match plan.relayed {
+            Some(relayed) => {
+                context.submit(stream.id, relayed, std::mem::take(&mut stream.collected));
+                stream.plan = Some(plan);
+                self.streams.push(stream);
+            }
+            None => self.respond(stream, plan, context),
         }
+    }
+
+    /// Lets a delayed answer go: `plan` from the relay, or the one that waits. False when none does.
+    pub fn release(&mut self, id: u32, plan: Option<Plan>, context: &mut Context<'_>) -> bool {
+        let Some(mut stream) = self.streams.remove(id) else { return false };
+        match (stream.plan.take(), plan) {
+            (Some(_), Some(plan)) => self.respond(stream, plan, context),
+            (Some(waiting), None) => self.answer_now(stream, waiting, context),
+            (None, _) => {
+                self.streams.push(stream);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether the relay has yet to answer.
+    pub fn is_relaying(&self) -> bool {
+        self.streams.any(|stream| stream.plan.as_ref().is_some_and(|plan| plan.relayed.is_some()))
     }
 
     fn window_update(&mut self, id: u32, increment: u32) -> Result<(), H2Error> {

@@ -25,7 +25,7 @@ use trifecta_wire::quic::{self, InstantClock, TransportOptions};
 use trifecta_wire::udp::{ReceiveBatch, UdpOptions};
 
 use crate::config::{Config, ConfigError};
-use crate::handler::Handler;
+use crate::handler::{Handler, Plan};
 use crate::stats::Stats;
 
 use connection::{H3Connection, Turn};
@@ -229,11 +229,28 @@ impl Server {
             if let Some(connection) = self.connections.get_mut(answer.connection).and_then(Option::as_mut)
                 && connection.serial == answer.serial
             {
-                connection.release(answer.stream, &mut self.shared, handler, stats);
+                connection.release(answer.stream, None, &mut self.shared, handler, stats);
                 mark(connection, &mut self.dirty, answer.connection);
             }
         }
         self.work(handler, stats, now_ns);
+    }
+
+    /// Sends an answer of the relay. False when its client has gone.
+    pub(crate) fn release(
+        &mut self,
+        (index, serial, stream): (usize, u64, u64),
+        plan: Plan,
+        handler: &mut Handler,
+        stats: &mut Stats,
+        now_ns: u64,
+    ) -> bool {
+        let found = self.connections.get_mut(index).and_then(Option::as_mut);
+        let Some(connection) = found.filter(|connection| connection.serial == serial) else { return false };
+        let released = connection.release(stream, Some(plan), &mut self.shared, handler, stats);
+        mark(connection, &mut self.dirty, index);
+        self.work(handler, stats, now_ns);
+        released
     }
 
     /// Begins the end: GOAWAY where requests are in flight, CONNECTION_CLOSE elsewhere; no new connections.

@@ -7,7 +7,10 @@
 use crate::config::{Config, Faults, Protocol};
 use crate::content::Content;
 use crate::folder::Folder;
+use crate::relay::{MAX_MESSAGE_OCTETS, Relayed, Routes, Submission, Ticket};
+use bytes::Bytes;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// Request content above this is refused with 413, in octets.
 pub const MAX_REQUEST_CONTENT_OCTETS: u64 = 1 << 36;
@@ -39,18 +42,27 @@ pub struct Plan {
     pub head: Head,
     /// What is to be sent; empty in answer to HEAD.
     pub content: Content,
+    /// The value of a field for the meta of a relay's message, which has no place in an answer to HEAD.
+    pub meta: Option<Bytes>,
+    /// The real answer is the relay's, once it has the request's content.
+    pub relayed: Option<Relayed>,
 }
 
 impl Plan {
+    /// An answer that is known.
+    pub fn new(head: Head, content: Content) -> Self {
+        Self { head, content, meta: None, relayed: None }
+    }
+
     /// An answer without content.
     pub fn status(status: u16) -> Self {
         let content_length = if status == 204 { None } else { Some(0) };
-        Self { head: Head { status, content_type: None, content_length }, content: Content::Empty }
+        Self::new(Head { status, content_type: None, content_length }, Content::Empty)
     }
 
     fn content(content_type: &'static str, content: Content) -> Self {
         let head = Head { status: 200, content_type: Some(content_type), content_length: Some(content.octets()) };
-        Self { head, content }
+        Self::new(head, content)
     }
 }
 
@@ -65,13 +77,28 @@ pub struct Handler {
     server_timing: bool,
     /// The value of the Alt-Svc field (RFC 7838).
     alt_svc: Option<String>,
+    routes: Option<Arc<Routes>>,
+    /// Requests that have come in whole and that the worker's relay is to take.
+    submitted: Vec<Submission>,
 }
 
 impl Handler {
     /// `port` is the one in use, `folder` a handle of this worker's own.
-    pub fn new(config: &Config, port: u16, folder: Option<Folder>) -> Self {
+    pub(crate) fn new(config: &Config, port: u16, folder: Option<Folder>, routes: Option<Arc<Routes>>) -> Self {
         let alt_svc = (config.alt_svc && config.serves(Protocol::H3)).then(|| format!("h3=\":{port}\"; ma=86400"));
-        Self { folder, faults: config.faults, server_timing: config.server_timing, alt_svc }
+        let (faults, server_timing) = (config.faults, config.server_timing);
+        Self { folder, faults, server_timing, alt_svc, routes, submitted: Vec::new() }
+    }
+
+    /// A request of a route has come in whole: whoever `ticket` names waits for [`crate::relay::Relay::next_answer`].
+    pub(crate) fn submit(&mut self, ticket: Ticket, relayed: Relayed, content: Vec<u8>) {
+        self.submitted.push(Submission { ticket, relayed, content });
+    }
+
+    /// What was submitted, oldest first.
+    #[inline]
+    pub(crate) fn take_submitted(&mut self) -> Vec<Submission> {
+        std::mem::take(&mut self.submitted)
     }
 
     /// The misbehaviour asked for.
@@ -97,6 +124,9 @@ impl Handler {
             return Plan::status(413);
         }
         let path = path_of(request.target);
+        if let Some(route) = self.routes.as_ref().and_then(|routes| routes.find(path)) {
+            return relay_plan(route, request);
+        }
         match request.method {
             b"GET" => self.resource(path).unwrap_or_else(|| Plan::status(404)),
             b"HEAD" => {
@@ -118,7 +148,7 @@ impl Handler {
             return bytes_plan(digits);
         }
         if path == b"/healthz" {
-            return Some(Plan::content("text/plain", Content::Memory(bytes::Bytes::from_static(b"ok\n"))));
+            return Some(Plan::content("text/plain", Content::Memory(Bytes::from_static(b"ok\n"))));
         }
         let (content_type, content) = self.folder.as_mut()?.open(path)?;
         Some(Plan::content(content_type, content))
@@ -155,6 +185,32 @@ impl Handler {
     pub fn truncates(&self, plan: &Plan) -> bool {
         self.faults.truncate_bytes > 0 && plan.content.octets() > 0
     }
+}
+
+/// The answer to a request of a route, as far as it is known before its content is there.
+fn relay_plan(route: u16, request: Request<'_>) -> Plan {
+    if request.content_length.is_some_and(|octets| octets > MAX_MESSAGE_OCTETS as u64) {
+        return Plan::status(413);
+    }
+    match Routes::relayed(route, request.method) {
+        Some(relayed) => Plan { relayed: Some(relayed), ..Plan::status(502) },
+        None => Plan::status(405),
+    }
+}
+
+/// Keeps content of a request for the relay; without one it is thrown away. A message that grows too large is refused when it has
+/// ended.
+#[inline]
+pub(crate) fn collect(plan: &mut Plan, collected: &mut Vec<u8>, octets: &[u8]) {
+    if plan.relayed.is_none() {
+        return;
+    }
+    if collected.len() + octets.len() > MAX_MESSAGE_OCTETS {
+        *plan = Plan::status(413);
+        *collected = Vec::new();
+        return;
+    }
+    collected.extend_from_slice(octets);
 }
 
 /// The value of a Server-Timing field (W3C Server Timing): the time from the request's head to the response's, in
@@ -229,7 +285,7 @@ mod tests {
 
     fn handler(more: &str) -> Handler {
         let base = r#""address": "127.0.0.1", "port": 0, "certificate_file": "c", "key_file": "k""#;
-        Handler::new(&Config::parse(&format!("{{{base}{more}}}")).unwrap(), 8443, None)
+        Handler::new(&Config::parse(&format!("{{{base}{more}}}")).unwrap(), 8443, None, None)
     }
 
     fn plan(handler: &mut Handler, method: &str, target: &str) -> (u16, Option<u64>, u64) {

@@ -8,6 +8,7 @@ mod h1;
 mod h2;
 pub mod h3;
 pub mod handler;
+pub mod relay;
 mod serve;
 mod session;
 pub mod stats;

@@ -4,6 +4,7 @@ use crate::config::{Config, ConfigError, Protocol};
 use crate::folder::Folder;
 use crate::h3;
 use crate::handler::Handler;
+use crate::relay::{Prepared, Relay};
 use crate::stats::Stats;
 use crate::worker::{self, Parts};
 use rustls::ServerConfig;
@@ -74,6 +75,8 @@ pub struct Origin {
     address: SocketAddr,
     congestion_control: Option<String>,
     nodelay: Option<bool>,
+    /// Where the services were found that this one calls.
+    relay: Option<Value>,
     crew: Crew,
 }
 
@@ -86,6 +89,8 @@ impl Origin {
         // RFC 7301 3.2: the server prefers, and a client that offers both wants the newer.
         let tcp_protocols = [Protocol::H2, Protocol::H1].into_iter().filter(|&protocol| config.serves(protocol));
         let tcp_protocols: Vec<Protocol> = tcp_protocols.collect();
+        let prepared =
+            Prepared::new(&config).map_err(|ConfigError { field, message }| Failure::cannot(&field, message))?;
         let tcp_tls = tls_config(&config, &tcp_protocols)?;
         let listeners = listen(&config, !tcp_protocols.is_empty())?;
         let mut address = config.socket_address();
@@ -106,8 +111,9 @@ impl Origin {
         let congestion_control = listeners.first().and_then(|listener| listener.congestion_control().ok());
         let nodelay = listeners.first().and_then(|listener| listener.nodelay().ok());
         let config = Arc::new(config);
-        let crew = Crew::start(&config, address.port(), &tcp_tls, listeners, quic_servers)?;
-        Ok(Self { config, address, congestion_control, nodelay, crew })
+        let crew = Crew::start(&config, address.port(), &tcp_tls, listeners, quic_servers, prepared.as_ref())?;
+        let relay = prepared.as_ref().map(Prepared::describe);
+        Ok(Self { config, address, congestion_control, nodelay, relay, crew })
     }
 
     /// Where it listens, with the port that was taken.
@@ -125,6 +131,7 @@ impl Origin {
             "tcp_congestion_control": self.congestion_control,
             "tcp_nodelay": self.nodelay,
             "faults": self.config.faults.to_json(),
+            "relay": self.relay,
         })
     }
 
@@ -229,6 +236,7 @@ impl Crew {
         tls: &Arc<ServerConfig>,
         listeners: Vec<TcpSocket>,
         quic_servers: Vec<h3::Server>,
+        prepared: Option<&Prepared>,
     ) -> Result<Self, Failure> {
         let mut crew = Self { threads: Vec::new(), stops: Vec::new(), running: Arc::new(AtomicUsize::new(0)) };
         let mut listeners = listeners.into_iter();
@@ -245,12 +253,17 @@ impl Crew {
             };
             let stop = event_fd().map_err(|error| Failure::cannot("workers", error))?;
             crew.stops.push(stop.try_clone().map_err(|error| Failure::cannot("workers", error))?);
+            let relay = prepared
+                .map(Relay::new)
+                .transpose()
+                .map_err(|ConfigError { field, message }| Failure::input(&field, message))?;
             let parts = Parts {
                 config: config.clone(),
-                handler: Handler::new(config, port, folder),
+                handler: Handler::new(config, port, folder, prepared.map(|prepared| prepared.routes.clone())),
                 tls: tls.clone(),
                 listener: listeners.next(),
                 quic: quic_servers.next(),
+                relay,
                 stop,
             };
             let cpu = config.cpus.get(number % config.cpus.len().max(1)).copied();

@@ -2,7 +2,8 @@
 
 use crate::h1::H1;
 use crate::h2::H2;
-use crate::handler::Handler;
+use crate::handler::{Handler, Plan};
+use crate::relay::{Relayed, Ticket};
 use crate::stats::Stats;
 use std::collections::VecDeque;
 
@@ -23,6 +24,13 @@ pub struct Context<'w> {
     pub token: u64,
     /// When the worker woke up, on the engine's clock.
     pub now_ns: u64,
+}
+
+impl Context<'_> {
+    /// A request for the relay has come in whole.
+    pub fn submit(&mut self, stream: u32, relayed: Relayed, content: Vec<u8>) {
+        self.handler.submit(Ticket::Tcp { token: self.token, stream }, relayed, content);
+    }
 }
 
 /// An answer that waits (`delay_ns`).
@@ -90,11 +98,19 @@ impl Session {
         }
     }
 
-    /// Lets an answer go whose delay has passed.
-    pub fn release(&mut self, stream: u32, context: &mut Context<'_>) {
+    /// Lets an answer go: `plan` from the relay, or the one whose delay has passed. False when nobody waits for it any more.
+    pub fn release(&mut self, stream: u32, plan: Option<Plan>, context: &mut Context<'_>) -> bool {
         match self {
-            Self::H1(session) => session.release(context),
-            Self::H2(session) => session.release(stream, context),
+            Self::H1(session) => session.release(plan, context),
+            Self::H2(session) => session.release(stream, plan, context),
+        }
+    }
+
+    /// Whether the relay has yet to answer: nothing moves meanwhile, and yet the connection is not idle.
+    pub fn is_relaying(&self) -> bool {
+        match self {
+            Self::H1(session) => session.is_relaying(),
+            Self::H2(session) => session.is_relaying(),
         }
     }
 

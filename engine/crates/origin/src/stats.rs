@@ -1,6 +1,7 @@
 //! What a worker counts; the summary is the sum over workers.
 
 use crate::config::Protocol;
+use crate::relay::RelayStats;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -38,6 +39,8 @@ pub struct Stats {
     pub udp_receive_drops: u64,
     /// CPU time of the worker's thread.
     pub thread_cpu_ns: u64,
+    /// What the relay counted, where there is one.
+    pub relay: Option<RelayStats>,
 }
 
 impl Stats {
@@ -95,6 +98,9 @@ impl Stats {
             self.tcp_congestion_control.take().or_else(|| other.tcp_congestion_control.clone());
         self.tcp_nodelay = self.tcp_nodelay.or(other.tcp_nodelay);
         self.thread_cpu_ns += other.thread_cpu_ns;
+        if let Some(theirs) = &other.relay {
+            self.relay.get_or_insert_default().add(theirs);
+        }
     }
 
     /// The fields of the summary that are counted here.
@@ -124,10 +130,14 @@ impl Stats {
             "workers_cpu_ns": self.thread_cpu_ns,
             "errors": self.errors,
         });
-        match fields {
+        let mut fields = match fields {
             Value::Object(fields) => fields,
             _ => Map::new(),
+        };
+        if let Some(relay) = &self.relay {
+            fields.insert("relay".into(), relay.to_json());
         }
+        fields
     }
 }
 

@@ -4,6 +4,7 @@ use crate::config::Config;
 use crate::connection::{Connection, Next};
 use crate::h3;
 use crate::handler::Handler;
+use crate::relay::{Relay, Ticket};
 use crate::session::{Context, DelayQueue};
 use crate::stats::Stats;
 use rustls::ServerConfig;
@@ -31,12 +32,13 @@ const ACCEPT_PAUSE_NS: u64 = 50_000_000;
 const GRACE_NS: u64 = 1_000_000_000;
 
 /// What a worker is made of.
-pub struct Parts {
+pub(crate) struct Parts {
     pub config: Arc<Config>,
     pub handler: Handler,
     pub tls: Arc<ServerConfig>,
     pub listener: Option<TcpSocket>,
     pub quic: Option<h3::Server>,
+    pub relay: Option<Relay>,
     /// Becomes readable when the worker is to end (an eventfd).
     pub stop: OwnedFd,
 }
@@ -69,11 +71,14 @@ struct Worker {
 ///
 /// # Errors
 /// When the event loop itself cannot work.
-pub fn run(parts: Parts) -> io::Result<Stats> {
+pub(crate) fn run(parts: Parts) -> io::Result<Stats> {
     let cpu_before = thread_cpu_ns();
     let mut worker = Worker::new(parts)?;
     while !worker.ended() {
         worker.turn()?;
+    }
+    if let Some(relay) = worker.parts.relay.take() {
+        worker.stats.relay = Some(relay.finish());
     }
     worker.stats.thread_cpu_ns = thread_cpu_ns() - cpu_before;
     Ok(worker.stats)
@@ -117,7 +122,8 @@ impl Worker {
     }
 
     fn turn(&mut self) -> io::Result<()> {
-        let events = self.epoll.wait(self.timeout_ns())?;
+        let timeout_ns = self.timeout_ns();
+        let events = self.epoll.wait(timeout_ns)?;
         let now = now_ns();
         let mut ready = std::mem::take(&mut self.ready);
         for index in 0..events {
@@ -126,6 +132,11 @@ impl Worker {
                 LISTENER => self.accept(now)?,
                 QUIC => self.quic_ready(event.flags, now),
                 STOP => self.stop(now)?,
+                token if Relay::owns(token) => {
+                    if let Some(relay) = &mut self.parts.relay {
+                        relay.on_event(token, event.flags, &self.epoll);
+                    }
+                }
                 token => {
                     if let Some(connection) = self.connection(token) {
                         connection.note(event.flags);
@@ -133,6 +144,7 @@ impl Worker {
                     }
                 }
             }
+            self.relay(now);
         }
         for token in ready.drain(..) {
             self.drive(token, now);
@@ -143,13 +155,47 @@ impl Worker {
         self.timers(now)
     }
 
-    fn timeout_ns(&self) -> Option<u64> {
+    /// Hands the relay what has come in, and sends what it has to answer.
+    #[inline]
+    fn relay(&mut self, now: u64) {
+        if self.parts.relay.is_some() {
+            self.relay_all(now);
+        }
+    }
+
+    fn relay_all(&mut self, now: u64) {
+        loop {
+            let Some(relay) = &mut self.parts.relay else { return };
+            for submission in self.parts.handler.take_submitted() {
+                relay.submit(submission, &self.epoll);
+            }
+            let Some((ticket, plan)) = relay.next_answer() else { return };
+            let mut released = false;
+            match ticket {
+                Ticket::Tcp { token, stream } => self.with(token, now, |connection, context| {
+                    released = connection.release(stream, Some(plan), context);
+                }),
+                Ticket::Quic { connection, serial, stream } => {
+                    if let Some(quic) = &mut self.parts.quic {
+                        let place = (connection, serial, stream);
+                        released = quic.release(place, plan, &mut self.parts.handler, &mut self.stats, now);
+                    }
+                }
+            }
+            if let Some(relay) = self.parts.relay.as_mut().filter(|_| !released) {
+                relay.dropped();
+            }
+        }
+    }
+
+    fn timeout_ns(&mut self) -> Option<u64> {
         if !self.ready.is_empty() {
             return Some(0);
         }
         let quic = self.parts.quic.as_ref().and_then(h3::Server::next_timeout_ns);
         let delayed = self.delays.front().map(|delayed| delayed.due_ns);
-        let due = [quic, delayed, self.accept_again_ns, self.stop_by_ns];
+        let relay = self.parts.relay.as_mut().and_then(Relay::next_timeout_ns);
+        let due = [quic, delayed, relay, self.accept_again_ns, self.stop_by_ns];
         let due = due.into_iter().flatten().fold(self.next_sweep_ns, u64::min);
         Some(due.saturating_sub(now_ns()))
     }
@@ -168,7 +214,9 @@ impl Worker {
         }
         while let Some(delayed) = self.delays.front().copied().filter(|delayed| delayed.due_ns <= now) {
             self.delays.pop_front();
-            self.with(delayed.token, now, |connection, context| connection.release(delayed.stream, context));
+            self.with(delayed.token, now, |connection, context| {
+                connection.release(delayed.stream, None, context);
+            });
         }
         if let (Some(again_ns), Some(listener)) = (self.accept_again_ns, &self.parts.listener)
             && again_ns <= now
@@ -176,6 +224,12 @@ impl Worker {
             self.accept_again_ns = None;
             self.epoll.add(listener.as_raw_fd(), READABLE, LISTENER)?;
         }
+        if let Some(relay) = &mut self.parts.relay
+            && relay.next_timeout_ns().is_some_and(|due_ns| due_ns <= now)
+        {
+            relay.on_timer(now, &self.epoll);
+        }
+        self.relay(now);
         if now >= self.next_sweep_ns {
             self.next_sweep_ns = now + self.sweep_every_ns;
             self.sweep(now);

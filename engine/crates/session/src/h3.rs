@@ -98,7 +98,7 @@ impl Session for H3Session {
             flights: Flights::new(shared.streams),
             waiting: VecDeque::new(),
             spare: None,
-            single: request.is_some(),
+            single: !shared.reused,
             max_in_flight: shared.streams,
             early: false,
             unsent: Vec::new(),

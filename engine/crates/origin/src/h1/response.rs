@@ -1,7 +1,8 @@
 //! The head of a response.
 
 use crate::config::Protocol;
-use crate::handler::{self, Head, HeadCache};
+use crate::handler::{self, HeadCache, Plan};
+use crate::relay::META_FIELD;
 use crate::session::Context;
 use trifecta_wire::clock::now_ns;
 
@@ -18,13 +19,13 @@ pub(super) struct Extra {
 #[inline]
 pub(super) fn write_head(
     heads: &mut HeadCache,
-    head: &Head,
+    plan: &Plan,
     extra: Extra,
     received_ns: u64,
     context: &mut Context<'_>,
 ) {
     let handler = &*context.handler;
-    let encoded = heads.get(head, |head, out| {
+    let encoded = heads.get(&plan.head, |head, out| {
         out.extend_from_slice(format!("HTTP/1.1 {} {}\r\n", head.status, reason(head.status)).as_bytes());
         handler.for_each_field(head, Protocol::H1, |name, value| {
             for part in [name, ": ", value, "\r\n"] {
@@ -43,6 +44,11 @@ pub(super) fn write_head(
         handler::server_timing(now_ns().saturating_sub(received_ns), &mut value);
         context.plain.extend_from_slice(format!("server-timing: {value}\r\n").as_bytes());
     }
+    if let Some(meta) = &plan.meta {
+        for part in [META_FIELD.as_bytes(), b": ", meta, b"\r\n"] {
+            context.plain.extend_from_slice(part);
+        }
+    }
     context.plain.extend_from_slice(b"\r\n");
 }
 
@@ -57,6 +63,8 @@ fn reason(status: u16) -> &'static str {
         425 => "Too Early",
         431 => "Request Header Fields Too Large",
         501 => "Not Implemented",
+        502 => "Bad Gateway",
+        504 => "Gateway Timeout",
         505 => "HTTP Version Not Supported",
         _ => "",
     }

@@ -4,6 +4,7 @@ use super::stream::{Sending, Stream};
 use super::{ErrorCode, H2, write};
 use crate::config::Protocol;
 use crate::handler::{self, Plan};
+use crate::relay::META_FIELD;
 use crate::session::{BATCH_OCTETS, Context, Fate, INLINE_OCTETS};
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::h2::FRAME_HEADER_OCTETS;
@@ -52,7 +53,7 @@ impl H2 {
                 encoder::encode_field(name.as_bytes(), value.as_bytes(), out);
             });
         });
-        if !self.announce_empty_table && !handler.server_timing() {
+        if !self.announce_empty_table && !handler.server_timing() && plan.meta.is_none() {
             write::headers(stream.id, block, end_stream, context.plain);
             return;
         }
@@ -66,6 +67,9 @@ impl H2 {
             let mut value = String::new();
             handler::server_timing(now_ns().saturating_sub(stream.received_ns), &mut value);
             encoder::encode_field(b"server-timing", value.as_bytes(), whole);
+        }
+        if let Some(meta) = &plan.meta {
+            encoder::encode_field(META_FIELD.as_bytes(), meta, whole);
         }
         write::headers(stream.id, whole, end_stream, context.plain);
     }

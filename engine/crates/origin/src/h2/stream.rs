@@ -15,6 +15,8 @@ pub(super) struct Stream {
     pub(super) received: u64,
     pub(super) receive_window: i64,
     pub(super) send_window: i64,
+    /// Content of the request, when a relay wants it.
+    pub(super) collected: Vec<u8>,
     /// The answer, until its head is sent.
     pub(super) plan: Option<Plan>,
     /// The answer's content, once its head is sent.
@@ -39,6 +41,7 @@ impl Stream {
             received: 0,
             receive_window: i64::from(super::STREAM_WINDOW_OCTETS),
             send_window,
+            collected: Vec::new(),
             plan: None,
             sending: None,
         }
@@ -97,6 +100,10 @@ impl Streams {
         let stream = self.streams.remove(place);
         self.sending -= usize::from(stream.sending.is_some());
         stream
+    }
+
+    pub(super) fn any(&self, wanted: impl FnMut(&Stream) -> bool) -> bool {
+        self.streams.iter().any(wanted)
     }
 
     pub(super) fn retain(&mut self, keep: impl FnMut(&Stream) -> bool) {

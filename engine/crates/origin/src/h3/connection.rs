@@ -17,6 +17,7 @@ use super::{Delayed, Shared, varint};
 use crate::config::Protocol;
 use crate::h2::request::MAX_LIST_OCTETS;
 use crate::handler::{Handler, Plan};
+use crate::relay::Ticket;
 use crate::stats::Stats;
 
 /// Trains of datagrams that one connection may send before the others have their turn.
@@ -35,12 +36,17 @@ pub(super) enum Turn {
 /// A request that is not answered whole yet.
 enum Exchange {
     Receiving(Receiving),
-    /// The answer waits for its time (fault `delay_ns`), or for ever (fault `stall`).
-    Waiting {
-        plan: Plan,
-        received_ns: u64,
-    },
+    /// The answer waits for the relay, for its time (fault `delay_ns`), or for ever (fault `stall`).
+    Waiting(Waiting),
     Sending(Sending),
+}
+
+/// A request that is there whole.
+struct Waiting {
+    plan: Plan,
+    received_ns: u64,
+    /// Its content, when a relay wants it.
+    collected: Vec<u8>,
 }
 
 /// One QUIC connection of a client.
@@ -278,9 +284,10 @@ impl H3Connection {
                 Ok(())
             }
             Ok(true) => {
-                let Some(plan) = receiving.plan else { return Ok(()) };
+                let Receiving { plan, received_ns, collected, .. } = receiving;
+                let Some(plan) = plan else { return Ok(()) };
                 stats.early_requests += u64::from(early);
-                self.answer(id, plan, receiving.received_ns, shared, handler, stats, now_ns);
+                self.answer(id, Waiting { plan, received_ns, collected }, shared, handler, stats, now_ns);
                 Ok(())
             }
             // Malformed requests are errors of their stream (RFC 9114 4.1.2).
@@ -298,43 +305,72 @@ impl H3Connection {
         let _ = self.quic.send_stream(id).reset(varint(code));
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn answer(
         &mut self,
         id: StreamId,
-        plan: Plan,
-        received_ns: u64,
+        mut waiting: Waiting,
         shared: &mut Shared,
         handler: &mut Handler,
         stats: &mut Stats,
         now_ns: u64,
     ) {
         let stream = VarInt::from(id).into_inner();
+        if let Some(relayed) = &mut waiting.plan.relayed {
+            relayed.arrived_ns = trifecta_wire::clock::now_ns();
+        }
         let faults = handler.faults();
         let silent = faults.stall || self.is_served(handler);
         if silent || faults.delay_ns > 0 {
-            self.exchanges.insert(stream, Exchange::Waiting { plan, received_ns });
+            self.exchanges.insert(stream, Exchange::Waiting(waiting));
             if !silent {
                 let due_ns = now_ns.saturating_add(faults.delay_ns);
                 shared.delayed.push_back(Delayed { due_ns, connection: self.handle.0, serial: self.serial, stream });
             }
             return;
         }
-        self.respond(id, &plan, received_ns, shared, handler, stats);
+        self.answer_now(id, waiting, shared, handler, stats);
     }
 
-    /// An answer whose time has come.
-    pub fn release(&mut self, stream: u64, shared: &mut Shared, handler: &mut Handler, stats: &mut Stats) {
-        match self.exchanges.remove(&stream) {
-            Some(Exchange::Waiting { plan, received_ns }) => {
-                if let Ok(id) = VarInt::from_u64(stream) {
-                    self.respond(id.into(), &plan, received_ns, shared, handler, stats);
+    fn answer_now(
+        &mut self,
+        id: StreamId,
+        mut waiting: Waiting,
+        shared: &mut Shared,
+        handler: &mut Handler,
+        stats: &mut Stats,
+    ) {
+        let Some(relayed) = waiting.plan.relayed else {
+            self.respond(id, &waiting.plan, waiting.received_ns, shared, handler, stats);
+            return;
+        };
+        let stream = VarInt::from(id).into_inner();
+        let ticket = Ticket::Quic { connection: self.handle.0, serial: self.serial, stream };
+        handler.submit(ticket, relayed, std::mem::take(&mut waiting.collected));
+        self.exchanges.insert(stream, Exchange::Waiting(waiting));
+    }
+
+    /// Lets an answer go: `plan` from the relay, or the one whose time has come. False when none waits.
+    pub fn release(
+        &mut self,
+        stream: u64,
+        plan: Option<Plan>,
+        shared: &mut Shared,
+        handler: &mut Handler,
+        stats: &mut Stats,
+    ) -> bool {
+        match (self.exchanges.remove(&stream), VarInt::from_u64(stream)) {
+            (Some(Exchange::Waiting(waiting)), Ok(id)) => {
+                match plan {
+                    Some(plan) => self.respond(id.into(), &plan, waiting.received_ns, shared, handler, stats),
+                    None => self.answer_now(id.into(), waiting, shared, handler, stats),
                 }
+                true
             }
-            Some(other) => {
+            (Some(other), _) => {
                 self.exchanges.insert(stream, other);
+                false
             }
-            None => {}
+            (None, _) => false,
         }
     }
 
@@ -351,7 +387,7 @@ impl H3Connection {
         self.open_control_stream();
         let octets = handler.octets_to_send(plan);
         let elapsed_ns = handler.server_timing().then(|| now_ns().saturating_sub(received_ns));
-        let head = shared.heads.get(handler, &plan.head, octets, elapsed_ns);
+        let head = shared.heads.get(handler, plan, octets, elapsed_ns);
         stats.response(Protocol::H3, plan.head.status);
         self.answered += 1;
         self.unacknowledged += 1;

@@ -3,7 +3,7 @@
 use trifecta_wire::h3::{Code, Error, MessageEvent, MessageReader};
 
 use super::Shared;
-use crate::handler::{Handler, Plan};
+use crate::handler::{Handler, Plan, collect};
 use crate::stats::Stats;
 
 /// A request that is still coming in.
@@ -13,6 +13,8 @@ pub(super) struct Receiving {
     pub plan: Option<Plan>,
     content_length: Option<u64>,
     content_octets: u64,
+    /// Content, when a relay wants it.
+    pub collected: Vec<u8>,
     /// When its head came.
     pub received_ns: u64,
 }
@@ -34,6 +36,9 @@ impl Receiving {
                 MessageEvent::Content(piece) => {
                     self.content_octets += piece.len() as u64;
                     stats.content_bytes_in += piece.len() as u64;
+                    if let Some(plan) = &mut self.plan {
+                        collect(plan, &mut self.collected, piece);
+                    }
                 }
                 MessageEvent::Head(section) => {
                     self.received_ns = now_ns;

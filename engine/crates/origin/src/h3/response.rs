@@ -9,6 +9,7 @@ use super::varint;
 use crate::config::Protocol;
 use crate::content::Content;
 use crate::handler::{self, Handler, Head, Plan};
+use crate::relay::META_FIELD;
 
 /// Octets of content handed to quinn-proto at once.
 const PIECE_OCTETS: usize = 64 * 1024;
@@ -89,15 +90,16 @@ const CACHED_HEADS: usize = 16;
 
 impl HeadCache {
     /// HEADERS frame of an answer and the header of its DATA frame of `octets`. `elapsed_ns`: for a Server-Timing field.
-    pub fn get(&mut self, handler: &Handler, head: &Head, octets: u64, elapsed_ns: Option<u64>) -> Bytes {
-        if elapsed_ns.is_some() {
-            return encode(handler, head, octets, elapsed_ns);
+    pub fn get(&mut self, handler: &Handler, plan: &Plan, octets: u64, elapsed_ns: Option<u64>) -> Bytes {
+        let head = &plan.head;
+        if elapsed_ns.is_some() || plan.meta.is_some() {
+            return encode(handler, plan, octets, elapsed_ns);
         }
         let known = self.entries.iter().find(|(known, length, _)| *length == octets && known == head);
         if let Some((_, _, encoded)) = known {
             return encoded.clone();
         }
-        let encoded = encode(handler, head, octets, None);
+        let encoded = encode(handler, plan, octets, None);
         let entry = (*head, octets, encoded.clone());
         if self.entries.len() < CACHED_HEADS {
             self.entries.push(entry);
@@ -109,7 +111,8 @@ impl HeadCache {
     }
 }
 
-fn encode(handler: &Handler, head: &Head, octets: u64, elapsed_ns: Option<u64>) -> Bytes {
+fn encode(handler: &Handler, plan: &Plan, octets: u64, elapsed_ns: Option<u64>) -> Bytes {
+    let head = &plan.head;
     let mut section = encoder::PREFIX.to_vec();
     encoder::encode_status(head.status, &mut section);
     handler.for_each_field(head, Protocol::H3, |name, value| {
@@ -119,6 +122,9 @@ fn encode(handler: &Handler, head: &Head, octets: u64, elapsed_ns: Option<u64>) 
         let mut value = String::new();
         handler::server_timing(elapsed_ns, &mut value);
         encoder::encode_field(b"server-timing", value.as_bytes(), &mut section);
+    }
+    if let Some(meta) = &plan.meta {
+        encoder::encode_field(META_FIELD.as_bytes(), meta, &mut section);
     }
     let mut out = Vec::with_capacity(section.len() + 16);
     frame::write_headers(&section, &mut out);

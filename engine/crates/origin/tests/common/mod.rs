@@ -18,6 +18,7 @@ use trifecta_wire::tls::{ClientOptions, TlsVersion, client_config};
 
 pub mod h2client;
 pub mod h3client;
+pub mod services;
 
 /// Anything that takes longer than this hangs.
 pub const PATIENCE: Duration = Duration::from_secs(10);

@@ -17,7 +17,7 @@ use trifecta_wire::udp::{ReceiveBatch, UdpOptions};
 
 use crate::caller::Request;
 use crate::error::ErrorClass;
-use crate::options::{FieldError, Options, Protocol};
+use crate::options::{ConnectionMode, FieldError, Options, Protocol};
 
 /// Messages taken by one receive call, up to 64 kB each.
 const MESSAGES_PER_RECEIVE: usize = 8;
@@ -40,6 +40,7 @@ pub struct H3Shared {
     /// False once a connection waited for session tickets in vain: this server sends none.
     pub(super) tickets_come: bool,
     pub(super) congestion_control: String,
+    pub(super) reused: bool,
     /// Requests that may be in flight on one connection.
     pub(super) streams: u32,
     pub(super) connect_timeout_ns: u64,
@@ -89,6 +90,7 @@ impl H3Shared {
             zero_rtt: options.zero_rtt,
             tickets_come: true,
             congestion_control: options.congestion_control.clone(),
+            reused: options.connection_mode == ConnectionMode::Reused,
             streams: options.streams,
             connect_timeout_ns: options.connect_timeout_ns,
             request_timeout_ns: options.request_timeout_ns,

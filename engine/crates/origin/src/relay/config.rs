@@ -1,0 +1,406 @@
+//! The section `relay` of the configuration: which service this is, what it calls, and how it reaches the others.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use trifecta_session::options::{ConnectionMode, Method, Options, Protocol};
+use trifecta_wire::tls::{TlsVersion, key_exchange_names};
+
+use super::message::MAX_MESSAGE_OCTETS;
+use crate::config::{Config, ConfigError};
+
+/// A service that answers routes, by calling others or by itself. Unknown fields are refused.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RelayConfig {
+    /// Its name, as in the entries of the message's meta.
+    pub service: String,
+    /// By path.
+    pub routes: BTreeMap<String, RouteConfig>,
+    /// Whom it calls, by name.
+    #[serde(default)]
+    pub services: BTreeMap<String, ServiceConfig>,
+    /// PEM file of the authority that the others' certificates are verified against.
+    #[serde(default)]
+    pub ca_file: Option<PathBuf>,
+    #[serde(default = "tls13")]
+    pub tls_version: String,
+    #[serde(default = "x25519")]
+    pub key_exchange: String,
+    #[serde(default)]
+    pub cipher: Option<String>,
+    #[serde(default = "ten_seconds")]
+    pub connect_timeout_ns: u64,
+    #[serde(default = "ten_seconds")]
+    pub request_timeout_ns: u64,
+}
+
+/// What a path brings about.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouteConfig {
+    /// Made one after the other.
+    #[serde(default)]
+    pub calls: Vec<CallConfig>,
+    #[serde(default)]
+    pub answer: AnswerConfig,
+}
+
+/// One call of another service.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallConfig {
+    pub to: String,
+    #[serde(default)]
+    pub method: MethodConfig,
+    pub path: String,
+    #[serde(default)]
+    pub body: BodyConfig,
+}
+
+/// The method of a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum MethodConfig {
+    /// The one that came in.
+    #[default]
+    Same,
+    Fixed(Method),
+}
+
+impl TryFrom<String> for MethodConfig {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        if name == "same" {
+            return Ok(Self::Same);
+        }
+        let method = method_of(name.as_bytes());
+        method.map(Self::Fixed).ok_or_else(|| format!("`relay.routes.calls.method` is {name}; use same or a method"))
+    }
+}
+
+/// The body of a call's message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "serde_json::Value")]
+pub enum BodyConfig {
+    /// As it came.
+    #[default]
+    Forward,
+    None,
+    /// That many octets of filler.
+    Octets(usize),
+}
+
+impl TryFrom<serde_json::Value> for BodyConfig {
+    type Error = String;
+
+    fn try_from(value: serde_json::Value) -> Result<Self, String> {
+        match (value.as_str(), octets_of(&value)) {
+            (Some("forward"), _) => Ok(Self::Forward),
+            (Some("none"), _) => Ok(Self::None),
+            (_, Some(octets)) => Ok(Self::Octets(octets)),
+            _ => Err(format!("`relay.routes.calls.body` is {value}; use forward, none or up to 10000000 octets")),
+        }
+    }
+}
+
+/// What an answer has besides the meta.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "serde_json::Value")]
+pub enum AnswerConfig {
+    #[default]
+    Meta,
+    /// That many octets of filler.
+    Octets(usize),
+}
+
+impl TryFrom<serde_json::Value> for AnswerConfig {
+    type Error = String;
+
+    fn try_from(value: serde_json::Value) -> Result<Self, String> {
+        match (value.as_str(), octets_of(&value)) {
+            (Some("meta"), _) => Ok(Self::Meta),
+            (_, Some(octets)) => Ok(Self::Octets(octets)),
+            _ => Err(format!("`relay.routes.answer` is {value}; use meta or up to 10000000 octets")),
+        }
+    }
+}
+
+/// Filler that leaves room for the meta below [`MAX_MESSAGE_OCTETS`].
+const MAX_FILLER_OCTETS: usize = 10_000_000;
+const _: () = assert!(MAX_FILLER_OCTETS < MAX_MESSAGE_OCTETS);
+
+fn octets_of(value: &serde_json::Value) -> Option<usize> {
+    let octets = usize::try_from(value.as_u64()?).ok()?;
+    (octets <= MAX_FILLER_OCTETS).then_some(octets)
+}
+
+/// Where another service is, and how it is spoken to.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceConfig {
+    /// The name in its certificate.
+    pub name: String,
+    /// `None`: `name` is resolved at the start.
+    #[serde(default)]
+    pub address: Option<IpAddr>,
+    pub port: u16,
+    pub protocol: Protocol,
+    pub connection_mode: ConnectionMode,
+    /// Kept connections at most.
+    #[serde(default = "one")]
+    pub connections: u32,
+    /// Calls in flight on one connection; always 1 with h1.
+    #[serde(default = "hundred")]
+    pub streams: u32,
+}
+
+fn tls13() -> String {
+    "1.3".into()
+}
+fn x25519() -> String {
+    "X25519".into()
+}
+fn ten_seconds() -> u64 {
+    10_000_000_000
+}
+fn one() -> u32 {
+    1
+}
+fn hundred() -> u32 {
+    100
+}
+
+/// The method of a request, `None` when a relay knows no such.
+pub(crate) fn method_of(name: &[u8]) -> Option<Method> {
+    Some(match name {
+        b"GET" => Method::Get,
+        b"HEAD" => Method::Head,
+        b"POST" => Method::Post,
+        b"PUT" => Method::Put,
+        b"PATCH" => Method::Patch,
+        b"DELETE" => Method::Delete,
+        _ => return None,
+    })
+}
+
+impl RelayConfig {
+    /// Checks what the document's form does not.
+    ///
+    /// # Errors
+    /// Names the first field that is wrong.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let wrong = |field: String, message: &str| Err(ConfigError { field, message: message.into() });
+        let is_name = |name: &str| {
+            (1..=64).contains(&name.len())
+                && name.bytes().all(|octet| octet.is_ascii_alphanumeric() || b"-_.".contains(&octet))
+        };
+        let is_path = |path: &str| {
+            path.starts_with('/') && path.len() <= 4096 && path.bytes().all(|octet| octet.is_ascii_graphic())
+        };
+        let path_form = "must begin with '/' and have at most 4096 visible ASCII characters";
+        if !is_name(&self.service) {
+            return wrong("relay.service".into(), "must have 1 to 64 letters, digits, '-', '_' or '.'");
+        }
+        if self.routes.is_empty() {
+            return wrong("relay.routes".into(), "is empty; name at least one path");
+        }
+        for (path, route) in &self.routes {
+            if !is_path(path) || path.contains(['?', '#']) {
+                return wrong(format!("relay.routes.{path}"), &format!("{path_form}, no query"));
+            }
+            for (number, call) in route.calls.iter().enumerate() {
+                if !self.services.contains_key(&call.to) {
+                    let message = format!("is {}, which relay.services does not have; add it there", call.to);
+                    return wrong(format!("relay.routes.{path}.calls.{number}.to"), &message);
+                }
+                if !is_path(&call.path) {
+                    return wrong(format!("relay.routes.{path}.calls.{number}.path"), path_form);
+                }
+            }
+        }
+        for (name, service) in &self.services {
+            let field = |what: &str| format!("relay.services.{name}{what}");
+            if !is_name(name) {
+                return wrong(field(""), "must have 1 to 64 letters, digits, '-', '_' or '.'");
+            }
+            if rustls::pki_types::ServerName::try_from(service.name.as_str()).is_err() {
+                return wrong(field(".name"), "is neither a DNS name nor an IP address");
+            }
+            if service.port == 0 {
+                return wrong(field(".port"), "is 0; give the service's port");
+            }
+            if !(1..=65_536).contains(&service.connections) || !(1..=65_536).contains(&service.streams) {
+                return wrong(field(".connections"), "and streams must be 1 to 65536");
+            }
+            if service.protocol == Protocol::H3 && self.tls_version != "1.3" {
+                return wrong("relay.tls_version".into(), "must be 1.3 with h3 (RFC 9001 4.2)");
+            }
+        }
+        if self.ca_file.is_none() && !self.services.is_empty() {
+            return wrong("relay.ca_file".into(), "is missing; give the authority of the services' certificates");
+        }
+        if TlsVersion::from_name(&self.tls_version).is_none() {
+            return wrong("relay.tls_version".into(), "must be 1.2 or 1.3");
+        }
+        if !key_exchange_names().contains(&self.key_exchange.as_str()) {
+            let message = format!("must be one of {}", key_exchange_names().join(", "));
+            return wrong("relay.key_exchange".into(), &message);
+        }
+        for (field, value) in
+            [("connect_timeout_ns", self.connect_timeout_ns), ("request_timeout_ns", self.request_timeout_ns)]
+        {
+            if value == 0 || value > 86_400_000_000_000 {
+                return wrong(format!("relay.{field}"), "must be above 0 and at most one day");
+            }
+        }
+        Ok(())
+    }
+
+    /// What the sessions to a service are configured with. `config` is the whole document, since both directions of a service
+    /// share the transports' settings.
+    ///
+    /// # Errors
+    /// When the name does not resolve; to be told as [`crate::serve::Failure`] with exit code 3.
+    pub(crate) fn options(&self, name: &str, service: &ServiceConfig, config: &Config) -> Result<Options, ConfigError> {
+        let address = match service.address {
+            Some(address) => SocketAddr::new(address, service.port),
+            None => resolve(&service.name, service.port)
+                .map_err(|message| ConfigError { field: format!("relay.services.{name}.name"), message })?,
+        };
+        Ok(Options {
+            trial: format!("relay-{}-{name}", self.service),
+            protocol: service.protocol,
+            address,
+            server_name: service.name.clone(),
+            ca_file: self.ca_file.clone().unwrap_or_default(),
+            connection_mode: service.connection_mode,
+            streams: self.streams(service),
+            // Each call is a request of its own; nothing is ever sent as described here.
+            method: Method::Get,
+            path: "/".into(),
+            request_body_bytes: 0,
+            connect_timeout_ns: self.connect_timeout_ns,
+            request_timeout_ns: self.request_timeout_ns,
+            resumption: false,
+            zero_rtt: false,
+            congestion_control: config.congestion_control.clone(),
+            tcp_nodelay: config.tcp_nodelay,
+            tls_version: self.tls_version.clone(),
+            key_exchange: self.key_exchange.clone(),
+            cipher: self.cipher.clone(),
+            udp_receive_buffer_bytes: if config.udp_receive_buffer_bytes == 0 {
+                UDP_RECEIVE_BUFFER_BYTES
+            } else {
+                config.udp_receive_buffer_bytes
+            },
+            max_udp_payload_bytes: config.max_udp_payload_bytes,
+            tcp_receive_buffer_bytes: 0,
+            keylog_file: config.keylog_file.clone(),
+            qlog_dir: config.qlog_dir.clone(),
+        })
+    }
+
+    fn streams(&self, service: &ServiceConfig) -> u32 {
+        let single = service.protocol == Protocol::H1 || service.connection_mode == ConnectionMode::New;
+        if single { 1 } else { service.streams }
+    }
+}
+
+/// The load's default.
+const UDP_RECEIVE_BUFFER_BYTES: usize = 4 << 20;
+
+/// The first address of a name by getaddrinfo(3), IPv4 before IPv6.
+fn resolve(name: &str, port: u16) -> Result<SocketAddr, String> {
+    let found: Vec<SocketAddr> =
+        (name, port).to_socket_addrs().map_err(|error| format!("{name} does not resolve: {error}"))?.collect();
+    let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
+    first.copied().ok_or_else(|| format!("{name} resolves to no address"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn document() -> Value {
+        json!({"address": "127.0.0.1", "port": 0, "certificate_file": "c", "key_file": "k", "relay": {"service": "B",
+            "routes": {"/chain": {"calls": [{"to": "C", "method": "same", "path": "/chain", "body": "forward"},
+                                            {"to": "C", "method": "PUT", "path": "/x?y=1", "body": 12}], "answer": "meta"},
+                       "/end": {"answer": 10}},
+            "services": {"C": {"name": "localhost", "address": null, "port": 8443, "protocol": "h2",
+                "connection_mode": "new", "connections": 1, "streams": 100}},
+            "ca_file": "ca.pem", "tls_version": "1.3", "key_exchange": "X25519", "cipher": "TLS_AES_128_GCM_SHA256",
+            "connect_timeout_ns": 10_000_000_000u64, "request_timeout_ns": 10_000_000_000u64}})
+    }
+
+    fn relay() -> RelayConfig {
+        Config::parse(&document().to_string()).unwrap().relay.unwrap()
+    }
+
+    #[test]
+    fn the_document_of_the_contract_is_read() {
+        let relay = relay();
+        let calls = &relay.routes["/chain"].calls;
+        assert_eq!((calls[0].method, calls[0].body), (MethodConfig::Same, BodyConfig::Forward));
+        assert_eq!((calls[1].method, calls[1].body), (MethodConfig::Fixed(Method::Put), BodyConfig::Octets(12)));
+        assert_eq!(relay.routes["/end"].answer, AnswerConfig::Octets(10));
+        let config = Config::parse(&document().to_string()).unwrap();
+        let options = relay.options("C", &relay.services["C"], &config).unwrap();
+        assert_eq!(options.address, SocketAddr::from(([127, 0, 0, 1], 8443)));
+        assert_eq!(options.streams, 1, "a connection for each call has one stream");
+    }
+
+    #[test]
+    fn the_wrong_field_is_named() {
+        let long = "/".repeat(5000);
+        for (pointer, value, field) in [
+            ("/relay/service", json!(""), "relay.service"),
+            ("/relay/service", json!("a\"b"), "relay.service"),
+            ("/relay/routes", json!({}), "relay.routes"),
+            ("/relay/routes", json!({"x": {}}), "relay.routes.x"),
+            ("/relay/routes", json!({"/x?y": {}}), "relay.routes./x?y"),
+            ("/relay/routes/~1chain/calls/0/to", json!("D"), "relay.routes./chain.calls.0.to"),
+            ("/relay/routes/~1chain/calls/1/path", json!(long), "relay.routes./chain.calls.1.path"),
+            ("/relay/routes/~1chain/calls/0/method", json!("BREW"), "relay.routes.calls.method"),
+            ("/relay/routes/~1chain/calls/0/body", json!("half"), "relay.routes.calls.body"),
+            ("/relay/routes/~1chain/calls/0/body", json!(10_000_001), "relay.routes.calls.body"),
+            ("/relay/routes/~1chain/answer", json!(-1), "relay.routes.answer"),
+            ("/relay/routes/~1chain/answer", json!("echo"), "relay.routes.answer"),
+            ("/relay/services/C/name", json!("not a name"), "relay.services.C.name"),
+            ("/relay/services/C/port", json!(0), "relay.services.C.port"),
+            ("/relay/services/C/streams", json!(0), "relay.services.C.connections"),
+            ("/relay/services/C/protocol", json!("h4"), "h4"),
+            ("/relay/ca_file", json!(null), "relay.ca_file"),
+            ("/relay/tls_version", json!("1.1"), "relay.tls_version"),
+            ("/relay/key_exchange", json!("P-1"), "relay.key_exchange"),
+            ("/relay/connect_timeout_ns", json!(0), "relay.connect_timeout_ns"),
+            ("/relay/request_timeout_ns", json!(u64::MAX), "relay.request_timeout_ns"),
+        ] {
+            let mut document = document();
+            *document.pointer_mut(pointer).unwrap() = value;
+            let error = Config::parse(&document.to_string()).unwrap_err();
+            assert_eq!(error.field, field, "{pointer}: {}", error.message);
+        }
+        let mut document = document();
+        document["relay"]["nonsense"] = json!(1);
+        assert_eq!(Config::parse(&document.to_string()).unwrap_err().field, "nonsense");
+        document["relay"] = json!({"service": "D", "routes": {"/chain": {}}});
+        assert!(Config::parse(&document.to_string()).is_ok(), "a service without calls needs no authority");
+    }
+
+    #[test]
+    fn a_name_that_does_not_resolve_is_named() {
+        let mut relay = relay();
+        let service = relay.services.get_mut("C").unwrap();
+        service.name = "nowhere.invalid".into();
+        let service = service.clone();
+        let config = Config::parse(&document().to_string()).unwrap();
+        let error = relay.options("C", &service, &config).unwrap_err();
+        assert_eq!(error.field, "relay.services.C.name");
+        assert!(error.message.contains("nowhere.invalid"), "{}", error.message);
+    }
+}

@@ -1,0 +1,217 @@
+//! A service of a chain: what comes in by a route is passed on by calls of other services, each in its turn, and answered
+//! when they have answered. All in the worker's own event loop, by the sessions that the load generator uses.
+//!
+//! A worker hands [`Submission`]s in by [`Relay::submit`], passes events and timers on, and sends what
+//! [`Relay::next_answer`] gives. Nothing is ever tried twice: a call that fails makes the answer 502, or 504 when it took
+//! too long, with the meta so far.
+
+pub mod config;
+mod cycles;
+mod message;
+mod pool;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use trifecta_session::NEVER_NS;
+use trifecta_session::h1::H1Session;
+use trifecta_session::h2::H2Session;
+use trifecta_session::h3::H3Session;
+use trifecta_session::options::{Options, Protocol};
+use trifecta_wire::epoll::Epoll;
+
+use crate::config::{Config, ConfigError};
+use crate::handler::Plan;
+
+pub(crate) use cycles::{META_FIELD, Routes};
+pub use cycles::{Relayed, Submission, Ticket};
+pub(crate) use message::MAX_MESSAGE_OCTETS;
+
+use cycles::Cycles;
+use pool::{CallStats, Pool, TOKEN, Upstream, key_of};
+
+/// What a relay counted, over its workers.
+#[derive(Clone, Debug, Default)]
+pub struct RelayStats {
+    service: String,
+    calls: BTreeMap<String, CallStats>,
+    /// Answers whose client was gone.
+    pub answers_dropped: u64,
+    /// Cycles that were under way at the end.
+    unfinished: u64,
+}
+
+impl RelayStats {
+    /// Adds what another worker counted.
+    pub fn add(&mut self, other: &Self) {
+        self.service.clone_from(&other.service);
+        for (name, stats) in &other.calls {
+            self.calls.entry(name.clone()).or_default().add(stats);
+        }
+        self.answers_dropped += other.answers_dropped;
+        self.unfinished += other.unfinished;
+    }
+
+    /// The object `relay` of the summary.
+    pub fn to_json(&self) -> Value {
+        let calls: serde_json::Map<String, Value> =
+            self.calls.iter().map(|(name, stats)| (name.clone(), stats.to_json())).collect();
+        let sum = |value: fn(&CallStats) -> u64| self.calls.values().map(value).sum::<u64>();
+        json!({
+            "service": self.service,
+            "calls": calls,
+            "wire_bytes_out": sum(|stats| stats.totals.wire_bytes_out),
+            "wire_bytes_in": sum(|stats| stats.totals.wire_bytes_in),
+            "answers_dropped": self.answers_dropped,
+            "unfinished": self.unfinished,
+        })
+    }
+}
+
+/// What was found out of a configuration before the first worker starts.
+pub(crate) struct Prepared {
+    service: String,
+    pub(crate) routes: Arc<Routes>,
+    services: Vec<(String, Options, u32)>,
+}
+
+impl Prepared {
+    /// Resolves the services' names.
+    ///
+    /// # Errors
+    /// Names what cannot be reached; the exit code is then 3.
+    pub(crate) fn new(config: &Config) -> Result<Option<Self>, ConfigError> {
+        let Some(relay) = &config.relay else { return Ok(None) };
+        let mut services = Vec::new();
+        for (name, service) in &relay.services {
+            services.push((name.clone(), relay.options(name, service, config)?, service.connections));
+        }
+        Ok(Some(Self { service: relay.service.clone(), routes: Arc::new(Routes::new(relay)), services }))
+    }
+
+    /// For the ready line: where the services were found.
+    pub(crate) fn describe(&self) -> Value {
+        let services: serde_json::Map<String, Value> = self.services.iter().map(|(name, options, _)| {
+            let address = options.address;
+            let found = json!({"address": address.ip().to_string(), "port": address.port(), "protocol": options.protocol.name()});
+            (name.clone(), found)
+        }).collect();
+        json!({"service": self.service, "services": services})
+    }
+}
+
+/// The relay of one worker.
+pub(crate) struct Relay {
+    service: String,
+    names: Vec<String>,
+    upstreams: Vec<Box<dyn Upstream>>,
+    cycles: Cycles,
+    /// Cycles whose answer is due.
+    ready: VecDeque<u32>,
+    answers_dropped: u64,
+}
+
+impl Relay {
+    /// # Errors
+    /// The field that cannot be used.
+    pub(crate) fn new(prepared: &Prepared) -> Result<Self, ConfigError> {
+        let mut upstreams: Vec<Box<dyn Upstream>> = Vec::new();
+        for (number, (_, options, connections)) in prepared.services.iter().enumerate() {
+            let made: Result<Box<dyn Upstream>, _> = match options.protocol {
+                Protocol::H1 => Pool::<H1Session>::new(number, options, *connections).map(|pool| Box::new(pool) as _),
+                Protocol::H2 => Pool::<H2Session>::new(number, options, *connections).map(|pool| Box::new(pool) as _),
+                Protocol::H3 => Pool::<H3Session>::new(number, options, *connections).map(|pool| Box::new(pool) as _),
+            };
+            let wrong = |error: trifecta_session::options::FieldError| ConfigError {
+                field: format!("relay.{}", error.field),
+                message: error.message,
+            };
+            upstreams.push(made.map_err(wrong)?);
+        }
+        Ok(Self {
+            service: prepared.service.clone(),
+            names: prepared.services.iter().map(|(name, _, _)| name.clone()).collect(),
+            upstreams,
+            cycles: Cycles::new(prepared.routes.clone()),
+            ready: VecDeque::new(),
+            answers_dropped: 0,
+        })
+    }
+
+    /// Whether an epoll token is one of the relay's descriptors.
+    #[inline]
+    pub(crate) fn owns(token: u64) -> bool {
+        token & TOKEN != 0
+    }
+
+    /// Begins a cycle.
+    pub(crate) fn submit(&mut self, submission: Submission, epoll: &Epoll) {
+        let id = self.cycles.add(submission);
+        self.go_on(id, epoll);
+        self.settle(epoll);
+    }
+
+    /// Makes the next call of a cycle, or has it answered.
+    fn go_on(&mut self, id: u32, epoll: &Epoll) {
+        match self.cycles.next_call(id) {
+            Some(service) => self.upstreams[service].begin(id, &mut self.cycles, epoll),
+            None => self.ready.push_back(id),
+        }
+    }
+
+    fn settle(&mut self, epoll: &Epoll) {
+        while let Some(id) = self.cycles.returned.pop_front() {
+            self.go_on(id, epoll);
+        }
+    }
+
+    /// A descriptor of ours is ready.
+    pub(crate) fn on_event(&mut self, token: u64, flags: u32, epoll: &Epoll) {
+        let (service, key) = key_of(token);
+        if let Some(upstream) = self.upstreams.get_mut(service) {
+            upstream.on_event(key, flags, &mut self.cycles, epoll);
+            self.settle(epoll);
+        }
+    }
+
+    /// When [`Relay::on_timer`] is to be called.
+    pub(crate) fn next_timeout_ns(&mut self) -> Option<u64> {
+        let cycles = &mut self.cycles;
+        let due = self.upstreams.iter().map(|upstream| upstream.next_timeout_ns(cycles)).min();
+        due.filter(|due_ns| *due_ns != NEVER_NS)
+    }
+
+    /// Time limits and the protocols' own timers.
+    pub(crate) fn on_timer(&mut self, now_ns: u64, epoll: &Epoll) {
+        for upstream in &mut self.upstreams {
+            if upstream.next_timeout_ns(&mut self.cycles) <= now_ns {
+                upstream.on_timer(now_ns, &mut self.cycles, epoll);
+            }
+        }
+        self.settle(epoll);
+    }
+
+    /// The next answer, to be sent at once.
+    #[inline]
+    pub(crate) fn next_answer(&mut self) -> Option<(Ticket, Plan)> {
+        let id = self.ready.pop_front()?;
+        self.cycles.answer(id)
+    }
+
+    /// An answer found nobody.
+    pub(crate) fn dropped(&mut self) {
+        self.answers_dropped += 1;
+    }
+
+    /// Ends all connections; what was counted.
+    pub(crate) fn finish(mut self) -> RelayStats {
+        let unfinished = self.cycles.in_flight();
+        let mut calls = BTreeMap::new();
+        for (upstream, name) in self.upstreams.iter_mut().zip(&self.names) {
+            upstream.close(&mut self.cycles);
+            calls.insert(name.clone(), upstream.stats());
+        }
+        RelayStats { service: self.service, calls, answers_dropped: self.answers_dropped, unfinished }
+    }
+}
