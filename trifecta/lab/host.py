@@ -8,10 +8,13 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from trifecta.design.errors import CannotError
 from trifecta.lab import linux
+
+if TYPE_CHECKING:
+    from trifecta.lab.conntrack import Tracking
 
 _NAME_BYTES = 16  # TCP_CA_NAME_MAX, linux/tcp.h
 
@@ -22,6 +25,8 @@ class Host:
     def __init__(self, name: str, home: int) -> None:
         """Make the namespace; ``home`` is a descriptor of the namespace the caller lives in."""
         self.name = name
+        self.tracking: Tracking | None = None
+        """Connection tracking, where `trifecta.lab.conntrack.track` switched it on."""
         self._home = home
         linux.unshare(linux.CLONE_NEWNET)
         try:

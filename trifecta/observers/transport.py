@@ -1,109 +1,127 @@
-"""Counters of the kernel in each host: what was dropped, retransmitted or refused during a trial."""
+"""Counters of the kernel in each host: what was dropped, retransmitted or refused during a trial.
+
+The counters of protocols, devices and connection tracking belong to a network namespace, so to a host. The backlog of
+received packets (softnet) belongs to a CPU: its drops are those of the whole machine and can be laid at no host's door.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from trifecta.lab.host import Host
+from trifecta.observers.kernel_text import (
+    parse_conntrack,
+    parse_counters,
+    parse_devices,
+    parse_pairs,
+    parse_softnet_drops,
+)
 
-# /proc/net/snmp and /proc/net/netstat: the counters that say that something was lost inside a host, not on the path.
+# /proc/net/snmp, snmp6 and netstat: the counters that say that something was lost inside a host, not on the path.
 _SNMP = {
-    "Udp": ("RcvbufErrors", "SndbufErrors", "InErrors", "NoPorts", "InDatagrams", "OutDatagrams"),
-    "Udp6": ("RcvbufErrors",),
+    "Udp": ("RcvbufErrors", "SndbufErrors", "InErrors", "MemErrors", "NoPorts", "InDatagrams", "OutDatagrams"),
     "Tcp": ("RetransSegs", "OutSegs", "InSegs", "InErrs", "AttemptFails", "EstabResets", "OutRsts"),
     "Ip": ("InDiscards", "OutDiscards", "ReasmFails"),
 }
+_SNMP_6 = (
+    "Udp6RcvbufErrors", "Udp6SndbufErrors", "Udp6InErrors", "Udp6MemErrors", "Udp6NoPorts", "Udp6InDatagrams",
+    "Udp6OutDatagrams", "Ip6InDiscards", "Ip6OutDiscards",
+)  # fmt: skip
 _NETSTAT = {
     "TcpExt": (
         "ListenOverflows", "ListenDrops", "TCPBacklogDrop", "TCPRcvQDrop", "TCPTimeouts", "TCPLossProbes",
         "TCPSpuriousRTOs", "TCPFastRetrans", "TCPSlowStartRetrans", "PruneCalled", "TCPMemoryPressures",
-        "TCPReqQFullDrop",
+        "TCPReqQFullDrop", "TCPReqQFullDoCookies", "TCPAbortOnMemory", "TCPOFODrop", "TCPZeroWindowDrop",
     ),
 }  # fmt: skip
-
-
-def parse_counters(text: str) -> dict[str, dict[str, int]]:
-    """The pairs of lines of /proc/net/snmp: names, then values, each with the protocol first."""
-    found: dict[str, dict[str, int]] = {}
-    lines = text.splitlines()
-    for names, values in zip(lines[::2], lines[1::2], strict=False):
-        protocol, _, name_list = names.partition(":")
-        other, _, value_list = values.partition(":")
-        if protocol == other:
-            found[protocol] = {
-                name: int(value)
-                for name, value in zip(name_list.split(), value_list.split(), strict=False)
-                if value.lstrip("-").isdigit()
-            }
-    return found
-
-
-def parse_devices(text: str) -> dict[str, dict[str, int]]:
-    """Packets, errors and drops of each device in /proc/net/dev."""
-    found = {}
-    for line in text.splitlines()[2:]:
-        name, _, numbers = line.partition(":")
-        fields = [int(number) for number in numbers.split()]
-        if len(fields) >= 12:
-            found[name.strip()] = {
-                "rx_packets": fields[1], "rx_errors": fields[2], "rx_drops": fields[3],
-                "tx_packets": fields[9], "tx_errors": fields[10], "tx_drops": fields[11],
-            }  # fmt: skip
-    return found
-
-
-def parse_softnet_drops(text: str) -> int:
-    """Packets that the backlog queues of all CPUs refused (second column of /proc/net/softnet_stat)."""
-    return sum(int(line.split()[1], 16) for line in text.splitlines() if line.strip())
+# Of /proc/net/stat/nf_conntrack: packets of new connections that found the table full (``drop``), entries that were
+# thrown out to make room (``early_drop``), entries that could not be put in (``insert_failed``).
+_CONNTRACK = ("drop", "early_drop", "insert_failed", "invalid")
+_CONNTRACK_SIZE = "/proc/sys/net/netfilter/nf_conntrack_max"
+_CONNTRACK_COUNT = "/proc/sys/net/netfilter/nf_conntrack_count"
 
 
 class TransportObserver:
     """Reads the counters of the hosts before and after a trial."""
 
-    def __init__(self, hosts: tuple[Host, ...]) -> None:
+    def __init__(self, hosts: Iterable[Host]) -> None:
         """Watch these hosts."""
-        self._hosts = hosts
+        self._hosts = tuple(hosts)
 
     def begin(self) -> None:
         """A trial begins."""
         self._before = self._take()
 
     def end(self) -> dict[str, Any]:
-        """The trial ends: how much each counter grew, by host; and packets dropped by the machine's backlog."""
+        """The trial ends: how much each counter grew, by host; and packets dropped by the machine's backlog.
+
+        A host's ``conntrack`` has what there is now besides: ``entries`` in its table, ``max`` of them, and ``limit``
+        where the lab gave it a smaller table; null where this kernel tracks nothing.
+        """
         after = self._take()
-        return _difference(self._before, after)
+        grown = _difference(self._before, after)
+        for host in self._hosts:
+            if after[host.name]["conntrack"] is not None:
+                grown[host.name]["conntrack"] |= self._table(host)
+        return grown
+
+    def _table(self, host: Host) -> dict[str, int | None]:
+        with host.inside():
+            entries, most = _number(_CONNTRACK_COUNT), _number(_CONNTRACK_SIZE)
+        return {"entries": entries, "max": most, "limit": host.tracking.table_size if host.tracking else None}
 
     def _take(self) -> dict[str, Any]:
-        taken: dict[str, Any] = {}
-        for host in self._hosts:
-            with host.inside():
-                snmp = parse_counters(_text("/proc/thread-self/net/snmp"))
-                netstat = parse_counters(_text("/proc/thread-self/net/netstat"))
-                devices = parse_devices(_text("/proc/thread-self/net/dev"))
-            counters: dict[str, Any] = {}
-            for table, wanted in ((snmp, _SNMP), (netstat, _NETSTAT)):
-                for protocol, names in wanted.items():
-                    for name in names:
-                        if name in table.get(protocol, {}):
-                            counters[f"{protocol}{name}"] = table[protocol][name]
-            devices.pop("lo", None)
-            taken[host.name] = {"counters": counters, "devices": devices}
+        taken: dict[str, Any] = {host.name: _take_host(host) for host in self._hosts}
         taken["softnet_drops"] = parse_softnet_drops(_text("/proc/net/softnet_stat"))
-        conntrack = Path("/proc/sys/net/netfilter/nf_conntrack_count")
-        taken["conntrack_entries"] = int(conntrack.read_text(encoding="ascii")) if conntrack.exists() else 0
         return taken
+
+
+def _take_host(host: Host) -> dict[str, Any]:
+    with host.inside():
+        snmp = parse_counters(_text("/proc/thread-self/net/snmp"))
+        netstat = parse_counters(_text("/proc/thread-self/net/netstat"))
+        snmp_6 = parse_pairs(_text_if_there("/proc/thread-self/net/snmp6"))
+        devices = parse_devices(_text("/proc/thread-self/net/dev"))
+        conntrack = parse_conntrack(_text_if_there("/proc/thread-self/net/stat/nf_conntrack"))
+    counters: dict[str, int] = {name: snmp_6[name] for name in _SNMP_6 if name in snmp_6}
+    for table, wanted in ((snmp, _SNMP), (netstat, _NETSTAT)):
+        for protocol, names in wanted.items():
+            for name in names:
+                if name in table.get(protocol, {}):
+                    counters[f"{protocol}{name}"] = table[protocol][name]
+    devices.pop("lo", None)
+    tracked: dict[str, int] | None = None
+    if conntrack:
+        tracked = {name: conntrack[name] for name in _CONNTRACK if name in conntrack}
+        if host.tracking is not None and host.tracking.table_size is not None:
+            tracked["refused"] = host.tracking.refused()
+    return {"counters": counters, "devices": devices, "conntrack": tracked}
 
 
 def _text(path: str) -> str:
     return Path(path).read_text(encoding="ascii", errors="replace")
 
 
+def _text_if_there(path: str) -> str:
+    """A file that a kernel without IPv6 or connection tracking does not have."""
+    try:
+        return _text(path)
+    except FileNotFoundError:
+        return ""
+
+
+def _number(path: str) -> int | None:
+    text = _text_if_there(path)
+    return int(text) if text else None
+
+
 def _difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     grown: dict[str, Any] = {}
     for key, value in after.items():
         if isinstance(value, dict):
-            grown[key] = _difference(before.get(key, {}), value)
+            grown[key] = _difference(before.get(key) or {}, value)
         else:
-            grown[key] = value - before.get(key, 0)
+            grown[key] = None if value is None else value - before.get(key, 0)
     return grown

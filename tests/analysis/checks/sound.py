@@ -98,10 +98,11 @@ MACHINE = MappingProxyType(
 HOST = MappingProxyType(
     {
         "counters": {"UdpRcvbufErrors": 0, "TcpExtListenDrops": 0, "UdpInErrors": 0},
+        "conntrack": {"drop": 0, "early_drop": 0, "insert_failed": 0, "entries": 0, "max": 262_144, "limit": None},
         "devices": {"eth0": {"rx_drops": 0, "tx_drops": 0, "rx_errors": 0, "tx_errors": 0}},
     }
 )
-TRANSPORT = MappingProxyType({"client": dict(HOST), "server": dict(HOST), "softnet_drops": 0, "conntrack_entries": 0})
+TRANSPORT = MappingProxyType({"client": dict(HOST), "server": dict(HOST), "softnet_drops": 0})
 SERVER = MappingProxyType({"congestion_control": {"tcp": "cubic", "quic": "cubic"}, "tcp_nodelay": True})
 
 

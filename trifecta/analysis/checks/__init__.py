@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from trifecta.analysis.checks import (
     blocks,
     clocks,
+    conntrack,
     drops,
     errors,
     headroom,
@@ -21,6 +22,7 @@ from trifecta.analysis.checks import (
     path,
     protocol,
     same_work,
+    service,
     steady_state,
 )
 from trifecta.analysis.checks.evidence import Evidence, RunEvidence
@@ -51,6 +53,8 @@ TRIAL_CHECKS: dict[str, TrialCheck] = {
     "parity": TrialCheck("Are TLS, congestion control and socket options the same in every arm?", parity.check),
     "headroom": TrialCheck("Did client and link have time to spare?", headroom.check),
     "drops": TrialCheck("Did a host itself lose packets?", drops.check),
+    "conntrack": TrialCheck("Had every host's table of connections room?", conntrack.check),
+    "service": TrialCheck("Was every service there to the end, and are its errors in the rows?", service.check),
     "steady_state": TrialCheck("Is the warm-up left out, and nothing drifting?", steady_state.check),
     "machine": TrialCheck("Did the machine have time for the trial?", machine.check),
     "clocks": TrialCheck("Are all times of one clock and in order?", clocks.check),

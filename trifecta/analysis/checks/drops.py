@@ -12,16 +12,23 @@ _COUNTERS = {
     "UdpRcvbufErrors": "raise net.core.rmem_max and the program's UDP receive buffer",
     "Udp6RcvbufErrors": "raise net.core.rmem_max and the program's UDP receive buffer",
     "UdpSndbufErrors": "raise net.core.wmem_max",
+    "Udp6SndbufErrors": "raise net.core.wmem_max",
+    "UdpMemErrors": "raise net.ipv4.udp_mem",
+    "Udp6MemErrors": "raise net.ipv4.udp_mem",
     "UdpInErrors": "see /proc/net/snmp: datagrams that were damaged or found no room",
+    "Udp6InErrors": "see /proc/net/snmp6: datagrams that were damaged or found no room",
     "IpInDiscards": "raise the memory of the machine",
     "IpOutDiscards": "raise the memory of the machine",
+    "Ip6InDiscards": "raise the memory of the machine",
+    "Ip6OutDiscards": "raise the memory of the machine",
     "TcpExtListenOverflows": "raise net.core.somaxconn and the server's backlog",
     "TcpExtListenDrops": "raise net.core.somaxconn and the server's backlog",
     "TcpExtTCPBacklogDrop": "raise net.ipv4.tcp_rmem",
     "TcpExtTCPRcvQDrop": "raise net.ipv4.tcp_rmem",
     "TcpExtTCPReqQFullDrop": "raise net.ipv4.tcp_max_syn_backlog",
+    "TcpExtTCPAbortOnMemory": "raise net.ipv4.tcp_mem",
 }
-_DAMAGE = ("UdpInErrors",)  # grows by itself on a path that corrupts packets
+_DAMAGE = ("UdpInErrors", "Udp6InErrors")  # grows by itself on a path that corrupts packets
 
 
 def check(evidence: Evidence) -> list[CheckResult]:
@@ -32,6 +39,11 @@ def check(evidence: Evidence) -> list[CheckResult]:
         count = int(load["udp_receive_errors"])
         text = f"the client's UDP receive buffer overflowed: {count} datagrams lost"
         findings.append(_drop(text, count, "raise net.core.rmem_max"))
+    for name, service in ((evidence.server or {}).get("services") or {}).items():
+        count = int((service.get("summary") or {}).get("udp_receive_drops") or 0)
+        if count:
+            text = f"the UDP receive buffer of service {name} overflowed: {count} datagrams lost"
+            findings.append(_drop(text, count, "raise net.core.rmem_max"))
     if evidence.foreign and evidence.transport is None:
         findings.append(Finding("unknown", f"{evidence.client} does not tell whether its receive buffer overflowed"))
     if load.get("udp_receive_errors") is not None or evidence.transport is not None:

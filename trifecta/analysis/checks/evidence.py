@@ -62,11 +62,12 @@ class SampleFacts(Protocol):
 class Evidence:
     """One trial. Documents are the decoded JSON of docs/architecture.md, None where there is none.
 
-    ``load``, ``link``, ``probe``: summaries of the engine (1.1, 1.3, 1.4); ``server``: what is known of the server,
-    with ``congestion_control`` (a name, or names by protocol) and ``tcp_nodelay`` where they are; ``machine``: shares
-    of CPU time over the trial; ``transport``: growth of the kernel's counters by host; ``facts``: what does not change
-    during a run (clock source, ...). ``siblings`` are the trials of the same block that ran before. ``trouble`` says
-    why a trial has no summary (crashed, hung).
+    ``load``, ``link``, ``probe``: summaries of the engine (1.1, 1.3, 1.4), several links as ``{"links": {wire: ...}}``;
+    ``server``: what is known of the server, of services as ``{"services": {name: ...}}``, with ``congestion_control``
+    (a name, or names by protocol) and ``tcp_nodelay`` where they are; ``machine``: shares of CPU time over the trial;
+    ``transport``: growth of the kernel's counters by host; ``facts``: what does not change during a run (clock source,
+    ...). ``siblings`` are the trials of the same block that ran before. ``trouble`` says why a trial has no summary
+    (crashed, hung).
     """
 
     study: Study
@@ -95,6 +96,16 @@ class Evidence:
         return self.study.paths.get(name, PathSpec(name=name or "clean"))
 
     @property
+    def links(self) -> dict[str, Document]:
+        """What the links of this trial report, by the name of their wire; that of a two-host lab has none ("")."""
+        return _by_wire(self.link)
+
+    @property
+    def probes(self) -> dict[str, Document]:
+        """What the probe measured, by wire, as ``links``."""
+        return _by_wire(self.probe)
+
+    @property
     def client(self) -> str:
         """The client of this trial's cell."""
         return plan.client_of(self.trial.cell)
@@ -118,6 +129,12 @@ class Evidence:
         return [CheckResult(check, self.trial.trial, status, evidence, value, limit, remedy)]
 
 
+def _by_wire(document: Document | None) -> dict[str, Document]:
+    if document is None:
+        return {}
+    return dict(document["links"]) if "links" in document else {"": document}
+
+
 @dataclass(frozen=True)
 class RunEvidence:
     """A whole run so far: its study, the cells it can do and the rows of its finished trials."""
@@ -136,6 +153,8 @@ class Finding:
     value: float | None = None
     limit: float | None = None
     remedy: str = ""
+    bounded: bool = True
+    """Whether ``limit`` bounds ``value``; else it is what was asked for."""
 
 
 _ORDER: tuple[CheckStatus, ...] = ("fail", "warn", "unknown", "pass")

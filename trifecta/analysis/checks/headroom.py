@@ -34,15 +34,22 @@ def check(evidence: Evidence) -> list[CheckResult]:
         findings.append(Finding("unknown", f"{who} ended too soon to tell how long it waited for a core"))
     findings += waits
     findings += _schedule(evidence, load)
-    link = evidence.link or {}
+    for name, link in evidence.links.items():
+        findings += _link(f"the link {name}".rstrip(), link)
+    server = evidence.server or {}
+    findings += _waits("the server", server, "warn")
+    for name, service in (server.get("services") or {}).items():
+        findings += _waits(f"service {name}", service, "warn")
+    return worst(evidence, "headroom", findings)
+
+
+def _link(who: str, link: Document) -> list[Finding]:
+    findings = []
     if link.get("wall_ns"):
         busy = (int(link.get("cpu_user_ns", 0)) + int(link.get("cpu_system_ns", 0))) / int(link["wall_ns"])
-        findings.append(
-            _limit("the link used", busy, "of a core", "ask for less load or use a machine with more cores")
-        )
-    findings += _waits("the link", link)
-    findings += _waits("the server", evidence.server or {}, "warn")
-    return worst(evidence, "headroom", findings)
+        remedy = "ask for less load or use a machine with more cores"
+        findings.append(_limit(f"{who} used", busy, "of a core", remedy))
+    return findings + _waits(who, link)
 
 
 def _limit(who: str, busy: float, of: str, remedy: str, beyond: CheckStatus = "fail") -> Finding:

@@ -5,12 +5,13 @@ Two witnesses: what the link says it did in this trial, and what the probe measu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trifecta.analysis.checks.chance import burst_inflation, consistent, plausible_share
 from trifecta.analysis.checks.evidence import Document, Evidence, Finding, duration, worst
-from trifecta.design.model import CheckResult
+from trifecta.design import services
+from trifecta.design.model import CheckResult, PathSpec, ServicesWorkload
 
 DELAY_SHARE, DELAY_FLOOR_NS = 0.02, 100_000  # one direction, by the link: whichever allows more
 RTT_SHARE, RTT_FLOOR_NS = 0.02, 200_000  # both directions and both hosts, by the probe
@@ -19,8 +20,8 @@ PROBED_RATE_SHARE = 0.05  # by a train of tens of packets
 # A direction that was busy for less (acknowledgements, in many short bursts) does not show its rate; the probe does.
 RATE_BUSY_NS = 100_000_000
 LATENESS_SHARE, LATENESS_FLOOR_NS = 0.02, 1_000_000  # p99 of packets leaving late; share of the path's RTT
+MOST_SHOWN = 3  # sentences about links that did not deliver what was asked
 SMALLEST_PAYLOAD_BYTES = 1452  # UDP payload that must pass: MTU 1500 less IPv6 and UDP headers
-_DIRECTIONS = (("a_to_b", "to the server"), ("b_to_a", "to the client"))
 _VARIABLE = ("rate", "jitter", "trace", "reorder")  # with one of these a packet's delay is not the constant asked for
 _LOSSY = ("loss", "gilbert_elliott")
 _UNPREDICTED = ("loss_schedule", "duplicate")  # their count does not follow from the number of packets alone
@@ -30,19 +31,68 @@ _BUSY = "give the link a core and real-time priority, and end other programs"
 def check(evidence: Evidence) -> list[CheckResult]:
     """Compare the link's report and the probe with the study's path."""
     path = evidence.path
-    findings = []
-    if evidence.link is not None:
-        for (key, name), impairments in zip(_DIRECTIONS, (path.forward, path.backward), strict=True):
-            report = evidence.link.get(key)
-            if report is None:
-                findings.append(Finding("fail", f"the link did not report on the packets {name}"))
-            else:
-                findings += _direction(evidence, name, report, impairments)
-    elif path.impaired:
-        findings.append(Finding("fail", f"path {path.name} is impaired, but no link was in it"))
-    if evidence.probe is not None:
-        findings += _probed(evidence, evidence.probe)
+    links = {name: _link(evidence, name, link) for name, link in evidence.links.items()}
+    missing = _wires(evidence) - set(links)
+    findings = [
+        Finding("fail", f"path {path.name} is impaired, but no link was in it{f' on wire {name}' if name else ''}")
+        for name in sorted(missing)
+    ]
+    findings += _together(links)
+    for name, probe in evidence.probes.items():
+        on_path = not name or name in _wires(evidence)
+        findings += _probed(path if on_path else PathSpec(path.name), f"probe {name}".rstrip(), probe)
     return worst(evidence, "path", findings)
+
+
+def _wires(evidence: Evidence) -> set[str]:
+    """The wires on which the path lies, as named in ``evidence.links``."""
+    workload = evidence.workload
+    if not evidence.path.impaired:
+        return set()
+    if not isinstance(workload, ServicesWorkload):
+        return {""}
+    return {f"{a}-{b}" for a, b in services.impaired_wires(services.graph_of(workload), workload)}
+
+
+def _link(evidence: Evidence, wire: str, link: Document) -> list[Finding]:
+    path = evidence.path
+    asked = (path.forward, path.backward) if not wire or wire in _wires(evidence) else ((), ())
+    near, _, far = wire.partition("-")
+    names = (f"{wire} to {far}", f"{wire} to {near}") if wire else ("to the server", "to the client")
+    findings = []
+    for key, name, impairments in zip(("a_to_b", "b_to_a"), names, asked, strict=True):
+        report = link.get(key)
+        if report is None:
+            findings.append(Finding("fail", f"the link did not report on the packets {name}"))
+        else:
+            findings += _direction(evidence, name, report, impairments)
+    return findings
+
+
+def _together(links: Mapping[str, list[Finding]]) -> list[Finding]:
+    """All findings of one link; of several the worst, so that a sentence stays one."""
+    every = [finding for findings in links.values() for finding in findings]
+    wrong = [finding for finding in every if finding.status != "pass"]
+    if len(links) < 2 or not every:
+        return every
+    if not wrong:
+        nearest = max(every, key=_use_of_limit)
+        text = f"{len(links)} links delivered what was asked; nearest to its limit: {nearest.text}"
+        return [Finding("pass", text, nearest.value, nearest.limit)]
+    wrong.sort(key=_use_of_limit, reverse=True)
+    shown = wrong[:MOST_SHOWN]
+    if len(wrong) > len(shown):
+        shown.append(Finding(wrong[-1].status, f"and {len(wrong) - len(shown)} more"))
+    return shown
+
+
+def _use_of_limit(finding: Finding) -> float:
+    """How much of its limit a finding takes: above 1 is too much. Where nothing is allowed, any number is the worst."""
+    if finding.value is None or finding.limit is None or not finding.bounded:
+        return float("inf") if finding.status == "fail" else 0.0
+    if not finding.limit:
+        return float("inf") if finding.value else 0.0
+    return abs(finding.value / finding.limit)
 
 
 def _direction(evidence: Evidence, name: str, report: Document, asked: Sequence[Document]) -> list[Finding]:
@@ -101,8 +151,9 @@ def _loss(name: str, report: Document, asked: Sequence[Document], packets: int) 
     text = f"{name}: lost {lost} of {met} packets ({given:.2%}), asked {probability:.2%}"
     if not consistent(lost, met, probability, inflation):
         text += f", by chance {low:.2%} to {high:.2%}"
-        return [Finding("fail", text, given, probability, "look at the link's configuration in the run's log")]
-    return [Finding("pass", text, given, probability)]
+        remedy = "look at the link's configuration in the run's log"
+        return [Finding("fail", text, given, probability, remedy, bounded=False)]
+    return [Finding("pass", text, given, probability, bounded=False)]
 
 
 def _rate(name: str, report: Document, asked: Sequence[Document]) -> list[Finding]:
@@ -136,10 +187,9 @@ def _lateness(evidence: Evidence, name: str, report: Document) -> list[Finding]:
     return [Finding("pass", text, float(late), limit)]
 
 
-def _probed(evidence: Evidence, probe: Document) -> list[Finding]:
-    path = evidence.path
+def _probed(path: PathSpec, who: str, probe: Document) -> list[Finding]:
     if not probe.get("received"):
-        text = f"probe: none of {probe.get('sent', 0)} packets came back"
+        text = f"{who}: none of {probe.get('sent', 0)} packets came back"
         return [Finding("fail", text, 0.0, None, "see that the path carries UDP")]
     findings = []
     both = (*path.forward, *path.backward)
@@ -147,18 +197,18 @@ def _probed(evidence: Evidence, probe: Document) -> list[Finding]:
     if rtt is not None and not any(impairment["kind"] in ("jitter", "trace", "reorder") for impairment in both):
         limit = max(RTT_FLOOR_NS, RTT_SHARE * path.rtt_ns)
         off = float(rtt) - path.rtt_ns
-        text = f"probe: median RTT {duration(float(rtt))}, asked {duration(path.rtt_ns)}"
+        text = f"{who}: median RTT {duration(float(rtt))}, asked {duration(path.rtt_ns)}"
         remedy = "look at the link's configuration, and at what else the machine does"
         wrong = abs(off) > limit
         findings.append(Finding("fail" if wrong else "pass", text, off, limit, remedy if wrong else ""))
     largest = probe.get("largest_payload_bytes")
     if largest is not None and int(largest) < SMALLEST_PAYLOAD_BYTES:
-        text = f"probe: the largest UDP payload that passes has {largest} B"
+        text = f"{who}: the largest UDP payload that passes has {largest} B"
         findings.append(Finding("fail", text, float(largest), float(SMALLEST_PAYLOAD_BYTES), "use an MTU of 1500"))
-    return findings + _probed_rate(probe, path.forward) + _probed_loss(probe, path.forward, path.backward)
+    return findings + _probed_rate(who, probe, path.forward) + _probed_loss(who, probe, path)
 
 
-def _probed_rate(probe: Document, forward: Sequence[Document]) -> list[Finding]:
+def _probed_rate(who: str, probe: Document, forward: Sequence[Document]) -> list[Finding]:
     """Rate of a train of full-size packets, where nothing but a rate shapes it."""
     rates = [float(impairment["bits_per_s"]) for impairment in forward if impairment["kind"] == "rate"]
     given = probe.get("rate_bits_per_s")
@@ -166,19 +216,19 @@ def _probed_rate(probe: Document, forward: Sequence[Document]) -> list[Finding]:
         return []
     rate = min(rates)
     off = float(given) / rate - 1
-    text = f"probe: {float(given) / 1e6:.4g} Mbit/s, asked {rate / 1e6:.4g} Mbit/s"
+    text = f"{who}: {float(given) / 1e6:.4g} Mbit/s, asked {rate / 1e6:.4g} Mbit/s"
     wrong = abs(off) > PROBED_RATE_SHARE
     return [Finding("fail" if wrong else "pass", text, off, PROBED_RATE_SHARE, _BUSY if wrong else "")]
 
 
-def _probed_loss(probe: Document, forward: Sequence[Document], backward: Sequence[Document]) -> list[Finding]:
+def _probed_loss(who: str, probe: Document, path: PathSpec) -> list[Finding]:
     """Loss as the probe saw it, where the path asks for independent loss or none."""
     findings = []
     sent = int(probe.get("sent") or 0)
     arrived = sent
     for name, field, asked in (
-        ("to the server", "loss_forward", forward),
-        ("to the client", "loss_backward", backward),
+        ("to the server", "loss_forward", path.forward),
+        ("to the client", "loss_backward", path.backward),
     ):
         share = probe.get(field)
         if share is None or any(i["kind"] in (*_UNPREDICTED, "gilbert_elliott", "trace", "corrupt") for i in asked):
@@ -187,7 +237,7 @@ def _probed_loss(probe: Document, forward: Sequence[Document], backward: Sequenc
         for impairment in asked:
             survive *= 1 - float(impairment["probability"]) if impairment["kind"] == "loss" else 1.0
         lost = round(float(share) * arrived)
-        text = f"probe {name}: lost {lost} of {arrived} packets, asked {1 - survive:.2%}"
+        text = f"{who} {name}: lost {lost} of {arrived} packets, asked {1 - survive:.2%}"
         wrong = not consistent(lost, arrived, 1 - survive)
         findings.append(Finding("fail" if wrong else "pass", text, float(share), 1 - survive))
         arrived -= lost

@@ -1,0 +1,60 @@
+"""No host's table of connections was full: what it has no room for is dropped, the first packet of a connection first.
+
+QUIC suffers most: its connections are UDP flows to connection tracking, which sees no end of them and keeps each for
+30 s to 120 s after its last packet, where a TCP connection leaves when it closes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trifecta.analysis.checks.evidence import Evidence, Finding, worst
+from trifecta.design.model import CheckResult
+
+FILLED_WARNING = 0.9  # share of the table; above, the next block may not fit
+_REMEDY = (
+    "raise nf_conntrack_max (`sysctl -w net.netfilter.nf_conntrack_max=N`), or take the services' ports out of "
+    "tracking (`notrack` of nft, `-j NOTRACK` of iptables; in a study `conntrack: bypass`)"
+)
+
+
+def check(evidence: Evidence) -> list[CheckResult]:
+    """Fail on packets that a full table dropped; warn when it threw connections out, or is nearly full."""
+    findings = []
+    for name, grown in (evidence.transport or {}).items():
+        if isinstance(grown, dict) and "conntrack" in grown:
+            findings += _host(name, grown["conntrack"])
+    return worst(evidence, "conntrack", findings)
+
+
+def _host(host: str, table: dict[str, Any] | None) -> list[Finding]:
+    if table is None:
+        return [Finding("pass", f"host {host}: this kernel tracks no connections", 0.0)]
+    entries, room = int(table.get("entries") or 0), _room(table)
+    state = f"{entries} connections in it, the kernel's maximum is {table.get('max')}"
+    if table.get("limit") is not None:
+        state += f", the lab lets {table['limit']} in"
+    # `drop`: the kernel's own table was full; `refused`: the smaller one that the lab gave the host.
+    dropped = int(table.get("drop") or 0) + int(table.get("refused") or 0)
+    if dropped:
+        text = f"host {host}: {dropped} packets of new connections were dropped by its full table of them ({state})"
+        return [Finding("fail", text, float(dropped), 0.0, _REMEDY)]
+    findings = []
+    for field, what in (("early_drop", "thrown out of"), ("insert_failed", "not let into")):
+        count = int(table.get(field) or 0)
+        if count:
+            text = f"host {host}: {count} connections were {what} the table of connections ({state})"
+            findings.append(Finding("warn", text, float(count), 0.0, _REMEDY))
+    if room and entries / room >= FILLED_WARNING:
+        text = f"host {host}: the table of connections is nearly full ({state})"
+        findings.append(Finding("warn", text, entries / room, FILLED_WARNING, _REMEDY))
+    text = f"host {host}: no packet met a full table of connections ({state})"
+    return findings or [Finding("pass", text, 0.0, 0.0)]
+
+
+def _room(table: dict[str, Any]) -> int | None:
+    """How many connections fit; None where that is not known. The lab's own limit is not compared with ``entries``.
+
+    The kernel still counts what came before the limit was set; the limit does not.
+    """
+    return int(table["max"]) if table.get("limit") is None and table.get("max") else None

@@ -1,0 +1,83 @@
+"""Every service was there from beginning to end, and what went wrong in it is in the client's rows.
+
+A service that dies fails the cycles that need it; those are counted. But what was measured then is not the services
+that the study names, so the trial does not count. Nor does one in which a service met errors that no row shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trifecta.analysis.checks.evidence import Document, Evidence, Finding, counts, worst
+from trifecta.design.model import CheckResult
+
+# How a connection can end without a request on it: the client's last packets were lost, or came late and looked like a
+# new connection. They are told, and not held against the trial.
+_ENDINGS = frozenset({"idle_timeout", "closed_in_handshake", "reset", "quic:timeout"})
+_LOG = "read the service's log in the folder `logs` of the run"
+
+
+def check(evidence: Evidence) -> list[CheckResult]:
+    """Fail for a service that is gone, or that counts more errors than the client has failures."""
+    if evidence.server is None:
+        return worst(evidence, "service", [])
+    services: Mapping[str, Document] | None = evidence.server.get("services")
+    if services is None:
+        return evidence.result("service", "pass", "one server, and no services behind it")
+    findings = []
+    for name, facts in services.items():
+        findings += _service(evidence, name, facts)
+    return worst(evidence, "service", _condensed(findings))
+
+
+def _service(evidence: Evidence, name: str, facts: Document) -> list[Finding]:
+    where = f" on {facts['host']}" if facts.get("host") else ""
+    who = f"service {name}{where}"
+    if facts.get("ended"):
+        return [Finding("fail", f"{who} died: {facts['ended']}", None, None, _LOG)]
+    if facts.get("running") is False:
+        return [Finding("fail", f"{who} was not running at the end of the trial", None, None, _LOG)]
+    summary = facts.get("summary")
+    if summary is None:
+        if facts.get("running"):
+            return [Finding("unknown", f"{who} ran to the end, but did not say what it met")]
+        return [Finding("fail", f"{who} ended without its last word", None, None, _LOG)]
+    return _errors(evidence, who, summary)
+
+
+def _errors(evidence: Evidence, who: str, summary: Document) -> list[Finding]:
+    met: dict[str, int] = {str(name): int(count) for name, count in (summary.get("errors") or {}).items() if count}
+    failed = _failures(evidence)
+    grave = {name: count for name, count in met.items() if name not in _ENDINGS}
+    number = sum(grave.values())
+    if number > failed:
+        text = f"{who} met {number} errors ({counts(grave)}), the client's rows have {failed}"
+        return [Finding("fail", text, float(number), float(failed), _LOG)]
+    endings = sum(met.values()) - number
+    if endings > failed:
+        text = f"{who} saw {endings} connections end badly ({counts(met)}), the client's rows have {failed} failures"
+        return [Finding("warn", text, float(endings), float(failed), _LOG)]
+    text = f"{who} ran to the end" + (f" and met {counts(met)}" if met else " without an error")
+    return [Finding("pass", text, float(number), float(failed))]
+
+
+def _failures(evidence: Evidence) -> int:
+    """Requests of the client that failed, warm-up included where the load tells."""
+    told: Any = (evidence.load or {}).get("errors")
+    if isinstance(told, Mapping):
+        told = sum(int(count) for count in told.values())
+    seen = sum(evidence.samples.errors.values()) if evidence.samples else 0
+    return max(int(told or 0), seen)
+
+
+def _condensed(findings: list[Finding]) -> list[Finding]:
+    """Ten services without an error are one sentence."""
+    if len(findings) < 2 or any(finding.status != "pass" for finding in findings):
+        return findings
+    quiet = [finding for finding in findings if finding.text.endswith("without an error")]
+    others = [finding for finding in findings if finding not in quiet]
+    if not quiet:
+        return others
+    first = Finding("pass", f"{len(quiet)} of {len(findings)} services ran to the end without an error", 0.0, 0.0)
+    return [first, *others]
