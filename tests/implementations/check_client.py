@@ -332,5 +332,7 @@ class CheckClient:
         assert all(samples > 0 and failed == 0 and error is None for *_, samples, failed, error in rows)
         spoken = views.sql("select distinct s.protocol = t.protocol from samples s join trials t using (trial)")
         assert spoken.fetchall() == [(True,)]
+        started = views.sql("select distinct json_extract(load_json, 'start_cpu_ns')::bigint > 0 from trials")
+        assert started.fetchall() == [(True,)]
         status = views.sql("select distinct status from checks where \"check\" in ('protocol', 'same_work')")
         assert status.fetchall() == [("pass",)]

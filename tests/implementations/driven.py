@@ -38,6 +38,9 @@ class Scripted(ClientAdapter):
             return Command(("/nowhere/at-all",))
         return Command((sys.executable, "-c", self.script), {"FOR_THE_CLIENT": "told"})
 
+    def start_only(self, errand: Errand) -> Command | None:
+        return self.command(errand)
+
     def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
         for line in whole_lines(output.stdout, output):
             row = json.loads(line)

@@ -131,6 +131,13 @@ def test_the_summary_counts_the_cpu_of_the_whole_tree(tmp_path: Path) -> None:
     )
 
 
+def test_asked_for_a_start_only_it_makes_no_request(tmp_path: Path) -> None:
+    code, summary, found, errors = finish(tmp_path, "sum(range(10**6))", only_start=True)
+    assert (code, errors, found) == (0, "", [])
+    assert [*summary] == ["start_cpu_ns"]
+    assert summary["start_cpu_ns"] > 0
+
+
 @pytest.mark.parametrize(
     ("script", "error", "ended"),
     [

@@ -41,6 +41,9 @@ class Outside(ClientAdapter):
         count = errand.requests - 2 * (errand.protocol == "h3")
         return Command((sys.executable, "-c", SCRIPT, errand.protocol, str(count), str(errand.expect_body_bytes)))
 
+    def start_only(self, errand):
+        return Command((sys.executable, "-c", "import time\\nwhile time.process_time() < 0.1: pass"))
+
     def rows(self, errand, output):
         protocol, count, octets = output.stdout.read_text().split()
         for number in range(int(count)):
@@ -80,7 +83,12 @@ def test_the_driver_takes_the_place_of_the_load(tmp_path: Path, environment: dic
     load: dict[str, Any] = json.loads(found["outside", "h2"]["load_json"])
     assert load["client"] == "outside"
     assert load["run_delay_ns"] >= 0
-    assert found["outside", "h2"]["client_cpu_ns_per_request"] > 0
+    # Its start is measured apart and taken off.
+    assert load["start_cpu_ns"] >= 0.1e9
+    requests = 20 + 2  # with the warm-up
+    rest_ns = max(0, load["cpu_user_ns"] + load["cpu_system_ns"] - load["start_cpu_ns"])
+    assert found["outside", "h2"]["client_cpu_ns_per_request"] == rest_ns / requests
+    assert "start_cpu_ns" not in json.loads(found["load", "h2"]["load_json"])
     failed = {(scope, check) for scope, check, _ in outcome["failed"]}
     # It sent nothing, which only the kernel's counters tell.
     assert (found["outside", "h2"]["trial"], "protocol") in failed

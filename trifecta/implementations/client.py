@@ -96,6 +96,13 @@ class ClientAdapter(ABC):
     def command(self, errand: Errand) -> Command:
         """Write what it reads into ``errand.state`` and return the command that does the errand and ends."""
 
+    def start_only(self, errand: Errand) -> Command | None:
+        """The command that starts the program as for the errand, and ends it without a request; None: there is none.
+
+        What that costs is measured once and taken off the CPU time of trials (docs/clients.md).
+        """
+        return None
+
     @abstractmethod
     def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
         """One row for each request made or failed to be made; ValueError when the output is not understood.

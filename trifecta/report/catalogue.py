@@ -146,6 +146,7 @@ SELECT t.cell, t.arm, count(*) AS trials, median(t.requests_per_s) AS requests_p
        median(t.client_cpu_ns_per_request) AS client_cpu_ns,
        quantile_cont(t.client_cpu_ns_per_request, 0.25) AS client_low_ns,
        quantile_cont(t.client_cpu_ns_per_request, 0.75) AS client_high_ns,
+       median(CAST(json_extract(t.load_json, 'start_cpu_ns') AS BIGINT)) AS client_start_ns,
        median(t.server_cpu_ns_per_request) AS server_cpu_ns,
        quantile_cont(t.server_cpu_ns_per_request, 0.25) AS server_low_ns,
        quantile_cont(t.server_cpu_ns_per_request, 0.75) AS server_high_ns,

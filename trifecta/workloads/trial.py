@@ -26,6 +26,7 @@ from trifecta.workloads.aggregate import Aggregate, aggregate, cpu_per_request
 from trifecta.workloads.faults import NO_FAULTS, Faults
 from trifecta.workloads.requests import load_config
 from trifecta.workloads.session import LINK_READY_S, Session
+from trifecta.workloads.start_cost import StartCosts
 
 _LOAD_GRACE_S = 5.0  # beyond its own total timeout the load is taken for hung
 _DRIVER_READY_S = 30.0  # Python and Arrow are loaded from a cold disk
@@ -75,6 +76,7 @@ class TrialRunner:
         self._transport = TransportObserver(session.lab.hosts)
         self._ahead: Programs | None = None
         self._ending: list[Programs] = []
+        self._start_costs = StartCosts(session)
 
     def start_ahead(self, client: str) -> None:
         """Start the programs of the next trial, with the client it will likely have; waiting costs no CPU."""
@@ -110,6 +112,7 @@ class TrialRunner:
         session.lab.use_congestion_control(workload.congestion_control)
         samples = session.run.draft("samples", trial.trial, ".parquet")
         config = self._load_config(trial, workload, path, server, samples)
+        start_cpu_ns = self._start_costs.cpu_ns(plan.client_of(trial.cell), config)
         marks = [time.monotonic_ns()]
         programs = self._take(plan.client_of(trial.cell))
         details: dict[str, Any] = {"load": None, "link": None, "probe": session.probes.get(path.name)}
@@ -149,10 +152,7 @@ class TrialRunner:
                 self._ending.append(programs)
         marks.append(time.monotonic_ns())
         details["server"] = self._server_details(server, resources)
-        for role, name in (("client", "load"), ("link", "link"), ("server", "server")):
-            if details[name] is not None and resources.run_delay_ns(role) is not None:
-                details[name].setdefault("run_delay_ns", resources.run_delay_ns(role))
-                details[name].setdefault("wall_ns", marks[3] - marks[2])
+        self._add_costs(details, resources, start_cpu_ns, marks[3] - marks[2])
         outcome = Outcome(
             trial=trial,
             row=_row(trial, found, details, errors, measured=(marks[2], marks[3]), wall=wall),
@@ -167,6 +167,17 @@ class TrialRunner:
         names = ("link_start", "observe", "load", "condense", "link_end")
         outcome.phase_ns = {name: marks[i + 1] - marks[i] for i, name in enumerate(names)}
         return outcome
+
+    def _add_costs(
+        self, details: dict[str, Any], resources: ResourceObserver, start_cpu_ns: int | None, wall_ns: int
+    ) -> None:
+        """Add what is known from outside of the programs to what they said."""
+        if start_cpu_ns is not None and details["load"] is not None:
+            details["load"]["start_cpu_ns"] = start_cpu_ns
+        for role, name in (("client", "load"), ("link", "link"), ("server", "server")):
+            if details[name] is not None and resources.run_delay_ns(role) is not None:
+                details[name].setdefault("run_delay_ns", resources.run_delay_ns(role))
+                details[name].setdefault("wall_ns", wall_ns)
 
     def _server_details(self, server: RunningServer, resources: ResourceObserver) -> dict[str, Any]:
         """What is known of the server, what it used, and of what is behind it."""
@@ -304,7 +315,7 @@ def _row(
     """The row of the trial; ``valid`` and ``checks_json`` are added by the judge."""
     levels = trial.cell.levels
     load = details["load"]
-    client_cpu = load["cpu_user_ns"] + load["cpu_system_ns"] if load else None
+    client_cpu = load["cpu_user_ns"] + load["cpu_system_ns"] - load.get("start_cpu_ns", 0) if load else None
     requests = found.samples + found.warmup_samples if found else 0
     started, ended = measured
     row: dict[str, Any] = {
@@ -329,7 +340,7 @@ def _row(
         "errors": 0,
         "error_classes_json": "{}",
         **(found.columns if found else {}),
-        "client_cpu_ns_per_request": cpu_per_request(client_cpu, requests),
+        "client_cpu_ns_per_request": cpu_per_request(None if client_cpu is None else max(0, client_cpu), requests),
         "server_cpu_ns_per_request": cpu_per_request(details["server"]["cpu_ns"], requests),
         "valid": not errors,
         "error": "; ".join(errors) or None,

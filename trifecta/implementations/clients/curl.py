@@ -64,6 +64,10 @@ class Curl(ClientAdapter):
         )  # else each waits to share the last one's
         return Command((*_program(), *asked, *at_once), environment)
 
+    def start_only(self, errand: Errand) -> Command:
+        """Libraries are loaded and made ready to tell their versions."""
+        return Command((*_program(), "-q", "-V"), CURL.environment() if CURL.installed() else {})
+
     def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
         """One for each line; what its times mean is in ``curl_times.py``."""
         for line in content.whole_lines(output.stdout, output):

@@ -32,6 +32,7 @@ from typing import IO, Any
 
 from trifecta.implementations.client import ClientAdapter, Errand, Output
 from trifecta.implementations.clients import errands, records
+from trifecta.implementations.clients.start_cost import start_cpu_ns
 from trifecta.implementations.registry import CLIENTS
 from trifecta.implementations.server import Command, Unsupported
 from trifecta.lab import linux
@@ -88,6 +89,9 @@ def run(adapter: ClientAdapter, line: bytes, said: IO[str]) -> None:
         try:
             config = errands.read(line, adapter.name)
             errand = errands.errand_of(config, state)
+            if config.get(errands.ONLY_START):
+                _say(said, "summary", {"start_cpu_ns": start_cpu_ns(adapter, errand)})
+                return
             command = adapter.command(errand)
         except ValueError as error:
             raise Failure(EXIT_BAD_INPUT, str(error)) from error

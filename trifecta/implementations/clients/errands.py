@@ -25,6 +25,8 @@ _ONLY: dict[str, Any] = {
 # Content is compared with the pattern by every adapter that can, whatever is asked.
 _IGNORED = {"seed", "congestion_control", "udp_receive_buffer_bytes", "max_udp_payload_bytes", "verify_content"}
 _OPTIONAL = {"keylog_file", "qlog_dir"}
+ONLY_START = "only_start"
+"""A field of no load: nothing is requested, the summary says what a start costs."""
 
 
 def read(line: bytes, client: str) -> dict[str, Any]:
@@ -41,7 +43,7 @@ def read(line: bytes, client: str) -> dict[str, Any]:
     for name, value in config.items():
         if name in _ONLY and value != _ONLY[name]:
             raise ValueError(f"{name}: {client} cannot do {value!r}; only {_ONLY[name]!r}")
-        if name not in _NEEDED | set(_ONLY) | _IGNORED | _OPTIONAL:
+        if name not in _NEEDED | set(_ONLY) | _IGNORED | _OPTIONAL | {ONLY_START}:
             raise ValueError(f"{name}: is not a field of the load")
     if not isinstance(config["requests"], int) or config["requests"] < 1:
         raise ValueError("requests: a foreign client needs a number of requests, 1 or more")

@@ -38,6 +38,10 @@ class GoClient(ClientAdapter):
         quiet = dict.fromkeys(("GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "SSLKEYLOGFILE", "QLOGDIR"), "")
         return Command((RECIPE.program(), lines.write_errand(errand)), quiet)
 
+    def start_only(self, errand: Errand) -> Command:
+        """Telling its version takes the whole program, too."""
+        return Command((RECIPE.program(), "--version"))
+
     def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
         """As the program wrote them."""
         return lines.read_rows(errand, output)

@@ -62,6 +62,10 @@ class H2load(ClientAdapter):
         keys = {"SSLKEYLOGFILE": str(errand.keylog_file)} if errand.keylog_file else {}
         return Command(("h2load", *(f"--{name}={value}" for name, value in asked.items()), errand.url), keys)
 
+    def start_only(self, errand: Errand) -> Command:
+        """Its libraries are loaded to tell the version."""
+        return Command(("h2load", "--version"))
+
     def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
         """What it says once (of the first connection, and of all lengths together) holds for every row."""
         said = output.stdout.read_text(encoding="utf-8", errors="replace")

@@ -54,6 +54,11 @@ class PythonClient(ClientAdapter):
         arguments = (RECIPE.python(), "-B", "-E", "-s", _FOLDER / "client.py", lines.write_errand(errand))
         return Command(arguments, {"OPENSSL_CONF": str(config), "SSLKEYLOGFILE": "", "QUICLOGDIR": ""})
 
+    def start_only(self, errand: Errand) -> Command:
+        """With everything imported that the protocol needs, and the certificates read."""
+        command = self.command(errand)
+        return Command((*command.arguments, "--start"), command.environment)
+
     def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
         """As the program wrote them."""
         return lines.read_rows(errand, output)

@@ -1,7 +1,8 @@
 """A Python client that is measured: h11 and h2 over ssl, aioquic, on asyncio.
 
 ``python client.py ERRAND.json`` does the errand and writes a row for each request to standard output when all have
-ended; see trifecta/implementations/clients/lines.py. Exit codes: 0 done, 2 bad input, 3 cannot.
+ended; see trifecta/implementations/clients/lines.py. With ``--start`` behind it nothing is requested: it ends when it
+could begin. Exit codes: 0 done, 2 bad input, 3 cannot.
 """
 
 from __future__ import annotations
@@ -267,8 +268,8 @@ def _cpu_ns() -> int:
 
 def main(arguments: list[str]) -> int:
     """The program."""
-    if len(arguments) != 1:
-        print("error: one argument is needed: the file of the errand", file=sys.stderr)
+    if not arguments or arguments[1:] not in ([], ["--start"]):
+        print("error: one argument is needed: the file of the errand; and perhaps --start", file=sys.stderr)
         return 2
     try:
         errand = Errand.read(Path(arguments[0]))
@@ -276,6 +277,8 @@ def main(arguments: list[str]) -> int:
     except (OSError, ValueError, TypeError, KeyError) as error:
         print(f"error: {arguments[0]}: {error}", file=sys.stderr)
         return 2
+    if arguments[1:]:
+        return 0
     run = Run(errand, open_connection)
     cpu_ns = asyncio.run(run.do())
     connections = {"connections_opened": run.opened, "connections_lost_idle": run.lost_idle}

@@ -1,0 +1,37 @@
+"""What starting a foreign client costs in a run: asked once for each client and protocol, where clients run."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from trifecta.design.factors import DEFAULT_CLIENT
+from trifecta.implementations.clients.errands import ONLY_START
+from trifecta.lab.engine import EngineError
+from trifecta.workloads.session import Session
+
+_TIMEOUT_S = 90.0  # the driver loads Python and Arrow, then starts the program three times, with 20 s for each
+
+
+class StartCosts:
+    """The answers so far."""
+
+    def __init__(self, session: Session) -> None:
+        """Nothing is started before it is asked for."""
+        self._session = session
+        self._known: dict[tuple[str, str, str], int | None] = {}
+
+    def cpu_ns(self, client: str, config: dict[str, Any]) -> int | None:
+        """CPU time of a start without a request; None when it is not known, and for the engine's own load.
+
+        ``config`` is that of a trial. Stopped when the user asks for it.
+        """
+        if client == DEFAULT_CLIENT:
+            return None
+        key = (client, str(config["protocol"]), str(config["tls_version"]))
+        if key not in self._known:
+            self._known[key] = None
+            with suppress(EngineError), self._session.spawn_client(client) as driver:
+                driver.configure(config | {ONLY_START: True})
+                self._known[key] = driver.wait_summary(_TIMEOUT_S, self._session.stop)["start_cpu_ns"]
+        return self._known[key]
