@@ -401,6 +401,8 @@ where
                 self.after(place);
             }
         }
+        // Before their own time is over, calls fail by the cause that is known.
+        self.refuse_waiting(cycles);
         while let Some(&id) = self.desk.queue.front()
             && cycles.call(id).is_none_or(|call| call.queued_ns + self.request_timeout_ns <= now_ns)
         {
