@@ -102,7 +102,7 @@ class Evidence:
 
     @property
     def probes(self) -> dict[str, Document]:
-        """What the probe measured, by wire, as ``links``."""
+        """What the probe measured, by wire as ``links``: one between two hosts of several says its ``wire``."""
         return _by_wire(self.probe)
 
     @property
@@ -132,7 +132,9 @@ class Evidence:
 def _by_wire(document: Document | None) -> dict[str, Document]:
     if document is None:
         return {}
-    return dict(document["links"]) if "links" in document else {"": document}
+    if "links" in document:
+        return dict(document["links"])
+    return {str(document.get("wire") or ""): document}
 
 
 @dataclass(frozen=True)
