@@ -56,6 +56,8 @@ if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$wanted" ] || [ ! -x .venv/bin/t
     PIP_CONSTRAINT=$PWD/requirements.lock PIP_BUILD_CONSTRAINT=$PWD/requirements.lock PIP_DISABLE_PIP_VERSION_CHECK=1 \
         .venv/bin/python -m pip install -q -e ".$extra"
     printf '%s' "$wanted" >"$stamp"
+    command -v dockerd >/dev/null || [ -x /usr/sbin/dockerd ] ||
+        say "optional, for services in containers: apt-get install -y --no-install-recommends docker.io iptables"
 fi
 
 # The engine: cargo itself sees what has changed.

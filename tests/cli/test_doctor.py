@@ -8,6 +8,7 @@ import pytest
 
 from trifecta.cli import main
 from trifecta.lab import doctor
+from trifecta.lab.containers import DockerState
 from trifecta.lab.doctor import Finding
 
 
@@ -34,6 +35,7 @@ def pretend_inside(monkeypatch, problems=None, code=0, error=""):
         "ifb",
         "SCHED_FIFO",
         "UDP buffers",
+        "Docker",
     ]
 
     def run(command, **more):
@@ -72,6 +74,19 @@ def test_every_finding_that_is_not_well_has_a_remedy(monkeypatch, tmp_path):
         assert each.status == "ok" or each.remedy, each
     assert finding("engine", findings).remedy == "make setup"
     assert finding("ip", findings).remedy == "sudo apt-get install -y iproute2"
+
+
+def test_docker_is_not_required_and_its_problem_is_said(monkeypatch, tmp_path):
+    pretend_inside(monkeypatch, {"Docker": "it does not start (why)"})
+    monkeypatch.setattr(doctor, "docker_state", lambda _: DockerState("1.0"))
+    tried = finding("Docker", doctor.examine(tmp_path))
+    assert (tried.status, tried.evidence, tried.required) == ("warn", "it does not start (why)", False)
+    monkeypatch.setattr(doctor, "docker_state", lambda _: DockerState(None, "dockerd is not installed", "install it"))
+    absent = finding("Docker", doctor.examine(tmp_path))
+    assert (absent.status, absent.remedy, absent.required) == ("missing", "install it", False)
+    pretend_inside(monkeypatch)
+    monkeypatch.setattr(doctor, "docker_state", lambda _: DockerState("1.0"))
+    assert finding("Docker", doctor.examine(tmp_path)).evidence.startswith("1.0, ")
 
 
 def test_a_folder_that_cannot_be_written(monkeypatch, tmp_path):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -131,9 +133,6 @@ def test_a_process_with_threads_is_refused() -> None:
     code = "import threading, time\nthreading.Thread(target=time.sleep, args=(1,), daemon=True).start()\n"
     done = run_inside("")  # the plain case works here
     assert done.returncode == 0
-    import subprocess
-    import sys
-
     done = subprocess.run(
         [sys.executable, "-c", code + "from trifecta.lab import sandbox\nsandbox.enter()"],
         capture_output=True,
@@ -152,3 +151,36 @@ def test_a_refusing_kernel_is_explained(monkeypatch: pytest.MonkeyPatch) -> None
     message = str(sandbox.refusal(PermissionError(1, "Operation not permitted"), user_namespace=True))
     assert "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0" in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize("victim", ["nobody", "parent", "init", "run"])
+def test_what_comes_afterwards_comes_outside_however_the_run_ends(victim: str, tmp_path: Path) -> None:
+    file = tmp_path / "afterwards"
+    code = f"""
+import os, time
+from pathlib import Path
+from trifecta.lab import sandbox
+def afterwards():
+    Path({str(file)!r}).write_text(sandbox.mark() + " " + os.readlink("/proc/self/ns/net"))
+sandbox.enter(afterwards)
+print(sandbox.mark(), flush=True)
+time.sleep({0.2 if victim == "nobody" else 60})
+raise SystemExit(7)
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout is not None
+    mark = process.stdout.readline().strip()
+    assert not file.exists()
+    if victim != "nobody":
+        parent = psutil.Process(process.pid)
+        init = next(child for child in parent.children() if child.children())
+        {"parent": parent, "init": init, "run": init.children()[0]}[victim].kill()
+    process.communicate(timeout=20)
+    if victim == "nobody":
+        assert process.returncode == 7
+    deadline = time.monotonic() + 20
+    while victim == "parent" and not file.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    # Who waits for the command finds it done, unless it was the command that was killed.
+    time.sleep(0.05 if victim == "parent" else 0)
+    assert file.read_text(encoding="ascii") == f"{mark} {Path('/proc/self/ns/net').readlink()}"

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.lab.inside import run_inside
-from trifecta.observers.cgroup import CgroupReader, cgroup_paths, parse_cgroups
+from trifecta.lab.cgroups import cgroup_paths, parse_cgroups
+from trifecta.observers.cgroup import CgroupReader
 from trifecta.observers.process import ProcessReader
 from trifecta.observers.resources import ResourceObserver
 from trifecta.store.schema import RESOURCES

@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from trifecta.design.errors import CannotError
+from trifecta.lab.containers.state import docker_state
 from trifecta.lab.engine import engine_versions, find_engine
 
 Status = Literal["ok", "warn", "missing"]
 
 UDP_BUFFER_BYTES = 4_194_304  # what the engine's load asks for
 DISK_BYTES = 1_000_000_000
-_TIMEOUT_S = 30
+_TIMEOUT_S = 60
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,7 @@ def _lab() -> Iterator[Finding]:
         status: Status = "ok" if not problem else "missing" if needed or spare else "warn"
         evidence = f"{problem}; not needed, {spare}" if problem and spare else problem or "works"
         yield Finding(name, status, evidence, remedy if problem else "", required=needed)
+    yield _docker(facts["Docker"])
 
 
 def _engine() -> Iterator[Finding]:
@@ -185,16 +187,16 @@ def _peers() -> Iterator[Finding]:
         match = re.search(peer.version, text)
         version = match[1] if match else "version not said"
         yield Finding(peer.name, "ok", f"{version} ({path})")
-    yield _docker()
 
 
-def _docker() -> Finding:
-    if shutil.which("docker") is None:
-        return Finding("Docker", "missing", "not found", "sudo apt-get install -y docker.io")
-    version = _output(["docker", "version", "--format", "{{.Server.Version}}"])
-    if re.fullmatch(r"[\d.]+\S*", version):
-        return Finding("Docker", "ok", version)
-    return Finding("Docker", "missing", "its daemon does not answer", "sudo systemctl start docker")
+def _docker(problem: str) -> Finding:
+    """Services in containers: a Docker Engine of our own was tried in the sandbox; the machine's is not used."""
+    state = docker_state("bridge")
+    if not state.able:
+        return Finding("Docker", "missing", f"{state.reason}; needed by services in containers only", state.remedy)
+    if problem:
+        return Finding("Docker", "warn", problem, 'see docs/containers.md, "When it does not work"')
+    return Finding("Docker", "ok", f"{state.version}, its engine starts in the lab")
 
 
 def _program(name: str) -> str | None:

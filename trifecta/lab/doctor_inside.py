@@ -11,12 +11,17 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
-from trifecta.design.errors import TrifectaError
-from trifecta.lab import sandbox
+from trifecta.design.errors import CannotError, TrifectaError
+from trifecta.lab import cgroups, sandbox
+from trifecta.lab.containers import DockerEngine, docker_state
 from trifecta.lab.doctor import UDP_BUFFER_BYTES
+from trifecta.lab.engine import find_engine
+from trifecta.lab.topology import Topology
 
 # Constants of linux/if_packet.h, linux/udp.h, asm-generic/socket.h, linux/sockios.h and linux/ethtool.h.
 SOL_PACKET = 263
@@ -92,6 +97,18 @@ def _udp_buffers() -> None:
         raise OSError(f"{given} octets given of {UDP_BUFFER_BYTES}")
 
 
+def _docker() -> None:
+    """The Docker Engine starts and answers; a problem that ``docker_state`` knows is not tried again."""
+    if not docker_state("bridge").able:
+        return
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Topology(["host1"], []) as topology,
+        DockerEngine(topology, "host1", "bridge", find_engine(), Path(folder) / "docker.log"),
+    ):
+        pass
+
+
 TRIALS: dict[str, Callable[[], None]] = {
     "veth": _veth,
     "AF_PACKET with vnet headers": _packet_socket,
@@ -103,6 +120,7 @@ TRIALS: dict[str, Callable[[], None]] = {
     "ifb": _ifb,
     "SCHED_FIFO": _realtime,
     "UDP buffers": _udp_buffers,
+    "Docker": _docker,
 }
 
 
@@ -113,7 +131,7 @@ def attempt_all() -> dict[str, str]:
         try:
             attempt()
             problems[name] = ""
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except (OSError, subprocess.TimeoutExpired, CannotError) as error:
             text = getattr(error, "strerror", None) or str(error) or type(error).__name__
             problems[name] = text.removeprefix("Error: ").rstrip(".")
     return problems
@@ -122,7 +140,7 @@ def attempt_all() -> dict[str, str]:
 def main() -> int:
     """Enter a sandbox, try everything, print the problems; 3 with the reason when there is no sandbox."""
     try:
-        sandbox.enter()
+        sandbox.enter(cgroups.forget)
     except TrifectaError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -12,6 +12,8 @@ import errno
 import os
 import signal
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -21,6 +23,12 @@ from trifecta.lab import linux
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _entered = False
+_mark = ""
+
+
+def mark() -> str:
+    """A name for what this run makes outside of its namespaces, where others make theirs; empty before ``enter``."""
+    return _mark
 
 
 def entered() -> bool:
@@ -28,30 +36,35 @@ def entered() -> bool:
     return _entered
 
 
-def enter() -> None:
+def enter(afterwards: Callable[[], object] | None = None) -> None:
     """Go on inside private network, mount and process namespaces (and a user namespace where privileges lack).
 
     Returns only in the run itself; the calling process becomes the waiting parent and ends with the run's exit code
     (128 + signal when the run was killed). CannotError with a remedy when the kernel refuses.
 
+    ``afterwards`` is called outside, in a process of its own, once the run has ended, however it ended; what the kernel
+    does not remove by itself belongs there. The command ends after it, unless the command was killed.
+
     Must be called before any thread is started: the kernel refuses namespaces to a process with several threads.
     """
-    global _entered  # noqa: PLW0603
+    global _entered, _mark  # noqa: PLW0603
     if _entered:
         return
     threads = linux.thread_count()
     if threads > 1:
         raise RuntimeError(f"the sandbox must be entered before threads are started, found {threads}")
-    _unshare()
+    _mark = f"trifecta-{os.getpid()}-{os.urandom(4).hex()}"
     sys.stdout.flush()
     sys.stderr.flush()
+    keeper = _keep(afterwards) if afterwards is not None else None
+    _unshare()
     gate_read, gate_write = os.pipe()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
     init = os.fork()
     if init:
         os.close(gate_read)
         os.write(gate_write, b"g")
-        _parent(init, blocked)
+        _parent(init, blocked, keeper)
     os.close(gate_write)
     # The parent may have died before the death signal was set: then the gate is closed without a word. getppid() cannot
     # tell, it is 0 in a new process namespace.
@@ -143,9 +156,37 @@ def _hand_on_signals(child: int, blocked: set[signal.Signals | int]) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
-def _parent(init: int, blocked: set[signal.Signals | int]) -> NoReturn:
+def _keep(afterwards: Callable[[], object]) -> tuple[int, int]:
+    """Start who stays outside until the run has ended; its process id, and a pipe that tells it as long as it is open.
+
+    All processes of this module hold the pipe, programs they start do not: it closes with the last of them.
+    """
+    read, write = os.pipe()
+    keeper = os.fork()
+    if keeper:
+        os.close(read)
+        return keeper, write
+    os.close(write)
+    try:
+        os.setsid()
+        for number in FORWARDED:
+            signal.signal(number, signal.SIG_IGN)
+        null = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):  # a reader of the command's output must see its end
+            os.dup2(null, stream)
+        os.read(read, 1)
+        afterwards()
+    finally:
+        os._exit(0)
+
+
+def _parent(init: int, blocked: set[signal.Signals | int], keeper: tuple[int, int] | None) -> NoReturn:
     _hand_on_signals(init, blocked)
     code = _wait(init)
+    if keeper:
+        os.close(keeper[1])
+        with suppress(ChildProcessError):  # it was killed, and reaped while init was waited for
+            os.waitpid(keeper[0], 0)
     if code == 128 + signal.SIGKILL:
         sys.stderr.write("trifecta: the run was killed; what was finished is kept, `trifecta resume` goes on\n")
         sys.stderr.flush()

@@ -41,7 +41,7 @@ class ResourceObserver:
     ) -> None:
         """``processes``: role or service to process id on this machine, also of one in a container.
 
-        ``cgroups``: role to the folders of its control groups, by controller (`cgroup.cgroup_paths`). ``hosts``: those
+        ``cgroups``: role to the folders of its control groups, by controller (`cgroups.cgroup_paths`). ``hosts``: those
         whose devices are read, by name. OSError when a host's devices cannot be read.
         """
         self._trial = trial
