@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -72,6 +72,9 @@ class Surroundings:
     servers: Collection[str] | None = None  # names with an adapter; None: any name is taken
     clients: Collection[str] | None = None  # the same of clients, with the engine's own
     read_trace: ReadTrace = no_trace_files
+    find_folder: Callable[[str], str] = (
+        str  # a folder of messages: its name in full; QuantityError when it is not there
+    )
     found: FoundLevels | None = None  # what ``any`` stands for; None: it cannot be used
 
 
@@ -89,7 +92,7 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
     name = root.parse("study", _parse_name, "")
     canonical: dict[str, Any] = {"study": name, "title": root.parse("title", parse_text, name)}
     canonical["description"] = root.parse("description", parse_text, "").strip()
-    workload, canonical["workload"] = _read_workload(root)
+    workload, canonical["workload"] = _read_workload(root, around)
     paths, path_text = _read_paths(root, around)
     factors = _read_factors(root, paths, around, workload)
     for factor in factors:
@@ -136,7 +139,7 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
     return study
 
 
-def _read_workload(root: Section) -> tuple[RequestsWorkload, dict[str, Any]]:
+def _read_workload(root: Section, around: Surroundings) -> tuple[RequestsWorkload, dict[str, Any]]:
     section = root.section("workload")
     named = section.parse("kind", one_of("a workload", *KINDS), "requests")
     kind = WORKLOADS[named]
@@ -144,7 +147,8 @@ def _read_workload(root: Section) -> tuple[RequestsWorkload, dict[str, Any]]:
     values = dict(kind.defaults)
     for name in kind.fields:
         if name in section:
-            values[WORKLOAD_FIELDS[name].attribute] = section.parse(name, WORKLOAD_FIELDS[name].parse, None)
+            parse = WORKLOAD_FIELDS[name].parse if name != "messages" else lambda v: around.find_folder(parse_text(v))
+            values[WORKLOAD_FIELDS[name].attribute] = section.parse(name, parse, None)
     if "in_flight" not in section and "connections" in section and "streams" in section:
         values["in_flight"] = values["connections"] * values["streams"]
     if named == "requests" and values.get("method") == "DELETE" and "response" not in section:

@@ -11,9 +11,19 @@ from trifecta.lab.network import LINK_DEVICES
 SPIN_NS = 60_000  # the last stretch before a packet is due is waited for awake: timers wake up tens of us late
 
 
-def link_config(path: PathSpec, seed: int, *, cpu: int | None = None, log_file: Path | None = None) -> dict[str, Any]:
-    """The link's configuration for a path under a seed: the same seed gives every packet the same fate."""
-    left, right = LINK_DEVICES
+def link_config(
+    path: PathSpec,
+    seed: int,
+    *,
+    cpu: int | None = None,
+    log_file: Path | None = None,
+    devices: tuple[str, str] = LINK_DEVICES,
+) -> dict[str, Any]:
+    """The link's configuration for a path under a seed: the same seed gives every packet the same fate.
+
+    ``devices`` lead to the client's side and to the server's.
+    """
+    left, right = devices
     return {
         "a_device": left,
         "b_device": right,

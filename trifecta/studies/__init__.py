@@ -52,6 +52,8 @@ def load(
         servers=servers,
         clients=clients,
         read_trace=lambda name: read_trace(path.parent, name),
+        # A bundled study names no folder, so one comes from the command line, and is the user's own.
+        find_folder=lambda name: find_messages(None if study in bundled() else path.parent, name),
         found=found or _found_here,
     )
     return parse_study(text, str(path), overrides, around)
@@ -95,6 +97,19 @@ def read_trace(folder: Path, name: str) -> list[int]:
         except QuantityError:
             raise QuantityError(f"{name}:{number}: {word[:40]!r} is not a time in whole ms; mend the line") from None
     return times
+
+
+def find_messages(folder: Path | None, name: str) -> str:
+    """The full name of a folder of JSON messages; it never lies outside the study's ``folder``, where there is one."""
+    base = (folder or Path()).resolve()
+    path = (base / name).resolve()
+    if folder is not None and not path.is_relative_to(base):
+        raise QuantityError(f"the folder {name!r} lies outside the study's folder; move it beside the study")
+    if not path.is_dir():
+        raise QuantityError(f"the folder {name!r} is not there; it should hold the messages as *.json files")
+    if not any(path.glob("*.json")):
+        raise QuantityError(f"the folder {name!r} holds no *.json file; put the messages there")
+    return str(path)
 
 
 def describe(study: Study, path: Path) -> dict[str, Any]:

@@ -15,6 +15,8 @@ class Faults:
     """Arm (or ``*``) to fields of the load's configuration."""
     link: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the link's configuration; its summary is compared with the path as the study has it."""
+    services: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Service to fields of its origin's configuration."""
     client_competitors: int = 0
     """So many programs that only count share the client's CPU."""
 
@@ -25,6 +27,8 @@ class Faults:
             found["load"] = {arm: dict(changes) for arm, changes in self.load.items()}
         if self.link:
             found["link"] = dict(self.link)
+        if self.services:
+            found["services"] = {name: dict(changes) for name, changes in self.services.items()}
         if self.client_competitors:
             found["client_competitors"] = self.client_competitors
         return found
@@ -32,6 +36,10 @@ class Faults:
     def load_changes(self, arm: str) -> dict[str, Any]:
         """The changes to the load of one arm."""
         return {**self.load.get("*", {}), **self.load.get(arm, {})}
+
+    def service_changes(self, service: str) -> dict[str, Any]:
+        """The changes to one service."""
+        return dict(self.services.get(service, {}))
 
 
 NO_FAULTS = Faults()

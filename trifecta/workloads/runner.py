@@ -13,11 +13,10 @@ from trifecta.analysis.verdict import verdicts
 from trifecta.design import plan
 from trifecta.design.conformance import ConformanceResult
 from trifecta.design.errors import CannotError
-from trifecta.design.model import Cell, CheckResult, Study, Trial, Verdict
+from trifecta.design.model import Cell, CheckResult, ServicesWorkload, Study, Trial, Verdict
 from trifecta.design.study import to_yaml
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.registry import CLIENTS, SERVERS
-from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerAdapter
 from trifecta.lab import sandbox
 from trifecta.lab.engine import Stopped, find_engine
@@ -27,6 +26,9 @@ from trifecta.workloads.facts import check_same_study, first_facts
 from trifecta.workloads.faults import NO_FAULTS, Faults
 from trifecta.workloads.judge import Judge
 from trifecta.workloads.progress import NoProgress, Progress
+from trifecta.workloads.services.session import ServicesSession
+from trifecta.workloads.services.supported import services_supported
+from trifecta.workloads.services.trial import ServicesTrialRunner
 from trifecta.workloads.session import Session
 from trifecta.workloads.supported import Supported, supported
 from trifecta.workloads.trial import TrialRunner
@@ -98,7 +100,10 @@ class _Run:
 
     def go(self, resume: bool, any_levels: Mapping[str, Any]) -> StudyOutcome:
         engine = find_engine()
-        here = supported(self.study, self.adapters, self.clients)
+        if isinstance(self.study.workload, ServicesWorkload):
+            here = services_supported(self.study, engine)
+        else:
+            here = supported(self.study, self.adapters, self.clients)
         self.cells, left_out = here.cells, here.left_out
         if resume:
             self.run = RunDirectory.open(self.path, write=True)
@@ -117,16 +122,8 @@ class _Run:
                 self.progress.level_unsupported(item["factor"], item["level"], item["reason"])
             self.planner: Planner | None = Planner(self.study, self.cells, self.began_ns)
             self.progress.phase("lab")
-            session = Session(
-                engine=engine,
-                run=self.run,
-                study=self.study,
-                adapters=self.adapters,
-                stop=self.stop,
-                link_changes=self.faults.link,
-            )
             try:
-                with session:
+                with self._session(engine) as session:
                     self._mark("lab")
                     ending = self._measure(session, here)
             except Stopped:
@@ -135,21 +132,34 @@ class _Run:
         finally:
             self.run.close()
 
-    def _measure(self, session: Session, here: Supported) -> Stop:
+    def _session(self, engine: Path) -> Session | ServicesSession:
+        """What stays up over the trials of this workload."""
+        common: dict[str, Any] = {
+            "engine": engine,
+            "run": self.run,
+            "study": self.study,
+            "stop": self.stop,
+            "link_changes": self.faults.link,
+        }
+        if isinstance(self.study.workload, ServicesWorkload):
+            return ServicesSession(**common)
+        return Session(**common, adapters=self.adapters)
+
+    def _measure(self, session: Session | ServicesSession, here: Supported) -> Stop:
         versions = {name: str(facts["version"]) for name, facts in here.servers.items()}
-        depth = "off" if self.run.conformance() else self.study.conformance  # of a resumed run, the first probe stands
-        if depth == "full":
-            self.progress.phase("conformance", ", ".join(sorted(versions)))
-            self._conformance(conformance.full(session, self.clients))
-        self.progress.phase("servers", ", ".join(sorted(versions)))
-        session.start_servers(self.cells, versions, conformance.QUICK_SIZES)
-        self._mark("servers")
-        self._give_up(session)
-        if depth == "quick":
-            self._conformance(conformance.quick(session, self.clients, here.clients))
-        network = {"settings": session.lab.settings, "unknown_settings": session.lab.missing_settings}
-        self.run.write_facts(self.run.facts | {"network": network})
-        runner = TrialRunner(session, self.faults)
+        if isinstance(session, ServicesSession):
+            self.progress.phase("services", ", ".join(session.graph(self.cells[0]).services))
+            session.begin(self.cells, versions)
+            self._mark("servers")
+            self._give_up(session)
+        else:
+            self._begin_servers(session, here, versions)
+        self.run.write_facts(self.run.facts | {"network": session.network})
+        runner: TrialRunner | ServicesTrialRunner = (
+            ServicesTrialRunner(session, self.faults)
+            if isinstance(session, ServicesSession)
+            else TrialRunner(session, self.faults)
+        )
         try:
             while True:
                 if not self.planner:
@@ -162,15 +172,30 @@ class _Run:
         finally:
             runner.close()
 
-    def _block(self, session: Session, runner: TrialRunner, decision: Decision) -> None:
+    def _begin_servers(self, session: Session, here: Supported, versions: Mapping[str, str]) -> None:
+        """Servers up, those that do not come up given up, and what they serve compared, as deep as the study asks."""
+        depth = "off" if self.run.conformance() else self.study.conformance  # of a resumed run, the first probe stands
+        if depth == "full":
+            self.progress.phase("conformance", ", ".join(sorted(versions)))
+            self._conformance(conformance.full(session, self.clients))
+        self.progress.phase("servers", ", ".join(sorted(versions)))
+        session.begin(self.cells, versions, conformance.QUICK_SIZES)
+        self._mark("servers")
+        self._give_up(session)
+        if depth == "quick":
+            self._conformance(conformance.quick(session, self.clients, here.clients))
+
+    def _block(
+        self, session: Session | ServicesSession, runner: TrialRunner | ServicesTrialRunner, decision: Decision
+    ) -> None:
         self._probe_when_due(session, decision.cell)
         for trial in self._trials_of(decision):
             if self.stop():
                 raise Stopped
-            server = session.server_for(trial.cell)
-            if not server.running():
-                self.progress.note(f"{server.describe_end()}; it is started again")
-                if not self._restart(session, server):
+            down = session.down(trial.cell)
+            if down is not None:
+                self.progress.note(f"{down}; it is started again")
+                if not self._restart(session, trial.cell):
                     break
             self.progress.trial_started(trial, len(self.rows))
             try:
@@ -181,7 +206,7 @@ class _Run:
             for name, duration in outcome.phase_ns.items():
                 self._count(name, duration)
             self._mark(None)
-            runner.start_ahead(plan.client_of(trial.cell))
+            runner.start_ahead(trial)
             checks = self.judge.trial(outcome)
             self._mark("checks")
             self.run.commit_trial(outcome.row, outcome.files)
@@ -204,28 +229,26 @@ class _Run:
         self._mark("verdicts")
         self.progress.block_finished(judged, self.elapsed_ns, self.study.budget_ns, decision.reason)
 
-    def _restart(self, session: Session, server: RunningServer) -> bool:
+    def _restart(self, session: Session | ServicesSession, cell: Cell) -> bool:
         """Start a server that died again; when it does not come up, its cells are given up and the others go on."""
-        try:
-            session.restart(server)
-        except ServerFailed as error:
-            session.fail((server.adapter.name, server.options), str(error))
+        stands = session.stand_up(cell)
+        if not stands:
             self._give_up(session)
         self._mark("servers")
-        return server.running()
+        return stands
 
-    def _give_up(self, session: Session) -> None:
+    def _give_up(self, session: Session | ServicesSession) -> None:
         """Leave out the cells of servers that do not come up; CannotError when nothing is left or was ever done."""
         reasons = {cell.key: session.has_failed(cell) for cell in self.cells}
         alive = [cell for cell in self.cells if reasons[cell.key] is None]
         if not alive and not self.rows:
             raise CannotError("; ".join(dict.fromkeys(reason for reason in reasons.values() if reason)))
         known = list(self.run.facts.get("failed", []))
-        for (name, _), reason in session.failed.items():
-            item = {"factor": "server", "level": name, "reason": reason}
+        for factor, level, reason in session.failures():
+            item = {"factor": factor, "level": level, "reason": reason}
             if item not in known:
                 known.append(item)
-                self.progress.level_unsupported("server", name, reason)
+                self.progress.level_unsupported(factor, level, reason)
         self.run.write_facts(self.run.facts | {"failed": known})
         # Cells that have trials keep their verdicts; the judge holds the same list.
         seen = {row["cell"] for row in self.rows}
@@ -250,14 +273,13 @@ class _Run:
         trials = plan.block_trials(self.study, decision.cell, decision.block, first)
         return [trial for trial in trials if trial.arm not in done]
 
-    def _probe_when_due(self, session: Session, cell: Cell) -> None:
-        path = self.study.paths[str(cell.levels["path"])]
-        last = session.probed_at.get(path.name)
-        if last is not None and time.monotonic() - last < PROBE_EVERY_S:
+    def _probe_when_due(self, session: Session | ServicesSession, cell: Cell) -> None:
+        if not session.probe_due(cell, PROBE_EVERY_S):
             return
-        self.progress.phase("probe", path.name)
-        seed = plan.stable_seed("probe", self.study.seed, path.name, len(self.rows))
-        self.progress.path_probed(path.name, session.probe_path(path, seed))
+        path = str(cell.levels["path"])
+        self.progress.phase("probe", path)
+        seed = plan.stable_seed("probe", self.study.seed, path, len(self.rows))
+        self.progress.path_probed(path, session.probe(cell, seed))
         self._mark("probe")
         self.progress.phase("trials")
 

@@ -25,12 +25,10 @@ from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6, Lab
 from trifecta.lab.paths import link_config
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.aggregate import aggregate, error_summary
+from trifecta.workloads.probing import measure_config, measure_path
 from trifecta.workloads.requests import load_config
 
 FIRST_PORT = 8443
-PROBE_PORT = 9
-PROBE_PACKETS = 200
-PROBE_INTERVAL_NS = 1_000_000
 LINK_READY_S = 10.0
 READY_MORE_S = 10.0  # for each further protocol of a server that answers over one: the program is there
 _PATTERN = bytes(0x61 + i % 26 for i in range(26))
@@ -213,33 +211,52 @@ class Session:
 
     def spawn(self, role: str, name: str = "") -> EngineProcess:
         """Start a program of the engine where its role belongs; it waits for its configuration."""
-        host = {"load": self.lab.client, "link": self.lab.middle, "probe": self.lab.client}[role]
+        host = {"load": self.lab.client, "link": self.lab.middle}[role]
         pin = {"load": "client"}.get(role, role)
         return EngineProcess(self.engine, role, host, self.log(role), cpus=self.pins[pin], name=name)  # type: ignore[arg-type]
+
+    def begin(self, cells: list[Cell], versions: Mapping[str, str], more_sizes: Iterable[int] = ()) -> None:
+        """Raise what stays up over the trials of these cells."""
+        self.start_servers(cells, versions, more_sizes)
+
+    @property
+    def network(self) -> dict[str, Any]:
+        """Settings of the lab's kernel, for ``run.json``."""
+        return {"settings": self.lab.settings, "unknown_settings": self.lab.missing_settings}
+
+    def failures(self) -> list[tuple[str, str, str]]:
+        """What is given up: factor, level, reason."""
+        return [("server", name, reason) for (name, _), reason in self.failed.items()]
+
+    def down(self, cell: Cell) -> str | None:
+        """How the server of a cell ended, in words; None while it runs."""
+        server = self.server_for(cell)
+        return None if server.running() else server.describe_end()
+
+    def stand_up(self, cell: Cell) -> bool:
+        """Start the server of a cell again; False when it does not come up, and is given up."""
+        server = self.server_for(cell)
+        try:
+            self.restart(server)
+        except ServerFailed as error:
+            self.fail((server.adapter.name, server.options), str(error))
+        return server.running()
+
+    def probe_due(self, cell: Cell, every_s: float) -> bool:
+        """Whether the path of a cell was not probed for so long."""
+        last = self.probed_at.get(str(cell.levels["path"]))
+        return last is None or time.monotonic() - last >= every_s
+
+    def probe(self, cell: Cell, seed: int) -> dict[str, Any]:
+        """Measure what the path of a cell does to packets."""
+        return self.probe_path(self.study.paths[str(cell.levels["path"])], seed)
 
     def probe_path(self, path: PathSpec, seed: int) -> dict[str, Any]:
         """Measure what the path does to packets, from outside the link: delays, loss, and at first rate and size."""
         first = path.name not in self.probes
-        config = {
-            "role": "measure",
-            "address": SERVER_ADDRESS,
-            "port": PROBE_PORT,
-            "packets": PROBE_PACKETS,
-            "interval_ns": PROBE_INTERVAL_NS,
-            "payload_bytes": 64,
-            "timeout_ns": 3 * path.rtt_ns + 100_000_000,
-            "train_packets": 50 if first and path.rate_bits_per_s else 0,
-            "largest": first,
-        }
-        reflect = EngineProcess(self.engine, "probe", self.lab.server, self.log("probe"), name="probe (far end)")
-        with reflect, self.link(path, seed), self.spawn("probe") as measure:
-            try:
-                reflect.configure({"role": "reflect", "address": SERVER_ADDRESS, "port": PROBE_PORT})
-                reflect.wait_ready(LINK_READY_S, self.stop)
-                measure.configure(config)
-                summary = measure.wait_summary(60 + 10 * path.rtt_ns / 1e9, self.stop)
-            except EngineError as error:
-                raise as_user_error(error) from error
+        config = measure_config(path, SERVER_ADDRESS, first=first)
+        with self.link(path, seed):
+            summary = measure_path(self.engine, self.lab.client, self.lab.server, self.log("probe"), config, self.stop)
         if not first:
             # Rate and largest packet do not change with time: they are measured once.
             for key in ("rate_bits_per_s", "largest_payload_bytes"):

@@ -78,8 +78,11 @@ class TrialRunner:
         self._ending: list[Programs] = []
         self._start_costs = StartCosts(session)
 
-    def start_ahead(self, client: str) -> None:
-        """Start the programs of the next trial, with the client it will likely have; waiting costs no CPU."""
+    def start_ahead(self, trial: Trial) -> None:
+        """Start the programs of the next trial, which likely has the client of this one; waiting costs no CPU."""
+        self._start_ahead(plan.client_of(trial.cell))
+
+    def _start_ahead(self, client: str) -> None:
         if self._ahead is not None and self._ahead.client != client:
             self._ahead.close()
             self._ahead = None
@@ -88,7 +91,7 @@ class TrialRunner:
 
     def _take(self, client: str) -> Programs:
         """The programs started ahead, or new ones when they were not, or for another client."""
-        self.start_ahead(client)
+        self._start_ahead(client)
         programs, self._ahead = self._ahead, None
         assert programs is not None
         return programs
@@ -122,7 +125,7 @@ class TrialRunner:
             stack.callback(self._end, programs)
             for _ in range(self._faults.client_competitors):
                 stack.callback(self._compete().kill)
-            _start_link(programs.link, {**link_config(path, trial.seed), **session.link_changes})
+            start_link(programs.link, {**link_config(path, trial.seed), **session.link_changes})
             self._wait_loaded(programs)
             marks.append(time.monotonic_ns())
             # The process of another client is there only later; what drives it is not what is measured.
@@ -144,8 +147,8 @@ class TrialRunner:
                 errors.append(server.describe_end())
             found = self._aggregate(samples, details["load"], errors)
             marks.append(time.monotonic_ns())
-            _let_pass(path, since_ns=marks[3])
-            details["link"] = _finish_link(programs.link, errors)
+            let_pass(path, since_ns=marks[3])
+            details["link"] = finish_link(programs.link, errors)
             if details["link"] is not None and details["load"] is not None:
                 # Both have said their last word. The kernel takes 20 ms to close the link's sockets, which carry
                 # nothing any more: nobody has to wait for that.
@@ -155,7 +158,7 @@ class TrialRunner:
         self._add_costs(details, resources, start_cpu_ns, marks[3] - marks[2])
         outcome = Outcome(
             trial=trial,
-            row=_row(trial, found, details, errors, measured=(marks[2], marks[3]), wall=wall),
+            row=row_of(trial, found, details, errors, measured=(marks[2], marks[3]), wall=wall),
             files=TrialFiles(
                 samples=samples if found is not None else None,
                 link_summary=details["link"],
@@ -279,7 +282,8 @@ class TrialRunner:
         )
 
 
-def _start_link(link: EngineProcess, config: dict[str, Any]) -> None:
+def start_link(link: EngineProcess, config: dict[str, Any]) -> None:
+    """Set a link to work; CannotError when it cannot: every trial would meet the same."""
     try:
         link.configure(config)
         link.wait_ready(LINK_READY_S)
@@ -287,7 +291,7 @@ def _start_link(link: EngineProcess, config: dict[str, Any]) -> None:
         raise as_user_error(error) from error
 
 
-def _let_pass(path: PathSpec, since_ns: int) -> None:
+def let_pass(path: PathSpec, since_ns: int) -> None:
     """Leave the link up until the end of the client's connections has reached the server.
 
     Otherwise the server would hold connections to nobody, and send again into the trials that follow.
@@ -295,7 +299,8 @@ def _let_pass(path: PathSpec, since_ns: int) -> None:
     time.sleep(max(0, since_ns + path.rtt_ns // 2 + 1_000_000 - time.monotonic_ns()) / 1e9)
 
 
-def _finish_link(link: EngineProcess, errors: list[str]) -> dict[str, Any] | None:
+def finish_link(link: EngineProcess, errors: list[str]) -> dict[str, Any] | None:
+    """End a link; its summary, or None and an error of the trial."""
     try:
         return link.finish()
     except EngineError as error:
@@ -303,7 +308,7 @@ def _finish_link(link: EngineProcess, errors: list[str]) -> dict[str, Any] | Non
         return None
 
 
-def _row(
+def row_of(
     trial: Trial,
     found: Aggregate | None,
     details: dict[str, Any],

@@ -1,0 +1,46 @@
+"""Measures from outside what a path does to packets: the engine's probe, a reflector at its far end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from trifecta.design.model import PathSpec
+from trifecta.lab.engine import EngineError, EngineProcess, as_user_error
+from trifecta.lab.host import Host
+
+PROBE_PORT = 9
+PROBE_PACKETS = 200
+PROBE_INTERVAL_NS = 1_000_000
+_READY_S = 10.0
+
+
+def measure_config(path: PathSpec, address: str, *, first: bool) -> dict[str, Any]:
+    """What the probe is asked: delays and loss; at first the rate and the largest packet, which do not change, too."""
+    return {
+        "role": "measure",
+        "address": address,
+        "port": PROBE_PORT,
+        "packets": PROBE_PACKETS,
+        "interval_ns": PROBE_INTERVAL_NS,
+        "payload_bytes": 64,
+        "timeout_ns": 3 * path.rtt_ns + 100_000_000,
+        "train_packets": 50 if first and path.rate_bits_per_s else 0,
+        "largest": first,
+    }
+
+
+def measure_path(
+    engine: Path, near: Host, far: Host, log: Path, config: dict[str, Any], stop: Callable[[], bool]
+) -> dict[str, Any]:
+    """The probe's summary between two hosts; CannotError when it cannot work."""
+    reflect = EngineProcess(engine, "probe", far, log, name="probe (far end)")
+    with reflect, EngineProcess(engine, "probe", near, log) as measure:
+        try:
+            reflect.configure({"role": "reflect", "address": config["address"], "port": PROBE_PORT})
+            reflect.wait_ready(_READY_S, stop)
+            measure.configure(config)
+            return measure.wait_summary(60 + 3 * config["timeout_ns"] / 1e9, stop)
+        except EngineError as error:
+            raise as_user_error(error) from error

@@ -1,0 +1,160 @@
+"""From a trial to the configurations of its programs: the client's load, and a relay for every service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trifecta.design.model import PathSpec, Protocol, ServicesWorkload, Trial
+from trifecta.design.services import Graph, Route
+from trifecta.lab.certificates import Certificates
+from trifecta.workloads.requests import CIPHER, load_config
+
+FIRST_PORT = 8443
+POOL = 4  # connections that a service keeps to the next over HTTP/2 and HTTP/3; each takes up to 100 streams
+STREAMS = 100
+_IDLE_NS = 60_000_000_000
+_LOSS_STALL_NS = 400_000_000  # what a lost packet may cost a call: the shortest timeouts of TCP and QUIC, a few times
+
+
+def dns_name(service: str) -> str:
+    """The name of a service in the lab's zone."""
+    return f"{service.lower()}.lab"
+
+
+def port_of(graph: Graph, service: str) -> int:
+    """Every service has a port of its own, so that any of them can share a host."""
+    return FIRST_PORT + graph.services.index(service)
+
+
+def origin_config(
+    graph: Graph,
+    service: str,
+    workload: ServicesWorkload,
+    protocols: Mapping[tuple[str, str], Protocol],
+    *,
+    connection: str,
+    address: str,
+    certificates: Certificates,
+    keylog_file: Path | None = None,
+) -> dict[str, Any]:
+    """What one service is asked to be (docs/architecture.md, section 1.2)."""
+    callees = {call.to for route in graph.routes_of(service) for call in route.calls}
+    config: dict[str, Any] = {
+        "address": address,
+        "port": port_of(graph, service),
+        "certificate_file": str(certificates.chain),
+        "key_file": str(certificates.key),
+        "protocols": ["h1", "h2", "h3"],
+        "congestion_control": workload.congestion_control,
+        "tcp_nodelay": workload.tcp_nodelay,
+        "tls_versions": [workload.tls_version],
+        "zero_rtt": False,
+        "idle_timeout_ns": _IDLE_NS,
+        "max_concurrent_streams": max(250, workload.in_flight),
+        "relay": {
+            "service": service,
+            "routes": {route.path: _route(route) for route in graph.routes_of(service)},
+            "services": {
+                callee: {
+                    "name": dns_name(callee),
+                    "address": None,
+                    "port": port_of(graph, callee),
+                    "protocol": protocols[service, callee],
+                    "connection_mode": connection,
+                    **pool_of(workload, protocols[service, callee], connection),
+                }
+                for callee in sorted(callees)
+            },
+            "ca_file": str(certificates.authority),
+            "tls_version": workload.tls_version,
+            "key_exchange": workload.key_exchange,
+            "cipher": CIPHER[workload.tls_version],
+            "connect_timeout_ns": workload.connect_timeout_ns,
+            "request_timeout_ns": workload.request_timeout_ns,
+        },
+    }
+    if keylog_file is not None:
+        config["keylog_file"] = str(keylog_file)
+    return config
+
+
+def pool_of(workload: ServicesWorkload, protocol: Protocol, connection: str) -> dict[str, int]:
+    """How many connections a service keeps to the next, and streams on each: room for every cycle in flight."""
+    most = max(POOL * STREAMS, 2 * workload.in_flight)
+    if protocol == "h1" or connection == "new":
+        return {"connections": most, "streams": 1}
+    return {"connections": POOL if workload.in_flight > 1 else 1, "streams": STREAMS}
+
+
+def _route(route: Route) -> dict[str, Any]:
+    calls = [{"to": call.to, "method": call.method, "path": call.path, "body": call.body} for call in route.calls]
+    return {"calls": calls, "answer": route.answer}
+
+
+def client_config(
+    trial: Trial,
+    graph: Graph,
+    workload: ServicesWorkload,
+    path: PathSpec,
+    *,
+    certificates: Certificates,
+    samples_file: Path,
+    spans_file: Path,
+    messages: Path | None,
+    keylog_file: Path | None = None,
+    qlog_dir: Path | None = None,
+) -> dict[str, Any]:
+    """What the client is asked to do: its cycles are requests of the engine's load (section 1.1)."""
+    entry = graph.entry
+    config = load_config(
+        trial,
+        workload,
+        path,
+        address="",
+        port=port_of(graph, entry.to),
+        server_name=dns_name(entry.to),
+        certificates=certificates,
+        samples_file=samples_file,
+        keylog_file=keylog_file,
+        qlog_dir=qlog_dir,
+    )
+    message: dict[str, Any] | None = None
+    if entry.body == "forward":
+        message = {"folder": str(messages)} if messages is not None else {"body_bytes": workload.request_bytes}
+    total = workload.requests * (workload.clients if workload.kind == "fan-in" else 1)
+    config |= {
+        "address": None,
+        "method": entry.method,
+        "path": entry.path,
+        "request_body_bytes": 0,
+        "expect_body_bytes": None,
+        "expect_status": 200,
+        "message": message,
+        "service": graph.client,
+        "to": entry.to,
+        "spans_file": str(spans_file),
+        "total_timeout_ns": total_timeout_ns(graph, workload, path, total),
+    }
+    if workload.kind == "fan-in":
+        config |= {
+            "requests": 0,
+            "requests_per_client": workload.requests,
+            "warmup_requests": workload.warmup_requests * workload.clients,
+        }
+    return config
+
+
+def total_timeout_ns(graph: Graph, workload: ServicesWorkload, path: PathSpec, requests: int) -> int:
+    """When a trial is given up: a generous time for its cycles, every call of which may set up a connection."""
+    calls = len(graph.walk())
+    stall = _LOSS_STALL_NS if path.loss or any("corrupt" in str(doc.get("kind")) for doc in path.forward) else 0
+    each = calls * (8 * path.rtt_ns + 10_000_000 + stall)
+    if workload.duration_ns:
+        expected = workload.duration_ns
+    elif workload.loop == "open" and workload.rate_per_s:
+        expected = int(requests / workload.rate_per_s * 1e9) + each
+    else:
+        expected = -(-requests // max(1, workload.in_flight)) * each
+    return expected + workload.connect_timeout_ns + workload.request_timeout_ns + 5_000_000_000

@@ -1,0 +1,106 @@
+"""Where the services of a cell run: hosts and wires, names, and the programs themselves, native or in containers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from trifecta.design import services
+from trifecta.design.model import PathSpec, ServicesWorkload
+from trifecta.design.services import Graph
+from trifecta.lab.engine import EngineProcess, Role
+from trifecta.lab.names import Names
+from trifecta.lab.topology import Topology, Wire
+from trifecta.workloads.services.configs import dns_name
+
+
+@dataclass(frozen=True)
+class PlaceKey:
+    """What tells two places apart; cells that agree in it share one."""
+
+    services: tuple[str, ...]
+    hosts: int
+    place: str
+    impaired: frozenset[tuple[str, str]]
+    conntrack: str
+
+
+def key_of(graph: Graph, workload: ServicesWorkload, path: PathSpec) -> PlaceKey:
+    """The place that a cell needs."""
+    impaired = services.impaired_wires(graph, workload) if path.impaired else set()
+    return PlaceKey(graph.services, workload.hosts, workload.place, frozenset(impaired), workload.conntrack)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What every place of a run has in common: the engine, who runs on which CPU, and the run's folder."""
+
+    engine: Path
+    pins: Mapping[str, frozenset[int] | None]
+    folder: Path
+
+
+class Place:
+    """Raised by ``with``: the lab's hosts with their names. Programs are started in it by role."""
+
+    def __init__(self, key: PlaceKey, graph: Graph, workload: ServicesWorkload, ground: Ground) -> None:
+        """Prepare; nothing is made before ``__enter__``."""
+        self.key = key
+        self.graph = graph
+        self._ground = ground
+        self.host_of = services.host_of(graph, workload.hosts)
+        hosts = list(dict.fromkeys(self.host_of.values()))
+        pairs = services.wires_of(graph, workload.hosts)
+        self.topology = Topology(hosts, [Wire(*pair, impaired=pair in key.impaired) for pair in pairs])
+        self.links = [wire for wire in self.topology.wires if wire.impaired]
+
+    def __enter__(self) -> Self:
+        """Raise hosts, wires and names."""
+        with ExitStack() as undo:
+            undo.enter_context(self.topology)
+            undo.enter_context(Names(self.topology.hosts.values(), self.names()))
+            self._stack = undo.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take everything down."""
+        self._stack.close()
+
+    def address(self, service: str) -> str:
+        """The address of the host that a service runs on."""
+        return self.topology.address(self.host_of[service])
+
+    def listen_address(self, service: str) -> str:
+        """The address that a service listens on: its host's."""
+        return self.address(service)
+
+    def names(self) -> dict[str, tuple[str, str]]:
+        """Every service's name in the lab's zone, with the addresses of its host."""
+        return {
+            dns_name(service): (self.topology.address(host), self.topology.address_6(host))
+            for service, host in self.host_of.items()
+        }
+
+    def start_service(self, service: str) -> EngineProcess:
+        """Start the program of a service; it waits for its configuration."""
+        role: Role = "load" if service == self.graph.client else "origin"
+        pin = self._ground.pins["client" if role == "load" else "server"]
+        host = self.topology.host(self.host_of[service])
+        log = self._log(f"service-{service}")
+        return EngineProcess(self._ground.engine, role, host, log, cpus=pin, name=f"service {service}")
+
+    def start_link(self, wire: Wire) -> EngineProcess:
+        """Start the link of a wire; it waits for its configuration."""
+        middle, log = self.topology.middle(wire), self._log(f"link-{wire.name}")
+        return EngineProcess(
+            self._ground.engine, "link", middle, log, cpus=self._ground.pins["link"], name=f"link {wire.name}"
+        )
+
+    def _log(self, name: str) -> Path:
+        return self._ground.folder / "logs" / f"{name}.log"

@@ -1,0 +1,177 @@
+"""What stays up over the trials of a study of services: places and certificates. Services are new for every trial."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, cast
+
+from trifecta.design import plan, services
+from trifecta.design.errors import CannotError
+from trifecta.design.model import Cell, PathSpec, ServicesWorkload, Study
+from trifecta.design.services import Graph
+from trifecta.lab.certificates import Certificates, make_certificates
+from trifecta.lab.engine import EngineError, EngineProcess, as_user_error
+from trifecta.lab.host import pin_table
+from trifecta.lab.paths import link_config
+from trifecta.lab.topology import Wire
+from trifecta.store.run import RunDirectory
+from trifecta.workloads.probing import measure_config, measure_path
+from trifecta.workloads.services.configs import dns_name
+from trifecta.workloads.services.places import Ground, Place, PlaceKey, key_of
+from trifecta.workloads.session import LINK_READY_S
+
+_SUBNET, _SUBNET_6 = "10.78.0.{}", "fd78::{:x}"
+
+
+@dataclass
+class ServicesSession:
+    """Raised by ``with``, taken down at its end. Everything it starts runs in the lab."""
+
+    engine: Path
+    run: RunDirectory
+    study: Study
+    stop: Callable[[], bool]
+    link_changes: Mapping[str, Any] = field(default_factory=dict)
+    probes: dict[tuple[PlaceKey, str], dict[str, Any]] = field(default_factory=dict)
+    probed_at: dict[tuple[PlaceKey, str], float] = field(default_factory=dict)
+    places: dict[PlaceKey, Place] = field(default_factory=dict)
+    failed: dict[PlaceKey, str] = field(default_factory=dict)
+    """Places that could not be raised, with the reason: their cells cannot be measured, the others can."""
+
+    def __enter__(self) -> ServicesSession:
+        """Make the certificates: every service of the study by its name, every host by its addresses."""
+        self._stack = ExitStack()
+        graphs = [self.graph(cell) for cell in plan.cells(self.study)]
+        names = list(dict.fromkeys(dns_name(service) for graph in graphs for service in graph.services))
+        most = max(self.workload(cell).hosts for cell in plan.cells(self.study))
+        addresses = [text.format(number) for number in range(1, most + 1) for text in (_SUBNET, _SUBNET_6)]
+        self.certificates: Certificates = make_certificates(self.run.path / "pki", names, addresses)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take the places down."""
+        self._stack.close()
+
+    @property
+    def messages(self) -> Path | None:
+        """The folder of the messages to send; None for filler."""
+        named = cast(ServicesWorkload, self.study.workload).messages
+        return None if named is None else Path(named)
+
+    def workload(self, cell: Cell) -> ServicesWorkload:
+        """The workload as it runs in a cell."""
+        return cast(ServicesWorkload, plan.workload_for(self.study, cell))
+
+    def path(self, cell: Cell) -> PathSpec:
+        """The path of a cell."""
+        return self.study.paths[str(cell.levels["path"])]
+
+    def graph(self, cell: Cell) -> Graph:
+        """Who calls whom in a cell."""
+        return services.graph_of(self.workload(cell))
+
+    def key(self, cell: Cell) -> PlaceKey:
+        """Which place a cell has."""
+        return key_of(self.graph(cell), self.workload(cell), self.path(cell))
+
+    def begin(self, cells: Sequence[Cell], versions: Mapping[str, str], more_sizes: Iterable[int] = ()) -> None:
+        """Raise the places that the cells need; one that cannot be raised is in ``failed``."""
+        ground = Ground(self.engine, pin_table(), self.run.path)
+        for cell in cells:
+            key = self.key(cell)
+            if key in self.places or key in self.failed:
+                continue
+            place = Place(key, self.graph(cell), self.workload(cell), ground)
+            try:
+                self.places[key] = self._stack.enter_context(place)
+            except CannotError as error:
+                self.failed[key] = str(error)
+
+    def has_failed(self, cell: Cell) -> str | None:
+        """Why the place of a cell is not there; None when it is."""
+        return self.failed.get(self.key(cell))
+
+    def failures(self) -> list[tuple[str, str, str]]:
+        """What is given up: factor, level, reason."""
+        return [("place", key.place, reason) for key, reason in self.failed.items()]
+
+    def down(self, cell: Cell) -> str | None:
+        """Services are new for every trial, so none is down before it."""
+        return None
+
+    def stand_up(self, cell: Cell) -> bool:
+        """Nothing has to stand between trials."""
+        return True
+
+    def place(self, cell: Cell) -> Place:
+        """The place of a cell."""
+        return self.places[self.key(cell)]
+
+    def log(self, name: str) -> Path:
+        """The log file of a program."""
+        return self.run.path / "logs" / f"{name}.log"
+
+    @property
+    def network(self) -> dict[str, Any]:
+        """Settings of the lab's kernel, for ``run.json``."""
+        for place in self.places.values():
+            return {"settings": place.topology.settings, "unknown_settings": place.topology.missing_settings}
+        return {"settings": {}, "unknown_settings": []}
+
+    def probe_due(self, cell: Cell, every_s: float) -> bool:
+        """Whether the wire of a cell was not probed for so long; services of one host have none."""
+        last = self.probed_at.get(self._probe_key(cell))
+        return bool(self.place(cell).topology.wires) and (last is None or time.monotonic() - last >= every_s)
+
+    def probe(self, cell: Cell, seed: int) -> dict[str, Any]:
+        """Measure what the first wire with the cell's path on it (else the first) does to packets."""
+        place, path = self.place(cell), self.path(cell)
+        wire = next(iter(place.links), place.topology.wires[0])
+        key = self._probe_key(cell)
+        asked = path if wire.impaired else PathSpec("clean")
+        config = measure_config(asked, place.topology.address(wire.b), first=key not in self.probes)
+        near, far = place.topology.host(wire.a), place.topology.host(wire.b)
+        with ExitStack() as stack:
+            if wire.impaired:
+                stack.enter_context(self.link(place, wire, path, seed))
+            summary = measure_path(self.engine, near, far, self.log("probe"), config, self.stop)
+        summary = {**summary, "wire": wire.name}
+        for name in ("rate_bits_per_s", "largest_payload_bytes"):
+            if key in self.probes:
+                summary[name] = self.probes[key].get(name)
+        self.probes[key] = summary
+        self.probed_at[key] = time.monotonic()
+        return summary
+
+    def probe_of(self, cell: Cell) -> dict[str, Any] | None:
+        """What the last probe of a cell's path found."""
+        return self.probes.get(self._probe_key(cell))
+
+    def link(self, place: Place, wire: Wire, path: PathSpec, seed: int) -> EngineProcess:
+        """Start the link of a wire and wait until it carries packets."""
+        process = place.start_link(wire)
+        try:
+            process.configure(self.link_config(place, wire, path, seed))
+            process.wait_ready(LINK_READY_S, self.stop)
+        except EngineError as error:
+            process.close()
+            raise as_user_error(error) from error
+        except BaseException:
+            process.close()
+            raise
+        return process
+
+    def link_config(self, place: Place, wire: Wire, path: PathSpec, seed: int) -> dict[str, Any]:
+        """What the link of a wire is asked to do: every wire has weather of its own, the same for every arm."""
+        own_seed = plan.stable_seed("wire", seed, wire.name)
+        return {**link_config(path, own_seed, devices=place.topology.devices(wire)), **self.link_changes}
+
+    def _probe_key(self, cell: Cell) -> tuple[PlaceKey, str]:
+        return self.key(cell), self.path(cell).name

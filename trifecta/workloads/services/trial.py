@@ -1,0 +1,250 @@
+"""One trial of services: all of them are started, cycles run through them, everything that was seen is gathered."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from trifecta.design import services
+from trifecta.design.model import ServicesWorkload, Trial
+from trifecta.design.services import SERVER_LEVEL, Graph
+from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProcess, as_user_error
+from trifecta.lab.topology import Wire
+from trifecta.observers.machine import MachineObserver
+from trifecta.observers.resources import ResourceObserver
+from trifecta.observers.transport import TransportObserver
+from trifecta.store.run import TrialFiles
+from trifecta.workloads.aggregate import Aggregate, aggregate
+from trifecta.workloads.faults import NO_FAULTS, Faults
+from trifecta.workloads.services.configs import client_config, origin_config
+from trifecta.workloads.services.evidence import cycles
+from trifecta.workloads.services.places import Place
+from trifecta.workloads.services.session import ServicesSession
+from trifecta.workloads.trial import Outcome, finish_link, let_pass, row_of, start_link
+
+_READY_S = 15.0
+_LOAD_GRACE_S = 5.0
+_FINISH_S = 5.0
+
+
+@dataclass
+class _Cast:
+    """The programs of one trial by service, and the links by wire."""
+
+    client: EngineProcess
+    services: dict[str, EngineProcess]
+    links: dict[Wire, EngineProcess]
+
+
+class ServicesTrialRunner:
+    """Runs the trials of a session, one at a time. Every trial has new services, so that none sees another's past."""
+
+    def __init__(self, session: ServicesSession, faults: Faults = NO_FAULTS) -> None:
+        """``faults`` are only for showing that checks fail."""
+        self._session = session
+        self._faults = faults
+        self._machine = MachineObserver()
+
+    def start_ahead(self, trial: Trial) -> None:
+        """Nothing is started ahead: an idle service would hold memory that is not its own trial's."""
+
+    def close(self) -> None:
+        """Nothing outlives a trial."""
+
+    def run(self, trial: Trial) -> Outcome:
+        """Run a trial. What goes wrong in it is in its row; CannotError when no trial could be run at all."""
+        session = self._session
+        workload, path, graph = session.workload(trial.cell), session.path(trial.cell), session.graph(trial.cell)
+        place = session.place(trial.cell)
+        place.topology.use_congestion_control(workload.congestion_control)
+        samples = session.run.draft("samples", trial.trial, ".parquet")
+        spans = session.run.draft("spans", trial.trial, ".parquet")
+        details: dict[str, Any] = {"load": None, "link": None, "probe": session.probe_of(trial.cell)}
+        errors: list[str] = []
+        transport = TransportObserver(tuple(place.topology.hosts.values()))
+        marks = [time.monotonic_ns()]
+        with ExitStack() as stack:
+            cast = self._start(stack, trial, workload, graph, place)
+            marks.append(time.monotonic_ns())
+            processes = {graph.client: cast.client.pid}
+            processes |= {name: process.pid for name, process in cast.services.items()}
+            processes |= {process.name: process.pid for process in cast.links.values()}
+            resources = ResourceObserver(trial.trial, processes)
+            wall = datetime.now(UTC)
+            transport.begin()
+            resources.sample()
+            self._machine.begin(time.monotonic_ns(), self._own_cpu_ns(resources))
+            marks.append(time.monotonic_ns())
+            config = self._client_config(trial, workload, graph, samples, spans)
+            details["load"] = self._await_client(cast.client, config, resources, errors)
+            marks.append(time.monotonic_ns())
+            resources.sample()
+            details["machine"] = self._machine.end(time.monotonic_ns(), self._own_cpu_ns(resources))
+            details["machine"]["transport"] = transport.end()
+            let_pass(path, since_ns=marks[3])
+            told = {name: _finish(name, process, errors) for name, process in cast.services.items()}
+            links = {wire.name: finish_link(process, errors) for wire, process in cast.links.items()}
+            found = self._aggregate(samples, details["load"], errors)
+            marks.append(time.monotonic_ns())
+        marks.append(time.monotonic_ns())
+        details["link"] = _links(cast.links, links, resources, marks[3] - marks[2]) if links else None
+        details["server"] = _server(session, trial, told, resources)
+        if found is not None and spans.exists():
+            details["server"]["cycles"] = cycles(spans, graph)
+        if details["load"] is not None and resources.run_delay_ns(graph.client) is not None:
+            details["load"].setdefault("run_delay_ns", resources.run_delay_ns(graph.client))
+            details["load"].setdefault("wall_ns", marks[3] - marks[2])
+        outcome = Outcome(
+            trial=trial,
+            row=row_of(trial, found, details, errors, measured=(marks[2], marks[3]), wall=wall),
+            files=TrialFiles(
+                samples=samples if found is not None else None,
+                spans=spans if found is not None and spans.exists() else None,
+                link_summary=details["link"],
+                resources=resources.rows,
+            ),
+            aggregate=found,
+            details=details,
+        )
+        names = ("link_start", "observe", "load", "condense", "link_end")
+        outcome.phase_ns = {name: marks[i + 1] - marks[i] for i, name in enumerate(names)}
+        return outcome
+
+    def _start(self, stack: ExitStack, trial: Trial, workload: ServicesWorkload, graph: Graph, place: Place) -> _Cast:
+        """Start links and services, the last of the chain first, and wait until each can be used."""
+        session = self._session
+        path = session.path(trial.cell)
+        connection = str(trial.cell.levels["connection"])
+        protocols = services.protocols_of(graph, trial.protocol, workload.inside)  # type: ignore[arg-type]
+        client = stack.enter_context(place.start_service(graph.client))
+        running: dict[str, EngineProcess] = {}
+        links: dict[Wire, EngineProcess] = {}
+        for wire in place.links:
+            links[wire] = stack.enter_context(place.start_link(wire))
+            start_link(links[wire], session.link_config(place, wire, path, trial.seed))
+        for name in reversed(graph.services[1:]):
+            running[name] = stack.enter_context(place.start_service(name))
+            config = origin_config(
+                graph,
+                name,
+                workload,
+                protocols,
+                connection=connection,
+                address=place.listen_address(name),
+                certificates=session.certificates,
+            )
+            running[name].configure(config | self._faults.service_changes(name))
+        for process in running.values():
+            try:
+                process.wait_ready(_READY_S, session.stop)
+            except EngineError as error:
+                raise as_user_error(error) from error
+        return _Cast(client, running, links)
+
+    def _client_config(
+        self, trial: Trial, workload: ServicesWorkload, graph: Graph, samples: Path, spans: Path
+    ) -> dict[str, Any]:
+        session = self._session
+        keylog = qlog = None
+        if workload.keylog:
+            (session.run.path / "captures").mkdir(mode=0o700, exist_ok=True)
+            keylog = session.run.path / "captures" / f"{trial.trial}.keys"
+        if workload.qlog and trial.protocol == "h3":
+            qlog = session.run.path / "qlog" / trial.trial
+            qlog.mkdir(parents=True, exist_ok=True)
+        config = client_config(
+            trial,
+            graph,
+            workload,
+            session.path(trial.cell),
+            certificates=session.certificates,
+            samples_file=samples,
+            spans_file=spans,
+            messages=session.messages,
+            keylog_file=keylog,
+            qlog_dir=qlog,
+        )
+        return config | self._faults.load_changes(trial.arm)
+
+    def _await_client(
+        self, client: EngineProcess, config: dict[str, Any], resources: ResourceObserver, errors: list[str]
+    ) -> dict[str, Any] | None:
+        try:
+            client.configure(config)
+            timeout_s = config["total_timeout_ns"] / 1e9 + _LOAD_GRACE_S
+            return client.wait_summary(timeout_s, self._session.stop, resources.sample)
+        except EngineError as error:
+            if error.code in (EXIT_CANNOT, EXIT_BAD_INPUT, EXIT_UNSUPPORTED):
+                raise as_user_error(error) from error  # every other trial would meet the same
+            errors.append(f"client: {error.message.removeprefix('error: ')}")
+            return None
+
+    def _aggregate(self, samples: Path, summary: dict[str, Any] | None, errors: list[str]) -> Aggregate | None:
+        if summary is None:
+            samples.unlink(missing_ok=True)  # the client died: whatever it wrote is not whole
+            return None
+        if summary["ended"] in ("signal", "stdin"):
+            errors.append("the client was asked to end early")
+        return aggregate(samples)
+
+    def _own_cpu_ns(self, resources: ResourceObserver) -> int:
+        latest: dict[str, int] = {row["process"]: row["cpu_ns"] for row in resources.rows}
+        return time.process_time_ns() + sum(latest.values())
+
+
+def _finish(name: str, process: EngineProcess, errors: list[str]) -> dict[str, Any] | None:
+    """The summary of a service; None, and an error of the trial, for one that died."""
+    try:
+        if not process.running():
+            return process.wait_summary(_FINISH_S)
+        return process.finish(_FINISH_S)
+    except EngineError as error:
+        errors.append(f"service {name} died: {error.message}")
+        return None
+
+
+def _links(
+    links: dict[Wire, EngineProcess], told: dict[str, dict[str, Any] | None], resources: ResourceObserver, wall_ns: int
+) -> dict[str, Any]:
+    """``link_json``: what each link says, and how long it waited for a core."""
+    said: dict[str, dict[str, Any]] = {}
+    for wire, process in links.items():
+        summary = told[wire.name]
+        if summary is not None:
+            delay = resources.run_delay_ns(process.name)
+            said[wire.name] = summary | ({} if delay is None else {"run_delay_ns": delay, "wall_ns": wall_ns})
+    return {"links": said}
+
+
+def _server(
+    session: ServicesSession, trial: Trial, told: dict[str, dict[str, Any] | None], resources: ResourceObserver
+) -> dict[str, Any]:
+    """``server_json``: every service by name, and the sums that a server of another workload has."""
+    workload, graph, place = session.workload(trial.cell), session.graph(trial.cell), session.place(trial.cell)
+    protocols = services.protocols_of(graph, trial.protocol, workload.inside)  # type: ignore[arg-type]
+    by_name: dict[str, Any] = {}
+    for name in graph.services:
+        summary = told.get(name)
+        by_name[name] = {
+            "host": place.host_of[name],
+            "place": workload.place,
+            "cpu_ns": resources.cpu_used_ns(name),
+            "peak_rss_bytes": resources.peak_rss_bytes(name),
+            "asked": {callee: protocol for (caller, callee), protocol in protocols.items() if caller == name},
+        }
+        if name != graph.client:
+            spoken = {protocol: sum(by.values()) for protocol, by in ((summary or {}).get("requests") or {}).items()}
+            by_name[name] |= {"protocols_spoken": spoken, "summary": summary, "died": summary is None}
+    others = [facts["cpu_ns"] for name, facts in by_name.items() if name != graph.client]
+    return {
+        "server": SERVER_LEVEL,
+        "proxy": False,
+        "cpu_ns": sum(others) if all(cpu is not None for cpu in others) else None,
+        "congestion_control": {"tcp": workload.congestion_control, "quic": workload.congestion_control},
+        "tcp_nodelay": workload.tcp_nodelay,
+        "services": by_name,
+    }
