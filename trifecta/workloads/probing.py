@@ -32,9 +32,10 @@ def measure_config(path: PathSpec, address: str, *, first: bool) -> dict[str, An
 
 
 def measure_path(
-    engine: Path, near: Host, far: Host, log: Path, config: dict[str, Any], stop: Callable[[], bool]
+    engine: Path, between: tuple[Host, Host], log: Path, config: dict[str, Any], stop: Callable[[], bool]
 ) -> dict[str, Any]:
-    """The probe's summary between two hosts; CannotError when it cannot work."""
+    """The probe's summary, from the first host to the second; CannotError when it cannot work."""
+    near, far = between
     reflect = EngineProcess(engine, "probe", far, log, name="probe (far end)")
     with reflect, EngineProcess(engine, "probe", near, log) as measure:
         try:

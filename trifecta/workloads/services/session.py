@@ -137,11 +137,11 @@ class ServicesSession:
         key = self._probe_key(cell)
         asked = path if wire.impaired else PathSpec("clean")
         config = measure_config(asked, place.topology.address(wire.b), first=key not in self.probes)
-        near, far = place.topology.host(wire.a), place.topology.host(wire.b)
+        between = (place.topology.host(wire.a), place.topology.host(wire.b))
         with ExitStack() as stack:
             if wire.impaired:
                 stack.enter_context(self.link(place, wire, path, seed))
-            summary = measure_path(self.engine, near, far, self.log("probe"), config, self.stop)
+            summary = measure_path(self.engine, between, self.log("probe"), config, self.stop)
         summary = {**summary, "wire": wire.name}
         for name in ("rate_bits_per_s", "largest_payload_bytes"):
             if key in self.probes:
