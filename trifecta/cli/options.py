@@ -30,7 +30,8 @@ def complete_study(_ctx: click.Context, _param: click.Parameter, incomplete: str
     """Bundled studies, and files."""
     from trifecta import studies
 
-    names = [CompletionItem(name) for name in studies.bundled() if name.startswith(incomplete)]
+    known = (*studies.bundled(), *studies.campaigns())
+    names = [CompletionItem(name) for name in known if name.startswith(incomplete)]
     return names or [CompletionItem(incomplete, type="file")]
 
 

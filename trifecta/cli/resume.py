@@ -22,11 +22,16 @@ Example:
 def command(*, run: Path, quiet: bool, as_json: bool) -> int:
     """Go on with RUN after its last finished trial, under the same study, seed and budget.
 
-    No trial is run twice: an unfinished block gets the arms it lacks.
+    No trial is run twice: an unfinished block gets the arms it lacks. RUN can be the folder of a campaign too.
     """
     from trifecta.cli import running
     from trifecta.design.study_file import parse_study
     from trifecta.store.run import RunDirectory
+    from trifecta.workloads.campaign import is_campaign
 
+    if is_campaign(run):
+        from trifecta.cli import campaigns
+
+        return campaigns.go_on(run, quiet=quiet, as_json=as_json)
     study = parse_study(RunDirectory.open(run).study_text, str(run / "study.yaml"))
     return running.carry_out(study, run, resume=True, quiet=quiet, as_json=as_json)

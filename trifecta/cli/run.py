@@ -21,13 +21,28 @@ def run_study_of(
     out: Path | None,
     quiet: bool,
     as_json: bool,
+    quick: bool = False,
+    only: tuple[str, ...] = (),
 ) -> int:
-    """Run a study of this name or file as the options of a command line ask."""
+    """Run a study or a campaign of this name or file as the options of a command line ask."""
     from trifecta import studies
     from trifecta.cli import running
+    from trifecta.design.campaign import is_campaign
+    from trifecta.design.errors import UserError
     from trifecta.implementations.survey import Finder
 
     changes = options.as_overrides(overrides, blocks, budget, seed, servers, clients=clients)
+    path = studies.find(study)
+    text = studies.read_text(path)
+    if is_campaign(text):
+        from trifecta.cli import campaigns
+
+        depth = "quick" if quick else "full"
+        return campaigns.begin(
+            text, str(path), depth, changes, options.split_names(only), out, quiet=quiet, as_json=as_json
+        )
+    if quick or only:
+        raise UserError(f"--quick and --only are for campaigns, and {study} is one study; leave them out")
     finder = Finder()
     loaded = studies.load(study, changes, studies.known_servers(), clients=studies.known_clients(), found=finder)
     folder = out if out is not None else running.default_folder(loaded)
@@ -44,10 +59,16 @@ Exit code: 0 done, 1 no trial passed the checks that make it fit for a verdict, 
 Examples:
   trifecta run race --set path=clean --blocks 3
   trifecta run my-study.yaml --set response="1 kB,100 kB" --budget "10 min"
+  trifecta run chain --set depth=2,4,8 --set path=normal
+  trifecta run bourbon2020 --quick --only distributed_02
 """
 )
 @click.argument("study", shell_complete=options.complete_study)
 @options.narrowing
+@click.option("--quick/--full", default=False, help="Of a campaign: a first look, or all of it.  [default: full]")
+@click.option(
+    "--only", multiple=True, metavar="NAME,...", help="Of a campaign: only these scenarios, suites or studies."
+)
 @options.running
 def command(
     *,
@@ -61,8 +82,13 @@ def command(
     out: Path | None,
     quiet: bool,
     as_json: bool,
+    quick: bool,
+    only: tuple[str, ...],
 ) -> int:
-    """Run STUDY, a study file or the name of a bundled study, and say what it decides."""
+    """Run STUDY, a study file or the name of a bundled study, and say what it decides.
+
+    STUDY can be a campaign too, which is many studies: they run one after the other.
+    """
     return run_study_of(
         study,
         overrides=overrides,
@@ -74,4 +100,6 @@ def command(
         out=out,
         quiet=quiet,
         as_json=as_json,
+        quick=quick,
+        only=only,
     )

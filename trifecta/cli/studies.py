@@ -25,6 +25,7 @@ def command(study: str | None, as_json: bool) -> None:
     With --json and STUDY, print the study as resolved: every default, cell and arm.
     """
     from trifecta import studies
+    from trifecta.design.campaign import is_campaign, parse_campaign
 
     if study is None:
         listed = [studies.describe(studies.load(name), path) for name, path in studies.bundled().items()]
@@ -35,9 +36,30 @@ def command(study: str | None, as_json: bool) -> None:
             click.echo(f"{each['name']}: {each['title']}")
             click.echo(f"  {len(each['cells'])} cells x {len(each['arms'])} arms, budget {each['budget'] or 'none'}")
             click.echo(f"  trifecta run {each['name']}")
+        for name, path in studies.campaigns().items():
+            campaign = parse_campaign(studies.read_text(path), str(path), "quick")
+            click.echo(f"{name}: {campaign.title}")
+            click.echo(f"  a campaign of {len(campaign.studies)} studies: {', '.join(campaign.studies)}")
+            click.echo(f"  trifecta run {name} --quick")
+        return
+    if is_campaign(studies.read_text(studies.find(study))):
+        _show_campaign(study, as_json)
         return
     loaded = studies.load(study)
     if as_json:
         click.echo(json.dumps(studies.describe(loaded, studies.find(study)), indent=2))
     else:
         click.echo(studies.read_text(studies.find(study)), nl=False)
+
+
+def _show_campaign(name: str, as_json: bool) -> None:
+    from trifecta import studies
+    from trifecta.design.campaign import parse_campaign
+
+    path = studies.find(name)
+    text = studies.read_text(path)
+    campaign = parse_campaign(text, str(path), "full")
+    if as_json:
+        click.echo(json.dumps([studies.describe(study, path) for study in campaign.studies.values()], indent=2))
+    else:
+        click.echo(text, nl=False)

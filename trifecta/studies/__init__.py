@@ -23,14 +23,20 @@ def bundled() -> dict[str, Path]:
     return {path.stem: path for path in sorted(_FOLDER.glob("*.yaml"))}
 
 
+def campaigns() -> dict[str, Path]:
+    """The campaigns that come with Trifecta, by name."""
+    return {path.stem: path for path in sorted((_FOLDER / "campaigns").glob("*.yaml"))}
+
+
 def find(study: str) -> Path:
-    """The file of a bundled study's name or of a path to a study file."""
-    if study in bundled():
-        return bundled()[study]
+    """The file of a bundled study's or campaign's name, or of a path to one."""
+    known = bundled() | campaigns()
+    if study in known:
+        return known[study]
     path = Path(study)
     if path.suffix in (".yaml", ".yml") or "/" in study or path.exists():
         return path
-    raise UserError(f"no study {study!r}; give the path of a study file, or one of: {', '.join(bundled())}")
+    raise UserError(f"no study {study!r}; give the path of a study file, or one of: {', '.join(known)}")
 
 
 def load(

@@ -256,7 +256,9 @@ class Session:
         first = path.name not in self.probes
         config = measure_config(path, SERVER_ADDRESS, first=first)
         with self.link(path, seed):
-            summary = measure_path(self.engine, (self.lab.client, self.lab.server), self.log("probe"), config, self.stop)
+            summary = measure_path(
+                self.engine, (self.lab.client, self.lab.server), self.log("probe"), config, self.stop
+            )
         if not first:
             # Rate and largest packet do not change with time: they are measured once.
             for key in ("rate_bits_per_s", "largest_payload_bytes"):

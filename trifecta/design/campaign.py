@@ -1,0 +1,161 @@
+"""A campaign: studies that are put together from parts and run one after the other.
+
+Its file has fields ``common`` to every study, ``suites`` and ``scenarios`` that each add theirs, and two depths,
+``full`` and ``quick``. Each pair of a scenario and a suite is a study, named ``SCENARIO-SUITE``. A scenario that runs
+in several places can have a label for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from trifecta.design.document import Document, Section, did_you_mean, parse_text
+from trifecta.design.errors import UserError
+from trifecta.design.model import Study
+from trifecta.design.overrides import apply_overrides
+from trifecta.design.resolve import Surroundings, resolve
+from trifecta.design.study_file import parse_document
+
+Depth = Literal["full", "quick"]
+DEPTHS: tuple[Depth, ...] = ("full", "quick")
+_FIELDS = ("campaign", "title", "description", "common", "tests", "suites", "scenarios", *DEPTHS)
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """Studies by name, in the order in which they run."""
+
+    name: str
+    title: str
+    description: str
+    depth: Depth
+    studies: dict[str, Study]
+    suites: dict[str, str]
+    """Study -> its suite."""
+    labels: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Study -> the names of its halves by place."""
+    tests: dict[str, str] = field(default_factory=dict)
+    """Suite -> the factor whose levels number its tests."""
+
+    def label(self, study: str, levels: Mapping[str, Any]) -> str:
+        """The name of the scenario that a cell belongs to."""
+        return self.labels[study].get(str(levels.get("place", "")), study.rpartition("-")[0])
+
+    def test_names(self, study: str, levels: Mapping[str, Any]) -> str:
+        """The tests of a cell, as the suite numbers them: ``A4-A6``; empty where it does not."""
+        suite = self.suites[study]
+        factor = self.tests.get(suite, "")
+        known = self.studies[study].factors.get(factor, ())
+        if levels.get(factor) not in known:
+            return ""
+        protocols = len(self.studies[study].factors["protocol"])
+        first = list(known).index(levels[factor]) * protocols + 1
+        return f"{suite}{first}-{suite}{first + protocols - 1}"
+
+
+def is_campaign(text: str) -> bool:
+    """Whether a file is that of a campaign, by its first field."""
+    lines = (line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#"))
+    return next(lines, "").startswith("campaign:")
+
+
+def parse_campaign(
+    text: str,
+    file: str,
+    depth: Depth,
+    *,
+    overrides: Sequence[str] = (),
+    surroundings: Surroundings | None = None,
+    only: Sequence[str] = (),
+) -> Campaign:
+    """The campaign in ``text``; ``overrides`` change every study of it, ``only`` names those to run.
+
+    A name in ``only`` is a study, a scenario or a suite. Raises UserError with one line.
+    """
+    root = parse_document(text, file).root()
+    root.allow(*_FIELDS)
+    suites, scenarios = root.section("suites"), root.section("scenarios")
+    if not suites.mapping or not scenarios.mapping:
+        raise root.error(None, "a campaign has 'suites' and 'scenarios', one of each at the least")
+    studies: dict[str, Study] = {}
+    suite_of: dict[str, str] = {}
+    named = [(f"{scenario}-{suite}", scenario, suite) for scenario in scenarios.mapping for suite in suites.mapping]
+    labels = {scenario: _labels(scenarios.section(scenario)) for scenario in scenarios.mapping}
+    wanted = _wanted(only, named, labels)
+    for name, scenario, suite in named:
+        if name not in wanted:
+            continue
+        tree = _merged(*_parts(root, depth, scenario, suite))
+        document = Document(tree={"study": name, **tree}, name=f"{file} ({name})")
+        places = [f"factors.place=[{', '.join(wanted[name])}]"] if wanted[name] else []
+        apply_overrides(document, [*places, *overrides])
+        studies[name] = resolve(document, surroundings)
+        suite_of[name] = suite
+    return Campaign(
+        name=root.parse("campaign", parse_text, ""),
+        title=root.parse("title", parse_text, ""),
+        description=root.parse("description", parse_text, "").strip(),
+        depth=depth,
+        studies=studies,
+        suites=suite_of,
+        labels={name: labels[scenario] for name, scenario, _ in named},
+        tests={suite: str(factor) for suite, factor in root.section("tests").mapping.items()},
+    )
+
+
+def _labels(scenario: Section) -> dict[str, str]:
+    return {str(place): str(name) for place, name in scenario.section("labels").mapping.items()}
+
+
+def _wanted(
+    only: Sequence[str], named: Sequence[tuple[str, str, str]], labels: Mapping[str, Mapping[str, str]]
+) -> dict[str, list[str]]:
+    """The studies that ``only`` selects, each with the places that it narrows them to; no place: all of them."""
+    if not only:
+        return {name: [] for name, _, _ in named}
+    wanted: dict[str, list[str]] = {}
+    known = dict.fromkeys(word for name, scenario, suite in named for word in (name, scenario, suite))
+    by_label = {label: (scenario, place) for scenario, by in labels.items() for place, label in by.items()}
+    for word in only:
+        if word in known:
+            wanted |= {name: [] for name, scenario, suite in named if word in (name, scenario, suite)}
+        elif word.rpartition("-")[0] in by_label or word in by_label:
+            label, suite_asked = (word, None) if word in by_label else word.rsplit("-", 1)
+            scenario_asked, place = by_label[label]
+            for name, scenario, suite in named:
+                if scenario == scenario_asked and suite_asked in (None, suite):
+                    wanted.setdefault(name, []).append(place)
+        else:
+            choices = [*known, *by_label]
+            raise UserError(f"option --only {word}: no such study, scenario or suite; {did_you_mean(word, choices)}")
+    return wanted
+
+
+def _parts(root: Section, depth: Depth, scenario: str, suite: str) -> list[Mapping[str, Any]]:
+    """What makes up one study, the later parts over the earlier."""
+    own = root.section("scenarios").section(scenario)
+    suites = root.section("suites").mapping
+    at_depth = root.section(depth)
+    at_depth.allow("common", "scenarios", *suites)
+    at_depth.section("scenarios").allow(*root.section("scenarios").mapping)
+    return [
+        root.section("common").mapping,
+        root.section("suites").section(suite).mapping,
+        {key: value for key, value in own.mapping.items() if key != "labels" and key not in suites},
+        own.section(suite).mapping,
+        at_depth.section("common").mapping,
+        at_depth.section(suite).mapping,
+        at_depth.section("scenarios").section(scenario).mapping,
+    ]
+
+
+def _merged(*parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Mappings merged field by field; any other value of a later part takes the place of the earlier."""
+    whole: dict[str, Any] = {}
+    for part in parts:
+        for key, value in part.items():
+            before = whole.get(key)
+            whole[key] = _merged(before, value) if isinstance(before, dict) and isinstance(value, dict) else value
+    return whole

@@ -1,0 +1,182 @@
+"""A campaign at a glance: a row for each cell of its studies, in the terminal and on a page that leads to the reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from trifecta.design.campaign import Campaign
+from trifecta.report import content, facts, numbers, queries
+from trifecta.report.catalogue import VERDICTS, Query
+from trifecta.report.comparisons import Comparison, levels
+from trifecta.report.figures import style
+from trifecta.report.html import TEMPLATES
+
+PAGE = "index.html"
+_HIDDEN = ("server", "connection", "place", "path")
+
+# The middle of what the trials of an arm say, the A/A runs left out; as in a run's own report, invalid trials too.
+ARMS = Query(
+    "campaign_arms",
+    """
+SELECT t.cell, t.arm, count(*) AS trials, count(*) FILTER (WHERE t.valid) AS valid_trials,
+       median(t.latency_p50_ns) FILTER (WHERE t.valid) AS latency_p50_ns,
+       sum(t.samples - t.errors) / nullif(sum(t.samples), 0) AS success_rate
+FROM trials AS t WHERE NOT t.is_aa
+GROUP BY t.cell, t.arm ORDER BY t.cell, t.arm
+""",
+    ("cell", "arm"),
+)
+
+
+@dataclass
+class Line:
+    """One cell of one study."""
+
+    study: str
+    label: str
+    tests: str
+    place: str
+    arms: dict[str, dict[str, Any]]
+    comparisons: dict[tuple[str, str], Comparison]
+
+
+@dataclass
+class Overview:
+    """All that has been run of a campaign."""
+
+    campaign: Campaign
+    protocols: list[str]
+    pairs: list[tuple[str, str]]
+    lines: list[Line] = field(default_factory=list)
+    reports: dict[str, str] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+    metric: str = ""
+
+
+def overview(campaign: Campaign, folder: Path, problems: dict[str, str]) -> Overview:
+    """Read the runs of a campaign below its folder; ``problems`` are studies that could not run, with the reason."""
+    made = Overview(campaign, [], [], problems=dict(problems))
+    for name in campaign.studies:
+        run = folder / name
+        if not (run / "run.json").is_file():
+            made.problems.setdefault(name, "not run")
+            continue
+        about = facts.read(run)
+        made.metric = made.metric or about.metric_label
+        made.protocols = made.protocols or about.protocols
+        made.pairs = made.pairs or about.pairs
+        if (run / "report.html").exists():
+            made.reports[name] = f"{name}/report.html"
+        for item in about.left_out:
+            made.problems[f"{name}, {item['factor']} {item['level']}"] = str(item["reason"])
+        with queries.connect(run) as connection:
+            arms = queries.ask(connection, ARMS)
+            verdicts = queries.ask(connection, VERDICTS)
+        cells = content.cells_in_order(about, dict.fromkeys(row["cell"] for row in arms))
+        found = content.comparisons(about, verdicts, cells)
+        for cell in cells:
+            own = levels(cell)
+            shown = [value if key in _HIDDEN else f"{key} {value}" for key, value in own.items() if key != "server"]
+            made.lines.append(
+                Line(
+                    study=name,
+                    label=campaign.label(name, own),
+                    tests=campaign.test_names(name, own),
+                    place=", ".join(shown),
+                    arms={row["arm"]: row for row in arms if row["cell"] == cell},
+                    comparisons={(one.arm, one.reference): one for one in found if one.cell == cell},
+                )
+            )
+    return made
+
+
+def write_page(made: Overview, folder: Path) -> Path:
+    """Write ``index.html`` of a campaign and return its path."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    from trifecta.store import files
+
+    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
+    environment.filters |= {"name": style.name, "duration": _duration, "share": _share}
+    css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
+    text = environment.get_template("campaign.html.j2").render(made=made, css=css)
+    target = folder / PAGE
+    with files.disk_errors(target):
+        files.write_text(target, text)
+    return target
+
+
+def print_overview(made: Overview, folder: Path, console: Console | None = None) -> None:
+    """Print a campaign's table."""
+    out = console or Console(highlight=False)
+    out.print(Text(made.campaign.title, style="bold"))
+    out.print()
+    grid = Grid(box=box.SIMPLE_HEAD if out.encoding.lower().startswith("utf") else box.ASCII, show_edge=False)
+    grid.add_column("scenario", overflow="fold")
+    grid.add_column("tests", no_wrap=True)
+    grid.add_column("cell", overflow="fold")
+    for protocol in made.protocols:
+        grid.add_column(style.name(protocol), no_wrap=True, justify="right")
+    for arm, reference in made.pairs:
+        grid.add_column(f"{style.name(arm)}\nvs {style.name(reference)}", no_wrap=True)
+    for line in made.lines:
+        cells = [line.label, line.tests, line.place]
+        cells += [_arm(line.arms.get(protocol)) for protocol in made.protocols]
+        cells += [_verdict(line.comparisons.get(pair)) for pair in made.pairs]
+        grid.add_row(*cells)
+    out.print(grid)
+    for name, reason in made.problems.items():
+        out.print(Text(f"{name}: {reason}"))
+    out.print(
+        Text(f"Numbers: {made.metric}, and the share of requests that succeeded where it is not all.", style="dim")
+    )
+    out.print(f"Page: {folder / PAGE}", soft_wrap=True, markup=False)
+
+
+def as_data(made: Overview, folder: Path) -> dict[str, Any]:
+    """The same for a program."""
+    return {
+        "campaign": made.campaign.name,
+        "depth": made.campaign.depth,
+        "folder": str(folder),
+        "problems": made.problems,
+        "cells": [
+            {
+                "study": line.study,
+                "scenario": line.label,
+                "tests": line.tests,
+                "cell": line.place,
+                "arms": line.arms,
+                "verdicts": [{"arm": arm, "reference": ref, "verdict": one.kind, "ratio": one.row["ratio"]}
+                             for (arm, ref), one in line.comparisons.items()],
+            }
+            for line in made.lines
+        ],
+    }  # fmt: skip
+
+
+def _arm(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return numbers.NO_VALUE
+    said = _duration(row["latency_p50_ns"])
+    rate = row["success_rate"]
+    return said if rate is None or rate == 1 else f"{said} {_share(rate)}"
+
+
+def _verdict(one: Comparison | None) -> str:
+    return numbers.NO_VALUE if one is None else one.headline("x")
+
+
+def _duration(value: float | None) -> str:
+    return numbers.NO_VALUE if value is None else numbers.duration(value)
+
+
+def _share(value: float | None) -> str:
+    return numbers.NO_VALUE if value is None else numbers.percent(value)

@@ -1,0 +1,82 @@
+"""Runs the studies of a campaign one after the other, each into a folder of its own below the campaign's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from trifecta.design.campaign import Campaign
+from trifecta.design.errors import CannotError, UserError
+from trifecta.design.model import Study
+from trifecta.store import files
+from trifecta.store.run import RunDirectory
+
+CAMPAIGN_FILE = "campaign.json"
+_OVER = ("decided", "budget", "blocks", "unmeasurable")  # states of a run that needs nothing more
+
+
+def create(folder: Path, campaign: Campaign, asked: Mapping[str, Any]) -> Path:
+    """Make the folder of a campaign; ``asked`` is what it takes to read the campaign again."""
+    folder = folder.resolve()
+    with files.disk_errors(folder):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            taken = any(folder.iterdir())
+        except (FileExistsError, NotADirectoryError) as error:
+            raise UserError(f"{folder} is not a folder; choose another with --out") from error
+        if taken:
+            raise UserError(f"{folder} is not empty; choose another with --out, or `trifecta resume {folder}`")
+        document = {**asked, "campaign": campaign.name, "studies": list(campaign.studies)}
+        files.write_text(folder / CAMPAIGN_FILE, json.dumps(document, indent=2) + "\n")
+    return folder
+
+
+def is_campaign(folder: Path) -> bool:
+    """Whether a folder is that of a campaign."""
+    return (folder / CAMPAIGN_FILE).is_file()
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """What was asked when the folder was made."""
+    try:
+        document: dict[str, Any] = json.loads((folder / CAMPAIGN_FILE).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(f"{folder / CAMPAIGN_FILE} is not valid JSON ({error}); start a new campaign") from error
+    return document
+
+
+def standing(folder: Path, name: str) -> str:
+    """How far a study of the campaign is: ``new``, ``begun``, or ``over``."""
+    run = folder / name
+    if not (run / "run.json").is_file():
+        return "new"
+    return "over" if RunDirectory.open(run).facts.get("state") in _OVER else "begun"
+
+
+def run_all(
+    campaign: Campaign,
+    folder: Path,
+    run_one: Callable[[Study, Path, bool], Any],
+    stop: Callable[[], bool],
+) -> Iterator[tuple[str, Any, str | None]]:
+    """Run what is not over: name, outcome, and the reason where a study cannot run here, which ends none of the others.
+
+    ``run_one`` gets the study, its folder, and whether it is resumed.
+    """
+    for name, study in campaign.studies.items():
+        if stop():
+            return
+        state = standing(folder, name)
+        if state == "over":
+            continue
+        try:
+            yield name, run_one(study, folder / name, state == "begun"), None
+        except CannotError as error:
+            yield name, None, str(error)
+
+
+def finished(folder: Path, names: Sequence[str]) -> list[str]:
+    """The studies that have a run, in the campaign's order."""
+    return [name for name in names if (folder / name / "run.json").is_file()]
