@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +15,10 @@ if TYPE_CHECKING:
     from trifecta.design.campaign import Campaign
 
 
-def begin(
-    text: str, file: str, depth: str, overrides: Sequence[str], only: Sequence[str], out: Path | None, **how: bool
-) -> int:
-    """Run a campaign from its file's text; the exit code."""
+def begin(asked: dict[str, Any], out: Path | None, **how: bool) -> int:
+    """Run a campaign; the exit code. ``asked``: its ``text`` and ``file``, the ``depth``, ``overrides`` and ``only``."""
     from trifecta.workloads import campaign as campaigns
 
-    asked = {"text": text, "file": file, "depth": depth, "overrides": list(overrides), "only": list(only)}
     read = _read(asked)
     folder = out if out is not None else Path("runs") / f"{read.name}-{time.strftime('%Y%m%d-%H%M%S')}"
     return _carry_out(read, campaigns.create(folder, read, asked), **how)
@@ -66,9 +62,8 @@ def _carry_out(campaign: Campaign, folder: Path, *, quiet: bool, as_json: bool) 
             with LiveProgress() as progress:
                 return run_study(study, run, progress, stop, resume=resume)
 
-        number = 0
-        for name, outcome, problem in campaigns.run_all(campaign, folder, run_one, stop):
-            number += 1
+        ran = campaigns.run_all(campaign, folder, run_one, stop)
+        for number, (name, outcome, problem) in enumerate(ran, 1):
             if problem is not None:
                 problems[name] = problem
             else:

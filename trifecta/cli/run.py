@@ -37,10 +37,14 @@ def run_study_of(
     if is_campaign(text):
         from trifecta.cli import campaigns
 
-        depth = "quick" if quick else "full"
-        return campaigns.begin(
-            text, str(path), depth, changes, options.split_names(only), out, quiet=quiet, as_json=as_json
-        )
+        asked = {
+            "text": text,
+            "file": path.name,
+            "depth": "quick" if quick else "full",
+            "overrides": changes,
+            "only": options.split_names(only),
+        }
+        return campaigns.begin(asked, out, quiet=quiet, as_json=as_json)
     if quick or only:
         raise UserError(f"--quick and --only are for campaigns, and {study} is one study; leave them out")
     finder = Finder()
