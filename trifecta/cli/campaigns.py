@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def begin(asked: dict[str, Any], out: Path | None, **how: bool) -> int:
-    """Run a campaign; the exit code. ``asked``: its ``text`` and ``file``, the ``depth``, ``overrides`` and ``only``."""
+    """Run a campaign; the exit code. ``asked``: its ``text``, ``file``, ``depth``, ``overrides`` and ``only``."""
     from trifecta.workloads import campaign as campaigns
 
     read = _read(asked)

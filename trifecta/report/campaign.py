@@ -1,4 +1,4 @@
-"""A campaign at a glance: a row for each cell of its studies, in the terminal and on a page with links to the reports."""
+"""A campaign at a glance: a row for each cell of its studies, in the terminal and on a page with links to reports."""
 
 from __future__ import annotations
 
