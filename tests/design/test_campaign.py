@@ -1,0 +1,87 @@
+"""A campaign: studies put together from parts."""
+
+import pytest
+
+from trifecta import studies
+from trifecta.design import plan
+from trifecta.design.campaign import is_campaign, parse_campaign
+from trifecta.design.errors import UserError
+
+TEXT = studies.read_text(studies.campaigns()["bourbon2020"])
+
+
+def read(depth="quick", **asked):
+    return parse_campaign(TEXT, "bourbon2020.yaml", depth, **asked)
+
+
+def test_the_study_has_its_eight_scenarios_and_all_of_its_tests():
+    campaign = read("full")
+    labels, tests = set(), set()
+    for name, study in campaign.studies.items():
+        for cell in plan.cells(study):
+            labels.add(campaign.label(name, cell.levels))
+            tests.add(campaign.test_names(name, cell.levels))
+    distributed = {f"distributed_{number}{net}" for number in ("01", "02") for net in ("", "_delay", "_loss")}
+    assert labels == {"single_01", "single_02"} | distributed
+    assert tests == {"A1-A3", "A4-A6", "A7-A9", "B1-B3", "B4-B6", "B7-B9"}
+
+
+def test_two_thousand_cycles_a_test_in_full():
+    for study in read("full").studies.values():
+        assert study.min_blocks == study.max_blocks
+        assert study.min_blocks * study.workload.requests == 2_000
+
+
+def test_a_scenario_is_what_the_study_says_it_is():
+    study = read("full").studies["distributed_delay-A"]
+    assert study.factors["connection"] == ("new",)
+    assert study.workload.hosts == 4
+    assert [impairment["kind"] for impairment in study.paths["lag"].forward] == ["loss", "delay", "jitter"]
+    assert study.paths["lag"].forward[2]["reorder"] is True
+    assert study.paths["lag-in-order"].forward[2]["reorder"] is False
+    assert read("full").studies["distributed_loss-B"].paths["lossy"].forward[1] == {
+        "kind": "corrupt",
+        "probability": 0.01,
+    }
+
+
+def test_only_takes_studies_scenarios_suites_and_labels():
+    assert list(read(only=["single"]).studies) == ["single-A", "single-B"]
+    assert set(read(only=["B"]).suites.values()) == {"B"}
+    half = read(only=["distributed_02_delay-A"])
+    assert list(half.studies) == ["distributed_delay-A"]
+    assert half.studies["distributed_delay-A"].factors["place"] == ("native",)
+    both = read(only=["single_01-A", "single_02-A"])
+    assert both.studies["single-A"].factors["place"] == ("docker-bridge", "native")
+    with pytest.raises(UserError, match="no such study, scenario or suite; did you mean"):
+        read(only=["singel"])
+
+
+def test_an_override_reaches_every_study():
+    assert {study.seed for study in read(overrides=["seed=7"]).studies.values()} == {7}
+
+
+def test_a_fault_names_the_study_it_is_in():
+    with pytest.raises(UserError, match=r"bourbon2020.yaml \(single-A\).*4 hosts|hosts") as caught:
+        read(overrides=["workload.hosts=99"])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("campaign: x\nsuites: {A: {}}\n", "'suites' and 'scenarios'"),
+        ("campaign: x\nsuits: {A: {}}\n", "did you mean 'suites'"),
+        ("campaign: x\nsuites: {A: {}}\nscenarios: {s: {}}\nquick: {B: {}}\n", "quick.B"),
+    ],
+)
+def test_a_campaign_that_is_none_is_refused_in_one_line(text, said):
+    with pytest.raises(UserError) as caught:
+        parse_campaign(text, "c.yaml", "quick")
+    assert said in str(caught.value)
+
+
+def test_a_campaign_is_told_from_a_study_by_its_first_field():
+    assert is_campaign("# a comment\n\ncampaign: x\n")
+    assert not is_campaign("study: x\n")
+    assert not is_campaign("")
