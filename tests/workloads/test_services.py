@@ -1,0 +1,202 @@
+"""Studies of services, run for real and small: every hop is there, what fails is counted, and nothing is left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.workloads import drive
+from trifecta.design import services
+from trifecta.design.model import Cell, PathSpec, ServicesWorkload, Trial
+from trifecta.lab.certificates import Certificates
+from trifecta.store.run import RunDirectory
+from trifecta.store.views import connect
+from trifecta.workloads.services.configs import client_config, origin_config, pool_of, total_timeout_ns
+
+pytestmark = pytest.mark.lab
+ONE_BLOCK = ["budget=2 min", "blocks.at_least=1", "blocks.at_most=1"]
+SHORT = ["workload.request_timeout=2 s", "workload.connect_timeout=2 s"]
+CERTIFICATES = Certificates(Path("ca.pem"), Path("server.pem"), Path("server.key"))
+
+
+def run(folder: Path, study: str, settings: list[str], **request: Any) -> list[dict[str, Any]]:
+    """Run a bundled study with changes; the rows of its trials."""
+    code, _, _, errors = drive.finish(folder, study=study, set=[*ONE_BLOCK, *settings], **request)
+    assert code == 0, errors
+    found = RunDirectory.open(folder).rows()
+    assert found
+    return found
+
+
+def ask(folder: Path, sql: str) -> list[tuple[Any, ...]]:
+    return connect(folder).execute(sql).fetchall()
+
+
+def test_a_chain_has_every_hop_of_every_cycle_in_order_on_one_clock(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    settings = ["path=normal", "connection=new,reused", "workload.requests=20", "workload.warmup=2 requests"]
+    rows = run(folder, "chain", settings)
+    assert [row["errors"] for row in rows] == [0] * 8
+    hops = ask(folder, "SELECT trial, caller, callee, count(*) FROM spans GROUP BY ALL ORDER BY ALL")
+    assert [hop[1:] for hop in hops] == [("A", "B", 22), ("B", "C", 22), ("C", "D", 22)] * 8
+    wrong = ask(
+        folder,
+        "SELECT count(*) FROM spans AS s JOIN spans AS n ON n.trial = s.trial AND n.request = s.request"
+        " AND n.depth = s.depth + 1 WHERE NOT (s.started_ns < s.arrived_ns AND s.arrived_ns <= n.started_ns"
+        " AND n.returned_ns <= s.replied_ns AND s.replied_ns < s.returned_ns)",
+    )
+    assert wrong == [(0,)]
+    spoken = {row["arm"]: json.loads(row["server_json"])["services"] for row in rows}
+    for arm, by_name in spoken.items():
+        for name in "BCD":
+            assert by_name[name]["protocols_spoken"][arm.removesuffix("#aa")] == 22
+            assert by_name[name]["host"] == f"host{'ABCD'.index(name) + 1}"
+            assert by_name[name]["cpu_ns"] > 0
+    assert {json.loads(row["server_json"])["cycles"]["hops"].get("3") for row in rows} == {20}
+
+
+def test_the_path_lies_on_every_wire_or_on_one(tmp_path: Path) -> None:
+    far = ["paths={near-far: {delay: 10 ms}}", "path=near-far", "connection=reused", "workload.requests=4"]
+    settings = [*far, "workload.warmup=1 requests", "protocol=HTTP/2", "impaired=all,B-C"]
+    rows = run(tmp_path / "run", "chain", settings)
+    took = {json.loads(row["factors_json"])["impaired"]: row["latency_p50_ns"] for row in rows}
+    assert took["all"] >= 60_000_000
+    assert 20_000_000 <= took["B-C"] < 60_000_000
+    links = {json.loads(row["factors_json"])["impaired"]: set(json.loads(row["link_json"])["links"]) for row in rows}
+    assert links == {"all": {"host1-host2", "host2-host3", "host3-host4"}, "B-C": {"host2-host3"}}
+    slow = ask(
+        tmp_path / "run",
+        "SELECT caller FROM spans JOIN trials USING (trial) WHERE factors_json LIKE '%B-C%'"
+        " GROUP BY caller HAVING min(arrived_ns - started_ns) > 9000000",
+    )
+    assert {caller for (caller,) in slow} == {"B"}
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"])
+def test_every_method_goes_through_a_chain(tmp_path: Path, method: str) -> None:
+    settings = ["path=normal", "connection=reused", "hosts=1", "depth=3", f"method={method}", "workload.requests=5"]
+    if method in ("GET", "HEAD", "DELETE"):
+        settings.append("request=0 B")
+    rows = run(tmp_path / "run", "chain", [*settings, "workload.warmup=0 requests"])
+    assert [row["errors"] for row in rows] == [0] * 4
+    hops = ask(tmp_path / "run", "SELECT DISTINCT caller, callee, method, status FROM spans ORDER BY ALL")
+    assert hops == [("A", "B", method, 200), ("B", "C", method, 200)]
+
+
+def test_protocols_can_be_mixed_along_a_chain(tmp_path: Path) -> None:
+    settings = ["path=normal", "connection=reused", "hosts=1", "protocol=HTTP/3", "inside=HTTP/1.1+HTTP/2"]
+    rows = run(tmp_path / "run", "chain", [*settings, "baseline=HTTP/3", "workload.requests=10"])
+    by_name = json.loads(rows[0]["server_json"])["services"]
+    spoken = {name: [p for p, count in by_name[name]["protocols_spoken"].items() if count] for name in "BCD"}
+    assert spoken == {"B": ["h3"], "C": ["h1"], "D": ["h2"]}
+
+
+def test_clients_of_a_fan_in_each_make_their_requests(tmp_path: Path) -> None:
+    settings = ["connection=new,reused", "clients=50", "workload.requests=4"]
+    rows = run(tmp_path / "run", "fan-in", settings)
+    assert [(row["samples"], row["errors"]) for row in rows] == [(200, 0)] * 8
+    counted = ask(
+        tmp_path / "run",
+        "SELECT trial, count(DISTINCT client), min(n), max(n) FROM"
+        " (SELECT trial, client, count(*) AS n FROM samples GROUP BY ALL) GROUP BY trial",
+    )
+    assert {row[1:] for row in counted} == {(50, 4, 4)}
+
+
+def test_a_registration_makes_all_of_its_calls(tmp_path: Path) -> None:
+    settings = ["hosts=2", "workload.requests=10", "workload.warmup=2 requests", "workload.rate=20/s"]
+    rows = run(tmp_path / "run", "sba-registration", settings)
+    assert [row["errors"] for row in rows] == [0] * 3
+    graph = services.graph_of(ServicesWorkload(kind="sba-registration"))
+    expected = [(caller, call.to, call.method, call.path, depth) for caller, call, depth in graph.walk()]
+    seen = ask(
+        tmp_path / "run",
+        "SELECT DISTINCT ordinal, caller, callee, method, path, depth FROM spans ORDER BY ordinal, caller",
+    )
+    assert [row[1:] for row in seen] == expected
+
+
+def test_a_hop_that_hangs_is_counted_with_its_class_and_nobody_tries_again(tmp_path: Path) -> None:
+    settings = ["path=normal", "connection=new", "hosts=1", "workload.requests=2", "workload.warmup=0 requests"]
+    faults = {"services": {"D": {"faults": {"stall": True}}}}
+    rows = run(tmp_path / "run", "chain", [*settings, *SHORT, "protocol=HTTP/2"], faults=faults)
+    assert {row["success_rate"] for row in rows} == {0.0}
+    failures = [json.loads(row["server_json"])["cycles"]["failures"] for row in rows]
+    assert all(set(failure["C-D"]) == {"timeout"} for failure in failures)
+    asked = ask(tmp_path / "run", "SELECT trial, count(*) FROM spans WHERE callee = 'D' GROUP BY trial")
+    assert {count for _, count in asked} == {2}
+
+
+def test_messages_of_the_user_are_sent_in_turn(tmp_path: Path) -> None:
+    folder = tmp_path / "messages"
+    folder.mkdir()
+    for number in range(3):
+        (folder / f"{number}.json").write_text(json.dumps({"order": number, "lines": ["x" * 100] * number}))
+    settings = ["path=normal", "connection=reused", "hosts=1", "workload.requests=6", f"workload.messages={folder}"]
+    rows = run(tmp_path / "run", "chain", [*settings, "workload.warmup=0 requests"])
+    assert [row["errors"] for row in rows] == [0] * 4
+    sizes = ask(tmp_path / "run", "SELECT count(DISTINCT bytes_out) FROM samples GROUP BY trial")
+    assert {count for (count,) in sizes} == {3}
+
+
+def test_nothing_of_a_run_is_left(tmp_path: Path) -> None:
+    before = {process.pid for process in psutil.process_iter()}
+    run(tmp_path / "run", "chain", ["path=normal", "connection=reused", "workload.requests=5"])
+    left = [p for p in psutil.process_iter(["name"]) if p.pid not in before and "trifecta" in (p.info["name"] or "")]
+    assert left == []
+
+
+def test_a_service_knows_where_to_call_and_in_what() -> None:
+    workload = ServicesWorkload(depth=3, in_flight=7)
+    graph = services.graph_of(workload)
+    protocols = services.protocols_of(graph, "h3", "h1")
+    config = origin_config(
+        graph, "B", workload, protocols, connection="reused", address="10.78.0.2", certificates=CERTIFICATES
+    )
+    assert config["port"] == 8444
+    assert config["relay"]["routes"]["/chain"]["calls"][0]["to"] == "C"
+    assert config["relay"]["services"]["C"]["protocol"] == "h1"
+    assert config["relay"]["services"]["C"]["name"] == "c.lab"
+    last = origin_config(
+        graph, "C", workload, protocols, connection="reused", address="10.78.0.2", certificates=CERTIFICATES
+    )
+    assert last["relay"]["services"] == {}
+    assert last["relay"]["routes"] == {"/chain": {"calls": [], "answer": "meta"}}
+
+
+def test_a_pool_has_room_for_every_cycle_in_flight() -> None:
+    for in_flight in (1, 50, 1000):
+        for protocol in ("h1", "h2", "h3"):
+            pool = pool_of(ServicesWorkload(in_flight=in_flight), protocol, "reused")
+            assert pool["connections"] * pool["streams"] >= min(in_flight, 400)
+
+
+def test_the_client_counts_for_each_client_of_a_fan_in() -> None:
+    workload = ServicesWorkload(kind="fan-in", method="GET", clients=5, connections=5, streams=1, requests=20)
+    trial = Trial("t00001", 0, Cell("c", {"connection": "new"}), "h2", 0, 1)
+    graph = services.graph_of(workload)
+    config = client_config(
+        trial,
+        graph,
+        workload,
+        PathSpec("clean"),
+        certificates=CERTIFICATES,
+        samples_file=Path("s"),
+        spans_file=Path("p"),
+        messages=None,
+    )
+    assert (config["requests"], config["requests_per_client"], config["connections"]) == (0, 20, 5)
+    assert config["message"] is None
+    assert config["server_name"] == "b.lab"
+
+
+def test_a_trial_of_a_long_chain_is_given_up_only_after_its_cycles_had_time() -> None:
+    lag = PathSpec("lag", rtt_ns=100_000_000, loss=0.01, forward=({"kind": "loss"},))
+    workload = ServicesWorkload(depth=10, requests=100)
+    graph = services.graph_of(workload)
+    # Nine hops, three round trips each to set up and ask over TCP and TLS.
+    assert total_timeout_ns(graph, workload, lag, 100) > 100 * 9 * 3 * lag.rtt_ns
