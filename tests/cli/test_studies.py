@@ -15,7 +15,7 @@ def test_lists_the_bundled_studies(capsys):
 
 def test_json_says_what_a_study_compares(capsys):
     assert main.run(["studies", "--json"]) == 0
-    race = json.loads(capsys.readouterr().out)[0]
+    race = next(each for each in json.loads(capsys.readouterr().out) if each["name"] == "race")
     assert race["name"] == "race"
     assert race["arms"] == ["h1", "h2", "h3", "h2#aa"]
     assert len(race["cells"]) == 12

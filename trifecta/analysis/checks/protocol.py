@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trifecta.analysis.checks.evidence import Evidence, counts
+from trifecta.analysis.checks.evidence import Document, Evidence, counts
 from trifecta.design.model import PROTOCOL_NAMES, CheckResult
 
 # The transport below and the kernel's counter of what a host sent over it: no client can lie about that.
@@ -44,7 +44,32 @@ def check(evidence: Evidence) -> list[CheckResult]:
     if evidence.foreign and _nothing_sent(evidence):
         text = f"{evidence.client} says that it spoke {name}, but its host sent nothing over {_TRANSPORTS[asked][0]}"
         return evidence.result("protocol", "fail", text, value=0.0, limit=1.0, remedy="do not trust this client")
-    return evidence.result("protocol", "pass", f"all {total} answered requests spoke {name}", value=share, limit=1.0)
+    return _among_services(evidence) or evidence.result(
+        "protocol", "pass", f"all {total} answered requests spoke {name}", value=share, limit=1.0
+    )
+
+
+def _among_services(evidence: Evidence) -> list[CheckResult]:
+    """The failure of calls behind the client's; nothing when all spoke what was asked."""
+    strays = _strays((evidence.server or {}).get("services") or {})
+    if not strays:
+        return []
+    text = f"calls among the services spoke something else than asked: {'; '.join(strays)}"
+    return evidence.result("protocol", "fail", text, value=0.0, limit=1.0, remedy="look at the services' logs")
+
+
+def _strays(services: Document) -> list[str]:
+    """Services that were asked over a protocol that none of their callers was to speak."""
+    asked: dict[str, set[str]] = {}
+    for facts in services.values():
+        for callee, protocol in (facts.get("asked") or {}).items():
+            asked.setdefault(callee, set()).add(protocol)
+    found = []
+    for name, facts in services.items():
+        others = {p: n for p, n in (facts.get("protocols_spoken") or {}).items() if n and p not in asked.get(name, ())}
+        if others:
+            found.append(f"{name} was asked {counts(others)}")
+    return found
 
 
 def _nothing_sent(evidence: Evidence) -> bool:

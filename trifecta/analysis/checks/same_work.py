@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trifecta.analysis.checks.evidence import Evidence, Finding, counts, worst
-from trifecta.design.model import CheckResult
+from trifecta.design.model import CheckResult, ServicesWorkload
 
 _EMPTY_ANSWER = ("HEAD", "DELETE")  # no content in their answers: RFC 9110, 9.3.2 and 9.3.5
 _WRONG_ANSWERS = ("length", "content", "status", "malformed")
@@ -16,13 +16,10 @@ def check(evidence: Evidence) -> list[CheckResult]:
     if facts is None:
         return evidence.result("same_work", "unknown", "no samples to compare")
     workload = evidence.workload
+    if isinstance(workload, ServicesWorkload):
+        return worst(evidence, "same_work", [*_wrong(evidence), *_cycles(evidence), *_requests(evidence)])
     octets = 0 if workload.method in _EMPTY_ANSWER else workload.response_bytes
-    findings = []
-    wrong = {name: count for name, count in facts.errors.items() if name.split(":")[0] in _WRONG_ANSWERS}
-    if wrong:
-        findings.append(
-            _fail(f"{sum(wrong.values())} of {facts.samples} responses were wrong ({counts(wrong)})", wrong)
-        )
+    findings = _wrong(evidence)
     sizes = {size: count for size, count in facts.bytes_in.items() if size != octets}
     if sizes:
         others = ", ".join(f"{count} of {size} B" for size, count in sorted(sizes.items())[:5])
@@ -42,9 +39,37 @@ def check(evidence: Evidence) -> list[CheckResult]:
     return worst(evidence, "same_work", findings)
 
 
+def _wrong(evidence: Evidence) -> list[Finding]:
+    """Answers that are not what was asked for. A service's 502 or 504 is a failed cycle, not other work."""
+    facts = evidence.samples
+    assert facts is not None
+    services = isinstance(evidence.workload, ServicesWorkload)
+    kinds = [kind for kind in _WRONG_ANSWERS if not (services and kind == "status")]
+    wrong = {name: count for name, count in facts.errors.items() if name.split(":")[0] in kinds}
+    if not wrong:
+        return []
+    return [_fail(f"{sum(wrong.values())} of {facts.samples} responses were wrong ({counts(wrong)})", wrong)]
+
+
+def _cycles(evidence: Evidence) -> list[Finding]:
+    """Every cycle that did not fail made the calls of its graph, no more and no fewer."""
+    cycles = (evidence.server or {}).get("cycles")
+    if cycles is None:
+        return [Finding("unknown", "the hops of the cycles were not recorded")]
+    expected = str(cycles["expected_hops"])
+    hops = {count: number for count, number in cycles["hops"].items() if count != expected}
+    if hops:
+        others = ", ".join(f"{number} of {count}" for count, number in list(hops.items())[:5])
+        return [_fail(f"every cycle should have {expected} hops, but there were {others}", hops)]
+    whole = cycles["hops"].get(expected, 0)
+    return [Finding("pass", f"all {whole} cycles that did not fail had their {expected} hops", 0.0, 0.0)]
+
+
 def _requests(evidence: Evidence) -> list[Finding]:
     """A trial that ends after a number of requests must have made that many, whatever became of them."""
     facts, asked = evidence.samples, evidence.workload.requests
+    if evidence.workload.kind == "fan-in":
+        asked *= evidence.workload.connections or 1
     if facts is None or not asked or evidence.workload.duration_ns:
         return []
     made = facts.samples + facts.warmup_samples
