@@ -12,10 +12,13 @@ from typing import Self
 from trifecta.design import services
 from trifecta.design.model import PathSpec, ServicesWorkload
 from trifecta.design.services import Graph
+from trifecta.lab.conntrack import bypass, track
 from trifecta.lab.engine import EngineProcess, Role
 from trifecta.lab.names import Names
 from trifecta.lab.topology import Topology, Wire
 from trifecta.workloads.services.configs import dns_name
+
+SMALLEST_TABLE = 1  # that a bypass makes irrelevant
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,25 @@ class Place:
             dns_name(service): (self.topology.address(host), self.topology.address_6(host))
             for service, host in self.host_of.items()
         }
+
+    def track_connections(self, table: str) -> None:
+        """Begin anew with the table of connections that the study asks for, on every host but the client's."""
+        if table == "off":
+            return
+        own = self.host_of[self.graph.client]
+        for name, host in self.topology.hosts.items():
+            if name == own:
+                continue
+            if table == "bypass":
+                track(host, SMALLEST_TABLE)
+                bypass(host)
+            else:
+                track(host, int(table))
+
+    def cgroups(self, running: Mapping[str, EngineProcess]) -> dict[str, Mapping[str, Path]]:
+        """The control groups of those services that have their own."""
+        paths = {name: getattr(process, "cgroup_paths", {}) for name, process in running.items()}
+        return {name: found for name, found in paths.items() if found}
 
     def start_service(self, service: str) -> EngineProcess:
         """Start the program of a service; it waits for its configuration."""

@@ -35,9 +35,15 @@ _FINISH_S = 5.0
 class _Cast:
     """The programs of one trial by service, and the links by wire."""
 
+    name: str
     client: EngineProcess
     services: dict[str, EngineProcess]
     links: dict[Wire, EngineProcess]
+
+    @property
+    def everyone(self) -> dict[str, EngineProcess]:
+        """The client and the services by name."""
+        return {self.name: self.client, **self.services}
 
 
 class ServicesTrialRunner:
@@ -68,12 +74,15 @@ class ServicesTrialRunner:
         transport = TransportObserver(tuple(place.topology.hosts.values()))
         marks = [time.monotonic_ns()]
         with ExitStack() as stack:
+            place.track_connections(workload.conntrack)
             cast = self._start(stack, trial, workload, graph, place)
             marks.append(time.monotonic_ns())
-            processes = {graph.client: cast.client.pid}
-            processes |= {name: process.pid for name, process in cast.services.items()}
+            processes = {name: process.pid for name, process in cast.everyone.items()}
             processes |= {process.name: process.pid for process in cast.links.values()}
-            resources = ResourceObserver(trial.trial, processes)
+            resources = ResourceObserver(
+                trial.trial, processes, cgroups=place.cgroups(cast.everyone), hosts=place.topology.hosts
+            )
+            stack.callback(resources.close)
             wall = datetime.now(UTC)
             transport.begin()
             resources.sample()
@@ -85,14 +94,16 @@ class ServicesTrialRunner:
             resources.sample()
             details["machine"] = self._machine.end(time.monotonic_ns(), self._own_cpu_ns(resources))
             details["machine"]["transport"] = transport.end()
+            details["machine"]["observer"] = resources.cost()
             let_pass(path, since_ns=marks[3])
-            told = {name: _finish(name, process, errors) for name, process in cast.services.items()}
+            ends: dict[str, str | None] = {}
+            told = {name: _finish(name, process, errors, ends) for name, process in cast.services.items()}
             links = {wire.name: finish_link(process, errors) for wire, process in cast.links.items()}
             found = self._aggregate(samples, details["load"], errors)
             marks.append(time.monotonic_ns())
         marks.append(time.monotonic_ns())
         details["link"] = _links(cast.links, links, resources, marks[3] - marks[2]) if links else None
-        details["server"] = _server(session, trial, told, resources)
+        details["server"] = _server(session, trial, (told, ends), resources)
         if found is not None and spans.exists():
             details["server"]["cycles"] = cycles(spans, graph)
         if details["load"] is not None and resources.run_delay_ns(graph.client) is not None:
@@ -143,7 +154,7 @@ class ServicesTrialRunner:
                 process.wait_ready(_READY_S, session.stop)
             except EngineError as error:
                 raise as_user_error(error) from error
-        return _Cast(client, running, links)
+        return _Cast(graph.client, client, running, links)
 
     def _client_config(
         self, trial: Trial, workload: ServicesWorkload, graph: Graph, samples: Path, spans: Path
@@ -192,17 +203,18 @@ class ServicesTrialRunner:
         return aggregate(samples)
 
     def _own_cpu_ns(self, resources: ResourceObserver) -> int:
-        latest: dict[str, int] = {row["process"]: row["cpu_ns"] for row in resources.rows}
-        return time.process_time_ns() + sum(latest.values())
+        return time.process_time_ns() + sum(resources.latest_cpu_ns().values())
 
 
-def _finish(name: str, process: EngineProcess, errors: list[str]) -> dict[str, Any] | None:
-    """The summary of a service; None, and an error of the trial, for one that died."""
+def _finish(name: str, process: EngineProcess, errors: list[str], ends: dict[str, str | None]) -> dict[str, Any] | None:
+    """The summary of a service; None, an error of the trial and how it ended, for one that died."""
+    ends[name] = None
     try:
         if not process.running():
             return process.wait_summary(_FINISH_S)
         return process.finish(_FINISH_S)
     except EngineError as error:
+        ends[name] = error.message
         errors.append(f"service {name} died: {error.message}")
         return None
 
@@ -221,9 +233,13 @@ def _links(
 
 
 def _server(
-    session: ServicesSession, trial: Trial, told: dict[str, dict[str, Any] | None], resources: ResourceObserver
+    session: ServicesSession,
+    trial: Trial,
+    last_words: tuple[dict[str, dict[str, Any] | None], dict[str, str | None]],
+    resources: ResourceObserver,
 ) -> dict[str, Any]:
     """``server_json``: every service by name, and the sums that a server of another workload has."""
+    told, ends = last_words
     workload, graph, place = session.workload(trial.cell), session.graph(trial.cell), session.place(trial.cell)
     protocols = services.protocols_of(graph, trial.protocol, workload.inside)  # type: ignore[arg-type]
     by_name: dict[str, Any] = {}
@@ -232,13 +248,15 @@ def _server(
         by_name[name] = {
             "host": place.host_of[name],
             "place": workload.place,
+            "client": name == graph.client,
             "cpu_ns": resources.cpu_used_ns(name),
             "peak_rss_bytes": resources.peak_rss_bytes(name),
             "asked": {callee: protocol for (caller, callee), protocol in protocols.items() if caller == name},
         }
         if name != graph.client:
             spoken = {protocol: sum(by.values()) for protocol, by in ((summary or {}).get("requests") or {}).items()}
-            by_name[name] |= {"protocols_spoken": spoken, "summary": summary, "died": summary is None}
+            ended = ends[name]
+            by_name[name] |= {"protocols_spoken": spoken, "summary": summary, "running": ended is None, "ended": ended}
     others = [facts["cpu_ns"] for name, facts in by_name.items() if name != graph.client]
     return {
         "server": SERVER_LEVEL,
