@@ -71,7 +71,7 @@ def test_the_path_lies_on_every_wire_or_on_one(tmp_path: Path) -> None:
     slow = ask(
         tmp_path / "run",
         "SELECT caller FROM spans JOIN trials USING (trial) WHERE factors_json LIKE '%B-C%'"
-        " GROUP BY caller HAVING min(arrived_ns - started_ns) > 9000000",
+        " GROUP BY caller HAVING min(arrived_ns - spans.started_ns) > 9000000",
     )
     assert {caller for (caller,) in slow} == {"B"}
 

@@ -55,7 +55,7 @@ def origin_config(
         "max_concurrent_streams": max(250, workload.in_flight),
         "relay": {
             "service": service,
-            "routes": {route.path: _route(route) for route in graph.routes_of(service)},
+            "routes": {route.path.partition("?")[0]: _route(route) for route in graph.routes_of(service)},
             "services": {
                 callee: {
                     "name": dns_name(callee),
@@ -71,13 +71,23 @@ def origin_config(
             "tls_version": workload.tls_version,
             "key_exchange": workload.key_exchange,
             "cipher": CIPHER[workload.tls_version],
-            "connect_timeout_ns": workload.connect_timeout_ns,
-            "request_timeout_ns": workload.request_timeout_ns,
+            "connect_timeout_ns": int(workload.connect_timeout_ns * patience(graph, service)),
+            "request_timeout_ns": int(workload.request_timeout_ns * patience(graph, service)),
         },
     }
     if keylog_file is not None:
         config["keylog_file"] = str(keylog_file)
     return config
+
+
+def patience(graph: Graph, service: str) -> float:
+    """Share of the client's timeouts that a service waits for its own calls: less the further in, at least a half.
+
+    So the hop that hangs is the one that is named: with one timeout for all, the client would give up first.
+    """
+    levels = max(depth for _, _, depth in graph.walk())
+    own = min((depth for caller, _, depth in graph.walk() if caller == service), default=levels)
+    return 1 - 0.5 * own / levels if levels else 1.0
 
 
 def pool_of(workload: ServicesWorkload, protocol: Protocol, connection: str) -> dict[str, int]:
