@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
 _WORDS = ("protocol", "tls_version", "cipher", "error")
+_FLAGS = ("resumed", "zero_rtt")
 _NUMBERS = (
     "warmup", "intended_ns", "started_ns", "connect_start_ns", "tcp_connected_ns", "secured_ns", "request_sent_ns",
     "first_byte_ns", "done_ns", "status", "bytes_out", "bytes_in",
@@ -38,6 +39,7 @@ class Aggregate:
     statuses: dict[str, int]
     bytes_in: dict[int, int]
     errors: dict[str, int]
+    handshakes: dict[str, int]
     samples: int
     warmup_samples: int
     first_half_p50_ns: float | None
@@ -46,7 +48,7 @@ class Aggregate:
 
 def aggregate(samples_file: Path) -> Aggregate:
     """Read a samples file of one trial."""
-    table = pq.ParquetFile(samples_file, read_dictionary=list(_WORDS)).read(columns=[*_NUMBERS, *_WORDS])
+    table = pq.ParquetFile(samples_file, read_dictionary=list(_WORDS)).read(columns=[*_NUMBERS, *_WORDS, *_FLAGS])
     measured = table.filter(pc.invert(table["warmup"]))
     error_column = measured["error"]
     success: NDArray[np.bool_] = np.asarray(error_column.is_null())
@@ -97,11 +99,20 @@ def aggregate(samples_file: Path) -> Aggregate:
         statuses=_counts(measured["status"]),
         bytes_in={int(size): count for size, count in _counts(measured.filter(pa.array(success))["bytes_in"]).items()},
         errors=errors,
+        handshakes=_handshakes(measured.filter(pa.array(success))),
         samples=total,
         warmup_samples=table.num_rows - total,
         first_half_p50_ns=first,
         second_half_p50_ns=second,
     )
+
+
+def _handshakes(successful: pa.Table) -> dict[str, int]:
+    """Requests that opened a connection: in ``full`` handshakes, ``resumed`` ones, and those with ``early`` data."""
+    opened = successful.filter(pc.is_valid(successful["connect_start_ns"]))
+    resumed, early = (int(pc.sum(opened[name]).as_py() or 0) for name in _FLAGS)
+    counts = {"full": opened.num_rows - resumed, "resumed": resumed - early, "early": early}
+    return {kind: count for kind, count in counts.items() if count > 0}
 
 
 def percentile(values: Numbers, quantile: float) -> int | None:

@@ -30,6 +30,7 @@ class Facts:
     statuses: dict = field(default_factory=lambda: {"200": 200})
     bytes_in: dict = field(default_factory=lambda: {1000: 200})
     errors: dict = field(default_factory=dict)
+    handshakes: dict = field(default_factory=lambda: {"full": 200})
     first_half_p50_ns: float | None = 52e6
     second_half_p50_ns: float | None = 51e6
 

@@ -19,7 +19,7 @@ from tests.analysis.checks.sound import (
     judge,
 )
 from trifecta.analysis.checks import TRIAL_CHECKS, check_trial, is_valid
-from trifecta.design.model import PathSpec, RequestsWorkload
+from trifecta.design.model import Cell, PathSpec, RequestsWorkload
 
 
 def test_a_sound_trial_passes_every_check():
@@ -151,6 +151,34 @@ def test_the_hop_behind_a_proxy_is_to_have_the_congestion_control_of_the_trial()
     assert result.status == "warn"
     assert "connections to its backend have congestion control reno, asked was cubic" in result.evidence
     assert judge("parity", server=proxy | {"backend_congestion_control": "cubic"}).status == "pass"
+
+
+SESSIONS = RequestsWorkload(requests=220, response_bytes=1000, warmup_requests=20, resumption=True)
+EARLY = dataclasses.replace(SESSIONS, zero_rtt=True)
+
+
+@pytest.mark.parametrize(
+    ("workload", "handshakes", "status", "words"),
+    [
+        (SESSIONS, {"full": 10, "resumed": 190}, "pass", "session resumption taken"),
+        (SESSIONS, {"full": 200}, "fail", "session resumption is refused, asked was taken"),
+        (EARLY, {"full": 10, "early": 190}, "pass", "early data taken"),
+        (EARLY, {"full": 10, "resumed": 190}, "fail", "early data is refused, asked was taken"),
+    ],
+)
+def test_a_server_takes_sessions_and_early_data_where_they_are_asked_for(workload, handshakes, status, words):
+    result = judge("parity", "h2", workload=workload, samples=facts(handshakes=handshakes))
+    assert result.status == status
+    assert words in result.evidence
+
+
+def test_sessions_are_no_matter_where_none_could_be_resumed():
+    few = facts(handshakes={"full": 8}, warmup_samples=0)
+    assert judge("parity", "h2", workload=SESSIONS, samples=few).status == "pass"
+    sound = evidence("h2", workload=SESSIONS)
+    reused = dataclasses.replace(sound.trial, cell=Cell("reused", {"connection": "reused", "path": "clean"}))
+    (result,) = TRIAL_CHECKS["parity"].function(dataclasses.replace(sound, trial=reused))
+    assert result.status == "pass"
 
 
 def test_names_of_libraries_for_the_same_cipher_are_equal():

@@ -50,6 +50,10 @@ class SampleFacts(Protocol):
         """Error class to number of requests."""
 
     @property
+    def handshakes(self) -> Mapping[str, int]:
+        """``full``, ``resumed``, ``early`` (resumed, with early data) to successful requests that made one."""
+
+    @property
     def first_half_p50_ns(self) -> float | None:
         """Median latency of the successful requests that ended in the first half."""
 

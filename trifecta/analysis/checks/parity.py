@@ -1,4 +1,4 @@
-"""What the arms do not compare is the same in all of them: TLS, key exchange, congestion control, windows, Nagle.
+"""What the arms do not compare is the same in all of them: TLS, sessions, congestion control, windows, Nagle.
 
 Certificate verification needs no check with the engine's client, which cannot leave it out; another client's adapter
 declares it where it does.
@@ -135,6 +135,27 @@ def _cipher(evidence: Evidence) -> str | None:
     return given.replace("TLS13_", "TLS_") if given else None
 
 
+def _resumption(evidence: Evidence) -> str | None:
+    return _session(evidence, ("resumed", "early")) if evidence.workload.resumption else None
+
+
+def _early_data(evidence: Evidence) -> str | None:
+    return _session(evidence, ("early",)) if evidence.workload.zero_rtt else None
+
+
+def _session(evidence: Evidence, kinds: tuple[str, ...]) -> str | None:
+    """Whether a server that could resume sessions did; None where no connection had a session to resume."""
+    samples = evidence.samples
+    if samples is None or evidence.trial.cell.levels.get("connection") != "new":
+        return None
+    if any(samples.handshakes.get(kind) for kind in kinds):
+        return "taken"
+    # The first request of every place in flight has no session yet.
+    asked = evidence.workload
+    places = max(asked.in_flight, (asked.connections or 1) * (asked.streams or 1))
+    return "refused" if sum(samples.handshakes.values()) + samples.warmup_samples > places else None
+
+
 def _nodelay(evidence: Evidence) -> Any:
     return _transport(evidence).get("nodelay")  # QUIC has no Nagle
 
@@ -149,6 +170,20 @@ def _congestion_control(evidence: Evidence) -> str | None:
 
 
 _TRAITS = (
+    _Trait(
+        "session resumption",
+        _resumption,
+        lambda e: "taken" if e.workload.resumption else None,
+        "leave out 'resumption', or the server that does not offer it over every protocol",
+        lambda e: False,
+    ),
+    _Trait(
+        "early data",
+        _early_data,
+        lambda e: "taken" if e.workload.zero_rtt else None,
+        "leave out 'zero_rtt', or the server that does not take it over every protocol",
+        lambda e: False,
+    ),
     _Trait(
         "TLS version", _tls_version, lambda e: e.workload.tls_version, "configure the same TLS version for every arm"
     ),

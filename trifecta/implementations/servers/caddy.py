@@ -28,7 +28,9 @@ class Caddy(ServerAdapter):
         return done.stdout.split()[0].removeprefix("v")
 
     def check_workload(self, workload: RequestsWorkload) -> None:
-        """Static files answer GET and HEAD only."""
+        """Static files answer GET and HEAD only; 0-RTT would be another thing on each protocol."""
+        if workload.zero_rtt:
+            raise Unsupported("Caddy (Go) accepts 0-RTT over HTTP/3 only; leave out zero_rtt, or use server: origin")
         if workload.method not in ("GET", "HEAD"):
             raise Unsupported(
                 f"Caddy's file server does not answer {workload.method}; use GET or HEAD, or server: origin"
