@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trifecta.lab import linux
-from trifecta.observers.held import HeldFile
+from trifecta.observers.held import HeldFile, hold
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_RUNNING = b"\nState:\tR"
 
 
 def rss_bytes(pid: int) -> int | None:
@@ -72,21 +73,29 @@ class _Thread:
             self._status.close()
             raise
         self.counts = _Counts()
+        self._runs = -1  # how often it had got a core by the last reading
+        self._slept = False
 
     @property
     def tells_delay(self) -> bool:
         return self._schedstat is not None
 
-    def take(self) -> bytes:
-        """Read the counters; the text of its status. OSError when the thread is gone."""
+    def take(self) -> None:
+        """Read the counters. OSError when the thread is gone.
+
+        Status takes the kernel eight times as long as schedstat. A thread that slept when it was last read and got no
+        core since cannot have been switched.
+        """
+        if self._schedstat is not None:
+            _, delay_ns, runs = map(int, self._schedstat.read_short().split())
+            self.counts.delay_ns = delay_ns
+            if self._slept and runs == self._runs:
+                return
+            self._runs = runs
         status = self._status.read_short()
-        delay_ns = int(self._schedstat.read_short().split()[1]) if self._schedstat is not None else 0
-        self.counts = _Counts(
-            _field(status, b"\nvoluntary_ctxt_switches:") or 0,
-            _field(status, b"\nnonvoluntary_ctxt_switches:") or 0,
-            delay_ns,
-        )
-        return status
+        self._slept = _RUNNING not in status
+        self.counts.voluntary = _field(status, b"\nvoluntary_ctxt_switches:")
+        self.counts.involuntary = _field(status, b"\nnonvoluntary_ctxt_switches:")
 
     def close(self) -> None:
         self._status.close()
@@ -94,12 +103,10 @@ class _Thread:
             self._schedstat.close()
 
 
-def _field(status: bytes, name: bytes) -> int | None:
-    """A number of /proc/PID/status (proc_pid_status(5)); None where it is not."""
+def _field(status: bytes, name: bytes) -> int:
+    """A number of /proc/PID/status (proc_pid_status(5)); 0 where it is not."""
     start = status.find(name)
-    if start < 0:
-        return None
-    return int(status[start + len(name) :].split(None, 1)[0])
+    return 0 if start < 0 else int(status[start + len(name) :].split(None, 1)[0])
 
 
 class ProcessReader:
@@ -114,18 +121,21 @@ class ProcessReader:
         self.pid = pid
         self._threads: dict[int, _Thread] = {}
         self._ended = _Counts()
+        self._memory = hold(f"/proc/{pid}/statm")
+        self._folder = -1
         with suppress(OSError):
+            self._folder = os.open(f"/proc/{pid}/task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             self._find_threads()
 
     def take(self) -> ProcessReading:
         """One reading; ProcessLookupError when the process is gone."""
         cpu_ns = linux.process_cpu_ns(self.pid)
-        status = self._take_threads()
-        main = status.get(self.pid)
-        if main is None:  # it has ended and waits to be waited for: only its CPU clock is left
+        self._take_threads()
+        try:
+            threads = os.fstat(self._folder).st_nlink - 2  # a folder a thread, and as every folder "." and ".."
+        except OSError:  # it was gone before it was read once
             return ProcessReading(cpu_ns, None, None, None, None, None)
-        threads = _field(main, b"\nThreads:")
-        if threads is not None and threads != len(self._threads):
+        if threads != len(self._threads):
             with suppress(OSError):
                 self._find_threads()
             self._take_threads()
@@ -133,11 +143,10 @@ class ProcessReader:
         total.add(self._ended)
         for thread in self._threads.values():
             total.add(thread.counts)
-        resident = _field(main, b"\nVmRSS:")
         tells_delay = all(thread.tells_delay for thread in self._threads.values())
         return ProcessReading(
             cpu_ns=cpu_ns,
-            rss_bytes=None if resident is None else resident * 1024,
+            rss_bytes=self._resident(),
             threads=threads,
             voluntary_switches=total.voluntary,
             involuntary_switches=total.involuntary,
@@ -149,18 +158,29 @@ class ProcessReader:
         for thread in self._threads.values():
             thread.close()
         self._threads = {}
+        if self._memory is not None:
+            self._memory.close()
+        if self._folder >= 0:
+            os.close(self._folder)
+            self._folder = -1
 
-    def _take_threads(self) -> dict[int, bytes]:
+    def _resident(self) -> int | None:
+        """Resident memory in octets; None for a process that has ended, and so has no memory."""
+        try:
+            pages = int(self._memory.read_short().split()[1]) if self._memory is not None else 0
+        except (OSError, IndexError):
+            return None
+        return pages * _PAGE or None
+
+    def _take_threads(self) -> None:
         """Read every thread; those that are gone are let go of."""
-        found = {}
         for number, thread in list(self._threads.items()):
             try:
-                found[number] = thread.take()
-            except (OSError, IndexError):
+                thread.take()
+            except (OSError, ValueError):
                 self._ended.add(thread.counts)
                 thread.close()
                 del self._threads[number]
-        return found
 
     def _find_threads(self) -> None:
         for entry in os.listdir(f"/proc/{self.pid}/task"):  # noqa: PTH208 - names only, ten times a second

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +150,7 @@ class ResourceObserver:
                 self._traffic[role] = reader
 
     def _add_host(self, now: int, name: str, traffic: TrafficReading) -> None:
-        self.rows.append({"trial": self._trial, "time_ns": now, "process": name, **asdict(traffic)})
+        self.rows.append({"trial": self._trial, "time_ns": now, "process": name, **vars(traffic)})
 
 
 def _network_namespace(pid: int) -> int | None:
