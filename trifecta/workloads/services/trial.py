@@ -94,7 +94,7 @@ class ServicesTrialRunner:
             resources.sample()
             details["machine"] = self._machine.end(time.monotonic_ns(), self._own_cpu_ns(resources))
             details["machine"]["transport"] = transport.end()
-            details["machine"]["observer"] = resources.cost()
+            details["machine"]["sampler"] = resources.cost()
             let_pass(path, since_ns=marks[3])
             ends: dict[str, str | None] = {}
             told = {name: _finish(name, process, errors, ends) for name, process in cast.services.items()}
