@@ -189,32 +189,130 @@ def test_what_cannot_be_done_is_said_in_one_line(
     assert errors.count("\n") == 1
 
 
+class Origins:
+    """Origins of the engine, with or without a relay, that end with the test."""
+
+    def __init__(self, certificates: Certificates) -> None:
+        """Use ``start``."""
+        self._certificates = certificates
+        self._running: list[subprocess.Popen[str]] = []
+
+    def start(self, **fields: Any) -> int:
+        """Start one; its port."""
+        process = subprocess.Popen([ENGINE, "origin", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._running.append(process)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        files = {
+            "certificate_file": str(self._certificates.chain),
+            "key_file": str(self._certificates.key),
+        }
+        process.stdin.write(json.dumps({"address": "127.0.0.1", "port": 0, **files, **fields}) + "\n")
+        process.stdin.flush()
+        port: int = json.loads(process.stdout.readline())["ready"]["port"]
+        return port
+
+    def service(self, name: str, to: str | None, port: int, hop: tuple[str, str], answer: object = "meta") -> int:
+        """Start a service that calls ``to`` on the hop's protocol and connection mode; its port."""
+        call = {"to": to, "method": "same", "path": "/chain", "body": "forward"}
+        callee = {
+            "name": "localhost", "address": "127.0.0.1", "port": port, "protocol": hop[0], "connection_mode": hop[1],
+            "connections": 2, "streams": 1 if hop[0] == "h1" else 10,
+        }  # fmt: skip
+        relay = {
+            "service": name, "routes": {"/chain": {"calls": [call] if to else [], "answer": answer}},
+            "services": {to: callee} if to else {}, "ca_file": str(self._certificates.authority),
+            "tls_version": "1.3", "key_exchange": "X25519", "cipher": "TLS_AES_128_GCM_SHA256",
+            "connect_timeout_ns": 20_000_000_000, "request_timeout_ns": 20_000_000_000,
+        }  # fmt: skip
+        return self.start(relay=relay)
+
+    def close(self) -> None:
+        """End them all."""
+        for process in self._running:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.close()
+            process.wait(20)
+            process.stdout.close()
+
+
 @pytest.fixture
-def origin(certificates: Certificates) -> Iterator[int]:
-    """The port of an origin of the engine."""
-    process = subprocess.Popen([ENGINE, "origin", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    files = {"certificate_file": str(certificates.chain), "key_file": str(certificates.key)}
-    process.stdin.write(json.dumps({"address": "127.0.0.1", "port": 0, **files}) + "\n")
-    process.stdin.flush()
-    yield json.loads(process.stdout.readline())["ready"]["port"]
-    process.stdin.close()
-    process.wait(20)
-    process.stdout.close()
+def origins(certificates: Certificates) -> Iterator[Origins]:
+    running = Origins(certificates)
+    yield running
+    running.close()
+
+
+HOPS = [("A", "B"), ("B", "C"), ("C", "D")]
+
+
+@pytest.mark.parametrize("mode", ["reused", "new"])
+@pytest.mark.parametrize(
+    "protocols", [("h1", "h1", "h1"), ("h2", "h2", "h2"), ("h3", "h3", "h3"), ("h3", "h2", "h1"), ("h1", "h3", "h2")]
+)
+def test_a_chain_of_real_services_tells_each_hop(
+    certificates: Certificates, origins: Origins, tmp_path: Path, protocols: tuple[str, str, str], mode: str
+) -> None:
+    port = origins.service("D", None, 1, ("h1", mode))
+    port = origins.service("C", "D", port, (protocols[2], mode))
+    port = origins.service("B", "C", port, (protocols[1], mode), answer=50)
+    spans = tmp_path / "spans.parquet"
+    for method in ("POST", "PUT", "PATCH", "GET", "HEAD", "DELETE"):
+        message = {"body_bytes": 1024} if method in ("POST", "PUT", "PATCH") else None
+        code, summary, errors = load(
+            config(
+                certificates, port, protocol=protocols[0], connection_mode=mode, connections=2, requests=10,
+                method=method, message=message, spans_file=str(spans), connect_timeout_ns=20_000_000_000,
+                request_timeout_ns=20_000_000_000, expect_body_bytes=50,
+            )
+        )  # fmt: skip
+        assert (code, errors) == (0, "")
+        assert summary is not None
+        assert (summary["samples"], summary["errors"]) == (10, 0)
+        rows = pq.read_table(spans).to_pylist()
+        assert [(row["caller"], row["callee"]) for row in rows] == 10 * HOPS
+        assert {(row["method"], row["path"], row["status"], row["error"]) for row in rows} == {
+            (method, "/chain", 200, None)
+        }
+        for cycle in range(10):
+            hops = rows[3 * cycle : 3 * cycle + 3]
+            assert {row["request"] for row in hops} == {hops[0]["request"]}
+            times = [row[name] for row in hops for name in ("started_ns", "arrived_ns")]
+            times += [row[name] for row in reversed(hops) for name in ("replied_ns", "returned_ns")]
+            assert times == sorted(times)
+            assert all((row["secured_ns"] is not None) == (mode == "new") for row in hops[:1])
+            if mode == "new":
+                assert all(row["started_ns"] < row["secured_ns"] < row["arrived_ns"] for row in hops)
+
+
+def test_the_spans_tell_which_hop_failed(certificates: Certificates, origins: Origins, tmp_path: Path) -> None:
+    port = origins.service("C", "D", 1, ("h2", "new"))
+    port = origins.service("B", "C", port, ("h3", "reused"))
+    samples, spans = tmp_path / "samples.parquet", tmp_path / "spans.parquet"
+    code, summary, _ = load(
+        config(certificates, port, requests=3, spans_file=str(spans), samples_file=str(samples), protocol="h2")
+    )
+    assert code == 0
+    assert summary is not None
+    assert summary["errors"] == 3
+    assert set(pq.read_table(samples).column("error").to_pylist()) == {"status"}
+    hops = [(row["callee"], row["status"], row["error"]) for row in pq.read_table(spans).to_pylist()]
+    assert hops == 3 * [("B", 502, "status"), ("C", 502, "status"), ("D", None, "connect_refused")]
 
 
 @pytest.mark.parametrize("protocol", ["h1", "h2", "h3"])
 def test_more_clients_than_descriptors_are_usually_allowed(
-    certificates: Certificates, origin: int, tmp_path: Path, protocol: str
+    certificates: Certificates, origins: Origins, tmp_path: Path, protocol: str
 ) -> None:
     """The load raises its own limit, and each client makes its requests."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     code, summary, errors = load(
         config(
-            certificates, origin, protocol=protocol, connections=90, requests=0, requests_per_client=2, method="GET",
-            path="/bytes/10", to=None, message=None, expect_body_bytes=10, connect_timeout_ns=30_000_000_000,
-            samples_file=str(tmp_path / "samples.parquet"), request_timeout_ns=30_000_000_000,
+            certificates, origins.start(), protocol=protocol, connections=90, requests=0, requests_per_client=2,
+            method="GET", path="/bytes/10", to=None, message=None, expect_body_bytes=10,
+            samples_file=str(tmp_path / "samples.parquet"), connect_timeout_ns=30_000_000_000,
+            request_timeout_ns=30_000_000_000,
         ),
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard)),
     )  # fmt: skip
