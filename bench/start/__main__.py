@@ -44,7 +44,7 @@ def starts(names: Sequence[str], rounds: int, folder: Path) -> tuple[dict[str, l
 
 
 def main() -> int:
-    """Print a row a server; 1 when a native one's median is above the target, or one that was named does not come up."""
+    """Print a row a server; 1 when a native one's median is above the target, or one named does not come up."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="servers; all that are found when none is named")
     parser.add_argument("--rounds", type=int, default=9)
