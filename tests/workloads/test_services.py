@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,44 @@ def test_a_hop_that_hangs_is_counted_with_its_class_and_nobody_tries_again(tmp_p
     assert all(set(failure["C-D"]) == {"timeout"} for failure in failures)
     asked = ask(tmp_path / "run", "SELECT trial, count(*) FROM spans WHERE callee = 'D' GROUP BY trial")
     assert {count for _, count in asked} == {2}
+
+
+def test_a_service_that_dies_fails_its_trial_by_name_and_the_next_has_new_ones(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    settings = [*ONE_BLOCK, *SHORT, "path=normal", "connection=reused", "hosts=1", "protocol=HTTP/2", "loop=open"]
+    settings += ["rate=50/s", "in_flight=100", "workload.requests=100", "workload.warmup=0 requests"]
+    process = drive.start(folder, study="chain", set=settings)
+    killed = _kill_a_service(process, folder)
+    out, errors = process.communicate(timeout=120)
+    assert process.returncode in (0, 1), errors + out
+    rows = RunDirectory.open(folder).rows()
+    assert len(rows) == 2
+    hit = [row for row in rows if row["error"]]
+    assert len(hit) == 1
+    assert "service" in hit[0]["error"]
+    assert "died: was killed by signal 9" in hit[0]["error"]
+    assert hit[0]["success_rate"] < 1
+    assert not hit[0]["valid"]
+    facts = json.loads(hit[0]["server_json"])["services"]
+    assert [name for name, one in facts.items() if one.get("running") is False] == [killed]
+    assert [row["success_rate"] for row in rows if not row["error"]] == [1.0]
+
+
+def _kill_a_service(process: Any, folder: Path) -> str:
+    """Kill a service in the middle of a trial; which it was is in its configuration's log."""
+    for line in process.stdout:
+        if json.loads(line)[0] == "trial_started":
+            break
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        own = psutil.Process(process.pid).children(recursive=True)
+        origins = [p for p in own if p.is_running() and "origin" in p.cmdline()]
+        if len(origins) == 3 and (folder / "samples").exists() and any((folder / "spans").glob(".tmp-*")):
+            origins.sort(key=lambda p: p.pid)
+            origins[0].kill()
+            return "D"  # the last of the chain is started first
+        time.sleep(0.01)
+    raise AssertionError("the services did not come up")
 
 
 def test_messages_of_the_user_are_sent_in_turn(tmp_path: Path) -> None:
