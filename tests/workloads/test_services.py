@@ -250,7 +250,7 @@ def test_a_trial_of_a_long_chain_is_given_up_only_after_its_cycles_had_time() ->
 @pytest.mark.parametrize(("hosts", "network"), [(1, "bridge"), (2, "bridge"), (2, "host")])
 def test_services_run_in_containers_as_they_do_natively(tmp_path: Path, hosts: int, network: Network) -> None:
     state = docker_state(network)
-    if not state.able:
+    if not state.usable:
         pytest.skip(state.reason)
     settings = ["path=normal", "connection=new,reused", f"hosts={hosts}", "depth=3", f"place=docker-{network}"]
     rows = run(tmp_path / "run", "chain", [*settings, "workload.requests=10", "workload.warmup=2 requests"])

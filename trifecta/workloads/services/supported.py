@@ -43,4 +43,4 @@ def why_not(place: str) -> str | None:
     from trifecta.lab.containers import docker_state
 
     state = docker_state("host" if place == "docker-host" else "bridge")
-    return None if state.able else f"{state.reason}; {state.remedy}"
+    return None if state.usable else f"{state.reason}; {state.remedy}"
