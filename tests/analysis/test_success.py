@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from trifecta.analysis.success import design_effect, success_rate
+from trifecta.analysis.success import design_effect, difference, success_rate
 
 
 def coverage(truth: float, correlation: float, trials: int, studies: int, requests: int = 400) -> tuple[float, float]:
@@ -80,3 +80,22 @@ def test_the_edges() -> None:
     assert split.low is not None and split.low < 0.05
     one_each = success_rate([(1, 1), (1, 0)], 0.95)
     assert one_each.low is not None and one_each.low < 0.1
+
+
+def test_who_fails_less_often_is_claimed_in_a_twentieth_of_cases_by_chance() -> None:
+    rng = np.random.default_rng(6)
+
+    def rates(truth: float) -> dict[tuple[str, int], float]:
+        keys = [(cell, block) for cell in "abc" for block in range(8)]
+        return {key: float(rng.binomial(200, truth)) / 200 for key in keys}
+
+    claimed = sum((found := difference(rates(0.98), rates(0.98), 0.95)) is not None and found.p <= 0.05
+                  for _ in range(400))  # fmt: skip
+    assert claimed <= 32
+    found = difference(rates(0.99), rates(0.9), 0.95)
+    assert found is not None and found.low is not None and found.high is not None
+    assert found.low < 0.09 < found.high
+    assert (found.p, found.blocks) == (2 / 2**8, 8)
+    assert difference({("a", 1): 1.0}, {("a", 2): 1.0}, 0.95) is None
+    alone = difference({("a", 1): 1.0}, {("a", 1): 0.5}, 0.95)
+    assert alone is not None and (alone.difference, alone.low, alone.p) == (0.5, None, 1.0)

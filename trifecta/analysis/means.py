@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,15 +52,21 @@ def logs_by_block(rows: Sequence[Row], metric: Metric, arm: str) -> dict[int, fl
 
 def geometric_mean(logs: Floats, confidence: float) -> Mean:
     """The geometric mean of the blocks whose logs are given."""
-    from scipy import stats
-
     if not len(logs):
         return Mean(None, None, None, 0, 0)
     censored = int((~np.isfinite(logs)).sum())
     middle = float(np.quantile(logs, 0.5, method="inverted_cdf")) if censored else float(logs.mean())
     low = high = None
     if not censored and len(logs) > 1:
-        reach = float(stats.t.ppf((1 + confidence) / 2, len(logs) - 1)) * float(logs.std(ddof=1))
+        reach = _t((1 + confidence) / 2, len(logs) - 1) * float(logs.std(ddof=1))
         reach /= math.sqrt(len(logs))
         low, high = math.exp(middle - reach), math.exp(middle + reach)
     return Mean(math.exp(middle) if math.isfinite(middle) else None, low, high, len(logs), censored)
+
+
+@lru_cache(maxsize=256)
+def _t(share: float, freedom: int) -> float:
+    """The quantile of Student's t, which a report asks for thousands of times with the same few numbers of blocks."""
+    from scipy import stats
+
+    return float(stats.t.ppf(share, freedom))

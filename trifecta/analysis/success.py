@@ -9,10 +9,12 @@ exceeds that of independent requests, and the interval that of Clopper and Pears
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from trifecta.analysis.fixed import permutation_p
 
 
 @dataclass(frozen=True)
@@ -80,3 +82,36 @@ def _clopper_pearson(succeeded: float, requests: float, confidence: float) -> tu
     low = float(stats.beta.ppf(tail, succeeded, failed + 1)) if succeeded > 0 else 0.0
     high = float(stats.beta.ppf(1 - tail, succeeded + 1, failed)) if failed > 1e-9 else 1.0
     return (0.0 if math.isnan(low) else low), (1.0 if math.isnan(high) else high)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much larger the success rate of one arm is than that of another, in 0..1, over blocks; ``p`` of "none"."""
+
+    difference: float
+    low: float | None
+    high: float | None
+    p: float
+    blocks: int
+
+
+def difference(
+    arm: Mapping[tuple[str, int], float], reference: Mapping[tuple[str, int], float], confidence: float
+) -> Difference | None:
+    """Compare success rates of trials, given by (cell, block), where both arms have one; None where none has.
+
+    A block of the run is one value, the mean over its cells. The p-value is that of the sign-flip permutation test.
+    """
+    from scipy import stats
+
+    blocks: dict[int, list[float]] = {}
+    for key in arm.keys() & reference.keys():
+        blocks.setdefault(key[1], []).append(arm[key] - reference[key])
+    if not blocks:
+        return None
+    values = np.array([float(np.mean(blocks[block])) for block in sorted(blocks)])
+    middle, low, high = float(values.mean()), None, None
+    if len(values) > 1:
+        reach = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))
+        low, high = middle - reach, middle + reach
+    return Difference(middle, low, high, permutation_p(values), len(values))

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from trifecta.design.model import AA_SUFFIX
+from trifecta.design.services import SERVER_LEVEL
 from trifecta.report import numbers
 from trifecta.report.figures import style
 
 ORDINALS = ("1st", "2nd", "3rd")
+OWN_SERVICES = ("server", SERVER_LEVEL)  # the level that all cells of services share tells nothing
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,8 @@ def place_words(cell: str, without: str = "path") -> str:
     """A cell in words: ``new connections, caddy``; the factor ``without`` is said elsewhere."""
     if "=" not in cell:
         return cell  # the name of a trial, or "run"
-    said = [_level_words(name, value) for name, value in levels(cell).items() if name != without]
+    there = {name: value for name, value in levels(cell).items() if (name, value) != OWN_SERVICES}
+    said = [_level_words(name, value) for name, value in there.items() if name != without]
     return ", ".join(said) or cell
 
 

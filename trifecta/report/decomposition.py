@@ -72,19 +72,6 @@ def derive(run: Path, connection: duckdb.DuckDBPyConnection, about: RunFacts) ->
     return Derived(decompose(study, rows, about.metric), league(study, rows, about.metric), programs)
 
 
-def attach(connection: duckdb.DuckDBPyConnection, derived: Derived) -> None:
-    """Put it in place of what a former report left in the run's folder."""
-    for name, rows in derived.rows().items():
-        connection.execute(f"CREATE TABLE fresh AS SELECT * FROM {name} LIMIT 0")  # noqa: S608 - constants
-        for row in rows:
-            connection.execute(
-                f"INSERT INTO fresh ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608 - fields
-                list(row.values()),
-            )
-        connection.execute(f"DROP VIEW {name}")
-        connection.execute(f"ALTER TABLE fresh RENAME TO {name}")
-
-
 @dataclass(frozen=True)
 class Figure:
     """A figure, its title and how to read it."""

@@ -126,10 +126,13 @@ class RunFacts:
     def workload_words(self) -> str:
         """What was asked of the network: ``GET of 10.0 kB, 10 in flight, closed loop``."""
         work = self.workload
-        said = [f"{work.get('method', 'GET')} of {numbers.size(work.get('response_bytes', 0))}"]
+        said = _services_words(work, self.factors) or [
+            f"{work.get('method', 'GET')} of {numbers.size(work.get('response_bytes', 0))}"
+        ]
         if work.get("request_bytes"):
             said.append(f"{numbers.size(work['request_bytes'])} sent with each request")
-        said.append(f"{work.get('in_flight', 1)} in flight")
+        if work.get("kind") != "fan-in":
+            said.append(f"{work.get('in_flight', 1)} in flight")
         if self.closed_loop:
             said.append("closed loop")
         else:
@@ -138,6 +141,18 @@ class RunFacts:
                 f"{work.get('arrivals', 'constant')} arrivals"
             )
         return ", ".join(said)
+
+
+def _services_words(work: dict[str, Any], factors: list[str]) -> list[str]:
+    """What services were asked, without the numbers that are factors; nothing for other workloads."""
+    kind, method = work.get("kind"), work.get("method", "POST")
+    if kind == "chain":
+        services = "services" if "depth" in factors else f"{work.get('depth')} services"
+        return [f"cycles of {method} through a chain of {services}"]
+    if kind == "fan-in":
+        clients = "clients" if "clients" in factors else f"{work.get('clients')} clients"
+        return [f"{method} of {numbers.size(work.get('response_bytes', 0))} by {clients} at once"]
+    return ["registrations of a user equipment in a 5G core"] if kind == "sba-registration" else []
 
 
 def read(run: Path) -> RunFacts:

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from trifecta.design.conformance import MARKS
-from trifecta.report import catalogue, conformance, content, decomposition, evidence, facts, queries, words
+from trifecta.report import catalogue, conformance, content, decomposition, evidence, facts, queries, services, words
 from trifecta.report.comparisons import Comparison, Standing, levels, place_words, standing
-from trifecta.report.decomposition import Derived, Section
+from trifecta.report.decomposition import Section
 from trifecta.report.drawing import Overview, Panel, overview_limits, overviews, ratio_panels, sample_panels
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures import latency, style, svg
@@ -66,7 +66,7 @@ def write_report(run_dir: Path) -> Path:
     target = run_dir / "report.html"
     text, derived = _render(run_dir)
     folder = RunDirectory.open(run_dir)
-    for name, rows in derived.rows().items():
+    for name, rows in derived.items():
         folder.write_derived(name, rows)  # so that the SQL in the report finds them
     with files.disk_errors(target):
         files.write_text(target, text)
@@ -78,18 +78,22 @@ def render(run_dir: Path) -> str:
     return _render(run_dir)[0]
 
 
-def _render(run_dir: Path) -> tuple[str, Derived]:
+def _render(run_dir: Path) -> tuple[str, dict[str, list[dict[str, Any]]]]:
+    """The page, and the rows of the views that its SQL reads besides those of the run."""
     about = facts.read(run_dir)
     with ThreadPoolExecutor(1) as pool, queries.connect(run_dir) as connection:
         answers = content.ask_all(connection, about, pool)
         rows = content.trial_values(connection, about.metric)
         paths, found = _sections(about, answers)
         derived = decomposition.derive(run_dir, connection, about)
-        decomposition.attach(connection, derived)
+        of_services = services.derive(connection, about)
+        views = derived.rows() | (of_services.rows if of_services else {})
+        queries.attach(connection, views)
         with svg.drawing():
             _draw(about, answers, rows, paths, found)
             programs = decomposition.section(connection, about, derived, found)
-        return _fill(about, answers, paths, found, programs), derived
+            calls = services.section(connection, about, of_services, found) if of_services else None
+        return _fill(about, answers, paths, found, (programs, calls)), views
 
 
 def _sections(about: RunFacts, answers: content.Answers) -> tuple[list[PathSection], list[Comparison]]:
@@ -141,11 +145,12 @@ def _fill(
     answers: content.Answers,
     paths: list[PathSection],
     found: Sequence[Comparison],
-    programs: Section | None,
+    sections: tuple[Section | None, services.Section | None],
 ) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
+    programs, calls = sections
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -169,6 +174,7 @@ def _fill(
         words=words.compose(about, found, totals, answers[catalogue.CHECK_MATRIX]),
         paths=paths,
         programs=programs,
+        services=calls,
         phases=[phase for phase in latency.PHASES if any(row[phase.column] for row in answers[catalogue.PHASES])],
         phase_variable=style.CSS_VARIABLES,
         verdict_sql=catalogue.VERDICTS.text(),

@@ -114,6 +114,13 @@ def _percent(share: float) -> str:
     return f"{significant(value, 2)} %"
 
 
+def rate(share: float | None) -> str:
+    """Write a success rate, of which every failure tells: ``98.97 %``, ``99.998 %``; exact 0 and 1 without decimals."""
+    return _optional(
+        share, lambda value: percent(value) if value > 0.9999 or value in (0, 1) else f"{100 * value:.2f} %"
+    )
+
+
 def p_value(value: float | None) -> str:
     """Write a p value: ``0.031``, ``< 0.0001``."""
     return _optional(value, lambda number: "< 0.0001" if number < 1e-4 else significant(number, 2))
@@ -128,6 +135,11 @@ def protocol(arm: str) -> str:
     """Write an arm: ``HTTP/3``; the baseline's second run is ``HTTP/2 again``."""
     name = arm.removesuffix(AA_SUFFIX)
     return PROTOCOL_NAMES.get(name, name) + (" again" if arm.endswith(AA_SUFFIX) else "")
+
+
+def protocols(arms: str | None) -> str:
+    """Write protocols of several hops: ``HTTP/3``, ``HTTP/3 then HTTP/2``; nothing without any."""
+    return " then ".join(protocol(arm) for arm in arms.split("+")) if arms else ""
 
 
 def text(value: Any) -> str:
@@ -168,9 +180,13 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     "duration_interval": _both(duration),
     "per_second_interval": _both(per_second),
     "percent_interval": _both(percent),
+    "size_interval": _both(size),
+    "rate": rate,
+    "rate_interval": _both(rate),
     "p_value": p_value,
     "evidence": evidence,
     "protocol": protocol,
+    "protocols": protocols,
     "text": text,
     "mark": mark,
 }

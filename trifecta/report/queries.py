@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,3 +66,17 @@ def ask(connection: duckdb.DuckDBPyConnection, query: Query, cell: str | None = 
         return Answer(query, [dict(zip(names, row, strict=True)) for row in result.fetchall()])
     finally:
         cursor.close()
+
+
+def attach(connection: duckdb.DuckDBPyConnection, views: Mapping[str, Sequence[Row]]) -> None:
+    """Put rows in place of what a former report left in the run's folder, by view."""
+    for name, rows in views.items():
+        connection.execute(f"CREATE TABLE fresh AS SELECT * FROM {name} LIMIT 0")  # noqa: S608 - constants
+        if rows:
+            columns = list(rows[0])
+            connection.executemany(
+                f"INSERT INTO fresh ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",  # noqa: S608 - fields
+                [[row[column] for column in columns] for row in rows],
+            )
+        connection.execute(f"DROP VIEW {name}")
+        connection.execute(f"ALTER TABLE fresh RENAME TO {name}")

@@ -28,7 +28,7 @@ class Column:
     @property
     def numeric(self) -> bool:
         """Whether values are set flush right."""
-        return self.form not in ("text", "protocol", "mark")
+        return self.form not in ("text", "protocol", "protocols", "mark")
 
 
 @dataclass(frozen=True)

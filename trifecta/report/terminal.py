@@ -15,12 +15,24 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trifecta.report import catalogue, claims, conformance, content, decomposition, facts, numbers, queries, words
-from trifecta.report.comparisons import Comparison, Standing, levels, standing
+from trifecta.report import (
+    catalogue,
+    claims,
+    conformance,
+    content,
+    decomposition,
+    facts,
+    numbers,
+    queries,
+    services,
+    words,
+)
+from trifecta.report.comparisons import OWN_SERVICES, Comparison, Standing, levels, standing
 from trifecta.report.decomposition import Derived
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures import style
 from trifecta.report.queries import Answer
+from trifecta.report.services import Services
 
 WIDE = 132
 _STYLES = {"faster": "green", "slower": "red", "same": "", "undecided": "dim"}
@@ -39,6 +51,8 @@ class Summary:
     programs: Derived
     program_words: list[str]  # empty with one program only
     proxies: Answer  # servers that add a hop
+    services: Services | None  # what was worked out of services, None without any
+    service_words: list[str]
 
 
 def summarise(run_dir: Path) -> Summary:
@@ -51,13 +65,16 @@ def summarise(run_dir: Path) -> Summary:
         totals = queries.ask(connection, catalogue.TOTALS).rows[0]
         programs = decomposition.derive(run_dir, connection, about)
         proxies = queries.ask(connection, conformance.PROXIES)
-    cells = content.cells_in_order(about, (row["cell"] for row in verdicts))
-    found = content.comparisons(about, verdicts, cells)
+        cells = content.cells_in_order(about, (row["cell"] for row in verdicts))
+        found = content.comparisons(about, verdicts, cells)
+        calls = services.derive(connection, about)
+        queries.attach(connection, calls.rows if calls else {})
+        told = services.brief(connection, about, calls, found) if calls else []
     said = []
     if programs.shares:
         said = [*claims.claims(found, about.pairs), *claims.shares_in_words(programs.shares)]
     answer = words.compose(about, found, totals, matrix)
-    return Summary(about, cells, found, checks, answer, totals, programs, said, proxies)
+    return Summary(about, cells, found, checks, answer, totals, programs, said, proxies, calls, told)
 
 
 def as_json(run_dir: Path) -> str:
@@ -114,6 +131,13 @@ def as_data(run_dir: Path) -> dict[str, Any]:
             "claims": claims.claims(summary.comparisons, summary.about.pairs),
             **{name: [_finite(row) for row in rows] for name, rows in summary.programs.rows().items()},
         },
+        "services": {
+            "said": summary.service_words,
+            **{
+                name: [_finite(row) for row in rows]
+                for name, rows in (summary.services.rows if summary.services else {}).items()
+            },
+        },
         "report": str(report) if report.exists() else None,
     }
 
@@ -141,6 +165,8 @@ def _print_words(out: Console, summary: Summary) -> None:
 def _print_notes(out: Console, summary: Summary) -> None:
     if summary.program_words:
         out.print(Text.assemble(("Protocol or program? ", "bold"), _plain(out, " ".join(summary.program_words))))
+    for number, told in enumerate(summary.service_words):
+        out.print(Text.assemble(("Services. " if not number else "", "bold"), _plain(out, told)))
     left_out = [f"Left out: {said}" for said in summary.words.left_out]
     probed = conformance.sentence(conformance.as_data(summary.about.conformance))
     notes = [f"Conformance: {probed}"] if probed else []
@@ -193,7 +219,7 @@ def _row(out: Console, summary: Summary, cell: str, wide: bool) -> list[Text]:
 
 def _place(cell: str) -> str:
     """``new, caddy``: the levels alone, without the path, which stands above."""
-    shown = {name: value for name, value in levels(cell).items() if name != "path"}
+    shown = {name: value for name, value in levels(cell).items() if name != "path" and (name, value) != OWN_SERVICES}
     return (
         ", ".join(value if name in ("connection", "server") else f"{name} {value}" for name, value in shown.items())
         or cell

@@ -36,7 +36,7 @@ class DockerState:
     """What mends it, as a command where there is one."""
 
     @property
-    def usable(self) -> bool:
+    def able(self) -> bool:
         """Whether containers can run here."""
         return not self.reason
 

@@ -1,0 +1,98 @@
+"""The parts of a cycle over blocks: the way of every hop there and back, its handshake, and the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trifecta.analysis.estimate import Metric
+from trifecta.analysis.means import Mean, block_logs, geometric_mean
+
+HopRow = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the cycles of one cell and arm: geometric mean over blocks of the median of each trial, in ns."""
+
+    position: int  # in the order of time; the whole cycle last
+    name: str
+    mean: Mean
+
+
+@dataclass(frozen=True)
+class _Kind:
+    ordinal: int
+    column: str  # handshake_ns, there_ns, back_ns or whole_ns
+
+
+def elapsed(caller: str, callee: str) -> str:
+    """``elapsedAB`` as the study of 2020 calls it, ``AMF → UDM`` where services have names."""
+    return f"elapsed{caller}{callee}" if len(caller) == len(callee) == 1 else f"{caller} → {callee}"
+
+
+def parts(rows: Sequence[HopRow], arm: str, confidence: float) -> list[Part]:
+    """The parts of one cell for an arm, from medians by trial and hop (``whole_ns`` with failures as infinite)."""
+    hops = {int(row["ordinal"]): row for row in sorted(rows, key=lambda row: int(row["ordinal"]))}
+    found = []
+    for kind, name in _in_time([hops[ordinal] for ordinal in sorted(hops)]):
+        metric = Metric(kind.column, name, "ns", True, 0.5 if kind.column == "whole_ns" else None)
+        logs = block_logs([_row(row) for row in rows if row["ordinal"] == kind.ordinal], metric, arm)
+        if len(logs):
+            found.append((name, geometric_mean(logs, confidence)))
+    return [Part(position, name, mean) for position, (name, mean) in enumerate(found)]
+
+
+def _row(row: HopRow) -> dict[str, Any]:
+    """As `estimate.log_value` wants it: a median among failures is no number but censored."""
+    failed = row["whole_ns"] is not None and row["whole_ns"] == float("inf")
+    return {
+        **row,
+        "valid": True,
+        "whole_ns": None if failed else row["whole_ns"],
+        "samples": 1,
+        "success_rate": 0 if failed else 1,
+    }
+
+
+def _in_time(hops: Sequence[HopRow]) -> list[tuple[_Kind, str]]:
+    """Ways there and back in the order in which a cycle makes them, from hops in the order of their calls."""
+    names = _names(hops)
+    said: list[tuple[_Kind, str]] = []
+    within: list[HopRow] = []
+
+    def back(hop: HopRow) -> None:
+        said.append((_Kind(int(hop["ordinal"]), "back_ns"), names[int(hop["ordinal"])][1]))
+
+    for hop in hops:
+        while within and within[-1]["depth"] >= hop["depth"]:
+            back(within.pop())
+        there = names[int(hop["ordinal"])][0]
+        said.append((_Kind(int(hop["ordinal"]), "there_ns"), there))
+        said.append((_Kind(int(hop["ordinal"]), "handshake_ns"), f"{there}, of it handshake"))
+        within.append(hop)
+    while within:
+        back(within.pop())
+    if hops:
+        said.append((_Kind(int(hops[0]["ordinal"]), "whole_ns"), whole_name(hops)))
+    return said
+
+
+def _names(hops: Sequence[HopRow]) -> dict[int, tuple[str, str]]:
+    """There and back of every hop; where a pair of services has several calls, each with its number."""
+    pairs = [(hop["caller"], hop["callee"]) for hop in hops]
+    found = {}
+    for hop, pair in zip(hops, pairs, strict=True):
+        number = f"{hop['ordinal']}: " if len(set(pairs)) < len(pairs) else ""
+        caller, callee = pair
+        found[int(hop["ordinal"])] = (f"{number}{elapsed(caller, callee)}", f"{number}{elapsed(callee, caller)}")
+    return found
+
+
+def whole_name(hops: Sequence[HopRow]) -> str:
+    """``elapsedABCDA`` for a chain of letters, else ``whole cycle``."""
+    services = [str(hops[0]["caller"]), *(str(hop["callee"]) for hop in hops)]
+    is_chain = [int(hop["depth"]) for hop in hops] == list(range(len(hops)))
+    letters = all(len(service) == 1 for service in services)
+    return f"elapsed{''.join(services)}{services[0]}" if is_chain and letters else "whole cycle"

@@ -1,0 +1,7 @@
+"""What the report shows of services that call each other: hops, success, costs, places, scaling, mixed protocols."""
+
+from trifecta.report.services.derive import Services, derive
+from trifecta.report.services.said import brief
+from trifecta.report.services.section import Section, section
+
+__all__ = ["Section", "Services", "brief", "derive", "section"]

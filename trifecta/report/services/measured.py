@@ -1,0 +1,124 @@
+"""What the analysis of services needs of a run: rows of trials with what each service cost, grouped by cell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from trifecta.analysis.estimate import METRICS, Metric
+from trifecta.analysis.means import logs_by_block
+from trifecta.design.sba import CLIENT
+from trifecta.design.services import LETTERS
+from trifecta.report.catalogue import Query
+from trifecta.report.comparisons import levels
+from trifecta.report.content import cells_in_order
+from trifecta.report.facts import RunFacts
+from trifecta.report.services import catalogue
+
+Row = dict[str, Any]
+KINDS = ("chain", "fan-in", "sba-registration")
+CPU = Metric("cpu_ns_per_request", "CPU of all services per request", "ns", True)
+MEMORY = Metric("rss_bytes", "memory of all services", "B", True)
+_COLUMNS = "trial, cell, arm, block, is_aa, valid, samples, success_rate, bytes_in, bytes_out, load_json, server_json"
+_PER_MB = 1e6
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run of services: its cells in the study's order, and rows by cell."""
+
+    cells: dict[str, dict[str, str]]  # key -> levels
+    trials: dict[str, list[Row]]
+    hops: dict[str, list[Row]]
+    arms: list[str]
+    metric: Metric
+    confidence: float
+
+    def logs(self, cell: str, metric: Metric, arm: str) -> dict[int, float]:
+        """Log value of every usable block."""
+        return logs_by_block(self.trials.get(cell, []), metric, arm)
+
+
+def is_services(about: RunFacts) -> bool:
+    """Whether the run is about services that call each other."""
+    return str(about.workload.get("kind")) in KINDS
+
+
+def read(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Measured:
+    """Read the trials and the medians of their hops."""
+    metric = METRICS[about.metric]
+    columns = ", ".join(dict.fromkeys([*_COLUMNS.split(", "), metric.name]))
+    trials = _rows(connection, f"SELECT {columns} FROM trials ORDER BY block, trial")  # noqa: S608 - known columns
+    requests = {row["trial"]: row for row in _rows(connection, catalogue.TRIAL_REQUESTS.text())}
+    client = CLIENT if about.workload.get("kind") == "sba-registration" else LETTERS[0]
+    for row in trials:
+        counted = requests.get(row["trial"], {"requests": 0, "succeeded": 0})
+        services = _costs(row, client)
+        row.update(
+            {"requests": counted["requests"], "succeeded": counted["succeeded"], "services": services},
+            **_totals(services),
+        )
+    keys = cells_in_order(about, {row["cell"] for row in trials})
+    return Measured(
+        cells={key: levels(key) for key in keys},
+        trials=_by_cell(trials),
+        hops=_by_cell(_rows(connection, catalogue.TRIAL_HOPS.text())),
+        arms=about.protocols,
+        metric=metric,
+        confidence=about.confidence,
+    )
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[Row]:
+    cursor = connection.execute(sql)
+    names = [column[0] for column in cursor.description or ()]
+    return [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
+
+
+def _by_cell(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row["cell"], []).append(row)
+    return found
+
+
+def _costs(row: Mapping[str, Any], client: str) -> dict[str, Row]:
+    """What each service cost in a trial, the client among them: CPU time and memory by request and MB of content."""
+    load = json.loads(row["load_json"] or "{}") or {}
+    server = json.loads(row["server_json"] or "{}") or {}
+    said: dict[str, Row] = {client: _client(load)}
+    for name, one in (server.get("services") or {}).items():
+        said[str(name)] = {name: one.get(name) for name in ("cpu_ns", "peak_rss_bytes", "host")}
+    requests = row["samples"] or 0
+    content = ((row["bytes_in"] or 0) + (row["bytes_out"] or 0)) / _PER_MB
+    for one in said.values():
+        spent = one["cpu_ns"]
+        one["cpu_ns_per_1000"] = spent * 1000 / requests if spent and requests else None
+        one["cpu_ns_per_mb"] = spent / content if spent and content else None
+        one["rss_bytes"] = one["peak_rss_bytes"]
+    return said
+
+
+def _client(load: Mapping[str, Any]) -> Row:
+    spent = [load.get("cpu_user_ns"), load.get("cpu_system_ns")]
+    known = [value for value in spent if value is not None]
+    return {"cpu_ns": sum(known) if known else None, "peak_rss_bytes": load.get("max_rss_bytes"), "host": "host1"}
+
+
+def _totals(services: Mapping[str, Row]) -> Row:
+    """All services together; nothing where one of them is not known."""
+    spent = [one["cpu_ns_per_1000"] for one in services.values()]
+    memory = [one["rss_bytes"] for one in services.values()]
+    return {
+        CPU.name: None if None in spent else sum(spent) / 1000,
+        MEMORY.name: None if None in memory else sum(memory),
+    }
+
+
+def queries_of_cells() -> tuple[Query, ...]:
+    """The queries that a cell shows."""
+    return (catalogue.WATERFALL, catalogue.HOPS, catalogue.SUCCESS, catalogue.FAILURES, catalogue.SERVICE_COSTS)

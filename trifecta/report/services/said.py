@@ -1,0 +1,179 @@
+"""What holds across the cells of a run of services, in words, gathered from the derived views and the verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from trifecta.analysis import scaling, success
+from trifecta.analysis.reordering import reorders
+from trifecta.report import queries
+from trifecta.report.comparisons import Comparison, levels, place_words
+from trifecta.report.facts import RunFacts
+from trifecta.report.queries import Answer
+from trifecta.report.services import catalogue, words
+from trifecta.report.services.derive import Services
+
+Answers = Mapping[str, Answer]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Sentences under a heading."""
+
+    heading: str
+    sentences: list[str]
+    changes: bool = False  # whether a verdict changes along it: what a reader looks for first
+
+
+@dataclass(frozen=True)
+class Said:
+    """What holds across cells, in words."""
+
+    success: list[str]
+    turning: list[str]
+    along: list[Group]
+    paths: list[Group]
+    containers: list[str]
+    mixed: list[Group]
+    reordering: list[Group]
+
+    def briefly(self) -> list[str]:
+        """The same for a terminal: sentences, of the many places those where something changes."""
+        changing = [f"{group.heading}: {' '.join(group.sentences)}" for group in self.along if group.changes]
+        mixed = [f"{group.heading}: {' '.join(group.sentences)}" for group in self.mixed]
+        told = [sentence for group in self.reordering for sentence in group.sentences[1:]]
+        along = [sentence for sentence in self.turning if sentence.startswith("Along")]
+        return [*self.success[:1], *along, *changing, *self.containers, *mixed, *told]
+
+
+def said(about: RunFacts, derived: Services, found: Sequence[Comparison], answers: Answers) -> Said:
+    """All sentences, from the answers to the queries of the derived views."""
+    contrasts, alpha = answers[catalogue.CONTRASTS.name], 1 - about.confidence
+    more_is_better = "" if about.lower_is_better else about.metric_label
+    metrics = metrics_of(about, contrasts)
+    return Said(
+        success=words.success(answers[catalogue.SUCCESS.name].rows, _differences(about, derived), alpha),
+        turning=_turning(about, derived, found),
+        along=_along(about, derived, found),
+        paths=_along_paths(about, found),
+        containers=[
+            sentence
+            for level in dict.fromkeys(row["level"] for row in contrasts.where(factor="place"))
+            for sentence in words.container(
+                contrasts.where(factor="place", level=level), level, metrics, more_is_better
+            )
+        ],
+        mixed=_mixed(about, answers[catalogue.COMBINATIONS.name], alpha),
+        reordering=_reordering(about, derived, contrasts, more_is_better),
+    )
+
+
+def brief(
+    connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Services, found: Sequence[Comparison]
+) -> list[str]:
+    """The sentences for a terminal; the derived views must be attached."""
+    needed = (catalogue.CONTRASTS, catalogue.SUCCESS, catalogue.COMBINATIONS)
+    return said(about, derived, found, {query.name: queries.ask(connection, query) for query in needed}).briefly()
+
+
+def metrics_of(about: RunFacts, contrasts: Answer) -> list[str]:
+    """What containers are compared by, the study's metric first."""
+    found = dict.fromkeys(row["metric"] for row in contrasts.where(factor="place"))
+    return sorted(found, key=lambda metric: metric != about.metric_label)
+
+
+def place_of(cell: str) -> str:
+    """A cell or a place in words."""
+    return "everywhere" if cell in ("", "server=services") else place_words(cell, without="")
+
+
+def _differences(about: RunFacts, derived: Services) -> dict[tuple[str, str], success.Difference | None]:
+    """The success rate of each protocol against another, for the pairs that the study compares."""
+    rates: dict[str, dict[tuple[str, int], float]] = {}
+    for cell, rows in derived.measured.trials.items():
+        for row in rows:
+            if row["valid"] and row["requests"]:
+                rate = row["succeeded"] / row["requests"]
+                rates.setdefault(row["arm"], {})[cell, int(row["block"])] = rate
+    return {
+        pair: success.difference(rates[pair[0]], rates[pair[1]], about.confidence)
+        for pair in about.pairs
+        if pair[0] in rates and pair[1] in rates
+    }
+
+
+def _newest(about: RunFacts) -> list[tuple[str, str]]:
+    """The comparisons that the newest protocol is in."""
+    return [pair for pair in about.pairs if pair[0] == about.protocols[-1]]
+
+
+def _turning(about: RunFacts, derived: Services, found: Sequence[Comparison]) -> list[str]:
+    """The summary: on how many axes the verdict changes, and from path to path."""
+    kinds = {(one.cell, one.arm, one.reference): one.kind for one in found}
+    by_factor: dict[str, list[scaling.Axis]] = {}
+    for axis in scaling.axes(derived.measured.cells):
+        by_factor.setdefault(axis.factor, []).append(axis)
+    said = []
+    for pair in _newest(about):
+        by_path: dict[str, list[str]] = {}
+        for one in found:
+            if (one.arm, one.reference) == pair:
+                by_path.setdefault(levels(one.cell).get("path", ""), []).append(one.kind)
+        said.append(words.everywhere(pair, by_path))
+        for factor, axes in by_factor.items():
+            along = [[kinds.get((step.cell, *pair), "undecided") for step in axis.steps] for axis in axes]
+            said.append(words.turning(factor, pair, along))
+    return [sentence for sentence in said if sentence]
+
+
+def _along(about: RunFacts, derived: Services, found: Sequence[Comparison]) -> list[Group]:
+    made = []
+    kinds = {(one.cell, one.arm, one.reference): one.kind for one in found}
+    for axis in scaling.axes(derived.measured.cells):
+        said = [words.along(axis, pair, found) for pair in _newest(about)]
+        heading = f"{words.FACTORS.get(axis.factor, axis.factor)}: {place_of(axis.place)}"
+        changes = any(
+            scaling.turns([kinds.get((step.cell, *pair), "undecided") for step in axis.steps])
+            for pair in _newest(about)
+        )
+        made.append(Group(heading, [sentence for sentence in said if sentence], changes))
+    return [group for group in made if group.sentences]
+
+
+def _along_paths(about: RunFacts, found: Sequence[Comparison]) -> list[Group]:
+    places: dict[str, dict[tuple[str, str], dict[str, Comparison]]] = {}
+    for one in found:
+        there = levels(one.cell)
+        place = scaling.place_without(there, "path")
+        places.setdefault(place, {}).setdefault((one.arm, one.reference), {})[there.get("path", "")] = one
+    made = []
+    for place, pairs in places.items():
+        said = [words.along_paths(pair, pairs[pair]) for pair in _newest(about) if pair in pairs]
+        made.append(Group(place_of(place), [sentence for sentence in said if sentence]))
+    return [group for group in made if group.sentences]
+
+
+def _mixed(about: RunFacts, answer: Answer, alpha: float) -> list[Group]:
+    places = dict.fromkeys(row["cell"] for row in answer)
+    rows = {place: [_ranked(row) for row in answer.where(cell=place)] for place in places}
+    return [
+        Group(place_of(place), words.mixed(rows[place], about.baseline, alpha, about.metric_label)) for place in places
+    ]
+
+
+def _ranked(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {**row, "best": int(str(row["rank"]).split("–")[0])}
+
+
+def _reordering(about: RunFacts, derived: Services, contrasts: Answer, more_is_better: str) -> list[Group]:
+    other = dict(derived.variants)
+    made = []
+    for path, spec in (about.study.get("paths") or {}).items():
+        if reorders(spec) and any(there.get("path") == path for there in derived.measured.cells.values()):
+            rows = contrasts.where(factor="path", level=path)
+            made.append(Group(path, words.reordering(path, other.get(path), rows, more_is_better)))
+    return made

@@ -1,0 +1,281 @@
+"""What the report says of services in words; nothing that a verdict or an interval beside it does not say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trifecta.analysis.scaling import Axis, Turn, turns
+from trifecta.analysis.success import Difference
+from trifecta.report import numbers
+from trifecta.report.comparisons import Comparison
+from trifecta.report.figures.style import name
+from trifecta.report.words import counted, listed, sentence
+
+Row = Mapping[str, Any]
+FACTORS = {
+    "clients": "clients",
+    "in_flight": "cycles in flight",
+    "connections": "connections",
+    "streams": "streams",
+    "rate": "cycles per second",
+    "depth": "services on the chain",
+    "hosts": "hosts",
+    "request": "size of a message",
+    "response": "size of an answer",
+}
+"""Ordered factors in words."""
+
+_AT = {
+    "clients": "{} clients",
+    "in_flight": "{} in flight",
+    "connections": "{} connections",
+    "streams": "{} streams",
+    "depth": "{} services",
+    "hosts": "{} hosts",
+}
+
+
+def at_level(factor: str, text: str) -> str:
+    """``50 clients``, ``10 kB``."""
+    return _AT.get(factor, "{}").format(text)
+
+
+def along(axis: Axis, pair: tuple[str, str], found: Sequence[Comparison]) -> str:
+    """Where the verdict of a pair changes along an axis; empty when the pair was not compared there."""
+    by_cell = {one.cell: one for one in found if (one.arm, one.reference) == pair}
+    steps = [step for step in axis.steps if step.cell in by_cell]
+    ones = [by_cell[step.cell] for step in steps]
+    if len(ones) < 2:
+        return ""
+    texts = [at_level(axis.factor, step.text) for step in steps]
+    arm, reference = name(pair[0]), name(pair[1])
+    changes = turns([one.kind for one in ones])
+    if changes:
+        said = [_turn(change, texts, ones) for change in changes]
+        between = {place for turn in changes for place in range(turn.before + 1, turn.after)}
+        return sentence(f"{arm} against {reference}: {listed(said)}{_open(texts, ones, between)}")
+    decided = [place for place, one in enumerate(ones) if one.decided]
+    if not decided:
+        return f"Whether {arm} or {reference} is faster is undecided from {texts[0]} to {texts[-1]}."
+    kind = ones[decided[0]].kind
+    how = f"is the same as {reference}" if kind == "same" else f"is {kind} than {reference}"
+    if len(decided) == 1:
+        only = decided[0]
+        return sentence(f"{arm} {how} at {_size(texts[only], ones[only])}{_open(texts, ones, set())}")
+    first, last = decided[0], decided[-1]
+    ends = f"from {_size(texts[first], ones[first])} to {_size(texts[last], ones[last])}"
+    return sentence(f"{arm} {how} {ends}{_open(texts, ones, set())}")
+
+
+def _turn(change: Turn, texts: Sequence[str], ones: Sequence[Comparison]) -> str:
+    before, after = ones[change.before], ones[change.after]
+    verb = f"goes from {before.kind} to {after.kind}"
+    if after.kind == "faster":
+        verb = "starts to win"
+    elif before.kind == "faster":
+        verb = "stops winning"
+    between = f"between {_at(texts[change.before], before)} and {_at(texts[change.after], after)}"
+    undecided = texts[change.before + 1 : change.after]
+    return f"{verb} {between}{f', undecided at {listed(undecided)}' if undecided else ''}"
+
+
+def _at(text: str, one: Comparison) -> str:
+    return f"{text} ({one.headline()} {one.interval()})"
+
+
+def _size(text: str, one: Comparison) -> str:
+    """The same where the sentence has said already who is faster."""
+    size = "" if one.kind == "same" else f"{numbers.ratio(one.row['factor'])}× "
+    return f"{text} ({size}{one.interval()})"
+
+
+def _open(texts: Sequence[str], ones: Sequence[Comparison], said: set[int]) -> str:
+    undecided = [
+        text for place, (text, one) in enumerate(zip(texts, ones, strict=True)) if not one.decided and place not in said
+    ]
+    return f"; undecided at {listed(undecided)}" if undecided else ""
+
+
+def turning(factor: str, pair: tuple[str, str], kinds: Sequence[Sequence[str]]) -> str:
+    """In how many places the verdict changes along a factor, given the verdicts along it in each."""
+    changing = sum(bool(turns(one)) for one in kinds)
+    label = FACTORS.get(factor, factor)
+    where = f"changes in {changing} of {counted(len(kinds), 'place')}" if changing else "changes nowhere"
+    return f"Along the {label} the verdict of {name(pair[0])} against {name(pair[1])} {where}."
+
+
+def everywhere(pair: tuple[str, str], kinds: Mapping[str, Sequence[str]]) -> str:
+    """How a pair is decided on each path, given the verdicts of its cells; empty with one path."""
+    if len(kinds) < 2:
+        return ""
+    groups: dict[str, list[str]] = {}
+    for path, found in kinds.items():
+        word = found[0] if len(set(found)) == 1 else f"{listed(sorted(set(found)))}, by cell,"
+        groups.setdefault(word, []).append(path)
+    said = [f"{word} on {listed(paths)}" for word, paths in groups.items()]
+    return sentence(f"From path to path, {name(pair[0])} against {name(pair[1])} is {'; '.join(said)}")
+
+
+def along_paths(pair: tuple[str, str], by_path: Mapping[str, Comparison]) -> str:
+    """On which paths a pair is decided how, for cells that differ in the path alone; empty with one path."""
+    if len(by_path) < 2:
+        return ""
+    groups: dict[str, list[str]] = {}
+    for path, one in by_path.items():
+        groups.setdefault(one.kind, []).append(path if not one.decided else _size(path, one))
+    said = [f"{kind} on {listed(groups[kind])}" for kind in ("faster", "slower", "same", "undecided") if kind in groups]
+    return sentence(f"{name(pair[0])} against {name(pair[1])}: {'; '.join(said)}")
+
+
+def success(rows: Sequence[Row], differences: Mapping[tuple[str, str], Difference | None], alpha: float) -> list[str]:
+    """Whose requests failed, and whether one protocol's failed less often than another's."""
+    counted_rows = [row for row in rows if row["requests"]]
+    requests, failed = (sum(row[column] for row in counted_rows) for column in ("requests", "failed"))
+    if not requests:
+        return ["No request of a valid trial was counted."]
+    if not failed:
+        return [f"All {numbers.count(requests)} requests of the valid trials succeeded.", *_excluded(rows)]
+    said = [f"{numbers.count(failed)} of {numbers.count(requests)} requests of the valid trials failed."]
+    for arm in dict.fromkeys(row["arm"] for row in counted_rows):
+        here = [row for row in counted_rows if row["arm"] == arm]
+        below = [row for row in here if row["failed"]]
+        if not below:
+            said.append(
+                f"{name(arm)} stayed at 100 % in {'the one' if len(here) == 1 else f'all {len(here)}'} cell"
+                f"{'' if len(here) == 1 else 's'}."
+            )
+            continue
+        worst = min(below, key=lambda row: row["rate"])
+        ends = numbers.FORMATS["rate_interval"]((worst["low"], worst["high"]))
+        said.append(
+            f"{name(arm)} fell below 100 % in {len(below)} of {counted(len(here), 'cell')}, to "
+            f"{numbers.rate(worst['rate'])} {ends} at the lowest."
+        )
+    return [*said, *_differences(differences, alpha), *_excluded(rows)]
+
+
+def _differences(differences: Mapping[tuple[str, str], Difference | None], alpha: float) -> list[str]:
+    said, open_pairs = [], []
+    for pair, one in differences.items():
+        arm, reference = name(pair[0]), name(pair[1])
+        if one is None or one.p > alpha or one.low is None or one.high is None or one.low <= 0 <= one.high:
+            open_pairs.append(f"between {arm} and {reference}")
+            continue
+        word = "less" if one.difference > 0 else "more"
+        low, high = sorted((abs(one.low), abs(one.high)))
+        points = f"{100 * abs(one.difference):.2g} percentage points [{100 * low:.2g}, {100 * high:.2g}]"
+        said.append(f"{arm} failed {word} often than {reference}, by {points} on average over the cells.")
+    if open_pairs:
+        said.append(f"Which fails less often is not decided {listed(open_pairs)}.")
+    return said
+
+
+def _excluded(rows: Sequence[Row]) -> list[str]:
+    requests, failed = (sum(row[f"excluded_{column}"] for row in rows) for column in ("requests", "failed"))
+    if not requests:
+        return []
+    return [
+        f"In trials that were left out, {numbers.count(failed)} of {numbers.count(requests)} requests failed; they are "
+        "not in these rates."
+    ]
+
+
+def ratios(rows: Sequence[Row]) -> str:
+    """``HTTP/1.1 0.998 × [0.995, 1.001] (the same) and HTTP/3 1.10 × [1.08, 1.12]``, of rows of ``contrasts``."""
+    said = []
+    for row in rows:
+        if row["reference"] is None:
+            tail = {"same": " (the same)", "undecided": " (undecided)"}.get(row["outcome"], "")
+            known = row["ratio"] is not None
+            said.append(f"{name(row['arm'])} {_ratio(row)}{tail}" if known else f"{name(row['arm'])} has no value")
+    return listed(said)
+
+
+def _ratio(row: Row) -> str:
+    return f"{numbers.ratio(row['ratio'])} × {numbers.interval((row['low'], row['high']))}"
+
+
+def container(rows: Sequence[Row], level: str, metrics: Sequence[str], more_is_better: str) -> list[str]:
+    """What a place costs each protocol against native, over all places of the study, a sentence a metric."""
+    said = []
+    for metric in metrics:
+        here = [row for row in rows if row["metric"] == metric and row["place"] == "all places"]
+        if here:
+            said.append(
+                f"{metric[:1].upper()}{metric[1:]}, {level} to native: {ratios(here)}{beyond(here, more_is_better)}."
+            )
+    return said
+
+
+def beyond(rows: Sequence[Row], more_is_better: str) -> str:
+    """Whether a change costs one protocol more than another: the ratio of their ratios within blocks.
+
+    Of the metric ``more_is_better`` a ratio below 1 is the cost.
+    """
+    said = []
+    for row in rows:
+        if row["reference"] is None or row["outcome"] not in ("more", "less"):
+            continue
+        costs = (row["outcome"] == "more") != (row["metric"] == more_is_better)
+        word = "more" if costs else "less"
+        said.append(f"it costs {name(row['arm'])} {word} than {name(row['reference'])}, {_ratio(row)}")
+    return f"; {listed(said)}" if said else ""
+
+
+def reordering(path: str, other: str | None, rows: Sequence[Row], more_is_better: str) -> list[str]:
+    """What jitter that reorders does, and why; with the same path in order, how much of it is the order."""
+    said = [
+        f"On {path} the jitter lets packets overtake each other. A stack with the fixed threshold of three packets of "
+        "RFC 9002 (6.1.1) takes a packet that three later ones overtook for lost, sends it again and slows down. Linux "
+        "TCP measures reordering and waits longer (RACK, RFC 8985). So what HTTP/3 loses here may be its library's "
+        "loss detection, not the protocol."
+    ]
+    if other is None:
+        said.append(f"The study has no variant of {path} in order: how much that is there, this run cannot tell.")
+        return said
+    here = [row for row in rows if row["place"] == "all places"]
+    if not any(row["ratio"] for row in here):
+        said.append(f"Against {other}, the same in order, there is no block to compare yet.")
+        return said
+    more = beyond(here, more_is_better) or "; that it costs one protocol more than another is not shown"
+    said.append(f"{sentence(here[0]['metric'])[:-1]} to that on {other}, the same in order: {ratios(here)}{more}.")
+    return said
+
+
+def pair_words(edge: str, inside: str) -> str:
+    """``HTTP/3 at the edge, HTTP/2 inside``."""
+    within = " then ".join(name(part) for part in inside.split("+"))
+    return f"{name(edge)} everywhere" if edge == inside else f"{name(edge)} at the edge, {within} inside"
+
+
+def mixed(rows: Sequence[Row], baseline: str, alpha: float, metric: str) -> list[str]:
+    """Which combination is best in a place, and what changing the first hop, the others, or all is worth."""
+    if not rows:
+        return []
+    best = [row for row in rows if row["best"] == 1]
+    said = []
+    if len(best) == len(rows):
+        said.append(f"No combination could be told from another ({len(rows)} measured).")
+    elif len(best) == 1:
+        said.append(f"Best: {pair_words(best[0]['edge'], best[0]['inside'])}.")
+    else:
+        several = listed([pair_words(row["edge"], row["inside"]) for row in best])
+        said.append(f"In front, not to be told apart: {several}.")
+    found = {(row["edge"], row["inside"]): row for row in rows}
+    for other in dict.fromkeys(row["edge"] for row in rows if row["edge"] != baseline):
+        worth = {
+            "the first hop alone": found.get((other, baseline)),
+            "the hops inside alone": found.get((baseline, other)),
+            "all hops": found.get((other, other)),
+        }
+        parts = [f"{what} {_worth(row, alpha)}" for what, row in worth.items() if row is not None and row["ratio"]]
+        if parts:
+            said.append(f"From {name(baseline)} to {name(other)}, {metric}: {listed(parts)}.")
+    return said
+
+
+def _worth(row: Row, alpha: float) -> str:
+    value = f"{numbers.ratio(row['ratio'])} × {numbers.interval((row['ratio_low'], row['ratio_high']))}"
+    shown = row["p_holm"] is not None and row["p_holm"] <= alpha
+    return value if shown else f"{value} (not shown to differ)"
