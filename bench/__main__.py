@@ -5,7 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 
-PARTS = ("bench.peers", "bench.product", "bench.load", "bench.link", "bench.sampler", "bench.report")
+PARTS = (
+    "bench.peers",
+    "bench.product",
+    "bench.start",
+    "bench.load",
+    "bench.link",
+    "bench.relay",
+    "bench.sampler",
+    "bench.report",
+)
 
 
 def main() -> int:

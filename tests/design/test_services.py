@@ -99,6 +99,7 @@ def test_the_canonical_text_reads_back_to_an_equal_study(one):
         ({"workload": chain(requests=1, method="GET", messages="json")}, "carries no message"),
         ({"workload": chain(requests=1, conntrack=0)}, "no connections"),
         ({"workload": chain(requests=1, conntrack="100")}, "within one host"),
+        ({"workload": chain(requests=1, hosts=2, conntrack="bypass", place="docker-bridge")}, "by connection tracking"),
         ({"workload": chain(requests=1, resumption=True, zero_rtt=True)}, "zero_rtt"),
         ({"workload": requests(requests=1), "factors": {"depth": [3]}}, "no factor of the workload 'requests'"),
         ({"workload": chain(requests=1), "factors": {"client": ["curl"]}}, "no factor of the workload 'chain'"),

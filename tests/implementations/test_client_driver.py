@@ -226,6 +226,8 @@ def test_what_is_not_understood_is_one_line(tmp_path: Path, script: str, code: i
         ({"loop": {"kind": "open", "rate_per_s": 1, "arrivals": "constant"}}, "loop: scripted cannot do"),
         ({"duration_ns": 5}, "duration_ns: scripted cannot do 5"),
         ({"zero_rtt": True}, "zero_rtt: scripted cannot do True"),
+        ({"to": "B"}, "to: scripted cannot do 'B'"),
+        ({"address": None}, "address: a foreign client is not asked to resolve the name"),
     ],
 )
 def test_bad_input_names_the_field(tmp_path: Path, changes: dict[str, Any], words: str) -> None:

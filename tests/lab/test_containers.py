@@ -23,7 +23,7 @@ from trifecta.lab.containers.image import image_archive
 from trifecta.lab.engine import find_engine
 
 STATE = docker_state("bridge")
-needs_docker = pytest.mark.skipif(not STATE.able, reason=f"{STATE.reason}; {STATE.remedy}")
+needs_docker = pytest.mark.skipif(not STATE.usable, reason=f"{STATE.reason}; {STATE.remedy}")
 pytestmark = pytest.mark.lab
 
 PRELUDE = """
@@ -345,7 +345,7 @@ def test_the_image_holds_the_engine_its_libraries_and_little_else() -> None:
 def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state, "search_path", lambda: "")
     found = docker_state()
-    assert (found.able, found.version) == (False, None)
+    assert (found.usable, found.version) == (False, None)
     assert (found.reason, found.remedy) == ("dockerd is not installed", "sudo apt-get install -y docker.io")
     monkeypatch.setattr(state, "_find", lambda program: None if program == "iptables" else "/bin/true")
     assert docker_state("bridge").reason == "iptables is not installed"

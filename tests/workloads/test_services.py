@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,17 @@ import pytest
 
 from tests.workloads import drive
 from trifecta.design import services
+from trifecta.design.errors import CannotError
 from trifecta.design.model import Cell, PathSpec, ServicesWorkload, Trial
+from trifecta.lab import containers
 from trifecta.lab.certificates import Certificates
+from trifecta.lab.containers import DockerState, Network, docker_state
+from trifecta.lab.engine import find_engine
 from trifecta.store.run import RunDirectory
 from trifecta.store.views import connect
+from trifecta.studies import load
 from trifecta.workloads.services.configs import client_config, origin_config, pool_of, total_timeout_ns
+from trifecta.workloads.services.supported import services_supported
 
 pytestmark = pytest.mark.lab
 ONE_BLOCK = ["budget=2 min", "blocks.at_least=1", "blocks.at_most=1"]
@@ -131,6 +138,44 @@ def test_a_hop_that_hangs_is_counted_with_its_class_and_nobody_tries_again(tmp_p
     assert {count for _, count in asked} == {2}
 
 
+def test_a_service_that_dies_fails_its_trial_by_name_and_the_next_has_new_ones(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    settings = [*ONE_BLOCK, *SHORT, "path=normal", "connection=reused", "hosts=1", "protocol=HTTP/2", "loop=open"]
+    settings += ["rate=50/s", "in_flight=100", "workload.requests=100", "workload.warmup=0 requests"]
+    process = drive.start(folder, study="chain", set=settings)
+    killed = _kill_a_service(process, folder)
+    out, errors = process.communicate(timeout=120)
+    assert process.returncode in (0, 1), errors + out
+    rows = RunDirectory.open(folder).rows()
+    assert len(rows) == 2
+    hit = [row for row in rows if row["error"]]
+    assert len(hit) == 1
+    assert "service" in hit[0]["error"]
+    assert "died: was killed by signal 9" in hit[0]["error"]
+    assert hit[0]["success_rate"] < 1
+    assert not hit[0]["valid"]
+    facts = json.loads(hit[0]["server_json"])["services"]
+    assert [name for name, one in facts.items() if one.get("running") is False] == [killed]
+    assert [row["success_rate"] for row in rows if not row["error"]] == [1.0]
+
+
+def _kill_a_service(process: Any, folder: Path) -> str:
+    """Kill a service in the middle of a trial; which it was is in its configuration's log."""
+    for line in process.stdout:
+        if json.loads(line)[0] == "trial_started":
+            break
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        own = psutil.Process(process.pid).children(recursive=True)
+        origins = [p for p in own if p.is_running() and "origin" in p.cmdline()]
+        if len(origins) == 3 and (folder / "samples").exists() and any((folder / "spans").glob(".tmp-*")):
+            origins.sort(key=lambda p: p.pid)
+            origins[0].kill()
+            return "D"  # the last of the chain is started first
+        time.sleep(0.01)
+    raise AssertionError("the services did not come up")
+
+
 def test_messages_of_the_user_are_sent_in_turn(tmp_path: Path) -> None:
     folder = tmp_path / "messages"
     folder.mkdir()
@@ -200,3 +245,33 @@ def test_a_trial_of_a_long_chain_is_given_up_only_after_its_cycles_had_time() ->
     graph = services.graph_of(workload)
     # Nine hops, three round trips each to set up and ask over TCP and TLS.
     assert total_timeout_ns(graph, workload, lag, 100) > 100 * 9 * 3 * lag.rtt_ns
+
+
+@pytest.mark.parametrize(("hosts", "network"), [(1, "bridge"), (2, "bridge"), (2, "host")])
+def test_services_run_in_containers_as_they_do_natively(tmp_path: Path, hosts: int, network: Network) -> None:
+    state = docker_state(network)
+    if not state.usable:
+        pytest.skip(state.reason)
+    settings = ["path=normal", "connection=new,reused", f"hosts={hosts}", "depth=3", f"place=docker-{network}"]
+    rows = run(tmp_path / "run", "chain", [*settings, "workload.requests=10", "workload.warmup=2 requests"])
+    assert [(row["errors"], row["error"]) for row in rows] == [(0, None)] * 8
+    hops = ask(tmp_path / "run", "SELECT trial, caller, callee, count(*) FROM spans GROUP BY ALL ORDER BY ALL")
+    assert [hop[1:] for hop in hops] == [("A", "B", 12), ("B", "C", 12)] * 8
+    memory = ask(
+        tmp_path / "run",
+        "SELECT process, min(cgroup_memory_bytes) FROM resources WHERE process IN ('A', 'B', 'C') GROUP BY 1",
+    )
+    assert len(memory) == 3
+    assert all(octets > 0 for _, octets in memory)
+
+
+def test_a_place_that_is_not_there_is_left_out_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = DockerState(None, "dockerd is not installed", "sudo apt-get install -y docker.io")
+    monkeypatch.setattr(containers, "docker_state", lambda network: missing)
+    both = load("chain", ["place=native,docker-bridge", "path=normal", "budget=none"])
+    here = services_supported(both, find_engine())
+    assert {cell.levels["place"] for cell in here.cells} == {"native"}
+    reason = "dockerd is not installed; sudo apt-get install -y docker.io"
+    assert here.left_out == [{"factor": "place", "level": "docker-bridge", "reason": reason}]
+    with pytest.raises(CannotError, match="no place of the study can be used here: dockerd is not installed"):
+        services_supported(load("chain", ["place=docker-bridge", "path=normal", "budget=none"]), find_engine())

@@ -171,4 +171,6 @@ def _place_problem(workload: ServicesWorkload, graph: Graph, impaired_path: bool
         return "impaired", f"no wire {workload.impaired!r}; choose from all{''.join(', ' + wire for wire in wires)}"
     if workload.conntrack != "off" and workload.hosts == 1:
         return "conntrack", "connections within one host are not tracked; give 2 hosts or more"
+    if workload.conntrack == "bypass" and workload.place == "docker-bridge":
+        return "conntrack", "Docker's bridge reaches containers by connection tracking; give place: docker-host"
     return None

@@ -192,7 +192,7 @@ def _peers() -> Iterator[Finding]:
 def _docker(problem: str) -> Finding:
     """Services in containers: a Docker Engine of our own was tried in the sandbox; the machine's is not used."""
     state = docker_state("bridge")
-    if not state.able:
+    if not state.usable:
         return Finding("Docker", "missing", f"{state.reason}; needed by services in containers only", state.remedy)
     if problem:
         return Finding("Docker", "warn", problem, 'see docs/containers.md, "When it does not work"')

@@ -99,7 +99,7 @@ def _udp_buffers() -> None:
 
 def _docker() -> None:
     """The Docker Engine starts and answers; a problem that ``docker_state`` knows is not tried again."""
-    if not docker_state("bridge").able:
+    if not docker_state("bridge").usable:
         return
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -117,7 +117,7 @@ class Session:
     def start_servers(
         self, cells: list[Cell], versions: Mapping[str, str], more_sizes: Iterable[int] = ()
     ) -> dict[str, float]:
-        """Start every server that the cells need and wait until each answers over every protocol: seconds.
+        """Start every server that the cells need (again) and wait until each answers over every protocol: seconds.
 
         Those that do not come up are in ``failed``. ``more_sizes`` are served besides those of the study.
         """
@@ -148,9 +148,11 @@ class Session:
         waited: dict[str, float] = {}
         with self.link(PathSpec("setup"), 0):
             for key, server in self.servers.items():
+                began = time.monotonic()
                 try:
                     self._start(server)  # one after the other: who cannot have a port is told apart from who has it
-                    waited[server.adapter.name] = self._wait_ready(server)
+                    self._wait_ready(server)
+                    waited[server.adapter.name] = time.monotonic() - began
                 except ServerFailed as error:
                     self.fail(key, str(error))
         return waited

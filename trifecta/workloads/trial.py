@@ -15,7 +15,15 @@ from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import PathSpec, RequestsWorkload, Trial
 from trifecta.implementations.running import RunningServer
 from trifecta.implementations.servers.origin import BACKEND_ADDRESS
-from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProcess, as_user_error
+from trifecta.lab.engine import (
+    EXIT_BAD_INPUT,
+    EXIT_CANNOT,
+    EXIT_UNSUPPORTED,
+    EngineError,
+    EngineProcess,
+    EngineProgram,
+    as_user_error,
+)
 from trifecta.lab.paths import link_config
 from trifecta.observers.machine import MachineObserver
 from trifecta.observers.resources import ResourceObserver
@@ -282,7 +290,7 @@ class TrialRunner:
         )
 
 
-def start_link(link: EngineProcess, config: dict[str, Any]) -> None:
+def start_link(link: EngineProgram, config: dict[str, Any]) -> None:
     """Set a link to work; CannotError when it cannot: every trial would meet the same."""
     try:
         link.configure(config)
@@ -299,7 +307,7 @@ def let_pass(path: PathSpec, since_ns: int) -> None:
     time.sleep(max(0, since_ns + path.rtt_ns // 2 + 1_000_000 - time.monotonic_ns()) / 1e9)
 
 
-def finish_link(link: EngineProcess, errors: list[str]) -> dict[str, Any] | None:
+def finish_link(link: EngineProgram, errors: list[str]) -> dict[str, Any] | None:
     """End a link; its summary, or None and an error of the trial."""
     try:
         return link.finish()

@@ -27,25 +27,22 @@ def check(evidence: Evidence) -> list[CheckResult]:
         return evidence.result("service", "pass", "one server, and no services behind it")
     findings = []
     for name, facts in services.items():
-        if facts.get("client"):
-            continue  # what becomes of the client is told by its rows, and by the check of errors
-        findings += _service(evidence, name, facts)
+        if not facts.get("client"):  # what becomes of the client is told by its rows, and by the check of errors
+            findings += _service(evidence, name, facts)
     return worst(evidence, "service", _condensed(findings))
 
 
 def _service(evidence: Evidence, name: str, facts: Document) -> list[Finding]:
     where = f" on {facts['host']}" if facts.get("host") else ""
     who = f"service {name}{where}"
-    if "summary" not in facts:
-        return []  # the client: the check `errors` judges how it ended
-    if facts.get("died"):
-        why = f": {evidence.trouble}" if evidence.trouble else ""
-        return [Finding("fail", f"{who} died{why}", None, None, _LOG)]
+    if facts.get("ended"):
+        return [Finding("fail", f"{who} died: {facts['ended']}", None, None, _LOG)]
     if facts.get("running") is False:
         return [Finding("fail", f"{who} was not running at the end of the trial", None, None, _LOG)]
-    if facts["summary"] is None:
+    summary = facts.get("summary")
+    if summary is None:
         return [Finding("fail", f"{who} ended without its last word", None, None, _LOG)]
-    return _errors(evidence, who, facts["summary"])
+    return _errors(evidence, who, summary)
 
 
 def _errors(evidence: Evidence, who: str, summary: Document) -> list[Finding]:

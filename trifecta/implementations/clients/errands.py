@@ -19,11 +19,14 @@ _NEEDED = {*_COPIED, "trial", "ca_file", "requests", "samples_file"}
 # Fields of the load's configuration that an errand has no word for, with the one value that asks for nothing special.
 _ONLY: dict[str, Any] = {
     "workers": 1, "duration_ns": 0, "warmup_ns": 0, "resumption": False, "zero_rtt": False, "tcp_nodelay": True,
-    "loop": {"kind": "closed"}, "cpu": None, "tcp_receive_buffer_bytes": 0,
+    "loop": {"kind": "closed"}, "cpu": None, "tcp_receive_buffer_bytes": 0, "requests_per_client": 0, "message": None,
+    "to": None, "spans_file": None,
 }  # fmt: skip
 # What a foreign client is not asked: its adapter says in `declared` what is known, and the check `parity` the rest.
 # Content is compared with the pattern by every adapter that can, whatever is asked.
-_IGNORED = {"seed", "congestion_control", "udp_receive_buffer_bytes", "max_udp_payload_bytes", "verify_content"}
+_IGNORED = {
+    "seed", "congestion_control", "udp_receive_buffer_bytes", "max_udp_payload_bytes", "verify_content", "service",
+}  # fmt: skip
 _OPTIONAL = {"keylog_file", "qlog_dir"}
 ONLY_START = "only_start"
 """A field of no load: nothing is requested, the summary says what a start costs."""
@@ -45,6 +48,8 @@ def read(line: bytes, client: str) -> dict[str, Any]:
             raise ValueError(f"{name}: {client} cannot do {value!r}; only {_ONLY[name]!r}")
         if name not in _NEEDED | set(_ONLY) | _IGNORED | _OPTIONAL | {ONLY_START}:
             raise ValueError(f"{name}: is not a field of the load")
+    if config["address"] is None:
+        raise ValueError("address: a foreign client is not asked to resolve the name")
     if not isinstance(config["requests"], int) or config["requests"] < 1:
         raise ValueError("requests: a foreign client needs a number of requests, 1 or more")
     return config

@@ -75,7 +75,7 @@ class DockerEngine:
         if not sandbox.entered():
             raise RuntimeError("a Docker Engine is started inside a sandbox only")
         state = docker_state(network)
-        if not state.able:
+        if not state.usable:
             raise CannotError(f"no containers here: {state.reason}; {state.remedy}")
         self.host = host
         self.network = network

@@ -36,7 +36,7 @@ class DockerState:
     """What mends it, as a command where there is one."""
 
     @property
-    def able(self) -> bool:
+    def usable(self) -> bool:
         """Whether containers can run here."""
         return not self.reason
 

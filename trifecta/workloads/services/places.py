@@ -7,17 +7,23 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from trifecta.design import services
 from trifecta.design.model import PathSpec, ServicesWorkload
 from trifecta.design.services import Graph
 from trifecta.lab.conntrack import bypass, track
-from trifecta.lab.engine import EngineProcess, Role
+from trifecta.lab.engine import EngineProcess, EngineProgram, Role
 from trifecta.lab.names import Names
 from trifecta.lab.topology import Topology, Wire
-from trifecta.workloads.services.configs import dns_name
 
+if TYPE_CHECKING:
+    from trifecta.lab.containers import DockerEngine, Network
+from trifecta.workloads.services.configs import dns_name, port_of
+
+NATIVE = "native"
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - inside a container of the lab
+WRITTEN = ("samples", "spans", "captures", "qlog")  # folders of the run that the client writes into
 SMALLEST_TABLE = 1  # that a bypass makes irrelevant
 
 
@@ -45,6 +51,7 @@ class Ground:
     engine: Path
     pins: Mapping[str, frozenset[int] | None]
     folder: Path
+    messages: Path | None = None
 
 
 class Place:
@@ -55,6 +62,7 @@ class Place:
         self.key = key
         self.graph = graph
         self._ground = ground
+        self._docker: dict[str, DockerEngine] = {}
         self.host_of = services.host_of(graph, workload.hosts)
         hosts = list(dict.fromkeys(self.host_of.values()))
         pairs = services.wires_of(graph, workload.hosts)
@@ -65,9 +73,27 @@ class Place:
         """Raise hosts, wires and names."""
         with ExitStack() as undo:
             undo.enter_context(self.topology)
-            undo.enter_context(Names(self.topology.hosts.values(), self.names()))
+            bridged = self.key.place == "docker-bridge"
+            also_at = {host: self.topology.address(host) for host in self.topology.names} if bridged else None
+            undo.enter_context(Names(self.topology.hosts.values(), self.names(), also_at=also_at))
+            self._raise_docker(undo)
             self._stack = undo.pop_all()
         return self
+
+    def _raise_docker(self, undo: ExitStack) -> None:
+        """A Docker Engine in each host, started side by side, when the services are to run in containers."""
+        if self.key.place == NATIVE:
+            return
+        from trifecta.lab.containers import DockerEngine
+
+        network: Network = "host" if self.key.place == "docker-host" else "bridge"
+        for host in self.topology.names:
+            log = self._log(f"docker-{network}-{host}")
+            engine = DockerEngine(self.topology, host, network, self._ground.engine, log)
+            undo.push(engine.__exit__)
+            self._docker[host] = engine
+        for engine in self._docker.values():
+            engine.__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -80,8 +106,8 @@ class Place:
         return self.topology.address(self.host_of[service])
 
     def listen_address(self, service: str) -> str:
-        """The address that a service listens on: its host's."""
-        return self.address(service)
+        """The address that a service listens on: its host's; behind a bridge whichever its container has."""
+        return ANY_ADDRESS if self.key.place == "docker-bridge" else self.address(service)
 
     def names(self) -> dict[str, tuple[str, str]]:
         """Every service's name in the lab's zone, with the addresses of its host."""
@@ -104,18 +130,32 @@ class Place:
             else:
                 track(host, int(table))
 
-    def cgroups(self, running: Mapping[str, EngineProcess]) -> dict[str, Mapping[str, Path]]:
+    def cgroups(self, running: Mapping[str, EngineProgram]) -> dict[str, Mapping[str, Path]]:
         """The control groups of those services that have their own."""
         paths = {name: getattr(process, "cgroup_paths", {}) for name, process in running.items()}
         return {name: found for name, found in paths.items() if found}
 
-    def start_service(self, service: str) -> EngineProcess:
+    def start_service(self, service: str) -> EngineProgram:
         """Start the program of a service; it waits for its configuration."""
         role: Role = "load" if service == self.graph.client else "origin"
         pin = self._ground.pins["client" if role == "load" else "server"]
-        host = self.topology.host(self.host_of[service])
-        log = self._log(f"service-{service}")
-        return EngineProcess(self._ground.engine, role, host, log, cpus=pin, name=f"service {service}")
+        host, log, name = self.host_of[service], self._log(f"service-{service}"), f"service {service}"
+        if self.key.place == NATIVE:
+            return EngineProcess(self._ground.engine, role, self.topology.host(host), log, cpus=pin, name=name)
+        from trifecta.lab.containers import ContainerProcess
+
+        folder = self._ground.folder
+        return ContainerProcess(
+            self._docker[host],
+            role,
+            log,
+            cpus=pin,
+            name=name,
+            aliases=[dns_name(service)],
+            ports=[port_of(self.graph, service)] if role == "origin" else [],
+            readable=[folder / "pki", *([self._ground.messages] if self._ground.messages else [])],
+            writable=[folder / name for name in WRITTEN if (folder / name).is_dir()] if role == "load" else [],
+        )
 
     def start_link(self, wire: Wire) -> EngineProcess:
         """Start the link of a wire; it waits for its configuration."""

@@ -83,7 +83,7 @@ class ServicesSession:
 
     def begin(self, cells: Sequence[Cell], versions: Mapping[str, str], more_sizes: Iterable[int] = ()) -> None:
         """Raise the places that the cells need; one that cannot be raised is in ``failed``."""
-        ground = Ground(self.engine, pin_table(), self.run.path)
+        ground = Ground(self.engine, pin_table(), self.run.path, self.messages)
         for cell in cells:
             key = self.key(cell)
             if key in self.places or key in self.failed:

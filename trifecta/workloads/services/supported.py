@@ -42,5 +42,5 @@ def why_not(place: str) -> str | None:
         return None
     from trifecta.lab.containers import docker_state
 
-    state = docker_state()
-    return None if state.usable else state.reason
+    state = docker_state("host" if place == "docker-host" else "bridge")
+    return None if state.usable else f"{state.reason}; {state.remedy}"

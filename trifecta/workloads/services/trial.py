@@ -12,7 +12,7 @@ from typing import Any
 from trifecta.design import services
 from trifecta.design.model import ServicesWorkload, Trial
 from trifecta.design.services import SERVER_LEVEL, Graph
-from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProcess, as_user_error
+from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram, as_user_error
 from trifecta.lab.topology import Wire
 from trifecta.observers.machine import MachineObserver
 from trifecta.observers.resources import ResourceObserver
@@ -36,12 +36,12 @@ class _Cast:
     """The programs of one trial by service, and the links by wire."""
 
     name: str
-    client: EngineProcess
-    services: dict[str, EngineProcess]
-    links: dict[Wire, EngineProcess]
+    client: EngineProgram
+    services: dict[str, EngineProgram]
+    links: dict[Wire, EngineProgram]
 
     @property
-    def everyone(self) -> dict[str, EngineProcess]:
+    def everyone(self) -> dict[str, EngineProgram]:
         """The client and the services by name."""
         return {self.name: self.client, **self.services}
 
@@ -94,7 +94,7 @@ class ServicesTrialRunner:
             resources.sample()
             details["machine"] = self._machine.end(time.monotonic_ns(), self._own_cpu_ns(resources))
             details["machine"]["transport"] = transport.end()
-            details["machine"]["observer"] = resources.cost()
+            details["machine"]["sampler"] = resources.cost()
             let_pass(path, since_ns=marks[3])
             ends: dict[str, str | None] = {}
             told = {name: _finish(name, process, errors, ends) for name, process in cast.services.items()}
@@ -132,8 +132,8 @@ class ServicesTrialRunner:
         connection = str(trial.cell.levels["connection"])
         protocols = services.protocols_of(graph, trial.protocol, workload.inside)  # type: ignore[arg-type]
         client = stack.enter_context(place.start_service(graph.client))
-        running: dict[str, EngineProcess] = {}
-        links: dict[Wire, EngineProcess] = {}
+        running: dict[str, EngineProgram] = {}
+        links: dict[Wire, EngineProgram] = {}
         for wire in place.links:
             links[wire] = stack.enter_context(place.start_link(wire))
             start_link(links[wire], session.link_config(place, wire, path, trial.seed))
@@ -182,7 +182,7 @@ class ServicesTrialRunner:
         return config | self._faults.load_changes(trial.arm)
 
     def _await_client(
-        self, client: EngineProcess, config: dict[str, Any], resources: ResourceObserver, errors: list[str]
+        self, client: EngineProgram, config: dict[str, Any], resources: ResourceObserver, errors: list[str]
     ) -> dict[str, Any] | None:
         try:
             client.configure(config)
@@ -206,7 +206,7 @@ class ServicesTrialRunner:
         return time.process_time_ns() + sum(resources.latest_cpu_ns().values())
 
 
-def _finish(name: str, process: EngineProcess, errors: list[str], ends: dict[str, str | None]) -> dict[str, Any] | None:
+def _finish(name: str, process: EngineProgram, errors: list[str], ends: dict[str, str | None]) -> dict[str, Any] | None:
     """The summary of a service; None, an error of the trial and how it ended, for one that died."""
     ends[name] = None
     try:
@@ -220,7 +220,7 @@ def _finish(name: str, process: EngineProcess, errors: list[str], ends: dict[str
 
 
 def _links(
-    links: dict[Wire, EngineProcess], told: dict[str, dict[str, Any] | None], resources: ResourceObserver, wall_ns: int
+    links: dict[Wire, EngineProgram], told: dict[str, dict[str, Any] | None], resources: ResourceObserver, wall_ns: int
 ) -> dict[str, Any]:
     """``link_json``: what each link says, and how long it waited for a core."""
     said: dict[str, dict[str, Any]] = {}

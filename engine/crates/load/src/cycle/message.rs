@@ -11,8 +11,8 @@ use trifecta_session::options::FieldError;
 use crate::config::{Config, MessageSource};
 
 /// What a service takes at most.
-pub(crate) const MAX_MESSAGE_OCTETS: u64 = 16 << 20;
-/// More than the entry of the client takes besides its texts.
+pub(crate) const MAX_MESSAGE_OCTETS: u64 = 16_000_000;
+/// More than the entries of the services take, ample for a dozen of them.
 const ENTRY_OCTETS: u64 = 4096;
 
 /// The messages of a run.
@@ -72,7 +72,7 @@ fn filler(octets: u64) -> Result<Vec<u8>, FieldError> {
     if octets > MAX_MESSAGE_OCTETS - ENTRY_OCTETS {
         return Err(FieldError::new(
             "message.body_bytes",
-            format!("{octets} is too much, a message has at most 16 MiB"),
+            format!("{octets} is too much, a message has at most 16 MB"),
         ));
     }
     let mut text = Vec::with_capacity(octets as usize + 2);
@@ -107,7 +107,7 @@ fn read_folder(folder: &Path) -> Result<Vec<Vec<u8>>, FieldError> {
         .map(|path| {
             let size = fs::metadata(path).map_err(|error| wrong(path, &error))?.len();
             if size > MAX_MESSAGE_OCTETS - ENTRY_OCTETS {
-                return Err(wrong(path, &"is too large, a message has at most 16 MiB"));
+                return Err(wrong(path, &"is too large, a message has at most 16 MB"));
             }
             let octets = fs::read(path).map_err(|error| wrong(path, &error))?;
             let value: &RawValue =

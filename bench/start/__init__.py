@@ -1,0 +1,1 @@
+"""How long a server takes from its start until it answers a real request over each protocol."""

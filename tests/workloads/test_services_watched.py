@@ -1,0 +1,84 @@
+"""What is seen of services in a real run: resources of each, and a full table of connections."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.workloads import drive
+from tests.workloads.test_services import ONE_BLOCK, ask, run
+from trifecta.analysis.costs import trial_costs
+from trifecta.store.views import connect
+
+NFT = shutil.which("nft", path="/usr/sbin:/sbin:/usr/bin:/bin")
+TABLE, CLIENTS, EACH = 20, 4, 8
+
+
+def rows_of(folder: Path, view: str) -> list[dict[str, Any]]:
+    """Rows of the first trial in a view."""
+    cursor = connect(folder).execute(f"SELECT * FROM {view} WHERE trial = 't00000'")
+    names = [column[0] for column in cursor.description or ()]
+    return [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
+
+
+@pytest.mark.lab
+def test_every_service_and_host_is_read_with_what_it_costs(tmp_path: Path) -> None:
+    run(tmp_path / "run", "chain", ["protocol=h2", "workload.depth=3", "hosts=2", "path=normal", "connection=reused"])
+    found = ask(
+        tmp_path / "run",
+        "SELECT process, count(*), min(cpu_ns), min(rss_bytes), min(threads), max(voluntary_switches), "
+        "max(sent_bytes), max(sent_packets) FROM resources WHERE trial = 't00000' GROUP BY 1 ORDER BY 1",
+    )
+    by_name = {row[0]: row[1:] for row in found}
+    assert list(by_name) == ["A", "B", "C", "host host1", "host host1 lo", "host host2", "host host2 lo"]
+    for service in "ABC":
+        readings, cpu_ns, rss, threads, switches, *_ = by_name[service]
+        assert readings >= 2
+        assert min(cpu_ns, rss, threads, switches) > 0
+    assert by_name["A"][5] == by_name["host host1"][5], "A has its host for itself"
+    assert by_name["B"][5] is by_name["C"][5] is None, "B and C share theirs"
+    assert by_name["host host2 lo"][6] > 0, "B calls C over the loopback"
+    (trial,) = rows_of(tmp_path / "run", "trials")
+    rows = rows_of(tmp_path / "run", "resources")
+    costs = trial_costs(trial, rows)
+    for service in "ABC":
+        assert (costs[service].per_1000_requests("cpu_ns") or 0) > 0
+        assert (costs[service].per_mb("cpu_ns") or 0) > 0
+    assert json.loads(trial["machine_json"])["sampler"]["samples"] >= 2
+
+
+@pytest.mark.lab
+@pytest.mark.skipif(NFT is None, reason="nft is missing")
+def test_quic_fills_a_small_table_of_connections_and_the_bypass_mends_it(tmp_path: Path) -> None:
+    """The trouble of bourbon2020: over HTTP/3 every new connection stays in the table, so later ones find no room."""
+    assert TABLE < CLIENTS * EACH
+    settings = [
+        "protocol=h2,h3", "connection=new", "path=normal", f"clients={CLIENTS}", "hosts=2",
+        f"conntrack={TABLE},bypass", f"workload.requests={EACH}", "workload.connect_timeout=3 s",
+    ]  # fmt: skip
+    code, _, outcome, errors = drive.finish(tmp_path / "run", study="fan-in", set=[*ONE_BLOCK, *settings])
+    assert code in (0, 1), errors
+    assert outcome is not None
+    answered = {
+        (arm, table): count
+        for arm, table, count in ask(
+            tmp_path / "run",
+            "SELECT arm, factors_json ->> 'conntrack', samples - errors FROM trials WHERE NOT is_aa",
+        )
+    }
+    assert answered["h3", "bypass"] == answered["h2", "bypass"] == CLIENTS * EACH
+    # Each connection keeps its place, and nobody tries again. One that by chance gets the port of an earlier one is in.
+    assert TABLE <= answered["h3", str(TABLE)] < CLIENTS * EACH
+    said = ask(
+        tmp_path / "run",
+        "SELECT factors_json ->> 'conntrack', status, evidence, remedy FROM checks JOIN trials ON scope = trial "
+        "WHERE \"check\" = 'conntrack' AND arm = 'h3' ORDER BY 1",
+    )
+    assert [row[:2] for row in said] == [(str(TABLE), "fail"), ("bypass", "pass")]
+    assert "packets of new connections were dropped by its full table" in said[0][2]
+    assert f"the lab lets {TABLE} in" in said[0][2]
+    assert "conntrack: bypass" in said[0][3]
