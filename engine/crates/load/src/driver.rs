@@ -302,6 +302,12 @@ impl Driver {
         }
     }
 
+    /// Measured requests that were asked for by number and never started.
+    #[must_use]
+    pub fn not_started(&self) -> u64 {
+        if self.measured_limit == u64::MAX { 0 } else { self.measured_limit - self.measured }
+    }
+
     /// Counts the slots that were due before `now_ns` and never started. To be called once, at the end.
     pub fn count_missed_slots(&mut self, now_ns: u64) -> u64 {
         let end_ns = self.deadline_ns.min(now_ns);

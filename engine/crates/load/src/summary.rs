@@ -52,6 +52,7 @@ pub(crate) fn summary(config: &Config, outcomes: &[Outcome], usage: Usage) -> Va
         "max_rss_bytes": usage.max_rss_bytes,
         "schedule_lag_ns": schedule_lag,
         "missed_slots": missed_slots,
+        "not_started": outcomes.iter().map(|outcome| outcome.driver.not_started()).sum::<u64>(),
         "connections_opened": totals.connections_opened,
         "connections_lost_idle": totals.connections_lost_idle,
         "wire_bytes_out": totals.wire_bytes_out,

@@ -245,6 +245,15 @@ fn a_cycle_without_an_answer_keeps_the_hop_of_the_client() {
 }
 
 #[test]
+fn requests_that_a_time_limit_kept_from_starting_are_counted() {
+    let (server, _) = service(|_, _| Vec::new());
+    let run = server.run(json!({"connections": 3, "requests": 0, "requests_per_client": 5, "path": "/x",
+        "method": "POST", "request_timeout_ns": 9_000_000_000u64, "total_timeout_ns": 500_000_000}));
+    assert_eq!((run.summary["ended"].as_str(), run.errors()), (Some("total_timeout"), vec![Some("timeout"); 3]));
+    assert_eq!(run.summary["not_started"], 12);
+}
+
+#[test]
 fn an_open_loop_says_when_a_call_really_began() {
     let (server, _) = service(|_, arrived_ns| http1("200 OK", "", &answer(&meta(arrived_ns), 5)));
     let open = json!({"kind": "open", "rate_per_s": 100_000});
@@ -301,6 +310,7 @@ fn assert_fair(run: &Run, clients: u32, each: usize) {
     let firsts = |client: u32| run.samples.iter().filter(move |sample| sample.client == client);
     let begun: Vec<u64> =
         (0..clients).filter_map(|client| firsts(client).map(|sample| sample.started_ns).min()).collect();
+    assert_eq!(run.summary["not_started"], 0);
     let summary = &run.summary["clients"];
     assert_eq!(summary["begun"], clients);
     assert_eq!(summary["first_begun_ns"].as_u64(), begun.iter().min().copied());
