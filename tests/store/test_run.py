@@ -210,6 +210,22 @@ def test_link_view_has_a_row_for_each_direction(run: RunDirectory) -> None:
     ).fetchall() == [("t00000", "a_to_b", 3, 0.5, 9, 3, None), ("t00000", "b_to_a", 4, 0.5, 9, 3, None)]  # fmt: skip
 
 
+def test_link_view_has_a_row_for_each_wire_of_services(run: RunDirectory) -> None:
+    def link(lost: int, cpu_ns: int) -> dict[str, object]:
+        return {"a_to_b": {"lost": lost}, "b_to_a": {"lost": 0}, "cpu_user_ns": cpu_ns, "cpu_system_ns": 0}
+
+    both = {"links": {"host1-host2": link(3, 5), "host2-host3": link(7, 6)}}
+    commit(run, "t00000", [sample("t00000", 0)], link_json=json.dumps(both))
+    commit(run, "t00001", [sample("t00001", 0)], link_json=json.dumps(link(1, 2)))
+    commit(run, "t00002", [sample("t00002", 0)], link_json=None)
+    found = views.connect(run.path).execute(
+        "SELECT trial, wire, lost, cpu_ns FROM link WHERE direction = 'a_to_b' ORDER BY trial, wire"
+    )
+    assert found.fetchall() == [
+        ("t00000", "host1-host2", 3, 5), ("t00000", "host2-host3", 7, 6), ("t00001", None, 1, 2),
+    ]  # fmt: skip
+
+
 def test_sql_reads_nothing_outside_the_run(run: RunDirectory, tmp_path: Path) -> None:
     secret = tmp_path / "secret.csv"
     secret.write_text("a\n1\n")

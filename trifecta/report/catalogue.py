@@ -302,9 +302,7 @@ FROM (SELECT protocol, CAST(json_extract(load_json, 'busy_ratio') AS DOUBLE) AS 
              CAST(json_extract(load_json, 'udp_receive_errors') AS BIGINT) AS udp_errors,
              CAST(json_extract(load_json, 'missed_slots') AS BIGINT) AS missed,
              CAST(json_extract(json_extract(load_json, 'schedule_lag_ns'), 'p99') AS DOUBLE) AS schedule_lag,
-             (CAST(json_extract(link_json, 'cpu_user_ns') AS DOUBLE)
-              + CAST(json_extract(link_json, 'cpu_system_ns') AS DOUBLE))
-                 / nullif(CAST(json_extract(link_json, 'wall_ns') AS DOUBLE), 0) AS link_cpu
+             (SELECT max(cpu_ns / nullif(wall_ns, 0)) FROM link WHERE link.trial = trials.trial) AS link_cpu
       FROM trials)
 GROUP BY protocol
 ORDER BY protocol

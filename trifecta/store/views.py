@@ -1,9 +1,9 @@
 """SQL views over a run directory, read in place by DuckDB.
 
 Views: ``trials``, ``samples``, ``checks``, ``verdicts``, ``conformance`` (one row an implementation, protocol and
-object), ``link`` (one row a trial and direction), ``link_packets`` (when the link's log was kept), ``resources`` and
-``spans`` (one row a hop of a cycle; runs without services have none), and what the last report worked out of them
-(``derived.DERIVED``).
+object), ``link`` (one row a trial, wire and direction; ``wire`` is null in a lab of two hosts), ``link_packets``
+(when the link's log was kept), ``resources`` and ``spans`` (one row a hop of a cycle; runs without services have none),
+and what the last report worked out of them (``derived.DERIVED``).
 Only committed trials are seen. With no trial yet, they are empty.
 """
 # Statements are put together from constants of this package and quoted paths of one run's own folder.
@@ -180,13 +180,19 @@ def _link_select() -> str:
             for quantile in quantiles
         ]
     return f"""
-SELECT trial, cell, path, arm, block, direction, {", ".join(columns)},
-  TRY_CAST(json_extract_string(link_json, '$.realtime') AS BOOLEAN) AS realtime,
-  TRY_CAST(json_extract_string(link_json, '$.cpu_user_ns') AS BIGINT)
-    + TRY_CAST(json_extract_string(link_json, '$.cpu_system_ns') AS BIGINT) AS cpu_ns,
-  TRY_CAST(json_extract_string(link_json, '$.wall_ns') AS BIGINT) AS wall_ns
+SELECT trial, cell, path, arm, block, wire, direction, {", ".join(columns)},
+  TRY_CAST(json_extract_string(link, '$.realtime') AS BOOLEAN) AS realtime,
+  TRY_CAST(json_extract_string(link, '$.cpu_user_ns') AS BIGINT)
+    + TRY_CAST(json_extract_string(link, '$.cpu_system_ns') AS BIGINT) AS cpu_ns,
+  TRY_CAST(json_extract_string(link, '$.wall_ns') AS BIGINT) AS wall_ns
 FROM (
-  SELECT *, json_extract(link_json, '$.' || direction) AS d
-  FROM trials, (VALUES ('a_to_b'), ('b_to_a')) AS directions(direction) WHERE link_json IS NOT NULL
+  SELECT *, json_extract(link, '$.' || direction) AS d
+  FROM (
+    SELECT trial, cell, path, arm, block, NULL AS wire, link_json AS link FROM trials
+    WHERE link_json IS NOT NULL AND json_extract(link_json, '$.links') IS NULL
+    UNION ALL
+    SELECT trial, cell, path, arm, block, wire, json_extract(link_json, '$.links."' || wire || '"') AS link
+    FROM (SELECT *, unnest(json_keys(link_json, '$.links')) AS wire FROM trials WHERE link_json IS NOT NULL)
+  ), (VALUES ('a_to_b'), ('b_to_a')) AS directions(direction)
 )
 """
