@@ -17,7 +17,10 @@ _READY_S = 10.0
 
 
 def measure_config(path: PathSpec, address: str, *, first: bool) -> dict[str, Any]:
-    """What the probe is asked: delays and loss; at first the rate and the largest packet, which do not change, too."""
+    """What the probe is asked: delays, loss and rate; at first the largest packet, which does not change, too.
+
+    The rate does not change either, but one measurement on a busy machine must not stand for a whole run.
+    """
     return {
         "role": "measure",
         "address": address,
@@ -26,7 +29,7 @@ def measure_config(path: PathSpec, address: str, *, first: bool) -> dict[str, An
         "interval_ns": PROBE_INTERVAL_NS,
         "payload_bytes": 64,
         "timeout_ns": 3 * path.rtt_ns + 100_000_000,
-        "train_packets": 50 if first and path.rate_bits_per_s else 0,
+        "train_packets": 50 if path.rate_bits_per_s else 0,
         "largest": first,
     }
 

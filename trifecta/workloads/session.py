@@ -254,7 +254,7 @@ class Session:
         return self.probe_path(self.study.paths[str(cell.levels["path"])], seed)
 
     def probe_path(self, path: PathSpec, seed: int) -> dict[str, Any]:
-        """Measure what the path does to packets, from outside the link: delays, loss, and at first rate and size."""
+        """Measure what the path does to packets, from outside the link: delays, loss, rate, and at first size."""
         first = path.name not in self.probes
         config = measure_config(path, SERVER_ADDRESS, first=first)
         with self.link(path, seed):
@@ -262,9 +262,7 @@ class Session:
                 self.engine, (self.lab.client, self.lab.server), self.log("probe"), config, self.stop
             )
         if not first:
-            # Rate and largest packet do not change with time: they are measured once.
-            for key in ("rate_bits_per_s", "largest_payload_bytes"):
-                summary[key] = self.probes[path.name].get(key)
+            summary["largest_payload_bytes"] = self.probes[path.name].get("largest_payload_bytes")
         self.probes[path.name] = summary
         self.probed_at[path.name] = time.monotonic()
         return summary

@@ -143,9 +143,8 @@ class ServicesSession:
                 stack.enter_context(self.link(place, wire, path, seed))
             summary = measure_path(self.engine, between, self.log("probe"), config, self.stop)
         summary = {**summary, "wire": wire.name}
-        for name in ("rate_bits_per_s", "largest_payload_bytes"):
-            if key in self.probes:
-                summary[name] = self.probes[key].get(name)
+        if key in self.probes:
+            summary["largest_payload_bytes"] = self.probes[key].get("largest_payload_bytes")
         self.probes[key] = summary
         self.probed_at[key] = time.monotonic()
         return summary
