@@ -21,9 +21,9 @@ import psutil
 
 from trifecta.lab import sandbox
 from trifecta.lab.certificates import Certificates, make_certificates
+from trifecta.lab.cgroups import cgroup_paths
 from trifecta.lab.engine import EngineProcess, find_engine
 from trifecta.lab.topology import Topology, Wire
-from trifecta.observers.cgroup import cgroup_paths
 from trifecta.observers.resources import ResourceObserver
 
 SERVICES, HOSTS, PERIOD_S, TARGET = 8, 4, 0.1, 0.01

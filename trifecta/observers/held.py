@@ -6,6 +6,9 @@ import os
 from pathlib import Path
 
 _CHUNK_BYTES = 16384
+# A file of several records comes as many whole records at a time as fit into a page (seq_file). A piece that leaves
+# half a page empty is the last one, for records below half a page.
+_HALF_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") // 2
 
 
 class HeldFile:
@@ -23,10 +26,11 @@ class HeldFile:
         """The whole text as of now; OSError (ProcessLookupError for an ended process) when there is none any more."""
         parts: list[bytes] = []
         offset = 0
-        # A file of several records comes a page at a time (seq_file), whatever is asked for.
         while part := os.pread(self._descriptor, _CHUNK_BYTES, offset):
             parts.append(part)
             offset += len(part)
+            if len(part) < _HALF_PAGE_BYTES:
+                break
         return b"".join(parts)
 
     def read_short(self) -> bytes:

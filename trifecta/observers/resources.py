@@ -7,6 +7,7 @@ open between readings, so that the observer itself costs below 1 % of a core (``
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -46,7 +47,8 @@ class ResourceObserver:
         self._trial = trial
         self._processes: dict[str, ProcessReader] = {}
         self._cgroups: dict[str, CgroupReader] = {}
-        self._traffic: dict[str, TrafficReader] = {}
+        self._devices: dict[int, TrafficReader] = {}  # by namespace, which a host may share with a process
+        self._traffic: dict[str, int] = {}  # process -> the namespace that it has for itself
         self._delays: dict[str, list[int]] = {}
         self._samples = 0
         self._own_cpu_ns = 0
@@ -55,7 +57,10 @@ class ResourceObserver:
         before = time.thread_time_ns()
         for role, pid in processes.items():
             self._add(role, pid, (cgroups or {}).get(role, {}))
-        self._hosts = {name: devices.of_host(host) for name, host in (hosts or {}).items()}
+        self._hosts: dict[str, int] = {}
+        for name, host in (hosts or {}).items():
+            self._hosts[name] = os.fstat(host.descriptor).st_ino
+            self._devices[self._hosts[name]] = devices.of_host(host)
         self._find_traffic()
         self._own_cpu_ns += time.thread_time_ns() - before
 
@@ -63,6 +68,7 @@ class ResourceObserver:
         """Take one reading of every process and host; a process that ended has none."""
         before = time.thread_time_ns()
         now = time.monotonic_ns()
+        traffic = {namespace: reader.take() for namespace, reader in self._devices.items()}
         for role, process in self._processes.items():
             row: dict[str, Any] = {"trial": self._trial, "time_ns": now, "process": role}
             try:
@@ -76,10 +82,10 @@ class ResourceObserver:
                 group = self._cgroups[role].take()
                 row |= {"cgroup_memory_bytes": group.memory_bytes, "cgroup_cpu_ns": group.cpu_ns}
             if role in self._traffic:
-                row |= vars(self._traffic[role].take()[0])
+                row |= vars(traffic[self._traffic[role]][0])
             self.rows.append(row)
-        for name, host in self._hosts.items():
-            outside, loopback = host.take()
+        for name, namespace in self._hosts.items():
+            outside, loopback = traffic[namespace]
             self._add_host(now, host_row(name), outside)
             self._add_host(now, host_row(name, loopback=True), loopback)
         self._samples += 1
@@ -123,7 +129,7 @@ class ResourceObserver:
 
     def close(self) -> None:
         """Let go of all files; what was read stays. An open file of a host keeps its network namespace alive."""
-        for readers in (self._processes, self._cgroups, self._traffic, self._hosts):
+        for readers in (self._processes, self._cgroups, self._devices):
             for reader in readers.values():
                 reader.close()
 
@@ -139,15 +145,16 @@ class ResourceObserver:
 
     def _find_traffic(self) -> None:
         """A network namespace's devices tell the traffic of a process that has it for itself among those followed."""
-        for held in self._traffic.values():
-            held.close()
-        self._traffic = {}
         namespaces = {role: _network_namespace(process.pid) for role, process in self._processes.items()}
         living = Counter(namespaces.values())
-        for role, namespace in namespaces.items():
-            reader = devices.of_process(self._processes[role].pid) if living[namespace] == 1 and namespace else None
-            if reader is not None:
-                self._traffic[role] = reader
+        self._traffic = {role: name for role, name in namespaces.items() if name is not None and living[name] == 1}
+        for role, namespace in list(self._traffic.items()):
+            if namespace not in self._devices:
+                reader = devices.of_process(self._processes[role].pid)
+                if reader is None:
+                    del self._traffic[role]
+                else:
+                    self._devices[namespace] = reader
 
     def _add_host(self, now: int, name: str, traffic: TrafficReading) -> None:
         self.rows.append({"trial": self._trial, "time_ns": now, "process": name, **vars(traffic)})

@@ -125,11 +125,16 @@ def test_drops_of_any_host_and_service_are_found():
     lost = services(C=service(summary={"errors": {}, "udp_receive_drops": 9}))
     result = judge("drops", server=lost)
     assert result.status == "fail"
-    assert "service C overflowed: 9 datagrams" in result.evidence
+    assert "service C's UDP receive buffer overflowed: 9 datagrams" in result.evidence
     damaged = TRANSPORT | {"host2": dict(HOST) | {"counters": {"Udp6InErrors": 5}}}
     assert judge("drops", transport=damaged).status == "fail"
     corrupting = dataclasses.replace(PATH, forward=({"kind": "corrupt", "probability": 0.01}, *LOSSY))
     assert judge("drops", path=corrupting, transport=damaged).status == "pass"
+    # a socket cannot tell damaged datagrams from those it had no room for; the host's counters can
+    assert judge("drops", path=corrupting, server=lost, load=LOAD | {"udp_receive_errors": 2}).status == "pass"
+    overflown = TRANSPORT | {"host2": dict(HOST) | {"counters": {"UdpRcvbufErrors": 1}}}
+    assert judge("drops", path=corrupting, server=lost, transport=overflown).status == "fail"
+    assert judge("drops", path=corrupting, server=lost, transport=None).status == "fail"
 
 
 def table(**changes):
@@ -166,7 +171,13 @@ def test_a_table_with_room_passes_and_a_nearly_full_one_warns(changes, status):
 
 
 def test_a_kernel_that_tracks_nothing_passes_and_nothing_read_is_unknown():
-    assert judge("conntrack", transport={"host2": dict(HOST) | {"conntrack": None}}).status == "pass"
+    nothing = dict(HOST) | {"conntrack": None}
+    result = judge("conntrack", transport={"host2": nothing})
+    assert (result.status, result.evidence) == ("pass", "host host2 tracks no connections")
+    result = judge("conntrack", transport={"host1": nothing, "host2": dict(HOST), **table(limit=8, entries=3)})
+    assert "host host2: no packet met a full table of connections (3 connections in it" in result.evidence
+    result = judge("conntrack", transport={"host1": nothing, "host2": dict(HOST), "host3": nothing})
+    assert result.evidence == "3 of 3 hosts track no connections"
     earlier = {"host2": {"counters": {}, "devices": {}}}
     assert judge("conntrack", transport=earlier).status == "unknown"
 

@@ -12,6 +12,7 @@ from trifecta.analysis.checks.evidence import Evidence, Finding, worst
 from trifecta.design.model import CheckResult
 
 FILLED_WARNING = 0.9  # share of the table; above, the next block may not fit
+_NOTHING = "tracks no connections"
 _REMEDY = (
     "raise nf_conntrack_max (`sysctl -w net.netfilter.nf_conntrack_max=N`), or take the services' ports out of "
     "tracking (`notrack` of nft, `-j NOTRACK` of iptables; in a study `conntrack: bypass`)"
@@ -24,12 +25,21 @@ def check(evidence: Evidence) -> list[CheckResult]:
     for name, grown in (evidence.transport or {}).items():
         if isinstance(grown, dict) and "conntrack" in grown:
             findings += _host(name, grown["conntrack"])
-    return worst(evidence, "conntrack", findings)
+    return worst(evidence, "conntrack", _condensed(findings))
+
+
+def _condensed(findings: list[Finding]) -> list[Finding]:
+    """Hosts that track nothing are one sentence."""
+    idle = [finding for finding in findings if finding.text.endswith(_NOTHING)]
+    if len(idle) < 2:
+        return findings
+    text = f"{len(idle)} of {len(findings)} hosts track no connections"
+    return [*(finding for finding in findings if finding not in idle), Finding("pass", text, 0.0, 0.0)]
 
 
 def _host(host: str, table: dict[str, Any] | None) -> list[Finding]:
     if table is None:
-        return [Finding("pass", f"host {host}: this kernel tracks no connections", 0.0)]
+        return [Finding("pass", f"host {host} {_NOTHING}", 0.0, 0.0)]
     entries, room = int(table.get("entries") or 0), _room(table)
     state = f"{entries} connections in it, the kernel's maximum is {table.get('max')}"
     if table.get("limit") is not None:
@@ -49,6 +59,8 @@ def _host(host: str, table: dict[str, Any] | None) -> list[Finding]:
         text = f"host {host}: the table of connections is nearly full ({state})"
         findings.append(Finding("warn", text, entries / room, FILLED_WARNING, _REMEDY))
     text = f"host {host}: no packet met a full table of connections ({state})"
+    if not entries and table.get("limit") is None:
+        text = f"host {host} {_NOTHING}"
     return findings or [Finding("pass", text, 0.0, 0.0)]
 
 

@@ -7,6 +7,7 @@ is then a result. Its CPU time holds its own start, which on short trials is mos
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from trifecta.analysis.checks.evidence import Document, Evidence, Finding, duration, worst
@@ -34,13 +35,25 @@ def check(evidence: Evidence) -> list[CheckResult]:
         findings.append(Finding("unknown", f"{who} ended too soon to tell how long it waited for a core"))
     findings += waits
     findings += _schedule(evidence, load)
-    for name, link in evidence.links.items():
-        findings += _link(f"the link {name}".rstrip(), link)
+    findings += _most([_link(f"the link {name}".rstrip(), link) for name, link in evidence.links.items()])
     server = evidence.server or {}
     findings += _waits("the server", server, "warn")
-    for name, service in (server.get("services") or {}).items():
-        findings += _waits(f"service {name}", service, "warn")
+    services = server.get("services") or {}
+    findings += _most([_waits(f"service {name}", service, "warn") for name, service in services.items()])
     return worst(evidence, "headroom", findings)
+
+
+def _most(programs: list[list[Finding]]) -> list[Finding]:
+    """Of the findings of several programs those that are not passed; where all are, those with the largest numbers."""
+    every = [finding for findings in programs for finding in findings]
+    wrong = [finding for finding in every if finding.status != "pass"]
+    kinds = itertools.groupby(sorted(every, key=_kind), key=_kind)
+    return wrong or [max(findings, key=lambda finding: finding.value or 0.0) for _, findings in kinds]
+
+
+def _kind(finding: Finding) -> float:
+    """Findings with the same limit are of a kind."""
+    return -(finding.limit or 0.0)
 
 
 def _link(who: str, link: Document) -> list[Finding]:
