@@ -7,6 +7,8 @@ import pytest
 
 from trifecta import studies
 from trifecta.cli import running
+from trifecta.design.study import chain, study
+from trifecta.lab import cgroups
 from trifecta.workloads.runner import StudyOutcome
 
 
@@ -37,3 +39,12 @@ def test_the_default_folder_is_new_each_time(tmp_path, monkeypatch):
     assert re.fullmatch(r"runs/race-20260101-120000", str(first))
     first.mkdir(parents=True)
     assert str(running.default_folder(race)) == "runs/race-20260101-120000-2"
+
+
+@pytest.mark.parametrize(("places", "after"), [(["native"], None), (["native", "docker-host"], cgroups.forget)])
+def test_with_containers_what_outlives_them_is_removed_afterwards(places, after, monkeypatch):
+    asked = []
+    monkeypatch.setattr("trifecta.lab.sandbox.enter", asked.append)
+    race = studies.load("race")
+    running.enter_lab([race, study("c", workload=chain(requests=1), factors={"place": places})])
+    assert asked == [after]

@@ -112,3 +112,10 @@ def test_what_services_cannot_do_is_refused_in_one_line(fields, said):
         study("x", **fields)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_the_places_of_a_study_are_those_of_its_cells():
+    both = study("c", workload=chain(requests=1), factors={"place": ["native", "docker-bridge"]})
+    assert plan.places(both) == {"native", "docker-bridge"}
+    assert plan.places(study("c", workload=chain(requests=1, place="docker-host"))) == {"docker-host"}
+    assert plan.places(study("c", workload=requests(requests=1))) == set()

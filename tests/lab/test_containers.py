@@ -232,6 +232,24 @@ def test_a_container_that_does_not_start_is_one_clear_line_and_leaves_none(tmp_p
     assert found[2] == []
 
 
+@needs_docker
+def test_hosts_of_the_same_name_in_two_topologies_do_not_end_each_others_containers(tmp_path: Path) -> None:
+    assert inside(
+        """
+        with Topology(["host1"], []) as one, Topology(["host1"], []) as two:
+            engine = find_engine()
+            with (DockerEngine(one, "host1", network, engine, folder / "docker1") as first,
+                  ContainerProcess(first, "origin", folder / "log") as service):
+                with (DockerEngine(two, "host1", network, engine, folder / "docker2") as second,
+                      ContainerProcess(second, "origin", folder / "log")):
+                    pass
+                print(json.dumps(service.running()))
+        """,
+        str(tmp_path),
+        "host",
+    ) == [True]
+
+
 def _fake(folder: Path, program: str, script: str) -> str:
     path = folder / program
     path.write_text(f"#!/bin/sh\n{script}\n")

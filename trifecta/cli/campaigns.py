@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trifecta.cli.running import INTERRUPTED
+from trifecta.cli.running import INTERRUPTED, enter_lab
 
 if TYPE_CHECKING:
     from trifecta.design.campaign import Campaign
@@ -40,9 +40,7 @@ def _read(asked: dict[str, Any]) -> Campaign:
 
 
 def _carry_out(campaign: Campaign, folder: Path, *, quiet: bool, as_json: bool) -> int:
-    from trifecta.lab import sandbox
-
-    sandbox.enter()
+    enter_lab(campaign.studies.values())
 
     from trifecta.report import campaign as shown
     from trifecta.report import html

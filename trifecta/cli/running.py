@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,15 @@ def default_folder(study: Study) -> Path:
     return folder
 
 
+def enter_lab(studies: Iterable[Study]) -> None:
+    """Enter the sandbox; with containers, what outlives them is removed however the command ends."""
+    from trifecta.design.plan import places
+    from trifecta.lab import cgroups, sandbox
+
+    contained = any(places(study) - {"native"} for study in studies)
+    sandbox.enter(cgroups.forget if contained else None)
+
+
 def carry_out(
     study: Study,
     folder: Path,
@@ -41,9 +50,7 @@ def carry_out(
     Everything after the sandbox is entered happens in a child process, whose exit code the command ends with. What
     starts threads (numpy, DuckDB) is imported after that.
     """
-    from trifecta.lab import sandbox
-
-    sandbox.enter()
+    enter_lab([study])
 
     from trifecta.workloads.progress import NoProgress
     from trifecta.workloads.runner import run_study

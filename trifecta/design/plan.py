@@ -80,6 +80,12 @@ def trial_name(number: int) -> str:
     return f"t{number:05d}"
 
 
+def places(study: Study) -> set[str]:
+    """How the services of a study's cells run (``native``, ``docker-host``, ``docker-bridge``); empty without services."""
+    workloads = (workload_for(study, cell) for cell in cells(study))
+    return {workload.place for workload in workloads if isinstance(workload, ServicesWorkload)}
+
+
 def workload_for(study: Study, cell: Cell) -> RequestsWorkload:
     """The workload as it runs in a cell: with the lengths its path asks for and the factors that set its fields.
 

@@ -7,6 +7,7 @@ because the daemon writes a key there. A Docker Engine of the machine is neither
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import signal
@@ -32,6 +33,7 @@ IMAGE = "trifecta/engine:lab"
 NETWORK = "lab"
 SUBNET = "10.79.0.0/24"  # of a bridge: the same in every host, since what leaves it carries the host's address
 _HOME = "/run/trifecta"
+_numbers = itertools.count(1)
 _START_TIMEOUT_S = 30
 _ANSWER_TIMEOUT_S = 60
 
@@ -83,8 +85,10 @@ class DockerEngine:
         self.topology = topology
         self._engine = engine
         self._log = log
-        self._group = f"{sandbox.mark()}/{host}"
+        # A host of the same name may be up in another topology of this run.
+        self._group = f"{sandbox.mark()}/{host}-{next(_numbers)}"
         self._client: APIClient | None = None
+        self._closed = False
         with log.open("ab") as diagnostics:
             self._log_start = diagnostics.seek(0, os.SEEK_END)
             self._process = topology.host(host).start(
@@ -189,6 +193,9 @@ class DockerEngine:
                     self.remove(container["Id"])
             self._client.close()
             self._client = None
+        if self._closed:  # the number of its process group may be somebody else's by now
+            return
+        self._closed = True
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)  # dockerd and containerd
         self._process.wait()
