@@ -81,7 +81,7 @@ def trial_name(number: int) -> str:
 
 
 def places(study: Study) -> set[str]:
-    """How the services of a study's cells run (``native``, ``docker-host``, ``docker-bridge``); empty without services."""
+    """How services run in the study's cells: ``native``, ``docker-host``, ``docker-bridge``; empty without services."""
     workloads = (workload_for(study, cell) for cell in cells(study))
     return {workload.place for workload in workloads if isinstance(workload, ServicesWorkload)}
 
