@@ -8,6 +8,8 @@ from trifecta.lab.host import Host
 from trifecta.observers.held import HeldFile, hold
 
 LOOPBACK = b"lo"
+# Devices of Docker's bridge in a host: what crosses them crosses a wire or another of them too, and would count twice.
+_BRIDGE = (b"docker", b"br-", b"veth")
 
 
 @dataclass(frozen=True)
@@ -28,12 +30,14 @@ class TrafficReader:
         self._file = file
 
     def take(self) -> tuple[TrafficReading, TrafficReading]:
-        """All devices but the loopback together, and the loopback; octets and packets so far."""
+        """The wires of the namespace together, and its loopback; octets and packets so far."""
         outside, loopback = [0, 0, 0, 0], [0, 0, 0, 0]
         for line in self._file.read().splitlines()[2:]:
-            name, _, numbers = line.partition(b":")
+            name, _, numbers = line.strip().partition(b":")
+            if name.startswith(_BRIDGE):
+                continue
             fields = numbers.split()
-            into = loopback if name.strip() == LOOPBACK else outside
+            into = loopback if name == LOOPBACK else outside
             for place, column in enumerate((0, 1, 8, 9)):
                 into[place] += int(fields[column])
         return TrafficReading(*outside), TrafficReading(*loopback)
