@@ -44,11 +44,10 @@ def check(evidence: Evidence) -> list[CheckResult]:
 
 
 def _most(programs: list[list[Finding]]) -> list[Finding]:
-    """Of the findings of several programs those that are not passed; where all are, those with the largest numbers."""
+    """Of the findings of several programs the largest number of each kind."""
     every = [finding for findings in programs for finding in findings]
-    wrong = [finding for finding in every if finding.status != "pass"]
     kinds = itertools.groupby(sorted(every, key=_kind), key=_kind)
-    return wrong or [max(findings, key=lambda finding: finding.value or 0.0) for _, findings in kinds]
+    return [max(findings, key=lambda finding: finding.value or 0.0) for _, findings in kinds]
 
 
 def _kind(finding: Finding) -> float:
