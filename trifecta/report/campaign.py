@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,9 @@ from trifecta.report.figures import style
 from trifecta.report.html import TEMPLATES
 
 PAGE = "index.html"
-_HIDDEN = ("server", "connection", "place", "path")
+_HEADED = ("server", "connection", "place", "path")  # stand in the heading above the cells
 
-# The middle of what the trials of an arm say, the A/A runs left out; as in a run's own report, invalid trials too.
+# The middle of what the valid trials of an arm say, the A/A runs left out; successes are counted in all of them.
 ARMS = Query(
     "campaign_arms",
     """
@@ -42,9 +43,16 @@ class Line:
     study: str
     label: str
     tests: str
+    where: str
+    """Path, place and connection."""
     place: str
+    """The levels that tell it from the other cells there."""
     arms: dict[str, dict[str, Any]]
     comparisons: dict[tuple[str, str], Comparison]
+
+    def heading(self) -> str:
+        """What the cells of one place have in common."""
+        return f"{self.label}: {self.where}"
 
 
 @dataclass
@@ -83,17 +91,22 @@ def overview(campaign: Campaign, folder: Path, problems: dict[str, str]) -> Over
         found = content.comparisons(about, verdicts, cells)
         for cell in cells:
             own = levels(cell)
-            shown = [value if key in _HIDDEN else f"{key} {value}" for key, value in own.items() if key != "server"]
+            varied = [key for key, known in campaign.studies[name].factors.items() if len(known) > 1]
+            shown = [f"{key} {value}" for key, value in own.items() if key in varied and key not in _HEADED]
+            where = [own["path"], *([own["place"]] if "place" in own else []), f"{own['connection']} connections"]
             made.lines.append(
                 Line(
                     study=name,
                     label=campaign.label(name, own),
                     tests=campaign.test_names(name, own),
+                    where=", ".join(where),
                     place=", ".join(shown),
                     arms={row["arm"]: row for row in arms if row["cell"] == cell},
                     comparisons={(one.arm, one.reference): one for one in found if one.cell == cell},
                 )
             )
+    order = {heading: place for place, heading in enumerate(dict.fromkeys(line.heading() for line in made.lines))}
+    made.lines.sort(key=lambda line: order[line.heading()])
     return made
 
 
@@ -118,26 +131,36 @@ def print_overview(made: Overview, folder: Path, console: Console | None = None)
     out = console or Console(highlight=False)
     out.print(Text(made.campaign.title, style="bold"))
     out.print()
-    grid = Grid(box=box.SIMPLE_HEAD if out.encoding.lower().startswith("utf") else box.ASCII, show_edge=False)
-    grid.add_column("scenario", overflow="fold")
-    grid.add_column("tests", no_wrap=True)
-    grid.add_column("cell", overflow="fold")
-    for protocol in made.protocols:
-        grid.add_column(style.name(protocol), no_wrap=True, justify="right")
-    for arm, reference in made.pairs:
-        grid.add_column(f"{style.name(arm)}\nvs {style.name(reference)}", no_wrap=True)
-    for line in made.lines:
-        cells = [line.label, line.tests, line.place]
-        cells += [_arm(line.arms.get(protocol)) for protocol in made.protocols]
-        cells += [_verdict(line.comparisons.get(pair)) for pair in made.pairs]
-        grid.add_row(*cells)
-    out.print(grid)
+    for heading, lines in groupby(made.lines, key=Line.heading):
+        out.print(Text(heading, style="bold"))
+        out.print(_grid(out, made, list(lines)))
+        out.print()
+    invalid = sum(row["trials"] - row["valid_trials"] for line in made.lines for row in line.arms.values())
+    if invalid:
+        total = sum(row["trials"] for line in made.lines for row in line.arms.values())
+        out.print(Text(f"{invalid} of {total} trials failed a check and do not count; the reports say which and why."))
     for name, reason in made.problems.items():
         out.print(Text(f"{name}: {reason}"))
     out.print(
         Text(f"Numbers: {made.metric}, and the share of requests that succeeded where it is not all.", style="dim")
     )
     out.print(f"Page: {folder / PAGE}", soft_wrap=True, markup=False)
+
+
+def _grid(out: Console, made: Overview, lines: list[Line]) -> Grid:
+    edges = box.SIMPLE_HEAD if out.encoding.lower().startswith("utf") else box.ASCII
+    grid = Grid(box=edges, show_edge=False, padding=(0, 1, 0, 0))
+    grid.add_column("cell", overflow="fold")
+    for protocol in made.protocols:
+        grid.add_column(style.name(protocol), no_wrap=True, justify="right")
+    for arm, reference in made.pairs:
+        grid.add_column(f"{style.name(arm)} vs\n{style.name(reference)}", no_wrap=True)
+    for line in lines:
+        cells = [f"{line.tests} {line.place}".strip()]
+        cells += [_arm(line.arms.get(protocol)) for protocol in made.protocols]
+        cells += [_verdict(line.comparisons.get(pair)) for pair in made.pairs]
+        grid.add_row(*cells)
+    return grid
 
 
 def as_data(made: Overview, folder: Path) -> dict[str, Any]:
@@ -152,6 +175,7 @@ def as_data(made: Overview, folder: Path) -> dict[str, Any]:
                 "study": line.study,
                 "scenario": line.label,
                 "tests": line.tests,
+                "where": line.where,
                 "cell": line.place,
                 "arms": line.arms,
                 "verdicts": [{"arm": arm, "reference": ref, "verdict": one.kind, "ratio": one.row["ratio"]}
@@ -167,11 +191,11 @@ def _arm(row: dict[str, Any] | None) -> str:
         return numbers.NO_VALUE
     said = _duration(row["latency_p50_ns"])
     rate = row["success_rate"]
-    return said if rate is None or rate == 1 else f"{said} {_share(rate)}"
+    return said if rate is None or rate == 1 else f"{said}\n{_share(rate)}"
 
 
 def _verdict(one: Comparison | None) -> str:
-    return numbers.NO_VALUE if one is None else one.headline("x")
+    return numbers.NO_VALUE if one is None else one.headline("x").replace(" ", "\n")
 
 
 def _duration(value: float | None) -> str:
