@@ -5,7 +5,7 @@ from types import MappingProxyType
 import pytest
 
 from tests.analysis.checks.sound import PLAIN, SERVER, Facts, facts, judge
-from trifecta.design.model import ServicesWorkload
+from trifecta.design.model import PathSpec, ServicesWorkload
 
 CHAIN = ServicesWorkload(requests=200, depth=3, hosts=3)
 SERVICES = MappingProxyType(
@@ -67,3 +67,13 @@ def test_a_call_within_over_another_protocol_fails():
     result = judged("protocol", server=server(services=stray))
     assert result.status == "fail"
     assert "C was asked h1 7" in result.evidence
+
+
+def test_services_of_one_host_have_no_path_to_deliver():
+    alone = ServicesWorkload(requests=200, depth=3, hosts=1)
+    nothing = judge("path", path=PathSpec("clean"), workload=alone, server=server(), link=None, probe=None)
+    assert nothing.status == "pass"
+    assert (
+        judge("path", path=PathSpec("clean"), workload=CHAIN, server=server(), link=None, probe=None).status
+        == "unknown"
+    )

@@ -41,6 +41,8 @@ def check(evidence: Evidence) -> list[CheckResult]:
     for name, probe in evidence.probes.items():
         on_path = not name or name in _wires(evidence)
         findings += _probed(path if on_path else PathSpec(path.name), f"probe {name}".rstrip(), probe)
+    if not findings and isinstance(evidence.workload, ServicesWorkload) and evidence.workload.hosts == 1:
+        findings.append(Finding("pass", "all services share a host: there is no wire between them"))
     return worst(evidence, "path", findings)
 
 
