@@ -301,16 +301,17 @@ def test_the_spans_tell_which_hop_failed(certificates: Certificates, origins: Or
     assert hops == 3 * [("B", 502, "status"), ("C", 502, "status"), ("D", None, "connect_refused")]
 
 
+@pytest.mark.parametrize("mode", ["reused", "new"])
 @pytest.mark.parametrize("protocol", ["h1", "h2", "h3"])
 def test_more_clients_than_descriptors_are_usually_allowed(
-    certificates: Certificates, origins: Origins, tmp_path: Path, protocol: str
+    certificates: Certificates, origins: Origins, tmp_path: Path, protocol: str, mode: str
 ) -> None:
-    """The load raises its own limit, and each client makes its requests."""
+    """The load raises its own limit, all of 200 clients begin, and each makes its requests."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     code, summary, errors = load(
         config(
-            certificates, origins.start(), protocol=protocol, connections=90, requests=0, requests_per_client=2,
-            method="GET", path="/bytes/10", to=None, message=None, expect_body_bytes=10,
+            certificates, origins.start(), protocol=protocol, connections=200, requests=0, requests_per_client=2,
+            connection_mode=mode, method="GET", path="/bytes/10", to=None, message=None, expect_body_bytes=10,
             samples_file=str(tmp_path / "samples.parquet"), connect_timeout_ns=30_000_000_000,
             request_timeout_ns=30_000_000_000,
         ),
@@ -318,6 +319,6 @@ def test_more_clients_than_descriptors_are_usually_allowed(
     )  # fmt: skip
     assert (code, errors) == (0, "")
     assert summary is not None
-    assert (summary["samples"], summary["errors"], summary["clients"]["begun"]) == (180, 0, 90)
+    assert (summary["samples"], summary["errors"], summary["clients"]["begun"]) == (400, 0, 200)
     clients = pq.read_table(tmp_path / "samples.parquet", columns=["client"]).column("client").to_pylist()
-    assert sorted(clients) == sorted(2 * list(range(90)))
+    assert sorted(clients) == sorted(2 * list(range(200)))

@@ -227,11 +227,12 @@ mod tests {
 
     #[test]
     fn several_calls_of_a_service_and_calls_back_are_told_apart() {
-        // B calls C, which calls back to B, then D, then C again.
+        // B calls C, which calls back to B, which calls E; then B calls D, then C again.
         let meta = [
             entry("B", Some("C"), 10, 99),
             entry("C", Some("B"), 20, 40),
-            entry("B", None, 30, 35),
+            entry("B", Some("E"), 30, 35),
+            entry("E", None, 32, 33),
             entry("B", Some("D"), 10, 99),
             entry("D", None, 50, 60),
             entry("B", Some("C"), 10, 99),
@@ -240,6 +241,7 @@ mod tests {
         let expected = vec![
             call(1, "B", "C", 20, 40),
             call(2, "C", "B", 30, 35),
+            call(3, "B", "E", 32, 33),
             call(1, "B", "D", 50, 60),
             call(1, "B", "C", 70, 80),
         ];
