@@ -12,6 +12,7 @@ PARTS = (
     "bench.load",
     "bench.link",
     "bench.relay",
+    "bench.services",
     "bench.sampler",
     "bench.report",
 )
