@@ -167,7 +167,8 @@ CHECK_MATRIX = Query(
     """
 SELECT t.check AS check_name, count(*) FILTER (WHERE t.status = 'pass') AS passed,
        count(*) FILTER (WHERE t.status = 'warn') AS warned, count(*) FILTER (WHERE t.status = 'fail') AS failed,
-       count(*) FILTER (WHERE t.status = 'unknown') AS unknown
+       count(*) FILTER (WHERE t.status = 'unknown') AS unknown,
+       mode(t.remedy) FILTER (WHERE t.status = 'fail' AND t.remedy <> '') AS remedy
 FROM checks AS t
 GROUP BY t.check
 ORDER BY failed DESC, warned DESC, unknown DESC, check_name

@@ -213,6 +213,9 @@ def _checks(totals: dict[str, int], matrix: Answer) -> str:
     if excluded:
         are = "is" if excluded == 1 else "are"
         said.append(f"{excluded} of {counted(totals['trials'], 'trial')} {are} kept but left out of every verdict.")
+        remedy = matrix.rows[0]["remedy"]
+        if 2 * excluded >= totals["trials"] and remedy:
+            said.append(f"What would mend most of them: {remedy}.")
     if warned:
         said.append(f"Warnings: {listed(warned)}.")
     if unknown:
