@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.workloads import drive
+from tests.workloads.test_failures import MARK, marked, wait_until
 from tests.workloads.test_services import ONE_BLOCK, ask, run
 from trifecta.analysis.costs import trial_costs
+from trifecta.store.run import RunDirectory
 from trifecta.store.views import connect
 
 NFT = shutil.which("nft", path="/usr/sbin:/sbin:/usr/bin:/bin")
@@ -82,3 +85,44 @@ def test_quic_fills_a_small_table_of_connections_and_the_bypass_mends_it(tmp_pat
     assert "packets of new connections were dropped by its full table" in said[0][2]
     assert f"the lab lets {TABLE} in" in said[0][2]
     assert "conntrack: bypass" in said[0][3]
+
+
+@pytest.mark.lab
+def test_a_service_that_is_killed_mid_cycle_fails_its_trial_by_name_and_no_other(tmp_path: Path) -> None:
+    folder, mark = tmp_path / "run", uuid.uuid4().hex
+    settings = [
+        "protocol=h2", "connection=reused", "path=normal", "hosts=1", "workload.depth=3", "workload.requests=0",
+        "workload.duration=4 s", "workload.connect_timeout=2 s", "workload.request_timeout=2 s",
+    ]  # fmt: skip
+    process = drive.start(folder, {MARK: mark}, study="chain", set=[*ONE_BLOCK, *settings])
+    assert process.stdout is not None
+    for line in process.stdout:
+        if json.loads(line)[0] == "trial_started":
+            break
+    assert wait_until(lambda: _kill_one_at_work(mark), timeout_s=60)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    first, second = RunDirectory.open(folder).rows()
+    assert first["valid"] is False
+    assert second["error"] is None
+    assert first["errors"] > 0, "cycles that needed it failed, and are counted"
+    dead = [name for name, facts in json.loads(first["server_json"])["services"].items() if facts.get("ended")]
+    assert len(dead) == 1
+    said = {check["check"]: check for check in json.loads(first["checks_json"])}
+    assert said["service"]["status"] == "fail"
+    assert f"service {dead[0]} on host1 died" in said["service"]["evidence"]
+    assert "killed" in said["service"]["evidence"] or "signal 9" in said["service"]["evidence"]
+    fine = {check["check"]: check["status"] for check in json.loads(second["checks_json"])}
+    assert fine["service"] == "pass"
+    last = ask(folder, "SELECT process, max(time_ns) FROM resources WHERE trial = 't00000' GROUP BY 1")
+    ends = dict(last)
+    assert ends[dead[0]] <= ends["A"], "what is dead is read no more"
+
+
+def _kill_one_at_work(mark: str) -> bool:
+    """Kill a service that has had work; False when there is none yet."""
+    for candidate in marked(mark):
+        if "origin" in candidate.cmdline() and sum(candidate.cpu_times()[:2]) > 0.1:
+            candidate.kill()
+            return True
+    return False
