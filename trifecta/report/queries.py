@@ -11,7 +11,8 @@ from typing import Any
 import duckdb
 
 from trifecta.report.catalogue import Query
-from trifecta.store import views
+from trifecta.store import schema, views
+from trifecta.store.derived import DERIVED
 
 Row = dict[str, Any]
 
@@ -68,10 +69,10 @@ def ask(connection: duckdb.DuckDBPyConnection, query: Query, cell: str | None = 
         cursor.close()
 
 
-def attach(connection: duckdb.DuckDBPyConnection, views: Mapping[str, Sequence[Row]]) -> None:
-    """Put rows in place of what a former report left in the run's folder, by view."""
-    for name, rows in views.items():
-        connection.execute(f"CREATE TABLE fresh AS SELECT * FROM {name} LIMIT 0")  # noqa: S608 - constants
+def attach(connection: duckdb.DuckDBPyConnection, derived: Mapping[str, Sequence[Row]]) -> None:
+    """Put rows in place of what a former report, perhaps of another version, left in the run's folder, by view."""
+    for name, rows in derived.items():
+        connection.execute(f"CREATE TABLE fresh AS {schema.empty_select(DERIVED[name])}")
         if rows:
             columns = list(rows[0])
             connection.executemany(

@@ -87,6 +87,7 @@ DERIVED: dict[str, pa.Schema] = {
         *_with_interval("cpu_ns_per_1000"),
         *_with_interval("cpu_ns_per_mb"),
         *_with_interval("rss_bytes"),
+        *_with_interval("cgroup_memory_bytes"),
         ("blocks", _COUNT),
     ),
     # One row a comparison of two cells that differ in one factor (analysis/contrasts.py). With a reference the ratio is

@@ -79,6 +79,19 @@ ORDER BY t.trial
     ("trial",),
 )
 
+# What each process used between its first and last reading (analysis/costs.py says what that covers).
+TRIAL_USAGE = Query(
+    "trial_usage",
+    """
+SELECT trial, process, CASE WHEN count(cpu_ns) > 1 THEN max(cpu_ns) - min(cpu_ns) END AS cpu_ns,
+       max(rss_bytes) AS rss_bytes, max(cgroup_memory_bytes) AS cgroup_memory_bytes
+FROM resources
+GROUP BY trial, process
+ORDER BY trial, process
+""",
+    ("trial", "process"),
+)
+
 # A failure travels up: a hop that timed out makes its caller answer 504. It began at the innermost hop that failed.
 FAILURES = Query(
     "failures",
@@ -136,7 +149,8 @@ SERVICE_COSTS = Query(
     """
 SELECT t.cell, t.service, t.arm, t.service || ', ' || t.arm AS who, t.host, t.cpu_ns_per_1000, t.cpu_ns_per_1000_low,
        t.cpu_ns_per_1000_high, t.cpu_ns_per_mb, t.cpu_ns_per_mb_low, t.cpu_ns_per_mb_high, t.rss_bytes,
-       t.rss_bytes_low, t.rss_bytes_high, t.blocks
+       t.rss_bytes_low, t.rss_bytes_high, t.cgroup_memory_bytes, t.cgroup_memory_bytes_low,
+       t.cgroup_memory_bytes_high, t.blocks
 FROM service_costs AS t
 WHERE true{and_cell}
 ORDER BY t.cell, t.service, t.arm
@@ -180,6 +194,7 @@ QUERIES = (
     WATERFALL,
     TRIAL_HOPS,
     TRIAL_REQUESTS,
+    TRIAL_USAGE,
     FAILURES,
     HOPS,
     SUCCESS,

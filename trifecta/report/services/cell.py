@@ -146,8 +146,13 @@ def _cost_table(answer: Answer, cell: str, number: int) -> Table:
         Column("CPU per MB", "cpu_ns_per_mb", "duration"),
         Column("memory, peak", "rss_bytes", "size"),
         Column("interval", "rss_bytes_low,rss_bytes_high", "size_interval"),
+        Column("of its cgroup, peak", "cgroup_memory_bytes", "size"),
+        Column("interval", "cgroup_memory_bytes_low,cgroup_memory_bytes_high", "size_interval"),
     ]
-    notes = ["MB: content that the client sent and received. memory: the largest resident set of a trial."]
+    notes = [
+        "MB: content that the client sent and received. memory: the largest resident set of a trial; that of a "
+        "container's control group holds the kernel's share, too. The warm-up's requests count: they cost something."
+    ]
     return tables.build(
         answer, f"services-{number}", "What each service cost", ("service", "service"), columns, cell=cell, notes=notes
     )

@@ -26,7 +26,7 @@ from trifecta.report.services.measured import CPU, MEMORY, Measured, Row
 Floats = NDArray[np.float64]
 EVERYWHERE = "all places"
 NATIVE = "native"
-_COST_COLUMNS = ("cpu_ns_per_1000", "cpu_ns_per_mb", "rss_bytes")
+_COST_COLUMNS = ("cpu_ns_per_1000", "cpu_ns_per_mb", "rss_bytes", "cgroup_memory_bytes")
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ from typing import Any
 
 import duckdb
 
+from trifecta.analysis import costs
+from trifecta.analysis.costs import Cost, Usage
 from trifecta.analysis.estimate import METRICS, Metric
 from trifecta.analysis.means import logs_by_block
 from trifecta.design.sba import CLIENT
@@ -24,7 +26,6 @@ KINDS = ("chain", "fan-in", "sba-registration")
 CPU = Metric("cpu_ns_per_request", "CPU of all services per request", "ns", True)
 MEMORY = Metric("rss_bytes", "memory of all services", "B", True)
 _COLUMNS = "trial, cell, arm, block, is_aa, valid, samples, success_rate, bytes_in, bytes_out, load_json, server_json"
-_PER_MB = 1e6
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,13 @@ def read(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Measured:
     columns = ", ".join(dict.fromkeys([*_COLUMNS.split(", "), metric.name]))
     trials = _rows(connection, f"SELECT {columns} FROM trials ORDER BY block, trial")  # noqa: S608 - known columns
     requests = {row["trial"]: row for row in _rows(connection, catalogue.TRIAL_REQUESTS.text())}
+    read_out: dict[str, dict[str, Row]] = {}
+    for reading in _rows(connection, catalogue.TRIAL_USAGE.text()):
+        read_out.setdefault(reading["trial"], {})[reading["process"]] = reading
     client = CLIENT if about.workload.get("kind") == "sba-registration" else LETTERS[0]
     for row in trials:
         counted = requests.get(row["trial"], {"requests": 0, "succeeded": 0})
-        services = _costs(row, client)
+        services = _costs(row, client, read_out.get(row["trial"], {}))
         row.update(
             {"requests": counted["requests"], "succeeded": counted["succeeded"], "services": services},
             **_totals(services),
@@ -86,24 +90,31 @@ def _by_cell(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return found
 
 
-def _costs(row: Mapping[str, Any], client: str) -> dict[str, Row]:
-    """What each service cost in a trial, the client among them: CPU time and memory by request and MB of content."""
+def _costs(row: Row, client: str, read: Mapping[str, Row]) -> dict[str, Row]:
+    """What each service cost in a trial, the client among them; ``read`` has the readings of ``resources``."""
     load = json.loads(row["load_json"] or "{}") or {}
     server = json.loads(row["server_json"] or "{}") or {}
-    said: dict[str, Row] = {client: _client(load)}
-    for name, one in (server.get("services") or {}).items():
-        said[str(name)] = {name: one.get(name) for name in ("cpu_ns", "peak_rss_bytes", "host")}
-    requests = row["samples"] or 0
-    content = ((row["bytes_in"] or 0) + (row["bytes_out"] or 0)) / _PER_MB
-    for one in said.values():
-        spent = one["cpu_ns"]
-        one["cpu_ns_per_1000"] = spent * 1000 / requests if spent and requests else None
-        one["cpu_ns_per_mb"] = spent / content if spent and content else None
-        one["rss_bytes"] = one["peak_rss_bytes"]
+    told = {client: _client(load)} | {str(name): one for name, one in (server.get("services") or {}).items()}
+    requests, content = costs.work(row)
+    said = {}
+    for name, one in told.items():
+        here = read.get(name, {})
+        spent = one.get("cpu_ns") if here.get("cpu_ns") is None else here["cpu_ns"]
+        resident = one.get("peak_rss_bytes") if here.get("rss_bytes") is None else here["rss_bytes"]
+        group = here.get("cgroup_memory_bytes")
+        usage = Usage(name, 0, 0, {"cpu_ns": spent}, {"rss_bytes": resident, "cgroup_memory_bytes": group})
+        cost = Cost(usage, requests, content)
+        said[name] = {
+            "host": one.get("host"),
+            "cpu_ns_per_1000": cost.per_1000_requests("cpu_ns"),
+            "cpu_ns_per_mb": cost.per_mb("cpu_ns"),
+            **usage.peak,
+        }
     return said
 
 
 def _client(load: Mapping[str, Any]) -> Row:
+    """What the client says of itself, for runs whose server_json leaves it out."""
     spent = [load.get("cpu_user_ns"), load.get("cpu_system_ns")]
     known = [value for value in spent if value is not None]
     return {"cpu_ns": sum(known) if known else None, "peak_rss_bytes": load.get("max_rss_bytes"), "host": "host1"}

@@ -49,11 +49,14 @@ def section(
     """Everything the section and the cells show. Ask within ``svg.drawing()``."""
     answers = {query.name: queries.ask(connection, query) for query in catalogue.QUERIES}
     contrasts, success_rows = answers[catalogue.CONTRASTS.name], answers[catalogue.SUCCESS.name]
+    failed = [row for row in success_rows if row["failed"] or row["excluded_failed"]]
+    order = list(derived.measured.cells)
+    failed.sort(key=lambda row: (order.index(row["cell"]), about.protocols.index(row["arm"])))
     drawn = _curves(about, derived, answers[catalogue.CURVES.name], found)
     return Section(
         said=said(about, derived, found, answers),
         failing=success_table(
-            tables.with_rows(success_rows, [row for row in success_rows if row["failed"] or row["excluded_failed"]]),
+            tables.with_rows(success_rows, failed),
             "success",
             ("cell", "cell"),
         ),

@@ -111,8 +111,9 @@ def everywhere(pair: tuple[str, str], kinds: Mapping[str, Sequence[str]]) -> str
         return ""
     groups: dict[str, list[str]] = {}
     for path, found in kinds.items():
-        word = found[0] if len(set(found)) == 1 else f"{listed(sorted(set(found)))}, by cell,"
-        groups.setdefault(word, []).append(path)
+        there = [kind for kind in ("faster", "slower", "same", "undecided") if kind in found]
+        word = there[0] if len(there) == 1 else listed([f"partly {kind}" for kind in there])
+        groups.setdefault(word.replace("same", "the same"), []).append(path)
     said = [f"{word} on {listed(paths)}" for word, paths in groups.items()]
     return sentence(f"From path to path, {name(pair[0])} against {name(pair[1])} is {'; '.join(said)}")
 
