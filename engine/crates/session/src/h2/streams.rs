@@ -97,8 +97,10 @@ impl Streams {
         } else {
             self.lingering.retain(|other| *other != slot);
         }
-        // What is left has an identifier that no stream of ours has, so that a stale place is never taken for it.
-        let stream = std::mem::take(&mut self.slots[slot as usize]);
+        let place = &mut self.slots[slot as usize];
+        let stream = Stream { body: std::mem::take(&mut place.body), ..*place };
+        // An identifier that no stream of ours has, so that a stale place is never taken for it.
+        place.id = 0;
         self.free.push(slot);
         Some(stream)
     }

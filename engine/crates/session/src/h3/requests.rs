@@ -1,6 +1,6 @@
 //! Beginning requests and writing their content.
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use quinn_proto::{Dir, StreamId, VarInt, WriteError};
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::h3::{Code, MessageReader};
@@ -86,19 +86,22 @@ impl H3Session {
             } else {
                 Bytes::new()
             };
-            let mut chunks = [flight.head.clone(), body];
+            let mut chunks = [std::mem::take(&mut flight.head), body];
+            let head_octets = chunks[0].len();
             match stream.write_chunks(&mut chunks) {
                 Ok(written) => {
-                    let of_head = written.bytes.min(flight.head.len());
-                    let of_body = (written.bytes - of_head) as u64;
-                    flight.head.advance(of_head);
+                    // What was not taken of the head is left in its chunk.
+                    flight.head = std::mem::take(&mut chunks[0]);
+                    let of_body = (written.bytes + flight.head.len() - head_octets) as u64;
                     flight.exchange.bytes_out += of_body;
                     flight.body_left -= of_body;
                 }
-                Err(WriteError::Blocked) => return,
+                Err(WriteError::Blocked) => {
+                    flight.head = std::mem::take(&mut chunks[0]);
+                    return;
+                }
                 // Stopped: the event for it follows. Closed: the response has ended it.
                 Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {
-                    flight.head.clear();
                     flight.body_left = 0;
                     return;
                 }
