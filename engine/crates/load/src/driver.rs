@@ -1,79 +1,23 @@
 //! What a session asks and tells: which request is next, and how one ended.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use trifecta_record::{Sample, SampleStore, SpanStore};
 use trifecta_session::caller::{Caller, Exchange, Handshake, Request, Totals};
 use trifecta_session::content;
 use trifecta_session::error::ErrorClass;
 
-use crate::config::{Config, FieldError, Loop, Method};
-use crate::cycle::{Cycles, Messages};
+use crate::config::{Config, Loop, Method};
+use crate::cycle::Cycles;
 use crate::lag::LagHistogram;
 use crate::pacer::Pacer;
 
 mod clients;
+mod shared;
 
 pub(crate) use clients::Beginnings;
 use clients::Clients;
-
-/// Failures in a row, with no response ever, after which a run ends by itself; as many as there are clients, if these are more.
-pub const DEAD_PATH_FAILURES: u64 = 20;
-/// How long after the last worker has come to the barrier all go on: long enough for those that wait to be told.
-const BARRIER_NS: u64 = 2_000_000;
-
-/// What the workers of a run know of each other.
-#[derive(Debug)]
-pub struct Shared {
-    responded: AtomicBool,
-    failures: AtomicU64,
-    dead_path_failures: u64,
-    messages: Option<Arc<Messages>>,
-    workers: u32,
-    /// Workers that are ready to begin.
-    arrived: AtomicU32,
-    /// When all begin; 0 before that is known.
-    begin_ns: AtomicU64,
-}
-
-impl Shared {
-    /// What the workers of a run share; reads the messages of cycles.
-    ///
-    /// # Errors
-    /// The field of the configuration that cannot be used.
-    pub fn new(config: &Config) -> Result<Self, FieldError> {
-        Ok(Self {
-            responded: AtomicBool::new(false),
-            failures: AtomicU64::new(0),
-            dead_path_failures: DEAD_PATH_FAILURES.max(config.clients()),
-            messages: Messages::of(config)?.map(Arc::new),
-            workers: config.workers,
-            arrived: AtomicU32::new(0),
-            begin_ns: AtomicU64::new(0),
-        })
-    }
-
-    /// Whether the run has failed often enough, with no response ever, to end.
-    #[must_use]
-    pub fn is_dead_path(&self) -> bool {
-        !self.responded.load(Ordering::Relaxed) && self.failures.load(Ordering::Relaxed) >= self.dead_path_failures
-    }
-
-    /// A worker is ready to begin, or will never be. To be called once by each.
-    pub fn arrive(&self, now_ns: u64) {
-        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.workers {
-            let wait_ns = if self.workers == 1 { 0 } else { BARRIER_NS };
-            self.begin_ns.store(now_ns + wait_ns, Ordering::Release);
-        }
-    }
-
-    /// When all workers begin together, once they all have arrived.
-    #[must_use]
-    pub fn begin_ns(&self) -> Option<u64> {
-        Some(self.begin_ns.load(Ordering::Acquire)).filter(|begin_ns| *begin_ns > 0)
-    }
-}
+pub use shared::{DEAD_PATH_FAILURES, Shared};
 
 /// Counters of one worker.
 #[derive(Clone, Debug, Default)]
@@ -134,7 +78,7 @@ impl Driver {
             (total, _) => share(total),
         };
         Self {
-            cycles: Cycles::new(&config, shared.messages.clone(), clients.len()).map(Box::new),
+            cycles: Cycles::new(&config, shared.messages(), clients.len()).map(Box::new),
             clients,
             place: 0,
             verify_content: config.verifies_content(),
@@ -296,9 +240,9 @@ impl Driver {
         self.counters.errors += u64::from(failed);
         if exchange.first_byte_ns != 0 {
             self.has_response = true;
-            self.shared.responded.store(true, Ordering::Relaxed);
+            self.shared.note_response();
         } else if failed {
-            self.shared.failures.fetch_add(1, Ordering::Relaxed);
+            self.shared.note_failure();
         }
     }
 

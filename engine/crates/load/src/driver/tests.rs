@@ -1,3 +1,4 @@
+use super::shared::BARRIER_NS;
 use super::*;
 use serde_json::{Value, json};
 
