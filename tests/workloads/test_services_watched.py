@@ -14,8 +14,12 @@ from tests.workloads import drive
 from tests.workloads.test_failures import MARK, marked, wait_until
 from tests.workloads.test_services import ONE_BLOCK, ask, run
 from trifecta.analysis.costs import trial_costs
+from trifecta.design.errors import CannotError
+from trifecta.lab.engine import find_engine
 from trifecta.store.run import RunDirectory
 from trifecta.store.views import connect
+from trifecta.studies import load
+from trifecta.workloads.services import supported
 
 NFT = shutil.which("nft", path="/usr/sbin:/sbin:/usr/bin:/bin")
 TABLE, CLIENTS, EACH = 20, 4, 8
@@ -85,6 +89,22 @@ def test_quic_fills_a_small_table_of_connections_and_the_bypass_mends_it(tmp_pat
     assert "packets of new connections were dropped by its full table" in said[0][2]
     assert f"the lab lets {TABLE} in" in said[0][2]
     assert "conntrack: bypass" in said[0][3]
+
+
+def test_tables_of_connections_are_left_out_with_the_reason_where_nft_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing() -> str:
+        raise CannotError("`nft` is missing; install nftables (apt-get install nftables)")
+
+    monkeypatch.setattr(supported, "find_nft", missing)
+    settings = ["path=normal", "hosts=2", "connection=new", "clients=4", "budget=none"]
+    here = supported.services_supported(load("fan-in", [*settings, "conntrack=off,20,bypass"]), find_engine())
+    assert {cell.levels["conntrack"] for cell in here.cells} == {"off"}
+    assert [(left["factor"], left["level"]) for left in here.left_out] == [("conntrack", "20"), ("conntrack", "bypass")]
+    with pytest.raises(CannotError, match="`nft` is missing") as caught:
+        supported.services_supported(load("fan-in", [*settings, "conntrack=20,bypass"]), find_engine())
+    assert str(caught.value).count("is missing") == 1, "the reason is said once"
 
 
 @pytest.mark.lab

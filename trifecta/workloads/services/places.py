@@ -73,6 +73,7 @@ class Place:
         """Raise hosts, wires and names."""
         with ExitStack() as undo:
             undo.enter_context(self.topology)
+            self.track_connections(self.key.conntrack)  # what this kernel refuses is found here, not in a trial
             bridged = self.key.place == "docker-bridge"
             also_at = {host: self.topology.address(host) for host in self.topology.names} if bridged else None
             undo.enter_context(Names(self.topology.hosts.values(), self.names(), also_at=also_at))

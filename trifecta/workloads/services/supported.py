@@ -8,6 +8,7 @@ from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.model import Cell, ServicesWorkload, Study
 from trifecta.design.services import SERVER_LEVEL
+from trifecta.lab.conntrack import find_nft
 from trifecta.lab.engine import engine_versions
 from trifecta.workloads.supported import Supported
 
@@ -18,22 +19,35 @@ def services_supported(study: Study, engine: Path) -> Supported:
     """The cells that can run here. CannotError when there is none."""
     left_out: list[dict[str, str]] = []
     cells: list[Cell] = []
-    reasons: dict[str, str | None] = {}
+    reasons: dict[tuple[str, str], str | None] = {}
     for cell in plan.cells(study):
         workload = plan.workload_for(study, cell)
         assert isinstance(workload, ServicesWorkload)
-        if workload.place not in reasons:
-            reasons[workload.place] = why_not(workload.place)
-            reason = reasons[workload.place]
-            if reason is not None:
-                left_out.append({"factor": "place", "level": workload.place, "reason": reason})
-        if reasons[workload.place] is None:
+        needed = (("place", workload.place), ("conntrack", workload.conntrack))
+        for factor, level in needed:
+            if (factor, level) not in reasons:
+                reason = why_not(level) if factor == "place" else why_not_tracked(level)
+                reasons[factor, level] = reason
+                if reason is not None:
+                    left_out.append({"factor": factor, "level": level, "reason": reason})
+        if all(reasons[factor_and_level] is None for factor_and_level in needed):
             cells.append(cell)
     if not cells:
-        raise CannotError(f"no place of the study can be used here: {'; '.join(item['reason'] for item in left_out)}")
+        why = "; ".join(dict.fromkeys(item["reason"] for item in left_out))
+        raise CannotError(f"no place of the study can be used here: {why}")
     source = "part of Trifecta (engine/crates/origin); built by `make setup`"
     versions = {"version": str(engine_versions(engine)["engine"]), "source": source}
     return Supported(cells, {SERVER_LEVEL: versions}, {}, left_out)
+
+
+def why_not_tracked(conntrack: str) -> str | None:
+    """Why connections cannot be tracked here as asked; None when they can."""
+    try:
+        if conntrack != "off":
+            find_nft()
+    except CannotError as error:
+        return str(error)
+    return None
 
 
 def why_not(place: str) -> str | None:
