@@ -1,7 +1,7 @@
 """``python -m bench.services``: suite A of bourbon2020 in full on the normal network, and a fan-in of 1,000 clients.
 
-Targets: nine tests of 2,000 cycles each in under 2 minutes; every request of 1,000 HTTP/3 clients accounted for. There is
-no peer: no published tool runs these. Ratios are in the reports; the times here hold for this machine alone.
+Targets: nine tests of 2,000 cycles each in under 2 minutes; every request of 1,000 HTTP/3 clients accounted for. There
+is no peer: no published tool runs these. Ratios are in the reports; the times here hold for this machine alone.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def suite_a(folder: Path) -> bool:
         rows = ask(
             study,
             "SELECT arm, json_extract_string(factors_json, 'request') AS request, sum(samples) AS cycles,"
-            " median(latency_p50_ns) / 1e6 AS ms, avg(valid::INT) AS valid FROM trials WHERE NOT is_aa GROUP BY ALL ORDER BY ALL",
+            " median(latency_p50_ns) / 1e6 AS ms, avg(valid::INT) AS valid"
+            " FROM trials WHERE NOT is_aa GROUP BY ALL ORDER BY ALL",
         )
         measured_s = ask(study, "SELECT sum(ended_ns - started_ns) / 1e9 AS s FROM trials")[0]["s"]
         cycles = [int(row["cycles"]) for row in rows]
