@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -189,10 +190,15 @@ def test_messages_of_the_user_are_sent_in_turn(tmp_path: Path) -> None:
 
 
 def test_nothing_of_a_run_is_left(tmp_path: Path) -> None:
-    before = {process.pid for process in psutil.process_iter()}
-    run(tmp_path / "run", "chain", ["path=normal", "connection=reused", "workload.requests=5"])
-    left = [p for p in psutil.process_iter(["name"]) if p.pid not in before and "trifecta" in (p.info["name"] or "")]
-    assert left == []
+    mark = {"TRIFECTA_TEST_MARK": str(tmp_path)}  # inherited by all that the run starts
+    run(tmp_path / "run", "chain", ["path=normal", "connection=reused", "workload.requests=5"], environment=mark)
+    assert [process for process in psutil.process_iter() if _marked(process, str(tmp_path))] == []
+
+
+def _marked(process: psutil.Process, mark: str) -> bool:
+    with suppress(psutil.Error):
+        return process.environ().get("TRIFECTA_TEST_MARK") == mark
+    return False
 
 
 def test_a_service_knows_where_to_call_and_in_what() -> None:
