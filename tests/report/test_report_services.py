@@ -303,6 +303,27 @@ def test_costs_by_service_and_protocol(chain: Path) -> None:
     assert by["D", "h1"]["host"] == "host4"
 
 
+def test_readings_of_a_service_come_before_what_its_trial_says(tmp_path: Path) -> None:
+    factors = {"path": "[normal]", "connection": "[new]"}
+    run = write_services_run(tmp_path / "run", ServicesShape(CHAIN, factors, blocks=4, cycles=5, failing=False))
+    for file in (run / "trials").iterdir():
+        readings = [
+            {"trial": file.stem, "time_ns": time_ns, "process": "B", "cpu_ns": 7_000_000 + 30 * time_ns}
+            | {"rss_bytes": 2_000_000 + time_ns, "cgroup_memory_bytes": 3_000_000 - time_ns}
+            for time_ns in (0, 100_000, 50_000)
+        ]
+        pq.write_table(pa.Table.from_pylist(readings, schema.RESOURCES), run / "resources" / file.name)
+    write_report(run)
+    rows = asked(run, "SELECT * FROM service_costs WHERE arm = 'h2' ORDER BY service")
+    found = {row["service"]: row for row in rows}
+    assert found["B"]["cpu_ns_per_1000"] == pytest.approx(3_000_000 * 1000 / 5)
+    assert (found["B"]["rss_bytes"], found["B"]["cgroup_memory_bytes"]) == pytest.approx((2_100_000, 3_000_000))
+    assert found["C"]["cpu_ns_per_1000"] == pytest.approx(190e3 * 1000, rel=0.1)
+    assert found["C"]["cgroup_memory_bytes"] is None
+    table = next(t for t in part(run, "cells").all("table") if "What each service cost" in t.text)
+    assert "of its cgroup, peak" in table.text
+
+
 def test_a_new_report_does_not_show_what_an_old_one_left(mixed: Path) -> None:
     before = render(mixed)
     for name in DERIVED:

@@ -45,15 +45,9 @@ def parts(rows: Sequence[HopRow], arm: str, confidence: float) -> list[Part]:
 
 
 def _row(row: HopRow) -> dict[str, Any]:
-    """As `estimate.log_value` wants it: a median among failures is no number but censored."""
-    failed = row["whole_ns"] is not None and row["whole_ns"] == float("inf")
-    return {
-        **row,
-        "valid": True,
-        "whole_ns": None if failed else row["whole_ns"],
-        "samples": 1,
-        "success_rate": 0 if failed else 1,
-    }
+    """As `estimate.log_value` wants it: a median among failures is censored."""
+    failed = row["whole_ns"] == float("inf")
+    return {**row, "valid": True, "samples": 1, "success_rate": 0 if failed else 1}
 
 
 def _in_time(hops: Sequence[HopRow]) -> list[tuple[_Kind, str]]:
