@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from trifecta.design.errors import CannotError
+from trifecta.lab import engine
 from trifecta.lab.engine import EngineError, EngineProcess, Stopped, as_user_error, engine_versions, find_engine
 from trifecta.lab.host import Host, describe_pins, pin_table
 from trifecta.lab.paths import link_config
@@ -126,6 +127,30 @@ def test_ticks_come_while_waiting(program) -> None:
     ticks: list[float] = []
     program("time.sleep(1)\n" + say("summary", "1")).wait_summary(20, tick=lambda: ticks.append(time.monotonic()))
     assert 3 <= len(ticks) <= 12
+
+
+def test_ticks_keep_their_schedule_however_long_each_takes(program, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten readings a second are ten, with a poll that wakes late and a tick that takes its time: by a clock of ours."""
+    waiting = program("time.sleep(60)")
+    now = 0.0
+    ticks: list[float] = []
+
+    class Late:
+        def poll(self, wait_ms: float) -> list[object]:
+            nonlocal now
+            now += wait_ms / 1000 + 0.002
+            return []
+
+    def tick() -> None:
+        nonlocal now
+        ticks.append(now)
+        now += 0.3 if len(ticks) == 50 else 0.03
+
+    monkeypatch.setattr(waiting, "_poll", Late())
+    monkeypatch.setattr(engine.time, "monotonic", lambda: now)
+    with pytest.raises(EngineError, match="did not end within 10 s"):
+        waiting.wait_summary(10, tick=tick)
+    assert 95 <= len(ticks) <= 100
 
 
 def test_finish_asks_politely(program) -> None:

@@ -134,7 +134,7 @@ class EngineProgram(ABC):
     def wait_summary(
         self, timeout_s: float, stop: Callable[[], bool] | None = None, tick: Callable[[], None] | None = None
     ) -> dict[str, Any]:
-        """Wait for its work to end by itself; its summary. ``tick`` is called about ten times a second meanwhile."""
+        """Wait for its work to end by itself; its summary. ``tick`` is called ten times a second meanwhile."""
         return self._wait_for("summary", timeout_s, stop, tick)
 
     def finish(self, timeout_s: float = 5.0) -> dict[str, Any]:
@@ -156,19 +156,24 @@ class EngineProgram(ABC):
         self, key: str, timeout_s: float, stop: Callable[[], bool] | None, tick: Callable[[], None] | None
     ) -> dict[str, Any]:
         deadline = time.monotonic() + timeout_s
+        next_tick = time.monotonic() + _TICK_S
         while True:
             for index, line in enumerate(self._lines):
                 if key in line:
                     del self._lines[: index + 1]
                     said: dict[str, Any] = line[key]
                     return said
-            left = deadline - time.monotonic()
+            now = time.monotonic()
+            left = deadline - now
             if left <= 0:
                 raise EngineError(self.name, None, f"did not end within {timeout_s:g} s" + self._last_words(": "))
-            if self._poll.poll(min(left, _TICK_S) * 1000):
+            if self._poll.poll(max(0.0, min(left, next_tick - now)) * 1000):
                 self._read()
-            elif tick is not None:
-                tick()
+            elif time.monotonic() >= next_tick:
+                # On a schedule: what a tick takes, and how late it is, does not make the next one later.
+                next_tick = max(next_tick + _TICK_S, time.monotonic())
+                if tick is not None:
+                    tick()
             if stop is not None and stop():
                 raise Stopped
 
