@@ -4,7 +4,10 @@ A sends cycles (POST, 128 octets of body) on an open loop over HTTP/2, one kept 
 straight, through our relay, and through nginx, in turns on loopback. nginx speaks HTTP/1.1 to the server behind it, so
 our relay is measured that way too. A latency counts from the time at which the schedule wanted the cycle. What a hop
 adds is the difference of the medians (and of the 99th percentiles) to the straight way; "inside" is what the relay's
-own stamps say: arrived to forwarded and returned to replied. A and D run on core 1, what is compared on core 0.
+own stamps say: arrived to forwarded and returned to replied.
+
+All run on core 1, so that a hop costs what its programs and the kernel do. With ``--apart`` what is compared has core 0
+for itself; then every message wakes a core that was idle, which in a virtual machine takes longer than the relay.
 
 nginx is that of ``python -m bench.peers``, or the one in PATH. Nothing else may run on the machine meanwhile.
 """
@@ -210,7 +213,9 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=10.0, help="of each run, after a second of warm-up")
     parser.add_argument("--rate", type=int, default=1000, help="cycles a second")
+    parser.add_argument("--apart", action="store_true", help="a core of its own for what is compared")
     given = parser.parse_args()
+    core = 0 if given.apart else 1
     found = bool(peers.nginx() or shutil.which("nginx"))
     os.sched_setaffinity(0, {1})
     with tempfile.TemporaryDirectory(prefix="bench-relay-") as name, contextlib.ExitStack() as stack:
@@ -228,10 +233,10 @@ def main() -> int:
                 "services": {"D": service},
                 "ca_file": str(pki.authority),
             }
-            port, pid = stack.enter_context(_origin(folder, f"relay-{protocol}", 0, pki, relay))
+            port, pid = stack.enter_context(_origin(folder, f"relay-{protocol}", core, pki, relay))
             ways[f"our relay, {spoken} behind"] = (port, "B", pid)
         if found:
-            port, pid = stack.enter_context(_nginx(folder, 0, pki, behind))
+            port, pid = stack.enter_context(_nginx(folder, core, pki, behind))
             ways["nginx, HTTP/1.1 behind"] = (port, "D", pid)
         else:
             print("nginx is not there; `python -m bench.peers` brings it", file=sys.stderr)

@@ -267,3 +267,33 @@ fn workers_relay_each_for_itself() {
     let calls = b.finish().to_json()["relay"]["calls"]["D"].clone();
     assert_eq!(calls["status"], json!({"200": 20}));
 }
+
+#[test]
+fn large_messages_and_answers_pass_over_every_protocol() {
+    for protocol in PROTOCOLS {
+        let d = service("D", &json!({"/chain": {"answer": 400_000}}), &[], &json!({}), "");
+        let routes = json!({"/chain": {"calls": [{"to": "D", "path": "/chain"}], "answer": 300_000}});
+        let b = service("B", &routes, &[Callee::new("D", &d, protocol, "reused")], &json!({}), "");
+        for _ in 0..2 {
+            let response = post(&b, "/chain", &message(1_000_000));
+            assert_eq!(response.status, 200, "{protocol}");
+            let answer: Value = serde_json::from_slice(&response.content).unwrap();
+            assert_eq!(answer["message"]["body"].as_str().unwrap().len(), 300_000);
+            assert_eq!(entries(&response.content).len(), 2);
+        }
+        let relay = b.finish().to_json()["relay"].clone();
+        assert!(relay["wire_bytes_out"].as_u64().unwrap() > 2_000_000, "{protocol}: {relay}");
+        assert!(relay["wire_bytes_in"].as_u64().unwrap() > 800_000, "{protocol}: {relay}");
+    }
+}
+
+#[test]
+fn a_service_is_found_by_its_name() {
+    let d = last("D", "");
+    let callee = Callee::new("D", &d, "h2", "reused");
+    let authority = d.pki.certificate_file();
+    let named = json!({"D": {"name": "localhost", "address": null, "port": callee.port, "protocol": "h2",
+        "connection_mode": "reused"}});
+    let b = service("B", &chain("D"), &[], &json!({"services": named, "ca_file": authority}), "");
+    assert_eq!(post(&b, "/chain", &message(10)).status, 200);
+}

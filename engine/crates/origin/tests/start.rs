@@ -94,3 +94,22 @@ fn secrets_are_logged_for_whoever_captures() {
         assert!(text.contains(label), "{text}");
     }
 }
+
+#[test]
+fn what_a_relay_cannot_reach_or_use_is_named() {
+    let pki = TestPki::new();
+    let relay = |name: &str, ca_file: &str| {
+        format!(
+            r#", "protocols": ["h2"], "relay": {{"service": "B", "routes": {{"/chain": {{}}}}, "ca_file": {ca_file:?},
+                "services": {{"C": {{"name": {name:?}, "port": 1, "protocol": "h2", "connection_mode": "new"}}}}}}"#
+        )
+    };
+    let certificate = pki.certificate_file();
+    for (name, ca_file, code, field) in [
+        ("nowhere.invalid", certificate.to_str().unwrap(), exit::CANNOT, "relay.services.C.name"),
+        ("localhost", "/nonexistent", exit::BAD_INPUT, "relay.ca_file"),
+    ] {
+        let failure = failure(&pki, "127.0.0.1", 0, &relay(name, ca_file));
+        assert_eq!((failure.code, failure.field.as_str()), (code, field), "{failure:?}");
+    }
+}

@@ -113,3 +113,11 @@ fn mutated_messages_never_panic() {
         }
     }
 }
+
+#[test]
+fn a_field_is_found_by_its_name_whatever_its_case() {
+    let head = b"HTTP/1.1 200 OK\r\nServer: x\r\nTrifecta-Meta: [{\"a\": 1}]\r\ntrifecta-meta: second\r\n\r\ncontent";
+    assert_eq!(response_field(head, "trifecta-meta"), Some(b"[{\"a\": 1}]".as_slice()));
+    assert_eq!(response_field(head, "meta"), None);
+    assert_eq!(response_field(b"HTTP/1.1 200", "server"), None);
+}
