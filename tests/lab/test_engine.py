@@ -207,3 +207,12 @@ def test_nothing_is_left_of_closed_programs(program) -> None:
     with pytest.raises(ProcessLookupError):
         os.kill(process.pid, 0)
     assert subprocess.run(["true"], check=False).returncode == 0
+
+
+def test_the_engine_is_built_without_the_entropy_source_that_costs_more_than_a_short_trial() -> None:
+    """Cargo reads .cargo/config.toml of the folder it is called in and those above, not beside the manifest."""
+    try:
+        engine = find_engine()
+    except CannotError as error:
+        pytest.skip(str(error))
+    assert b"jent_entropy_init" not in engine.read_bytes()
