@@ -92,22 +92,7 @@ impl Origin {
         let prepared =
             Prepared::new(&config).map_err(|ConfigError { field, message }| Failure::cannot(&field, message))?;
         let tcp_tls = tls_config(&config, &tcp_protocols)?;
-        let listeners = listen(&config, !tcp_protocols.is_empty())?;
-        let mut address = config.socket_address();
-        if let Some(listener) = listeners.first() {
-            address = listener.local_address().map_err(|error| Failure::cannot("address", error))?;
-        }
-        let mut quic_servers = Vec::new();
-        if config.serves(Protocol::H3) {
-            let tls = tls_config(&config, &[Protocol::H3])?;
-            for _ in 0..config.workers {
-                let server = h3::Server::bind(&config, address, tls.clone())
-                    .map_err(|ConfigError { field, message }| Failure::cannot(&field, message))?;
-                // With port 0 and HTTP/3 alone the first socket decides.
-                address = server.local_address().unwrap_or(address);
-                quic_servers.push(server);
-            }
-        }
+        let Bound { listeners, quic_servers, address } = Bound::new(&config, !tcp_protocols.is_empty())?;
         let congestion_control = listeners.first().and_then(|listener| listener.congestion_control().ok());
         let nodelay = listeners.first().and_then(|listener| listener.nodelay().ok());
         let config = Arc::new(config);
@@ -141,6 +126,50 @@ impl Origin {
     /// When a worker has failed.
     pub fn finish(self) -> Result<Stats, Failure> {
         self.crew.finish()
+    }
+}
+
+/// The sockets of all workers, on one port number.
+struct Bound {
+    listeners: Vec<TcpSocket>,
+    quic_servers: Vec<h3::Server>,
+    address: SocketAddr,
+}
+
+/// How many free TCP ports are asked for until one is free on UDP too.
+const PORTS_TRIED: usize = 50;
+
+impl Bound {
+    fn new(config: &Config, tcp: bool) -> Result<Self, Failure> {
+        // The kernel knows a free port of TCP, and a client's socket may have its number on UDP.
+        let free = config.port == 0 && tcp && config.serves(Protocol::H3);
+        for _ in 1..if free { PORTS_TRIED } else { 1 } {
+            match Self::at_once(config, tcp) {
+                Err(failure) if failure.field == "port" => {}
+                other => return other,
+            }
+        }
+        Self::at_once(config, tcp)
+    }
+
+    fn at_once(config: &Config, tcp: bool) -> Result<Self, Failure> {
+        let listeners = listen(config, tcp)?;
+        let mut address = config.socket_address();
+        if let Some(listener) = listeners.first() {
+            address = listener.local_address().map_err(|error| Failure::cannot("address", error))?;
+        }
+        let mut quic_servers = Vec::new();
+        if config.serves(Protocol::H3) {
+            let tls = tls_config(config, &[Protocol::H3])?;
+            for _ in 0..config.workers {
+                let server = h3::Server::bind(config, address, tls.clone())
+                    .map_err(|ConfigError { field, message }| Failure::cannot(&field, message))?;
+                // With port 0 and HTTP/3 alone the first socket decides.
+                address = server.local_address().unwrap_or(address);
+                quic_servers.push(server);
+            }
+        }
+        Ok(Self { listeners, quic_servers, address })
     }
 }
 

@@ -4,6 +4,7 @@ mod common;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, UdpSocket};
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -50,10 +51,44 @@ fn nobody(port: u16, protocol: &'static str) -> Callee<'static> {
     Callee { name: "C", port, certificate, protocol, mode: "reused", connections: 1, streams: 100 }
 }
 
-/// A port where nothing listens, on TCP or UDP.
-fn dead_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+/// A port where nothing listens, and that no other test can be given meanwhile.
+struct DeadPort {
+    port: u16,
+    _tcp: OwnedFd,
+    _udp: UdpSocket,
+}
+
+impl DeadPort {
+    fn new() -> Self {
+        loop {
+            let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+            // Connected to somebody else, it refuses what anybody sends, as if it were not there (udp(7)).
+            udp.connect("127.0.0.1:9").unwrap();
+            let port = udp.local_addr().unwrap().port();
+            if let Some(tcp) = bound_and_silent(port) {
+                return Self { port, _tcp: tcp, _udp: udp };
+            }
+        }
+    }
+}
+
+/// A TCP socket that has the port and does not listen: connections are refused. `None` when the port is taken.
+fn bound_and_silent(port: u16) -> Option<OwnedFd> {
+    let address = libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: port.to_be(),
+        sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes([127, 0, 0, 1]) },
+        sin_zero: [0; 8],
+    };
+    // SAFETY: no pointers; the result is checked before it is owned.
+    let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
+    assert!(socket >= 0);
+    // SAFETY: the descriptor was just made and belongs to nobody else; the address lives over the call and has that length.
+    unsafe {
+        let owned = OwnedFd::from_raw_fd(socket);
+        let length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+        (libc::bind(socket, (&raw const address).cast(), length) == 0).then_some(owned)
+    }
 }
 
 /// A TLS server that reads something and then says `words`, whatever the protocol means by that; how many came.
@@ -94,8 +129,9 @@ fn liar(alpn: &'static [u8], words: &'static [u8]) -> (TestPki, u16, Arc<AtomicU
 
 #[test]
 fn a_dead_service_is_refused() {
+    let dead = DeadPort::new();
     for protocol in PROTOCOLS {
-        let outcome = failure(nobody(dead_port(), protocol), "/chain");
+        let outcome = failure(nobody(dead.port, protocol), "/chain");
         assert_eq!(outcome, (502, Value::Null, json!("connect_refused")), "{protocol}");
     }
 }
@@ -166,7 +202,8 @@ fn a_service_that_talks_nonsense_or_ends_early_is_asked_once() {
 
 #[test]
 fn a_failure_behind_the_next_service_is_told_with_the_meta_so_far() {
-    let c = service("C", &chain("C"), &[nobody(dead_port(), "h2")], &json!({}), "");
+    let dead = DeadPort::new();
+    let c = service("C", &chain("C"), &[nobody(dead.port, "h2")], &json!({}), "");
     let b = service("B", &chain("C"), &[Callee::new("C", &c, "h3", "reused")], &json!({}), "");
     let response = post(&b, &message(100));
     assert_eq!(response.status, 502);
@@ -186,7 +223,8 @@ fn a_failure_behind_the_next_service_is_told_with_the_meta_so_far() {
 fn calls_that_follow_a_failed_one_are_not_made() {
     let d = last("D", "");
     let calls = json!([{"to": "D", "path": "/chain"}, {"to": "C", "path": "/chain"}, {"to": "D", "path": "/chain"}]);
-    let callees = [Callee::new("D", &d, "h2", "reused"), nobody(dead_port(), "h1")];
+    let dead = DeadPort::new();
+    let callees = [Callee::new("D", &d, "h2", "reused"), nobody(dead.port, "h1")];
     let b = service("B", &json!({"/chain": {"calls": calls}}), &callees, &json!({}), "");
     let response = post(&b, &message(100));
     let told: Vec<_> =
@@ -200,10 +238,11 @@ fn calls_that_follow_a_failed_one_are_not_made() {
 fn calls_that_wait_for_a_connection_fail_with_it() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let silent_port = silent.local_addr().unwrap().port();
+    let dead = DeadPort::new();
     for (port, protocol, status, class) in [
-        (dead_port(), "h2", 502, "connect_refused"),
+        (dead.port, "h2", 502, "connect_refused"),
         (silent_port, "h2", 504, "connect_timeout"),
-        (dead_port(), "h1", 502, "connect_refused"),
+        (dead.port, "h1", 502, "connect_refused"),
     ] {
         let b = service("B", &chain("C"), &[nobody(port, protocol)], &hasty("connect_timeout_ns"), "");
         let mut client = b.h2();

@@ -113,3 +113,17 @@ fn what_a_relay_cannot_reach_or_use_is_named() {
         assert_eq!((failure.code, failure.field.as_str()), (code, field), "{failure:?}");
     }
 }
+
+#[test]
+fn a_free_port_is_free_on_tcp_and_udp() {
+    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap();
+    let bounds: Vec<usize> = range.split_whitespace().map(|bound| bound.parse().unwrap()).collect();
+    // A part of all UDP ports is taken, so that a few of so many servers meet one.
+    let ports = ((bounds[1] - bounds[0]) / 20).min(500);
+    let taken: Vec<_> = (0..ports).map(|_| std::net::UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
+    for _ in 0..200 {
+        let server = Server::start(r#", "protocols": ["h1", "h3"]"#);
+        assert_ne!(server.address.port(), 0);
+    }
+    drop(taken);
+}

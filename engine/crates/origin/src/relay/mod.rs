@@ -9,6 +9,7 @@ pub mod config;
 mod cycles;
 mod message;
 mod pool;
+mod stats;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -27,47 +28,10 @@ use crate::handler::Plan;
 pub(crate) use cycles::{META_FIELD, Routes};
 pub use cycles::{Relayed, Submission, Ticket};
 pub(crate) use message::MAX_MESSAGE_OCTETS;
+pub use stats::RelayStats;
 
 use cycles::Cycles;
-use pool::{CallStats, Pool, TOKEN, Upstream, key_of};
-
-/// What a relay counted, over its workers.
-#[derive(Clone, Debug, Default)]
-pub struct RelayStats {
-    service: String,
-    calls: BTreeMap<String, CallStats>,
-    /// Answers whose client was gone.
-    pub answers_dropped: u64,
-    /// Cycles that were under way at the end.
-    unfinished: u64,
-}
-
-impl RelayStats {
-    /// Adds what another worker counted.
-    pub fn add(&mut self, other: &Self) {
-        self.service.clone_from(&other.service);
-        for (name, stats) in &other.calls {
-            self.calls.entry(name.clone()).or_default().add(stats);
-        }
-        self.answers_dropped += other.answers_dropped;
-        self.unfinished += other.unfinished;
-    }
-
-    /// The object `relay` of the summary.
-    pub fn to_json(&self) -> Value {
-        let calls: serde_json::Map<String, Value> =
-            self.calls.iter().map(|(name, stats)| (name.clone(), stats.to_json())).collect();
-        let sum = |value: fn(&CallStats) -> u64| self.calls.values().map(value).sum::<u64>();
-        json!({
-            "service": self.service,
-            "calls": calls,
-            "wire_bytes_out": sum(|stats| stats.totals.wire_bytes_out),
-            "wire_bytes_in": sum(|stats| stats.totals.wire_bytes_in),
-            "answers_dropped": self.answers_dropped,
-            "unfinished": self.unfinished,
-        })
-    }
-}
+use pool::{Pool, TOKEN, Upstream, key_of};
 
 /// What was found out of a configuration before the first worker starts.
 pub(crate) struct Prepared {

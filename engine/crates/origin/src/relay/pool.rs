@@ -1,10 +1,9 @@
 //! The connections to one service, of one protocol: a new one for each call, or kept ones that calls wait for in order.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::mem::take;
 
-use serde_json::{Value, json};
 use trifecta_session::caller::{Caller, Exchange, Handshake, Request, Totals};
 use trifecta_session::error::ErrorClass;
 use trifecta_session::options::{ConnectionMode, FieldError, Method, Options};
@@ -14,54 +13,7 @@ use trifecta_wire::epoll::Epoll;
 
 use super::cycles::{Cycles, JSON, META_FIELD};
 use super::message::MAX_MESSAGE_OCTETS;
-
-/// What one worker counted of the calls of one service.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CallStats {
-    protocol: &'static str,
-    statuses: BTreeMap<u16, u64>,
-    errors: BTreeMap<&'static str, u64>,
-    /// Calls by the protocol that their connection had agreed on.
-    spoken: BTreeMap<&'static str, u64>,
-    pub(crate) totals: Totals,
-}
-
-impl CallStats {
-    /// Adds what another worker counted.
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.protocol = other.protocol;
-        for (status, count) in &other.statuses {
-            *self.statuses.entry(*status).or_default() += count;
-        }
-        for (class, count) in &other.errors {
-            *self.errors.entry(class).or_default() += count;
-        }
-        for (protocol, count) in &other.spoken {
-            *self.spoken.entry(protocol).or_default() += count;
-        }
-        self.totals.merge(&other.totals);
-    }
-
-    /// The object of the summary.
-    pub(crate) fn to_json(&self) -> Value {
-        let statuses: serde_json::Map<String, Value> =
-            self.statuses.iter().map(|(status, count)| (status.to_string(), json!(count))).collect();
-        json!({
-            "protocol": self.protocol,
-            "protocols_spoken": self.spoken,
-            "status": statuses,
-            "errors": self.errors,
-            "connections": self.totals.connections_opened,
-            "connections_lost_idle": self.totals.connections_lost_idle,
-            "wire_bytes_out": self.totals.wire_bytes_out,
-            "wire_bytes_in": self.totals.wire_bytes_in,
-            "udp_receive_errors": self.totals.udp_receive_errors,
-            "key_exchange": self.totals.key_exchange,
-            "tcp": self.totals.tcp.to_json(),
-            "quic": self.totals.quic.to_json(),
-        })
-    }
-}
+use super::stats::CallStats;
 
 /// A service as the relay sees it, whatever its protocol.
 pub(super) trait Upstream: Send {
