@@ -7,20 +7,28 @@ import pytest
 
 from tests.docs.examples import PAGES, ROOT
 from trifecta.cli.main import COMMANDS, INTERNAL_ERROR, INTERRUPTED
-from trifecta.design.factors import CORE_FACTORS, LENGTH_FIELDS, WORKLOAD_FIELDS
+from trifecta.design.factors import CORE_FACTORS, LENGTH_FIELDS
+from trifecta.design.fields import REQUESTS_FIELDS, SERVICES_FIELDS
 from trifecta.design.paths import PATH_FIELDS
 from trifecta.design.resolve import METRICS, STUDY_FIELDS
 
 STUDY_FILES = (ROOT / "docs/study-files.md").read_text()
+SERVICES = (ROOT / "docs/services.md").read_text()
 GUIDE = (ROOT / "docs/guide.md").read_text()
 DEPENDENCIES = (ROOT / "docs/dependencies.md").read_text()
 
 
 @pytest.mark.parametrize(
-    "name", sorted({*STUDY_FIELDS, *WORKLOAD_FIELDS, *LENGTH_FIELDS, *PATH_FIELDS, *CORE_FACTORS, *METRICS})
+    "name",
+    sorted({*STUDY_FIELDS, *(f.name for f in REQUESTS_FIELDS), *LENGTH_FIELDS, *PATH_FIELDS, *CORE_FACTORS, *METRICS}),
 )
 def test_study_files_names_every_field(name):
     assert f"`{name}`" in STUDY_FILES
+
+
+@pytest.mark.parametrize("name", [field.name for field in SERVICES_FIELDS])
+def test_services_names_every_field_of_theirs(name):
+    assert f"\n| `{name}` |" in SERVICES
 
 
 def test_the_guide_names_every_command_and_exit_code():

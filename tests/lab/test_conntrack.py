@@ -70,7 +70,7 @@ def test_new_flows_beyond_a_small_table_are_dropped_counted_and_let_through_by_t
     assert tables[6]["entries"] == tables[5]["entries"] + 20
     judged = [judge("conntrack", transport=entry[1]) for entry in found]
     assert [result.status for result in judged] == [
-        "pass", "fail", "fail", "pass", "fail", "pass", "pass", "pass",
+        "pass", "warn", "warn", "pass", "warn", "pass", "pass", "pass",
     ]  # fmt: skip
     assert "host host2: 12 packets of new connections were dropped" in judged[1].evidence
     assert "the lab lets 8 in" in judged[1].evidence

@@ -150,7 +150,7 @@ def test_a_full_table_of_connections_fails_with_its_numbers_and_remedy():
     assert "nf_conntrack_max" in result.remedy
     assert "NOTRACK" in result.remedy
     result = judge("conntrack", transport=table(refused=3, limit=8, entries=8))
-    assert result.status == "fail"
+    assert result.status == "warn"  # a size that the study asked for
     assert "the lab lets 8 in" in result.evidence
 
 
