@@ -137,7 +137,7 @@ def _curves(
                 for step, one in ones
                 if one is not None
             ]
-            if len(ratio_points) > 1:
+            if sum(point.value is not None for point in ratio_points) > 1:
                 svg = curves.ratios(ratio_points, pair, label, about.margin, f"sr{number}")
                 caption = "Filled: decided. Hollow: open. Bars: confidence sequences. Band: the margin."
                 figures.append(Figure(f"{style.name(pair[0])} against {style.name(pair[1])}", caption, svg))

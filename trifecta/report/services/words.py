@@ -100,8 +100,13 @@ def _open(texts: Sequence[str], ones: Sequence[Comparison], said: set[int]) -> s
 def turning(factor: str, pair: tuple[str, str], kinds: Sequence[Sequence[str]]) -> str:
     """In how many places the verdict changes along a factor, given the verdicts along it in each."""
     changing = sum(bool(turns(one)) for one in kinds)
+    enough = sum(len([kind for kind in one if kind != "undecided"]) > 1 for one in kinds)
     label = FACTORS.get(factor, factor)
     where = f"changes in {changing} of {counted(len(kinds), 'place')}" if changing else "changes nowhere"
+    if not enough:
+        where = "may change or not: in no place are two levels decided"
+    elif enough < len(kinds):
+        where += f"; in {counted(len(kinds) - enough, 'place')} fewer than two levels are decided"
     return f"Along the {label} the verdict of {name(pair[0])} against {name(pair[1])} {where}."
 
 

@@ -1,0 +1,97 @@
+"""Sentences on services: what is said of verdicts along a factor, and what is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from trifecta.analysis.scaling import Axis, Step
+from trifecta.analysis.success import Difference
+from trifecta.report.comparisons import Comparison
+from trifecta.report.services import words
+
+PAIR = ("h3", "h2")
+FACTOR = {"faster": 1.2, "slower": 1.3, "same": 1.0, "undecided": 1.1}
+
+
+def said(*kinds: str, texts: tuple[str, ...] = ("4", "50", "200", "1000")) -> str:
+    steps = tuple(Step(float(text), text, text) for text, _ in zip(texts, kinds, strict=False))
+    found = [
+        Comparison(step.cell, *PAIR, kind, {"factor": FACTOR[kind], "factor_low": 0.99, "factor_high": 1.41})
+        for step, kind in zip(steps, kinds, strict=True)
+    ]
+    return words.along(Axis("clients", "", steps), PAIR, found)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "sentence"),
+    [
+        (
+            ("faster", "slower"),
+            "HTTP/3 against HTTP/2: stops winning between 4 clients (1.20× faster [0.99, 1.41]) and 50 clients "
+            "(1.30× slower [0.99, 1.41]).",
+        ),
+        (
+            ("slower", "undecided", "faster"),
+            "HTTP/3 against HTTP/2: starts to win between 4 clients (1.30× slower [0.99, 1.41]) and 200 clients "
+            "(1.20× faster [0.99, 1.41]), undecided at 50 clients.",
+        ),
+        (
+            ("same", "slower", "slower", "undecided"),
+            "HTTP/3 against HTTP/2: goes from same to slower between 4 clients (same [0.99, 1.41]) and 50 clients "
+            "(1.30× slower [0.99, 1.41]); undecided at 1000 clients.",
+        ),
+        (
+            ("faster", "faster", "undecided"),
+            "HTTP/3 is faster than HTTP/2 from 4 clients (1.20× [0.99, 1.41]) to 50 clients (1.20× [0.99, 1.41]); "
+            "undecided at 200 clients.",
+        ),
+        (
+            ("undecided", "same"),
+            "HTTP/3 is the same as HTTP/2 at 50 clients ([0.99, 1.41]); undecided at 4 clients.",
+        ),
+        (("undecided", "undecided"), "Whether HTTP/3 or HTTP/2 is faster is undecided from 4 clients to 50 clients."),
+        (("faster",), ""),
+    ],
+)
+def test_along_a_factor(kinds: tuple[str, ...], sentence: str) -> None:
+    assert said(*kinds) == sentence
+
+
+@pytest.mark.parametrize(
+    ("kinds", "tail"),
+    [
+        ([["faster", "slower"], ["same", "same"]], "changes in 1 of 2 places."),
+        ([["faster", "faster"], ["same", "same"]], "changes nowhere."),
+        ([["undecided", "undecided"], ["same", "undecided"]], "may change or not: in no place are two levels decided."),
+        (
+            [["faster", "faster"], ["same", "undecided"]],
+            "changes nowhere; in 1 place fewer than two levels are decided.",
+        ),
+    ],
+)
+def test_a_verdict_that_is_open_is_not_one_that_stays(kinds: list[list[str]], tail: str) -> None:
+    assert words.turning("clients", PAIR, kinds) == f"Along the clients the verdict of HTTP/3 against HTTP/2 {tail}"
+
+
+def test_from_path_to_path() -> None:
+    found = {"normal": ["slower", "same"], "lag": ["faster", "faster"], "far": ["faster"]}
+    assert words.everywhere(PAIR, found) == (
+        "From path to path, HTTP/3 against HTTP/2 is partly slower and partly the same on normal; faster on lag "
+        "and far."
+    )
+    assert words.everywhere(PAIR, {"normal": ["faster"]}) == ""
+
+
+def row(rate: float, failed: int) -> dict[str, object]:
+    counts = {"requests": 100, "failed": failed, "excluded_requests": 0, "excluded_failed": 0}
+    return counts | {"arm": "h3", "rate": rate, "low": rate - 0.01, "high": rate + 0.01}
+
+
+def test_fewer_failures_are_claimed_only_when_they_are_shown() -> None:
+    rows = [row(0.97, 3)]
+    shown = {PAIR: Difference(-0.02, -0.03, -0.01, 0.004, 9)}
+    assert "HTTP/3 failed more often than HTTP/2, by 2 percentage points [1, 3]" in words.success(rows, shown, 0.05)[2]
+    for open_one in (Difference(-0.02, -0.05, 0.01, 0.2, 9), Difference(-0.02, None, None, 1.0, 1), None):
+        said = words.success(rows, {PAIR: open_one}, 0.05)
+        assert said[2] == "Which fails less often is not decided between HTTP/3 and HTTP/2."
+    assert words.success([], {}, 0.05) == ["No request of a valid trial was counted."]
