@@ -91,7 +91,7 @@ pub fn stdin_closed() -> bool {
     }
 }
 
-/// CPU time and memory of this process so far (getrusage(2)).
+/// CPU time (getrusage(2)) and peak resident memory (proc_pid_status(5)) of this process so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     pub cpu_user_ns: u64,
@@ -111,7 +111,8 @@ impl Usage {
         Self {
             cpu_user_ns: ns(usage.ru_utime),
             cpu_system_ns: ns(usage.ru_stime),
-            max_rss_bytes: usage.ru_maxrss as u64 * 1024,
+            // ru_maxrss counts what the process was before execve(2) too: with vfork(2), the memory of a large parent.
+            max_rss_bytes: peak_resident_bytes().unwrap_or(usage.ru_maxrss as u64 * 1024),
         }
     }
 
@@ -124,6 +125,13 @@ impl Usage {
             max_rss_bytes: self.max_rss_bytes,
         }
     }
+}
+
+/// The peak of resident memory of this program (VmHWM), where /proc is mounted.
+fn peak_resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
 /// Lets this process open `descriptors` files and sockets at a time: raises the soft limit (RLIMIT_NOFILE), and the hard one where
@@ -223,7 +231,7 @@ mod tests {
         while Usage::now().since(before).cpu_user_ns + Usage::now().since(before).cpu_system_ns < 2_000_000 {
             sum = std::hint::black_box(sum.wrapping_add(1));
         }
-        assert!(Usage::now().max_rss_bytes > 0);
+        assert_eq!(Some(Usage::now().max_rss_bytes), peak_resident_bytes());
         assert_eq!(before.since(Usage::now()).cpu_user_ns, 0, "never negative");
     }
 
