@@ -16,7 +16,7 @@ import pytest
 from trifecta.design.errors import CannotError
 from trifecta.lab import engine
 from trifecta.lab.engine import EngineError, EngineProcess, Stopped, as_user_error, engine_versions, find_engine
-from trifecta.lab.host import Host, describe_pins, pin_table
+from trifecta.lab.host import Host, describe_pins, keeping_off, pin_table
 from trifecta.lab.paths import link_config
 from trifecta.studies import known_servers, load
 
@@ -216,3 +216,16 @@ def test_the_engine_is_built_without_the_entropy_source_that_costs_more_than_a_s
     except CannotError as error:
         pytest.skip(str(error))
     assert b"jent_entropy_init" not in engine.read_bytes()
+
+
+def test_a_thread_is_kept_off_a_cpu_and_let_back() -> None:
+    before = os.sched_getaffinity(0)
+    first = frozenset({min(before)})
+    with keeping_off(first):
+        inside = os.sched_getaffinity(0)
+    assert os.sched_getaffinity(0) == before
+    assert inside == (before - first if len(before) > 1 else before)
+    with keeping_off(frozenset(before)):  # nowhere else to go
+        assert os.sched_getaffinity(0) == before
+    with keeping_off(None):
+        assert os.sched_getaffinity(0) == before

@@ -96,6 +96,24 @@ class Host:
             os.close(self.descriptor)
 
 
+@contextmanager
+def keeping_off(cpus: frozenset[int] | None) -> Iterator[None]:
+    """Keep the calling thread off these CPUs meanwhile, where there are others: a reading of it must not delay a client.
+
+    What else this process runs, and what it starts meanwhile, inherits that.
+    """
+    before = os.sched_getaffinity(0)
+    others = before - (cpus or frozenset())
+    if cpus is None or not others:
+        yield
+        return
+    os.sched_setaffinity(0, others)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 def pin_table(cpus: frozenset[int] | None = None) -> dict[str, frozenset[int] | None]:
     """On which CPUs each role runs: measured programs on cores of their own where there are two or more.
 

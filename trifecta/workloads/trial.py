@@ -24,6 +24,7 @@ from trifecta.lab.engine import (
     EngineProgram,
     as_user_error,
 )
+from trifecta.lab.host import keeping_off
 from trifecta.lab.paths import link_config
 from trifecta.observers.machine import MachineObserver
 from trifecta.observers.resources import ResourceObserver
@@ -145,7 +146,8 @@ class TrialRunner:
             resources.sample()
             self._machine.begin(time.monotonic_ns(), self._own_cpu_ns(resources))
             marks.append(time.monotonic_ns())
-            details["load"] = self._await_load(programs, config, resources, errors)
+            with keeping_off(session.pins["client"]):
+                details["load"] = self._await_load(programs, config, resources, errors)
             marks.append(time.monotonic_ns())
             resources.sample()
             own_cpu_ns = self._own_cpu_ns(resources, details["load"])

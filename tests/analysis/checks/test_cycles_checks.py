@@ -4,7 +4,7 @@ from types import MappingProxyType
 
 import pytest
 
-from tests.analysis.checks.sound import PLAIN, SERVER, Facts, facts, judge
+from tests.analysis.checks.sound import LOAD, PLAIN, SERVER, Facts, facts, judge
 from trifecta.design.model import PathSpec, ServicesWorkload
 
 CHAIN = ServicesWorkload(requests=200, depth=3, hosts=3)
@@ -77,3 +77,14 @@ def test_services_of_one_host_have_no_path_to_deliver():
         judge("path", path=PathSpec("clean"), workload=CHAIN, server=server(), link=None, probe=None).status
         == "unknown"
     )
+
+
+def test_clients_of_a_fan_in_may_take_their_whole_core_but_an_open_loop_may_not():
+    busy = dict(LOAD) | {"busy_ratio": 0.99}
+    fan_in = ServicesWorkload(kind="fan-in", method="GET", request_bytes=0, requests=50, clients=4, depth=2)
+    result = judge("headroom", path=PLAIN, workload=fan_in, load=busy)
+    assert result.status == "warn"
+    assert "clients that share a core" in result.remedy
+    paced = ServicesWorkload(kind="fan-in", method="GET", request_bytes=0, requests=50, loop="open", rate_per_s=10.0)
+    assert judge("headroom", path=PLAIN, workload=paced, load=busy).status == "fail"
+    assert judge("headroom", path=PLAIN, workload=CHAIN, load=busy).status == "fail"

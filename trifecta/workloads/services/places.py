@@ -102,6 +102,11 @@ class Place:
         """Take everything down."""
         self._stack.close()
 
+    @property
+    def client_cpus(self) -> frozenset[int] | None:
+        """Where the client runs; None for anywhere."""
+        return self._ground.pins["client"]
+
     def address(self, service: str) -> str:
         """The address of the host that a service runs on."""
         return self.topology.address(self.host_of[service])

@@ -13,6 +13,7 @@ from trifecta.design import services
 from trifecta.design.model import ServicesWorkload, Trial
 from trifecta.design.services import SERVER_LEVEL, Graph
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram, as_user_error
+from trifecta.lab.host import keeping_off
 from trifecta.lab.topology import Wire
 from trifecta.observers.machine import MachineObserver
 from trifecta.observers.resources import ResourceObserver
@@ -89,7 +90,8 @@ class ServicesTrialRunner:
             self._machine.begin(time.monotonic_ns(), self._own_cpu_ns(resources))
             marks.append(time.monotonic_ns())
             config = self._client_config(trial, workload, graph, samples, spans)
-            details["load"] = self._await_client(cast.client, config, resources, errors)
+            with keeping_off(place.client_cpus):
+                details["load"] = self._await_client(cast.client, config, resources, errors)
             marks.append(time.monotonic_ns())
             resources.sample()
             details["machine"] = self._machine.end(time.monotonic_ns(), self._own_cpu_ns(resources))
@@ -103,7 +105,7 @@ class ServicesTrialRunner:
             marks.append(time.monotonic_ns())
         marks.append(time.monotonic_ns())
         details["link"] = _links(cast.links, links, resources, marks[3] - marks[2]) if links else None
-        details["server"] = _server(session, trial, (told, ends), resources)
+        details["server"] = _server(session, trial, (told, ends), resources, marks[3] - marks[2])
         if found is not None and spans.exists():
             details["server"]["cycles"] = cycles(spans, graph)
         if details["load"] is not None and resources.run_delay_ns(graph.client) is not None:
@@ -237,6 +239,7 @@ def _server(
     trial: Trial,
     last_words: tuple[dict[str, dict[str, Any] | None], dict[str, str | None]],
     resources: ResourceObserver,
+    wall_ns: int,
 ) -> dict[str, Any]:
     """``server_json``: every service by name, and the sums that a server of another workload has."""
     told, ends = last_words
@@ -251,6 +254,8 @@ def _server(
             "client": name == graph.client,
             "cpu_ns": resources.cpu_used_ns(name),
             "peak_rss_bytes": resources.peak_rss_bytes(name),
+            "run_delay_ns": resources.run_delay_ns(name),
+            "wall_ns": wall_ns,
             "asked": {callee: protocol for (caller, callee), protocol in protocols.items() if caller == name},
         }
         if name != graph.client:
