@@ -98,7 +98,7 @@ class Host:
 
 @contextmanager
 def keeping_off(cpus: frozenset[int] | None) -> Iterator[None]:
-    """Keep the calling thread off these CPUs meanwhile, where there are others: a reading of it must not delay a client.
+    """Keep the calling thread off these CPUs meanwhile, where there are others: its work must not delay a client.
 
     What else this process runs, and what it starts meanwhile, inherits that.
     """
