@@ -371,3 +371,20 @@ def test_the_scope_names_the_workload(chain: Path, fan_in: Path, registration: P
     assert "cycles of POST through a chain of 4 services, 128\u00a0B sent with each request, 1 in flight" in said["a"]
     assert "GET of 128\u00a0B by clients at once, closed loop" in said["b"]
     assert "registrations of a user equipment in a 5G core" in said["c"]
+
+
+def test_clients_are_told_one_by_one_and_together(fan_in: Path, chain: Path) -> None:
+    found = asked(fan_in, catalogue.CLIENTS.text())
+    assert found
+    for row in found:
+        assert row["fastest_ns"] <= row["middle_ns"] <= row["slowest_ns"]
+        assert row["fewest"] == row["most"]
+        alone = asked(
+            fan_in,
+            "SELECT count(DISTINCT samples.client) AS clients, quantile_disc(latency_censored_ns, 0.5) AS p50"
+            f" FROM samples JOIN trials USING (trial) WHERE valid AND NOT is_aa AND NOT warmup AND cell = '{row['cell']}'"
+            f" AND arm = '{row['arm']}'",
+        )[0]
+        assert (row["clients"], row["pooled_ns"]) == (alone["clients"], alone["p50"])
+    assert "Client by client" in (fan_in / "report.html").read_text()
+    assert "Client by client" not in (chain / "report.html").read_text()

@@ -158,6 +158,36 @@ ORDER BY t.cell, t.service, t.arm
     ("cell", "service", "arm"),
 )
 
+# Every client by itself beside all of them together; a client with a failed request in the middle has no median.
+CLIENTS = Query(
+    "clients",
+    """
+WITH one AS (
+  SELECT t.cell, t.arm, s.trial, s.client, count(*) AS requests, quantile_disc(s.latency_censored_ns, 0.5) AS p50_ns
+  FROM samples AS s JOIN trials AS t USING (trial)
+  WHERE t.valid AND NOT t.is_aa AND NOT s.warmup AND s.client IS NOT NULL{and_cell}
+  GROUP BY t.cell, t.arm, s.trial, s.client),
+trial AS (
+  SELECT cell, arm, trial, count(*) AS clients, min(requests) AS fewest, max(requests) AS most,
+         min(p50_ns) AS fastest_ns, median(p50_ns) AS middle_ns, max(p50_ns) AS slowest_ns
+  FROM one GROUP BY cell, arm, trial),
+pooled AS (
+  SELECT t.cell, t.arm, quantile_disc(s.latency_censored_ns, 0.5) AS pooled_ns,
+         quantile_disc(s.latency_censored_ns, 0.99) AS pooled_p99_ns
+  FROM samples AS s JOIN trials AS t USING (trial)
+  WHERE t.valid AND NOT t.is_aa AND NOT s.warmup{and_cell}
+  GROUP BY t.cell, t.arm)
+SELECT t.cell, t.arm, max(t.clients) AS clients, min(t.fewest) AS fewest, max(t.most) AS most,
+       any_value(p.pooled_ns) AS pooled_ns, any_value(p.pooled_p99_ns) AS pooled_p99_ns,
+       median(t.fastest_ns) AS fastest_ns, median(t.middle_ns) AS middle_ns, median(t.slowest_ns) AS slowest_ns,
+       count(*) AS trials
+FROM trial AS t JOIN pooled AS p USING (cell, arm)
+GROUP BY t.cell, t.arm HAVING max(t.clients) > 1
+ORDER BY t.cell, t.arm
+""",
+    ("cell", "arm"),
+)
+
 CONTRASTS = Query(
     "contrasts",
     """
@@ -199,6 +229,7 @@ QUERIES = (
     HOPS,
     SUCCESS,
     SERVICE_COSTS,
+    CLIENTS,
     CONTRASTS,
     CURVES,
     COMBINATIONS,

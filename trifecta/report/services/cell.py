@@ -72,6 +72,7 @@ def cell_part(about: RunFacts, answers: Mapping[str, Answer], cell: str, number:
     made = [
         success_table(answers[catalogue.SUCCESS.name], f"success-{number}", ("protocol", "arm"), cell),
         _failure_table(answers[catalogue.FAILURES.name], cell, number),
+        *([_client_table(answers[catalogue.CLIENTS.name], cell, number)] if _is_fan_in(about) else []),
         _cost_table(answers[catalogue.SERVICE_COSTS.name], cell, number),
     ]
     return CellPart(
@@ -135,6 +136,29 @@ def _failure_table(answer: Answer, cell: str, number: int) -> Table:
     return tables.build(
         answer, f"failures-{number}", "Where and why requests failed", ("protocol", "arm"), columns, cell=cell
     )
+
+
+def _is_fan_in(about: RunFacts) -> bool:
+    return str(about.workload.get("kind")) == "fan-in"
+
+
+def _client_table(answer: Answer, cell: str, number: int) -> Table:
+    """Clients one by one and together: a mean over all can hide that some of them wait."""
+    columns = [
+        Column("clients", "clients", "count"),
+        Column("pooled p50", "pooled_ns", "duration"),
+        Column("pooled p99", "pooled_p99_ns", "duration"),
+        Column("fastest client", "fastest_ns", "duration"),
+        Column("middle client", "middle_ns", "duration"),
+        Column("slowest client", "slowest_ns", "duration"),
+        Column("trials", "trials", "count"),
+    ]
+    notes = [
+        "Pooled: over the requests of all clients. A client's number is its own median in a trial; of these the "
+        "smallest, the middle and the largest, each the median over trials."
+    ]
+    heading = ("protocol", "arm")
+    return tables.build(answer, f"clients-{number}", "Client by client", heading, columns, cell=cell, notes=notes)
 
 
 def _cost_table(answer: Answer, cell: str, number: int) -> Table:

@@ -132,4 +132,11 @@ def _totals(services: Mapping[str, Row]) -> Row:
 
 def queries_of_cells() -> tuple[Query, ...]:
     """The queries that a cell shows."""
-    return (catalogue.WATERFALL, catalogue.HOPS, catalogue.SUCCESS, catalogue.FAILURES, catalogue.SERVICE_COSTS)
+    return (
+        catalogue.WATERFALL,
+        catalogue.HOPS,
+        catalogue.SUCCESS,
+        catalogue.FAILURES,
+        catalogue.SERVICE_COSTS,
+        catalogue.CLIENTS,
+    )
