@@ -382,8 +382,8 @@ def test_clients_are_told_one_by_one_and_together(fan_in: Path, chain: Path) -> 
         alone = asked(
             fan_in,
             "SELECT count(DISTINCT samples.client) AS clients, quantile_disc(latency_censored_ns, 0.5) AS p50"
-            f" FROM samples JOIN trials USING (trial) WHERE valid AND NOT is_aa AND NOT warmup AND cell = '{row['cell']}'"
-            f" AND arm = '{row['arm']}'",
+            " FROM samples JOIN trials USING (trial) WHERE valid AND NOT is_aa AND NOT warmup"
+            f" AND cell = '{row['cell']}' AND arm = '{row['arm']}'",
         )[0]
         assert (row["clients"], row["pooled_ns"]) == (alone["clients"], alone["p50"])
     assert "Client by client" in (fan_in / "report.html").read_text()
