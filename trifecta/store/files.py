@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from trifecta.design.errors import CannotError
+from trifecta.design.errors import CannotError, UserError
 
 TEMPORARY_PREFIX = ".tmp-"
 _REMEDIES = {
@@ -33,6 +33,18 @@ def disk_errors(path: Path) -> Iterator[None]:
         if error.errno in _REMEDIES:
             raise CannotError(f"cannot write {path}: {_REMEDIES[error.errno]}") from error
         raise
+
+
+def make_empty(folder: Path) -> None:
+    """Make a folder, or take one that is empty; UserError for one that holds something, CannotError on a bad disk."""
+    with disk_errors(folder):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            taken = any(folder.iterdir())
+        except (FileExistsError, NotADirectoryError) as error:
+            raise UserError(f"{folder} is not a folder; choose another with --out") from error
+    if taken:
+        raise UserError(f"{folder} is not empty; choose another with --out, or `trifecta resume {folder}`")
 
 
 def temporary(path: Path) -> Path:

@@ -48,14 +48,8 @@ class RunDirectory:
     def create(cls, path: Path, facts: Mapping[str, Any], study_text: str) -> RunDirectory:
         """Make a new run directory; UserError when the folder holds something already, CannotError on a bad disk."""
         path = path.resolve()
+        files.make_empty(path)
         with files.disk_errors(path):
-            try:
-                path.mkdir(parents=True, exist_ok=True)
-                taken = any(path.iterdir())
-            except (FileExistsError, NotADirectoryError) as error:
-                raise UserError(f"{path} is not a folder; choose another with --out") from error
-            if taken:
-                raise UserError(f"{path} is not empty; choose another with --out, or `trifecta resume {path}`")
             for name in _FOLDERS:
                 (path / name).mkdir(mode=0o700 if name == "pki" else 0o777)
         run = cls(path)

@@ -20,14 +20,8 @@ _OVER = ("decided", "budget", "blocks", "unmeasurable")  # states of a run that 
 def create(folder: Path, campaign: Campaign, asked: Mapping[str, Any]) -> Path:
     """Make the folder of a campaign; ``asked`` is what it takes to read the campaign again."""
     folder = folder.resolve()
+    files.make_empty(folder)
     with files.disk_errors(folder):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            taken = any(folder.iterdir())
-        except (FileExistsError, NotADirectoryError) as error:
-            raise UserError(f"{folder} is not a folder; choose another with --out") from error
-        if taken:
-            raise UserError(f"{folder} is not empty; choose another with --out, or `trifecta resume {folder}`")
         document = {**asked, "campaign": campaign.name, "studies": list(campaign.studies)}
         files.write_text(folder / CAMPAIGN_FILE, json.dumps(document, indent=2) + "\n")
     return folder

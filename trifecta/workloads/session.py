@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
@@ -19,7 +19,7 @@ from trifecta.design.model import Cell, PathSpec, RequestsWorkload, Study, Trial
 from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerAdapter, ServerOptions, Site
 from trifecta.lab.certificates import Certificates, make_certificates
-from trifecta.lab.engine import EngineError, EngineProcess, Stopped, as_user_error
+from trifecta.lab.engine import EngineError, EngineProcess, EngineProgram, Stopped, as_user_error
 from trifecta.lab.host import Host, pin_table
 from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6, Lab
 from trifecta.lab.paths import link_config
@@ -31,6 +31,7 @@ from trifecta.workloads.requests import load_config
 FIRST_PORT = 8443
 LINK_READY_S = 10.0
 READY_MORE_S = 10.0  # for each further protocol of a server that answers over one: the program is there
+Program = TypeVar("Program", bound=EngineProgram)
 _PATTERN = bytes(0x61 + i % 26 for i in range(26))
 _READY_TIMEOUT_NS = 2_000_000_000
 # The server is there, but what it speaks or answers is not what is asked: no waiting helps, and the checks will say it.
@@ -57,6 +58,23 @@ def write_site(folder: Path, sizes: set[int]) -> None:
             left = size
             while left > 0:
                 left -= file.write(whole[: min(left, len(whole))])
+
+
+def set_to_work(link: Program, config: Mapping[str, Any], stop: Callable[[], bool]) -> Program:
+    """Give a link its configuration and wait until it carries packets; one that cannot is ended.
+
+    CannotError then: every trial would meet the same.
+    """
+    try:
+        link.configure(config)
+        link.wait_ready(LINK_READY_S, stop)
+    except EngineError as error:
+        link.close()
+        raise as_user_error(error) from error
+    except BaseException:
+        link.close()
+        raise
+    return link
 
 
 def client_process(
@@ -194,17 +212,8 @@ class Session:
 
     def link(self, path: PathSpec, seed: int) -> EngineProcess:
         """Start the link for a path and wait until it carries packets."""
-        process = self.spawn("link", f"link {path.name}")
-        try:
-            process.configure({**link_config(path, seed), **self.link_changes})
-            process.wait_ready(LINK_READY_S, self.stop)
-        except EngineError as error:
-            process.close()
-            raise as_user_error(error) from error
-        except BaseException:
-            process.close()
-            raise
-        return process
+        config = {**link_config(path, seed), **self.link_changes}
+        return set_to_work(self.spawn("link", f"link {path.name}"), config, self.stop)
 
     def spawn_client(self, client: str) -> EngineProcess:
         """Start a client where clients run; it waits for its configuration."""

@@ -34,7 +34,7 @@ from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate, aggregate, cpu_per_request
 from trifecta.workloads.faults import NO_FAULTS, Faults
 from trifecta.workloads.requests import load_config
-from trifecta.workloads.session import LINK_READY_S, Session
+from trifecta.workloads.session import Session, set_to_work
 from trifecta.workloads.start_cost import StartCosts
 
 _LOAD_GRACE_S = 5.0  # beyond its own total timeout the load is taken for hung
@@ -134,7 +134,7 @@ class TrialRunner:
             stack.callback(self._end, programs)
             for _ in range(self._faults.client_competitors):
                 stack.callback(self._compete().kill)
-            start_link(programs.link, {**link_config(path, trial.seed), **session.link_changes})
+            set_to_work(programs.link, {**link_config(path, trial.seed), **session.link_changes}, session.stop)
             self._wait_loaded(programs)
             marks.append(time.monotonic_ns())
             # The process of another client is there only later; what drives it is not what is measured.
@@ -290,15 +290,6 @@ class TrialRunner:
         return self._session.lab.client.start(
             ["sh", "-c", "while :; do :; done"], cpus=self._session.pins["client"], stdin=subprocess.DEVNULL
         )
-
-
-def start_link(link: EngineProgram, config: dict[str, Any]) -> None:
-    """Set a link to work; CannotError when it cannot: every trial would meet the same."""
-    try:
-        link.configure(config)
-        link.wait_ready(LINK_READY_S)
-    except EngineError as error:
-        raise as_user_error(error) from error
 
 
 def let_pass(path: PathSpec, since_ns: int) -> None:

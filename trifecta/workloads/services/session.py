@@ -15,7 +15,7 @@ from trifecta.design.errors import CannotError
 from trifecta.design.model import Cell, PathSpec, ServicesWorkload, Study
 from trifecta.design.services import Graph
 from trifecta.lab.certificates import Certificates, make_certificates
-from trifecta.lab.engine import EngineError, EngineProcess, as_user_error
+from trifecta.lab.engine import EngineProcess
 from trifecta.lab.host import pin_table
 from trifecta.lab.paths import link_config
 from trifecta.lab.topology import Wire
@@ -23,7 +23,7 @@ from trifecta.store.run import RunDirectory
 from trifecta.workloads.probing import measure_config, measure_path
 from trifecta.workloads.services.configs import dns_name
 from trifecta.workloads.services.places import Ground, Place, PlaceKey, key_of
-from trifecta.workloads.session import LINK_READY_S
+from trifecta.workloads.session import set_to_work
 
 _SUBNET, _SUBNET_6 = "10.78.0.{}", "fd78::{:x}"
 
@@ -155,17 +155,7 @@ class ServicesSession:
 
     def link(self, place: Place, wire: Wire, path: PathSpec, seed: int) -> EngineProcess:
         """Start the link of a wire and wait until it carries packets."""
-        process = place.start_link(wire)
-        try:
-            process.configure(self.link_config(place, wire, path, seed))
-            process.wait_ready(LINK_READY_S, self.stop)
-        except EngineError as error:
-            process.close()
-            raise as_user_error(error) from error
-        except BaseException:
-            process.close()
-            raise
-        return process
+        return set_to_work(place.start_link(wire), self.link_config(place, wire, path, seed), self.stop)
 
     def link_config(self, place: Place, wire: Wire, path: PathSpec, seed: int) -> dict[str, Any]:
         """What the link of a wire is asked to do: every wire has weather of its own, the same for every arm."""

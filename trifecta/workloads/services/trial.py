@@ -25,7 +25,8 @@ from trifecta.workloads.services.configs import client_config, origin_config
 from trifecta.workloads.services.evidence import cycles
 from trifecta.workloads.services.places import Place
 from trifecta.workloads.services.session import ServicesSession
-from trifecta.workloads.trial import Outcome, finish_link, let_pass, row_of, start_link
+from trifecta.workloads.session import set_to_work
+from trifecta.workloads.trial import Outcome, finish_link, let_pass, row_of
 
 _READY_S = 15.0
 _LOAD_GRACE_S = 5.0
@@ -138,7 +139,7 @@ class ServicesTrialRunner:
         links: dict[Wire, EngineProgram] = {}
         for wire in place.links:
             links[wire] = stack.enter_context(place.start_link(wire))
-            start_link(links[wire], session.link_config(place, wire, path, trial.seed))
+            set_to_work(links[wire], session.link_config(place, wire, path, trial.seed), session.stop)
         for name in reversed(graph.services[1:]):
             running[name] = stack.enter_context(place.start_service(name))
             config = origin_config(
