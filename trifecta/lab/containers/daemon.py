@@ -36,6 +36,7 @@ _HOME = "/run/trifecta"
 _numbers = itertools.count(1)
 _START_TIMEOUT_S = 30
 _ANSWER_TIMEOUT_S = 60
+_END_PATIENCE_S = 2
 
 # containerd's `opt` would make a folder in /opt; `cri` is for Kubernetes, `devmapper` complains that it is not set up.
 _DISABLED = ("internal.v1.opt", "grpc.v1.cri", "snapshotter.v1.devmapper")
@@ -164,6 +165,12 @@ class DockerEngine:
         """Whether it still runs."""
         return self._process.poll() is None
 
+    def _stays(self) -> bool:
+        """Whether it still runs, a moment after it was silent: its sockets go before it has wholly ended."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_PATIENCE_S)
+        return self.running()
+
     @contextmanager
     def asking(self, problem: str) -> Iterator[None]:
         """Turn what it refuses, or its end, into a CannotError that begins with ``problem``."""
@@ -175,7 +182,7 @@ class DockerEngine:
         except APIError as error:
             raise CannotError(self._sentence(problem, str(error.explanation or error))) from error
         except (RequestException, DockerException, OSError) as error:
-            reason = str(error) if self.running() else f"it ended: {self._last_words()}"
+            reason = str(error) if self._stays() else f"it ended: {self._last_words()}"
             raise CannotError(self._sentence(problem, reason)) from error
 
     def remove(self, container: str) -> None:
