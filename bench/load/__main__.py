@@ -58,7 +58,7 @@ def _row(label: str, medians: dict[str, float | None], target: float, unit: str,
     best = (max if higher else min)(others, key=lambda name: others[name]) if others else None
     ratio = ours / others[best] if ours and best else None
     met = "" if ratio is None else "yes" if (ratio >= target if higher else ratio <= target) else "**no**"
-    cells = " | ".join(f"{name} {value:,.2f}" if value else f"{name} failed" for name, value in medians.items())
+    cells = ", ".join(f"{name} {value:,.2f}" if value else f"{name} failed" for name, value in medians.items())
     shown = f"{ratio:.2f}" if ratio is not None else "-"
     print(f"| {label} | {cells} {unit} | {best or '-'} | {shown} | {target} | {met} |", flush=True)
 
