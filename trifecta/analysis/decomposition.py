@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -92,23 +93,28 @@ def decompose(study: Study, rows: Sequence[Row], metric: str | None = None) -> l
         places.setdefault(place_of(cell), []).append(cell)
     baseline = study.baseline.protocol
     arms = [arm for arm in study.factors[plan.PROTOCOL_FACTOR] if arm != baseline]
-    found: list[Decomposition] = []
-    pooled: list[Parts] = []
-    for number, (place, here) in enumerate(places.items()):
-        for arm in arms:
-            rng = np.random.default_rng(plan.stable_seed("decomposition", study.seed, number))
-            effects = {}
-            left_out = []
-            for cell in here:
-                values, reason = _effects(cell, cells[cell], chosen, arm, baseline)
-                if reason:
-                    left_out.append(f"{programs[cell].words()}: {reason}")
-                else:
-                    effects[programs[cell]] = values
-            one, parts = split(effects, study.confidence, rng, place=place, arm=arm, reference=baseline)
-            found.append(_with_left_out(one, left_out))
-            if parts is not None:
-                pooled.append(parts)
+
+    def one_place(job: tuple[int, str, str]) -> tuple[Decomposition, Parts | None]:
+        number, place, arm = job
+        rng = np.random.default_rng(plan.stable_seed("decomposition", study.seed, number))
+        effects = {}
+        left_out = []
+        for cell in places[place]:
+            values, reason = _effects(cell, cells[cell], chosen, arm, baseline)
+            if reason:
+                left_out.append(f"{programs[cell].words()}: {reason}")
+            else:
+                effects[programs[cell]] = values
+        one, parts = split(effects, study.confidence, rng, place=place, arm=arm, reference=baseline)
+        return _with_left_out(one, left_out), parts
+
+    jobs = [(number, place, arm) for number, place in enumerate(places) for arm in arms]
+    # Every job has a generator of its own, so that the result does not depend on which is done first. Most of the time
+    # goes into quantiles of the noncentral chi-squared, for which Python is not held.
+    with ThreadPoolExecutor() as pool:
+        made = list(pool.map(one_place, jobs))
+    found = [one for one, _ in made]
+    pooled = [parts for _, parts in made if parts is not None]
     if not pooled:
         return found
     return [_together(pooled, found, study.confidence, baseline), *found]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -59,17 +60,28 @@ def _rows_of(one: Decomposition) -> Iterable[dict[str, Any]]:
 
 def derive(run: Path, connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Derived:
     """Work it out from the trials; nothing with one server and one client."""
-    study = parse_study((run / "study.yaml").read_text(encoding="utf-8"), str(run / "study.yaml"))
+    text = (run / "study.yaml").read_text(encoding="utf-8")
     there = {row[0] for row in connection.execute("DESCRIBE trials").fetchall()}
-    columns = [name for name in dict.fromkeys((*_COLUMNS, about.metric)) if name in there]
+    columns = tuple(name for name in dict.fromkeys((*_COLUMNS, about.metric)) if name in there)
     cursor = connection.execute(f"SELECT {', '.join(columns)} FROM trials ORDER BY block, trial")  # noqa: S608 - known
-    rows = [dict(zip(columns, values, strict=True)) for values in cursor.fetchall()]
-    order = {cell: place for place, cell in enumerate(cells_in_order(about, (row["cell"] for row in rows)))}
-    rows.sort(key=lambda row: order[row["cell"]])
+    values = cursor.fetchall()
+    order = tuple(cells_in_order(about, dict.fromkeys(row[columns.index("cell")] for row in values)))
+    return _worked_out(text, columns, tuple(values), order, about.metric)
+
+
+# A command writes the report and then prints its table: what takes seconds is worked out once for both.
+@lru_cache(maxsize=1)
+def _worked_out(
+    text: str, columns: tuple[str, ...], values: tuple[tuple[Any, ...], ...], order: tuple[str, ...], metric: str
+) -> Derived:
+    study = parse_study(text, "study.yaml")
+    rows = [dict(zip(columns, row, strict=True)) for row in values]
+    place = {cell: number for number, cell in enumerate(order)}
+    rows.sort(key=lambda row: place[row["cell"]])
     programs: dict[str, list[Program]] = {}
     for cell, row in {row["cell"]: row for row in rows}.items():
         programs.setdefault(place_of(cell), []).append(program_of(row))
-    return Derived(decompose(study, rows, about.metric), league(study, rows, about.metric), programs)
+    return Derived(decompose(study, rows, metric), league(study, rows, metric), programs)
 
 
 @dataclass(frozen=True)
