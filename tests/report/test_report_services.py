@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -388,3 +389,14 @@ def test_clients_are_told_one_by_one_and_together(fan_in: Path, chain: Path) -> 
         assert (row["clients"], row["pooled_ns"]) == (alone["clients"], alone["p50"])
     assert "Client by client" in (fan_in / "report.html").read_text()
     assert "Client by client" not in (chain / "report.html").read_text()
+
+
+def test_a_cell_that_has_no_trial_yet_is_left_out_of_the_services(registration: Path, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    shutil.copytree(registration, begun)
+    verdicts = pq.read_table(begun / "verdicts.parquet")
+    another = pa.array([str(cell) + "0" for cell in verdicts["cell"].to_pylist()])
+    waiting = verdicts.set_column(verdicts.schema.get_field_index("cell"), "cell", another)
+    pq.write_table(pa.concat_tables([verdicts, waiting.cast(verdicts.schema)]), begun / "verdicts.parquet")
+    page = pages.read(render(begun))
+    assert page.faults == []
