@@ -29,6 +29,11 @@ _MOST_NAME = 12  # "to-" before it makes a device's name, of which Linux allows 
 _ROUTE_TIMEOUT_S = 5
 
 
+def addresses_of(number: int) -> tuple[str, str]:
+    """The IPv4 and the IPv6 address of a topology's host, by its place among the hosts, from 1."""
+    return f"10.78.0.{number}", f"fd78::{number:x}"
+
+
 @dataclass(frozen=True)
 class Wire:
     """A cable between two hosts; with ``impaired`` it ends in a middle where the engine's link carries the packets."""
@@ -67,11 +72,11 @@ class Topology(HostGroup):
 
     def address(self, host: str) -> str:
         """The host's IPv4 address."""
-        return f"10.78.0.{self._number[host]}"
+        return addresses_of(self._number[host])[0]
 
     def address_6(self, host: str) -> str:
         """The host's IPv6 address."""
-        return f"fd78::{self._number[host]:x}"
+        return addresses_of(self._number[host])[1]
 
     def middle(self, wire: Wire) -> Host:
         """Where the link of an impaired wire runs."""

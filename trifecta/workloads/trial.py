@@ -155,7 +155,7 @@ class TrialRunner:
             details["machine"] |= {"transport": self._transport.end(), "sampler": resources.cost()}
             if not server.running():
                 errors.append(server.describe_end())
-            found = self._aggregate(samples, details["load"], errors)
+            found = read_samples(samples, details["load"], errors)
             marks.append(time.monotonic_ns())
             let_pass(path, since_ns=marks[3])
             details["link"] = finish_link(programs.link, errors)
@@ -219,14 +219,7 @@ class TrialRunner:
     def _load_config(
         self, trial: Trial, workload: RequestsWorkload, path: PathSpec, server: RunningServer, samples: Path
     ) -> dict[str, Any]:
-        folder = self._session.run.path
-        keylog = qlog = None
-        if workload.keylog:
-            (folder / "captures").mkdir(mode=0o700, exist_ok=True)
-            keylog = folder / "captures" / f"{trial.trial}.keys"
-        if workload.qlog and trial.protocol == "h3":
-            qlog = folder / "qlog" / trial.trial
-            qlog.mkdir(parents=True, exist_ok=True)
+        keylog, qlog = key_and_event_logs(self._session.run.path, trial, workload)
         config = load_config(
             trial,
             workload,
@@ -264,17 +257,6 @@ class TrialRunner:
             errors.append(error.message.removeprefix("error: ") if not own else f"client {error.message}")
             return None
 
-    def _aggregate(self, samples: Path, summary: dict[str, Any] | None, errors: list[str]) -> Aggregate | None:
-        if summary is None:
-            samples.unlink(missing_ok=True)  # the client died: whatever it wrote is not whole
-            return None
-        if not samples.exists():
-            errors.append("the client wrote no samples")
-            return None
-        if summary["ended"] in ("signal", "stdin"):
-            errors.append("the client was asked to end early")
-        return aggregate(samples)
-
     def _own_cpu_ns(self, resources: ResourceObserver, load: dict[str, Any] | None = None) -> int:
         """CPU time of this process and of everything it runs for the trial, as of the last reading.
 
@@ -290,6 +272,31 @@ class TrialRunner:
         return self._session.lab.client.start(
             ["sh", "-c", "while :; do :; done"], cpus=self._session.pins["client"], stdin=subprocess.DEVNULL
         )
+
+
+def key_and_event_logs(folder: Path, trial: Trial, workload: RequestsWorkload) -> tuple[Path | None, Path | None]:
+    """The file of TLS keys and the folder of QUIC's events that a trial is to write below its run's folder, if any."""
+    keylog = qlog = None
+    if workload.keylog:
+        (folder / "captures").mkdir(mode=0o700, exist_ok=True)
+        keylog = folder / "captures" / f"{trial.trial}.keys"
+    if workload.qlog and trial.protocol == "h3":
+        qlog = folder / "qlog" / trial.trial
+        qlog.mkdir(parents=True, exist_ok=True)
+    return keylog, qlog
+
+
+def read_samples(samples: Path, summary: dict[str, Any] | None, errors: list[str]) -> Aggregate | None:
+    """What the client's samples say; None, and an error of the trial, when they are not whole."""
+    if summary is None:
+        samples.unlink(missing_ok=True)  # the client died: whatever it wrote is not whole
+        return None
+    if not samples.exists():
+        errors.append("the client wrote no samples")
+        return None
+    if summary["ended"] in ("signal", "stdin"):
+        errors.append("the client was asked to end early")
+    return aggregate(samples)
 
 
 def let_pass(path: PathSpec, since_ns: int) -> None:

@@ -18,14 +18,12 @@ from trifecta.lab.certificates import Certificates, make_certificates
 from trifecta.lab.engine import EngineProcess
 from trifecta.lab.host import pin_table
 from trifecta.lab.paths import link_config
-from trifecta.lab.topology import Wire
+from trifecta.lab.topology import Wire, addresses_of
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.probing import measure_config, measure_path
 from trifecta.workloads.services.configs import dns_name
 from trifecta.workloads.services.places import Ground, Place, PlaceKey, key_of
 from trifecta.workloads.session import set_to_work
-
-_SUBNET, _SUBNET_6 = "10.78.0.{}", "fd78::{:x}"
 
 
 @dataclass
@@ -49,7 +47,7 @@ class ServicesSession:
         graphs = [self.graph(cell) for cell in plan.cells(self.study)]
         names = list(dict.fromkeys(dns_name(service) for graph in graphs for service in graph.services))
         most = max(self.workload(cell).hosts for cell in plan.cells(self.study))
-        addresses = [text.format(number) for number in range(1, most + 1) for text in (_SUBNET, _SUBNET_6)]
+        addresses = [address for number in range(1, most + 1) for address in addresses_of(number)]
         self.certificates: Certificates = make_certificates(self.run.path / "pki", names, addresses)
         return self
 

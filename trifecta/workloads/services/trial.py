@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,14 +19,13 @@ from trifecta.observers.machine import MachineObserver
 from trifecta.observers.resources import ResourceObserver
 from trifecta.observers.transport import TransportObserver
 from trifecta.store.run import TrialFiles
-from trifecta.workloads.aggregate import Aggregate, aggregate
 from trifecta.workloads.faults import NO_FAULTS, Faults
 from trifecta.workloads.services.configs import client_config, origin_config
 from trifecta.workloads.services.evidence import cycles
 from trifecta.workloads.services.places import Place
 from trifecta.workloads.services.session import ServicesSession
 from trifecta.workloads.session import set_to_work
-from trifecta.workloads.trial import Outcome, finish_link, let_pass, row_of
+from trifecta.workloads.trial import Outcome, finish_link, key_and_event_logs, let_pass, read_samples, row_of
 
 _READY_S = 15.0
 _LOAD_GRACE_S = 5.0
@@ -81,10 +80,10 @@ class ServicesTrialRunner:
             marks.append(time.monotonic_ns())
             processes = {name: process.pid for name, process in cast.everyone.items()}
             processes |= {process.name: process.pid for process in cast.links.values()}
-            resources = ResourceObserver(
-                trial.trial, processes, cgroups=place.cgroups(cast.everyone), hosts=place.topology.hosts
+            groups, hosts = place.cgroups(cast.everyone), place.topology.hosts
+            resources = stack.enter_context(
+                closing(ResourceObserver(trial.trial, processes, cgroups=groups, hosts=hosts))
             )
-            stack.callback(resources.close)
             wall = datetime.now(UTC)
             transport.begin()
             resources.sample()
@@ -96,13 +95,14 @@ class ServicesTrialRunner:
             marks.append(time.monotonic_ns())
             resources.sample()
             details["machine"] = self._machine.end(time.monotonic_ns(), self._own_cpu_ns(resources))
-            details["machine"]["transport"] = transport.end()
-            details["machine"]["sampler"] = resources.cost()
+            details["machine"] |= {"transport": transport.end(), "sampler": resources.cost()}
             let_pass(path, since_ns=marks[3])
             ends: dict[str, str | None] = {}
             told = {name: _finish(name, process, errors, ends) for name, process in cast.services.items()}
             links = {wire.name: finish_link(process, errors) for wire, process in cast.links.items()}
-            found = self._aggregate(samples, details["load"], errors)
+            found = read_samples(samples, details["load"], errors)
+            if found is None:
+                spans.unlink(missing_ok=True)  # as the samples: of a client that died they are not whole
             marks.append(time.monotonic_ns())
         marks.append(time.monotonic_ns())
         details["link"] = _links(cast.links, links, resources, marks[3] - marks[2]) if links else None
@@ -163,13 +163,7 @@ class ServicesTrialRunner:
         self, trial: Trial, workload: ServicesWorkload, graph: Graph, samples: Path, spans: Path
     ) -> dict[str, Any]:
         session = self._session
-        keylog = qlog = None
-        if workload.keylog:
-            (session.run.path / "captures").mkdir(mode=0o700, exist_ok=True)
-            keylog = session.run.path / "captures" / f"{trial.trial}.keys"
-        if workload.qlog and trial.protocol == "h3":
-            qlog = session.run.path / "qlog" / trial.trial
-            qlog.mkdir(parents=True, exist_ok=True)
+        keylog, qlog = key_and_event_logs(session.run.path, trial, workload)
         config = client_config(
             trial,
             graph,
@@ -196,14 +190,6 @@ class ServicesTrialRunner:
                 raise as_user_error(error) from error  # every other trial would meet the same
             errors.append(f"client: {error.message.removeprefix('error: ')}")
             return None
-
-    def _aggregate(self, samples: Path, summary: dict[str, Any] | None, errors: list[str]) -> Aggregate | None:
-        if summary is None:
-            samples.unlink(missing_ok=True)  # the client died: whatever it wrote is not whole
-            return None
-        if summary["ended"] in ("signal", "stdin"):
-            errors.append("the client was asked to end early")
-        return aggregate(samples)
 
     def _own_cpu_ns(self, resources: ResourceObserver) -> int:
         return time.process_time_ns() + sum(resources.latest_cpu_ns().values())
