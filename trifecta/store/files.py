@@ -64,7 +64,7 @@ def sync(path: Path) -> None:
 def sync_all(paths: Iterable[Path]) -> None:
     """Bring several to the disk at the same time: they share the waits for the journal."""
     waiting = list(paths)
-    with ThreadPoolExecutor(max_workers=max(1, len(waiting))) as pool:
+    with ThreadPoolExecutor(max_workers=min(16, max(1, len(waiting)))) as pool:
         for _ in pool.map(sync, waiting):
             pass
 

@@ -21,8 +21,10 @@ from trifecta.design.model import CheckResult, Verdict
 from trifecta.store import files
 
 _TRIAL_NAME = re.compile(r"t\d{5,9}")
-_TRIAL_FOLDERS = ("trials", "samples", "spans", "link", "resources")
-_FOLDERS = (*_TRIAL_FOLDERS, "logs", "pki")
+_ALWAYS = ("trials", "samples", "spans", "link", "resources")
+_OF_BROWSERS = ("visits", "fetches", "playback", "har", "frames")  # made when the first trial writes there
+_TRIAL_FOLDERS = (*_ALWAYS, *_OF_BROWSERS)
+_FOLDERS = (*_ALWAYS, "logs", "pki")
 
 
 @dataclasses.dataclass
@@ -31,6 +33,13 @@ class TrialFiles:
 
     samples: Path | None = None
     spans: Path | None = None
+    visits: Path | None = None
+    fetches: Path | None = None
+    playback: Path | None = None
+    har: Path | None = None
+    """A folder of HAR files, one a visit."""
+    frames: Path | None = None
+    """A folder of film strips, a folder a visit."""
     link_summary: Mapping[str, Any] | None = None
     link_log: Path | None = None
     resources: Sequence[Mapping[str, Any]] = ()
@@ -98,6 +107,9 @@ class RunDirectory:
         """The temporary name under which a file of a trial is written."""
         if not _TRIAL_NAME.fullmatch(trial):
             raise ValueError(f"not a trial name: {trial!r}")
+        if folder in _OF_BROWSERS:
+            with files.disk_errors(self.path):
+                (self.path / folder).mkdir(exist_ok=True)
         return files.temporary(self.path / folder / f"{trial}{suffix}")
 
     def commit_trial(self, row: Mapping[str, Any], attached: TrialFiles) -> None:
@@ -113,10 +125,10 @@ class RunDirectory:
             raise RuntimeError(f"trial {trial} is committed already")
         drafts: list[tuple[Path, Path]] = []
         with files.disk_errors(self.path):
-            if attached.samples is not None:
-                drafts.append((attached.samples, self.path / "samples" / f"{trial}.parquet"))
-            if attached.spans is not None:
-                drafts.append((attached.spans, self.path / "spans" / f"{trial}.parquet"))
+            for folder in ("samples", "spans", "visits", "fetches", "playback"):
+                written: Path | None = getattr(attached, folder)
+                if written is not None:
+                    drafts.append((written, self.path / folder / f"{trial}.parquet"))
             if attached.link_log is not None:
                 drafts.append((attached.link_log, self.path / "link" / f"{trial}.parquet"))
             if attached.link_summary is not None:
@@ -129,6 +141,10 @@ class RunDirectory:
                 drafts.append((draft, self.path / "resources" / f"{trial}.parquet"))
             row_draft = self.draft("trials", trial, ".parquet")
             pq.write_table(pa.Table.from_pylist([dict(row)], schema=schema.TRIALS), row_draft, compression="snappy")
+            for folder, made in (("har", attached.har), ("frames", attached.frames)):
+                if made is not None:
+                    files.sync_all([entry for entry in made.rglob("*") if entry.is_file()])
+                    drafts.append((made, self.path / folder / trial))
             files.sync_all([row_draft, *(draft for draft, _ in drafts)])
             for draft, final in drafts:
                 draft.replace(final)
@@ -140,9 +156,10 @@ class RunDirectory:
         if (self.path / "trials" / f"{trial}.parquet").exists():
             raise RuntimeError(f"trial {trial} is committed, it cannot be discarded")
         for folder in _TRIAL_FOLDERS:
-            for suffix in (".parquet", ".json"):
-                self.draft(folder, trial, suffix).unlink(missing_ok=True)
-                (self.path / folder / f"{trial}{suffix}").unlink(missing_ok=True)
+            for suffix in (".parquet", ".json", ""):
+                final = self.path / folder / f"{trial}{suffix}"
+                _remove(files.temporary(final))
+                _remove(final)
 
     def trial_names(self) -> list[str]:
         """Names of the committed trials, in order."""
@@ -268,17 +285,22 @@ class RunDirectory:
         """Remove drafts, and files of trials that were not committed; make folders that earlier versions had not."""
         committed = set(self.trial_names())
         with files.disk_errors(self.path):
-            for folder in _TRIAL_FOLDERS:
+            for folder in _ALWAYS:
                 (self.path / folder).mkdir(exist_ok=True)
             for draft in self.path.glob(files.TEMPORARY_PREFIX + "*"):
-                if draft.is_dir() and not draft.is_symlink():
-                    shutil.rmtree(draft)
-                else:
-                    draft.unlink()
-            for folder in _TRIAL_FOLDERS:
-                for entry in (self.path / folder).iterdir():
+                _remove(draft)
+            for place in filter(Path.is_dir, (self.path / name for name in _TRIAL_FOLDERS)):
+                for entry in place.iterdir():
                     name = entry.name.split(".")[0]
                     if entry.name.startswith(files.TEMPORARY_PREFIX) or (
                         _TRIAL_NAME.fullmatch(name) and name not in committed
                     ):
-                        entry.unlink()
+                        _remove(entry)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -51,6 +51,14 @@ TRIALS = _schema(
     ("transfer_p50_ns", pa.int64()),
     ("bytes_in", pa.int64()),
     ("bytes_out", pa.int64()),
+    ("dom_content_loaded_p50_ns", pa.int64()),
+    ("fcp_p50_ns", pa.int64()),
+    ("lcp_p50_ns", pa.int64()),
+    ("speed_index_p50_ns", pa.int64()),
+    ("live_latency_p50_ns", pa.int64()),
+    ("rebuffer_mean_ns", pa.float64()),
+    ("bitrate_mean_bits_per_s", pa.float64()),
+    ("frames_dropped_rate", pa.float64()),
     ("valid", pa.bool_()),
     ("load_json", pa.string()),
     ("link_json", pa.string()),
@@ -200,7 +208,18 @@ _DUCKDB_TYPES: dict[pa.DataType, str] = {
 }
 
 
-_ADDED = {"client": "load"}  # columns that runs of earlier versions lack, with what is true of them
+# Columns that runs of earlier versions lack, with what is true of them.
+_ADDED: dict[str, str | None] = {
+    "client": "load",
+    "dom_content_loaded_p50_ns": None,
+    "fcp_p50_ns": None,
+    "lcp_p50_ns": None,
+    "speed_index_p50_ns": None,
+    "live_latency_p50_ns": None,
+    "rebuffer_mean_ns": None,
+    "bitrate_mean_bits_per_s": None,
+    "frames_dropped_rate": None,
+}
 
 
 def of_this_version(trials: pa.Table) -> pa.Table:
@@ -214,7 +233,9 @@ def of_this_version(trials: pa.Table) -> pa.Table:
 
 def trials_select(source: str) -> str:
     """A SELECT over files of ``trials`` of this or an earlier version; ``source`` is their list in SQL."""
-    replaced = ", ".join(f"coalesce({name}, '{value}') AS {name}" for name, value in _ADDED.items())
+    replaced = ", ".join(
+        f"coalesce({name}, '{value}') AS {name}" for name, value in _ADDED.items() if value is not None
+    )
     every = f"{empty_select(TRIALS)} UNION ALL BY NAME SELECT * FROM read_parquet({source}, union_by_name = true)"
     return f"SELECT * REPLACE ({replaced}) FROM ({every})"
 

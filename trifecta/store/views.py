@@ -2,8 +2,9 @@
 
 Views: ``trials``, ``samples``, ``checks``, ``verdicts``, ``conformance`` (one row an implementation, protocol and
 object), ``link`` (one row a trial, wire and direction; ``wire`` is null in a lab of two hosts), ``link_packets``
-(when the link's log was kept), ``resources`` and ``spans`` (one row a hop of a cycle; runs without services have none),
-and what the last report worked out of them (``derived.DERIVED``).
+(when the link's log was kept), ``resources``, ``spans`` (one row a hop of a cycle; runs without services have none),
+``visits``, ``fetches`` and ``playback`` (of browsers; other runs have none), and what the last report worked out of
+them (``derived.DERIVED``).
 Only committed trials are seen. With no trial yet, they are empty.
 """
 # Statements are put together from constants of this package and quoted paths of one run's own folder.
@@ -20,6 +21,7 @@ import pyarrow.parquet as pq
 from trifecta.store import schema
 from trifecta.store.derived import DERIVED
 from trifecta.store.run import RunDirectory
+from trifecta.store.visits import BROWSER_TABLES
 
 # A phase that a protocol does not have is null. Over HTTP/3 there is no TCP connect, and ``tls_ns`` is the whole QUIC
 # handshake, of which TLS is a part. ``latency_censored_ns`` is infinite for a failed request: a percentile over it is
@@ -89,6 +91,9 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
     connection.execute(f"CREATE VIEW trials AS SELECT * FROM {trials}")
     connection.execute("CREATE VIEW samples AS " + _SAMPLES_VIEW.format(source=_samples(samples)))
     connection.execute("CREATE VIEW spans AS " + _SPANS_VIEW.format(source=_scan(spans, schema.SPANS)))
+    for name, columns in BROWSER_TABLES.items():
+        found = _existing(folder / name, names, ".parquet")
+        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {_scan(found, columns)}")
     connection.execute(f"CREATE VIEW resources AS SELECT * FROM {_resources(resources)}")
     connection.execute(f"CREATE VIEW checks AS {_checks_select(folder)}")
     verdicts = folder / "verdicts.parquet"
