@@ -8,8 +8,9 @@ from trifecta.design.document import Document, Place, parse_text
 
 ANY = "any"
 ANY_FACTORS = ("server", "client")
+BROWSER_KINDS = ("page", "video")  # workloads whose clients are browsers
 FoundLevels = Callable[[str], Sequence[str]]
-"""Factor -> the names found; it looks at the machine, so it is given from outside."""
+"""``server``, ``client`` or ``browser`` -> the names found; it looks at the machine, so it is given from outside."""
 
 
 def expand_any(document: Document, found: FoundLevels | None) -> None:
@@ -35,9 +36,16 @@ def expand_any(document: Document, found: FoundLevels | None) -> None:
                 f"{ANY!r} needs to look at the machine; name each {factor}, or read the study with trifecta.studies",
             )
         named = [parse_text(level) for level in levels if level != ANY]
-        names = [name for name in found(factor) if name not in named]
+        names = [name for name in found(_asked(document, factor)) if name not in named]
         factors[factor] = [*levels[: asked[0]], *names, *levels[asked[0] + 1 :]]
         for known in [*document.lines, *document.options]:
             if known[:2] == place and len(known) > 2:  # the levels moved; the list's own line is what is known of them
                 document.lines.pop(known, None)
                 document.options.pop(known, None)
+
+
+def _asked(document: Document, factor: str) -> str:
+    """What a factor's levels are: the clients of some workloads are browsers."""
+    workload = document.tree.get("workload")
+    kind = workload.get("kind") if isinstance(workload, dict) else None
+    return "browser" if factor == "client" and kind in BROWSER_KINDS else factor

@@ -6,7 +6,7 @@ import itertools
 import math
 
 from trifecta.design import plan
-from trifecta.design.model import Cell, Study
+from trifecta.design.model import BrowserWorkload, Cell, Study, VideoWorkload
 
 
 def least_ns(study: Study) -> int:
@@ -20,6 +20,12 @@ def least_trial_ns(study: Study, cell: Cell, arm: str) -> int:
     """The shortest time a trial can take: its duration, or as many round trips as its requests need."""
     workload = plan.workload_for(study, cell)
     rtt_ns = study.paths[cell.levels["path"]].rtt_ns
+    if isinstance(workload, BrowserWorkload):
+        # A name, a handshake, the page and one thing that the page names; a video plays in real time.
+        least = 3 * rtt_ns + workload.settle_ns
+        if isinstance(workload, VideoWorkload):
+            least = max(least, workload.watch_ns)
+        return (workload.warmup_visits + workload.visits) * least
     if workload.requests == 0:
         return workload.warmup_ns + workload.duration_ns
     # One round trip for QUIC's handshake, two for TCP and TLS 1.3 (RFC 9001 section 4.1, RFC 8446 section 2).

@@ -10,17 +10,20 @@ from typing import Any
 
 from trifecta.design.document import one_of, parse_text
 from trifecta.design.fields import (
+    BROWSER_FIELDS,
     CONTENT_METHODS,
+    PAGE_FIELDS,
     REQUESTS_FIELDS,
     SAFE_METHODS,
     SERVICES_FIELDS,
+    VIDEO_FIELDS,
     Field,
     parse_protocol,
 )
 
 __all__ = ["CONTENT_METHODS", "SAFE_METHODS", "Field", "parse_protocol"]
 
-_FIELDS = (*REQUESTS_FIELDS, *SERVICES_FIELDS)
+_FIELDS = (*REQUESTS_FIELDS, *SERVICES_FIELDS, *BROWSER_FIELDS, *PAGE_FIELDS, *VIDEO_FIELDS)
 WORKLOAD_FIELDS: dict[str, Field] = {field.name: field for field in _FIELDS}
 LENGTH_FIELDS = ("requests", "duration", "warmup")  # how long a trial is; a path can have its own
 

@@ -5,6 +5,7 @@ A field that changes what is asked (response size, requests in flight, ...) can 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -142,4 +143,58 @@ SERVICES_FIELDS = (
     Field("clients", "clients", _parse_clients),
     Field("messages", "messages", parse_text, factor=False),
     Field("conntrack", "conntrack", _parse_conntrack),
+)
+
+
+def _parse_most(name: str, most: int, least: int = 1) -> Callable[[Any], int]:
+    def parse(value: Any) -> int:
+        count = quantity.parse_count(value)
+        if not least <= count <= most:
+            raise QuantityError(f"{value!r} is no number of {name}; give {least} to {most}")
+        return count
+
+    return parse
+
+
+_RUNG = re.compile(r"(\d{2,4})p\s+(.+)")
+
+
+def _parse_ladder(value: Any) -> tuple[tuple[int, int], ...]:
+    """``240p 400 kbit/s + 720p 2.8 Mbit/s``: height and bit/s of each rung, the lowest first."""
+    rungs = []
+    for part in parse_text(value).split("+"):
+        found = _RUNG.fullmatch(part.strip())
+        if not found:
+            raise QuantityError(f"{part.strip()!r} is no rung of a ladder; write for example '480p 1.2 Mbit/s'")
+        rungs.append((int(found[1]), quantity.parse_rate_bits_per_s(found[2])))
+    if any(later[1] <= earlier[1] for earlier, later in itertools.pairwise(rungs)):
+        raise QuantityError(f"the ladder {value!r} does not rise; list the rungs by rate, the lowest first")
+    if any(height % 2 or not 96 <= height <= 2160 for height, _ in rungs):
+        raise QuantityError(f"the ladder {value!r} has a height that no codec takes; give even ones, 96p to 2160p")
+    return tuple(rungs)
+
+
+def _format_ladder(rungs: tuple[tuple[int, int], ...]) -> str:
+    return " + ".join(f"{height}p {quantity.format_rate(rate)}" for height, rate in rungs)
+
+
+BROWSER_FIELDS = (
+    Field("view", "view", one_of("a view", "cold", "warm", "repeat")),
+    Field("discovery", "discovery", one_of("a way to find HTTP/3", "forced", "alt-svc")),
+    Field("visits", "visits", _parse_most("visits", 1000), factor=False),
+    Field("warmup_visits", "warmup_visits", _parse_most("visits", 1000, 0), factor=False),
+    Field("visit_timeout", "visit_timeout_ns", _positive_time, quantity.format_time, factor=False),
+    Field("settle", "settle_ns", quantity.parse_time_ns, quantity.format_time, factor=False),
+)
+PAGE_FIELDS = (
+    Field("page", "page", parse_text),
+    Field("filmstrip", "filmstrip", parse_flag),
+)
+VIDEO_FIELDS = (
+    Field("clip", "clip", parse_text),
+    Field("mode", "mode", one_of("a mode", "on-demand", "live", "live-rtmp")),
+    Field("codec", "codec", one_of("a codec", "h264", "vp9")),
+    Field("ladder", "ladder", _parse_ladder, _format_ladder),
+    Field("segment", "segment_ns", _positive_time, quantity.format_time),
+    Field("watch", "watch_ns", _positive_time, quantity.format_time, factor=False),
 )

@@ -94,7 +94,7 @@ class RequestsWorkload:
     key_exchange: str = "X25519"
     keylog: bool = False
     qlog: bool = False
-    kind: Literal["requests", "chain", "fan-in", "sba-registration"] = "requests"
+    kind: Literal["requests", "chain", "fan-in", "sba-registration", "page", "video"] = "requests"
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,56 @@ class ServicesWorkload(RequestsWorkload):
     clients: int = 1
     messages: str | None = None
     conntrack: str = "off"
-    kind: Literal["requests", "chain", "fan-in", "sba-registration"] = "chain"
+    kind: Literal["requests", "chain", "fan-in", "sba-registration", "page", "video"] = "chain"
+
+
+@dataclass(frozen=True)
+class BrowserWorkload(RequestsWorkload):
+    """What a browser does in a trial: ``visits`` one after the other, the first ``warmup_visits`` besides not measured.
+
+    ``view``: ``cold``, with nothing kept from before; ``warm``, over connections that stand, with an empty HTTP cache;
+    ``repeat``, over new connections, with the cache and the session tickets of a visit before. ``discovery``: the
+    protocol is ``forced`` from the first request, or HTTP/3 is found by ``alt-svc`` (RFC 7838) after a TCP connection.
+    The path lies on the wire ``impaired`` of the network client - router - switch - web and video, or on ``all``.
+    ``settle_ns`` is how long a visit goes on after the page has loaded, for what comes late.
+    """
+
+    view: Literal["cold", "warm", "repeat"] = "cold"
+    discovery: Literal["forced", "alt-svc"] = "forced"
+    visits: int = 2
+    warmup_visits: int = 1
+    visit_timeout_ns: int = 60_000_000_000
+    settle_ns: int = 500_000_000
+    impaired: str = "client-router"
+
+
+@dataclass(frozen=True)
+class PageWorkload(BrowserWorkload):
+    """The workload ``page``: a browser loads a page. ``page`` is a bundled one's name, or the folder of an archive."""
+
+    page: str = "light"
+    filmstrip: bool = True
+    kind: Literal["requests", "chain", "fan-in", "sba-registration", "page", "video"] = "page"
+
+
+@dataclass(frozen=True)
+class VideoWorkload(BrowserWorkload):
+    """The workload ``video``: a browser plays HLS for ``watch_ns`` of wall time.
+
+    ``clip`` is a bundled one's name or a file. The ``ladder`` holds height in lines and bit/s of each rung, the lowest
+    first; a segment plays for ``segment_ns``. ``mode``: all of it is there (``on-demand``), or it comes as it plays
+    (``live``, from files; ``live-rtmp``, through nginx's RTMP module).
+    """
+
+    clip: str = "synthetic"
+    mode: Literal["on-demand", "live", "live-rtmp"] = "on-demand"
+    codec: Literal["h264", "vp9"] = "h264"
+    ladder: tuple[tuple[int, int], ...] = ((240, 400_000), (480, 1_200_000), (720, 2_800_000))
+    segment_ns: int = 3_000_000_000
+    watch_ns: int = 90_000_000_000
+    visits: int = 1
+    warmup_visits: int = 0
+    kind: Literal["requests", "chain", "fan-in", "sba-registration", "page", "video"] = "video"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT, workload_changes
-from trifecta.design.model import AA_SUFFIX, Cell, RequestsWorkload, ServicesWorkload, Study, Trial
+from trifecta.design.model import AA_SUFFIX, BrowserWorkload, Cell, RequestsWorkload, ServicesWorkload, Study, Trial
 
 PROTOCOL_FACTOR = "protocol"
 _SEED_BITS = 63  # the column is a signed 64-bit integer
@@ -92,6 +92,8 @@ def workload_for(study: Study, cell: Cell) -> RequestsWorkload:
     Of ``connections`` and ``streams`` both are given or neither.
     """
     workload = workload_as_written(study, cell)
+    if isinstance(workload, BrowserWorkload):
+        return workload
     if isinstance(workload, ServicesWorkload):
         if workload.kind != "fan-in":
             return workload

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from trifecta.design import services
 from trifecta.design.factors import CONTENT_METHODS, SAFE_METHODS
-from trifecta.design.model import PathSpec, RequestsWorkload, ServicesWorkload
+from trifecta.design.model import BrowserWorkload, PathSpec, RequestsWorkload, ServicesWorkload, VideoWorkload
 
 
 def workload_problem(workload: RequestsWorkload, protocols: Sequence[str], path: PathSpec) -> tuple[str, str] | None:
@@ -15,12 +15,30 @@ def workload_problem(workload: RequestsWorkload, protocols: Sequence[str], path:
         found = services.problem(workload, path.impaired)
         if found is not None:
             return found
+    if isinstance(workload, BrowserWorkload):
+        return _browser_problem(workload, protocols, path)
     return (
         _transport_problem(workload, protocols)
         or _concurrency_problem(workload, protocols)
         or _message_problem(workload)
         or _loop_problem(workload)
     )
+
+
+def _browser_problem(workload: BrowserWorkload, protocols: Sequence[str], path: PathSpec) -> tuple[str, str] | None:
+    if path.trial is not None:
+        return "visits", f"path {path.name!r} has a 'trial', but a browser's trial is as long as its visits; remove it"
+    if workload.discovery == "alt-svc" and "h3" not in protocols:
+        return "discovery", "only HTTP/3 is found by Alt-Svc (RFC 9114 section 3.1); list HTTP/3 as a protocol"
+    wires = ("all", "client-router", "router-switch", "switch-web", "switch-video")
+    if workload.impaired not in wires:
+        return "impaired", f"{workload.impaired!r} is no wire of this network; give one of: {', '.join(wires)}"
+    if isinstance(workload, VideoWorkload):
+        if not 1_000_000_000 <= workload.segment_ns <= 20_000_000_000:
+            return "segment", "a segment plays for 1 s to 20 s; HLS players expect some seconds (RFC 8216)"
+        if workload.watch_ns < 2 * workload.segment_ns:
+            return "watch", "is shorter than two segments; watch longer, or make the segments shorter"
+    return None
 
 
 def _transport_problem(workload: RequestsWorkload, protocols: Sequence[str]) -> tuple[str, str] | None:

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from trifecta.design import plan, quantity
-from trifecta.design.any_level import FoundLevels, expand_any
-from trifecta.design.document import Document, Section, did_you_mean, one_of, parse_text
+from trifecta.design.any_level import expand_any
+from trifecta.design.document import Document, Section, one_of, parse_text
 from trifecta.design.effort import least_ns
 from trifecta.design.emit import to_yaml
-from trifecta.design.factors import (
-    CLIENT_FACTOR,
-    CONTENT_METHODS,
-    CORE_FACTORS,
-    KNOWN_FACTORS,
-    LENGTH_FIELDS,
-    WORKLOAD_FIELDS,
-    parse_level,
-    parse_protocol,
-)
-from trifecta.design.impairments import ReadTrace, no_trace_files
+from trifecta.design.factors import CONTENT_METHODS, LENGTH_FIELDS, WORKLOAD_FIELDS, parse_protocol
 from trifecta.design.lengths import read_length
-from trifecta.design.model import PROTOCOLS, Baseline, PathSpec, RequestsWorkload, ServicesWorkload, Study
+from trifecta.design.levels import CLEAN, Surroundings, named_things, read_factors
+from trifecta.design.model import Baseline, PathSpec, RequestsWorkload, Study, TrialLength
 from trifecta.design.paths import read_path
 from trifecta.design.possible import workload_problem
 from trifecta.design.quantity import QuantityError
-from trifecta.design.services import SERVER_LEVEL
 from trifecta.design.workloads import KINDS, WORKLOADS
+
+__all__ = ["METRICS", "Surroundings", "resolve"]
 
 DEPTHS = ("off", "quick", "full")  # design.conformance says what each asks
 STUDY_FIELDS = (
@@ -57,25 +46,16 @@ METRICS: dict[str, str] = {
     "ttfb_p50": "ttfb_p50_ns",
     "requests_per_s": "requests_per_s",
     "success_rate": "success_rate",
+    "dom_content_loaded_p50": "dom_content_loaded_p50_ns",
+    "fcp_p50": "fcp_p50_ns",
+    "lcp_p50": "lcp_p50_ns",
+    "speed_index_p50": "speed_index_p50_ns",
+    "live_latency_p50": "live_latency_p50_ns",
+    "bitrate_mean": "bitrate_mean_bits_per_s",
     "client_cpu_per_request": "client_cpu_ns_per_request",
     "server_cpu_per_request": "server_cpu_ns_per_request",
 }
 DEFAULT_MAX_BLOCKS = 200
-MAX_CELLS = 1_000
-CLEAN = "clean"  # the path without any impairment is always there
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What a study may name that the design does not know by itself."""
-
-    servers: Collection[str] | None = None  # names with an adapter; None: any name is taken
-    clients: Collection[str] | None = None  # the same of clients, with the engine's own
-    read_trace: ReadTrace = no_trace_files
-    find_folder: Callable[[str], str] = (
-        str  # a folder of messages: its name in full; QuantityError when it is not there
-    )
-    found: FoundLevels | None = None  # what ``any`` stands for; None: it cannot be used
 
 
 def resolve(document: Document, surroundings: Surroundings | None = None) -> Study:
@@ -94,7 +74,7 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
     canonical["description"] = root.parse("description", parse_text, "").strip()
     workload, canonical["workload"] = _read_workload(root, around)
     paths, path_text = _read_paths(root, around)
-    factors = _read_factors(root, paths, around, workload)
+    factors = read_factors(root, paths, around, workload)
     for factor in factors:
         canonical["workload"].pop(factor, None)  # its levels stand under factors
     canonical["factors"] = {factor: list(levels) for factor, levels in factors.items()}
@@ -143,11 +123,11 @@ def _read_workload(root: Section, around: Surroundings) -> tuple[RequestsWorkloa
     section = root.section("workload")
     named = section.parse("kind", one_of("a workload", *KINDS), "requests")
     kind = WORKLOADS[named]
-    section.allow("kind", *kind.fields, *LENGTH_FIELDS)
+    section.allow("kind", *kind.fields, *(LENGTH_FIELDS if kind.lengths else ()))
     values = dict(kind.defaults)
     for name in kind.fields:
         if name in section:
-            parse = WORKLOAD_FIELDS[name].parse if name != "messages" else lambda v: around.find_folder(parse_text(v))
+            parse = named_things(around).get(name, WORKLOAD_FIELDS[name].parse)
             values[WORKLOAD_FIELDS[name].attribute] = section.parse(name, parse, None)
     if "in_flight" not in section and "connections" in section and "streams" in section:
         values["in_flight"] = values["connections"] * values["streams"]
@@ -155,7 +135,7 @@ def _read_workload(root: Section, around: Surroundings) -> tuple[RequestsWorkloa
         values["response_bytes"] = 0  # the origin answers 204 (RFC 9110 section 9.3.5)
     if named == "chain" and values.get("method", "POST") not in CONTENT_METHODS and "request" not in section:
         values["request_bytes"] = 0
-    length, length_text = read_length(section)
+    length, length_text = read_length(section) if kind.lengths else (TrialLength(), {})
     workload = kind.model(
         **values,
         kind=cast(Any, named),
@@ -184,62 +164,6 @@ def _read_paths(root: Section, around: Surroundings) -> tuple[dict[str, PathSpec
     if CLEAN not in specs:
         specs[CLEAN], canonical[CLEAN] = PathSpec(name=CLEAN), {}
     return specs, canonical
-
-
-def _read_factors(
-    root: Section, paths: dict[str, PathSpec], around: Surroundings, workload: RequestsWorkload
-) -> dict[str, tuple[Any, ...]]:
-    section = root.section("factors")
-    services = isinstance(workload, ServicesWorkload)
-    _allow_factors(section, workload)
-    declared = list(root.section("paths").mapping) or [CLEAN]
-    factors: dict[str, tuple[Any, ...]] = {
-        "protocol": PROTOCOLS,
-        "path": tuple(declared),
-        "connection": ("reused",),
-        "server": (SERVER_LEVEL,) if services else ("origin",),
-    }
-    first = (*CORE_FACTORS, CLIENT_FACTOR)
-    known = {"server": [SERVER_LEVEL] if services else around.servers, CLIENT_FACTOR: around.clients}
-    for factor in (*first, *(name for name in section.mapping if name not in first)):
-        if factor not in section:
-            if factor in section.mapping:
-                raise section.error(factor, "has no level; list at least one, or remove the factor")
-            continue
-        levels: list[Any] = []
-        for place, item in section.items(factor):
-            level = section.parse_value(place, item, lambda value, factor=factor: parse_level(factor, value))  # type: ignore[misc]
-            if factor == "path" and level not in paths:
-                raise root.document.error(place, f"path {level!r} is not defined; {did_you_mean(level, paths)}")
-            names = known.get(factor)
-            if names is not None and level not in names:
-                raise root.document.error(place, f"no {factor} {level!r}; {did_you_mean(level, names)}")
-            if not _LEVEL.fullmatch(plan.level_text(level)):
-                raise root.document.error(
-                    place, f"{level!r} is not a level's name; use no ',' '=' or control character"
-                )
-            if level in levels:
-                raise root.document.error(place, f"level {level!r} stands twice; list it once")
-            levels.append(level)
-        if not levels:
-            raise section.error(factor, "has no level; list at least one, or remove the factor")
-        if factor not in CORE_FACTORS and factor in root.section("workload"):
-            raise section.error(factor, "is a field of the workload too; remove it from one of the two")
-        factors[factor] = tuple(levels)
-    if math.prod(len(levels) for name, levels in factors.items() if name != "protocol") > MAX_CELLS:
-        raise root.error("factors", f"their levels combine to more than {MAX_CELLS} cells; take some out")
-    return factors
-
-
-def _allow_factors(section: Section, workload: RequestsWorkload) -> None:
-    """Refuse what is no factor of this workload: its own fields, and a client where the services are the engine's."""
-    fields = WORKLOADS[workload.kind].fields
-    services = isinstance(workload, ServicesWorkload)
-    known = [name for name in KNOWN_FACTORS if name not in WORKLOAD_FIELDS or name in fields]
-    for name in section.mapping:
-        if name in KNOWN_FACTORS and (name not in known or (services and name == CLIENT_FACTOR)):
-            raise section.error(name, f"is no factor of the workload {workload.kind!r}; remove it")
-    section.allow(*known)
 
 
 def _read_baseline(root: Section, factors: dict[str, tuple[Any, ...]]) -> Literal["h1", "h2", "h3"]:
@@ -291,7 +215,6 @@ def _refuse_small_budget(root: Section, study: Study) -> None:
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_LEVEL = re.compile(r"[^,=\x00-\x1f\x7f]{1,64}")
 
 
 def _parse_name(value: Any) -> str:

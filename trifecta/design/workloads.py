@@ -4,38 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-from trifecta.design.fields import REQUESTS_FIELDS, SERVICES_FIELDS
-from trifecta.design.model import RequestsWorkload, ServicesWorkload
+from trifecta.design.fields import BROWSER_FIELDS, PAGE_FIELDS, REQUESTS_FIELDS, SERVICES_FIELDS, VIDEO_FIELDS
+from trifecta.design.model import PageWorkload, RequestsWorkload, ServicesWorkload, VideoWorkload
+from trifecta.design.services import SERVER_LEVEL
 
 _REQUESTS = tuple(entry.name for entry in REQUESTS_FIELDS)
 _SHARED = tuple(name for name in _REQUESTS if name not in ("connections", "streams", "zero_rtt"))
 _PLACE = ("hosts", "place", "impaired", "conntrack")
+_BROWSER = (
+    *(entry.name for entry in BROWSER_FIELDS),
+    "impaired",
+    "congestion_control",
+    "tcp_nodelay",
+    "keylog",
+)
+DEFAULT_BROWSER = "chromium"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A workload: its record, the fields it knows, and the values of those that a study leaves out."""
+    """A workload: its record, the fields it knows, and the values of those that a study leaves out.
+
+    ``fixed`` are factors with a single level that a study cannot change. ``clients`` says what the factor ``client``
+    chooses from: clients, browsers (then it is in every study), or nothing. ``lengths``: a trial is as long as
+    ``requests``, ``duration`` and ``warmup`` say, else as long as the workload's own fields do.
+    """
 
     model: type[RequestsWorkload]
     fields: tuple[str, ...]
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    clients: Literal["client", "browser"] | None = "client"
+    lengths: bool = True
+
+
+_SERVICES: Mapping[str, Any] = {"fixed": {"server": SERVER_LEVEL}, "clients": None}
+_BROWSERS: Mapping[str, Any] = {"fixed": {"connection": "browser"}, "clients": "browser", "lengths": False}
 
 
 WORKLOADS: dict[str, Kind] = {
     "requests": Kind(RequestsWorkload, _REQUESTS),
-    "chain": Kind(ServicesWorkload, (*_SHARED, "depth", "inside", "messages", *_PLACE)),
+    "chain": Kind(ServicesWorkload, (*_SHARED, "depth", "inside", "messages", *_PLACE), **_SERVICES),
     "fan-in": Kind(
         ServicesWorkload,
         (*(name for name in _SHARED if name != "in_flight"), "clients", "messages", *_PLACE),
         {"method": "GET", "request_bytes": 0, "response_bytes": 128, "depth": 2, "clients": 4},
+        **_SERVICES,
     ),
     "sba-registration": Kind(
         ServicesWorkload,
         (*(name for name in _SHARED if name not in ("method", "request", "response")), "inside", *_PLACE),
         {"request_bytes": 620, "response_bytes": 0},  # the registration request that the AMF is given
+        **_SERVICES,
     ),
+    "page": Kind(PageWorkload, (*(entry.name for entry in PAGE_FIELDS), *_BROWSER), **_BROWSERS),
+    "video": Kind(VideoWorkload, (*(entry.name for entry in VIDEO_FIELDS), *_BROWSER), **_BROWSERS),
 }
 assert all(entry.name in WORKLOADS["chain"].fields or entry.name == "clients" for entry in SERVICES_FIELDS)
 KINDS = tuple(WORKLOADS)

@@ -8,6 +8,7 @@ from typing import Any
 
 from trifecta.design import plan
 from trifecta.design.any_level import FoundLevels
+from trifecta.design.browsers import BUNDLED_CLIPS, BUNDLED_PAGES
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import Study
 from trifecta.design.quantity import QuantityError, format_time, parse_count
@@ -59,6 +60,8 @@ def load(
         clients=clients,
         read_trace=lambda name: read_trace(path.parent, name),
         # A bundled study names no folder, so one comes from the command line, and is the user's own.
+        find_page=lambda name: find_thing(path.parent, name, BUNDLED_PAGES, "page", "page.json"),
+        find_clip=lambda name: find_thing(path.parent, name, BUNDLED_CLIPS, "clip"),
         find_folder=lambda name: find_messages(None if study in bundled() else path.parent, name),
         found=found or _found_here,
     )
@@ -116,6 +119,21 @@ def find_messages(folder: Path | None, name: str) -> str:
     if not any(path.glob("*.json")):
         raise QuantityError(f"the folder {name!r} holds no *.json file; put the messages there")
     return str(path)
+
+
+def find_thing(folder: Path, name: str, bundled_names: Collection[str], what: str, inside: str = "") -> str:
+    """A bundled page or clip by its name, or the full path of a user's own, beside the study or where the user is.
+
+    Pages and clips are read only, and may lie anywhere: whoever names one can read it without Trifecta as well.
+    """
+    if name in bundled_names:
+        return name
+    for base in (folder, Path()):
+        path = (base / name).expanduser().resolve()
+        if (path / inside).exists():
+            return str(path)
+    missing = f" with a {inside}" if inside else ""
+    raise QuantityError(f"no {what} {name!r}; give one of: {', '.join(bundled_names)}, or the path of one{missing}")
 
 
 def describe(study: Study, path: Path) -> dict[str, Any]:

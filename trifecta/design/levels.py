@@ -1,0 +1,120 @@
+"""The levels of a study's factors: what a document may name, and what the workload fixes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trifecta.design import plan
+from trifecta.design.any_level import FoundLevels
+from trifecta.design.document import Section, did_you_mean, parse_text
+from trifecta.design.factors import (
+    CLIENT_FACTOR,
+    CORE_FACTORS,
+    KNOWN_FACTORS,
+    WORKLOAD_FIELDS,
+    parse_level,
+)
+from trifecta.design.impairments import ReadTrace, no_trace_files
+from trifecta.design.model import PROTOCOLS, PathSpec, RequestsWorkload
+from trifecta.design.workloads import DEFAULT_BROWSER, WORKLOADS
+
+MAX_CELLS = 1_000
+CLEAN = "clean"  # the path without any impairment is always there
+_LEVEL = re.compile(r"[^,=\x00-\x1f\x7f]{1,64}")
+_LONG_LEVEL = re.compile(r"[^,=\x00-\x1f\x7f]{1,1024}")  # of factors whose levels are paths of files
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a study may name that the design does not know by itself."""
+
+    servers: Collection[str] | None = None  # names with an adapter; None: any name is taken
+    clients: Collection[str] | None = None  # the same of clients, with the engine's own
+    browsers: Collection[str] | None = None
+    read_trace: ReadTrace = no_trace_files
+    find_folder: Callable[[str], str] = (
+        str  # a folder of messages: its name in full; QuantityError when it is not there
+    )
+    find_page: Callable[[str], str] = str  # the same of a page: a bundled one's name, or the folder of an archive
+    find_clip: Callable[[str], str] = str  # the same of a video's clip: a bundled one's name, or a file
+    found: FoundLevels | None = None  # what ``any`` stands for; None: it cannot be used
+
+
+def named_things(around: Surroundings) -> dict[str, Callable[[Any], str]]:
+    """Fields that name something outside of the study, with what looks for it."""
+    finders = {"messages": around.find_folder, "page": around.find_page, "clip": around.find_clip}
+    return {name: lambda value, find=find: find(parse_text(value)) for name, find in finders.items()}  # type: ignore[misc]
+
+
+def read_factors(
+    root: Section, paths: Mapping[str, PathSpec], around: Surroundings, workload: RequestsWorkload
+) -> dict[str, tuple[Any, ...]]:
+    """The factors of a study with their levels; UserError for the first that it cannot have."""
+    section = root.section("factors")
+    kind = WORKLOADS[workload.kind]
+    _allow_factors(section, workload)
+    declared = list(root.section("paths").mapping) or [CLEAN]
+    factors: dict[str, tuple[Any, ...]] = {
+        "protocol": PROTOCOLS,
+        "path": tuple(declared),
+        "connection": ("reused",),
+        "server": ("origin",),
+    }
+    if kind.clients == "browser":
+        factors[CLIENT_FACTOR] = (DEFAULT_BROWSER,)
+    factors |= {factor: (level,) for factor, level in kind.fixed.items()}
+    first = (*CORE_FACTORS, CLIENT_FACTOR)
+    finders = named_things(around)
+    known: dict[str, Collection[str] | None] = {
+        "server": around.servers,
+        CLIENT_FACTOR: around.browsers if kind.clients == "browser" else around.clients,
+        **{factor: [level] for factor, level in kind.fixed.items()},
+    }
+    for factor in (*first, *(name for name in section.mapping if name not in first)):
+        if factor not in section:
+            if factor in section.mapping:
+                raise section.error(factor, "has no level; list at least one, or remove the factor")
+            continue
+        levels: list[Any] = []
+        for place, item in section.items(factor):
+
+            def parse(value: Any, factor: str = factor) -> Any:
+                if factor in kind.fixed:
+                    return parse_text(value)
+                return finders[factor](value) if factor in finders else parse_level(factor, value)
+
+            level = section.parse_value(place, item, parse)
+            if factor == "path" and level not in paths:
+                raise root.document.error(place, f"path {level!r} is not defined; {did_you_mean(level, paths)}")
+            names = known.get(factor)
+            if names is not None and level not in names:
+                raise root.document.error(place, f"no {factor} {level!r}; {did_you_mean(level, names)}")
+            if not (_LONG_LEVEL if factor in finders else _LEVEL).fullmatch(plan.level_text(level)):
+                raise root.document.error(
+                    place, f"{level!r} is not a level's name; use no ',' '=' or control character"
+                )
+            if level in levels:
+                raise root.document.error(place, f"level {level!r} stands twice; list it once")
+            levels.append(level)
+        if not levels:
+            raise section.error(factor, "has no level; list at least one, or remove the factor")
+        if factor not in CORE_FACTORS and factor in root.section("workload"):
+            raise section.error(factor, "is a field of the workload too; remove it from one of the two")
+        factors[factor] = tuple(levels)
+    if math.prod(len(levels) for name, levels in factors.items() if name != "protocol") > MAX_CELLS:
+        raise root.error("factors", f"their levels combine to more than {MAX_CELLS} cells; take some out")
+    return factors
+
+
+def _allow_factors(section: Section, workload: RequestsWorkload) -> None:
+    """Refuse what is no factor of this workload: other workloads' fields, and a client where there is no choice."""
+    kind = WORKLOADS[workload.kind]
+    known = [name for name in KNOWN_FACTORS if name not in WORKLOAD_FIELDS or name in kind.fields]
+    for name in section.mapping:
+        if name in KNOWN_FACTORS and (name not in known or (kind.clients is None and name == CLIENT_FACTOR)):
+            raise section.error(name, f"is no factor of the workload {workload.kind!r}; remove it")
+    section.allow(*known)
