@@ -63,6 +63,29 @@ def test_other_names_do_not_exist_or_are_refused(name: str, klass: str, code: dn
     assert not reply.answer
 
 
+def test_names_outside_the_zone_are_answered_as_given_and_unknown_ones_are_told() -> None:
+    names = {"www.example.com": ("192.168.2.2",), "b.lab": ("192.168.2.3",)}
+    strays: list[str] = []
+
+    def asked(name: str, kind: str = "A") -> tuple[str, list[str], list[str]]:
+        wire = answer(dns.message.make_query(name, kind).to_wire(), names, strays.append)
+        assert wire is not None
+        reply = dns.message.from_wire(wire)
+        records = [str(record) for rrset in reply.answer for record in rrset]
+        return dns.rcode.to_text(reply.rcode()), records, [str(rrset.name) for rrset in reply.authority]
+
+    assert asked("WWW.example.com") == ("NOERROR", ["192.168.2.2"], [])
+    # There is the name, but no IPv6 address: another answer than for a name that is not there.
+    assert asked("www.example.com", "AAAA") == ("NOERROR", [], ["www.example.com."])
+    assert asked("b.lab", "HTTPS") == ("NOERROR", [], ["lab."])
+    assert asked("lab") == ("NOERROR", [], ["lab."])
+    assert strays == []
+    assert asked("example.com")[0] == "REFUSED"
+    assert asked("a.www.example.com")[0] == "REFUSED"
+    assert asked("Update.lab")[0] == "NXDOMAIN"
+    assert strays == ["example.com", "a.www.example.com", "update.lab"]
+
+
 def test_what_is_no_plain_question_is_turned_down() -> None:
     query = dns.message.make_query("b.lab", "A")
     wire = bytearray(query.to_wire())
@@ -134,6 +157,35 @@ def test_programs_of_every_host_find_the_names() -> None:
     done = run_inside(LOOK_UP_IN_TWO_HOSTS)
     assert done.returncode == 0, done.stderr
     assert [json.loads(line) for line in done.stdout.splitlines()] == [FOUND, FOUND, [True, 0]]
+
+
+@pytest.mark.lab
+def test_a_name_can_be_pointed_elsewhere_and_strays_are_counted() -> None:
+    done = run_inside(
+        LOOK_UP
+        + """
+page = {"www.example.com": ("192.168.2.2",)}
+with Topology(["host1"], []) as topology, Names(topology.hosts.values(), page) as names:
+    host = topology.host("host1")
+    print(json.dumps(look_up(host, "www.example.com")))
+    print(json.dumps(names.take_strays()))
+    names.point({"www.example.com": ("192.168.2.11",)})
+    print(json.dumps(look_up(host, "www.example.com", "telemetry.example.org")[0]))
+    print(json.dumps([sorted(names.take_strays()), names.take_strays()]))
+    try:
+        names.point({"a..b": ("192.168.2.2",)})
+    except ValueError as error:
+        print(json.dumps(str(error)[:25]))
+"""
+    )
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        [["192.168.2.2"], -5],  # EAI_NODATA, netdb.h
+        {},
+        ["192.168.2.11"],
+        [["telemetry.example.org"], {}],
+        "'a..b' is no name in DNS:",
+    ]
 
 
 @pytest.mark.lab

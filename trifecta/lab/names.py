@@ -1,7 +1,7 @@
-"""DNS inside the lab: the zone ``lab``, asked at 127.0.0.53 in every host through a private /etc/resolv.conf.
+"""DNS inside the lab: the zone ``lab`` and names of recorded pages, asked at 127.0.0.53 in every host.
 
-Programs find it as they find DNS anywhere, by getaddrinfo(3). The machine's own files stay as they are: the private
-ones lie over them in the sandbox's mount namespace, and end with it.
+Programs find it as they find DNS anywhere, by getaddrinfo(3), through a private /etc/resolv.conf. The machine's own
+files stay as they are: the private ones lie over them in the sandbox's mount namespace, and end with it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 import selectors
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -41,14 +42,18 @@ _MOST_CONNECTIONS = 64  # TCP connections kept open; the oldest makes room (RFC 
 # One of these is always there (Filesystem Hierarchy Standard) and hidden for a moment, in our mount namespace only.
 _SCRATCH = ("/mnt", "/media", "/srv", "/tmp")  # noqa: S108
 
-Addresses = tuple[str, str]
-"""The IPv4 and the IPv6 address of a name."""
+_MOST_STRAYS = 1000  # different unknown names that are told apart
+_OTHERS = "(others)"
+
+Addresses = tuple[str, str] | tuple[str]
+"""The IPv4 address of a name, and its IPv6 address where it has one."""
 
 
-def answer(query: bytes, names: Mapping[str, Addresses]) -> bytes | None:
+def answer(query: bytes, names: Mapping[str, Addresses], unknown: Callable[[str], None] | None = None) -> bytes | None:
     """The answer to a DNS message; None for what deserves none (an answer, less than a header).
 
-    Names of the zone that are not in ``names`` do not exist (NXDOMAIN); what lies outside the zone is refused.
+    Names of the zone that are not in ``names`` do not exist (NXDOMAIN). Of names outside the zone those in ``names``
+    are answered with authority, all others refused. ``unknown`` is told each name asked for that is not there.
     """
     if len(query) < _HEADER_BYTES or query[2] & 0x80:
         return None
@@ -62,28 +67,32 @@ def answer(query: bytes, names: Mapping[str, Addresses]) -> bytes | None:
         reply.set_rcode(dns.rcode.NOTIMP)
     elif len(asked.question) != 1:
         reply.set_rcode(dns.rcode.FORMERR)
-    else:
-        _resolve(asked.question[0], names, reply)
+    elif not _resolve(asked.question[0], names, reply) and unknown is not None:
+        unknown(asked.question[0].name.to_text(omit_final_dot=True).lower())
     return reply.to_wire()
 
 
-def _resolve(question: dns.rrset.RRset, names: Mapping[str, Addresses], reply: dns.message.Message) -> None:
-    if question.rdclass != dns.rdataclass.IN or not question.name.is_subdomain(ZONE):
-        reply.set_rcode(dns.rcode.REFUSED)
-        return
-    reply.flags |= dns.flags.AA
+def _resolve(question: dns.rrset.RRset, names: Mapping[str, Addresses], reply: dns.message.Message) -> bool:
+    """Fill in the reply; whether the name is there."""
     known = {dns.name.from_text(name): addresses for name, addresses in names.items()}
     addresses = known.get(question.name)
+    in_zone = question.name.is_subdomain(ZONE)
+    if question.rdclass != dns.rdataclass.IN or not (in_zone or addresses):
+        reply.set_rcode(dns.rcode.REFUSED)
+        return False
+    reply.flags |= dns.flags.AA
     if addresses is None and question.name != ZONE:
         reply.set_rcode(dns.rcode.NXDOMAIN)
     for kind, address in zip(("A", "AAAA"), addresses or (), strict=False):
         if question.rdtype in (dns.rdatatype.from_text(kind), dns.rdatatype.ANY):
             reply.answer.append(dns.rrset.from_text(question.name, _TTL_S, "IN", kind, address))
-    soa = dns.rrset.from_text(ZONE, _TTL_S, "IN", "SOA", _SOA)
-    if question.name == ZONE and question.rdtype in (dns.rdatatype.SOA, dns.rdatatype.ANY):
+    apex = ZONE if in_zone else question.name  # a name outside the zone is one of its own
+    soa = dns.rrset.from_text(apex, _TTL_S, "IN", "SOA", _SOA)
+    if question.name == apex and question.rdtype in (dns.rdatatype.SOA, dns.rdatatype.ANY):
         reply.answer.append(soa)
     if not reply.answer:
         reply.authority.append(soa)  # says that there is nothing, and for how long (RFC 2308)
+    return addresses is not None or question.name == ZONE
 
 
 class Names:
@@ -94,22 +103,44 @@ class Names:
     ) -> None:
         """``names`` maps names like ``b.lab`` to addresses; ``also_at``: further IPv4 addresses to answer at, by host.
 
-        RuntimeError outside of a sandbox, where the machine's own files would be covered; ValueError for a name that
-        is not in the zone.
+        RuntimeError outside of a sandbox, where the machine's own files would be covered; ValueError for what is no
+        name in DNS.
         """
         if not sandbox.entered():
             raise RuntimeError("names are served inside a sandbox only")
-        for name in names:
-            if not dns.name.from_text(name).is_subdomain(ZONE):
-                raise ValueError(f"the name {name} is not in the zone lab")
         self._hosts = tuple(hosts)
-        self._names = dict(names)
         self._also_at = dict(also_at or {})
+        self._strays: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        self.point(names)
+
+    def point(self, names: Mapping[str, Addresses]) -> None:
+        """Answer these names from now on, and no others; ValueError for what is no name in DNS."""
+        for name in names:
+            try:
+                dns.name.from_text(name)
+            except (dns.exception.DNSException, UnicodeError) as error:
+                raise ValueError(f"{name!r} is no name in DNS: {error}") from error
+        self._names = dict(names)
+
+    def take_strays(self) -> dict[str, int]:
+        """How often each name that is not there was asked for since this was last called."""
+        with self._lock:
+            strays, self._strays = self._strays, Counter()
+        return dict(strays)
+
+    def _stray(self, name: str) -> None:
+        # A resolver that found nothing looks below `lab` too (resolv.conf(5), search): the same question again.
+        searched = name.removesuffix(".lab")
+        with self._lock:
+            if searched != name and (searched in self._names or searched in self._strays):
+                return
+            self._strays[name if name in self._strays or len(self._strays) < _MOST_STRAYS else _OTHERS] += 1
 
     def __enter__(self) -> Names:
         """Answer from now on; CannotError when an address is taken or a file cannot be covered."""
         with ExitStack() as undo:
-            server = _Server(lambda query: answer(query, self._names))
+            server = _Server(lambda query: answer(query, self._names, self._stray))
             undo.callback(server.close)
             for host in self._hosts:
                 for address in filter(None, (NAMESERVER, self._also_at.get(host.name))):
