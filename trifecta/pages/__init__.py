@@ -1,0 +1,1 @@
+"""Web pages as folders: generated, made of an asset library, or recorded, to be replayed in the lab."""
