@@ -41,7 +41,8 @@ CLIENTS: Table[ClientAdapter] = Table(
     reserved=(DEFAULT_CLIENT,),  # the engine's own: it needs no adapter and is always there
 )
 
-# By the name of the server or client that it brings. A recipe is an object beside its adapter, or a class.
+# By the name of the server or client that it brings, or of what a workload needs. A recipe is an object beside its
+# adapter, or a class.
 RECIPES: Table[Recipe] = Table(
     "recipe",
     {
@@ -53,6 +54,8 @@ RECIPES: Table[Recipe] = Table(
         "quic-go": "trifecta.implementations.servers.quic_go:RECIPE",
         "go-client": "trifecta.implementations.clients.go_client:RECIPE",
         "python-client": "trifecta.implementations.clients.python_client:RECIPE",
+        "clip-bbb": "trifecta.video.recipes:CLIP_BBB",
+        "hlsjs": "trifecta.video.recipes:HLS_JS",
     },
     Recipe,
     BrokenRecipe,

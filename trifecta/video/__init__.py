@@ -1,0 +1,1 @@
+"""HLS video: clips, packaging into a page archive with its player, live sources."""
