@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trifecta.design import services
+from trifecta.design import browsers, services
 from trifecta.design.factors import CONTENT_METHODS, SAFE_METHODS
 from trifecta.design.model import BrowserWorkload, PathSpec, RequestsWorkload, ServicesWorkload, VideoWorkload
 
@@ -30,9 +30,10 @@ def _browser_problem(workload: BrowserWorkload, protocols: Sequence[str], path: 
         return "visits", f"path {path.name!r} has a 'trial', but a browser's trial is as long as its visits; remove it"
     if workload.discovery == "alt-svc" and "h3" not in protocols:
         return "discovery", "only HTTP/3 is found by Alt-Svc (RFC 9114 section 3.1); list HTTP/3 as a protocol"
-    wires = ("all", "client-router", "router-switch", "switch-web", "switch-video")
+    wires = ("all", *browsers.crossed_wires(workload))
     if workload.impaired not in wires:
-        return "impaired", f"{workload.impaired!r} is no wire of this network; give one of: {', '.join(wires)}"
+        where = f"{workload.impaired!r} is no wire between the browser and its server"
+        return "impaired", f"{where}; give one of: {', '.join(wires)}"
     if isinstance(workload, VideoWorkload):
         if not 1_000_000_000 <= workload.segment_ns <= 20_000_000_000:
             return "segment", "a segment plays for 1 s to 20 s; HLS players expect some seconds (RFC 8216)"

@@ -10,8 +10,8 @@ from typing import Any
 
 from trifecta.analysis.checks.chance import burst_inflation, consistent, plausible_share
 from trifecta.analysis.checks.evidence import Document, Evidence, Finding, duration, worst
-from trifecta.design import services
-from trifecta.design.model import CheckResult, PathSpec, ServicesWorkload
+from trifecta.design import browsers, services
+from trifecta.design.model import BrowserWorkload, CheckResult, PathSpec, ServicesWorkload
 
 DELAY_SHARE, DELAY_FLOOR_NS = 0.02, 100_000  # one direction, by the link: whichever allows more
 RTT_SHARE, RTT_FLOOR_NS = 0.02, 200_000  # both directions and both hosts, by the probe
@@ -51,6 +51,8 @@ def _wires(evidence: Evidence) -> set[str]:
     workload = evidence.workload
     if not evidence.path.impaired:
         return set()
+    if isinstance(workload, BrowserWorkload):
+        return set(browsers.impaired_wires(workload))
     if not isinstance(workload, ServicesWorkload):
         return {""}
     return {f"{a}-{b}" for a, b in services.impaired_wires(services.graph_of(workload), workload)}
