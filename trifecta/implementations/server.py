@@ -21,6 +21,8 @@ class ServerOptions:
     tls_version: str = "1.3"
     zero_rtt: bool = False
     max_streams: int = 250
+    alt_svc: bool = False
+    """Whether answers over TCP say that HTTP/3 is on the same port (RFC 7838)."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,10 @@ class Site:
     port: int
     state: Path
     """A folder of this server's own, for its configuration and state."""
+    replay: Path | None = None
+    """A page archive (``trifecta.pages.archive``) to answer from, for every host in it; ``folder`` may be empty then."""
+    live: Path | None = None
+    """A folder that changes while it is served, below ``/live/``."""
 
 
 @dataclass(frozen=True)
