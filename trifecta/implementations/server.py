@@ -37,7 +37,7 @@ class Site:
     state: Path
     """A folder of this server's own, for its configuration and state."""
     replay: Path | None = None
-    """A page archive (``trifecta.pages.archive``) to answer from, for every host in it; ``folder`` may be empty then."""
+    """A page archive (``pages.archive``) to answer from, for every host in it; ``folder`` is not needed then."""
     live: Path | None = None
     """A folder that changes while it is served, below ``/live/``."""
 
