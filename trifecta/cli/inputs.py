@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ipaddress
+from collections.abc import Mapping, Sequence
 
 from trifecta.design.errors import UserError
 from trifecta.design.model import PathSpec
@@ -18,6 +19,24 @@ def time_ns(option: str, text: str) -> int:
     if value == 0:
         raise UserError(f"option {option}: {text!r} is no time at all; give more than 0")
     return value
+
+
+def address(option: str, text: str | None) -> str | None:
+    """An IP address given to an option, or none."""
+    try:
+        return None if text is None else str(ipaddress.ip_address(text))
+    except ValueError:
+        raise UserError(f"option {option}: {text!r} is no IP address; give one like 192.0.2.1 or 2001:db8::1") from None
+
+
+def one_of(option: str, names: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Names given to an option, each once and one of those known, in the order of these."""
+    for name in names:
+        if name not in known:
+            raise UserError(f"option {option}: {name!r} is none of {', '.join(known)}")
+    if not names:
+        raise UserError(f"option {option}: names nothing; give some of {', '.join(known)}")
+    return [name for name in known if name in names]
 
 
 def path_of(study: str | None, path: str | None, fields: Mapping[str, str | None]) -> PathSpec:

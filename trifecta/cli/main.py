@@ -32,6 +32,7 @@ COMMANDS: dict[str, str] = {
     "conformance": "Let every server and client transfer the same objects, and compare every octet.",
     "doctor": "Say what this machine can do, what is missing, and how to mend it.",
     "sql": "Ask a run's tables in SQL.",
+    "stat": "Ask one URL over every protocol and show the phases of each request side by side.",
     "link": "Measure what the emulated path delivers.",
     "completion": "Print the completion script of a shell.",
 }

@@ -1,0 +1,114 @@
+"""`trifecta stat`: what is shown, what a program reads, and the exit codes."""
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from tests.workloads.test_stat import certificates, origin
+from trifecta.cli.main import run
+from trifecta.design.stat import Asked, Attempt, Target
+from trifecta.report import stat as view
+
+__all__ = ["certificates"]  # a fixture
+
+TARGET = Target("https://a.example/", "a.example", 443, "/")
+PHASES = {"dns": 1_000_000, "tcp": 20_000_000, "tls": 21_000_000, "send": 50_000, "wait": 22_000_000}
+
+
+def attempt(protocol="h1", error=None, status=200, bytes_in=5, scale=1):
+    phases = {name: scale * length for name, length in PHASES.items()}
+    total = None if error else sum(phases.values())
+    spoken = None if error else protocol
+    return Attempt(
+        protocol,
+        spoken,
+        "192.0.2.1",
+        phases,
+        total,
+        status,
+        bytes_in,
+        90,
+        "1.3",
+        "TLS_AES_128_GCM_SHA256",
+        False,
+        error,
+    )
+
+
+def shown(attempts, width=80):
+    out = Console(width=width, record=True, highlight=False, file=io.StringIO())
+    view.show(out, TARGET, Asked(), attempts)
+    return out.export_text()
+
+
+def test_all_protocols_side_by_side(certificates, capsys):
+    with origin(certificates) as port:
+        code = run(["stat", f"https://localhost:{port}/bytes/1000", "--ca", str(certificates.authority)])
+    said = capsys.readouterr().out
+    assert code == 0
+    for part in ("HTTP/1.1", "HTTP/2", "HTTP/3", "TCP connect", "QUIC handshake", "1.00 kB", "This is no verdict"):
+        assert part in said
+
+
+def test_json_and_a_protocol_that_is_not_there(certificates, capsys):
+    with origin(certificates, ["h2"]) as port:
+        url = f"https://localhost:{port}/bytes/1000"
+        code = run(["stat", url, "--ca", str(certificates.authority), "--json", "--count", "2"])
+    said = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert {name: one["answered"] for name, one in said["protocols"].items()} == {"h1": 0, "h2": 2, "h3": 0}
+    assert said["protocols"]["h2"]["median_ns"]["total"] > 0
+    assert said["protocols"]["h1"]["attempts"][0]["error"] == "tls:alpn"
+
+
+def test_nobody_answers(certificates, capsys):
+    with origin(certificates) as port:
+        pass
+    assert run(["stat", f"https://localhost:{port}/", "--ca", str(certificates.authority)]) == 1
+    assert "HTTP/3: connect_refused: nothing listens on UDP port" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["http://localhost/"], "http is not measured"),
+        (["localhost", "--protocol", "h4"], "option --protocol: 'h4' is none of h1, h2, h3"),
+        (["localhost", "--protocol", ","], "names nothing"),
+        (["localhost", "--address", "here"], "is no IP address"),
+        (["localhost", "--timeout", "10"], "option --timeout"),
+        (["localhost", "--ca", "/nonexistent"], "does not exist"),
+    ],
+)
+def test_bad_input_is_one_line(arguments, why, capsys):
+    assert run(["stat", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert why in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_it_fits_the_terminal(width):
+    text = shown({name: [attempt(name), attempt(name, scale=3)] for name in ("h1", "h2", "h3")}, width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "64.0" in text  # the median of 64 and 192 ms is 128; the bar is of the first
+    assert "128 ms" in text
+
+
+@pytest.mark.parametrize(
+    ("attempts", "note"),
+    [
+        ({"h1": [attempt(status=301)]}, "was not followed"),
+        ({"h1": [attempt(status=404)]}, "what was timed is its refusal"),
+        ({"h1": [attempt()], "h2": [attempt("h2", status=304)]}, "different statuses"),
+        ({"h1": [attempt()], "h2": [attempt("h2", bytes_in=6)]}, "differ in length"),
+        ({"h1": [attempt()]}, "A single request says little"),
+        ({"h1": [attempt(), attempt(error="closed", status=None)]}, "closed (1 of 2 requests)"),
+        ({"h2": [attempt("h2", error="malformed:http2", status=None)]}, "breaks the rules of HTTP/2"),
+        ({"h3": [attempt("h3", error="connect_timeout", status=None)]}, "nobody answered on UDP port 443"),
+        ({"h3": [attempt("h3", error="something", status=None)]}, "look at the server's log"),
+    ],
+)
+def test_what_is_said_of_it(attempts, note):
+    assert note in " ".join(shown(attempts, 200).split())

@@ -1,0 +1,90 @@
+"""``trifecta stat``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from trifecta.cli import inputs
+from trifecta.cli.options import as_json, split_names
+
+
+@click.command(
+    epilog="""\
+\b
+Exit code: 0 when a protocol answered, 1 when none did, 3 when the name stands for nothing.
+
+\b
+Examples:
+  trifecta stat https://www.example.org/
+  trifecta stat https://localhost:8443/index.html --ca lab-ca.pem
+  trifecta stat https://www.example.org/api?id=7 --count 10 --json
+"""
+)
+@click.argument("url")
+@click.option("--protocol", "protocols", metavar="NAMES", default="h1,h2,h3", show_default=True, help="Which to ask.")
+@click.option("--count", type=click.IntRange(1, 1000), default=1, show_default=True, help="Requests over each.")
+@click.option("--method", type=click.Choice(["GET", "HEAD"]), default="GET", show_default=True)
+@click.option(
+    "--ca",
+    "authorities",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False, readable=True),
+    help="Certificate authorities to trust, PEM, in place of the system's.",
+)
+@click.option("--address", metavar="IP", help="Ask this address; the name is not looked up.")
+@click.option("--resume", is_flag=True, help="Make a request before, and resume its TLS session.")
+@click.option("--tls", "tls_version", type=click.Choice(["1.2", "1.3"]), default="1.3", show_default=True)
+@click.option("--timeout", metavar="TIME", default="10 s", show_default=True, help="To connect, and for the answer.")
+@as_json
+def command(
+    *,
+    url: str,
+    protocols: str,
+    count: int,
+    method: Literal["GET", "HEAD"],
+    authorities: Path | None,
+    address: str | None,
+    resume: bool,
+    tls_version: Literal["1.2", "1.3"],
+    timeout: str,
+    as_json: bool,
+) -> int:
+    """Ask one URL over HTTP/1.1, HTTP/2 and HTTP/3 and show the phases of the request side by side.
+
+    The requests leave this machine for the server named, over the network as it is: no lab, no emulated path, nothing
+    that decides which protocol is faster.
+    """
+    from rich.console import Console
+
+    from trifecta.design.model import PROTOCOL_NAMES
+    from trifecta.design.stat import Asked
+    from trifecta.lab.engine import find_engine
+    from trifecta.report import stat as view
+    from trifecta.workloads import stat
+
+    target = stat.read_url(url)
+    asked = Asked(
+        method=method,
+        tls_version=tls_version,
+        timeout_ns=inputs.time_ns("--timeout", timeout),
+        address=inputs.address("--address", address),
+        resume=resume,
+    )
+    chosen = inputs.one_of("--protocol", split_names((protocols,)), tuple(PROTOCOL_NAMES))
+    engine, trusted = find_engine(), authorities or stat.system_roots()
+    waiting = Console(stderr=True)
+    with waiting.status("") as status:
+
+        def tell(protocol: str, number: int) -> None:
+            status.update(view.waiting(protocol, number, count))
+
+        attempts = stat.ask(engine, target, chosen, asked, trusted, count=count, tell=tell)
+    answered = any(attempt.error is None for made in attempts.values() for attempt in made)
+    if as_json:
+        click.echo(json.dumps(view.as_data(target, asked, attempts), indent=2))
+    else:
+        view.show(Console(highlight=False), target, asked, attempts)
+    return 0 if answered else 1

@@ -1,0 +1,261 @@
+"""One URL over every protocol, in a terminal: the phases of the request side by side, as numbers and as bars."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich import box
+from rich.columns import Columns
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from trifecta.design.model import PROTOCOL_NAMES
+from trifecta.design.stat import PHASES, Asked, Attempt, Target
+from trifecta.report import numbers
+
+Attempts = Mapping[str, Sequence[Attempt]]
+
+_NAMES = {
+    "dns": "name (DNS)",
+    "tcp": "TCP connect",
+    "tls": "TLS handshake",
+    "quic": "QUIC handshake",
+    "send": "request sent",
+    "wait": "server (TTFB)",
+    "transfer": "content",
+}
+# Sign and colour of a phase in a bar: the signs differ, so that colour never stands alone.
+_SIGNS = {
+    "dns": ("·", "white"),
+    "tcp": ("░", "yellow"),
+    "tls": ("▒", "magenta"),
+    "quic": ("▓", "bright_magenta"),
+    "send": ("▸", "blue"),
+    "wait": ("─", "cyan"),
+    "transfer": ("█", "green"),
+}
+_LABEL = max(map(len, PROTOCOL_NAMES.values()))
+_SHORTEST, _LONGEST = 8, 72  # characters of a bar
+
+
+def waiting(protocol: str, number: int, count: int) -> str:
+    """What is shown while a request is under way."""
+    return f"{PROTOCOL_NAMES[protocol]}, request {number + 1} of {count}"
+
+
+def as_data(target: Target, asked: Asked, attempts: Attempts) -> dict[str, Any]:
+    """The same as plain data; keys are stable, times in nanoseconds."""
+    return {
+        "url": target.url,
+        "host": target.host,
+        "port": target.port,
+        "path": target.path,
+        **asdict(asked),
+        "protocols": {
+            protocol: {
+                "answered": sum(attempt.error is None for attempt in made),
+                "asked": len(made),
+                "median_ns": {
+                    name: _median(_values(made, value)) for name, value in _VALUES.items() if _values(made, value)
+                },
+                "attempts": [asdict(attempt) for attempt in made],
+            }
+            for protocol, made in attempts.items()
+        },
+    }
+
+
+def show(out: Console, target: Target, asked: Asked, attempts: Attempts) -> None:
+    """Print the view: numbers, bars, what failed and why, and what this cannot say."""
+    count = max(len(made) for made in attempts.values())
+    times = "one request" if count == 1 else f"{count} requests"
+    out.print(f"{asked.method} {target.url}", style="bold", soft_wrap=True, markup=False)
+    out.print(f"{times} over each protocol, from this machine, over its own network\n")
+    if any(attempt.phases_ns for made in attempts.values() for attempt in made):
+        out.print(_table(attempts, count))
+    _print_bars(out, attempts)
+    for protocol, made in attempts.items():
+        for line in _failures(protocol, made, target):
+            out.print(Text(line, "red" if not any(one.error is None for one in made) else "yellow"))
+    for line in _notes(attempts, count):
+        out.print(Text(line, "dim"))
+
+
+def _phase(name: str) -> Callable[[Attempt], int | None]:
+    return lambda attempt: attempt.phases_ns.get(name)
+
+
+_VALUES: dict[str, Callable[[Attempt], int | None]] = {
+    **{name: _phase(name) for name in PHASES},
+    "total": lambda attempt: attempt.total_ns,
+}
+
+
+def _values(made: Sequence[Attempt], value: Callable[[Attempt], int | None]) -> list[int]:
+    """Of the requests that were answered; of none answered, of those that failed, as far as they came."""
+    good = [attempt for attempt in made if attempt.error is None]
+    return [found for attempt in good or made if (found := value(attempt)) is not None]
+
+
+def _median(values: Sequence[int]) -> float:
+    return float(statistics.median(values))
+
+
+def _times(values: Sequence[int]) -> str:
+    if not values:
+        return numbers.NO_VALUE
+    if len(values) == 1:
+        return numbers.duration(values[0])
+    return f"{numbers.duration(_median(values))}\n{_range(min(values), max(values))}"
+
+
+def _range(least: int, most: int) -> str:
+    """Both ends in the unit of the greater one, so that they stay narrow: ``0.22–4.39 ms``."""
+    number, unit = numbers.duration(most).split(" ")
+    scale = most / float(number.replace(",", ""))
+    return f"{numbers.significant(least / scale, 2)}–{number} {unit}" if scale else number
+
+
+def _table(attempts: Attempts, count: int) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
+    table.add_column("median, range" if count > 1 else "", overflow="fold")
+    for protocol in attempts:
+        table.add_column(PROTOCOL_NAMES[protocol], justify="right", overflow="fold")
+    for name, value in _VALUES.items():
+        found = [_values(made, value) for made in attempts.values()]
+        if any(found):
+            last = name == "total"
+            label = _NAMES.get(name, "total")
+            table.add_row(label, *map(_times, found), style="bold" if last else None, end_section=last)
+    for label, write in _FACTS.items():
+        texts = [", ".join(dict.fromkeys(write(attempt) for attempt in made)) for made in attempts.values()]
+        if any(text != numbers.NO_VALUE for text in texts):
+            table.add_row(label, *texts)
+    return table
+
+
+def _spoken(attempt: Attempt) -> str:
+    if attempt.spoken is not None:
+        return PROTOCOL_NAMES[attempt.spoken]
+    if attempt.error is None:
+        return "none"  # a server without ALPN speaks HTTP/1.1 (RFC 7301, 3.1)
+    if attempt.error == "tls:alpn":
+        return "not spoken"
+    return "not agreed" if attempt.error.startswith("tls") else "not reached"
+
+
+_FACTS: dict[str, Callable[[Attempt], str]] = {
+    "negotiated (ALPN)": _spoken,
+    "status": lambda attempt: numbers.text(attempt.status),
+    "content": lambda attempt: numbers.NO_VALUE if attempt.status is None else numbers.size(attempt.bytes_in),
+    "head of the answer": lambda attempt: (
+        numbers.NO_VALUE if attempt.status is None else numbers.size(attempt.header_bytes_in)
+    ),
+    "TLS": lambda attempt: numbers.text(attempt.tls_version),
+    "cipher": lambda attempt: (attempt.cipher or numbers.NO_VALUE).removeprefix("TLS_"),
+    "session resumed": lambda attempt: (
+        numbers.NO_VALUE if attempt.tls_version is None else "yes" if attempt.resumed else "no"
+    ),
+    "address": lambda attempt: attempt.address or numbers.NO_VALUE,
+}
+
+
+def _print_bars(out: Console, attempts: Attempts) -> None:
+    """A bar a protocol, all on one time axis."""
+    shown = {protocol: middle for protocol, made in attempts.items() if (middle := _middle(made)) is not None}
+    longest = max((attempt.total_ns or 0 for attempt in shown.values()), default=0)
+    out.print()
+    if not longest:
+        return
+    width = max(_SHORTEST, min(_LONGEST, out.width - _LABEL - 12))
+    for protocol, attempt in shown.items():
+        line = Text(f"{PROTOCOL_NAMES[protocol]:{_LABEL}} ")
+        for name, signs in bar(attempt.phases_ns, width / longest):
+            line.append(signs, _SIGNS[name][1])
+        line.append(f" {numbers.duration(attempt.total_ns)}")
+        out.print(line, no_wrap=True, overflow="crop")
+    used = [name for name in PHASES if any(name in attempt.phases_ns for attempt in shown.values())]
+    out.print(Columns([Text.assemble(_SIGNS[name], f" {_NAMES[name]}") for name in used], padding=(0, 3)))
+    if max(len(made) for made in attempts.values()) > 1:
+        out.print("Each bar is the request in the middle of its protocol's, by the total.")
+    out.print()
+
+
+def _middle(made: Sequence[Attempt]) -> Attempt | None:
+    """The answered request with the median total, the lower one of two."""
+    good = sorted((attempt for attempt in made if attempt.error is None), key=lambda attempt: attempt.total_ns or 0)
+    return good[(len(good) - 1) // 2] if good else None
+
+
+def bar(phases: Mapping[str, float], scale: float) -> list[tuple[str, str]]:
+    """The signs of each phase, so many a nanosecond; ends are rounded and not lengths, so that the whole is right."""
+    drawn, begun, at = [], 0, 0.0
+    for name, length in phases.items():
+        at += length
+        end = round(at * scale)
+        drawn.append((name, _SIGNS[name][0] * (end - begun)))
+        begun = end
+    return drawn
+
+
+def _failures(protocol: str, made: Sequence[Attempt], target: Target) -> list[str]:
+    """A line for each class of failure: what it is, how often, and what to do."""
+    lines = []
+    for error in dict.fromkeys(attempt.error for attempt in made if attempt.error is not None):
+        number = sum(attempt.error == error for attempt in made)
+        often = "" if len(made) == 1 else f" ({number} of {len(made)} requests)"
+        lines.append(f"{PROTOCOL_NAMES[protocol]}: {error}{often}: {reason(protocol, error, target)}")
+    return lines
+
+
+def reason(protocol: str, error: str, target: Target) -> str:
+    """What an error class means for somebody who asked a server of theirs, and the remedy."""
+    name, quic = PROTOCOL_NAMES[protocol], protocol == "h3"
+    place = f"{'UDP' if quic else 'TCP'} port {target.port}"
+    silent = f"nobody answered on {place} in time; {name} is not offered there, or a firewall drops it"
+    known = {
+        "connect_refused": f"nothing listens on {place}; start a server with {name} there",
+        "connect_timeout": silent,
+        "quic:timeout": silent,
+        "connect_reset": f"the server hung up while connecting to {place}; look at its log",
+        "unreachable": "no route to the server; check the address and this machine's network",
+        "tls:certificate": "the certificate does not verify; give the authority that signed it with --ca FILE",
+        "tls:alpn": f"the server does not speak {name}: it agreed to another protocol, or to none",
+        "tls:version": "the server does not speak this version of TLS; give the other one with --tls",
+        "timeout": "connected, but no whole answer came in time; raise --timeout, or look at the server",
+        "closed": "the server closed the connection before the answer was whole; look at its log",
+        "reset": "the server reset the request; look at its log",
+        "goaway": "the server refused the request with GOAWAY; look at its log",
+    }
+    if error in known:
+        return known[error]
+    family = {
+        "tls": "the TLS handshake failed; look at the server's log",
+        "quic": f"the QUIC handshake or connection failed; see that the server offers {name} on {place}",
+        "malformed": f"the answer breaks the rules of {name}; a fault of the server",
+    }
+    return family.get(error.split(":", maxsplit=1)[0], "look at the server's log")
+
+
+def _notes(attempts: Attempts, count: int) -> list[str]:
+    statuses = {attempt.status for made in attempts.values() for attempt in made if attempt.status is not None}
+    sizes = {attempt.bytes_in for made in attempts.values() for attempt in made if attempt.error is None}
+    notes = []
+    if any(300 <= status < 400 and status != 304 for status in statuses):
+        notes.append("The answer points elsewhere and was not followed: give the URL it points to.")
+    if any(status >= 400 for status in statuses):
+        notes.append("The server refused the request; what was timed is its refusal.")
+    if len(statuses) > 1:
+        notes.append("The protocols were answered with different statuses: the times are not of the same work.")
+    elif len(sizes) > 1:
+        notes.append("The answers differ in length: the times are not of the same work.")
+    if count == 1 and statuses:
+        notes.append("A single request says little: --count 10 shows how much it varies.")
+    return [
+        *notes,
+        "This is no verdict. What a protocol is worth on a path is decided by `trifecta run`, with equal conditions.",
+    ]
