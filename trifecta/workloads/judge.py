@@ -10,10 +10,12 @@ from typing import Any
 
 from trifecta.analysis.checks import check_run, check_trial, is_valid
 from trifecta.analysis.checks.evidence import Evidence, RunEvidence
+from trifecta.analysis.checks.visits import Visits
 from trifecta.design.model import Cell, CheckResult, Study
 from trifecta.store.files import to_json
 from trifecta.workloads.aggregate import aggregate
 from trifecta.workloads.trial import Outcome
+from trifecta.workloads.visits.aggregate import aggregate_visits
 
 
 class Judge:
@@ -56,6 +58,7 @@ class Judge:
             machine=details["machine"],
             transport=details["machine"]["transport"],
             facts=self._facts,
+            visits=outcome.visits,
             siblings=tuple(self._siblings),
             trouble=outcome.row["error"],
         )
@@ -80,9 +83,15 @@ class Judge:
             samples=aggregate(samples) if samples.exists() else None,
             transport=(details["machine"] or {}).get("transport"),
             facts=self._facts,
+            visits=self._visits(row["trial"]),
             trouble=row["error"],
             **details,
         )
+
+    def _visits(self, trial: str) -> Visits | None:
+        """What a browser did in a trial, from the files it left beside its samples."""
+        files = [self._samples_folder.parent / name / f"{trial}.parquet" for name in ("visits", "fetches", "playback")]
+        return aggregate_visits(*files).visits if files[0].exists() and files[1].exists() else None
 
     def run(self, rows: Sequence[Mapping[str, Any]]) -> list[CheckResult]:
         """Check the run as a whole; every check of it, those of its trials first."""

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from trifecta.analysis.checks.visits import Visits
 from trifecta.design import plan
 from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import PathSpec, RequestsWorkload, Trial
@@ -72,6 +73,8 @@ class Outcome:
     """The JSON columns of the row, decoded: load, link, server, probe, machine."""
     phase_ns: dict[str, int] = field(default_factory=dict)
     """How long each part of it took."""
+    visits: Visits | None = None
+    """What a browser did; None in other workloads."""
 
 
 class TrialRunner:

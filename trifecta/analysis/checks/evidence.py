@@ -6,10 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from trifecta.analysis.checks.visits import Visits
 from trifecta.analysis.estimate import Row
 from trifecta.design import plan
 from trifecta.design.factors import DEFAULT_CLIENT
-from trifecta.design.model import Cell, CheckResult, CheckStatus, PathSpec, RequestsWorkload, Study, Trial
+from trifecta.design.model import (
+    BrowserWorkload,
+    Cell,
+    CheckResult,
+    CheckStatus,
+    PathSpec,
+    RequestsWorkload,
+    Study,
+    Trial,
+)
 
 Document = Mapping[str, Any]
 
@@ -85,6 +95,7 @@ class Evidence:
     machine: Document | None = None
     transport: Document | None = None
     facts: Document | None = None
+    visits: Visits | None = None
     siblings: Sequence[Evidence] = field(default_factory=tuple)
     trouble: str | None = None
 
@@ -118,6 +129,16 @@ class Evidence:
     def foreign(self) -> bool:
         """Whether the client is another program than the engine's own: part of what is compared, and less is known."""
         return self.client != DEFAULT_CLIENT
+
+    @property
+    def browsing(self) -> bool:
+        """Whether the client is a browser: then samples are visits."""
+        return isinstance(self.workload, BrowserWorkload)
+
+    @property
+    def noun(self) -> str:
+        """What the samples are."""
+        return "visits" if self.browsing else "requests"
 
     def result(
         self,

@@ -1,0 +1,156 @@
+"""From the visits and requests of a browser in one trial to columns of its row, and to what the checks look at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from trifecta.analysis.checks.visits import Got, Visit, Visits
+from trifecta.workloads.aggregate import percentile
+
+Row = dict[str, Any]
+_MEDIANS = {
+    "dom_content_loaded_p50_ns": "dom_content_loaded_ns",
+    "fcp_p50_ns": "fcp_ns",
+    "lcp_p50_ns": "lcp_ns",
+    "speed_index_p50_ns": "speed_index_ns",
+    "live_latency_p50_ns": "live_latency_ns",
+}
+_MEANS = {"rebuffer_mean_ns": "rebuffer_ns", "bitrate_mean_bits_per_s": "bitrate_bits_per_s"}
+_KEPT = (
+    "load_ns", "connections", "resumed_connections", "startup_ns", "watched_ns", "played_ns", "rebuffer_ns",
+    "frames_shown", "frames_dropped", "frames_dropped_floor",
+)  # fmt: skip
+_OF_VISITS = ("visit", "warmup", "error", "browser_cpu_ns", *_KEPT, *_MEDIANS.values(), "bitrate_bits_per_s")
+_OF_FETCHES = (
+    "visit", "fetch", "method", "url", "protocol", "status", "decoded_bytes", "from_cache", "missing", "done_ns",
+    "rung", "segment", "error",
+)  # fmt: skip
+_EXAMPLES = 3  # URLs kept of each protocol
+
+
+@dataclass(frozen=True)
+class VisitAggregate:
+    """Columns of the row ``trials`` that come from the visits (those of samples come from these), and the evidence."""
+
+    columns: dict[str, Any]
+    visits: Visits
+
+
+def aggregate_visits(visits_file: Path, fetches_file: Path, playback_file: Path | None = None) -> VisitAggregate:
+    """Read the files of one trial; warm-up visits count for nothing but their number."""
+    table = pq.read_table(visits_file, columns=list(_OF_VISITS))
+    measured = table.filter(pc.invert(table["warmup"])).sort_by("visit").to_pylist()
+    fetches = pq.read_table(fetches_file, columns=[*_OF_FETCHES, "warmup"])
+    good = [row["visit"] for row in measured if row["error"] is None]
+    rows = [row for row in fetches.filter(pc.invert(fetches["warmup"])).to_pylist() if row["visit"] in set(good)]
+    rows.sort(key=lambda row: (row["visit"], row["fetch"]))
+    stalled = set() if playback_file is None or not playback_file.exists() else _stalled(playback_file)
+    return VisitAggregate(_columns(measured), _evidence(measured, rows, stalled, table.num_rows - len(measured)))
+
+
+def _columns(measured: Sequence[Row]) -> dict[str, Any]:
+    """Medians with failed visits censored at infinity, as those of samples; means over visits without an error."""
+    columns: dict[str, Any] = {name: percentile(_numbers(measured, field), 0.5) for name, field in _MEDIANS.items()}
+    good = [row for row in measured if row["error"] is None]
+    for name, field in _MEANS.items():
+        values = [float(row[field]) for row in good if row[field] is not None]
+        columns[name] = float(np.mean(values)) if values else None
+    told = [row for row in good if row["frames_dropped"] is not None and row["frames_shown"] is not None]
+    dropped = sum(row["frames_dropped"] for row in told)
+    frames = dropped + sum(row["frames_shown"] for row in told)
+    columns["frames_dropped_rate"] = dropped / frames if frames else None
+    return columns
+
+
+def _numbers(rows: Sequence[Row], field: str) -> NDArray[np.float64]:
+    """A column with failures at infinity; NaN where there is no such value. All NaN when no visit has one at all."""
+    if all(row[field] is None for row in rows if row["error"] is None):
+        return np.full(len(rows), np.nan)
+    values = [np.inf if row["error"] is not None else np.nan if row[field] is None else row[field] for row in rows]
+    return np.array(values, dtype=np.float64)
+
+
+def _evidence(measured: Sequence[Row], fetches: Sequence[Row], stalled: set[int], warmup: int) -> Visits:
+    by_visit: dict[int, list[Row]] = {}
+    for fetch in fetches:
+        by_visit.setdefault(fetch["visit"], []).append(fetch)
+    network = [fetch for fetch in fetches if _answered(fetch) and not fetch["from_cache"]]
+    failed = [fetch for fetch in fetches if fetch["error"] is not None]
+    examples: dict[str, tuple[str, ...]] = {}
+    for fetch in network:
+        known = examples.setdefault(str(fetch["protocol"]), ())
+        if len(known) < _EXAMPLES and fetch["url"] not in known:
+            examples[str(fetch["protocol"])] = (*known, fetch["url"])
+    segments = [fetch for fetch in network if fetch["rung"] is not None and fetch["segment"] is not None]
+    return Visits(
+        visits=tuple(_visit(row, by_visit.get(row["visit"], []), row["visit"] in stalled) for row in measured),
+        warmup_visits=warmup,
+        fetches=len(network),
+        from_cache=sum(bool(fetch["from_cache"]) for fetch in fetches),
+        protocols=_counts(fetch["protocol"] for fetch in network),
+        examples=examples,
+        untold=sum(fetch["protocol"] is None for fetch in network),
+        failed=_counts(fetch["url"] for fetch in failed),
+        failed_classes=_counts(fetch["error"] for fetch in failed),
+        missing=_counts(fetch["url"] for fetch in fetches if fetch["missing"]),
+        unfinished=sum(fetch["error"] is None and fetch["done_ns"] is None for fetch in fetches),
+        segments={
+            (fetch["rung"], fetch["segment"]): fetch["decoded_bytes"]
+            for fetch in segments
+            if fetch["decoded_bytes"] is not None
+        },
+    )
+
+
+def _visit(row: Row, fetches: Sequence[Row], stalled: bool) -> Visit:
+    whole = [fetch for fetch in fetches if _answered(fetch) and not fetch["missing"]]
+    first = next((fetch["protocol"] for fetch in fetches if _answered(fetch) and not fetch["from_cache"]), None)
+    return Visit(
+        number=row["visit"],
+        error=row["error"],
+        cpu_ns=row["browser_cpu_ns"],
+        got=_got(whole),
+        first_protocol=first,
+        stalled_at_end=stalled,
+        **{name: row[name] for name in _KEPT},
+    )
+
+
+def _answered(fetch: Row) -> bool:
+    return fetch["error"] is None and fetch["done_ns"] is not None
+
+
+def _got(fetches: Iterable[Row]) -> dict[str, Got]:
+    got: dict[str, Got] = {}
+    for fetch in fetches:
+        key = f"{fetch['method']} {fetch['url']}"
+        octets = None if fetch["from_cache"] else fetch["decoded_bytes"]
+        before = got.get(key)
+        if before is None:
+            got[key] = Got(1, fetch["status"], octets)
+        else:
+            sum_of = None if before.octets is None or octets is None else before.octets + octets
+            got[key] = Got(before.times + 1, before.status, sum_of)
+    return got
+
+
+def _counts(values: Iterable[Any]) -> dict[str, int]:
+    return dict(Counter(str(value) for value in values if value is not None))
+
+
+def _stalled(playback_file: Path) -> set[int]:
+    """Visits whose last stall did not end."""
+    table = pq.read_table(playback_file, columns=["visit", "time_ns", "event"])
+    events = table.filter(pc.is_in(table["event"], value_set=pa.array(("stall", "resume")))).sort_by("time_ns")
+    last = {row["visit"]: row["event"] for row in events.to_pylist()}
+    return {visit for visit, event in last.items() if event == "stall"}
