@@ -126,10 +126,11 @@ def test_a_long_version_is_cut_between_words(version, short):
 
 def test_the_doctor_names_them_in_a_line_a_kind():
     seen = [row("a", True), replace(row("b", False), get="trifecta get b"), row("c", False), row("d", False, "client")]
-    servers, clients = as_findings(seen)
+    servers, clients, browsers = as_findings(seen)
     assert (servers.name, servers.status, servers.remedy) == ("servers", "ok", "trifecta get b")
     assert servers.evidence == "1 of 3 found: a 1 (`trifecta implementations`)"
     assert (clients.status, clients.required) == ("missing", False)
+    assert (browsers.name, browsers.status, browsers.required) == ("browsers", "missing", False)
 
 
 def test_a_finder_looks_once_and_remembers_what_is_left_out():

@@ -1,17 +1,19 @@
-"""The tables of servers, clients and recipes: a new one is a file of its own and a line here.
+"""The tables of servers, clients, browsers and recipes: a new one is a file of its own and a line here.
 
 A line names a class, or an object, as entry points do (``module:attribute``), so that nothing is imported before it is
 used. Packages outside this one add to the tables with entry points of the groups ``trifecta.servers``,
-``trifecta.clients`` and ``trifecta.recipes`` (https://packaging.python.org/en/latest/specifications/entry-points/).
+``trifecta.clients``, ``trifecta.browsers`` and ``trifecta.recipes``
+(https://packaging.python.org/en/latest/specifications/entry-points/).
 """
 
 from __future__ import annotations
 
 from trifecta.design.factors import DEFAULT_CLIENT
+from trifecta.implementations.browsers.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.recipe import Recipe
 from trifecta.implementations.server import ServerAdapter
-from trifecta.implementations.table import BrokenClient, BrokenRecipe, BrokenServer, Table
+from trifecta.implementations.table import BrokenBrowser, BrokenClient, BrokenRecipe, BrokenServer, Table
 
 SERVERS: Table[ServerAdapter] = Table(
     "server",
@@ -39,6 +41,16 @@ CLIENTS: Table[ClientAdapter] = Table(
     ClientAdapter,
     BrokenClient,
     reserved=(DEFAULT_CLIENT,),  # the engine's own: it needs no adapter and is always there
+)
+
+# Clients of the workloads page and video.
+BROWSERS: Table[BrowserAdapter] = Table(
+    "browser",
+    {
+        "chromium": "trifecta.implementations.browsers.chromium:Chromium",
+    },
+    BrowserAdapter,
+    BrokenBrowser,
 )
 
 # By the name of the server or client that it brings, or of what a workload needs. A recipe is an object beside its

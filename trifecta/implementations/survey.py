@@ -1,4 +1,4 @@
-"""Which servers and clients are here: every adapter asked, with a time limit, all at the same time."""
+"""Which servers, clients and browsers are here: every adapter asked, with a time limit, all at the same time."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from typing import Any, Literal
 
 from trifecta.design.errors import CannotError, TrifectaError
 from trifecta.design.factors import DEFAULT_CLIENT as LOAD
+from trifecta.implementations.browsers.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.isolated import Answer, call_apart
-from trifecta.implementations.registry import CLIENTS, RECIPES, SERVERS
+from trifecta.implementations.registry import BROWSERS, CLIENTS, RECIPES, SERVERS
 from trifecta.implementations.server import ServerAdapter, ServerOptions, Unsupported
 from trifecta.implementations.table import BUILT_IN, Table
 from trifecta.lab.doctor import Finding, Status
 from trifecta.lab.engine import engine_versions, find_engine
 
-Kind = Literal["server", "client"]
-KINDS: tuple[Kind, ...] = ("server", "client")
+Kind = Literal["server", "client", "browser"]
+KINDS: tuple[Kind, ...] = ("server", "client", "browser")
 _SHORT = 48  # characters
 FIND_TIMEOUT_S = 15.0  # a Python program of a cold, busy machine has taken 4 s to tell its version
 
 
 @dataclass(frozen=True)
 class Implementation:
-    """A server or client, and what is known of it on this machine."""
+    """A server, client or browser, and what is known of it on this machine."""
 
     kind: Kind
     name: str
@@ -61,13 +62,14 @@ def survey(
     *,
     servers: Table[ServerAdapter] = SERVERS,
     clients: Table[ClientAdapter] = CLIENTS,
+    browsers: Table[BrowserAdapter] = BROWSERS,
     timeout_s: float | None = None,
 ) -> list[Implementation]:
-    """Look for every server and client (of these ``names``), in the order of the tables.
+    """Look for every server, client and browser (of these ``names``), in the order of the tables.
 
     One that hangs, crashes or cannot be loaded is in the list with its reason and does not touch the others.
     """
-    tables: dict[Kind, Table[Any]] = {"server": servers, "client": clients}
+    tables: dict[Kind, Table[Any]] = {"server": servers, "client": clients, "browser": browsers}
     wanted = None if names is None else set(names)
     calls: dict[tuple[Kind, str], Callable[[], Any]] = {}
     for kind in kinds:
@@ -104,12 +106,16 @@ class Finder:
 
     def __call__(self, factor: str) -> list[str]:
         """The names found, in the order of the tables; CannotError when there is none."""
-        kind: Kind = "client" if factor == "client" else "server"
+        kind: Kind = "browser" if factor == "browser" else "client" if factor == "client" else "server"
         if kind not in self.chosen:
             seen = self._look([kind])
             self.chosen[kind] = [each.name for each in seen if each.found]
             self.left_out += [
-                {"factor": kind, "level": each.name, "reason": each.reason or "not found"}
+                {
+                    "factor": "client" if kind == "browser" else kind,
+                    "level": each.name,
+                    "reason": each.reason or "not found",
+                }
                 for each in seen
                 if not each.found
             ]
@@ -138,7 +144,8 @@ def shorten(version: str) -> str:
 
 def known(kind: Kind) -> list[str]:
     """The names of a kind, found or not, without looking for any."""
-    return list(SERVERS) if kind == "server" else [LOAD, *CLIENTS]
+    tables: dict[Kind, list[str]] = {"server": [*SERVERS], "client": [LOAD, *CLIENTS], "browser": [*BROWSERS]}
+    return tables[kind]
 
 
 def _looking(kind: Kind, name: str, table: Table[Any]) -> Callable[[], Any]:
@@ -147,7 +154,7 @@ def _looking(kind: Kind, name: str, table: Table[Any]) -> Callable[[], Any]:
     return lambda: _look_at(table[name])
 
 
-def _look_at(adapter: ServerAdapter | ClientAdapter) -> dict[str, Any]:
+def _look_at(adapter: ServerAdapter | ClientAdapter | BrowserAdapter) -> dict[str, Any]:
     """Runs in a child: loading, finding and declaring are all foreign code."""
     said: dict[str, Any] = {
         "protocols": [protocol for protocol in ("h1", "h2", "h3") if protocol in adapter.protocols],

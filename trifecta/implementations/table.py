@@ -20,12 +20,14 @@ from typing import Any, Generic, TypeVar
 from trifecta.design.any_level import ANY
 from trifecta.design.errors import CannotError
 from trifecta.design.model import PROTOCOLS
+from trifecta.implementations.browsers.browser import BrowserAdapter, RunningBrowser
+from trifecta.implementations.browsers.browser import Errand as BrowserErrand
 from trifecta.implementations.client import ClientAdapter, Errand, Output, Row
 from trifecta.implementations.isolated import call_apart, is_apart
 from trifecta.implementations.recipe import Recipe, Say
 from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
 
-Adapter = TypeVar("Adapter")  # ServerAdapter, ClientAdapter or Recipe
+Adapter = TypeVar("Adapter")  # ServerAdapter, ClientAdapter, BrowserAdapter or Recipe
 BUILT_IN = "trifecta"
 LOAD_TIMEOUT_S = 15.0  # as long as an adapter may take to find its program
 
@@ -235,6 +237,23 @@ class BrokenClient(ClientAdapter):
 
     def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
         """Never asked."""
+        raise Unsupported(self.source)
+
+
+class BrokenBrowser(BrowserAdapter):
+    """Stands in for a browser's adapter that cannot be loaded."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        """``reason``: one line, with the remedy."""
+        self.name = name
+        self.source = reason
+
+    def find(self) -> str:
+        """Never found."""
+        raise Unsupported(self.source)
+
+    async def launch(self, errand: BrowserErrand) -> RunningBrowser:
+        """Never started."""
         raise Unsupported(self.source)
 
 

@@ -1,0 +1,1 @@
+"""Browsers: what drives them, and what their visits leave (docs/browsers.md)."""

@@ -1,0 +1,190 @@
+"""The configuration of a browser's driver: read and checked, every field by its name."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from trifecta.design.model import PROTOCOLS
+from trifecta.implementations.browsers.browser import Errand, Watch
+
+Problem = str | None
+_MOST_VISITS = 10_000
+
+
+def _text(value: Any) -> Problem:
+    return None if isinstance(value, str) and value else "is no text"
+
+
+def _optional_text(value: Any) -> Problem:
+    return None if value is None else _text(value)
+
+
+def _flag(value: Any) -> Problem:
+    return None if isinstance(value, bool) else "is neither true nor false"
+
+
+def _one_of(*names: str) -> Callable[[Any], Problem]:
+    def check(value: Any) -> Problem:
+        return None if isinstance(value, str) and value in names else f"is none of {', '.join(names)}"
+
+    return check
+
+
+def _whole(low: int, high: int) -> Callable[[Any], Problem]:
+    def check(value: Any) -> Problem:
+        whole = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+        return None if whole else f"is no whole number from {low} to {high}"
+
+    return check
+
+
+def _hosts(value: Any) -> Problem:
+    good = isinstance(value, list) and value and all(isinstance(each, str) and _is_host(each) for each in value)
+    return None if good else "is no list of host names"
+
+
+def _addresses(value: Any) -> Problem:
+    good = isinstance(value, dict) and all(_is_host(host) and _is_address(value[host]) for host in value)
+    return None if good else "is no object of host names and their addresses"
+
+
+def _is_address(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and bool(ipaddress.IPv4Address(value))
+    except ValueError:
+        return False
+
+
+def _is_host(name: str) -> bool:
+    """Host names go into flags and patterns of browsers: nothing but letters, digits, dots and hyphens."""
+    return 0 < len(name) <= 253 and name.isascii() and all(each.isalnum() or each in ".-_" for each in name)
+
+
+def _viewport(value: Any) -> Problem:
+    good = isinstance(value, list) and len(value) == 2 and all(_whole(100, 10_000)(each) is None for each in value)
+    return None if good else "is no pair of width and height in CSS pixels"
+
+
+def _url(value: Any) -> Problem:
+    if not isinstance(value, str):
+        return "is no text"
+    try:
+        parts = urlsplit(value)
+        good = parts.scheme == "https" and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        good = False
+    return None if good else "is no https URL"
+
+
+def _watch(value: Any) -> Problem:
+    if value is None:
+        return None
+    if not isinstance(value, dict) or set(value) != {"player_url", "watch_ns", "live"}:
+        return "needs player_url, watch_ns and live"
+    problems = (_url(value["player_url"]), _whole(1, _DAY_NS)(value["watch_ns"]), _flag(value["live"]))
+    return next((problem for problem in problems if problem), None)
+
+
+_DAY_NS = 86_400_000_000_000
+_FIELDS: dict[str, Callable[[Any], Problem]] = {
+    "trial": _text,
+    "protocol": _one_of(*PROTOCOLS),
+    "kind": _one_of("page", "video"),
+    "url": _url,
+    "hosts": _hosts,
+    "addresses": _addresses,
+    "port": _whole(1, 65_535),
+    "ca_file": _text,
+    "discovery": _one_of("forced", "alt-svc"),
+    "view": _one_of("cold", "warm", "repeat"),
+    "visits": _whole(1, _MOST_VISITS),
+    "warmup_visits": _whole(0, _MOST_VISITS),
+    "seed": _whole(-(1 << 63), (1 << 63) - 1),
+    "visit_timeout_ns": _whole(1, _DAY_NS),
+    "total_timeout_ns": _whole(1, _DAY_NS),
+    "settle_ns": _whole(0, _DAY_NS),
+    "filmstrip": _flag,
+    "viewport": _viewport,
+    "video": _watch,
+    "work_dir": _text,
+    "keylog_file": _optional_text,
+    "netlog_file": _optional_text,
+    "samples_file": _text,
+    "visits_file": _text,
+    "fetches_file": _text,
+    "playback_file": _optional_text,
+    "frames_dir": _optional_text,
+    "har_dir": _optional_text,
+}
+_DEFAULTS: dict[str, Any] = {
+    "addresses": {},
+    "discovery": "forced",
+    "view": "cold",
+    "warmup_visits": 0,
+    "seed": 1,
+    "settle_ns": 500_000_000,
+    "filmstrip": False,
+    "viewport": [1350, 940],  # as Lighthouse's desktop configuration
+    "video": None,
+    "keylog_file": None,
+    "netlog_file": None,
+    "playback_file": None,
+    "frames_dir": None,
+    "har_dir": None,
+}
+
+
+def read(line: bytes | str) -> dict[str, Any]:
+    """The configuration, whole; ValueError names the field that is missing, unknown or wrong."""
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"configuration: is no JSON ({error})") from None
+    if not isinstance(said, dict):
+        raise ValueError("configuration: is no object")
+    for name in said:
+        if name not in _FIELDS:
+            raise ValueError(f"{name}: is not a field of a browser's driver; leave it out")
+    config = _DEFAULTS | said
+    for name, check in _FIELDS.items():
+        if name not in config:
+            raise ValueError(f"{name}: is missing")
+        problem = check(config[name])
+        if problem:
+            raise ValueError(f"{name}: {config[name]!r:.100} {problem}")
+    if (config["kind"] == "video") != (config["video"] is not None):
+        raise ValueError("video: belongs to kind 'video', and to no other")
+    if config["discovery"] == "alt-svc" and config["protocol"] != "h3":
+        raise ValueError("discovery: 'alt-svc' finds HTTP/3; ask for protocol h3")
+    return config
+
+
+def errand_of(config: Mapping[str, Any]) -> Errand:
+    """The errand that a whole configuration asks for."""
+    video = config["video"]
+
+    def path(name: str) -> Path | None:
+        return Path(config[name]).absolute() if config[name] else None
+
+    same = (
+        "trial", "protocol", "kind", "url", "port", "discovery", "view", "visits", "warmup_visits", "seed",
+        "visit_timeout_ns", "total_timeout_ns", "settle_ns", "filmstrip",
+    )  # fmt: skip
+    return Errand(
+        **{name: config[name] for name in same},
+        hosts=tuple(config["hosts"]),
+        addresses=dict(config["addresses"]),
+        ca_file=Path(config["ca_file"]).absolute(),
+        viewport=(config["viewport"][0], config["viewport"][1]),
+        watch=Watch(**video) if video else None,
+        state=Path(config["work_dir"]).absolute() / "browser",
+        keylog_file=path("keylog_file"),
+        netlog_file=path("netlog_file"),
+        frames_dir=path("frames_dir"),
+        har_dir=path("har_dir"),
+    )

@@ -1,0 +1,333 @@
+"""Visits, fetches and what a player did: from what a browser said to the rows of ``store.visits`` and ``samples``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Row = dict[str, Any]
+Record = TypeVar("Record")
+
+
+@dataclass
+class Fetch:
+    """One HTTP request of a visit, a row of FETCHES. Times are CLOCK_MONOTONIC; what is not known is None."""
+
+    url: str
+    started_ns: int
+    method: str = "GET"
+    kind: str = "other"
+    initiator: str | None = None
+    priority: str | None = None
+    render_blocking: bool | None = None
+    connection: int | str | None = None
+    """Any name of the connection that is unique in the visit; the row has its ordinal."""
+    connection_reused: bool | None = None
+    protocol: str | None = None
+    status: int | None = None
+    mime: str | None = None
+    dns_start_ns: int | None = None
+    dns_end_ns: int | None = None
+    connect_start_ns: int | None = None
+    tcp_connected_ns: int | None = None
+    secured_ns: int | None = None
+    request_sent_ns: int | None = None
+    first_byte_ns: int | None = None
+    done_ns: int | None = None
+    request_header_bytes: int | None = None
+    header_bytes: int | None = None
+    wire_bytes: int | None = None
+    body_bytes: int | None = None
+    decoded_bytes: int | None = None
+    from_cache: bool | None = None
+    resumed: bool | None = None
+    zero_rtt: bool | None = None
+    tls_version: str | None = None
+    cipher: str | None = None
+    missing: bool | None = None
+    rung: int | None = None
+    segment: int | None = None
+    media_ns: int | None = None
+    error: str | None = None
+    # Not in the row: what the HAR has besides.
+    connect_end_ns: int | None = None
+    send_start_ns: int | None = None
+    status_text: str = ""
+    request_headers: list[tuple[str, str]] = field(default_factory=list)
+    response_headers: list[tuple[str, str]] = field(default_factory=list)
+    remote_address: str | None = None
+    redirect_url: str = ""
+    request_body_bytes: int = 0
+
+
+@dataclass
+class Visit:
+    """One page load or one watch, a row of VISITS. Durations count from ``started_ns``, as W3C Navigation Timing 2."""
+
+    started_ns: int
+    url: str = ""
+    dns_ns: int | None = None
+    connect_ns: int | None = None
+    tls_ns: int | None = None
+    request_ns: int | None = None
+    ttfb_ns: int | None = None
+    response_ns: int | None = None
+    dom_content_loaded_ns: int | None = None
+    load_ns: int | None = None
+    fcp_ns: int | None = None
+    lcp_ns: int | None = None
+    speed_index_ns: int | None = None
+    visually_complete_ns: int | None = None
+    requests: int | None = None
+    failed_requests: int | None = None
+    missing_requests: int | None = None
+    connections: int | None = None
+    tcp_connections: int | None = None
+    quic_connections: int | None = None
+    resumed_connections: int | None = None
+    zero_rtt_connections: int | None = None
+    origins: int | None = None
+    wire_bytes: int | None = None
+    header_bytes: int | None = None
+    body_bytes: int | None = None
+    decoded_bytes: int | None = None
+    work: str | None = None
+    browser_cpu_ns: int | None = None
+    startup_ns: int | None = None
+    live_latency_ns: int | None = None
+    rebuffers: int | None = None
+    rebuffer_ns: int | None = None
+    bitrate_bits_per_s: float | None = None
+    switches: int | None = None
+    frames_shown: int | None = None
+    frames_dropped: int | None = None
+    frames_dropped_floor: int | None = None
+    watched_ns: int | None = None
+    played_ns: int | None = None
+    segments: int | None = None
+    error: str | None = None
+
+
+@dataclass
+class PlaybackRow:
+    """What a player did at one moment, a row of PLAYBACK."""
+
+    time_ns: int
+    event: str
+    position_ns: int | None = None
+    buffer_ns: int | None = None
+    rung: int | None = None
+    bitrate_bits_per_s: int | None = None
+    frames_shown: int | None = None
+    frames_dropped: int | None = None
+    live_latency_ns: int | None = None
+
+
+@dataclass
+class VisitRecord:
+    """Everything of one visit that ends up in files of the trial."""
+
+    number: int
+    warmup: bool
+    visit: Visit
+    fetches: list[Fetch] = field(default_factory=list)
+    playback: list[PlaybackRow] = field(default_factory=list)
+
+    def to_json(self) -> str:
+        """On one line, for the pipe between worker and driver."""
+        return json.dumps(self, default=_plain, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> VisitRecord:
+        """What ``to_json`` wrote."""
+        said = json.loads(text)
+        return cls(
+            said["number"],
+            said["warmup"],
+            _read(Visit, said["visit"]),
+            [_read(Fetch, each) for each in said["fetches"]],
+            [_read(PlaybackRow, each) for each in said["playback"]],
+        )
+
+
+def _plain(record: Any) -> Any:
+    return {each.name: getattr(record, each.name) for each in fields(record)}
+
+
+def _read(kind: type[Record], said: Mapping[str, Any]) -> Record:
+    return kind(**said)
+
+
+@dataclass
+class Played:
+    """What a watch of a video gave (``playback.watch``)."""
+
+    error: str | None = None
+    visit: dict[str, Any] = field(default_factory=dict)
+    """Fields of the visit that it knows: ``startup_ns``, ``rebuffers``, ..."""
+    started_ns: int | None = None
+    """When play was asked for: the visit's durations count from then."""
+    rows: list[PlaybackRow] = field(default_factory=list)
+    segments: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    """URL of a segment -> its rung, number and length in ns."""
+
+
+def apply_played(record: VisitRecord, played: Played) -> None:
+    """Put what a player knows into the visit and its fetches."""
+    for name, value in played.visit.items():
+        setattr(record.visit, name, value)
+    if played.started_ns is not None:
+        record.visit.started_ns = played.started_ns
+    record.playback = played.rows
+    for fetch in record.fetches:
+        if fetch.url in played.segments:
+            fetch.rung, fetch.segment, fetch.media_ns = played.segments[fetch.url]
+
+
+def number_connections(fetches: Sequence[Fetch]) -> None:
+    """Give connections their ordinals in the visit, in the order in which they were first used."""
+    ordinals: dict[int | str, int] = {}
+    for fetch in fetches:
+        if fetch.connection is not None:
+            fetch.connection = ordinals.setdefault(fetch.connection, len(ordinals))
+
+
+def summarise(visit: Visit, fetches: Sequence[Fetch]) -> None:
+    """Fill in what is counted or summed over the fetches of a visit, the same for every browser."""
+    network = [fetch for fetch in fetches if not fetch.from_cache]
+    visit.requests = len(network)
+    visit.failed_requests = sum(fetch.error is not None for fetch in network)
+    visit.missing_requests = sum(bool(fetch.missing) for fetch in network)
+    visit.origins = len({_origin(fetch.url) for fetch in network})
+    by_connection: dict[int | str, list[Fetch]] = {}
+    for fetch in network:
+        if fetch.connection is not None:
+            by_connection.setdefault(fetch.connection, []).append(fetch)
+    if by_connection or not network:
+        told = list(by_connection.values())
+        visit.connections = len(told)
+        visit.quic_connections = sum(any(each.protocol == "h3" for each in own) for own in told)
+        visit.tcp_connections = len(told) - visit.quic_connections
+        if all(fetch.resumed is not None for own in told for fetch in own):
+            visit.resumed_connections = sum(any(each.resumed for each in own) for own in told)
+        if all(fetch.zero_rtt is not None for own in told for fetch in own):
+            visit.zero_rtt_connections = sum(any(each.zero_rtt for each in own) for own in told)
+    for name in ("wire_bytes", "header_bytes", "body_bytes", "decoded_bytes"):
+        sizes = [getattr(fetch, name) for fetch in network if fetch.error is None]
+        setattr(visit, name, None if None in sizes else sum(sizes))
+    visit.work = work_digest(network)
+
+
+def work_digest(fetches: Iterable[Fetch]) -> str:
+    """A digest of what was fetched from the network, in any order: equal for equal work (method, URL, status, octets).
+
+    Content octets are the decoded ones: what a browser makes of a response does not depend on the protocol.
+    """
+    lines = sorted(f"{each.method} {each.url} {each.status} {each.decoded_bytes}" for each in fetches)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def _origin(url: str) -> str:
+    """``host:port`` of an URL."""
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    return f"{parts.hostname or ''}:{port or (80 if parts.scheme == 'http' else 443)}"
+
+
+_NOT_IN_ROW = {
+    "connect_end_ns", "send_start_ns", "status_text", "request_headers", "response_headers", "remote_address",
+    "redirect_url", "request_body_bytes",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of a trial."""
+
+    samples: pa.Table
+    visits: pa.Table
+    fetches: pa.Table
+    playback: pa.Table
+
+
+def tables(records: Sequence[VisitRecord], *, trial: str, kind: str, view: str, browser: str, protocol: str) -> Tables:
+    """All rows of a trial; ValueError when a value has not the type of its column."""
+    import pyarrow as pa
+
+    from trifecta.store.schema import SAMPLES
+    from trifecta.store.visits import FETCHES, PLAYBACK, VISITS
+
+    samples: list[Row] = []
+    visits: list[Row] = []
+    fetched: list[Row] = []
+    played: list[Row] = []
+    for record in records:
+        key: Row = {"trial": trial, "visit": record.number, "warmup": record.warmup}
+        same = {"kind": kind, "view": view, "browser": browser, "protocol": protocol}
+        visits.append(_plain(record.visit) | key | same)
+        samples.append(_sample(record, kind) | {"trial": trial})
+        for number, fetch in enumerate(record.fetches):
+            row = {name: value for name, value in _plain(fetch).items() if name not in _NOT_IN_ROW}
+            fetched.append(row | key | {"fetch": number, "origin": _origin(fetch.url)})
+        played += [_plain(row) | key for row in record.playback]
+    try:
+        return Tables(
+            pa.Table.from_pylist(samples, schema=SAMPLES),
+            pa.Table.from_pylist(visits, schema=VISITS),
+            pa.Table.from_pylist(fetched, schema=FETCHES),
+            pa.Table.from_pylist(played, schema=PLAYBACK),
+        )
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError) as error:
+        raise ValueError(f"a value has not the type of its column: {error}") from error
+
+
+def _sample(record: VisitRecord, kind: str) -> Row:
+    """The visit as a sample: of a page until its load event, of a video until the first frame."""
+    visit = record.visit
+    done = visit.load_ns if kind == "page" else visit.startup_ns
+    first = next((each for each in record.fetches if each.kind == ("document" if kind == "page" else "media")), None)
+    row: Row = {
+        "worker": 0,
+        "request": record.number,
+        "warmup": record.warmup,
+        "started_ns": visit.started_ns,
+        "done_ns": None if done is None else visit.started_ns + done,
+        "bytes_out": 0,
+        "bytes_in": visit.body_bytes or 0,
+        "header_bytes_in": visit.header_bytes or 0,
+        "resumed": False,
+        "zero_rtt": False,
+        "error": visit.error,
+    }
+    if first is not None:
+        names: tuple[str, ...] = (
+            "connect_start_ns",
+            "tcp_connected_ns",
+            "secured_ns",
+            "request_sent_ns",
+            "first_byte_ns",
+        )
+        if kind == "video":
+            names = names[-1:]
+        row |= {name: getattr(first, name) for name in (*names, "protocol", "status", "tls_version", "cipher")}
+        row |= {"resumed": bool(first.resumed), "zero_rtt": bool(first.zero_rtt)}
+    return row
+
+
+def write(table: pa.Table, path: Path) -> None:
+    """Write a file of rows; OSError when the disk refuses."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, path, compression="snappy")

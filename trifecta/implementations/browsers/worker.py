@@ -1,0 +1,204 @@
+"""Makes the visits of a trial, the same for every browser; ``driver.py`` starts it in namespaces of its own.
+
+It says on its pipe, a line of JSON each: ``loaded``, ``ready``, ``visit`` (a ``VisitRecord``), ``note`` (for the log),
+and at its end ``done`` or ``failed``. Whatever happens to it, the visits said before are kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from trifecta.implementations.browsers import apart, errands
+from trifecta.implementations.browsers.browser import (
+    HUNG,
+    BrowserAdapter,
+    BrowserFailed,
+    Errand,
+    Recording,
+    RunningBrowser,
+    View,
+    VisitFailed,
+)
+from trifecta.implementations.browsers.records import Visit, VisitRecord, apply_played, number_connections, summarise
+from trifecta.implementations.server import Unsupported
+from trifecta.lab.engine import EXIT_UNSUPPORTED
+
+LAUNCH_TIMEOUT_S = 60.0  # a cold machine reads 300 MB of program
+ANSWER_TIMEOUT_S = 10.0  # a browser that does not answer a simple question for so long is taken for hung
+CLOSE_TIMEOUT_S = 5.0
+WARM_PATH = "/.well-known/trifecta-warm"  # tiny: a recording has no answer to it, so it is a 404
+EXIT_FAILED = 1
+Value = TypeVar("Value")
+
+
+class Worker:
+    """What is known while the visits are made."""
+
+    def __init__(self, adapter: BrowserAdapter, write: int) -> None:
+        """``write``: the descriptor to the driver."""
+        self._adapter = adapter
+        self._write = write
+
+    def say(self, key: str, document: Any) -> None:
+        """A line to the driver."""
+        self._send(f'{{"{key}":{json.dumps(document, separators=(",", ":"))}}}')
+
+    def _send(self, text: str) -> None:
+        data = text.encode() + b"\n"
+        while data:
+            data = data[os.write(self._write, data) :]
+
+    async def work(self, errand: Errand) -> None:
+        """All visits of an errand."""
+        try:
+            async with asyncio.timeout(LAUNCH_TIMEOUT_S):
+                browser = await self._adapter.launch(errand)
+        except Unsupported as error:
+            self.say("failed", {"code": EXIT_UNSUPPORTED, "message": str(error)})
+            return
+        except (BrowserFailed, TimeoutError, OSError) as error:
+            words = str(error) or f"did not start within {LAUNCH_TIMEOUT_S:g} s"
+            self.say("failed", {"code": EXIT_FAILED, "message": f"browser {self._adapter.name}: {words}"})
+            return
+        self.say("ready", {"browser": self._adapter.name, "version": browser.version, "pid": browser.pid})
+        lost: BrowserFailed | None = None
+        for number in range(errand.warmup_visits + errand.visits):
+            record = VisitRecord(number, number < errand.warmup_visits, Visit(time.monotonic_ns(), errand.url))
+            before = _cpu_ns(browser)
+            if lost is None:
+                try:
+                    await _Visiting(browser, errand, self).make(record)
+                except BrowserFailed as error:
+                    lost = error
+                    self.say("note", f"visit {number}: {error.error}: {error}")
+            if lost is not None:
+                record.visit.error = lost.error
+            user, system = _cpu_ns(browser)
+            record.visit.browser_cpu_ns = user + system - sum(before)
+            self._send(f'{{"visit":{record.to_json()}}}')
+            self.say("cpu", [user, system])
+        if lost is None:
+            try:
+                async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                    await browser.close()
+            except (BrowserFailed, TimeoutError) as error:
+                self.say("note", f"it did not end by itself: {error or 'no answer'}")
+        self.say("done", {"stray_lookups": browser.stray_lookups(), "lost": lost and lost.error})
+
+
+def _cpu_ns(browser: RunningBrowser) -> tuple[int, int]:
+    return apart.cpu_ns(browser.helpers)
+
+
+async def answered(call: Coroutine[Any, Any, Value]) -> Value:
+    """What a browser answers to a simple question; BrowserFailed when it does not."""
+    try:
+        async with asyncio.timeout(ANSWER_TIMEOUT_S):
+            return await call
+    except TimeoutError:
+        raise BrowserFailed(HUNG, f"no answer within {ANSWER_TIMEOUT_S:g} s") from None
+
+
+class _Visiting:
+    """One visit."""
+
+    def __init__(self, browser: RunningBrowser, errand: Errand, worker: Worker) -> None:
+        self._browser = browser
+        self._errand = errand
+        self._worker = worker
+
+    async def make(self, record: VisitRecord) -> None:
+        """Fill in the record; BrowserFailed when the browser is lost, with what is known until then filled in."""
+        errand = self._errand
+        view = await answered(self._browser.open())
+        try:
+            error = await self._before(view)
+            if error is None:
+                frames = errand.filmstrip and errand.kind == "page"
+                url = errand.watch.player_url if errand.watch else errand.url
+                error = await self._go(view, url, frames=frames)
+                played = None
+                if error is None and errand.watch is not None:
+                    from trifecta.implementations.browsers import playback
+
+                    played = await playback.watch(view, errand)
+                    error = played.error
+                recording = await answered(view.collect())
+                self._take(record, recording)
+                if played is not None:
+                    apply_played(record, played)
+            record.visit.error = record.visit.error or error
+        finally:
+            await answered(view.close())
+        await self._after(record)
+
+    async def _before(self, view: View) -> str | None:
+        """What comes before the measured visit; its error class."""
+        errand = self._errand
+        error = None
+        if errand.view == "warm":
+            first = f"https://{errand.hosts[0]}{'' if errand.port == 443 else f':{errand.port}'}"
+            error = await self._go(view, first + WARM_PATH, expect_success=False)
+            # Connections of requests with and without credentials are kept apart (WHATWG Fetch, 2.6).
+            others = [
+                f"https://{host}{'' if errand.port == 443 else f':{errand.port}'}{WARM_PATH}" for host in errand.hosts
+            ]
+            asked = f"""Promise.allSettled({json.dumps(others)}.map(url =>
+                fetch(url, {{mode: "no-cors", cache: "no-store"}}))).then(() => null)"""
+            await answered(view.evaluate(asked))
+            await answered(view.collect())
+        elif errand.view == "repeat":
+            error = await self._go(view, errand.url)
+            await answered(view.collect())
+            await answered(view.close_connections())
+        return error
+
+    async def _go(self, view: View, url: str, *, frames: bool = False, expect_success: bool = True) -> str | None:
+        """Navigate, wait for load and for what comes late; the error class."""
+        try:
+            async with asyncio.timeout(self._errand.visit_timeout_ns / 1e9):
+                await view.navigate(url, frames=frames)
+        except TimeoutError:
+            return "timeout"
+        except VisitFailed as error:
+            if error.error == "status" and not expect_success:
+                return None
+            self._worker.say("note", f"{url}: {error.error}: {error}")
+            return error.error
+        await asyncio.sleep(self._errand.settle_ns / 1e9)
+        return None
+
+    def _take(self, record: VisitRecord, recording: Recording) -> None:
+        number_connections(recording.fetches)
+        summarise(recording.visit, recording.fetches)
+        record.visit, record.fetches = recording.visit, recording.fetches
+        self._frames = recording.frames
+
+    async def _after(self, record: VisitRecord) -> None:
+        """What is worked out when nothing is measured."""
+
+
+def main(name: str, read: int, write: int) -> None:
+    """The worker's program: everything is imported before the configuration is read."""
+    from trifecta.implementations.registry import BROWSERS
+
+    adapter = BROWSERS[name]
+    worker = Worker(adapter, write)
+    try:
+        adapter.load()
+    except Unsupported as error:
+        worker.say("failed", {"code": EXIT_UNSUPPORTED, "message": str(error)})
+        return
+    worker.say("loaded", {"browser": name, "declared": dict(adapter.declared())})
+    with os.fdopen(read, "rb") as pipe:
+        line = pipe.readline()
+        if not line:
+            return
+        errand = errands.errand_of(errands.read(line))
+        apart.private_folder(errand.state)
+        asyncio.run(worker.work(errand))
