@@ -10,6 +10,7 @@ use trifecta_wire::clock::now_ns;
 use trifecta_wire::process::{self, Usage, exit};
 
 pub mod buffer;
+pub mod capture;
 pub mod chain;
 pub mod checksum;
 pub mod clockwork;
@@ -27,6 +28,7 @@ pub mod statistics;
 pub mod traffic;
 pub mod wait;
 
+use capture::Capture;
 use chain::Chain;
 use clockwork::{Clockwork, Ended};
 use config::{Config, ConfigError, DIRECTIONS};
@@ -72,12 +74,20 @@ fn carry(config_text: &str) -> Result<(), Failure> {
         }
         None => None,
     };
+    let capture = match &config.capture_file {
+        Some(path) => {
+            Some(Capture::create(Path::new(path), [&config.a_device, &config.b_device]).map_err(|error| {
+                cannot("capture_file", format!("'{path}': {error}; name a file that can be written"))
+            })?)
+        }
+        None => None,
+    };
     let devices = [open("a_device", &config.a_device)?, open("b_device", &config.b_device)?];
-    // After the log's thread was started, so that it does not inherit real-time scheduling.
+    // After the threads that write were started, so that they do not inherit real-time scheduling.
     let granted = realtime::ask(config.realtime);
     let start_ns = now_ns();
     let chains = [Chain::new(config.impairments(0, start_ns)?), Chain::new(config.impairments(1, start_ns)?)];
-    let mut clockwork = Clockwork::new(devices, config.split, Traffic::new(chains, config.memory_bytes, log));
+    let mut clockwork = Clockwork::new(devices, config.split, Traffic::new(chains, config.memory_bytes, log, capture));
     let ready = json!({
         "a_device": config.a_device, "b_device": config.b_device, "realtime": granted.fifo,
         "memory_locked": granted.memory_locked, "short_slice": granted.short_slice,
@@ -116,9 +126,18 @@ fn carry(config_text: &str) -> Result<(), Failure> {
         summary["log_rows"] = json!(rows);
         summary["log_rows_dropped"] = json!(dropped);
     }
+    let capture = clockwork.traffic.capture.take().map(Capture::finish);
+    if let Some(Ok(told)) = &capture {
+        summary["captured_packets"] = json!(told.packets);
+        summary["capture_missed"] = json!(told.missed);
+        summary["realtime_offset_ns"] = json!(told.realtime_offset_ns);
+    }
     process::write_summary(&summary).map_err(|error| cannot("stdout", format!("{error}; keep it open")))?;
     if let Some(Err(error)) = log {
         return Err(cannot("log_file", format!("{error}; free some space or leave the log out")));
+    }
+    if let Some(Err(error)) = capture {
+        return Err(cannot("capture_file", format!("{error}; free some space or leave the capture out")));
     }
     ended.map(|_| ()).map_err(|(device, error)| {
         cannot(&device, format!("{error}; the device must be up and stay until the link has ended"))

@@ -3,6 +3,7 @@
 use trifecta_record::link_log::{Fate, LinkRow};
 
 use crate::buffer::{Buffer, Frames};
+use crate::capture::{Capture, Sighting};
 use crate::chain::{Chain, Dropped, Sink};
 use crate::device::transmit::Run;
 use crate::frame::{Layout, parse};
@@ -54,6 +55,7 @@ pub struct Traffic {
     pub frames: Frames,
     pub schedule: Schedule<Event>,
     pub log: Option<Log>,
+    pub capture: Option<Capture>,
     memory_bytes: u64,
     /// Wire packets given out by `next_departure` but not yet settled are in flight too.
     in_flight: [u64; 2],
@@ -61,13 +63,14 @@ pub struct Traffic {
 
 impl Traffic {
     #[must_use]
-    pub fn new(chains: [Chain; 2], memory_bytes: u64, log: Option<Log>) -> Self {
+    pub fn new(chains: [Chain; 2], memory_bytes: u64, log: Option<Log>, capture: Option<Capture>) -> Self {
         let direction = |chain| Direction { chain, statistics: Statistics::default(), ordinal: 0 };
         Traffic {
             directions: chains.map(direction),
             frames: Frames::default(),
             schedule: Schedule::default(),
             log,
+            capture,
             memory_bytes,
             in_flight: [0; 2],
         }
@@ -93,6 +96,13 @@ impl Traffic {
         let statistics = &mut self.directions[direction].statistics;
         statistics.wire_packets += u64::from(layout.segments);
         statistics.super_packets += u64::from(layout.segments > 1);
+        if let Some(capture) = &mut self.capture {
+            for segment in 0..layout.segments {
+                let ordinal = first_ordinal + u64::from(segment);
+                let seen = Sighting { direction, copy: 0, ordinal, at_ns: arrived_ns, left: false };
+                capture.push(&buffer[..length], &layout, segment, seen);
+            }
+        }
         if self.frames.bytes() + buffer.len() as u64 > self.memory_bytes {
             return self.refuse_for_memory(direction, buffer, &layout, first_ordinal, arrived_ns);
         }
@@ -166,6 +176,13 @@ impl Traffic {
             statistics.leave(Leaving { packets, bytes, ordinal, copy, back_to_back, arrived_ns, due_ns, left_ns });
         } else {
             statistics.send_errors += packets;
+        }
+        if let Some(capture) = self.capture.as_mut().filter(|_| sent) {
+            for segment in run.first..run.end {
+                let ordinal = ordinal + u64::from(segment - run.first);
+                let seen = Sighting { direction, copy, ordinal, at_ns: left_ns, left: true };
+                capture.push(frame.bytes(), &layout, segment, seen);
+            }
         }
         if let Some(log) = &mut self.log {
             let fate = match (sent, copy, corrupted) {

@@ -13,7 +13,7 @@ fn traffic(impairments: &str, memory_bytes: u64) -> Traffic {
     let document = format!(r#"{{"a_device": "a", "b_device": "b", "seed": 5, "a_to_b": [{impairments}]}}"#);
     let config = Config::parse(&document).unwrap();
     let chains = [Chain::new(config.impairments(0, START).unwrap()), Chain::new(vec![])];
-    Traffic::new(chains, memory_bytes, None)
+    Traffic::new(chains, memory_bytes, None, None)
 }
 
 fn arrive(traffic: &mut Traffic, frame: &[u8], at_ns: u64) {

@@ -46,6 +46,8 @@ struct Document {
     b_to_a: Vec<Value>,
     #[serde(default)]
     log_file: Option<String>,
+    #[serde(default)]
+    capture_file: Option<String>,
     #[serde(default = "yes")]
     realtime: bool,
     #[serde(default = "default_spin_ns")]
@@ -82,6 +84,8 @@ pub struct Config {
     /// The impairments of the directions a to b and b to a.
     pub directions: [Vec<Spec>; 2],
     pub log_file: Option<String>,
+    /// Where to write every wire packet, on both sides of the impairments.
+    pub capture_file: Option<String>,
     /// Ask for SCHED_FIFO and locked memory.
     pub realtime: bool,
     /// Longest time to poll actively before a packet is due.
@@ -128,6 +132,7 @@ impl Config {
             seed: document.seed,
             split: document.split,
             log_file: document.log_file,
+            capture_file: document.capture_file,
             realtime: document.realtime,
             spin_ns: document.spin_ns,
             cpu: document.cpu,

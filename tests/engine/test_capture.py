@@ -1,0 +1,80 @@
+"""The link's capture, read back and compared with what went through."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.engine.netns import ENGINE, Hosts, can_make_namespaces
+from tests.engine.test_link import datagrams, delay, transfer
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.skipif(not ENGINE.exists(), reason="the engine is not built"),
+    pytest.mark.skipif(not can_make_namespaces(), reason="network namespaces are not allowed here"),
+]
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[Hosts]:
+    with Hosts() as hosts:
+        yield hosts
+
+
+def packets(file: Path) -> list[tuple[int, int, int, bytes]]:
+    """Interface, time in ns, packet id and octets of every packet (draft-ietf-opsawg-pcapng)."""
+    data = file.read_bytes()
+    found, at = [], 0
+    while at < len(data):
+        kind, total = struct.unpack_from("=II", data, at)
+        if kind == 6:
+            interface, high, low, length, original = struct.unpack_from("=5I", data, at + 8)
+            assert length == original
+            (identity,) = struct.unpack_from("=Q", data, at + 28 + -(-length // 4) * 4 + 12)
+            found.append((interface, high << 32 | low, identity, data[at + 28 : at + 28 + length]))
+        at += total
+    return found
+
+
+def test_both_sides_of_a_lossy_link_are_in_the_capture(hosts: Hosts, tmp_path: Path) -> None:
+    file, drop = tmp_path / "link.pcapng", [3, 40, 41]
+    impairments: list[dict[str, Any]] = [{"kind": "loss_schedule", "drop": drop}, delay(5)]
+    with hosts.link(impairments, capture_file=str(file)) as link:
+        rows = datagrams(hosts, tmp_path, 100)
+    summary = link.stop()
+    seen = packets(file)
+    assert (summary["captured_packets"], summary["capture_missed"]) == (len(seen), 0)
+    forward = {side: [one for one in seen if one[0] == side and one[2] >> 63 == 0] for side in (0, 1)}
+    assert [one[2] for one in forward[0]] == list(range(100))
+    assert {one[2] for one in forward[1]} == set(range(100)) - set(drop)
+    # The same octets on both sides, at least the delay apart, on the clock that the summary names.
+    before = {identity: (time, octets) for _, time, identity, octets in forward[0]}
+    for _, time, identity, octets in forward[1]:
+        assert octets == before[identity][1]
+        assert time - before[identity][0] >= 5_000_000
+    assert len(rows) == 97
+    first = forward[0][0][1] - summary["realtime_offset_ns"]
+    assert summary["started_ns"] < first < summary["ended_ns"]
+
+
+def test_no_packet_is_missed_at_200_mbit_per_s(hosts: Hosts, tmp_path: Path) -> None:
+    file = tmp_path / "link.pcapng"
+    rate = {"kind": "rate", "bits_per_s": 200_000_000, "queue_packets": 400}
+    with hosts.link([rate, delay(5)], [delay(5)], capture_file=str(file)) as link:
+        sent, got = transfer(hosts, "tcp", "--size", "40000000", "--seconds", "20")
+    summary = link.stop()
+    assert (summary["capture_missed"], summary["a_to_b"]["device_drops"], summary["b_to_a"]["device_drops"]) == (0, 0, 0)
+    seen = packets(file)
+    for direction, name in enumerate(("a_to_b", "b_to_a")):
+        way = summary[name]
+        mine = [one for one in seen if one[2] >> 63 == direction]
+        assert sum(one[0] == direction for one in mine) == way["wire_packets"]
+        assert sum(one[0] != direction for one in mine) == way["delivered"]
+    assert summary["a_to_b"]["rate_given_bits_per_s"] == pytest.approx(200e6, rel=0.02)
+    # Wire-size packets, whatever the kernel handed over at once.
+    assert np.max([len(one[3]) for one in seen]) == 1514
