@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cryptography import x509
 
 VALID_DAYS = 30
+_MOST_COMMON_NAME = 64  # ub-common-name, RFC 5280 appendix A.1; who verifies looks at the alternative names
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def make_certificates(folder: Path, names: Sequence[str], addresses: Sequence[st
     alternatives += [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
     server = (
         x509.CertificateBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])]))
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:_MOST_COMMON_NAME])]))
         .issuer_name(authority_name)
         .public_key(server_key.public_key())
         .serial_number(x509.random_serial_number())

@@ -19,6 +19,8 @@ class Faults:
     """Service to fields of its origin's configuration."""
     client_competitors: int = 0
     """So many programs that only count share the client's CPU."""
+    browser_driver: tuple[str, ...] = ()
+    """The command of a program that speaks the driver's contract in a browser's place."""
 
     def describe(self) -> dict[str, Any]:
         """As recorded; empty when there are none."""
@@ -31,6 +33,8 @@ class Faults:
             found["services"] = {name: dict(changes) for name, changes in self.services.items()}
         if self.client_competitors:
             found["client_competitors"] = self.client_competitors
+        if self.browser_driver:
+            found["browser_driver"] = list(self.browser_driver)
         return found
 
     def load_changes(self, arm: str) -> dict[str, Any]:

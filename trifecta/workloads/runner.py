@@ -13,10 +13,11 @@ from trifecta.analysis.verdict import verdicts
 from trifecta.design import plan
 from trifecta.design.conformance import ConformanceResult
 from trifecta.design.errors import CannotError
-from trifecta.design.model import Cell, CheckResult, ServicesWorkload, Study, Trial, Verdict
+from trifecta.design.model import Cell, CheckResult, Study, Trial, Verdict
 from trifecta.design.study import to_yaml
+from trifecta.implementations.browsers.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
-from trifecta.implementations.registry import CLIENTS, SERVERS
+from trifecta.implementations.registry import BROWSERS, CLIENTS, SERVERS
 from trifecta.implementations.server import ServerAdapter
 from trifecta.lab import sandbox
 from trifecta.lab.engine import Stopped, find_engine
@@ -26,12 +27,9 @@ from trifecta.workloads.facts import check_same_study, first_facts
 from trifecta.workloads.faults import NO_FAULTS, Faults
 from trifecta.workloads.judge import Judge
 from trifecta.workloads.progress import NoProgress, Progress
-from trifecta.workloads.services.session import ServicesSession
-from trifecta.workloads.services.supported import services_supported
-from trifecta.workloads.services.trial import ServicesTrialRunner
 from trifecta.workloads.session import Session
-from trifecta.workloads.supported import Supported, supported
-from trifecta.workloads.trial import TrialRunner
+from trifecta.workloads.supported import Supported
+from trifecta.workloads.ways import WAYS, Adapters, AnySession, AnyTrialRunner, Common
 
 PROBE_EVERY_S = 60.0
 
@@ -67,6 +65,7 @@ def run_study(
     resume: bool = False,
     adapters: Mapping[str, ServerAdapter] = SERVERS,
     clients: Mapping[str, ClientAdapter] = CLIENTS,
+    browsers: Mapping[str, BrowserAdapter] = BROWSERS,
     faults: Faults = NO_FAULTS,
     any_levels: Mapping[str, Any] | None = None,
 ) -> StudyOutcome:
@@ -79,7 +78,8 @@ def run_study(
     """
     if not sandbox.entered():
         raise RuntimeError("run_study needs the sandbox: call trifecta.lab.sandbox.enter() first")
-    run = _Run(study, run_path, progress or NoProgress(), stop or (lambda: False), adapters, clients, faults)
+    known = Adapters(adapters, clients, browsers)
+    run = _Run(study, run_path, progress or NoProgress(), stop or (lambda: False), known, faults)
     return run.go(resume, any_levels or {})
 
 
@@ -91,8 +91,7 @@ class _Run:
     path: Path
     progress: Progress
     stop: Callable[[], bool]
-    adapters: Mapping[str, ServerAdapter]
-    clients: Mapping[str, ClientAdapter]
+    adapters: Adapters
     faults: Faults
     phase_ns: dict[str, int] = field(default_factory=dict)
     began_ns: int = field(default_factory=time.monotonic_ns)
@@ -100,10 +99,8 @@ class _Run:
 
     def go(self, resume: bool, any_levels: Mapping[str, Any]) -> StudyOutcome:
         engine = find_engine()
-        if isinstance(self.study.workload, ServicesWorkload):
-            here = services_supported(self.study, engine)
-        else:
-            here = supported(self.study, self.adapters, self.clients)
+        self.way = WAYS[self.study.workload.kind]
+        here = self.way.cells(self.study, engine, self.adapters)
         self.cells, left_out = here.cells, here.left_out
         if resume:
             self.run = RunDirectory.open(self.path, write=True)
@@ -123,7 +120,8 @@ class _Run:
             self.planner: Planner | None = Planner(self.study, self.cells, self.began_ns)
             self.progress.phase("lab")
             try:
-                with self._session(engine) as session:
+                common = Common(engine, self.run, self.study, self.stop, self.adapters, self.faults)
+                with self.way.session(common) as session:
                     self._mark("lab")
                     ending = self._measure(session, here)
             except Stopped:
@@ -132,34 +130,10 @@ class _Run:
         finally:
             self.run.close()
 
-    def _session(self, engine: Path) -> Session | ServicesSession:
-        """What stays up over the trials of this workload."""
-        common: dict[str, Any] = {
-            "engine": engine,
-            "run": self.run,
-            "study": self.study,
-            "stop": self.stop,
-            "link_changes": self.faults.link,
-        }
-        if isinstance(self.study.workload, ServicesWorkload):
-            return ServicesSession(**common)
-        return Session(**common, adapters=self.adapters)
-
-    def _measure(self, session: Session | ServicesSession, here: Supported) -> Stop:
-        versions = {name: str(facts["version"]) for name, facts in here.servers.items()}
-        if isinstance(session, ServicesSession):
-            self.progress.phase("services", ", ".join(session.graph(self.cells[0]).services))
-            session.begin(self.cells, versions)
-            self._mark("servers")
-            self._give_up(session)
-        else:
-            self._begin_servers(session, here, versions)
+    def _measure(self, session: AnySession, here: Supported) -> Stop:
+        self._begin(session, here, {name: str(facts["version"]) for name, facts in here.servers.items()})
         self.run.write_facts(self.run.facts | {"network": session.network})
-        runner: TrialRunner | ServicesTrialRunner = (
-            ServicesTrialRunner(session, self.faults)
-            if isinstance(session, ServicesSession)
-            else TrialRunner(session, self.faults)
-        )
+        runner = self.way.runner(session, self.faults)
         try:
             while True:
                 if not self.planner:
@@ -172,22 +146,21 @@ class _Run:
         finally:
             runner.close()
 
-    def _begin_servers(self, session: Session, here: Supported, versions: Mapping[str, str]) -> None:
+    def _begin(self, session: AnySession, here: Supported, versions: Mapping[str, str]) -> None:
         """Servers up, those that do not come up given up, and what they serve compared, as deep as the study asks."""
         depth = "off" if self.run.conformance() else self.study.conformance  # of a resumed run, the first probe stands
-        if depth == "full":
+        probed = session if self.way.conformance and isinstance(session, Session) else None
+        if probed and depth == "full":
             self.progress.phase("conformance", ", ".join(sorted(versions)))
-            self._conformance(conformance.full(session, self.clients))
-        self.progress.phase("servers", ", ".join(sorted(versions)))
+            self._conformance(conformance.full(probed, self.adapters.clients))
+        self.progress.phase(self.way.phase, ", ".join(sorted(versions)))
         session.begin(self.cells, versions, conformance.QUICK_SIZES)
         self._mark("servers")
         self._give_up(session)
-        if depth == "quick":
-            self._conformance(conformance.quick(session, self.clients, here.clients))
+        if probed and depth == "quick":
+            self._conformance(conformance.quick(probed, self.adapters.clients, here.clients))
 
-    def _block(
-        self, session: Session | ServicesSession, runner: TrialRunner | ServicesTrialRunner, decision: Decision
-    ) -> None:
+    def _block(self, session: AnySession, runner: AnyTrialRunner, decision: Decision) -> None:
         self._probe_when_due(session, decision.cell)
         for trial in self._trials_of(decision):
             if self.stop():
@@ -229,7 +202,7 @@ class _Run:
         self._mark("verdicts")
         self.progress.block_finished(judged, self.elapsed_ns, self.study.budget_ns, decision.reason)
 
-    def _restart(self, session: Session | ServicesSession, cell: Cell) -> bool:
+    def _restart(self, session: AnySession, cell: Cell) -> bool:
         """Start a server that died again; when it does not come up, its cells are given up and the others go on."""
         stands = session.stand_up(cell)
         if not stands:
@@ -237,7 +210,7 @@ class _Run:
         self._mark("servers")
         return stands
 
-    def _give_up(self, session: Session | ServicesSession) -> None:
+    def _give_up(self, session: AnySession) -> None:
         """Leave out the cells of servers that do not come up; CannotError when nothing is left or was ever done."""
         reasons = {cell.key: session.has_failed(cell) for cell in self.cells}
         alive = [cell for cell in self.cells if reasons[cell.key] is None]
@@ -273,7 +246,7 @@ class _Run:
         trials = plan.block_trials(self.study, decision.cell, decision.block, first)
         return [trial for trial in trials if trial.arm not in done]
 
-    def _probe_when_due(self, session: Session | ServicesSession, cell: Cell) -> None:
+    def _probe_when_due(self, session: AnySession, cell: Cell) -> None:
         if not session.probe_due(cell, PROBE_EVERY_S):
             return
         path = str(cell.levels["path"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.factors import DEFAULT_CLIENT
-from trifecta.design.model import Cell, PathSpec, RequestsWorkload, Study, Trial
+from trifecta.design.model import Cell, PathSpec, RequestsWorkload, Study
 from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerAdapter, ServerOptions, Site
 from trifecta.lab.certificates import Certificates, make_certificates
@@ -24,18 +24,14 @@ from trifecta.lab.host import Host, pin_table
 from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6, Lab
 from trifecta.lab.paths import link_config
 from trifecta.store.run import RunDirectory
-from trifecta.workloads.aggregate import aggregate, error_summary
+from trifecta.workloads.asking import ask
 from trifecta.workloads.probing import measure_config, measure_path
-from trifecta.workloads.requests import load_config
 
 FIRST_PORT = 8443
 LINK_READY_S = 10.0
 READY_MORE_S = 10.0  # for each further protocol of a server that answers over one: the program is there
 Program = TypeVar("Program", bound=EngineProgram)
 _PATTERN = bytes(0x61 + i % 26 for i in range(26))
-_READY_TIMEOUT_NS = 2_000_000_000
-# The server is there, but what it speaks or answers is not what is asked: no waiting helps, and the checks will say it.
-_ANSWERED_OTHERWISE = {"tls:alpn", "tls:version", "length", "content"}
 
 
 def options_for(workload: RequestsWorkload) -> ServerOptions:
@@ -75,6 +71,19 @@ def set_to_work(link: Program, config: Mapping[str, Any], stop: Callable[[], boo
         link.close()
         raise
     return link
+
+
+def bring_up(server: RunningServer) -> None:
+    """Start a server; ServerFailed for whatever its adapter or program does wrong."""
+    try:
+        server.start()
+    except (Stopped, EngineError):
+        raise
+    except CannotError as error:
+        raise ServerFailed(str(error)) from error
+    except Exception as error:
+        words = " ".join(str(error).split())
+        raise ServerFailed(f"the adapter of {server.adapter.name} fails: {type(error).__name__}: {words}") from error
 
 
 def client_process(
@@ -133,7 +142,7 @@ class Session:
         return self.run.path / "logs" / f"{name}.log"
 
     def start_servers(
-        self, cells: list[Cell], versions: Mapping[str, str], more_sizes: Iterable[int] = ()
+        self, cells: Sequence[Cell], versions: Mapping[str, str], more_sizes: Iterable[int] = ()
     ) -> dict[str, float]:
         """Start every server that the cells need (again) and wait until each answers over every protocol: seconds.
 
@@ -188,17 +197,7 @@ class Session:
         """Start a server; ServerFailed for whatever its adapter or program does wrong."""
         # Before it starts: the connections that a proxy opens now to the server behind it stay open over the trials.
         self.lab.use_congestion_control(server.options.congestion_control)
-        try:
-            server.start()
-        except (Stopped, EngineError):
-            raise
-        except CannotError as error:
-            raise ServerFailed(str(error)) from error
-        except Exception as error:
-            words = " ".join(str(error).split())
-            raise ServerFailed(
-                f"the adapter of {server.adapter.name} fails: {type(error).__name__}: {words}"
-            ) from error
+        bring_up(server)
 
     def server_for(self, cell: Cell) -> RunningServer:
         """The server of a cell."""
@@ -226,7 +225,7 @@ class Session:
         pin = {"load": "client"}.get(role, role)
         return EngineProcess(self.engine, role, host, self.log(role), cpus=self.pins[pin], name=name)  # type: ignore[arg-type]
 
-    def begin(self, cells: list[Cell], versions: Mapping[str, str], more_sizes: Iterable[int] = ()) -> None:
+    def begin(self, cells: Sequence[Cell], versions: Mapping[str, str], more_sizes: Iterable[int] = ()) -> None:
         """Raise what stays up over the trials of these cells."""
         self.start_servers(cells, versions, more_sizes)
 
@@ -285,38 +284,14 @@ class Session:
 
     def _ask(self, server: RunningServer, protocol: str) -> str | None:
         """One real request over a protocol; None when it was answered rightly, else what went wrong."""
-        draft = self.run.path / ".tmp-ready.parquet"
-        workload = RequestsWorkload(
-            response_bytes=min(int(path.name) for path in (server.site.folder / "bytes").iterdir()),
-            requests=1,
-            in_flight=1,
-            tls_version=server.options.tls_version,  # type: ignore[arg-type]
-            connect_timeout_ns=_READY_TIMEOUT_NS,
-            request_timeout_ns=_READY_TIMEOUT_NS,
+        size = min(int(path.name) for path in (server.site.folder / "bytes").iterdir())
+        return ask(
+            self.spawn("load", f"load ({server.adapter.name} over {protocol})"),
+            (server.site.address, server.site.port, f"{server.adapter.name}.lab"),
+            protocol,
+            self.certificates,
+            draft=self.run.path / ".tmp-ready.parquet",
+            stop=self.stop,
+            tls_version=server.options.tls_version,
+            changes={"path": f"/bytes/{size}", "expect_body_bytes": size},
         )
-        trial = Trial("t00000", 0, Cell("ready", {"connection": "reused"}), protocol, 0, 0)
-        config = load_config(
-            trial,
-            workload,
-            PathSpec("setup"),
-            address=server.site.address,
-            port=server.site.port,
-            server_name=f"{server.adapter.name}.lab",
-            certificates=self.certificates,
-            samples_file=draft,
-        )
-        with self.spawn("load", f"load ({server.adapter.name} over {protocol})") as load:
-            try:
-                load.configure(config)
-                summary = load.wait_summary(2 * _READY_TIMEOUT_NS / 1e9 + 10, self.stop)
-                if summary["errors"] == 0:
-                    return None
-                errors = aggregate(draft).errors
-                return None if set(errors) <= _ANSWERED_OTHERWISE else f"{protocol}: {error_summary(errors)}"
-            except EngineError as error:
-                raise as_user_error(error) from error
-            except Stopped:
-                raise
-            finally:
-                with suppress(FileNotFoundError):
-                    draft.unlink()

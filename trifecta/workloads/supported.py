@@ -11,13 +11,14 @@ from trifecta.design import plan
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
 from trifecta.design.model import Cell, Study
+from trifecta.implementations.browsers.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.clients import errands
 from trifecta.implementations.isolated import call_apart
 from trifecta.implementations.server import ServerAdapter, Unsupported
 from trifecta.implementations.survey import FIND_TIMEOUT_S
 
-Adapter = TypeVar("Adapter", ServerAdapter, ClientAdapter)
+Adapter = TypeVar("Adapter", ServerAdapter, ClientAdapter, BrowserAdapter)
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,13 @@ def supported(study: Study, servers: Mapping[str, ServerAdapter], clients: Mappi
     """The cells that can run here. UserError for an unknown name, CannotError when there is no cell left."""
     left_out: list[dict[str, str]] = []
     named = [str(level) for level in study.factors.get(CLIENT_FACTOR, (DEFAULT_CLIENT,))]
-    foreign = _known("client", [name for name in named if name != DEFAULT_CLIENT], clients, [DEFAULT_CLIENT, *clients])
-    known = _known("server", [str(level) for level in study.factors["server"]], servers, list(servers))
-    found_servers = _found("server", known, left_out)
-    found_clients = _found("client", foreign, left_out)
-    cells = _possible_servers(study, {name: servers[name] for name in found_servers}, left_out)
+    foreign = known_here(
+        "client", [name for name in named if name != DEFAULT_CLIENT], clients, [DEFAULT_CLIENT, *clients]
+    )
+    known = known_here("server", [str(level) for level in study.factors["server"]], servers, list(servers))
+    found_servers = found_here("server", known, left_out)
+    found_clients = found_here("client", foreign, left_out)
+    cells = possible_servers(study, {name: servers[name] for name in found_servers}, left_out)
     cells = _possible_clients(study, cells, {name: clients[name] for name in found_clients}, left_out)
     if not cells:
         reasons = "; ".join(item["reason"] for item in left_out)
@@ -55,16 +58,19 @@ def supported(study: Study, servers: Mapping[str, ServerAdapter], clients: Mappi
     )
 
 
-def _known(
+def known_here(
     factor: str, names: Sequence[str], adapters: Mapping[str, Adapter], all_names: Sequence[str]
 ) -> dict[str, Adapter]:
+    """The adapters of these names; UserError for a name that has none."""
     for name in names:
         if name not in adapters:
             raise UserError(f"unknown {factor} {name!r}; known: {', '.join(sorted(all_names))}")
     return {name: adapters[name] for name in names}
 
 
-def _found(factor: str, adapters: Mapping[str, Adapter], left_out: list[dict[str, str]]) -> dict[str, dict[str, Any]]:
+def found_here(
+    factor: str, adapters: Mapping[str, Adapter], left_out: list[dict[str, str]]
+) -> dict[str, dict[str, Any]]:
     """Those that are found, each asked in a process of its own: one that hangs or crashes is as good as missing."""
     found: dict[str, dict[str, Any]] = {}
     calls = {name: partial(_ask, adapter) for name, adapter in adapters.items()}
@@ -80,18 +86,16 @@ def _found(factor: str, adapters: Mapping[str, Adapter], left_out: list[dict[str
     return found
 
 
-def _ask(adapter: ServerAdapter | ClientAdapter) -> dict[str, Any]:
+def _ask(adapter: ServerAdapter | ClientAdapter | BrowserAdapter) -> dict[str, Any]:
     """Runs apart: all of it is the adapter's."""
     try:
         facts = {"version": adapter.find(), "source": adapter.source}
     except Unsupported as error:
         return {"reason": str(error)}
-    return facts | ({"declared": adapter.declared()} if isinstance(adapter, ClientAdapter) else {})
+    return facts | ({} if isinstance(adapter, ServerAdapter) else {"declared": dict(adapter.declared())})
 
 
-def _possible_servers(
-    study: Study, adapters: Mapping[str, ServerAdapter], left_out: list[dict[str, str]]
-) -> list[Cell]:
+def possible_servers(study: Study, adapters: Mapping[str, ServerAdapter], left_out: list[dict[str, str]]) -> list[Cell]:
     """The cells of the servers that speak all protocols of the study and can answer the work of all their cells."""
     possible = []
     for name, adapter in adapters.items():

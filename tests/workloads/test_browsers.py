@@ -1,0 +1,173 @@
+"""Studies of a browser in the lab, with a stand-in for the browser: what is committed, what is said of failures."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow.parquet as pq
+import pytest
+
+from tests.workloads import drive_browsers as drive
+from trifecta.pages.builder import Builder
+from trifecta.store.run import RunDirectory
+from trifecta.store.views import connect
+
+pytestmark = pytest.mark.lab
+START = "https://www.tiny.lab/index.html"
+URLS = [START, "https://www.tiny.lab/a.css", "https://cdn.tiny.lab/b.svg"]
+STUDY = """
+study: tiny
+workload: {{kind: page, page: {page}, visits: 2, warmup_visits: 1, settle: 50 ms{more}}}
+factors: {{path: [{path}], protocol: [{protocols}]}}
+paths:
+  near: {{}}
+  far: {{rtt: 10 ms}}
+blocks: {{at_least: 1, at_most: {blocks}}}
+budget: 2 min
+"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pages") / "tiny"
+    builder = Builder("tiny")
+    html = b"<!doctype html><link rel=stylesheet href=/a.css><img src=https://cdn.tiny.lab/b.svg><p>Tiny."
+    builder.add(START, 200, [("content-type", "text/html")], html)
+    builder.add(URLS[1], 200, [("content-type", "text/css")], b"p{color:#123}" * 1000)
+    svg = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><path d="M0 0h9v9z"/></svg>'
+    builder.add(URLS[2], 200, [("content-type", "image/svg+xml")], svg)
+    builder.write(folder, START, "Tiny", {"kind": "generated", "version": 1})
+    return folder
+
+
+def study(page: Path, path: str = "near", protocols: str = "h2, h3", blocks: int = 1, more: str = "") -> str:
+    return STUDY.format(page=page, path=path, protocols=protocols, blocks=blocks, more=more)
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    return RunDirectory.open(folder).rows()
+
+
+def test_visits_are_made_over_each_protocol_and_everything_is_committed(tmp_path: Path, page: Path) -> None:
+    folder = tmp_path / "run"
+    driver = {"urls": URLS, "look_up": "stray.example.org"}
+    code, outcome, errors = drive.finish(folder, study=study(page, "far", "h1, h2, h3"), driver=driver)
+    assert code == 0, errors
+    assert outcome["trials"] == 4
+    views = connect(folder)
+    spoken = "SELECT DISTINCT t.protocol, f.protocol, t.client FROM trials t JOIN fetches f USING (trial) ORDER BY 1"
+    assert views.execute(spoken).fetchall() == [(name, name, "chromium") for name in ("h1", "h2", "h3")]
+    counts = "SELECT count(*), count(*) FILTER (warmup) FROM visits"
+    assert views.execute(counts).fetchall() == [(12, 4)]
+    assert views.execute("SELECT count(*), count(DISTINCT url) FROM fetches").fetchall() == [(36, 3)]
+    assert views.execute("SELECT DISTINCT status, error FROM fetches").fetchall() == [(200, None)]
+    for row in rows(folder):
+        load, link, server = (json.loads(row[f"{name}_json"]) for name in ("load", "link", "server"))
+        assert row["error"] is None
+        assert row["samples"] == 2
+        # Three requests, each on a new connection: no less than two round trips of 10 ms each.
+        assert row["latency_p50_ns"] > 60_000_000
+        assert row["fcp_p50_ns"] == 5_000_002  # of the visits 1 and 2, between which the median lies
+        assert list(link["links"]) == ["client-router"]
+        assert link["links"]["client-router"]["a_to_b"]["delivered"] > 0
+        assert (server["host"], server["address"], server["page"]) == ("web", "192.168.2.2", "tiny")
+        assert load["stray_names"] == {"stray.example.org": load["stray_lookups"]}
+        trial = row["trial"]
+        assert sorted(path.name for path in (folder / "har" / trial).iterdir()) == ["0.har", "1.har", "2.har"]
+        assert (folder / "frames" / trial / "2" / "0.jpg").is_file()
+        assert json.loads(row["probe_json"])["wire"] == "client-router"
+        assert json.loads(row["probe_json"])["rtt_ns"]["p50"] == pytest.approx(10e6, rel=0.2)
+    assert not list(folder.rglob(".tmp-*"))
+
+
+def test_paths_have_networks_of_their_own_and_all_wires_can_be_impaired(tmp_path: Path, page: Path) -> None:
+    folder = tmp_path / "run"
+    text = study(page, "near, far", more=", impaired: all, filmstrip: false")
+    code, _, errors = drive.finish(folder, study=text, driver={"urls": URLS[:1]})
+    assert code == 0, errors
+    found = {(row["path"], row["link_json"] is None): row["latency_p50_ns"] for row in rows(folder)}
+    assert set(found) == {("near", True), ("far", False)}
+    assert found["near", True] < 60_000_000 < found["far", False]  # two round trips over three wires of 10 ms
+    wires = {tuple(json.loads(row["link_json"])["links"]) for row in rows(folder) if row["link_json"]}
+    assert wires == {("client-router", "router-switch", "switch-web")}
+    assert not (folder / "frames").exists()
+    checks = connect(folder).execute("SELECT evidence FROM checks WHERE \"check\" = 'path'").fetchall()
+    assert len(checks) == len(rows(folder))
+    assert not any("no link" in evidence for (evidence,) in checks)
+
+
+def test_a_driver_that_dies_fails_its_trial_and_leaves_nothing(tmp_path: Path, page: Path) -> None:
+    folder = tmp_path / "run"
+    code, outcome, errors = drive.finish(folder, study=study(page), driver={"urls": URLS, "die": 1})
+    assert code == 0, errors
+    assert (outcome["trials"], outcome["valid"]) == (3, 0)
+    assert {row["error"] for row in rows(folder)} == {"client chromium: was killed by signal 9"}
+    for name in ("samples", "visits", "fetches", "har", "frames"):
+        assert not list((folder / name).iterdir())
+
+
+def test_a_crashed_browser_is_rows_and_what_has_no_answer_is_told(tmp_path: Path, page: Path) -> None:
+    folder = tmp_path / "run"
+    driver = {"urls": [*URLS, "https://www.tiny.lab/random-1"], "crash": 2}
+    code, outcome, errors = drive.finish(folder, study=study(page), driver=driver)
+    assert code == 0, errors
+    assert (outcome["trials"], outcome["valid"]) == (3, 0)
+    for row in rows(folder):
+        assert json.loads(row["error_classes_json"]) == {"browser:crashed": 1}
+        assert list(json.loads(row["load_json"])["left_out"]) == ["https://www.tiny.lab/random-1"]
+
+
+@pytest.mark.parametrize(
+    ("driver", "code", "words"),
+    [({"fail": 3}, 3, "client chromium cannot work: error: the browser is not in the mood"), ({"fail": 1}, 0, "")],
+)
+def test_what_no_trial_could_do_ends_the_run_and_what_one_could_not_does_not(
+    tmp_path: Path, page: Path, driver: dict[str, Any], code: int, words: str
+) -> None:
+    folder = tmp_path / "run"
+    ended, _, errors = drive.finish(folder, study=study(page), driver={"urls": URLS, **driver})
+    assert (ended, words in errors) == (code, True), errors
+    if code == 0:
+        assert {row["error"] for row in rows(folder)} == {"client chromium: the browser is not in the mood"}
+
+
+def test_a_driver_that_hangs_is_ended(tmp_path: Path, page: Path) -> None:
+    folder = tmp_path / "run"
+    code, outcome, errors = drive.finish(
+        folder,
+        study=study(page),
+        driver={"urls": URLS, "hang": 1},
+        faults={"load": {"*": {"total_timeout_ns": 300_000_000}}},
+        grace_s=0.5,
+    )
+    assert code == 0, errors
+    assert outcome["trials"] == 3
+    assert {row["error"] for row in rows(folder)} == {"client chromium: did not end within 0.8 s"}
+
+
+def test_a_killed_run_leaves_no_process_and_is_resumed(tmp_path: Path, page: Path) -> None:
+    folder = tmp_path / "run"
+    request: dict[str, Any] = {"study": study(page, blocks=2), "driver": {"urls": URLS}}
+    process = drive.start(folder, **request)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if json.loads(line)[:2] == ["trial_started", "t00001"]:
+            break
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert len(children) > 3
+    process.send_signal(signal.SIGKILL)
+    process.wait(timeout=20)
+    _, alive = psutil.wait_procs(children, timeout=20)
+    assert alive == []
+    code, outcome, errors = drive.finish(folder, **request, resume=True)
+    assert code == 0, errors
+    assert outcome["trials"] == 6
+    found = rows(folder)
+    assert [row["trial"] for row in found] == [f"t0000{number}" for number in range(6)]
+    assert sorted(path.stem for path in (folder / "visits").iterdir()) == [row["trial"] for row in found]
+    assert pq.read_table(folder / "visits" / "t00005.parquet").num_rows == 3
+    assert not list(folder.rglob(".tmp-*"))

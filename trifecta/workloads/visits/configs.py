@@ -1,0 +1,109 @@
+"""From a trial of a browser to the configuration of its driver (docs/architecture.md, section 1.1, "A browser")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trifecta.design.model import BrowserWorkload, PageWorkload, Trial, VideoWorkload
+from trifecta.implementations.server import ServerOptions
+from trifecta.lab.certificates import Certificates
+from trifecta.workloads.visits.material import Material
+
+PORT = 443
+VIEWPORT = (1350, 940)  # of a common notebook's window; what is above the fold depends on it
+START_NS = 30_000_000_000  # a browser from a cold disk
+_VISIT_NS = 5_000_000_000  # a view is opened, what was seen is gathered
+
+
+@dataclass(frozen=True)
+class Drafts:
+    """Where a trial's files are written before they are committed."""
+
+    samples: Path
+    visits: Path
+    fetches: Path
+    playback: Path | None
+    har: Path
+    frames: Path | None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Those that are files."""
+        return tuple(path for path in (self.samples, self.visits, self.fetches, self.playback) if path is not None)
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Those that are folders."""
+        return tuple(path for path in (self.har, self.frames) if path is not None)
+
+
+def options_for(workload: BrowserWorkload) -> ServerOptions:
+    """What a cell's workload asks of its server."""
+    return ServerOptions(
+        congestion_control=workload.congestion_control,
+        tcp_nodelay=workload.tcp_nodelay,
+        tls_version=workload.tls_version,
+        zero_rtt=workload.zero_rtt,
+        alt_svc=workload.discovery == "alt-svc",
+    )
+
+
+def total_timeout_ns(workload: BrowserWorkload) -> int:
+    """When a trial is given up: every visit at its own limit, with the unmeasured visit that some views need before."""
+    each = workload.visit_timeout_ns + workload.settle_ns + _VISIT_NS
+    if workload.view != "cold":
+        each *= 2
+    if isinstance(workload, VideoWorkload):
+        each += workload.watch_ns
+    return START_NS + (workload.warmup_visits + workload.visits) * each
+
+
+def browser_config(
+    trial: Trial,
+    workload: BrowserWorkload,
+    material: Material,
+    drafts: Drafts,
+    *,
+    certificates: Certificates,
+    work_dir: Path,
+    keylog_file: Path | None = None,
+) -> dict[str, Any]:
+    """What the driver of a browser is asked to do."""
+    video = None
+    if isinstance(workload, VideoWorkload):
+        video = {
+            "player_url": material.page.start,
+            "watch_ns": workload.watch_ns,
+            "live": workload.mode != "on-demand",
+        }
+    return {
+        "trial": trial.trial,
+        "protocol": trial.protocol,
+        "kind": "video" if video else "page",
+        "url": material.page.start,
+        "hosts": list(material.page.hosts),
+        "port": PORT,
+        "ca_file": str(certificates.authority),
+        "discovery": workload.discovery if trial.protocol == "h3" else "forced",
+        "view": workload.view,
+        "visits": workload.visits,
+        "warmup_visits": workload.warmup_visits,
+        "seed": trial.seed,
+        "visit_timeout_ns": workload.visit_timeout_ns,
+        "total_timeout_ns": total_timeout_ns(workload),
+        "settle_ns": workload.settle_ns,
+        "filmstrip": isinstance(workload, PageWorkload) and workload.filmstrip,
+        "viewport": list(VIEWPORT),
+        "video": video,
+        "work_dir": str(work_dir),
+        "keylog_file": None if keylog_file is None else str(keylog_file),
+        "netlog_file": None,
+        "samples_file": str(drafts.samples),
+        "visits_file": str(drafts.visits),
+        "fetches_file": str(drafts.fetches),
+        "playback_file": None if drafts.playback is None else str(drafts.playback),
+        "frames_dir": None if drafts.frames is None else str(drafts.frames),
+        "har_dir": str(drafts.har),
+    }

@@ -1,0 +1,95 @@
+"""Which cells of a study of browsers can run here: browsers and servers that are found, pages that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from trifecta.design import plan
+from trifecta.design.errors import CannotError
+from trifecta.design.factors import CLIENT_FACTOR
+from trifecta.design.model import BrowserWorkload, Cell, PageWorkload, Study
+from trifecta.implementations.browsers.browser import BrowserAdapter
+from trifecta.implementations.server import ServerAdapter, Unsupported
+from trifecta.workloads.supported import Supported, found_here, known_here, possible_servers
+from trifecta.workloads.visits.material import material_of, same_material
+
+
+def browsers_supported(
+    study: Study, servers: Mapping[str, ServerAdapter], browsers: Mapping[str, BrowserAdapter]
+) -> Supported:
+    """The cells that can run here. UserError for an unknown name, CannotError when there is no cell left."""
+    left_out: list[dict[str, str]] = []
+    levels = [str(level) for level in study.factors[CLIENT_FACTOR]]
+    found_browsers = found_here(CLIENT_FACTOR, known_here(CLIENT_FACTOR, levels, browsers, list(browsers)), left_out)
+    levels = [str(level) for level in study.factors["server"]]
+    found_servers = found_here("server", known_here("server", levels, servers, list(servers)), left_out)
+    cells = possible_servers(study, {name: servers[name] for name in found_servers}, left_out)
+    cells = _with_browser(study, cells, {name: browsers[name] for name in found_browsers}, left_out)
+    cells = _with_material(study, cells, left_out)
+    if not cells:
+        raise CannotError(f"no cell of the study can run here: {'; '.join(item['reason'] for item in left_out)}")
+    used = {str(cell.levels["server"]) for cell in cells}, {plan.client_of(cell) for cell in cells}
+    return Supported(
+        cells,
+        {name: facts for name, facts in found_servers.items() if name in used[0]},
+        {name: facts for name, facts in found_browsers.items() if name in used[1]},
+        left_out,
+    )
+
+
+def _with_browser(
+    study: Study, cells: list[Cell], adapters: Mapping[str, BrowserAdapter], left_out: list[dict[str, str]]
+) -> list[Cell]:
+    """The cells whose browser speaks all protocols of the study and can do their work."""
+    possible = []
+    for cell in cells:
+        name = plan.client_of(cell)
+        if name not in adapters:
+            continue
+        reason = _refusal(study, cell, adapters[name])
+        if reason is None:
+            possible.append(cell)
+        else:
+            _leave_out(left_out, CLIENT_FACTOR, name, reason)
+    return possible
+
+
+def _refusal(study: Study, cell: Cell, adapter: BrowserAdapter) -> str | None:
+    workload = cast(BrowserWorkload, plan.workload_for(study, cell))
+    for protocol in study.factors[plan.PROTOCOL_FACTOR]:
+        if protocol not in adapter.protocols:
+            return f"{adapter.name} does not speak {protocol}"
+        try:
+            adapter.check_workload(workload, protocol)
+        except Unsupported as error:
+            return str(error)
+    return None
+
+
+def _with_material(study: Study, cells: list[Cell], left_out: list[dict[str, str]]) -> list[Cell]:
+    """The cells whose page or clip is there, or can be made here."""
+    reasons: dict[tuple[object, ...], str | None] = {}
+    possible = []
+    for cell in cells:
+        workload = cast(BrowserWorkload, plan.workload_for(study, cell))
+        key = same_material(workload)
+        if key not in reasons:
+            try:
+                material_of(workload)
+                reasons[key] = None
+            except CannotError as error:
+                reasons[key] = str(error)
+        reason = reasons[key]
+        if reason is None:
+            possible.append(cell)
+        else:
+            what = ("page", workload.page) if isinstance(workload, PageWorkload) else ("clip", str(key[1]))
+            _leave_out(left_out, *what, reason)
+    return possible
+
+
+def _leave_out(left_out: list[dict[str, str]], factor: str, level: str, reason: str) -> None:
+    item = {"factor": factor, "level": level, "reason": reason}
+    if item not in left_out:
+        left_out.append(item)

@@ -1,0 +1,165 @@
+"""How each workload is run: which cells can be, what stays up over the trials, and who runs a trial.
+
+A new workload is a line in ``WAYS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from trifecta.design.model import Cell, Study, Trial
+from trifecta.implementations.browsers.browser import BrowserAdapter
+from trifecta.implementations.client import ClientAdapter
+from trifecta.implementations.registry import BROWSERS, CLIENTS, SERVERS
+from trifecta.implementations.server import ServerAdapter
+from trifecta.store.run import RunDirectory
+from trifecta.workloads.faults import NO_FAULTS, Faults
+from trifecta.workloads.services.session import ServicesSession
+from trifecta.workloads.services.supported import services_supported
+from trifecta.workloads.services.trial import ServicesTrialRunner
+from trifecta.workloads.session import Session
+from trifecta.workloads.supported import Supported, supported
+from trifecta.workloads.trial import Outcome, TrialRunner
+from trifecta.workloads.visits.session import BrowserSession
+from trifecta.workloads.visits.supported import browsers_supported
+from trifecta.workloads.visits.trial import BrowserTrialRunner
+
+
+class AnySession(Protocol):
+    """What stays up over the trials of a run; raised by ``with``."""
+
+    def __enter__(self) -> Self:
+        """Raise what needs no cells."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take everything down."""
+
+    def begin(self, cells: Sequence[Cell], versions: Mapping[str, str], more_sizes: Iterable[int] = ()) -> None:
+        """Raise what the cells need; what does not come up is given up."""
+
+    def has_failed(self, cell: Cell) -> str | None:
+        """Why a cell is given up; None when it is not."""
+
+    def failures(self) -> list[tuple[str, str, str]]:
+        """What is given up: factor, level, reason."""
+
+    def down(self, cell: Cell) -> str | None:
+        """How what a cell needs ended, in words; None while it runs."""
+
+    def stand_up(self, cell: Cell) -> bool:
+        """Start that again; False when it does not come up, and is given up."""
+
+    @property
+    def network(self) -> dict[str, Any]:
+        """Settings of the lab's kernel, for ``run.json``."""
+
+    def probe_due(self, cell: Cell, every_s: float) -> bool:
+        """Whether the path of a cell was not probed for so long."""
+
+    def probe(self, cell: Cell, seed: int) -> dict[str, Any]:
+        """Measure what the path of a cell does to packets."""
+
+
+class AnyTrialRunner(Protocol):
+    """Runs the trials of a session, one at a time."""
+
+    def run(self, trial: Trial) -> Outcome:
+        """Run a trial. What goes wrong in it is in its row; CannotError when no trial could be run at all."""
+
+    def start_ahead(self, trial: Trial) -> None:
+        """Start what the next trial likely needs, while the one that ended is judged."""
+
+    def close(self) -> None:
+        """End what was started ahead."""
+
+
+@dataclass(frozen=True)
+class Adapters:
+    """What a run may use, by name."""
+
+    servers: Mapping[str, ServerAdapter] = field(default_factory=lambda: SERVERS)
+    clients: Mapping[str, ClientAdapter] = field(default_factory=lambda: CLIENTS)
+    browsers: Mapping[str, BrowserAdapter] = field(default_factory=lambda: BROWSERS)
+
+
+@dataclass(frozen=True)
+class Common:
+    """What every session is made of."""
+
+    engine: Path
+    run: RunDirectory
+    study: Study
+    stop: Callable[[], bool]
+    adapters: Adapters
+    faults: Faults = NO_FAULTS
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a workload is run."""
+
+    cells: Callable[[Study, Path, Adapters], Supported]
+    """Those that can run here; CannotError when there is none."""
+    session: Callable[[Common], AnySession]
+    runner: Callable[[Any, Faults], AnyTrialRunner]
+    phase: str = "servers"
+    """What ``begin`` raises."""
+    conformance: bool = False
+    """Whether servers and clients are probed before the trials."""
+
+
+def _requests(common: Common) -> Session:
+    return Session(
+        common.engine,
+        common.run,
+        common.study,
+        common.adapters.servers,
+        common.stop,
+        link_changes=common.faults.link,
+    )
+
+
+def _services(common: Common) -> ServicesSession:
+    return ServicesSession(common.engine, common.run, common.study, common.stop, link_changes=common.faults.link)
+
+
+def _browsers(common: Common) -> BrowserSession:
+    return BrowserSession(
+        common.engine,
+        common.run,
+        common.study,
+        common.adapters.servers,
+        common.stop,
+        link_changes=common.faults.link,
+    )
+
+
+_OF_REQUESTS = Way(
+    lambda study, _, adapters: supported(study, adapters.servers, adapters.clients),
+    _requests,
+    TrialRunner,
+    conformance=True,
+)
+_OF_SERVICES = Way(
+    lambda study, engine, _: services_supported(study, engine), _services, ServicesTrialRunner, phase="services"
+)
+_OF_BROWSERS = Way(
+    lambda study, _, adapters: browsers_supported(study, adapters.servers, adapters.browsers),
+    _browsers,
+    BrowserTrialRunner,
+)
+WAYS: dict[str, Way] = {
+    "requests": _OF_REQUESTS,
+    "chain": _OF_SERVICES,
+    "fan-in": _OF_SERVICES,
+    "sba-registration": _OF_SERVICES,
+    "page": _OF_BROWSERS,
+    "video": _OF_BROWSERS,
+}
+"""By the kind of the study's workload."""
