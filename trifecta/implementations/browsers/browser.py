@@ -27,6 +27,8 @@ class Watch:
     player_url: str
     watch_ns: int
     live: bool
+    floor: tuple[float, ...] | None = None
+    """The share of frames that this machine drops by itself, by rung, where that was measured."""
 
 
 @dataclass(frozen=True)

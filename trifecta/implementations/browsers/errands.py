@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -81,12 +82,33 @@ def _url(value: Any) -> Problem:
     return None if good else "is no https URL"
 
 
+def _player_url(value: Any) -> Problem:
+    """As any, or of the host itself: from there a video is played without a network."""
+    if isinstance(value, str) and re.match(r"http://127\.0\.0\.1:\d{1,5}/", value):
+        return None
+    return _url(value)
+
+
+def _floor(value: Any) -> Problem:
+    good = value is None or (isinstance(value, list) and all(_is_share(each) for each in value))
+    return None if good else "has a floor that is no list of shares from 0 to 1"
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
 def _watch(value: Any) -> Problem:
     if value is None:
         return None
-    if not isinstance(value, dict) or set(value) != {"player_url", "watch_ns", "live"}:
-        return "needs player_url, watch_ns and live"
-    problems = (_url(value["player_url"]), _whole(1, _DAY_NS)(value["watch_ns"]), _flag(value["live"]))
+    if not isinstance(value, dict) or set(value) - {"floor"} != {"player_url", "watch_ns", "live"}:
+        return "needs player_url, watch_ns and live, and may have floor"
+    problems = (
+        _player_url(value["player_url"]),
+        _whole(1, _DAY_NS)(value["watch_ns"]),
+        _flag(value["live"]),
+        _floor(value.get("floor")),
+    )
     return next((problem for problem in problems if problem), None)
 
 
@@ -164,6 +186,11 @@ def read(line: bytes | str) -> dict[str, Any]:
     return config
 
 
+def _watch_of(video: Mapping[str, Any]) -> Watch:
+    floor = video.get("floor")
+    return Watch(video["player_url"], video["watch_ns"], video["live"], None if floor is None else tuple(floor))
+
+
 def errand_of(config: Mapping[str, Any]) -> Errand:
     """The errand that a whole configuration asks for."""
     video = config["video"]
@@ -181,7 +208,7 @@ def errand_of(config: Mapping[str, Any]) -> Errand:
         addresses=dict(config["addresses"]),
         ca_file=Path(config["ca_file"]).absolute(),
         viewport=(config["viewport"][0], config["viewport"][1]),
-        watch=Watch(**video) if video else None,
+        watch=_watch_of(video) if video else None,
         state=Path(config["work_dir"]).absolute() / "browser",
         keylog_file=path("keylog_file"),
         netlog_file=path("netlog_file"),

@@ -175,12 +175,27 @@ class Played:
     started_ns: int | None = None
     """When play was asked for: the visit's durations count from then."""
     rows: list[PlaybackRow] = field(default_factory=list)
-    segments: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-    """URL of a segment -> its rung, number and length in ns."""
+    segments: dict[str, tuple[int | None, int | None, int | None]] = field(default_factory=dict)
+    """URL of a segment -> its rung, number and length in ns; the last two are null for an initialization section."""
+    failed_url: str | None = None
+    """What the player asked for in vain when it gave up: the error of that request is then the visit's."""
+    note: str | None = None
+    """What the player says of its error, for the log."""
+
+
+_OF_THE_PAGE = (
+    "dns_ns", "connect_ns", "tls_ns", "request_ns", "ttfb_ns", "response_ns", "dom_content_loaded_ns", "load_ns",
+    "fcp_ns", "lcp_ns",
+)  # fmt: skip
 
 
 def apply_played(record: VisitRecord, played: Played) -> None:
-    """Put what a player knows into the visit and its fetches."""
+    """Put what a player knows into the visit and its fetches.
+
+    The times of the page that holds the player are left out: durations of a watch count from play.
+    """
+    for name in _OF_THE_PAGE:
+        setattr(record.visit, name, None)
     for name, value in played.visit.items():
         setattr(record.visit, name, value)
     if played.started_ns is not None:
@@ -188,7 +203,10 @@ def apply_played(record: VisitRecord, played: Played) -> None:
     record.playback = played.rows
     for fetch in record.fetches:
         if fetch.url in played.segments:
+            fetch.kind = "media"  # a script asked for it; what it is for is what counts
             fetch.rung, fetch.segment, fetch.media_ns = played.segments[fetch.url]
+    failed = [fetch.error for fetch in record.fetches if fetch.url == played.failed_url and fetch.error is not None]
+    record.visit.error = failed[-1] if failed else played.error
 
 
 def number_connections(fetches: Sequence[Fetch]) -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from trifecta.implementations.browsers import apart, errands
+from trifecta.implementations.browsers import apart, errands, playback
 from trifecta.implementations.browsers.browser import (
     HUNG,
     BrowserAdapter,
@@ -32,6 +32,7 @@ LAUNCH_TIMEOUT_S = 60.0  # a cold machine reads 300 MB of program
 ANSWER_TIMEOUT_S = 10.0  # a browser that does not answer a simple question for so long is taken for hung
 CLOSE_TIMEOUT_S = 5.0
 WARM_PATH = "/.well-known/trifecta-warm"  # tiny: a recording has no answer to it, so it is a 404
+_FORMER_WATCH_NS = 3_000_000_000  # of the watch before a repeated one: it opens every connection
 EXIT_FAILED = 1
 Value = TypeVar("Value")
 
@@ -124,10 +125,10 @@ class _Visiting:
                 error = await self._go(view, url, frames=frames)
                 played = None
                 if error is None and errand.watch is not None:
-                    from trifecta.implementations.browsers import playback
-
-                    played = await playback.watch(view, errand)
+                    played = await playback.watch(view, errand, answered)
                     error = played.error
+                    if error is not None:
+                        self._worker.say("note", f"visit {record.number}: {error}: {played.note}")
                 recording = await answered(view.collect())
                 self._take(record, recording)
                 if played is not None:
@@ -153,7 +154,9 @@ class _Visiting:
             await answered(view.evaluate(asked))
             await answered(view.collect())
         elif errand.view == "repeat":
-            error = await self._go(view, errand.url)
+            error = await self._go(view, errand.watch.player_url if errand.watch else errand.url)
+            if error is None and errand.watch is not None:
+                error = (await playback.watch(view, errand, answered, _FORMER_WATCH_NS)).error
             await answered(view.collect())
             await answered(view.close_connections())
         return error
