@@ -148,7 +148,7 @@ _EVENT = st.fixed_dictionaries({}, optional={name: _JSON | st.sampled_from(["sta
 
 
 @given(st.fixed_dictionaries({}, optional={name: _JSON | st.lists(_EVENT, max_size=3) for name in _FIELDS}) | _JSON)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_whatever_a_page_says_becomes_rows_that_can_be_written(said):
     read = read_report(said, CLOCK)
     for value in (*read.visit.values(), *(each for row in read.rows for each in vars(row).values())):

@@ -141,9 +141,9 @@ def _measure(path: Path, asked: int, segment_ns: int, unit: int) -> Rendition:
     found = ffmpeg.probe(path, "-show_entries", entries)
     picture = next(stream for stream in found["streams"] if stream["codec_type"] == "video")
     by_segment: dict[int, int] = defaultdict(int)
-    last = unit // segment_ns - 1  # frames of sound do not end where pictures do: the last is of the last segment
+    last = unit // segment_ns - 1  # frames of sound neither begin nor end where pictures do
     for packet in found["packets"]:
-        by_segment[min(last, int(float(packet["pts_time"]) * 1e9 // segment_ns))] += int(packet["size"])
+        by_segment[max(0, min(last, int(float(packet["pts_time"]) * 1e9 // segment_ns)))] += int(packet["size"])
     return Rendition(
         height=picture["height"],
         width=picture["width"],
