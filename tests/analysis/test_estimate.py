@@ -87,3 +87,10 @@ def test_with_censored_blocks_the_estimate_is_the_median_while_that_is_finite():
     logs[:, 0] = math.inf
     assert ratio_estimate(logs) is None
     assert ratio_estimate(np.empty((0, 2))) is None
+
+
+def test_times_of_a_page_that_lie_among_failed_visits_are_worse_than_every_finite_one():
+    fcp = METRICS["fcp_p50_ns"]
+    assert log_value({"samples": 2, "success_rate": 0.5, "fcp_p50_ns": None}, fcp) == math.inf
+    assert math.isnan(log_value({"samples": 2, "success_rate": 1.0, "fcp_p50_ns": None}, fcp))
+    assert log_value({"samples": 2, "success_rate": 1.0, "fcp_p50_ns": 1}, fcp) == 0

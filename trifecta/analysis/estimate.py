@@ -50,9 +50,18 @@ METRICS: dict[str, Metric] = {
         Metric("tls_p50_ns", "median TLS handshake time", "ns", True, 0.50),
         Metric("wait_p50_ns", "median wait", "ns", True, 0.50),
         Metric("transfer_p50_ns", "median transfer time", "ns", True, 0.50),
+        Metric("dom_content_loaded_p50_ns", "median time to DOMContentLoaded", "ns", True, 0.50),
+        Metric("fcp_p50_ns", "median first contentful paint", "ns", True, 0.50),
+        Metric("lcp_p50_ns", "median largest contentful paint", "ns", True, 0.50),
+        Metric("speed_index_p50_ns", "median Speed Index", "ns", True, 0.50),
+        Metric("live_latency_p50_ns", "median live latency", "ns", True, 0.50),
+        Metric("bitrate_mean_bits_per_s", "mean bitrate shown", "bit/s", False),
     )
 }
 """Every metric a verdict can be asked for, by column name."""
+
+# Their percentiles are over all samples, failed ones as infinitely long; those of phases over successful ones.
+_OVER_FAILURES = ("latency_", "dom_content_loaded_", "fcp_", "lcp_", "speed_index_", "live_latency_")
 
 
 @dataclass(frozen=True)
@@ -120,7 +129,7 @@ def log_value(row: Row, metric: Metric) -> float:
     if metric.quantile is not None and row.get("samples"):
         success = row.get("success_rate")
         # A percentile is interpolated between two requests, of which one may have failed: then there is none either.
-        among_failures = value is None and metric.name.startswith("latency_")
+        among_failures = value is None and metric.name.startswith(_OVER_FAILURES)
         if success is not None and (success < metric.quantile or (among_failures and success < 1)):
             return math.inf
     if value is None:

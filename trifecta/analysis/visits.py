@@ -1,0 +1,146 @@
+"""Metrics of browsers' visits: from visits to a value a trial, from trials to values, comparisons and noise by block.
+
+A trial is the replicate: the visits within it share its path, its server and its browser. Times, sizes and rates are
+compared by their ratio, on logarithms. What can be zero (stalls, switches, dropped frames) has no ratio: there it is
+the difference of means. Intervals are Student's t over blocks, paired within them. Descriptive, as `means` is: for a
+number of blocks set in advance. Verdicts rest on `confidence`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trifecta.design.model import AA_SUFFIX
+
+Floats = NDArray[np.float64]
+Row = Mapping[str, Any]
+_LARGEST = 700.0  # its exponential is a number
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A value over blocks. Ends are None with fewer than two blocks, where all are equal, or where one is censored."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+
+
+NOTHING = Spread(None, None, None, 0)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One metric of one arm in one cell.
+
+    ``change`` is that to the baseline: a ratio, or a difference in the metric's unit. ``repeat`` is the same of the
+    baseline's second run to its first (A/A), whose truth is no change. ``noise`` is the standard deviation of one
+    trial about the mean of its block, by that pair: relative (0.05: 5 %), or in the metric's unit.
+    """
+
+    value: Spread
+    change: Spread
+    repeat: Spread
+    noise: float | None
+
+
+def trial_value(values: Sequence[float | None], *, zero: bool, failed: int = 0) -> float | None:
+    """A trial's value: the median over its measured visits, of what can be zero the mean.
+
+    ``failed`` visits, which have no value, count as longer than every other; give 0 of what is no time. Infinite where
+    the median lies among failures, None where there is no value.
+    """
+    known = [float(value) for value in values if value is not None and not math.isnan(value)]
+    if not known:
+        return math.inf if failed and not zero else None
+    if zero:
+        return float(np.mean(known))
+    ordered = np.sort(np.array([*known, *[math.inf] * failed]))
+    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    return float((low + high) / 2)
+
+
+def summarise(rows: Sequence[Row], name: str, arm: str, baseline: str, *, confidence: float, zero: bool) -> Summary:
+    """A metric of an arm from the trials of one cell that count: rows with ``arm``, ``block`` and the value ``name``.
+
+    Of the baseline's two runs of a block the mean (on logarithms, the geometric one) is its value.
+    """
+    own, base = (_by_block(rows, name, which, zero=zero) for which in ((arm, arm + AA_SUFFIX), _both(baseline)))
+    first, second = (_by_block(rows, name, (which,), zero=zero) for which in _both(baseline))
+    again = _differences(second, first)
+    return Summary(
+        value=_spread(np.array([own[block] for block in sorted(own)]), confidence, zero=zero),
+        change=NOTHING if arm == baseline else _spread(_differences(own, base), confidence, zero=zero),
+        repeat=_spread(again, confidence, zero=zero),
+        noise=_noise(again, zero=zero),
+    )
+
+
+def _both(baseline: str) -> tuple[str, str]:
+    return baseline, baseline + AA_SUFFIX
+
+
+def _by_block(rows: Sequence[Row], name: str, arms: tuple[str, ...], *, zero: bool) -> dict[int, float]:
+    """The value of every block, as a logarithm unless it can be zero; what has no logarithm is left out."""
+    found: dict[int, list[float]] = {}
+    for row in rows:
+        value = row.get(name)
+        if row["arm"] not in arms or value is None or math.isnan(value) or (not zero and value <= 0):
+            continue
+        found.setdefault(int(row["block"]), []).append(float(value) if zero else math.log(value))
+    return {block: float(np.mean(values)) for block, values in found.items()}
+
+
+def _differences(arm: Mapping[int, float], reference: Mapping[int, float]) -> Floats:
+    """By block, where both have a finite value."""
+    shared = [block for block in sorted(arm) if block in reference]
+    finite = [block for block in shared if math.isfinite(arm[block]) and math.isfinite(reference[block])]
+    return np.array([arm[block] - reference[block] for block in finite], dtype=np.float64)
+
+
+def _spread(values: Floats, confidence: float, *, zero: bool) -> Spread:
+    if not len(values):
+        return NOTHING
+    write = float if zero else _exp
+    if not np.isfinite(values).all():
+        middle = float(np.quantile(values, 0.5, method="inverted_cdf"))
+        return Spread(_finite(write(middle)), None, None, len(values))
+    middle = float(values.mean())
+    if len(values) < 2 or float(np.ptp(values)) == 0:
+        return Spread(_finite(write(middle)), None, None, len(values))
+    reach = _t((1 + confidence) / 2, len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
+    low, high = write(middle - reach), write(middle + reach)
+    return Spread(_finite(write(middle)), _finite(low), _finite(high), len(values))
+
+
+def _exp(value: float) -> float:
+    """The exponential, infinite where it is too large for a number."""
+    return math.exp(value) if value < _LARGEST else math.inf
+
+
+def _finite(value: float) -> float | None:
+    """The value; None where it is so large that nothing is known."""
+    return value if math.isfinite(value) else None
+
+
+def _noise(again: Floats, *, zero: bool) -> float | None:
+    """Two runs of a block differ by sqrt(2) times what one of them does. Their mean difference is no noise."""
+    if len(again) < 2:
+        return None
+    one = float(again.std(ddof=1)) / math.sqrt(2)
+    return one if zero else _finite(_exp(one) - 1)
+
+
+@lru_cache(maxsize=256)
+def _t(share: float, freedom: int) -> float:
+    from scipy import stats
+
+    return float(stats.t.ppf(share, freedom))
