@@ -136,7 +136,7 @@ def test_completion_scripts_name_the_command(shell, capsys):
     [
         ("trifecta ra", {"race"}),
         ("trifecta run ra", {"race"}),
-        ("trifecta race --set pa", {"path=", "paths="}),
+        ("trifecta race --set pa", {"page=", "path=", "paths="}),
         ("trifecta link ", {"measure"}),
         ("trifecta completion z", {"zsh"}),
         ("trifecta race --server cad", {"caddy"}),

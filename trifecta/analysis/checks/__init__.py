@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from trifecta.analysis.checks import (
     blocks,
+    browser,
     clocks,
     conntrack,
     drops,
@@ -20,7 +21,9 @@ from trifecta.analysis.checks import (
     noise_floor,
     parity,
     path,
+    playback,
     protocol,
+    same_page,
     same_work,
     service,
     steady_state,
@@ -48,10 +51,13 @@ class RunCheck:
 TRIAL_CHECKS: dict[str, TrialCheck] = {
     "protocol": TrialCheck("Was the protocol asked for spoken in every request?", protocol.check),
     "same_work": TrialCheck("Did every arm get the same responses, whole?", same_work.check),
+    "same_page": TrialCheck("Did every visit of a browser get the same page?", same_page.check),
     "errors": TrialCheck("Did the trial end as it should, and what failed?", errors.check),
     "path": TrialCheck("Was the path delivered that was asked for?", path.check),
     "parity": TrialCheck("Are TLS, congestion control and socket options the same in every arm?", parity.check),
     "headroom": TrialCheck("Did client and link have time to spare?", headroom.check),
+    "browser": TrialCheck("Had the browser time to spare, and was it the same one?", browser.check),
+    "playback": TrialCheck("Did the player keep up with the clock, and decode in time?", playback.check),
     "drops": TrialCheck("Did a host itself lose packets?", drops.check),
     "conntrack": TrialCheck("Had every host's table of connections room?", conntrack.check),
     "service": TrialCheck("Was every service there to the end, and are its errors in the rows?", service.check),

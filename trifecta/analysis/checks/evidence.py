@@ -22,6 +22,8 @@ from trifecta.design.model import (
 )
 
 Document = Mapping[str, Any]
+# The transport below and the kernel's counter of what a host sent over it: no client can lie about that.
+TRANSPORTS = {"h1": ("TCP", "TcpOutSegs"), "h2": ("TCP", "TcpOutSegs"), "h3": ("UDP", "UdpOutDatagrams")}
 
 
 class SampleFacts(Protocol):
@@ -204,6 +206,12 @@ def worst(evidence: Evidence, check: str, findings: Sequence[Finding]) -> list[C
         limit=first.limit,
         remedy="; ".join(dict.fromkeys(finding.remedy for finding in named if finding.remedy)),
     )
+
+
+def nothing_sent(evidence: Evidence) -> bool:
+    """Whether the client's host sent nothing over the transport of the protocol that was asked for."""
+    counters = ((evidence.transport or {}).get("client") or {}).get("counters") or {}
+    return bool(counters.get(TRANSPORTS[evidence.trial.protocol][1], 1) == 0)
 
 
 def counts(values: Mapping[Any, int]) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from trifecta.analysis.checks.evidence import Document, Evidence, counts
+from trifecta.analysis.checks import protocol_of_visits
+from trifecta.analysis.checks.evidence import TRANSPORTS, Document, Evidence, counts, nothing_sent
 from trifecta.design.model import PROTOCOL_NAMES, CheckResult
-
-# The transport below and the kernel's counter of what a host sent over it: no client can lie about that.
-_TRANSPORTS = {"h1": ("TCP", "TcpOutSegs"), "h2": ("TCP", "TcpOutSegs"), "h3": ("UDP", "UdpOutDatagrams")}
 
 
 def check(evidence: Evidence) -> list[CheckResult]:
     """Fail when a single request was answered over another protocol, or none was answered at all."""
+    return protocol_of_visits.check(evidence) if evidence.browsing else _of_requests(evidence)
+
+
+def _of_requests(evidence: Evidence) -> list[CheckResult]:
     asked = evidence.trial.protocol
     name = PROTOCOL_NAMES[asked]
     if evidence.samples is None:
@@ -41,8 +43,8 @@ def check(evidence: Evidence) -> list[CheckResult]:
             limit=1.0,
             remedy=f"configure the server to offer {name}",
         )
-    if evidence.foreign and _nothing_sent(evidence):
-        text = f"{evidence.client} says that it spoke {name}, but its host sent nothing over {_TRANSPORTS[asked][0]}"
+    if evidence.foreign and nothing_sent(evidence):
+        text = f"{evidence.client} says that it spoke {name}, but its host sent nothing over {TRANSPORTS[asked][0]}"
         return evidence.result("protocol", "fail", text, value=0.0, limit=1.0, remedy="do not trust this client")
     return _among_services(evidence) or evidence.result(
         "protocol", "pass", f"all {total} answered requests spoke {name}", value=share, limit=1.0
@@ -70,9 +72,3 @@ def _strays(services: Document) -> list[str]:
         if others:
             found.append(f"{name} was asked {counts(others)}")
     return found
-
-
-def _nothing_sent(evidence: Evidence) -> bool:
-    """Whether the client's host sent nothing over the transport of the protocol that the client claims."""
-    counters = ((evidence.transport or {}).get("client") or {}).get("counters") or {}
-    return bool(counters.get(_TRANSPORTS[evidence.trial.protocol][1], 1) == 0)

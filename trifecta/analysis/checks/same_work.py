@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trifecta.analysis.checks.evidence import Evidence, Finding, counts, worst
-from trifecta.design.model import CheckResult, ServicesWorkload
+from trifecta.design.model import BrowserWorkload, CheckResult, ServicesWorkload
 
 _EMPTY_ANSWER = ("HEAD", "DELETE")  # no content in their answers: RFC 9110, 9.3.2 and 9.3.5
 _WRONG_ANSWERS = ("length", "content", "status", "malformed")
@@ -18,6 +18,8 @@ def check(evidence: Evidence) -> list[CheckResult]:
     workload = evidence.workload
     if isinstance(workload, ServicesWorkload):
         return worst(evidence, "same_work", [*_wrong(evidence), *_cycles(evidence), *_requests(evidence)])
+    if isinstance(workload, BrowserWorkload):
+        return worst(evidence, "same_work", [*_wrong(evidence), *_visits(evidence, workload)])
     octets = 0 if workload.method in _EMPTY_ANSWER else workload.response_bytes
     findings = _wrong(evidence)
     sizes = {size: count for size, count in facts.bytes_in.items() if size != octets}
@@ -48,7 +50,20 @@ def _wrong(evidence: Evidence) -> list[Finding]:
     wrong = {name: count for name, count in facts.errors.items() if name.split(":")[0] in kinds}
     if not wrong:
         return []
-    return [_fail(f"{sum(wrong.values())} of {facts.samples} responses were wrong ({counts(wrong)})", wrong)]
+    what = "visits" if evidence.browsing else "responses"
+    return [_fail(f"{sum(wrong.values())} of {facts.samples} {what} were wrong ({counts(wrong)})", wrong)]
+
+
+def _visits(evidence: Evidence, workload: BrowserWorkload) -> list[Finding]:
+    """As many visits as asked for; what each of them got is compared by the check `same_page`."""
+    facts = evidence.samples
+    assert facts is not None
+    made, warmup = facts.samples, facts.warmup_samples
+    asked = (workload.visits, workload.warmup_visits)
+    text = f"{made} visits were made after {warmup} of warm-up, {asked[0]} after {asked[1]} asked for"
+    if (made, warmup) != asked:
+        return [Finding("fail", text, float(made), float(asked[0]), "raise the timeouts of the study")]
+    return [Finding("pass", text, float(made), float(asked[0]))]
 
 
 def _cycles(evidence: Evidence) -> list[Finding]:

@@ -1,0 +1,117 @@
+"""The browser was not the bottleneck, and did what was asked of it alone.
+
+A browser parses, runs scripts and paints on the same cores that read the network. Where it is busy all the time, what
+is compared is how much work each protocol makes for it, not how the path carries them.
+"""
+
+from __future__ import annotations
+
+import statistics
+
+from trifecta.analysis.checks.evidence import Evidence, Finding, duration, worst
+from trifecta.analysis.checks.visits import Visits
+from trifecta.design.model import BrowserWorkload, CheckResult, PathSpec, VideoWorkload
+
+BUSY_WARN, BUSY_FAIL = 0.5, 0.9  # share of the cores it may use, over a visit's load time (a watch's, its wall time)
+SERVER_BUSY_WARN = 0.5  # share of one core
+SHAPED_RTT_NS = 5_000_000  # below, and without a rate, a load waits for the browser and not for the path
+_SAME = ("version", "headless", "flags")  # of what the driver declares
+
+
+def check(evidence: Evidence) -> list[CheckResult]:
+    """CPU time against load time, the server's share, look-ups of strangers, and the same program in every arm."""
+    workload = evidence.workload
+    if not isinstance(workload, BrowserWorkload):
+        return []  # nothing of this check was asked for
+    visits = evidence.visits
+    findings = [] if visits is None else _busy(evidence, workload, visits)
+    findings += _server(evidence)
+    findings += _strays(evidence)
+    findings += _same_program(evidence)
+    findings += _resumed(workload, visits)
+    if not shaped(evidence.path):
+        text = f"path {evidence.path.name} neither delays nor limits: the browser sets the pace"
+        remedy = "compare protocols on a path with a delay or a rate"
+        findings.append(Finding("warn", text, float(evidence.path.rtt_ns), float(SHAPED_RTT_NS), remedy))
+    return worst(evidence, "browser", findings)
+
+
+def shaped(path: PathSpec) -> bool:
+    """Whether the path can be what a page waits for."""
+    return path.rtt_ns >= SHAPED_RTT_NS or path.rate_bits_per_s is not None
+
+
+def cores(evidence: Evidence) -> int:
+    """How many the browser may use: what the trial says, else all of the machine."""
+    told = (evidence.load or {}).get("cpus") or (evidence.machine or {}).get("cpus") or 1
+    return max(1, int(told))
+
+
+def _busy(evidence: Evidence, workload: BrowserWorkload, visits: Visits) -> list[Finding]:
+    """Median over the visits. CPU time is that of the whole visit, so the share of its load time is an upper bound."""
+    watching = isinstance(workload, VideoWorkload)
+    pairs = [(visit.cpu_ns, visit.watched_ns if watching else visit.load_ns) for visit in visits.loaded]
+    known = [(cpu, wall) for cpu, wall in pairs if cpu is not None and wall]
+    if not known:
+        return [Finding("unknown", f"the CPU time of {evidence.client} was not measured")]
+    number = cores(evidence)
+    busy = statistics.median(cpu / wall / number for cpu, wall in known)
+    spent = statistics.median(cpu for cpu, _ in known)
+    text = (
+        f"{evidence.client} used {duration(spent)} of CPU time a visit, "
+        f"{busy:.0%} of what {number} core{'s' if number > 1 else ''} had in its {'watch' if watching else 'load time'}"
+    )
+    remedy = "use a machine with more cores, or a slower path"
+    # In the other views the time holds an unmeasured visit too, and without a path the browser is the limit by design.
+    if busy >= BUSY_FAIL and workload.view == "cold" and shaped(evidence.path):
+        return [Finding("fail", text, busy, BUSY_FAIL, remedy)]
+    if busy >= BUSY_WARN:
+        return [Finding("warn", text, busy, BUSY_WARN, remedy)]
+    return [Finding("pass", text, busy, BUSY_WARN)]
+
+
+def _server(evidence: Evidence) -> list[Finding]:
+    cpu, wall = (evidence.server or {}).get("cpu_ns"), (evidence.load or {}).get("wall_ns")
+    if cpu is None or not wall:
+        return []
+    busy = int(cpu) / int(wall)
+    text = f"the server used {busy:.0%} of a core"
+    if busy >= SERVER_BUSY_WARN:
+        return [Finding("warn", text, busy, SERVER_BUSY_WARN, "read the result as one of this server on this machine")]
+    return [Finding("pass", text, busy, SERVER_BUSY_WARN)]
+
+
+def _strays(evidence: Evidence) -> list[Finding]:
+    number = (evidence.load or {}).get("stray_lookups")
+    if not number:
+        return []
+    text = f"{number} names were looked up that are not of the page"
+    return [Finding("warn", text, float(number), 0.0, "leave out what asks for them: the lab answers none of them")]
+
+
+def _same_program(evidence: Evidence) -> list[Finding]:
+    def facts(of: Evidence) -> dict[str, str]:
+        load = of.load or {}
+        told = {**(load.get("declared") or {}), "version": load.get("version")}
+        return {name: str(told[name]) for name in _SAME if told.get(name) is not None}
+
+    own = facts(evidence)
+    for sibling in evidence.siblings:
+        other = facts(sibling)
+        odd = [name for name in own if name in other and own[name] != other[name]]
+        if odd:
+            text = f"{evidence.client} has {odd[0]} {own[odd[0]]} here, {other[odd[0]]} in {sibling.trial.arm}"
+            return [Finding("fail", text, None, None, "run the whole study with one installed browser")]
+    return [Finding("pass", f"{evidence.client} {own['version']} in every arm")] if "version" in own else []
+
+
+def _resumed(workload: BrowserWorkload, visits: Visits | None) -> list[Finding]:
+    if workload.view != "repeat" or visits is None or not visits.loaded:
+        return []
+    told = [visit.resumed_connections for visit in visits.loaded if visit.resumed_connections is not None]
+    if not told:
+        return [Finding("unknown", "the browser does not tell whether TLS sessions were resumed")]
+    if not sum(told):
+        text = "a repeated view was asked for, but no connection resumed a TLS session"
+        return [Finding("warn", text, 0.0, None, "see that the server hands out session tickets on every protocol")]
+    return [Finding("pass", f"{sum(told)} connections resumed a TLS session")]

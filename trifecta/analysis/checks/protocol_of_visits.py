@@ -1,0 +1,63 @@
+"""A browser spoke the protocol asked for, in every request of every visit, to every host of the page."""
+
+from __future__ import annotations
+
+from trifecta.analysis.checks.evidence import TRANSPORTS, Evidence, Finding, counts, nothing_sent, worst
+from trifecta.analysis.checks.visits import Visits
+from trifecta.design.model import PROTOCOL_NAMES, BrowserWorkload, CheckResult
+
+
+def check(evidence: Evidence) -> list[CheckResult]:
+    """Part of the check `protocol`, for browsers: forced, or found by Alt-Svc."""
+    visits, workload = evidence.visits, evidence.workload
+    name = PROTOCOL_NAMES[evidence.trial.protocol]
+    if visits is None:
+        return evidence.result("protocol", "unknown", f"no requests to tell whether {name} was spoken")
+    if not visits.protocols:
+        return worst(evidence, "protocol", [_nothing_told(evidence, visits, name)])
+    if isinstance(workload, BrowserWorkload) and workload.discovery == "alt-svc" and evidence.trial.protocol == "h3":
+        return worst(evidence, "protocol", _discovered(workload, visits))
+    return worst(evidence, "protocol", _forced(evidence, visits, name))
+
+
+def _nothing_told(evidence: Evidence, visits: Visits, name: str) -> Finding:
+    if visits.untold:
+        text = f"{evidence.client} does not tell over which protocol {visits.untold} requests went"
+        return Finding("unknown", text)
+    remedy = f"see that the server offers {name} on this port and that the path carries it"
+    return Finding("fail", f"{name} was asked for, but no visit succeeded", 0.0, 1.0, remedy)
+
+
+def _forced(evidence: Evidence, visits: Visits, name: str) -> list[Finding]:
+    asked, total = evidence.trial.protocol, sum(visits.protocols.values())
+    right = visits.protocols.get(asked, 0)
+    findings = [Finding("pass", f"all {total} requests that were told of spoke {name}", right / total, 1.0)]
+    if right < total:
+        others = sorted(set(visits.protocols) - {asked})
+        text = f"{name} was asked for, {total - right} of {total} requests spoke something else "
+        text += f"({counts(visits.protocols)}), as {', '.join(url for each in others for url in visits.examples[each])}"
+        remedy = f"configure the server to offer {name} for every host of the page"
+        findings = [Finding("fail", text, right / total, 1.0, remedy)]
+    if nothing_sent(evidence):
+        text = f"{evidence.client} says that it spoke {name}, but its host sent nothing over {TRANSPORTS[asked][0]}"
+        findings.append(Finding("fail", text, 0.0, 1.0, "do not trust this client"))
+    if visits.untold:
+        findings.append(Finding("unknown", f"{evidence.client} does not tell it of {visits.untold} requests"))
+    return findings
+
+
+def _discovered(workload: BrowserWorkload, visits: Visits) -> list[Finding]:
+    """HTTP/3 found by Alt-Svc (RFC 7838): a visit begins over TCP, and what follows may go over QUIC."""
+    total, right = sum(visits.protocols.values()), visits.protocols.get("h3", 0)
+    # Over connections that stand, or with what an earlier visit learned, the first request may speak HTTP/3 already.
+    early = [visit.number for visit in visits.loaded if visit.first_protocol == "h3"] if workload.view == "cold" else []
+    findings = []
+    if early:
+        text = f"HTTP/3 was to be found by Alt-Svc, but visits {early} spoke it from the first request"
+        findings.append(Finding("fail", text, float(len(early)), 0.0, "report it: the profile was not new"))
+    if not right:
+        text = f"HTTP/3 was never found by Alt-Svc: all {total} requests spoke {counts(visits.protocols)}"
+        remedy = "see that the server sends alt-svc, and that the browser believes it (docs/browsers.md)"
+        findings.append(Finding("fail", text, 0.0, 1.0, remedy))
+    text = f"{right} of {total} requests ({right / total:.0%}) spoke HTTP/3 after it was found by Alt-Svc"
+    return [*findings, Finding("pass", text, right / total, 1.0, bounded=False)]

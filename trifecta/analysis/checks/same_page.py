@@ -1,0 +1,150 @@
+"""Every visit got the same page: the same requests answered, with the same octets, in every arm.
+
+A page that loads less is faster without any help of a protocol. A published study's loads made 120, 123 and 134
+requests over the three protocols and were compared all the same (Baccichet et al. 2021, table of the heavy page).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from trifecta.analysis.checks.evidence import Evidence, Finding, counts, worst
+from trifecta.analysis.checks.visits import Got, Visit, Visits
+from trifecta.design.model import BrowserWorkload, CheckResult, VideoWorkload
+
+SHOWN = 3  # URLs named of each kind of difference
+_REMEDY = "look at the waterfalls: every visit must fetch the same page (docs/pages.md)"
+
+Page = Mapping[str, Got]
+
+
+def check(evidence: Evidence) -> list[CheckResult]:
+    """Fail when visits of this trial, or of the block's earlier ones, differ in requests or octets."""
+    workload = evidence.workload
+    if not isinstance(workload, BrowserWorkload):
+        return []  # nothing of this check was asked for
+    visits = evidence.visits
+    if visits is None or not visits.loaded:
+        return worst(evidence, "same_page", [Finding("unknown", "no visit succeeded that could be compared")])
+    findings = [*_missing(visits), *_cache(workload, visits)]
+    if isinstance(workload, VideoWorkload):
+        findings += _of_a_player(visits)
+    else:
+        findings += [*_failed(visits), *_unfinished(visits), *_compared(evidence, visits)]
+    return worst(evidence, "same_page", findings)
+
+
+def _of_a_player(visits: Visits) -> list[Finding]:
+    """A player asks for the rungs that suit the path, and gives up a segment that comes too slowly.
+
+    What it got is compared by the check `playback`; that it was still fetching at the end is as it should be.
+    """
+    failed = [dataclasses.replace(finding, status="warn") for finding in _failed(visits)]
+    return failed or [Finding("pass", f"none of {visits.fetches} requests of the player failed", 0.0, 0.0)]
+
+
+def _compared(evidence: Evidence, visits: Visits) -> list[Finding]:
+    others = [(f"{each.trial.arm} ", each.visits.loaded) for each in evidence.siblings if each.visits]
+    first_arm, first = next(((arm, loaded[0]) for arm, loaded in others if loaded), ("", visits.loaded[0]))
+    for visit in visits.loaded:
+        wrong = difference(visit.got, first.got)
+        if wrong:
+            text = f"visit {visit.number} differs from {first_arm}visit {first.number}: {wrong}"
+            return [Finding("fail", text, float(_requests(visit)), float(_requests(first)), _REMEDY)]
+    untold = sum(got.octets is None for got in visits.loaded[0].got.values())
+    octets = sum(got.octets or 0 for got in visits.loaded[0].got.values())
+    number = float(_requests(first))
+    text = f"all {len(visits.loaded)} visits made the same {number:.0f} requests for {octets} B"
+    if untold == len(visits.loaded[0].got) and untold and not visits.from_cache:
+        return [Finding("unknown", f"{text}, but {evidence.client} does not tell how much came")]
+    return [Finding("pass", text, number, number)]
+
+
+def _requests(visit: Visit) -> int:
+    return sum(got.times for got in visit.got.values())
+
+
+def difference(page: Page, reference: Page) -> str:
+    """What of ``page`` is not as in ``reference``, in words; empty when nothing is."""
+    less = [url for url in reference if url not in page]
+    more = [url for url in page if url not in reference]
+    both = [url for url in page if url in reference]
+    times = [
+        f"{url} {page[url].times} times, not {reference[url].times}"
+        for url in both
+        if _times_differ(url, page, reference)
+    ]
+    octets = [_octets_in_words(url, page, reference) for url in both if _octets_differ(page[url], reference[url])]
+    status = [
+        f"{url} status {page[url].status}, not {reference[url].status}"
+        for url in both
+        if page[url].status != reference[url].status
+    ]
+    parts = [
+        _listed(f"lacks {len(less)} of {len(reference)} requests", less),
+        _listed(f"has {len(more)} more", more),
+        _listed("", times),
+        _listed("", status),
+        _listed("", octets),
+    ]
+    return "; ".join(part for part in parts if part)
+
+
+def _times_differ(url: str, page: Page, reference: Page) -> bool:
+    return page[url].times != reference[url].times
+
+
+def _octets_differ(got: Got, other: Got) -> bool:
+    return got.octets is not None and other.octets is not None and got.octets != other.octets
+
+
+def _octets_in_words(url: str, page: Page, reference: Page) -> str:
+    return f"{url} {page[url].octets} B, not {reference[url].octets} B"
+
+
+def _listed(what: str, items: Sequence[str]) -> str:
+    if not items:
+        return ""
+    named = ", ".join(items[:SHOWN]) + (f" and {len(items) - SHOWN} more" if len(items) > SHOWN else "")
+    return f"{what} ({named})" if what else named
+
+
+def _failed(visits: Visits) -> list[Finding]:
+    if not visits.failed:
+        return []
+    number = sum(visits.failed.values())
+    text = f"{number} requests of visits that loaded failed ({counts(visits.failed_classes)}: {_urls(visits.failed)})"
+    return [Finding("fail", text, float(number), 0.0, "see that server and path carry the page")]
+
+
+def _missing(visits: Visits) -> list[Finding]:
+    if not visits.missing:
+        return []
+    number = sum(visits.missing.values())
+    text = f"the recording has no answer to {number} requests ({_urls(visits.missing)}); they are not compared"
+    return [Finding("warn", text, float(number), 0.0, "record the page again, or leave out the script that asks")]
+
+
+def _cache(workload: BrowserWorkload, visits: Visits) -> list[Finding]:
+    if workload.view == "repeat":
+        if visits.from_cache:
+            return [Finding("pass", f"{visits.from_cache} requests were answered by the browser's cache")]
+        text = "a repeated view was asked for, but nothing came from the browser's cache"
+        return [Finding("warn", text, 0.0, None, "see that the page allows caching (cache-control, etag)")]
+    if visits.from_cache:
+        text = f"{visits.from_cache} requests of {workload.view} visits were answered by the browser's cache"
+        return [Finding("fail", text, float(visits.from_cache), 0.0, "report it: the profile was not new")]
+    return []
+
+
+def _unfinished(visits: Visits) -> list[Finding]:
+    if not visits.unfinished:
+        return []
+    text = f"{visits.unfinished} requests still ran when the visit was over"
+    return [Finding("warn", text, float(visits.unfinished), 0.0, "make 'settle' longer")]
+
+
+def _urls(found: Mapping[str, int]) -> str:
+    ranked = sorted(found, key=lambda url: (-found[url], url))
+    return _listed("", ranked)
