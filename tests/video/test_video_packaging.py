@@ -32,6 +32,7 @@ def cache(tmp_path_factory):
         library.write_text("/* hls.js */")
         patch.setattr(HLS_JS, "file", lambda _path: library)
         patch.setattr(archive, "AHEAD_NS", 2 * SECOND)
+        patch.setattr(archive, "FLOOR_STEP_NS", SECOND)
         yield folder
 
 
@@ -151,8 +152,8 @@ def test_the_repeated_part_is_of_whole_segments_and_frames_of_sound(segment_s, u
 
 
 def test_the_players_url_says_what_to_play():
-    url = archive.player_url(live=True, rung=2, epoch_ns=1_500_000, period_ns=3 * SECOND)
+    url = archive.player_url(live=True, step_ns=2 * SECOND, epoch_ns=1_500_000, period_ns=3 * SECOND)
     assert url == (
         "https://player.lab/#source=https%3A%2F%2Fvideo.lab%2Flive%2Fmaster.m3u8"
-        "&live=1&rung=2&epoch=1.500&period=3000.000"
+        "&live=1&step=2000.000&epoch=1.500&period=3000.000"
     )

@@ -68,6 +68,7 @@ RECIPES: Table[Recipe] = Table(
         "python-client": "trifecta.implementations.clients.python_client:RECIPE",
         "clip-bbb": "trifecta.video.recipes:CLIP_BBB",
         "hlsjs": "trifecta.video.recipes:HLS_JS",
+        "nginx-rtmp": "trifecta.video.recipes:NGINX_RTMP",
     },
     Recipe,
     BrokenRecipe,

@@ -28,6 +28,8 @@ would use the player's HTTP/2 or HTTP/3 connection for the video as well (RFC 91
 would be without a connection."""
 PLAYER_URL = f"https://{PLAYER_HOST}/"
 ON_DEMAND, LIVE, MASTER = "on-demand", "live", "master.m3u8"
+FLOOR_STEP_NS = 6_000_000_000
+"""How long each rung is played for the floor of dropped frames."""
 AHEAD_NS = 30_000_000_000
 """More than is watched: a player that keeps its 30 s of buffer (hls.js, maxBufferLength) never comes to the end."""
 
@@ -45,6 +47,8 @@ class Video:
 
     archive: Path
     """A page archive of player and video; of a live video of the player alone."""
+    local: Path
+    """A page archive of player and video for a browser without a network (``trifecta.video.floor``)."""
     ladder: Ladder
     places: dict[str, str]
     """Where in the lab each host of the archive is served: on ``web`` or ``video``."""
@@ -57,10 +61,11 @@ def prepare(workload: VideoWorkload, say: Say, *, unit_ns: int | None = None) ->
     HLS_JS.file(HLS_FILE)
     ladder = prepare_ladder(workload, say, least_ns=unit_ns)
     live = workload.mode != "on-demand"
-    length_ns = 0 if live else workload.watch_ns + AHEAD_NS
-    repeats = math.ceil(length_ns / ladder.unit_ns)
+    least_ns = len(workload.ladder) * FLOOR_STEP_NS
+    whole = _archive(ladder, math.ceil((max(workload.watch_ns, least_ns) + AHEAD_NS) / ladder.unit_ns), say)
     return Video(
-        archive=_archive(ladder, repeats, say),
+        archive=_archive(ladder, 0, say) if live else whole,
+        local=whole,
         ladder=ladder,
         places={PLAYER_HOST: "web", VIDEO_HOST: "video"},
         player_url=player_url(live=live),
@@ -77,11 +82,11 @@ def player_url(
     *,
     live: bool = False,
     page: str = PLAYER_URL,
-    rung: int | None = None,
+    step_ns: int | None = None,
     epoch_ns: int | None = None,
     period_ns: int | None = None,
 ) -> str:
-    """The player with what it is to play. ``rung``: that one all the time.
+    """The player with what it is to play. ``step_ns``: so long each rung, the lowest first, whatever the bandwidth.
 
     ``epoch_ns`` (wall clock) and ``period_ns``: play is pressed a whole number of periods after the epoch, so that
     watches of a live video begin at the same place of a segment.
@@ -89,8 +94,8 @@ def player_url(
     said = {"source": source or source_url(live=live)}
     if live:
         said["live"] = "1"
-    if rung is not None:
-        said["rung"] = str(rung)
+    if step_ns is not None:
+        said["step"] = f"{step_ns / 1e6:.3f}"
     if epoch_ns is not None and period_ns is not None:
         said |= {"epoch": f"{epoch_ns / 1e6:.3f}", "period": f"{period_ns / 1e6:.3f}"}
     return f"{page}#{urlencode(said)}"

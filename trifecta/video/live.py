@@ -124,6 +124,10 @@ class LiveSource:
         epoch = None if self.started_wall_ns is None else self.started_wall_ns + self.ladder.segment_ns // 2
         return player_url(live=True, epoch_ns=epoch, period_ns=self.ladder.segment_ns)
 
+    def problem(self) -> str | None:
+        """How it ended; None while it runs."""
+        return None if self.running() else f"the live video ended: {self._last_words()}"
+
     def close(self) -> None:
         """End it."""
         for process in reversed(self._processes):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trifecta.implementations.recipes.debian import DebianPackages
 from trifecta.implementations.recipes.npm import NpmFiles
 from trifecta.implementations.recipes.wheel import WheelFiles
 
@@ -26,3 +27,6 @@ HLS_JS = NpmFiles(
     "sha512-3GlxGdPvT2YHvQYOt+yOzT/DEior/qJVNIylHA77kgeoBTdQQqi70GwefNEUmHQeNGyjC8U62+bruqW/Tpm+tg==",
     {"dist/hls.min.js": HLS_FILE, "LICENSE": "LICENSE"},
 )
+
+# The module that the study used, BSD-2-Clause (https://github.com/arut/nginx-rtmp-module), and an nginx for it.
+NGINX_RTMP = DebianPackages("nginx-rtmp", ("nginx", "libnginx-mod-rtmp"))

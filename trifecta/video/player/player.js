@@ -158,20 +158,28 @@ const player = (() => {
     return period - ((((Date.now() - epoch) % period) + period) % period);
   }
 
+  // The lowest rung first, each as long as said, whatever the bandwidth: for what this machine can decode.
+  function climb() {
+    hls.on(Hls.Events.MANIFEST_PARSED, () => {
+      hls.loadLevel = 0;
+    });
+    let next = 1;
+    const climber = setInterval(() => {
+      if (next >= hls.levels.length || ended !== null) clearInterval(climber);
+      else hls.currentLevel = next++; // at once; nextLevel would wait for the end of a segment
+    }, options.step);
+  }
+
   function begin() {
     // hls.js keeps 30 s ahead, or 60 MB where that is more; 60 MB would be all of a watch.
     const settings = { maxBufferSize: 0 };
-    if (options.rung !== null) settings.startLevel = options.rung;
+    if (options.step) settings.startLevel = 0;
     hls = new Hls(settings);
     watchElement();
     watchLibrary();
     began = performance.now();
     note("play", began);
-    if (options.rung !== null) {
-      hls.on(Hls.Events.MANIFEST_PARSED, () => {
-        hls.loadLevel = options.rung;
-      });
-    }
+    if (options.step) climb();
     hls.loadSource(options.source);
     hls.attachMedia(video);
     sampler = setInterval(sample, SAMPLE_MS);
@@ -181,13 +189,13 @@ const player = (() => {
     return text === null ? null : Number(text);
   }
 
-  // Press play, as the fragment of the URL says: source, live, rung (one for the whole watch), epoch and period.
+  // Press play, as the fragment of the URL says: source, live, step (how long each rung), epoch and period.
   function play() {
     const said = new URLSearchParams(location.hash.slice(1));
     options = {
       source: said.get("source"),
       live: said.get("live") === "1",
-      rung: number(said.get("rung")),
+      step: number(said.get("step")),
       epoch: number(said.get("epoch")),
       period: number(said.get("period")),
     };

@@ -1,0 +1,87 @@
+"""How many frames a machine drops by itself: the same video, the same browser, and no network between them.
+
+A machine without a graphics card decodes in software, and drops what it does not manage. What is dropped of a video
+from the same host is that floor; what is dropped beyond it in a trial may be the network's. It is measured once a run
+and browser, each rung for ``archive.FLOOR_STEP_NS``.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from trifecta.design.errors import CannotError
+from trifecta.lab.host import Host
+from trifecta.video.archive import FLOOR_STEP_NS, MASTER, ON_DEMAND, Video, player_url
+
+LEAST_FRAMES = 50
+"""Of a rung, for a share of it: two seconds."""
+_END_S = 2.0
+Row = dict[str, Any]
+
+
+class LocalVideo:
+    """A video served in a host of the lab to that host alone: a context manager."""
+
+    def __init__(self, video: Video, host: Host, log: Path) -> None:
+        """``log`` takes what goes wrong."""
+        self._video = video
+        self._host = host
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+        self.url = ""
+
+    def __enter__(self) -> LocalVideo:
+        command: list[str | Path] = [sys.executable, "-P", "-m", "trifecta.video.local", self._video.local]
+        with self._log.open("ab") as log:
+            self._process = self._host.start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self.__exit__()
+            raise CannotError(f"the video cannot be served to its own host; see {self._log}")
+        self.url = json.loads(line)["url"]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        process = self._process
+        if process is None:
+            return
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                stream.close()
+        try:
+            process.wait(timeout=_END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def player_url(self) -> str:
+        """The player that goes through all rungs."""
+        return player_url(f"{self.url}{ON_DEMAND}/{MASTER}", page=self.url, step_ns=FLOOR_STEP_NS)
+
+    @property
+    def watch_ns(self) -> int:
+        """How long that takes."""
+        return FLOOR_STEP_NS * len(self._video.ladder.renditions)
+
+
+def shares_of(playback: Sequence[Row], rungs: int) -> list[float] | None:
+    """The share of frames that were dropped at each rung, of rows of PLAYBACK in order; None when one was not seen."""
+    total, dropped = [0] * rungs, [0] * rungs
+    before: tuple[int, int] = (0, 0)
+    for row in playback:
+        if row["frames_shown"] is None or row["frames_dropped"] is None:
+            continue
+        now = (row["frames_shown"] + row["frames_dropped"], row["frames_dropped"])
+        if row["rung"] is not None and row["rung"] < rungs:
+            total[row["rung"]] += max(0, now[0] - before[0])
+            dropped[row["rung"]] += max(0, now[1] - before[1])
+        before = now
+    if min(total, default=0) < LEAST_FRAMES:
+        return None
+    return [min(1.0, lost / of) for lost, of in zip(dropped, total, strict=True)]
