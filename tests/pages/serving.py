@@ -19,8 +19,11 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(folder: Path, pki: Path):
-    """Yield (port, file of the authority, list of requests as (method, host, target, fields))."""
+def serving(folder: Path, pki: Path, silent: str = ""):
+    """Yield (port, file of the authority, list of requests as (method, host, target, fields)).
+
+    The host ``silent`` closes the connection instead of an answer.
+    """
     page = read_page(folder)
     answers = {each.key: each for each in page.responses}
     asked = []
@@ -33,6 +36,9 @@ def serving(folder: Path, pki: Path):
             self.rfile.read(int(self.headers.get("content-length") or 0))
             host = (self.headers.get("host") or "").partition(":")[0]
             asked.append((self.command, host, self.path, dict(self.headers)))
+            if host == silent:
+                self.close_connection = True
+                return
             found = answers.get((self.command, host, self.path))
             self.send_response_only(found.status if found else 404)
             for name, value in found.headers if found else []:
@@ -45,7 +51,7 @@ def serving(folder: Path, pki: Path):
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = do_POST = do_PUT = answer
+        do_GET = do_POST = do_PUT = do_OPTIONS = answer
 
         def log_message(self, *_):
             pass

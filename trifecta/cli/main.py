@@ -30,6 +30,7 @@ COMMANDS: dict[str, str] = {
     "implementations": "List servers, clients and browsers: found or not, version, where from, how to get it.",
     "get": "Bring servers and clients into Trifecta's own cache.",
     "conformance": "Let every server and client transfer the same objects, and compare every octet.",
+    "page": "Record pages, make them from a seed, look at what they hold.",
     "doctor": "Say what this machine can do, what is missing, and how to mend it.",
     "sql": "Ask a run's tables in SQL.",
     "stat": "Ask one URL over every protocol and show the phases of each request side by side.",

@@ -66,6 +66,7 @@ RECIPES: Table[Recipe] = Table(
         "quic-go": "trifecta.implementations.servers.quic_go:RECIPE",
         "go-client": "trifecta.implementations.clients.go_client:RECIPE",
         "python-client": "trifecta.implementations.clients.python_client:RECIPE",
+        "recorder": "trifecta.implementations.recipes.recorder:RECIPE",
         "clip-bbb": "trifecta.video.recipes:CLIP_BBB",
         "hlsjs": "trifecta.video.recipes:HLS_JS",
         "nginx-rtmp": "trifecta.video.recipes:NGINX_RTMP",

@@ -11,15 +11,16 @@ BUNDLED = ("light", "heavy", "blocks")
 """Names that stand for pages in the cache; ``blocks`` has a recipe (``trifecta get page-blocks``)."""
 
 
-def find(name_or_path: str) -> Path:
+def find(name_or_path: str, *, make: bool = True) -> Path:
     """The folder of a page: a bundled name, which is generated on first use, or a path; UserError when there is none.
 
-    A path has a slash in it or is a folder that is there; what is in it is for ``archive.read_page`` to say.
+    With ``make`` false nothing is generated: CannotError where that would be needed. A path has a slash in it or is a
+    folder that is there; what is in it is for ``archive.read_page`` to say.
     """
     from trifecta.pages import bundled
 
     if name_or_path in BUNDLED:
-        return bundled.folder_of(name_or_path)
+        return bundled.folder_of(name_or_path, make=make)
     path = Path(name_or_path).expanduser()
     if path.is_dir():
         return path.absolute()

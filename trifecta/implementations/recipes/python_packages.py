@@ -30,10 +30,14 @@ class PythonPackages(Recipe):
 
     origin = "PyPI"
 
-    def __init__(self, name: str, lock: Path) -> None:
-        """``name`` is that of the implementation and of its folder in the cache."""
+    def __init__(self, name: str, lock: Path, *, overridden: bool = False) -> None:
+        """``name`` is that of the implementation and of its folder in the cache.
+
+        ``overridden``: the lock file names all that is needed, some of it in another version than a package asks for.
+        """
         self.name = name
         self.lock = lock
+        self.overridden = overridden
 
     def installed(self) -> bool:
         """Whether just what the lock file names is there, for this Python, and that Python still exists."""
@@ -87,6 +91,7 @@ class PythonPackages(Recipe):
         say(f"{self.name}: pip installs {', '.join(name for name, _ in self._pinned())}")
         pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "--disable-pip-version-check"]
         options = ["--no-input", "--quiet", "--require-hashes", "--only-binary=:all:"]
+        options += ["--no-deps"] if self.overridden else []
         command = [*pip, "install", *options, "--requirement", str(self.lock)]
         try:
             done = subprocess.run(

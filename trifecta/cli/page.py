@@ -1,0 +1,173 @@
+"""``trifecta page``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trifecta.cli.options import as_json
+
+if TYPE_CHECKING:
+    from trifecta.pages.archive import Page
+
+_SHOWN = 5  # URLs of each reason
+
+
+@click.group(
+    epilog="""\
+\b
+Examples:
+  trifecta page list
+  trifecta page record https://www.example.com/ --out example
+  trifecta page record site.har --out example
+  trifecta page show example
+"""
+)
+def command() -> None:
+    """Record pages, or make them from a seed, and look at what they hold. A page is a folder that servers replay."""
+
+
+@command.command(name="list")
+@as_json
+def listed(as_json: bool) -> None:
+    """List the pages that have names."""
+    from trifecta import pages
+    from trifecta.design.errors import CannotError
+    from trifecta.pages.bundled import TITLES
+
+    told = []
+    for name in pages.BUNDLED:
+        try:
+            pages.find(name, make=False)
+            note = None
+        except CannotError as error:
+            note = str(error)
+        told.append({"name": name, "title": TITLES[name], "note": note})
+    if as_json:
+        click.echo(json.dumps(told, indent=2))
+        return
+    for each in told:
+        click.echo(f"{each['name']}: {each['title']}")
+        if each["note"]:
+            click.echo(f"  {each['note']}")
+
+
+@command.command()
+@click.argument("page")
+@click.option("--responses", is_flag=True, help="Every response, a line each.")
+@as_json
+def show(page: str, responses: bool, as_json: bool) -> None:
+    """Validate a page (a name or a folder) and say what it holds, by origin and kind, and what it lacks."""
+    from trifecta import pages
+    from trifecta.pages.archive import read_page
+    from trifecta.pages.summary import describe
+
+    found = read_page(pages.find(page))
+    if as_json:
+        click.echo(json.dumps(describe(found, responses), indent=2))
+        return
+    _tell(found)
+    for each in found.responses if responses else ():
+        click.echo(f"{each.status} {each.method} {each.url} {each.bytes} B {each.kind}")
+
+
+@command.command()
+@click.argument("what", type=click.Choice(["light", "heavy", "many"]))
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write; not there yet.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**20), default=2021, show_default=True, help="Another seed, other content."
+)
+@click.option("--requests", type=click.IntRange(10, 20_000), default=1000, show_default=True, help="Of `many`.")
+def make(what: str, out: Path, seed: int, requests: int) -> None:
+    """Make a page from a seed: light and heavy as in the study baccichet2021, or many small resources."""
+    from trifecta.pages import generate
+    from trifecta.pages.many import many
+
+    page = many(requests, out, seed=seed) if what == "many" else generate.make(generate.RECIPES[what], out, seed)
+    _tell(page)
+    click.echo(f"written: {out}")
+
+
+@command.command(
+    epilog="""\
+\b
+A page is loaded twice, so that URLs that scripts make up are told. Request data is never stored; cookies that
+responses set are dropped unless --keep-cookies. See docs/pages.md for what a recording cannot replay.
+
+\b
+Exit code: 0 recorded, 2 bad input, 3 this machine cannot (no browser, no network), 130 interrupted.
+
+\b
+Examples:
+  trifecta page record https://www.example.com/ --out example
+  trifecta page record https://localhost:8443/ --rename https://localhost:8443=https://www.mine.lab --out mine
+  trifecta page record site.har --start https://www.example.com/ --out example
+  trifecta page record public/ --name mine --out mine
+"""
+)
+@click.argument("source", metavar="URL|HAR|FOLDER")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write; not there yet.")
+@click.option("--name", help="The page's name; else made from the source.")
+@click.option("--start", metavar="URL", help="Of a HAR: the page's URL; else its first document.")
+@click.option("--origin", metavar="ORIGIN", help="Of a folder: where it is served; else https://www.NAME.lab.")
+@click.option("--rename", metavar="FROM=TO", multiple=True, help="Of a URL: store origin FROM as the https origin TO.")
+@click.option("--resolve", metavar="HOST=ADDRESS[:PORT]", multiple=True, help="Of a URL: where a host is instead.")
+@click.option(
+    "--ca", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Of a URL: authority (PEM) to trust."
+)
+@click.option("--keep-cookies", is_flag=True, help="Keep what responses set.")
+@click.option("--once", is_flag=True, help="Of a URL: load it once; URLs that scripts make up are not found.")
+@click.option(
+    "--settle", default="2 s", show_default=True, help="Of a URL: quiet time waited for after the load event."
+)
+@click.option("--timeout", default="60 s", show_default=True, help="Of a URL: the longest that one load may take.")
+@as_json
+def record(source: str, out: Path, name: str | None, as_json: bool, **given: Any) -> None:
+    """Store a page with headers, methods and origins, so that a server of the lab can replay it byte for byte."""
+    from trifecta.cli.inputs import time_ns
+    from trifecta.pages.recording import Wanted, record_page
+    from trifecta.pages.summary import describe
+
+    times: dict[str, Any] = {f"{each}_ns": time_ns(f"--{each}", given.pop(each)) for each in ("settle", "timeout")}
+    wanted = Wanted(source, out, name, **times, **given)
+    recorded = record_page(wanted, lambda text: click.echo(text, err=True))
+    if as_json:
+        click.echo(json.dumps({**describe(recorded.page), "folder": str(out), "notes": recorded.notes}, indent=2))
+        return
+    _tell(recorded.page)
+    for note in recorded.notes:
+        click.echo(f"note: {note}")
+    click.echo(f"written: {out}; look at it: trifecta page show {out}")
+
+
+def _tell(page: Page) -> None:
+    """The summary, for a person."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from trifecta.pages.summary import reasons, shares
+
+    facts = ", ".join(
+        f"{key} {value}" for key, value in page.source.items() if key != "kind" and not isinstance(value, list)
+    )
+    click.echo(f"{page.name}: {page.title}")
+    click.echo(f"  {page.start}; {page.source['kind']}{f' ({facts})' if facts else ''}")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for heading, side in (("origin; kind", "left"), ("requests", "right"), ("kB", "right")):
+        table.add_column(heading, justify="right" if side == "right" else "left", overflow="fold")
+    for by in ("host", "kind"):
+        for share in shares(page, by):
+            table.add_row(share.name, str(share.responses), f"{share.bytes / 1000:,.1f}")
+        table.add_section()
+    table.add_row("together", str(len(page.responses)), f"{page.bytes / 1000:,.1f}")
+    Console(highlight=False).print(table)
+    for reason, left in reasons(page.left_out):
+        click.echo(f"not replayed: {len(left)}: {reason}")
+        for each in left[:_SHOWN]:
+            click.echo(f"  {each.method} {each.url[:160]}")
+        if len(left) > _SHOWN:
+            click.echo(f"  and {len(left) - _SHOWN} more: trifecta page show --json")

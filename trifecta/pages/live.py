@@ -1,0 +1,179 @@
+"""Records a site over the network: a browser loads it through a proxy that keeps every response as it was sent."""
+
+from __future__ import annotations
+
+import ipaddress
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from trifecta.design.errors import CannotError, UserError
+from trifecta.pages import rules
+from trifecta.pages.archive import Scalar
+from trifecta.pages.browsing import Load, browsing, load
+from trifecta.pages.builder import Builder
+from trifecta.pages.folder import name_from
+from trifecta.pages.proxy import Flow, Proxy, recording_proxy
+from trifecta.pages.recording import Recorded, Wanted, cookie_notes, origin_of, renames, today
+
+_NOTES = {
+    "service-worker": "is a service worker, which was refused; the page is recorded and replayed without it",
+    "stream": "is a stream of events without an end",
+    "websocket": "is a WebSocket",
+}
+_WITH_URLS = ("location", "access-control-allow-origin", "link")
+"""Fields that name an origin; with --rename they are written anew."""
+
+
+def record_url(wanted: Wanted, say: Callable[[str], None]) -> Recorded:
+    """Load the site twice, or once, and write its archive."""
+    start, origins, resolve = rules.tidy_url(wanted.source), renames(wanted), _resolve(wanted)
+    site = _Site(wanted, start, origins)
+    if rules.url_problem(site.renamed(start)) is not None and not start.startswith("http://"):
+        raise UserError(f"{start} {rules.url_problem(site.renamed(start))}; store its origin as another with --rename")
+    with (
+        tempfile.TemporaryDirectory(prefix="trifecta-record-") as folder,
+        recording_proxy(Path(folder), wanted.ca, resolve) as proxy,
+    ):
+        loads = _loads(wanted, start, proxy, say)
+        return site.write(loads, proxy)
+
+
+def _loads(wanted: Wanted, start: str, proxy: Proxy, say: Callable[[str], None]) -> list[Load]:
+    loads = []
+    with browsing(proxy.port) as browser:
+        version = browser.version
+        for visit in range(1 if wanted.once else 2):
+            say(f"load {visit + 1}: {start} in Chromium {version}")
+            proxy.visit(visit)
+            seen = load(browser, start, timeout_ns=wanted.timeout_ns, settle_ns=wanted.settle_ns)
+            loads.append(seen)
+            say(f"load {visit + 1}: {len(seen.asked)} requests{f'; {seen.problem}' if seen.problem else ''}")
+    proxy.end()
+    return loads
+
+
+def _resolve(wanted: Wanted) -> dict[str, tuple[str, int | None]]:
+    """Host -> address and port."""
+    answers: dict[str, tuple[str, int | None]] = {}
+    for each in wanted.resolve:
+        host, equals, rest = each.partition("=")
+        address, _, port = rest.partition(":") if rest.count(":") == 1 else (rest, "", "")
+        try:
+            ipaddress.ip_address(address)
+            number = int(port) if port else None
+            if not host or not equals or not 1 <= (number or 1) <= 65535:
+                raise ValueError
+        except ValueError:
+            raise UserError(f"option --resolve: {each!r} is no HOST=ADDRESS or HOST=ADDRESS:PORT") from None
+        answers[host.lower()] = (address, number)
+    return answers
+
+
+class _Site:
+    """Turns flows into a page."""
+
+    def __init__(self, wanted: Wanted, start: str, origins: dict[str, str]) -> None:
+        self.wanted = wanted
+        self.start = start
+        self.origins = origins
+        self.page = Builder(
+            wanted.name or name_from(rules.host_of("https://" + self.renamed(start).partition("//")[2]))
+        )
+        self.cookies = self.foreign = self.naming = 0
+
+    def renamed(self, url: str) -> str:
+        """A URL with the origin that it is stored under."""
+        origin = origin_of(url)
+        return self.origins[origin] + url[len(origin) :] if origin in self.origins else url
+
+    def write(self, loads: list[Load], proxy: Proxy) -> Recorded:
+        """Take in what was recorded; CannotError when the page itself did not come."""
+        kinds = {key: kind for seen in reversed(loads) for key, kind in _tidy(seen).items()}
+        sockets = dict.fromkeys(rules.tidy_url(url) for seen in loads for url in seen.websockets)
+        for flow in proxy.flows:
+            # What the page asked for, and the questions before it (CORS preflight). The rest is the browser's own.
+            key = (flow.method, rules.tidy_url(flow.url))
+            if key in kinds or (flow.method == "OPTIONS" and any(url == key[1] for _, url in kinds)):
+                self._take(flow, kinds.get(key))
+            elif flow.note == "service-worker":
+                self.page.leave_out(flow.method, flow.url, _NOTES["service-worker"])
+            elif flow.note is None and key[1].replace("https", "wss", 1) not in sockets:
+                self.foreign += 1
+        for url in sockets:
+            self.page.leave_out("GET", url, _NOTES["websocket"])
+        notes = self._notes(loads)
+        start = self._start(loads[0], proxy.flows)
+        facts: dict[str, Scalar | list[str]] = {
+            "kind": "recorded", "url": self.start[:1000], "when": today(), "tool": f"mitmproxy {proxy.version}",
+            "loads": len(loads),
+        }  # fmt: skip
+        page = self.page.write(self.wanted.out, start, loads[0].title or start, facts)
+        return Recorded(page, notes)
+
+    def _take(self, flow: Flow, kind: str | None) -> None:
+        url = self.renamed(rules.tidy_url(flow.url))
+        if flow.note is not None or flow.error is not None or flow.status is None:
+            reason = _NOTES.get(flow.note or "") or f"had no response: {flow.error}"
+            self.page.leave_out(flow.method, url, reason)
+            return
+        body = flow.body.read_bytes() if flow.body is not None else b""
+        headers = []
+        for name, value in flow.headers:
+            if name.lower() == "set-cookie":
+                self.cookies += flow.visit == 0
+                if not self.wanted.keep_cookies:
+                    continue
+            headers.append((name, self._rewritten(value) if name.lower() in _WITH_URLS else value))
+        self.naming += flow.visit == 0 and any(origin.encode() in body for origin in self.origins)
+        known = ("GET" if flow.method == "HEAD" else flow.method, rules.host_of(url), rules.target_of(url))
+        if flow.visit == 0 or known not in self.page.responses:
+            self.page.add(url, flow.status, headers, body, method=flow.method, kind=kind)
+
+    def _rewritten(self, value: str) -> str:
+        for former, later in self.origins.items():
+            value = value.replace(former, later)
+        return value
+
+    def _start(self, seen: Load, flows: list[Flow]) -> str:
+        """The URL that a replay begins with: the one asked for, or where http:// led to."""
+        start = self.renamed(self.start)
+        if (
+            rules.url_problem(start) is None
+            and ("GET", rules.host_of(start), rules.target_of(start)) in self.page.responses
+        ):
+            return start
+        there = self.renamed(rules.tidy_url(seen.url))
+        if (
+            rules.url_problem(there) is None
+            and ("GET", rules.host_of(there), rules.target_of(there)) in self.page.responses
+        ):
+            return there
+        error = next((flow.error for flow in flows if rules.tidy_url(flow.url) == self.start and flow.error), None)
+        why = error or next((each.reason for each in self.page.left_out if each.url in (start, there)), seen.problem)
+        raise CannotError(f"{self.start} cannot be recorded: {why or 'it was not answered'}")
+
+    def _notes(self, loads: list[Load]) -> list[str]:
+        notes = [f"load {number + 1} ended without the load event: {seen.problem}"
+                 for number, seen in enumerate(loads) if seen.problem]  # fmt: skip
+        if len(loads) > 1:
+            first, second = (set(_tidy(seen)) for seen in loads)
+            changing = sorted(first ^ second)
+            if changing:
+                urls = ", ".join(url[:100] for _, url in changing[:3])
+                notes.append(
+                    f"{len(changing)} requests came in one of the two loads only, as of a script that makes up URLs; a "
+                    f"replay will ask for others and find them missing: {urls}{', ...' if len(changing) > 3 else ''}"
+                )
+            for method, url in changing:
+                self.page.leave_out(method, self.renamed(url), "was asked for in one of two loads only")
+        if self.naming:
+            origins = ", ".join(self.origins)
+            notes.append(f"{self.naming} contents name {origins} themselves; what they ask for there will be missing")
+        if self.foreign:
+            notes.append(f"{self.foreign} requests were the browser's own and not the page's; they are not in the page")
+        return [*notes, *cookie_notes(self.cookies, self.wanted.keep_cookies)]
+
+
+def _tidy(seen: Load) -> dict[tuple[str, str], str]:
+    return {(method, rules.tidy_url(url)): kind for (method, url), kind in seen.asked.items() if "://" in url}

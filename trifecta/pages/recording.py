@@ -1,0 +1,124 @@
+"""A page archive of a folder, a HAR file or a URL: which of them, and what is to be said of what came out."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from trifecta.design.errors import UserError
+from trifecta.pages import rules
+from trifecta.pages.archive import Page, Scalar
+from trifecta.pages.folder import name_from, read_folder
+from trifecta.pages.har import read_har
+
+_COOKIES_DROPPED = "dropped: {} cookies that responses set; they may be secrets (--keep-cookies keeps them)"
+_COOKIES_KEPT = "kept: {} cookies that responses set; whoever has the folder has them: recorded values may be secrets"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be recorded."""
+
+    source: str
+    """An http(s) URL, a HAR file, or a folder with ``index.html``."""
+    out: Path
+    name: str | None = None
+    start: str | None = None
+    origin: str | None = None
+    rename: Sequence[str] = ()
+    """``FROM=TO``, origins."""
+    resolve: Sequence[str] = ()
+    """``HOST=ADDRESS`` or ``HOST=ADDRESS:PORT``."""
+    ca: Path | None = None
+    keep_cookies: bool = False
+    once: bool = False
+    settle_ns: int = 2_000_000_000
+    timeout_ns: int = 60_000_000_000
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A page that was written, and what its user should know."""
+
+    page: Page
+    notes: list[str] = field(default_factory=list)
+
+
+def record_page(wanted: Wanted, say: Callable[[str], None]) -> Recorded:
+    """Record, write and summarise; UserError for bad input, CannotError when this machine cannot."""
+    is_url = wanted.source.lower().startswith(("http://", "https://"))
+    _check_options(wanted, is_url)
+    if wanted.out.exists() and (not wanted.out.is_dir() or any(wanted.out.iterdir())):
+        raise UserError(f"{wanted.out} is there already; choose another folder with --out")
+    if is_url:
+        from trifecta.pages.live import record_url
+
+        return record_url(wanted, say)
+    path = Path(wanted.source).expanduser()
+    if path.is_dir():
+        name = wanted.name or name_from(path.resolve().name)
+        page, start, title = read_folder(path, name, wanted.origin)
+        return Recorded(page.write(wanted.out, start, title, {"kind": "folder", "when": today()}))
+    if not path.is_file():
+        raise UserError(f"{wanted.source}: no such file or folder; give a URL (https://...), a HAR file or a folder")
+    har = read_har(path, wanted.name or name_from(path.stem), start=wanted.start, keep_cookies=wanted.keep_cookies)
+    facts: dict[str, Scalar | list[str]] = {**har.facts, "when": today()}
+    notes = cookie_notes(har.cookies, wanted.keep_cookies)
+    if har.facts["coded_again"]:
+        notes.append(f"a HAR holds content decoded: {har.facts['coded_again']} responses were coded again (gzip, br)")
+    if har.facts["coding_dropped"]:
+        notes.append(f"{har.facts['coding_dropped']} responses are replayed without their content coding (as zstd)")
+    return Recorded(har.page.write(wanted.out, har.start, har.title, facts), notes)
+
+
+def cookie_notes(count: int, kept: bool) -> list[str]:
+    """What to say of ``set-cookie``."""
+    return [(_COOKIES_KEPT if kept else _COOKIES_DROPPED).format(count)] if count else []
+
+
+def today() -> str:
+    """The day, UTC."""
+    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%d")
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port of a tidy URL."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def renames(wanted: Wanted) -> dict[str, str]:
+    """Origin recorded -> origin stored."""
+    pairs = {}
+    for each in wanted.rename:
+        former, equals, later = each.partition("=")
+        former, later = rules.tidy_url(former).rstrip("/"), rules.tidy_url(later).rstrip("/")
+        problem = rules.url_problem(later + "/")
+        if not equals or former.count("/") != 2 or not former.startswith(("http://", "https://")):
+            raise UserError(
+                f"option --rename: {each!r} is no FROM=TO of origins, as https://localhost:8443=https://www.mine.lab"
+            )
+        if problem is not None:
+            raise UserError(f"option --rename: {later!r} {problem}")
+        pairs[former] = later
+    return pairs
+
+
+def _check_options(wanted: Wanted, is_url: bool) -> None:
+    """Options that would mean nothing are refused, not passed over."""
+    if wanted.name is not None and not rules.NAME.fullmatch(wanted.name):
+        raise UserError(f"option --name: {wanted.name!r} must be of lower case letters, digits and . _ -, at most 64")
+    is_folder = not is_url and Path(wanted.source).expanduser().is_dir()
+    belongs = {
+        "start": (wanted.start, not is_url and not is_folder, "a HAR file"),
+        "origin": (wanted.origin, is_folder, "a folder"),
+        "rename": (wanted.rename, is_url, "a URL"), "resolve": (wanted.resolve, is_url, "a URL"),
+        "ca": (wanted.ca, is_url, "a URL"), "once": (wanted.once, is_url, "a URL"),
+        "keep-cookies": (wanted.keep_cookies, not is_folder, "a URL or a HAR file"),
+    }  # fmt: skip
+    for option, (value, fits, what) in belongs.items():
+        if value and not fits:
+            raise UserError(f"option --{option}: is for {what}; leave it out")
