@@ -12,7 +12,8 @@ from trifecta.report import numbers
 from trifecta.report.figures import style
 
 ORDINALS = ("1st", "2nd", "3rd")
-OWN_SERVICES = ("server", SERVER_LEVEL)  # the level that all cells of services share tells nothing
+# Levels that all cells of a kind of workload share tell nothing.
+UNTOLD = frozenset({("server", SERVER_LEVEL), ("connection", "browser")})
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ def place_words(cell: str, without: str = "path") -> str:
     """A cell in words: ``new connections, caddy``; the factor ``without`` is said elsewhere."""
     if "=" not in cell:
         return cell  # the name of a trial, or "run"
-    there = {name: value for name, value in levels(cell).items() if (name, value) != OWN_SERVICES}
+    there = {name: value for name, value in levels(cell).items() if (name, value) not in UNTOLD}
     said = [_level_words(name, value) for name, value in there.items() if name != without]
     return ", ".join(said) or cell
 
@@ -168,4 +169,6 @@ def place_words(cell: str, without: str = "path") -> str:
 def _level_words(factor: str, level: str) -> str:
     if factor == "connection" and level in ("new", "reused"):
         return f"{level} connections"
+    if factor in ("page", "clip"):
+        return f"{factor} {level.rstrip('/').rsplit('/', 1)[-1]}"  # which may be a path
     return level if factor in ("path", "server", "connection") else f"{factor.replace('_', ' ')} {level}"

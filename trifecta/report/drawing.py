@@ -77,7 +77,7 @@ def _sequence_caption(series: Sequence[PairSeries]) -> str:
 
 
 def sample_panels(facts: RunFacts, cell: str, number: int, answers: Answers) -> list[Panel]:
-    """The four panels over samples and costs."""
+    """The four panels over samples and costs; of browsers only the distribution."""
     arms = arms_of(facts)
     made: list[Panel] = []
 
@@ -93,10 +93,13 @@ def sample_panels(facts: RunFacts, cell: str, number: int, answers: Answers) -> 
     word = facts.latency_word
     add(
         f"Distribution of {word}",
-        f"All requests of all valid trials, warm-up left out; a failed request is never done.{_late(facts)}",
+        f"All {words.plural(facts.sample_word)} of all valid trials, warm-up left out; a failed one is never done."
+        f"{_late(facts)}",
         catalogue.ECDF,
-        lambda: latency.ecdf(curves, catalogue.ECDF_SHARES, word, f"c{number}e"),
+        lambda: latency.ecdf(curves, catalogue.ECDF_SHARES, word, f"c{number}e", words.plural(facts.sample_word)),
     )
+    if facts.is_browser:
+        return made  # phases and throughput of single requests: report.visits has them
     parts = by_arm(catalogue.PHASES)
     add(
         "Where the time went",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trifecta.report import catalogue, tables
+from trifecta.report import catalogue, tables, words
 from trifecta.report.content import Answers, arms_of
 from trifecta.report.facts import RunFacts
 from trifecta.report.tables import Column, Table
@@ -19,6 +19,19 @@ CELL_NOTES = (
     "Cost: CPU time of the processes, and octets received and sent as transport payload, per request. The start of a "
     "client that is not Trifecta's own is taken off where it could be measured: once a trial, in the column beside it.",
 )
+
+
+_BROWSER_NOTES = (
+    CELL_NOTES[0],
+    "Percentiles: visits of all valid trials together, those not measured left out. They describe; verdicts rest on "
+    "trials. ∞ means that so large a share of visits failed.",
+    "Metrics: of the browser's own account of each visit. A dash: it did not happen, or this browser does not tell.",
+)
+
+
+def cell_notes(facts: RunFacts) -> tuple[str, ...]:
+    """How to read the tables of a cell."""
+    return _BROWSER_NOTES if facts.is_browser else CELL_NOTES
 
 
 def percentiles(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
@@ -121,6 +134,13 @@ def fixed(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
     )
 
 
+TABLES = (fixed, percentiles, phases, cost)
+"""The tables of a cell."""
+
+BROWSER_TABLES = (fixed, percentiles)
+"""Those of a cell of browsers; ``report.visits`` has more."""
+
+
 def delivered(answers: Answers) -> list[Table]:
     """What the paths gave against what was asked: by the link's own account, and by the probe from outside."""
     link = [
@@ -204,7 +224,7 @@ def parity(answers: Answers) -> list[Table]:
     ]
 
 
-def instrument(answers: Answers, cells: Sequence[str]) -> list[Table]:
+def instrument(facts: RunFacts, answers: Answers, cells: Sequence[str]) -> list[Table]:
     """Whether the instruments had room, and which requests failed."""
     headroom = [
         Column("trials", "trials", "count"),
@@ -229,11 +249,16 @@ def instrument(answers: Answers, cells: Sequence[str]) -> list[Table]:
         errors = [
             Column("protocol", "arm", "protocol"),
             Column("error", "error"),
-            Column("requests", "requests", "count"),
+            Column(words.plural(facts.sample_word), "requests", "count"),
         ]
         found.append(
             tables.build(
-                answers[catalogue.ERRORS], "errors", "Failed requests by class", ("cell", "cell"), errors, order=cells
+                answers[catalogue.ERRORS],
+                "errors",
+                f"Failed {words.plural(facts.sample_word)} by class",
+                ("cell", "cell"),
+                errors,
+                order=cells,
             )
         )
     return found
@@ -274,13 +299,13 @@ def noise(answers: Answers, cells: Sequence[str]) -> Table:
     )
 
 
-def totals(answers: Answers) -> Table:
+def totals(facts: RunFacts, answers: Answers) -> Table:
     """The run in figures."""
     columns = [
         Column("trials", "trials", "count"),
         Column("valid", "valid_trials", "count"),
         Column("excluded", "excluded_trials", "count"),
-        Column("requests", "samples", "count"),
+        Column(words.plural(facts.sample_word), "samples", "count"),
         Column("failed", "errors", "count"),
         Column("cells", "cells", "count"),
         Column("most blocks", "blocks", "count"),

@@ -58,8 +58,30 @@ class RunFacts:
         return known.lower_is_better if known else True
 
     @property
+    def is_video(self) -> bool:
+        """Whether a browser plays a video."""
+        return self.workload.get("kind") == "video"
+
+    @property
+    def is_browser(self) -> bool:
+        """Whether a browser loads a page or plays a video: then a sample is a visit."""
+        return self.is_video or self.workload.get("kind") == "page"
+
+    @property
+    def sample_word(self) -> str:
+        """What a sample is: ``request``, ``page load`` or ``watch``."""
+        return "watch" if self.is_video else "page load" if self.is_browser else "request"
+
+    @property
+    def deed(self) -> str:
+        """What the protocols do, as a verb with its object: ``load the page``; empty where they are just faster."""
+        return "start the video" if self.is_video else "load the page" if self.is_browser else ""
+
+    @property
     def latency_word(self) -> str:
-        """``service time`` in a closed loop, ``latency`` in an open one."""
+        """``service time`` or ``latency`` in a closed or an open loop; of browsers ``load time``, ``startup time``."""
+        if self.is_browser:
+            return "startup time" if self.is_video else "load time"
         return "service time" if self.closed_loop else "latency"
 
     @property
@@ -126,6 +148,8 @@ class RunFacts:
     def workload_words(self) -> str:
         """What was asked of the network: ``GET of 10.0 kB, 10 in flight, closed loop``."""
         work = self.workload
+        if self.is_browser:
+            return _browser_words(work, self.factors)
         said = _services_words(work, self.factors) or [
             f"{work.get('method', 'GET')} of {numbers.size(work.get('response_bytes', 0))}"
         ]
@@ -141,6 +165,20 @@ class RunFacts:
                 f"{work.get('arrivals', 'constant')} arrivals"
             )
         return ", ".join(said)
+
+
+def _browser_words(work: dict[str, Any], factors: list[str]) -> str:
+    """``cold loads of the page light, 2 a trial``, without what is a factor."""
+    known = {name: "" if name in factors else f"{work.get(name)} " for name in ("view", "mode")}
+    if work.get("kind") == "video":
+        clip = "" if "clip" in factors else f" of the clip {work.get('clip')}"
+        what = f"{known['view']}{known['mode']}watches{clip}, {numbers.duration(work.get('watch_ns'))} each"
+    else:
+        page = "a page" if "page" in factors else f"the page {Path(str(work.get('page'))).name}"
+        found = "" if work.get("discovery") == "forced" else ", HTTP/3 found by Alt-Svc"
+        what = f"{known['view']}loads of {page}{found}"
+    warm = work.get("warmup_visits") or 0
+    return f"{what}, {work.get('visits')} a trial{f' after {warm} not measured' if warm else ''}"
 
 
 def _services_words(work: dict[str, Any], factors: list[str]) -> list[str]:

@@ -15,7 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from trifecta.design.conformance import MARKS
-from trifecta.report import catalogue, conformance, content, decomposition, evidence, facts, queries, services, words
+from trifecta.report import (
+    catalogue,
+    conformance,
+    content,
+    decomposition,
+    evidence,
+    facts,
+    queries,
+    services,
+    visits,
+    words,
+)
 from trifecta.report.comparisons import Comparison, Standing, levels, place_words, standing
 from trifecta.report.decomposition import Section
 from trifecta.report.drawing import Overview, Panel, overview_limits, overviews, ratio_panels, sample_panels
@@ -87,13 +98,15 @@ def _render(run_dir: Path) -> tuple[str, dict[str, list[dict[str, Any]]]]:
         paths, found = _sections(about, answers)
         derived = decomposition.derive(run_dir, connection, about)
         of_services = services.derive(connection, about)
-        views = derived.rows() | (of_services.rows if of_services else {})
+        of_visits = visits.derive(connection, about, found)
+        views = derived.rows() | (of_services.rows if of_services else {}) | (of_visits.rows if of_visits else {})
         queries.attach(connection, views)
         with svg.drawing():
             _draw(about, answers, rows, paths, found)
             programs = decomposition.section(connection, about, derived, found)
             calls = services.section(connection, about, of_services, found) if of_services else None
-        return _fill(about, answers, paths, found, (programs, calls)), views
+            loads = visits.section(connection, about, of_visits) if of_visits else None
+        return _fill(about, answers, paths, found, (programs, calls, loads)), views
 
 
 def _sections(about: RunFacts, answers: content.Answers) -> tuple[list[PathSection], list[Comparison]]:
@@ -134,7 +147,7 @@ def _draw(
         one.panels = ratio_panels(about, one.cell, one.number, rows=trials, found=found, answers=answers)
     for one in cells:
         one.panels += sample_panels(about, one.cell, one.number, answers)
-        makers = (evidence.fixed, evidence.percentiles, evidence.phases, evidence.cost)
+        makers = evidence.BROWSER_TABLES if about.is_browser else evidence.TABLES
         one.tables = [made for make in makers if (made := make(about, answers, one.cell, one.number)).lines]
         texts = {query.name: query.text(one.cell) for query in content.queries_of_cells(about)}
         one.sql = {panel.title: texts[panel.query] for panel in one.panels}
@@ -145,12 +158,12 @@ def _fill(
     answers: content.Answers,
     paths: list[PathSection],
     found: Sequence[Comparison],
-    sections: tuple[Section | None, services.Section | None],
+    sections: tuple[Section | None, services.Section | None, visits.Section | None],
 ) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    programs, calls = sections
+    programs, calls, loads = sections
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -175,13 +188,18 @@ def _fill(
         paths=paths,
         programs=programs,
         services=calls,
-        phases=[phase for phase in latency.PHASES if any(row[phase.column] for row in answers[catalogue.PHASES])],
+        visits=loads,
+        phases=[
+            phase
+            for phase in latency.PHASES
+            if not about.is_browser and any(row[phase.column] for row in answers[catalogue.PHASES])
+        ],
         phase_variable=style.CSS_VARIABLES,
         verdict_sql=catalogue.VERDICTS.text(),
         verdict_key=catalogue.VERDICTS.key,
         row_key=row_key,
-        cell_notes=evidence.CELL_NOTES,
-        totals=evidence.totals(answers),
+        cell_notes=evidence.cell_notes(about),
+        totals=evidence.totals(about, answers),
         conformance=conformance.section(answers[conformance.MATRIX], answers[conformance.FINDINGS], about.conformance),
         proxy_note=conformance.proxy_note(answers[conformance.PROXIES]),
         signs=MARKS,
@@ -193,7 +211,7 @@ def _fill(
         delivered=evidence.delivered(answers),
         noise=evidence.noise(answers, cells),
         parity=evidence.parity(answers),
-        instrument=evidence.instrument(answers, cells),
+        instrument=evidence.instrument(about, answers, cells),
         asked=[(name, about.path_words(name)) for name in about.study.get("paths") or {}],
         place_words=place_words,
         run_facts=_flat(about.rest),

@@ -62,6 +62,11 @@ def count(value: float | None) -> str:
     return _optional(value, lambda number: f"{number:,.0f}")
 
 
+def number(value: float | None) -> str:
+    """Write a number of things that may be a mean: ``30``, ``1.40``."""
+    return _optional(value, lambda known: count(known) if known == round(known) else significant(known))
+
+
 def per_second(value: float | None) -> str:
     """Write a request rate: ``1,230/s``."""
     return _optional(value, lambda number: f"{significant(number)}/s")
@@ -183,6 +188,10 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     "size_interval": _both(size),
     "rate": rate,
     "rate_interval": _both(rate),
+    "known_interval": lambda ends: NO_VALUE if ends == (None, None) else interval(ends),
+    "bit_rate_interval": _both(bit_rate),
+    "number": number,
+    "number_interval": _both(number),
     "p_value": p_value,
     "evidence": evidence,
     "protocol": protocol,

@@ -11,10 +11,16 @@ from trifecta.report.comparisons import place_words
 from trifecta.report.figures import style
 from trifecta.report.queries import Answer
 
+_BY_UNIT = ("unit", "unit_interval")
+_FORM_OF_UNIT = {"ns": "duration", "B": "size", "bit/s": "bit_rate", "count": "number"}
+
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, the query's column (two with a comma between, for an interval), how to write it."""
+    """A column: its heading, the query's column (two with a comma between, for an interval), how to write it.
+
+    The forms ``unit`` and ``unit_interval`` write each row in the unit that its column ``unit`` names.
+    """
 
     heading: str
     name: str
@@ -24,6 +30,10 @@ class Column:
         """What a row has in this column."""
         names = self.name.split(",")
         return row[self.name] if len(names) == 1 else tuple(row[name] for name in names)
+
+    def form_of(self, row: Mapping[str, Any]) -> str:
+        """How to write this row's value."""
+        return self.form.replace("unit", _FORM_OF_UNIT[row["unit"]]) if self.form in _BY_UNIT else self.form
 
     @property
     def numeric(self) -> bool:
@@ -37,6 +47,7 @@ class Cell:
 
     text: str
     column: Column
+    form: str
 
 
 @dataclass(frozen=True)
@@ -99,7 +110,8 @@ def build(
     for row in rows:
         is_arm = head in ("arm", "protocol")
         value = str(row[head])
-        cells = [Cell(numbers.FORMATS[column.form](column.value(row)), column) for column in shown]
+        forms = [(column, column.form_of(row)) for column in shown]
+        cells = [Cell(numbers.FORMATS[form](column.value(row)), column, form) for column, form in forms]
         words = _heading_words(head, value)
         lines.append(Line(row_key(row, answer.query.key), words, value if is_arm else "", cells))
     return Table(identity, caption, title, shown, lines, answer.query.text(cell), answer.query.key, list(notes))

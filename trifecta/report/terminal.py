@@ -25,14 +25,16 @@ from trifecta.report import (
     numbers,
     queries,
     services,
+    visits,
     words,
 )
-from trifecta.report.comparisons import OWN_SERVICES, Comparison, Standing, levels, standing
+from trifecta.report.comparisons import UNTOLD, Comparison, Standing, levels, standing
 from trifecta.report.decomposition import Derived
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures import style
 from trifecta.report.queries import Answer
 from trifecta.report.services import Services
+from trifecta.report.visits import Visits
 
 WIDE = 132
 _STYLES = {"faster": "green", "slower": "red", "same": "", "undecided": "dim"}
@@ -53,6 +55,8 @@ class Summary:
     proxies: Answer  # servers that add a hop
     services: Services | None  # what was worked out of services, None without any
     service_words: list[str]
+    visits: Visits | None  # the same of browsers
+    visit_words: list[str]
 
 
 def summarise(run_dir: Path) -> Summary:
@@ -68,13 +72,15 @@ def summarise(run_dir: Path) -> Summary:
         cells = content.cells_in_order(about, (row["cell"] for row in verdicts))
         found = content.comparisons(about, verdicts, cells)
         calls = services.derive(connection, about)
+        loads = visits.derive(connection, about, found)
         queries.attach(connection, calls.rows if calls else {})
         told = services.brief(connection, about, calls, found) if calls else []
     said = []
     if programs.shares:
         said = [*claims.claims(found, about.pairs), *claims.shares_in_words(programs.shares)]
     answer = words.compose(about, found, totals, matrix)
-    return Summary(about, cells, found, checks, answer, totals, programs, said, proxies, calls, told)
+    seen = visits.brief(about, loads) if loads else []
+    return Summary(about, cells, found, checks, answer, totals, programs, said, proxies, calls, told, loads, seen)
 
 
 def as_json(run_dir: Path) -> str:
@@ -138,6 +144,13 @@ def as_data(run_dir: Path) -> dict[str, Any]:
                 for name, rows in (summary.services.rows if summary.services else {}).items()
             },
         },
+        "visits": {
+            "said": summary.visit_words,
+            **{
+                name: [_finite(row) for row in rows]
+                for name, rows in (summary.visits.rows if summary.visits else {}).items()
+            },
+        },
         "report": str(report) if report.exists() else None,
     }
 
@@ -167,6 +180,8 @@ def _print_notes(out: Console, summary: Summary) -> None:
         out.print(Text.assemble(("Protocol or program? ", "bold"), _plain(out, " ".join(summary.program_words))))
     for number, told in enumerate(summary.service_words):
         out.print(Text.assemble(("Services. " if not number else "", "bold"), _plain(out, told)))
+    for told in summary.visit_words:
+        out.print(Text(_plain(out, told)))
     left_out = [f"Left out: {said}" for said in summary.words.left_out]
     probed = conformance.sentence(conformance.as_data(summary.about.conformance))
     notes = [f"Conformance: {probed}"] if probed else []
@@ -219,7 +234,7 @@ def _row(out: Console, summary: Summary, cell: str, wide: bool) -> list[Text]:
 
 def _place(cell: str) -> str:
     """``new, caddy``: the levels alone, without the path, which stands above."""
-    shown = {name: value for name, value in levels(cell).items() if name != "path" and (name, value) != OWN_SERVICES}
+    shown = {name: value for name, value in levels(cell).items() if name != "path" and (name, value) not in UNTOLD}
     return (
         ", ".join(value if name in ("connection", "server") else f"{name} {value}" for name, value in shown.items())
         or cell

@@ -74,8 +74,13 @@ def sentence(text: str) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 cell``, ``3 cells``."""
-    return f"{numbers.count(number)} {noun}{'' if number == 1 else 's'}"
+    """``1 cell``, ``3 cells``, ``3 watches``."""
+    return f"{numbers.count(number)} {noun if number == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """``cells``, ``watches``."""
+    return f"{noun}{'es' if noun.endswith('ch') else 's'}"
 
 
 def _span(ones: Sequence[Comparison]) -> str:
@@ -84,28 +89,33 @@ def _span(ones: Sequence[Comparison]) -> str:
     return f"by {low}×" if low == high else f"by {low}× to {high}×"
 
 
-def _outcome(ones: Sequence[Comparison], arm: str, reference: str, margin: str) -> str:
+def _outcome(facts: RunFacts, ones: Sequence[Comparison], arm: str, reference: str) -> str:
     """What came out for one pair over some cells, most telling first."""
-    total = len(ones)
+    total, margin = len(ones), _margin(facts)
+    verb, _, what = facts.deed.partition(" ")
+    was = f"{verb}ed {what}" if verb else "was"
+    alike = f"{was} the same, {margin}," if verb else f"were the same {margin}"
     groups = {kind: [one for one in ones if one.kind == kind] for kind in ("faster", "slower", "same", "undecided")}
     if len(groups["undecided"]) == total:
         where = "this cell" if total == 1 else f"any of the {total} cells"
-        return f"whether {name(arm)} or {name(reference)} is faster could not be decided in {where}"
+        does = f"{verb}s {what} faster" if verb else "is faster"
+        return f"whether {name(arm)} or {name(reference)} {does} could not be decided in {where}"
     for kind in ("faster", "slower", "same"):
         if len(groups[kind]) == total:
             where = "the one cell" if total == 1 else f"all {total} cells"
             if kind == "same":
-                return f"{name(arm)} and {name(reference)} were the same {margin} in {where}"
-            return f"{name(arm)} was {kind} than {name(reference)} in {where}, {_span(groups[kind])}"
+                return f"{name(arm)} and {name(reference)} {alike} in {where}"
+            return f"{name(arm)} {was} {kind} than {name(reference)} in {where}, {_span(groups[kind])}"
     parts: list[str] = []
     for kind in ("faster", "slower"):
         if groups[kind]:
             than, of = (f" than {name(reference)}", f" of {total} cells") if not parts else ("", "")
             parts.append(f"{kind}{than} in {len(groups[kind])}{of} ({_span(groups[kind])})")
-    said = f"{name(arm)} was {listed(parts)}" if parts else ""
+    said = f"{name(arm)} {was} {listed(parts)}" if parts else ""
     if groups["same"]:
-        tail = f"the same {margin} in {len(groups['same'])}"
-        said = f"{said}, {tail}" if said else f"{name(arm)} and {name(reference)} were {tail} of {total} cells"
+        count = len(groups["same"])
+        both = f"{name(arm)} and {name(reference)} {alike} in {count} of {total} cells"
+        said = f"{said}, the same {margin} in {count}" if said else both
     if groups["undecided"]:
         said += f"; {len(groups['undecided'])} stay{'s' if len(groups['undecided']) == 1 else ''} open"
     return said
@@ -119,8 +129,7 @@ def _headline(facts: RunFacts, found: Sequence[Comparison]) -> str:
     for arm, reference in facts.pairs:
         ones = _pair(found, arm, reference)
         if ones:
-            said = _outcome(ones, arm, reference, _margin(facts))
-            return sentence(said)
+            return sentence(_outcome(facts, ones, arm, reference))
     return "Nothing can be said yet: no block is complete."
 
 
@@ -132,16 +141,18 @@ def _mostly_excluded(totals: dict[str, int]) -> str:
 def _scope(facts: RunFacts, totals: dict[str, int]) -> str:
     where = listed(facts.factors) if facts.factors else "place"
     better = "smaller" if facts.lower_is_better else "larger"
+    of = "" if facts.is_browser else " of a request"
+    samples = counted(totals["samples"], facts.sample_word)
     said = (
-        f"Compared is the {facts.metric_label} of a request ({better} is faster) for {facts.workload_words()}. "
+        f"Compared is the {facts.metric_label}{of} ({better} is faster) for {facts.workload_words()}. "
         f"A cell is one combination of {where}. {counted(totals['trials'], 'trial')} in up to "
-        f"{counted(totals['blocks'] or 0, 'block')} a cell, {numbers.count(totals['samples'])} requests. "
+        f"{counted(totals['blocks'] or 0, 'block')} a cell, {samples}. "
         "The verdicts hold for this traffic, these paths as emulated, these programs and this machine; "
         "they say nothing about others."
     )
     if facts.ending:
         said += f" The run ended because {facts.ending[0].lower()}{facts.ending[1:].rstrip('.')}."
-    if facts.closed_loop and facts.metric.startswith("latency"):
+    if facts.closed_loop and not facts.is_browser and facts.metric.startswith("latency"):
         said += (
             " In a closed loop the next request waits for the last, so what is measured is service time: "
             "a user behind a queue would wait longer."
@@ -159,8 +170,7 @@ def _by_path(facts: RunFacts, found: Sequence[Comparison]) -> Iterable[PathAnswe
         for arm, reference in facts.pairs:
             pair = _pair(here, arm, reference)
             if pair:
-                said = _outcome(pair, arm, reference, _margin(facts))
-                sentences.append(sentence(said))
+                sentences.append(sentence(_outcome(facts, pair, arm, reference)))
         yield PathAnswer(path, facts.path_words(path), sentences)
 
 

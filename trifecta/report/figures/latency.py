@@ -11,7 +11,9 @@ from trifecta.report import numbers
 from trifecta.report.figures import scales, style, svg
 
 
-def ecdf(curves: Mapping[str, Sequence[float]], shares: Sequence[float], word: str, identity: str) -> str:
+def ecdf(
+    curves: Mapping[str, Sequence[float]], shares: Sequence[float], word: str, identity: str, samples: str = "requests"
+) -> str:
     """The empirical distribution of each arm; it stays below 100 % where requests failed."""
     made = svg.figure(252)
     target = svg.axes(made, 46, 20, 14, 40)
@@ -48,7 +50,7 @@ def ecdf(curves: Mapping[str, Sequence[float]], shares: Sequence[float], word: s
     target.text(
         -0.12,
         1.03,
-        "share of requests done",
+        f"share of {samples} done",
         transform=target.transAxes,
         ha="left",
         va="bottom",

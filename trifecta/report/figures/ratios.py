@@ -39,7 +39,7 @@ def _known(values: Sequence[float | None]) -> list[float]:
     return [value for value in values if value is not None and np.isfinite(value) and value > 0]
 
 
-def _frame(target: Axes, low: float, high: float, margin: float, axis: str) -> None:
+def ratio_frame(target: Axes, low: float, high: float, margin: float, axis: str) -> None:
     """A logarithmic ratio axis with the margin shaded and a line at 1."""
     positions, labels = scales.ratio_ticks(low, high)
     (target.set_xscale if axis == "x" else target.set_yscale)("log")
@@ -54,8 +54,12 @@ def _frame(target: Axes, low: float, high: float, margin: float, axis: str) -> N
 
 
 def _sides(target: Axes, lower_is_better: bool, low: float, high: float) -> None:
-    """Say which side of 1 is the fast one, where there is room for it."""
-    words = ("← faster", "slower →") if lower_is_better else ("← slower", "faster →")
+    """Say which side of 1 is the fast one."""
+    say_sides(target, ("← faster", "slower →") if lower_is_better else ("← slower", "faster →"), low, high)
+
+
+def say_sides(target: Axes, words: tuple[str, str], low: float, high: float) -> None:
+    """Name the sides of 1 above a ratio axis, where there is room for it."""
     mixed = blended_transform_factory(target.transData, target.transAxes)
     span = np.log(high / low)
     if -np.log(low) / span > 0.18:
@@ -76,7 +80,7 @@ def blocks(series: Sequence[PairSeries], margin: float, metric: str, lower_is_be
     spread = _known(ends)
     low, high = scales.ratio_limits(_clip(spread), margin)
     target.set_ylim(len(series) - 0.02, -0.02)
-    _frame(target, low, high, margin, "x")
+    ratio_frame(target, low, high, margin, "x")
     svg.ticks(target, "y", [], [])
     mixed = blended_transform_factory(target.transAxes, target.transData)
     for row, one in enumerate(series):
@@ -144,7 +148,7 @@ def sequence(series: Sequence[PairSeries], margin: float, metric: str, identity:
     low, high = scales.ratio_limits(_clip(ends), margin)
     last = max((max(one.looks) for one in shown), default=1)
     target.set_xlim(0.6, last + 0.4)
-    _frame(target, low, high, margin, "y")
+    ratio_frame(target, low, high, margin, "y")
     positions = [value for value in scales.linear_ticks(last, 6) if 1 <= value == int(value)] or [1.0]
     svg.ticks(target, "x", positions, [scales.plain(value) for value in positions], grid=False)
     for one in shown:
@@ -210,7 +214,7 @@ def forest(
     arm, reference = pair
     low, high = limits
     target.set_ylim(len(rows) - 0.02, -0.02)
-    _frame(target, low, high, margin, "x")
+    ratio_frame(target, low, high, margin, "x")
     svg.ticks(target, "y", [], [])
     look = style.look(arm)
     mixed = blended_transform_factory(target.transAxes, target.transData)

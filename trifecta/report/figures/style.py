@@ -31,6 +31,8 @@ PART_SERVER = "#010010"
 PART_CLIENT = "#010011"
 PART_CROSSED = "#010012"
 PART_NOISE = "#010013"
+DNS = "#010014"
+QUEUED = "#010015"
 
 _PROTOCOL_STAND_IN = {"h1": "#020001", "h2": "#020002", "h3": "#020003"}
 OTHER = "#020004"
@@ -55,6 +57,8 @@ CSS_VARIABLES = {
     PART_CLIENT: "--part-client",
     PART_CROSSED: "--part-crossed",
     PART_NOISE: "--part-noise",
+    DNS: "--phase-dns",
+    QUEUED: "--phase-queued",
     "#020001": "--h1",
     "#020002": "--h2",
     "#020003": "--h3",

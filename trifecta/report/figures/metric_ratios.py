@@ -1,0 +1,64 @@
+"""Several metrics of one cell: the ratio of every protocol to the baseline, with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from trifecta.report import numbers
+from trifecta.report.figures import scales, style, svg
+from trifecta.report.figures.ratios import ratio_frame, say_sides
+
+_MOST = 20.0  # a ratio beyond this, or its inverse, lies on the edge
+
+
+@dataclass(frozen=True)
+class MetricRow:
+    """A metric and, by arm, its ratio with the ends of its interval."""
+
+    label: str
+    ratios: Mapping[str, tuple[float, float | None, float | None]]
+
+
+def metric_ratios(rows: Sequence[MetricRow], baseline: str, margin: float, identity: str) -> str:
+    """Draw a line a metric; an interval that leaves 1 out has a filled mark."""
+    arms = list(dict.fromkeys(arm for row in rows for arm in row.ratios))
+    step = 18.0 + 11.0 * len(arms)
+    made = svg.figure(52 + step * len(rows))
+    target = svg.axes(made, 12, 22, 12, 24)
+    ends = [end for row in rows for ratio in row.ratios.values() for end in ratio if end]
+    low, high = scales.ratio_limits([min(max(end, 1 / _MOST), _MOST) for end in ends], margin)
+    target.set_ylim(len(rows) * step, 0)
+    ratio_frame(target, low, high, margin, "x")
+    svg.ticks(target, "y", [], [])
+    for place, row in enumerate(rows):
+        target.text(
+            0.0, place * step + 2, row.label, transform=target.get_yaxis_transform(), ha="left", va="top",
+            color=style.INK, fontsize=svg.SMALL,
+        )  # fmt: skip
+        for line, arm in enumerate(arms):
+            if arm not in row.ratios:
+                continue
+            ratio, left, right = row.ratios[arm]
+            look, at = style.look(arm), place * step + 21 + 11.0 * line
+            target.plot(
+                [max(left or low, low), min(right or high, high)], [at] * 2, color=look.colour, linewidth=2.0,
+                solid_capstyle="butt",
+            )  # fmt: skip
+            clear = (left is not None and left > 1) or (right is not None and right < 1)
+            target.plot(
+                [np.clip(ratio, low, high)], [at], look.marker, markersize=6.0, markeredgecolor=look.colour,
+                markerfacecolor=look.colour if clear else style.PAPER, markeredgewidth=1.3,
+            )  # fmt: skip
+    say_sides(target, ("← less", "more →"), low, high)
+    said = "; ".join(
+        f"{row.label}: {', '.join(f'{style.name(arm)} {_said(ratio)}' for arm, ratio in row.ratios.items())}"
+        for row in rows
+    )
+    return svg.render(made, identity, f"Ratios to {style.name(baseline)}, metric by metric. {said}")
+
+
+def _said(ratio: tuple[float, float | None, float | None]) -> str:
+    return f"{numbers.ratio(ratio[0])} {numbers.interval(ratio[1:])}"

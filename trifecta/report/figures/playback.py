@@ -1,0 +1,154 @@
+"""Watches of a video: what the player held ahead, the bitrate it showed, and when it stood still."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.figure import Figure
+
+from trifecta.report import numbers
+from trifecta.report.figures import scales, style, svg
+from trifecta.report.figures.page_waterfall import WIDE
+
+_LEFT, _RIGHT, _PANEL, _TITLE, _AXIS = 66.0, 10.0, 150.0, 26.0, 40.0
+_MOST_ROWS = 420.0  # height of all rows of the Gantt chart
+
+
+@dataclass
+class Watch:
+    """One watch; times in ns since play."""
+
+    arm: str
+    name: str
+    seconds: list[tuple[float, float, float]] = field(default_factory=list)  # time, buffer in ns, bitrate in bit/s
+    first_frame_ns: float | None = None
+    stalls: list[tuple[float, float]] = field(default_factory=list)
+    watched_ns: float = 0.0
+
+
+def watches(seconds: Sequence[Mapping[str, Any]], events: Sequence[Mapping[str, Any]]) -> list[Watch]:
+    """The watches of a cell from the answers of ``playback`` and ``stalls``."""
+    found: dict[tuple[str, int], Watch] = {}
+    for row in [*events, *seconds]:
+        key = (row["trial"], row["visit"])
+        one = found.setdefault(key, Watch(row["arm"], f"{row['trial']}-{row['visit']}"))
+        if "second" in row:
+            if row["buffer_ns"] is not None:
+                one.seconds.append((row["second"] * 1e9, row["buffer_ns"], row["bitrate_bits_per_s"] or 0.0))
+            continue
+        one.watched_ns = row["watched_ns"]
+        if row["event"] == "first_frame":
+            one.first_frame_ns = row["at_ns"]
+        elif row["event"] == "stall":
+            one.stalls.append((row["at_ns"], row["until_ns"]))
+    return list(found.values())
+
+
+def playback(found: Sequence[Watch], bold: Mapping[str, str], identity: str) -> str:
+    """Buffer, bitrate and stalls on one axis of time; ``bold`` has the watch of each arm that stands out."""
+    arms = list(dict.fromkeys(one.arm for one in found))
+    line = min(7.0, _MOST_ROWS / max(len(found), 1))
+    gantt = line * len(found) + 6.0 * (len(arms) - 1)
+    tall = 2 * (_PANEL + _TITLE) + _TITLE + gantt + _AXIS
+    made = svg.figure(tall, WIDE)
+    high = max((one.watched_ns for one in found), default=1e9)
+    ticks = scales.labelled(scales.linear_ticks(high, 10))
+    bits = max((bitrate for one in found for _, _, bitrate in one.seconds), default=1.0) or 1.0
+    held = max((buffer for one in found for _, buffer, _ in one.seconds), default=1e9) or 1e9
+    upper = _axes(made, 0, _PANEL, tall, (high, held * 1.05))
+    svg.ticks(upper, "y", *scales.labelled(scales.linear_ticks(held, 4)))
+    _title(upper, "media held ahead of the picture", _PANEL)
+    middle = _axes(made, _PANEL + _TITLE, _PANEL, tall, (high, bits * 1.08))
+    svg.ticks(middle, "y", *scales.labelled(scales.linear_ticks(bits, 4), lambda v: numbers.bit_rate(v) if v else "0"))
+    _title(middle, "bitrate shown", _PANEL)
+    lower = _axes(made, 2 * (_PANEL + _TITLE), gantt, tall, (high, gantt))
+    lower.set_ylim(gantt, 0)
+    _title(lower, "startup (light) and stalls (dark), a line a watch", gantt)
+    for target in (upper, middle, lower):
+        svg.ticks(target, "x", ticks[0], ticks[1] if target is lower else [""] * len(ticks[0]))
+    for arm in arms:
+        _lines(upper, [one for one in found if one.arm == arm], bold.get(arm), 1)
+        _lines(middle, [one for one in found if one.arm == arm], bold.get(arm), 2)
+    svg.ticks(lower, "y", [], [])
+    _gantt(lower, found, arms, line)
+    lower.set_xlabel("time since play", color=style.INK, fontsize=svg.FONT)
+    return svg.render(made, identity, f"Watches of a video. {'; '.join(_said(found, arm) for arm in arms)}")
+
+
+def _axes(made: Figure, top: float, height: float, tall: float, limits: tuple[float, float]) -> Axes:
+    target = svg.axes(made, _LEFT, top + _TITLE, _RIGHT, tall - top - _TITLE - height)
+    target.set_xlim(0, limits[0])
+    target.set_ylim(0, limits[1])
+    return target
+
+
+def _title(target: Axes, text: str, height: float) -> None:
+    target.text(
+        -_LEFT / (WIDE - _LEFT - _RIGHT), 1 + 7 / height, text, transform=target.transAxes, ha="left", va="bottom",
+        color=style.INK, fontsize=svg.FONT,
+    )  # fmt: skip
+
+
+def _lines(target: Axes, found: Sequence[Watch], bold: str | None, column: int) -> None:
+    """All watches thin, one of them bold; a bitrate holds until it changes."""
+    look = style.look(found[0].arm)
+    thin = [_points(one, column) for one in found if one.name != bold and one.seconds]
+    if thin:
+        target.add_collection(LineCollection(thin, colors=look.colour, linewidths=0.6, alpha=0.35), autolim=False)
+    for one in found:
+        if one.name == bold and one.seconds:
+            xs, ys = zip(*_points(one, column), strict=True)
+            target.plot(
+                xs, ys, color=look.colour, linewidth=2.0, linestyle=look.line, marker=look.marker, markersize=4.5,
+                markevery=max(1, len(xs) // 10), zorder=3,
+            )  # fmt: skip
+
+
+def _points(one: Watch, column: int) -> list[tuple[float, float]]:
+    if column == 1:
+        return [(row[0], row[1]) for row in one.seconds]
+    made: list[tuple[float, float]] = []
+    for place, row in enumerate(one.seconds):
+        if not made or row[2] != made[-1][1]:
+            if made:
+                made.append((row[0], made[-1][1]))
+            made.append((row[0], row[2]))
+        elif place == len(one.seconds) - 1:
+            made.append((row[0], row[2]))
+    return made
+
+
+def _gantt(target: Axes, found: Sequence[Watch], arms: Sequence[str], line: float) -> None:
+    at = 0.0
+    for arm in arms:
+        top, light, dark = at, [], []
+        for one in (one for one in found if one.arm == arm):
+            light.append(_box(0, one.first_frame_ns or one.watched_ns, at, line))
+            dark += [_box(start, end, at, line) for start, end in one.stalls]
+            at += line
+        colour = style.look(arm).colour
+        target.add_collection(PolyCollection(light, facecolors=colour, alpha=0.35, linewidths=0), autolim=False)
+        if dark:
+            target.add_collection(PolyCollection(dark, facecolors=colour, linewidths=0), autolim=False)
+        target.text(
+            -0.008, (top + at) / 2, style.name(arm), transform=target.get_yaxis_transform(), ha="right", va="center",
+            color=style.INK, fontsize=svg.SMALL,
+        )  # fmt: skip
+        at += 6.0
+
+
+def _box(left: float, right: float, top: float, line: float) -> list[tuple[float, float]]:
+    lower = top + line * 0.8
+    return [(left, top), (right, top), (right, lower), (left, lower)]
+
+
+def _said(found: Sequence[Watch], arm: str) -> str:
+    here = [one for one in found if one.arm == arm]
+    stalls = sum(len(one.stalls) for one in here)
+    starts = sorted(one.first_frame_ns for one in here if one.first_frame_ns is not None)
+    middle = numbers.duration(starts[len(starts) // 2]) if starts else "never"
+    return f"{style.name(arm)}: {len(here)} watches, {stalls} stalls, first frame after {middle}"

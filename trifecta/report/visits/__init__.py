@@ -1,0 +1,7 @@
+"""What the report shows of browsers: page loads and watches of a video, protocols side by side."""
+
+from trifecta.report.visits.derive import Visits, derive
+from trifecta.report.visits.said import brief
+from trifecta.report.visits.section import Section, section
+
+__all__ = ["Section", "Visits", "brief", "derive", "section"]

@@ -1,0 +1,244 @@
+"""What a cell shows of its browsers: film strips, waterfalls, connections, metrics; of a video the watches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from trifecta.report import tables
+from trifecta.report.catalogue import Query
+from trifecta.report.facts import RunFacts
+from trifecta.report.figures import style
+from trifecta.report.figures.connections import connections
+from trifecta.report.figures.filmstrip import Strip, filmstrip
+from trifecta.report.figures.page_waterfall import Load, end_of, rows_of, waterfall
+from trifecta.report.figures.playback import playback, watches
+from trifecta.report.figures.visual_progress import visual_progress
+from trifecta.report.queries import Answer
+from trifecta.report.tables import Column, Table
+from trifecta.report.visits import catalogue, frames
+from trifecta.report.words import listed
+
+MOST_OPEN = 60  # lines of a waterfall that are shown at once
+
+
+class Budget(Protocol):
+    """How many octets of pictures may still be embedded, and which cells had to do without."""
+
+    left: int
+    refused: list[str]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure, its title, how to read it, whether it needs the page's width, and whether it is shown at once."""
+
+    title: str
+    caption: str
+    svg: str
+    wide: bool = True
+    shown: bool = True
+    legend: bool = False  # whether the phases' legend belongs above it
+
+
+@dataclass(frozen=True)
+class CellPart:
+    """What a cell shows of its browsers."""
+
+    figures: list[Figure]
+    metrics: list[Table]
+    tables: list[Table]
+    sql: dict[str, str]
+
+
+def cell_part(about: RunFacts, answers: Mapping[str, Answer], cell: str, number: int, budget: Budget) -> CellPart:
+    """The part of one cell, from the answers of all queries by name."""
+    metrics = _metric_tables(about, answers, cell, number)
+    spoken = _spoken_table(about, answers[catalogue.SPOKEN.name], cell, number)
+    shown: tuple[Query, ...]
+    if about.is_video:
+        figures = _watch_figures(about, answers, cell, number)
+        made = [_segment_table(answers[catalogue.SEGMENTS.name], cell, number), spoken]
+        shown = (catalogue.PLAYBACK, catalogue.STALLS, catalogue.WATCHES)
+    else:
+        figures = _load_figures(about, answers, cell, number, budget)
+        made = [spoken]
+        shown = (catalogue.LOADS, catalogue.FETCHES)
+    texts = {query.name: query.text(cell) for query in shown}
+    return CellPart(figures, metrics, [one for one in made if one.lines], texts)
+
+
+def _load_figures(
+    about: RunFacts, answers: Mapping[str, Answer], cell: str, number: int, budget: Budget
+) -> list[Figure]:
+    marks = {row["arm"]: row for row in answers[catalogue.LOADS.name].where(cell=cell)}
+    fetches = answers[catalogue.FETCHES.name].where(cell=cell)
+    loads = {
+        arm: Load([row for row in fetches if row["arm"] == arm], marks[arm]) for arm in about.protocols if arm in marks
+    }
+    if not loads:
+        return []
+    chosen = [f"{style.name(arm)} {row['trial']}, visit {row['visit']}" for arm, row in marks.items()]
+    whose = f"The visit with the median load time of each protocol: {listed(chosen)}."
+    missing = [style.name(arm) for arm in about.protocols if arm not in loads]
+    if missing:
+        whose += f" None of {listed(missing)}: the median lies among failed visits."
+    high = end_of(loads.values())
+    made = _pictures(about, loads, cell, (number, high), budget)
+    lines = rows_of(loads, about.baseline)
+    reading = (
+        "A resource stands on the same line for every protocol. Left of it: its connection's number and, as a bar of "
+        "one to five steps, its priority. Lines: first contentful paint (FCP), largest contentful paint (LCP), "
+        "DOMContentLoaded (DCL), load."
+    )
+    made.append(
+        Figure(
+            f"Waterfall: {len(lines)} resources",
+            f"{whose} {reading}",
+            waterfall(loads, about.baseline, f"v{number}w"),
+            shown=len(lines) <= MOST_OPEN,
+            legend=True,
+        )
+    )
+    made.append(
+        Figure(
+            "Connections",
+            "A lane a connection: its handshake over the whole height, then the requests that it carried, those at the "
+            "same time on lines of their own.",
+            connections(loads, f"v{number}c"),
+            shown=len(lines) <= MOST_OPEN,
+        )
+    )
+    return sorted(made, key=lambda figure: not figure.wide)
+
+
+def _pictures(
+    about: RunFacts, loads: Mapping[str, Load], cell: str, place: tuple[int, float], budget: Budget
+) -> list[Figure]:
+    """The film strips and the curves of visual progress; nothing where no pictures were kept."""
+    number, high = place
+    films = {arm: frames.find(about.folder, load.marks["trial"], load.marks["visit"]) for arm, load in loads.items()}
+    strips: dict[str, Strip] = {}
+    curves = {}
+    for arm, film in films.items():
+        if film is not None:
+            if (strip := frames.strip(film, loads[arm].marks, high)) is not None:
+                strips[arm] = strip
+            if points := frames.progress(film):
+                curves[arm] = points
+    made = []
+    size = sum(len(data) for data in {picture.jpeg for strip in strips.values() for picture in strip.pictures})
+    if strips and size > budget.left:
+        budget.refused.append(cell)
+    elif strips:
+        budget.left -= size
+        caption = (
+            "The page as it looked at the time below the middle of each picture; the same visits as in the waterfall."
+        )
+        made.append(Figure("Film strips", caption, filmstrip(strips, high, f"v{number}f")))
+    if curves:
+        caption = "From the colours of the film strips' pictures, as Speed Index is. The same visits."
+        made.append(Figure("Visual progress", caption, visual_progress(curves, high, f"v{number}p"), wide=False))
+    return made
+
+
+def _watch_figures(about: RunFacts, answers: Mapping[str, Answer], cell: str, number: int) -> list[Figure]:
+    found = watches(answers[catalogue.PLAYBACK.name].where(cell=cell), answers[catalogue.STALLS.name].where(cell=cell))
+    if not found:
+        return []
+    found.sort(key=lambda one: (about.protocols.index(one.arm), one.name))
+    bold = {row["arm"]: f"{row['trial']}-{row['visit']}" for row in answers[catalogue.WATCHES.name].where(cell=cell)}
+    chosen = [f"{style.name(arm)} {name.replace('-', ', visit ')}" for arm, name in bold.items()]
+    caption = "Thin: every watch."
+    if chosen:
+        caption += f" Bold: the one with the median startup time of each protocol, {listed(chosen)}."
+    svg = playback(found, bold, f"v{number}b")
+    return [Figure("Buffer, bitrate and stalls over time", caption, svg)]
+
+
+def _metric_tables(about: RunFacts, answers: Mapping[str, Answer], cell: str, number: int) -> list[Table]:
+    values: list[Column] = []
+    ratios: list[Column] = []
+    for arm in about.protocols:
+        values += [
+            Column(style.name(arm), f"{arm}_value", "unit"),
+            Column("interval", f"{arm}_low,{arm}_high", "unit_interval"),
+        ]
+    for arm in reversed(about.protocols):
+        if arm != about.baseline:
+            ratios += [
+                Column(f"{style.name(arm)} ÷ {style.name(about.baseline)}", f"{arm}_ratio", "ratio"),
+                Column("interval", f"{arm}_ratio_low,{arm}_ratio_high", "known_interval"),
+                Column(f"{style.name(arm)} less {style.name(about.baseline)}", f"{arm}_difference", "unit"),
+                Column("interval", f"{arm}_difference_low,{arm}_difference_high", "unit_interval"),
+            ]
+    since = "play" if about.is_video else "the start of the navigation"
+    notes = [
+        "Geometric mean over blocks of the medians of trials, with a t interval of the logarithms: descriptive, for a "
+        f"number of blocks set in advance. What can be zero is a mean over blocks. Times count from {since}. A dash "
+        "for an interval: one block, no difference at all, or a block in which half of the visits failed."
+    ]
+    again = f"{style.name(about.baseline)} against itself"
+    ratio_notes = [
+        "Ratios of the same block, their geometric mean over blocks; differences of what can be zero. noise: how far a "
+        f"trial lies from the mean of its block (standard deviation), by {again}."
+    ]
+    ratios.append(Column("noise", "noise", "percent"))
+    heading = ("metric", "label")
+    return [
+        tables.build(
+            answers[catalogue.METRICS.name], f"visit-metrics-{number}", "Metrics", heading,
+            [*values, Column("blocks", "blocks", "count")], cell=cell, notes=notes,
+        ),
+        tables.build(
+            answers[catalogue.METRIC_RATIOS.name], f"visit-ratios-{number}",
+            f"Metrics against {style.name(about.baseline)}", heading, ratios, cell=cell, notes=ratio_notes,
+        ),
+    ]  # fmt: skip
+
+
+def _spoken_table(about: RunFacts, answer: Answer, cell: str, number: int) -> Table:
+    columns = [
+        Column("spoken", "protocol", "protocol"),
+        Column("requests", "requests", "count"),
+        Column("of segments", "segments", "count"),
+        Column("from cache", "from_cache", "count"),
+        Column("connections opened", "opened", "count"),
+        Column("resumed", "resumed", "count"),
+        Column("0-RTT", "zero_rtt", "count"),
+        Column("TLS", "tls_version"),
+        Column("cipher", "cipher"),
+        Column("failed", "failed", "count"),
+        Column("not in the recording", "missing", "count"),
+    ]
+    if not about.is_video:
+        columns = [column for column in columns if column.name != "segments"]
+    return tables.build(
+        answer,
+        f"spoken-{number}",
+        "The protocol of every request",
+        ("asked for", "arm"),
+        columns,
+        cell=cell,
+        order=about.protocols,
+    )
+
+
+def _segment_table(answer: Answer, cell: str, number: int) -> Table:
+    columns = [
+        Column("rung", "rung", "count"),
+        Column("segments", "segments", "count"),
+        Column("spoken", "protocols"),
+        Column("size", "body_bytes", "size"),
+        Column("download", "download_ns", "duration"),
+        Column("p95", "download_p95_ns", "duration"),
+        Column("throughput", "throughput", "bit_rate"),
+        Column("plays for", "media_ns", "duration"),
+        Column("slower than they play", "slow", "count"),
+        Column("failed", "failed", "count"),
+    ]
+    notes = ["Rung 0 is the lowest of the ladder. Medians over all segments of all measured watches."]
+    return tables.build(
+        answer, f"segments-{number}", "Segments, rung by rung", ("protocol", "arm"), columns, cell=cell, notes=notes
+    )

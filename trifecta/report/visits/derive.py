@@ -1,0 +1,34 @@
+"""Works out what the report says of browsers: the views ``visit_metrics`` and ``published``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+
+from trifecta.report import content
+from trifecta.report.comparisons import Comparison
+from trifecta.report.facts import RunFacts
+from trifecta.report.visits import metrics, published
+from trifecta.report.visits.published import Claim, Row
+
+
+@dataclass(frozen=True)
+class Visits:
+    """Rows of the derived views, by view; what the run says to published claims; its cells in the study's order."""
+
+    rows: dict[str, list[Row]]
+    claims: list[Claim]
+    cells: list[str]
+
+
+def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts, found: Sequence[Comparison]) -> Visits | None:
+    """Work it out from the visits; None when the run is not of browsers."""
+    if not about.is_browser:
+        return None
+    trials = metrics.trial_values(connection, metrics.metrics_of(about))
+    cells = content.cells_in_order(about, {row["cell"] for row in trials})
+    measured = metrics.rows(about, trials)
+    rows = {"visit_metrics": measured, "published": published.rows(about, measured, cells)}
+    return Visits(rows, published.claims(about, measured, found, cells), cells)

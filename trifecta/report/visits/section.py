@@ -1,0 +1,165 @@
+"""The report's section on browsers, and what it adds to every cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import duckdb
+
+from trifecta.report import queries, tables
+from trifecta.report.facts import RunFacts
+from trifecta.report.figures import style
+from trifecta.report.figures.latency import Phase
+from trifecta.report.figures.metric_ratios import MetricRow, metric_ratios
+from trifecta.report.figures.page_waterfall import SPANS, bars
+from trifecta.report.queries import Answer
+from trifecta.report.tables import Column, Table
+from trifecta.report.visits import catalogue, said
+from trifecta.report.visits.cell import CellPart, Figure, cell_part
+from trifecta.report.visits.derive import Visits
+from trifecta.report.visits.frames import MOST_BYTES
+from trifecta.report.visits.metrics import metrics_of
+from trifecta.report.visits.published import Claim
+from trifecta.report.visits.said import cell_words
+
+_MOST_RATIOS = 12  # cells whose ratios are drawn; their tables have all
+
+
+@dataclass
+class Pictures:
+    """How many octets of pictures the report may still take."""
+
+    left: int
+    refused: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Section:
+    """The report's section on browsers."""
+
+    heading: str
+    ratios: list[Figure]  # one a cell
+    claim_words: str
+    claims: list[tuple[Claim, str]]  # with the cell in words
+    published: Table
+    published_sources: list[str]
+    work: Table
+    failed: Table
+    left_out: Table
+    cells: dict[str, CellPart]
+    phases: list[Phase]
+    has_pictures: bool
+    refused: list[str]
+
+
+def section(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Visits) -> Section:
+    """Everything the section and the cells show. Ask within ``svg.drawing()``."""
+    from trifecta.report.visits import published
+
+    answers = {query.name: queries.ask(connection, query) for query in catalogue.QUERIES}
+    pictures = Pictures(MOST_BYTES)
+    cells = {cell: cell_part(about, answers, cell, number, pictures) for number, cell in enumerate(derived.cells)}
+    used = {span.column for row in answers[catalogue.FETCHES.name] for span, _, _ in bars(row)}
+    told = {row["study"] for row in answers[catalogue.PUBLISHED.name]}
+    return Section(
+        heading="Video" if about.is_video else "Page loads",
+        ratios=_ratio_figures(about, derived),
+        claim_words=said.claim_summary(derived.claims),
+        claims=[(one, cell_words(one.cell)) for one in derived.claims],
+        published=_published_table(answers[catalogue.PUBLISHED.name]),
+        published_sources=[
+            f"{study['id']} ({study['year']}): {study['title']}. {study['stack']}. {study['facts']}."
+            for study in published.known()
+            if study["id"] in told
+        ],
+        work=_work_table(about, answers),
+        failed=_failed_table(answers[catalogue.FAILED_VISITS.name]),
+        left_out=_left_out_table(answers[catalogue.LEFT_OUT.name]),
+        cells=cells,
+        phases=[span for span in SPANS if span.column in used],
+        has_pictures=pictures.left < MOST_BYTES,
+        refused=pictures.refused,
+    )
+
+
+def _ratio_figures(about: RunFacts, derived: Visits) -> list[Figure]:
+    names = {one.name: one.ratio for one in metrics_of(about) if one.ratio}
+    made = []
+    for number, cell in enumerate(derived.cells[:_MOST_RATIOS]):
+        ratios: dict[str, dict[str, tuple[float, float | None, float | None]]] = {}
+        for arm in reversed(about.protocols):
+            for row in derived.rows["visit_metrics"]:
+                if (row["cell"], row["arm"]) == (cell, arm) and row["ratio"] is not None and row["metric"] in names:
+                    ends = (row["ratio"], row["ratio_low"], row["ratio_high"])
+                    ratios.setdefault(names[row["metric"]], {})[arm] = ends
+        lines = [MetricRow(label, ratios[label]) for label in names.values() if label in ratios]
+        if lines:
+            svg = metric_ratios(lines, about.baseline, about.margin, f"vr{number}")
+            made.append(Figure(cell_words(cell), "", svg, wide=False))
+    return made
+
+
+def _published_table(answer: Answer) -> Table:
+    columns = [
+        Column("published for", "subject"),
+        Column("", "label"),
+        Column("protocol", "arm", "protocol"),
+        Column("published", "published", "unit"),
+        Column("its ratio to HTTP/2", "published_ratio", "ratio"),
+        Column("here", "value", "unit"),
+        Column("our ratio to HTTP/2", "ratio", "ratio"),
+        Column("interval", "ratio_low,ratio_high", "interval"),
+        Column("", "relation"),
+    ]
+    notes = [
+        "Absolute values are those of another machine, other programs and another path: only the ratios say something "
+        "about each other. agrees: our interval lies on the same side of 1. contradicts: on the other side, or inside "
+        "the margin."
+    ]
+    return tables.build(answer, "published", "Published numbers and ours", ("cell", "cell"), columns, notes=notes)
+
+
+def _work_table(about: RunFacts, answers: Mapping[str, Answer]) -> Table:
+    columns = [
+        Column("protocol", "arm", "protocol"),
+        Column("measured visits", "visits", "count"),
+        Column("done", "done", "count"),
+        Column("different works", "works", "count"),
+        Column("requests, fewest", "fewest", "count"),
+        Column("most", "most", "count"),
+        Column("content, least", "least_bytes", "size"),
+        Column("most", "most_bytes", "size"),
+        Column("not in the recording", "missing", "count"),
+        Column("failed requests", "failed", "count"),
+    ]
+    if about.is_video:
+        notes = ["What is fetched depends on the rungs that the player chose."]
+    else:
+        notes = ["One work means: every visit asked for the same resources and got the same content."]
+    return tables.build(
+        answers[catalogue.WORK.name], "work", "Visits and what they fetched", ("cell", "cell"), columns, notes=notes
+    )
+
+
+def _failed_table(answer: Answer) -> Table:
+    columns = [
+        Column("protocol", "arm", "protocol"),
+        Column("error", "error"),
+        Column("visits", "visits", "count"),
+        Column("in excluded trials", "excluded", "count"),
+    ]
+    return tables.build(answer, "failed-visits", "Visits that failed", ("cell", "cell"), columns)
+
+
+def _left_out_table(answer: Answer) -> Table:
+    rows = [row | {"arms": ", ".join(style.name(arm) for arm in row["arms"].split(", "))} for row in answer.rows[:200]]
+    columns = [
+        Column("address", "url"),
+        Column("why", "why"),
+        Column("requests", "requests", "count"),
+    ]
+    notes = [f"The first 200 of {len(answer.rows)}."] if len(answer.rows) > len(rows) else []
+    return tables.build(
+        tables.with_rows(answer, rows), "left-out", "Requests without an answer", ("cell", "cell"), columns, notes=notes
+    )
