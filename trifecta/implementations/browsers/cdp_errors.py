@@ -22,6 +22,7 @@ _CLASSES: tuple[tuple[str, str], ...] = (
     (r"ERR_HTTP2_SERVER_REFUSED_STREAM", "reset"),
     (r"ERR_HTTP2|ERR_SPDY", "malformed:http2"),
     (r"ERR_INVALID_HTTP_RESPONSE|ERR_INVALID_CHUNKED|ERR_RESPONSE_HEADERS|ERR_UNEXPECTED|ERR_INVALID_RES", "malformed"),
+    (r"ERR_HTTP_RESPONSE_CODE_FAILURE", "status"),  # of 400 or more, without content
     (r"ERR_TIMED_OUT", "timeout"),
     (r"ERR_ABORTED", "browser:cancelled"),
     (r"ERR_BLOCKED|ERR_FAILED|ERR_UNSAFE|ERR_DISALLOWED|ERR_ACCESS_DENIED", "browser:blocked"),

@@ -26,6 +26,7 @@ from trifecta.implementations.browsers.browser import (
 )
 from trifecta.implementations.browsers.cdp_errors import error_class
 from trifecta.implementations.browsers.cdp_network import NetworkLog
+from trifecta.implementations.browsers.net_log import NetLog
 from trifecta.implementations.browsers.page_times import PAGE_TIMES, take_page_times
 from trifecta.implementations.browsers.records import Visit
 from trifecta.implementations.server import Unsupported
@@ -79,7 +80,7 @@ class Chromium(BrowserAdapter):
 
         program = _program()
         environment = chromium_flags.home(errand)
-        net_log = errand.netlog_file
+        net_log = chromium_flags.net_log_file(errand)
         driver = await async_playwright().start()
         try:
             browser = await driver.chromium.launch(
@@ -98,7 +99,7 @@ class Chromium(BrowserAdapter):
             )
         except Error as error:
             raise BrowserFailed(CRASHED, " ".join(str(error).split())[:1500]) from error
-        return await RunningChromium.of(driver, browser, errand)
+        return await RunningChromium.of(driver, browser, errand, None if net_log is None else NetLog(net_log))
 
 
 def _program() -> str:
@@ -112,18 +113,19 @@ def _program() -> str:
 class RunningChromium(RunningBrowser):
     """A Chromium whose views are browser contexts: profiles in memory that share the processes and nothing else."""
 
-    def __init__(self, driver: Playwright, browser: Browser, errand: Errand) -> None:
+    def __init__(self, driver: Playwright, browser: Browser, errand: Errand, net_log: NetLog | None) -> None:
         self._driver = driver
         self._browser = browser
         self._errand = errand
+        self.net_log = net_log
         self.version = browser.version
         self._gone = asyncio.Event()
         browser.on("disconnected", lambda _: self._gone.set())
 
     @classmethod
-    async def of(cls, driver: Playwright, browser: Browser, errand: Errand) -> RunningChromium:
+    async def of(cls, driver: Playwright, browser: Browser, errand: Errand, net_log: NetLog | None) -> RunningChromium:
         """Find out which processes are the browser's."""
-        running = cls(driver, browser, errand)
+        running = cls(driver, browser, errand, net_log)
         session = await browser.new_browser_cdp_session()
         info = await session.send("SystemInfo.getProcessInfo")
         await session.detach()
@@ -249,6 +251,9 @@ class ChromiumView(View):
                 times = await self._browser.alive(self._page.evaluate(PAGE_TIMES))
                 take_page_times(visit, times, round(told["NavigationStart"] * 1e9))
         network, self._network = self._network, NetworkLog()
+        if self._browser.net_log is not None:
+            self._browser.net_log.read()
+            self._browser.net_log.tell(network.fetches)
         frames = [(round(at * 1e9) - offset_ns - visit.started_ns, picture) for at, picture in self._frames]
         self._frames = []
         return Recording(visit, network.fetches, frames)

@@ -71,6 +71,13 @@ def protocol_flags(errand: Errand) -> list[str]:
     return ["--enable-quic", "--origin-to-force-quic-on=" + ",".join(f"{host}:{port}" for host in errand.hosts)]
 
 
+def net_log_file(errand: Errand) -> Path | None:
+    """Where Chromium logs its network stack: only where it is asked for, or needed to see what was resumed."""
+    if errand.netlog_file is None and errand.view == "repeat":
+        return errand.state / "netlog.json"
+    return errand.netlog_file
+
+
 def home(errand: Errand) -> dict[str, str]:
     """The environment: a home with a certificate store of its own that trusts the lab's authority and nobody else.
 

@@ -28,12 +28,15 @@ PAGE_TIMES = """(() => {
   }));
 })()"""
 
+_MOST_MS = 1e9  # 11 days
 
-def take_page_times(visit: Visit, times: Mapping[str, Any], navigation_start_ns: int) -> None:
+
+def take_page_times(visit: Visit, times: Any, navigation_start_ns: int) -> None:
     """Put them into the visit. ``navigation_start_ns``: when the page's time origin was, CLOCK_MONOTONIC."""
     visit.started_ns = navigation_start_ns
-    navigation = times.get("navigation")
-    if navigation:
+    told = times if isinstance(times, dict) else {}  # a page can put anything in the place of its browser's functions
+    navigation = told.get("navigation")
+    if isinstance(navigation, dict):
         visit.dns_ns = _between(navigation, "domainLookupStart", "domainLookupEnd")
         visit.connect_ns = _between(navigation, "connectStart", "connectEnd")
         visit.tls_ns = _between(navigation, "secureConnectionStart", "connectEnd")
@@ -42,17 +45,21 @@ def take_page_times(visit: Visit, times: Mapping[str, Any], navigation_start_ns:
         visit.ttfb_ns = _ns(navigation.get("responseStart"))
         visit.dom_content_loaded_ns = _ns(navigation.get("domContentLoadedEventEnd"))
         visit.load_ns = _ns(navigation.get("loadEventEnd"))
-    for entry in times.get("paint", ()):
+    for entry in _entries(told.get("paint")):
         if entry.get("name") == "first-contentful-paint":
             visit.fcp_ns = _ns(entry.get("startTime"))
-    candidates = times.get("lcp", ())
+    candidates = _entries(told.get("lcp"))
     if candidates:
         visit.lcp_ns = _ns(candidates[-1].get("startTime"))
 
 
 def _ns(ms: Any) -> int | None:
     """A time of the page in ns; 0 stands for what has not happened."""
-    return round(ms * 1e6) if isinstance(ms, (int, float)) and ms > 0 else None
+    return round(ms * 1e6) if isinstance(ms, (int, float)) and 0 < ms < _MOST_MS else None
+
+
+def _entries(said: Any) -> list[dict[str, Any]]:
+    return [entry for entry in said if isinstance(entry, dict)] if isinstance(said, list) else []
 
 
 def _between(entry: Mapping[str, Any], start: str, end: str) -> int | None:

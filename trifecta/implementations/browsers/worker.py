@@ -13,7 +13,7 @@ import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from trifecta.implementations.browsers import apart, errands, playback
+from trifecta.implementations.browsers import apart, errands, har, playback, speed_index
 from trifecta.implementations.browsers.browser import (
     HUNG,
     BrowserAdapter,
@@ -42,6 +42,7 @@ class Worker:
 
     def __init__(self, adapter: BrowserAdapter, write: int) -> None:
         """``write``: the descriptor to the driver."""
+        self.name = adapter.name
         self._adapter = adapter
         self._write = write
 
@@ -112,6 +113,7 @@ class _Visiting:
         self._browser = browser
         self._errand = errand
         self._worker = worker
+        self._frames: list[tuple[int, bytes]] = []
 
     async def make(self, record: VisitRecord) -> None:
         """Fill in the record; BrowserFailed when the browser is lost, with what is known until then filled in."""
@@ -120,9 +122,9 @@ class _Visiting:
         try:
             error = await self._before(view)
             if error is None:
-                frames = errand.filmstrip and errand.kind == "page"
+                filmed = errand.warmup_visits - 1  # a camera slows a page down: no measured visit is filmed
                 url = errand.watch.player_url if errand.watch else errand.url
-                error = await self._go(view, url, frames=frames)
+                error = await self._go(view, url, frames=errand.filmstrip and record.number == filmed)
                 played = None
                 if error is None and errand.watch is not None:
                     played = await playback.watch(view, errand, answered)
@@ -136,7 +138,7 @@ class _Visiting:
             record.visit.error = record.visit.error or error
         finally:
             await answered(view.close())
-        await self._after(record)
+        self._after(record)
 
     async def _before(self, view: View) -> str | None:
         """What comes before the measured visit; its error class."""
@@ -145,12 +147,12 @@ class _Visiting:
         if errand.view == "warm":
             first = f"https://{errand.hosts[0]}{'' if errand.port == 443 else f':{errand.port}'}"
             error = await self._go(view, first + WARM_PATH, expect_success=False)
-            # Connections of requests with and without credentials are kept apart (WHATWG Fetch, 2.6).
+            # Connections of requests with and without credentials are kept apart (WHATWG Fetch, 2.6): most have them.
             others = [
                 f"https://{host}{'' if errand.port == 443 else f':{errand.port}'}{WARM_PATH}" for host in errand.hosts
             ]
             asked = f"""Promise.allSettled({json.dumps(others)}.map(url =>
-                fetch(url, {{mode: "no-cors", cache: "no-store"}}))).then(() => null)"""
+                fetch(url, {{mode: "no-cors", cache: "no-store", credentials: "include"}}))).then(() => null)"""
             await answered(view.evaluate(asked))
             await answered(view.collect())
         elif errand.view == "repeat":
@@ -182,8 +184,27 @@ class _Visiting:
         record.visit, record.fetches = recording.visit, recording.fetches
         self._frames = recording.frames
 
-    async def _after(self, record: VisitRecord) -> None:
-        """What is worked out when nothing is measured."""
+    def _after(self, record: VisitRecord) -> None:
+        """What is worked out when nothing is measured: Speed Index, the film strip and the archive."""
+        seen = speed_index.visual(self._frames) if record.visit.error is None else None
+        if seen is not None:
+            record.visit.speed_index_ns, record.visit.visually_complete_ns = seen
+        if self._errand.frames_dir is not None and self._frames:
+            folder = self._errand.frames_dir / str(record.number)
+            folder.mkdir(parents=True, exist_ok=True)
+            for at_ns, picture in self._frames:
+                (folder / f"{max(0, at_ns) // 1_000_000}.jpg").write_bytes(picture)
+        if self._errand.har_dir is not None:
+            self._errand.har_dir.mkdir(parents=True, exist_ok=True)
+            archive = har.document(
+                record,
+                browser=self._worker.name,
+                version=self._browser.version,
+                title=self._errand.url,
+                wall_offset_ns=time.time_ns() - time.monotonic_ns(),
+            )
+            text = json.dumps(archive, indent=1, ensure_ascii=False)
+            (self._errand.har_dir / f"{record.number}.har").write_text(text, encoding="utf-8")
 
 
 def main(name: str, read: int, write: int) -> None:
