@@ -13,7 +13,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -77,8 +77,10 @@ class LiveSource:
         self.started_wall_ns = time.time_ns()
         self._run(live_command(self.ladder, self.folder), log)
 
-    def _run(self, command: list[str], log: IO[bytes]) -> None:
-        self._processes.append(self._host.start(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+    def _run(self, command: list[str], log: IO[bytes], environment: Mapping[str, str] | None = None) -> None:
+        self._processes.append(
+            self._host.start(command, environment=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        )
 
     def _write_master(self) -> None:
         draft = self.folder / f".{MASTER}"
