@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 from trifecta.design.model import BrowserWorkload, PageWorkload, Trial, VideoWorkload
 from trifecta.implementations.server import ServerOptions
 from trifecta.lab.certificates import Certificates
-from trifecta.workloads.visits.material import Material
 
 PORT = 443
 VIEWPORT = (1350, 940)  # of a common notebook's window; what is above the fold depends on it
@@ -63,27 +63,33 @@ def total_timeout_ns(workload: BrowserWorkload) -> int:
 def browser_config(
     trial: Trial,
     workload: BrowserWorkload,
-    material: Material,
+    names: Iterable[str],
+    url: str,
     drafts: Drafts,
     *,
     certificates: Certificates,
     work_dir: Path,
+    floor: Sequence[float] | None = None,
     keylog_file: Path | None = None,
 ) -> dict[str, Any]:
-    """What the driver of a browser is asked to do."""
+    """What the driver of a browser is asked to do: visits to ``url``, which asks for things of these ``names``.
+
+    ``floor`` are the shares of frames that the machine drops by itself, by rung.
+    """
     video = None
     if isinstance(workload, VideoWorkload):
         video = {
-            "player_url": material.page.start,
+            "player_url": url,
             "watch_ns": workload.watch_ns,
             "live": workload.mode != "on-demand",
+            **({} if floor is None else {"floor": list(floor)}),
         }
     return {
         "trial": trial.trial,
         "protocol": trial.protocol,
         "kind": "video" if video else "page",
-        "url": material.page.start,
-        "hosts": list(material.page.hosts),
+        "url": url,
+        "hosts": list(names),
         "port": PORT,
         "ca_file": str(certificates.authority),
         "discovery": workload.discovery if trial.protocol == "h3" else "forced",

@@ -1,32 +1,36 @@
-"""What a browser is shown in a cell: a page archive, the host that serves it, and what changes while it is served."""
+"""What a browser is shown in a cell: a page archive, who serves which host of it, and what changes meanwhile."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 from trifecta import pages
 from trifecta.design.browsers import serving_host
-from trifecta.design.errors import CannotError
-from trifecta.design.model import BrowserWorkload, PageWorkload
+from trifecta.design.model import BrowserWorkload, PageWorkload, VideoWorkload
+from trifecta.implementations.server import Unsupported
 from trifecta.lab.host import Host
-from trifecta.pages.archive import Page, Response, read_page
+from trifecta.pages.archive import Page, read_page
+from trifecta.video.archive import VIDEO_HOST, prepare
+from trifecta.video.encoding import Ladder
+from trifecta.video.live import LiveSource
+
+Key = tuple[object, ...]
+LIVE_SOURCES: Mapping[str, type[LiveSource]] = {"live": LiveSource}
+"""By the mode of a video."""
+_LIVE_MASTER = "/live/master.m3u8"
 
 
-class Live(Protocol):
-    """A source of what changes while it is served: segments of a live video."""
+@dataclass(frozen=True)
+class Question:
+    """A request that shows whether a server is there, and what is a right answer; None: any length."""
 
-    @property
-    def folder(self) -> Path:
-        """What is served below ``/live/``."""
-
-    def start(self, host: Host, log: Path) -> AbstractContextManager[object]:
-        """Fill the folder from a program in ``host`` while it is entered; CannotError when it does not come up."""
-
-    def problem(self) -> str | None:
-        """How its program ended; None while it runs, and before it is started."""
+    name: str
+    target: str
+    status: int
+    bytes: int | None
 
 
 @dataclass(frozen=True)
@@ -36,27 +40,72 @@ class Material:
     folder: Path
     """The page archive."""
     page: Page
-    host: str
-    """``web`` or ``video``."""
-    live: Live | None = None
+    url: str
+    """Where a visit goes; of a live video that is known only when it runs."""
+    main: str
+    """The host of the lab whose server is measured: ``web`` or ``video``."""
+    places: Mapping[str, str]
+    """Each name of the page, and the host of the lab that serves it."""
+    ladder: Ladder | None = None
+    live: type[LiveSource] | None = None
+    floor: Callable[[], Material] | None = field(default=None, compare=False)
+    """What is played from local memory to see what the machine drops by itself."""
 
     @property
-    def first(self) -> Response:
-        """The response to the first request of a visit."""
-        return next(each for each in self.page.responses if each.method == "GET" and each.url == self.page.start)
+    def serving(self) -> tuple[str, ...]:
+        """The hosts of the lab with a server, the measured one first."""
+        return (self.main, *(host for host in dict.fromkeys(self.places.values()) if host != self.main))
+
+    def question(self, host: str) -> Question:
+        """What a server on that host of the lab is asked first."""
+        own = [each for each in self.page.responses if each.method == "GET" and self.places.get(each.host) == host]
+        first = next((each for each in own if each.url == self.page.start), own[0] if own else None)
+        if first is None:
+            return Question(VIDEO_HOST, _LIVE_MASTER, 200, None)
+        return Question(first.host, first.target, first.status, first.bytes)
 
 
-def material_of(workload: BrowserWorkload) -> Material:
-    """What a cell's workload shows; UserError or CannotError where it is not there and cannot be made."""
+def material_of(workload: BrowserWorkload, say: Callable[[str], None] = lambda _: None) -> Material:
+    """What a cell's workload shows; made now, or taken from the cache.
+
+    UserError, CannotError or Unsupported where it is not there and cannot be made. ``say`` is told what takes long.
+    """
     if isinstance(workload, PageWorkload):
         folder = pages.find(workload.page)
-        return Material(folder, read_page(folder), serving_host(workload))
-    raise CannotError("the workload video is not there yet")  # pragma: no cover
+        page = read_page(folder)
+        main = serving_host(workload)
+        return Material(folder, page, page.start, main, dict.fromkeys(page.hosts, main))
+    assert isinstance(workload, VideoWorkload)
+    live = None
+    if workload.mode != "on-demand":
+        live = LIVE_SOURCES.get(workload.mode)
+        if live is None:
+            raise Unsupported(f"the mode {workload.mode} is not there yet; take one of: on-demand, live")
+        live.find()
+    video = prepare(workload, say)
+    return Material(
+        folder=video.archive,
+        page=read_page(video.archive),
+        url=video.player_url,
+        main=serving_host(workload),
+        places=video.places,
+        ladder=video.ladder,
+        live=live,
+        floor=lambda: material_of(replace(workload, mode="on-demand"), say),
+    )
 
 
-def same_material(workload: BrowserWorkload) -> tuple[object, ...]:
+def same_material(workload: BrowserWorkload) -> Key:
     """What tells the material of two workloads apart."""
     if isinstance(workload, PageWorkload):
         return "page", workload.page
     names = ("clip", "mode", "codec", "ladder", "segment_ns", "watch_ns")
-    return "video", *(getattr(workload, name) for name in names)
+    values: list[Any] = [getattr(workload, name) for name in names]
+    return "video", *values
+
+
+def start_live(material: Material, folder: Path, host: Host, log: Path) -> LiveSource | None:
+    """What fills the folder that is served below ``/live/``; None for what does not change. It is not started yet."""
+    if material.live is None or material.ladder is None:
+        return None
+    return material.live(material.ladder, folder, host, log)

@@ -8,19 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-from urllib.parse import urlsplit
 
+from trifecta.design.errors import CannotError
 from trifecta.design.model import Protocol
-from trifecta.implementations.running import RunningServer
+from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerOptions
 from trifecta.lab.access import AccessNetwork, server_address
 from trifecta.lab.certificates import Certificates
 from trifecta.lab.engine import EngineProcess
 from trifecta.lab.names import Names
+from trifecta.video.live import LiveSource
 from trifecta.workloads.asking import ask
-from trifecta.workloads.session import bring_up
+from trifecta.workloads.session import READY_MORE_S, bring_up
 from trifecta.workloads.visits.configs import PORT
-from trifecta.workloads.visits.material import Material
+from trifecta.workloads.visits.material import Key, Material
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,9 @@ class ServerKey:
 
     server: str
     options: ServerOptions
-    material: tuple[object, ...]
+    material: Key
+    host: str
+    """``web`` or ``video``."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +41,27 @@ class Serving:
 
     running: RunningServer
     material: Material
+    host: str
+    live: LiveSource | None = None
+    """What fills its folder ``live``."""
+
+    def problem(self) -> str | None:
+        """How it ended, in words; None while all of it runs."""
+        if not self.running.running():
+            return self.running.describe_end()
+        return None if self.live is None or self.live.running() else "the live video ended"
 
 
 class Place:
     """Raised by ``with``: the network with some of its wires impaired, and names that point to one server at a time."""
 
-    def __init__(self, impaired: Collection[str], servers: Iterable[tuple[ServerKey, str]]) -> None:
-        """``servers``: the key of each and the host it runs on, ``web`` or ``video``."""
+    def __init__(self, impaired: Collection[str], servers: Iterable[ServerKey]) -> None:
+        """``servers``: those that it will have."""
         self.address: dict[ServerKey, str] = {}
         counts: dict[str, int] = {}
-        for key, host in servers:
-            self.address[key] = server_address(host, counts.get(host, 0))
-            counts[host] = counts.get(host, 0) + 1
+        for key in servers:
+            self.address[key] = server_address(key.host, counts.get(key.host, 0))
+            counts[key.host] = counts.get(key.host, 0) + 1
         self.network = AccessNetwork(impaired, counts)
         self.servers: dict[ServerKey, Serving] = {}
 
@@ -67,21 +79,20 @@ class Place:
         """End the servers and take everything down."""
         for serving in self.servers.values():
             serving.running.close()
+            if serving.live is not None:
+                serving.live.close()
         self._stack.close()
 
-    def point_to(self, key: ServerKey) -> None:
-        """Have the names of a page stand for the server of that key, and forget stray questions so far."""
-        self.names.point(dict.fromkeys(self.servers[key].material.page.hosts, (self.address[key],)))
+    def point_to(self, keys: Iterable[ServerKey]) -> None:
+        """Have the names of a page stand for the servers of these keys, and forget stray questions so far."""
+        names: dict[str, tuple[str]] = {}
+        for key in keys:
+            places = self.servers[key].material.places
+            names |= {name: (self.address[key],) for name, host in places.items() if host == key.host}
+        self.names.point(names)
         self.names.take_strays()
 
-    def start(self, key: ServerKey) -> None:
-        """Start a server, or start it again; ServerFailed for whatever its adapter or program does wrong."""
-        server = self.servers[key].running
-        # Before it starts: the connections that a proxy opens now to the server behind it stay open over the trials.
-        self.network.use_congestion_control(server.options.congestion_control)
-        bring_up(server)
-
-    def wait_ready(
+    def stand(
         self,
         key: ServerKey,
         protocols: Iterable[Protocol],
@@ -89,18 +100,26 @@ class Place:
         *,
         ways: tuple[Path, Path, Path],
         stop: Callable[[], bool],
-        more_s: float,
     ) -> None:
-        """Wait until a server answers the page's first request over each protocol; ServerFailed when it does not.
+        """Start a server, or start it again, and wait until it answers over each protocol; ServerFailed if it does not.
 
-        It is asked from its own host. ``ways``: the engine, its log, and where samples may be drafted. ``more_s``: the
-        longest that each further protocol is waited for.
+        It is asked from its own host. ``ways``: the engine, its log, and where samples may be drafted.
         """
-        server, material = self.servers[key].running, self.servers[key].material
+        serving = self.servers[key]
+        server = serving.running
+        if serving.live is not None and not serving.live.running():
+            try:
+                serving.live.start()
+                serving.live.wait_ready(stop)
+            except CannotError as error:
+                raise ServerFailed(str(error)) from error
+        # Before it starts: the connections that a proxy opens now to the server behind it stay open over the trials.
+        self.network.use_congestion_control(server.options.congestion_control)
+        bring_up(server)
         engine, log, draft = ways
-        first, host = material.first, self.network.host(material.host)
-        where = (self.address[key], PORT, str(urlsplit(first.url).hostname))
-        wanted = {"path": first.target, "expect_status": first.status, "expect_body_bytes": first.bytes}
+        host, question = self.network.host(key.host), serving.material.question(key.host)
+        where = (self.address[key], PORT, question.name)
+        wanted = {"path": question.target, "expect_status": question.status, "expect_body_bytes": question.bytes}
         limit: float | None = None
         for protocol in protocols:
 
@@ -110,4 +129,4 @@ class Place:
                 return ask(load, where, protocol, certificates, draft=draft, stop=stop, changes=wanted)
 
             server.wait_ready(once, stop, limit)
-            limit = more_s
+            limit = READY_MORE_S

@@ -23,9 +23,9 @@ from trifecta.lab.paths import link_config
 from trifecta.lab.topology import Wire
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.probing import measure_config, measure_path
-from trifecta.workloads.session import READY_MORE_S, set_to_work
+from trifecta.workloads.session import set_to_work
 from trifecta.workloads.visits.configs import PORT, options_for
-from trifecta.workloads.visits.material import Material, material_of, same_material
+from trifecta.workloads.visits.material import Key, Material, material_of, same_material, start_live
 from trifecta.workloads.visits.place import Place, ServerKey, Serving
 
 Wires = tuple[str, ...]
@@ -45,7 +45,7 @@ class BrowserSession:
     probes: dict[str, dict[str, Any]] = field(default_factory=dict)
     probed_at: dict[str, float] = field(default_factory=dict)
     places: dict[Wires, Place] = field(default_factory=dict)
-    materials: dict[tuple[object, ...], Material] = field(default_factory=dict)
+    materials: dict[Key, Material] = field(default_factory=dict)
     failed: dict[tuple[Wires, ServerKey], str] = field(default_factory=dict)
     """Servers that did not come up, with the reason: their cells cannot be measured, those of the others can."""
 
@@ -76,22 +76,30 @@ class BrowserSession:
         """The wires that the path of a cell lies on; none when it does nothing to packets."""
         return browsers.impaired_wires(self.workload(cell)) if self.path(cell).impaired else ()
 
-    def key(self, cell: Cell) -> ServerKey:
-        """The server of a cell."""
+    def keys(self, cell: Cell) -> tuple[ServerKey, ...]:
+        """The servers of a cell, the measured one first."""
         workload = self.workload(cell)
-        return ServerKey(str(cell.levels["server"]), options_for(workload), same_material(workload))
+        material, options = same_material(workload), options_for(workload)
+        hosts = self.materials[material].serving
+        return tuple(ServerKey(str(cell.levels["server"]), options, material, host) for host in hosts)
 
     def place(self, cell: Cell) -> Place:
         """Where a cell runs."""
         return self.places[self.wires(cell)]
 
-    def server_for(self, cell: Cell) -> RunningServer:
-        """The server of a cell."""
-        return self.place(cell).servers[self.key(cell)].running
+    def servers(self, cell: Cell) -> tuple[Serving, ...]:
+        """The servers of a cell, the measured one first."""
+        place = self.place(cell)
+        return tuple(place.servers[key] for key in self.keys(cell))
 
     def material(self, cell: Cell) -> Material:
         """What is served in a cell."""
-        return self.materials[self.key(cell).material]
+        return self.materials[same_material(self.workload(cell))]
+
+    def url(self, cell: Cell) -> str:
+        """Where a visit goes."""
+        lives = [serving.live for serving in self.servers(cell) if serving.live is not None]
+        return lives[0].player_url() if lives else self.material(cell).url
 
     def log(self, name: str) -> Path:
         """The log file of a program."""
@@ -106,22 +114,16 @@ class BrowserSession:
             workload = self.workload(cell)
             if same_material(workload) not in self.materials:
                 self.materials[same_material(workload)] = material_of(workload)
-        hosts = dict.fromkeys(host for material in self.materials.values() for host in material.page.hosts)
-        self.certificates: Certificates = make_certificates(self.run.path / "pki", list(hosts), [])
-        wanted: dict[Wires, dict[ServerKey, str]] = {}
+        names = dict.fromkeys(name for material in self.materials.values() for name in material.places)
+        self.certificates: Certificates = make_certificates(self.run.path / "pki", list(names), [])
+        wanted: dict[Wires, dict[ServerKey, None]] = {}
         for cell in cells:
-            wanted.setdefault(self.wires(cell), {})[self.key(cell)] = self.material(cell).host
-        number = 0
+            wanted.setdefault(self.wires(cell), {}).update(dict.fromkeys(self.keys(cell)))
         for wires, keys in wanted.items():
-            place = self.places[wires] = self._stack.enter_context(Place(wires, keys.items()))
+            place = self.places[wires] = self._stack.enter_context(Place(wires, keys))
             for key in keys:
-                material = self.materials[key.material]
-                label = f"{key.server}-{number}"
-                number += 1
-                if material.live is not None:
-                    live_log = self.log(f"live-{number}")
-                    self._stack.enter_context(material.live.start(place.network.host(material.host), live_log))
-                place.servers[key] = Serving(self._server(place, key, versions, label), material)
+                number = sum(len(each.servers) for each in self.places.values())
+                place.servers[key] = self._serving(place, key, versions, number)
         for wires, place in self.places.items():
             for key in place.servers:
                 try:
@@ -129,8 +131,12 @@ class BrowserSession:
                 except ServerFailed as error:
                     self.fail(wires, key, str(error))
 
-    def _server(self, place: Place, key: ServerKey, versions: Mapping[str, str], label: str) -> RunningServer:
-        material = self.materials[key.material]
+    def _serving(self, place: Place, key: ServerKey, versions: Mapping[str, str], number: int) -> Serving:
+        material, host = self.materials[key.material], place.network.host(key.host)
+        label = f"{key.server}-{number}"
+        live = None
+        if key.host == material.main:
+            live = start_live(material, self.state / f"live-{number}", host, self.log(f"live-{number}"))
         state = self.run.path / "logs" / label
         site = Site(
             folder=state,
@@ -139,29 +145,25 @@ class BrowserSession:
             port=PORT,
             state=state,
             replay=material.folder,
-            live=material.live.folder if material.live is not None else None,
+            live=live.folder if live is not None else None,
         )
-        return RunningServer(
+        if live is not None:
+            live.folder.mkdir(exist_ok=True)
+        running = RunningServer(
             self.adapters[key.server],
             versions[key.server],
             site,
             key.options,
-            place.network.host(material.host),
+            host,
             log=self.log(label),
             cpus=self.pins["server"],
         )
+        return Serving(running, material, key.host, live)
 
     def _stand(self, place: Place, key: ServerKey) -> None:
         """Start a server and wait until it answers; ServerFailed when it does not."""
-        place.start(key)
-        place.wait_ready(
-            key,
-            self.study.factors[plan.PROTOCOL_FACTOR],
-            self.certificates,
-            ways=(self.engine, self.log("load"), self.run.path / ".tmp-ready.parquet"),
-            stop=self.stop,
-            more_s=READY_MORE_S,
-        )
+        ways = (self.engine, self.log("load"), self.run.path / ".tmp-ready.parquet")
+        place.stand(key, self.study.factors[plan.PROTOCOL_FACTOR], self.certificates, ways=ways, stop=self.stop)
 
     def fail(self, wires: Wires, key: ServerKey, reason: str) -> None:
         """Give a server up: it is ended, so that it takes nothing from the others."""
@@ -169,25 +171,28 @@ class BrowserSession:
         self.places[wires].servers[key].running.close()
 
     def has_failed(self, cell: Cell) -> str | None:
-        """Why the server of a cell is given up; None when it is not."""
-        return self.failed.get((self.wires(cell), self.key(cell)))
+        """Why a server of a cell is given up; None when none is."""
+        reasons = [self.failed.get((self.wires(cell), key)) for key in self.keys(cell)]
+        return next(filter(None, reasons), None)
 
     def failures(self) -> list[tuple[str, str, str]]:
         """What is given up: factor, level, reason."""
         return [("server", key.server, reason) for (_, key), reason in self.failed.items()]
 
     def down(self, cell: Cell) -> str | None:
-        """How the server of a cell ended, in words; None while it runs."""
-        server = self.server_for(cell)
-        return None if server.running() else server.describe_end()
+        """How a server of a cell ended, in words; None while all run."""
+        return next(filter(None, (serving.problem() for serving in self.servers(cell))), None)
 
     def stand_up(self, cell: Cell) -> bool:
-        """Start the server of a cell again; False when it does not come up, and is given up."""
-        try:
-            self._stand(self.place(cell), self.key(cell))
-        except ServerFailed as error:
-            self.fail(self.wires(cell), self.key(cell), str(error))
-        return self.server_for(cell).running()
+        """Start those servers of a cell again that ended; False when one does not come up, and is given up."""
+        place = self.place(cell)
+        for key, serving in zip(self.keys(cell), self.servers(cell), strict=True):
+            if serving.problem() is not None:
+                try:
+                    self._stand(place, key)
+                except ServerFailed as error:
+                    self.fail(self.wires(cell), key, str(error))
+        return self.down(cell) is None
 
     @property
     def network(self) -> dict[str, Any]:
@@ -231,14 +236,14 @@ class BrowserSession:
     def probe(self, cell: Cell, seed: int) -> dict[str, Any]:
         """Measure what one wire with the cell's path on it does to packets, from the client to the host that serves."""
         place, path, name = self.place(cell), self.path(cell), self._probe_key(cell)
-        host = self.material(cell).host
+        main = self.keys(cell)[0]
         first = name not in self.probes
-        config = measure_config(path, place.address[self.key(cell)], first=first)
+        config = measure_config(path, place.address[main], first=first)
         with ExitStack() as stack:
             for number, wire in enumerate(place.network.links):
                 # The path on one wire alone: what the study asks of each is what is measured.
                 stack.enter_context(self.link(place, wire, path if number == 0 else PathSpec("clean"), seed))
-            between = (place.network.host("client"), place.network.host(host))
+            between = (place.network.host("client"), place.network.host(main.host))
             summary = measure_path(self.engine, between, self.log("probe"), config, self.stop)
         if place.network.links:
             summary = {**summary, "wire": place.network.links[0].name}
@@ -253,4 +258,4 @@ class BrowserSession:
         return self.probes.get(self._probe_key(cell))
 
     def _probe_key(self, cell: Cell) -> str:
-        return f"{self.path(cell).name} on {' '.join(self.wires(cell))} to {self.material(cell).host}"
+        return f"{self.path(cell).name} on {' '.join(self.wires(cell))} to {self.material(cell).main}"

@@ -78,7 +78,7 @@ def _with_material(study: Study, cells: list[Cell], left_out: list[dict[str, str
             try:
                 material_of(workload)
                 reasons[key] = None
-            except CannotError as error:
+            except (CannotError, Unsupported) as error:
                 reasons[key] = str(error)
         reason = reasons[key]
         if reason is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,7 +13,6 @@ from typing import Any
 
 from trifecta.design import plan
 from trifecta.design.model import BrowserWorkload, PageWorkload, Trial, VideoWorkload
-from trifecta.implementations.running import RunningServer
 from trifecta.implementations.servers.origin import BACKEND_ADDRESS
 from trifecta.lab.engine import EXIT_CANNOT, EngineError, EngineProcess, as_user_error
 from trifecta.lab.host import keeping_off
@@ -27,7 +27,7 @@ from trifecta.workloads.faults import NO_FAULTS, Faults
 from trifecta.workloads.trial import Outcome, finish_link, key_and_event_logs, let_pass, read_samples, row_of
 from trifecta.workloads.visits.aggregate import VisitAggregate, aggregate_visits
 from trifecta.workloads.visits.configs import START_NS, Drafts, browser_config
-from trifecta.workloads.visits.place import Place
+from trifecta.workloads.visits.place import Place, Serving
 from trifecta.workloads.visits.session import BrowserSession
 
 _GRACE_S = 15.0  # beyond its own total timeout a driver is taken for hung
@@ -88,7 +88,7 @@ class BrowserTrialRunner:
         """
         session = self._session
         workload, path, place = session.workload(trial.cell), session.path(trial.cell), session.place(trial.cell)
-        server = session.server_for(trial.cell)
+        servers = session.servers(trial.cell)
         place.network.use_congestion_control(workload.congestion_control)
         drafts = self._drafts(trial, workload)
         details: dict[str, Any] = {"load": None, "link": None, "probe": session.probe_of(trial.cell)}
@@ -97,14 +97,14 @@ class BrowserTrialRunner:
         marks = [time.monotonic_ns()]
         with ExitStack() as stack:
             driver = stack.enter_context(self._take(trial))
-            place.point_to(session.key(trial.cell))
+            place.point_to(session.keys(trial.cell))
             links: dict[Wire, EngineProcess] = {}
             for wire in place.network.links:
                 links[wire] = stack.enter_context(session.link(place, wire, path, trial.seed))
             with suppress(EngineError):  # it says so again when it is asked to work
                 driver.wait_loaded(_LOADED_S, session.stop)
             marks.append(time.monotonic_ns())
-            processes = {"server": server.pid, "driver": driver.pid} | server.backend_pids
+            processes = {"driver": driver.pid} | _server_pids(servers)
             processes |= {process.name: process.pid for process in links.values()}
             hosts = place.network.hosts
             resources = stack.enter_context(closing(ResourceObserver(trial.trial, processes, hosts=hosts)))
@@ -120,8 +120,7 @@ class BrowserTrialRunner:
             details["machine"] = self._machine.end(time.monotonic_ns(), _own_cpu_ns(resources, details["load"]))
             details["machine"] |= {"transport": transport.end(), "sampler": resources.cost()}
             _note_strays(place, details["load"])
-            if not server.running():
-                errors.append(server.describe_end())
+            errors += filter(None, (serving.problem() for serving in servers))
             found = read_samples(drafts.samples, details["load"], errors)
             visits = _read_visits(drafts, found, errors)
             marks.append(time.monotonic_ns())
@@ -130,7 +129,7 @@ class BrowserTrialRunner:
         marks.append(time.monotonic_ns())
         wall_ns = marks[3] - marks[2]
         details["link"] = _links(links, said, resources, wall_ns) if links else None
-        details["server"] = self._server_details(trial, server, resources, wall_ns)
+        details["server"] = _server_details(place, servers, resources, wall_ns)
         outcome = Outcome(
             trial=trial,
             row=row_of(trial, found, details, errors, measured=(marks[2], marks[3]), wall=wall)
@@ -167,7 +166,8 @@ class BrowserTrialRunner:
         config = browser_config(
             trial,
             workload,
-            session.material(trial.cell),
+            session.material(trial.cell).places,
+            session.url(trial.cell),
             drafts,
             certificates=session.certificates,
             work_dir=session.state,
@@ -192,28 +192,38 @@ class BrowserTrialRunner:
             errors.append(f"{error.role}: {error.message.removeprefix('error: ')}")
             return None
 
-    def _server_details(
-        self, trial: Trial, server: RunningServer, resources: ResourceObserver, wall_ns: int
-    ) -> dict[str, Any]:
-        """What is known of the server, what it used, and of what is behind it."""
-        session = self._session
-        material = session.material(trial.cell)
-        details = server.facts() | {
-            "host": material.host,
-            "address": server.site.address,
-            "page": material.page.name,
-            "cpu_ns": resources.cpu_used_ns("server"),
-            "peak_rss_bytes": resources.peak_rss_bytes("server"),
-            "run_delay_ns": resources.run_delay_ns("server"),
-            "wall_ns": wall_ns,
-            **{f"{role}_cpu_ns": resources.cpu_used_ns(role) for role in server.backend_pids},
+
+def _server_pids(servers: Sequence[Serving]) -> dict[str, int]:
+    """The processes of servers by the role under which their resources are recorded; the measured one is ``server``."""
+    main, *others = servers
+    pids = {"server": main.running.pid, **main.running.backend_pids}
+    return pids | {f"server {serving.host}": serving.running.pid for serving in others}
+
+
+def _server_details(
+    place: Place, servers: Sequence[Serving], resources: ResourceObserver, wall_ns: int
+) -> dict[str, Any]:
+    """What is known of the measured server, what it used, what is behind it and beside it."""
+    main, *others = servers
+    server = main.running
+    details = server.facts() | {
+        "host": main.host,
+        "address": server.site.address,
+        "page": main.material.page.name,
+        "cpu_ns": resources.cpu_used_ns("server"),
+        "peak_rss_bytes": resources.peak_rss_bytes("server"),
+        "run_delay_ns": resources.run_delay_ns("server"),
+        "wall_ns": wall_ns,
+        **{f"{role}_cpu_ns": resources.cpu_used_ns(role) for role in server.backend_pids},
+    }
+    if server.backend_pids:
+        details["backend_congestion_control"] = place.network.host(main.host).congestion_control(BACKEND_ADDRESS)
+    if others:
+        details["beside"] = {
+            each.host: {"address": each.running.site.address, "cpu_ns": resources.cpu_used_ns(f"server {each.host}")}
+            for each in others
         }
-        if server.backend_pids:
-            host = session.place(trial.cell).network.host(material.host)
-            details["backend_congestion_control"] = host.congestion_control(BACKEND_ADDRESS)
-        if material.live is not None and (ended := material.live.problem()) is not None:
-            details["live_ended"] = ended
-        return details
+    return details
 
 
 def _note_strays(place: Place, load: dict[str, Any] | None) -> None:
