@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,7 @@ from trifecta.design.model import BrowserWorkload, PageWorkload, VideoWorkload
 from trifecta.implementations.server import Unsupported
 from trifecta.lab.host import Host
 from trifecta.pages.archive import Page, read_page
-from trifecta.video.archive import VIDEO_HOST, prepare
-from trifecta.video.encoding import Ladder
+from trifecta.video.archive import VIDEO_HOST, Video, prepare
 from trifecta.video.live import LiveSource
 
 Key = tuple[object, ...]
@@ -46,10 +45,8 @@ class Material:
     """The host of the lab whose server is measured: ``web`` or ``video``."""
     places: Mapping[str, str]
     """Each name of the page, and the host of the lab that serves it."""
-    ladder: Ladder | None = None
+    video: Video | None = None
     live: type[LiveSource] | None = None
-    floor: Callable[[], Material] | None = field(default=None, compare=False)
-    """What is played from local memory to see what the machine drops by itself."""
 
     @property
     def serving(self) -> tuple[str, ...]:
@@ -89,9 +86,8 @@ def material_of(workload: BrowserWorkload, say: Callable[[str], None] = lambda _
         url=video.player_url,
         main=serving_host(workload),
         places=video.places,
-        ladder=video.ladder,
+        video=video,
         live=live,
-        floor=lambda: material_of(replace(workload, mode="on-demand"), say),
     )
 
 
@@ -106,6 +102,6 @@ def same_material(workload: BrowserWorkload) -> Key:
 
 def start_live(material: Material, folder: Path, host: Host, log: Path) -> LiveSource | None:
     """What fills the folder that is served below ``/live/``; None for what does not change. It is not started yet."""
-    if material.live is None or material.ladder is None:
+    if material.live is None or material.video is None:
         return None
-    return material.live(material.ladder, folder, host, log)
+    return material.live(material.video.ladder, folder, host, log)

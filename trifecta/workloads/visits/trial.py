@@ -27,6 +27,7 @@ from trifecta.workloads.faults import NO_FAULTS, Faults
 from trifecta.workloads.trial import Outcome, finish_link, key_and_event_logs, let_pass, read_samples, row_of
 from trifecta.workloads.visits.aggregate import VisitAggregate, aggregate_visits
 from trifecta.workloads.visits.configs import START_NS, Drafts, browser_config
+from trifecta.workloads.visits.floors import Floors
 from trifecta.workloads.visits.place import Place, Serving
 from trifecta.workloads.visits.session import BrowserSession
 
@@ -53,6 +54,7 @@ class BrowserTrialRunner:
         self._faults = faults
         self._machine = MachineObserver()
         self._ahead: _Driver | None = None
+        self._floors = Floors(session, faults)
 
     def start_ahead(self, trial: Trial) -> None:
         """Start the driver of the next trial, which likely has the browser and the place of this one.
@@ -90,6 +92,7 @@ class BrowserTrialRunner:
         workload, path, place = session.workload(trial.cell), session.path(trial.cell), session.place(trial.cell)
         servers = session.servers(trial.cell)
         place.network.use_congestion_control(workload.congestion_control)
+        floor = self._floors.shares(trial, place)
         drafts = self._drafts(trial, workload)
         details: dict[str, Any] = {"load": None, "link": None, "probe": session.probe_of(trial.cell)}
         errors: list[str] = []
@@ -114,7 +117,7 @@ class BrowserTrialRunner:
             self._machine.begin(time.monotonic_ns(), _own_cpu_ns(resources))
             marks.append(time.monotonic_ns())
             with keeping_off(session.pins["client"]):
-                details["load"] = self._await(driver, self._config(trial, drafts), resources, errors)
+                details["load"] = self._await(driver, self._config(trial, drafts, floor), resources, errors)
             marks.append(time.monotonic_ns())
             resources.sample()
             details["machine"] = self._machine.end(time.monotonic_ns(), _own_cpu_ns(resources, details["load"]))
@@ -159,7 +162,7 @@ class BrowserTrialRunner:
                 folder.mkdir(exist_ok=True)
         return drafts
 
-    def _config(self, trial: Trial, drafts: Drafts) -> dict[str, Any]:
+    def _config(self, trial: Trial, drafts: Drafts, floor: Sequence[float] | None) -> dict[str, Any]:
         session = self._session
         workload = session.workload(trial.cell)
         keylog, _ = key_and_event_logs(session.run.path, trial, workload)
@@ -171,6 +174,7 @@ class BrowserTrialRunner:
             drafts,
             certificates=session.certificates,
             work_dir=session.state,
+            floor=floor,
             keylog_file=keylog,
         )
         return config | self._faults.load_changes(trial.arm)

@@ -1,0 +1,92 @@
+"""What the machine drops of a video by itself: measured once a run, browser and video, before the first trial of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from trifecta.design import plan
+from trifecta.design.errors import CannotError
+from trifecta.design.model import Trial, VideoWorkload
+from trifecta.lab.engine import EngineError
+from trifecta.video.archive import Video
+from trifecta.video.floor import LocalVideo, shares_of
+from trifecta.workloads.faults import Faults
+from trifecta.workloads.visits.configs import START_NS, Drafts, browser_config, total_timeout_ns
+from trifecta.workloads.visits.place import Place
+from trifecta.workloads.visits.session import BrowserSession
+
+_GRACE_S = 15.0
+
+
+class Floors:
+    """The answers so far."""
+
+    def __init__(self, session: BrowserSession, faults: Faults) -> None:
+        """Nothing is played before it is asked for."""
+        self._session = session
+        self._faults = faults
+        self._known: dict[tuple[object, ...], list[float] | None] = {}
+
+    def shares(self, trial: Trial, place: Place) -> Sequence[float] | None:
+        """The share of frames that is dropped at each rung without a network; None for a page, and when not known.
+
+        Stopped when the user asks for it.
+        """
+        workload, material = self._session.workload(trial.cell), self._session.material(trial.cell)
+        if not isinstance(workload, VideoWorkload) or material.video is None:
+            return None
+        browser = plan.client_of(trial.cell)
+        key = (browser, material.video.local)
+        if key not in self._known:
+            self._known[key] = None
+            # Without a floor the check of the playback says that it is not known; what is wrong the trials will say.
+            with suppress(EngineError, CannotError):
+                self._known[key] = self._measure(trial, workload, material.video, browser, place)
+        return self._known[key]
+
+    def _measure(
+        self, trial: Trial, workload: VideoWorkload, video: Video, browser: str, place: Place
+    ) -> list[float] | None:
+        session = self._session
+        drafts = _drafts(session.state)
+        with LocalVideo(video, place.network.host("client"), session.log("floor")) as local:
+            alone = replace(workload, mode="on-demand", view="cold", visits=1, warmup_visits=0, watch_ns=local.watch_ns)
+            config: dict[str, Any] = browser_config(
+                replace(trial, arm="h1"),
+                alone,
+                video.places,
+                video.player_url,
+                drafts,
+                certificates=session.certificates,
+                work_dir=session.state,
+            )
+            config["video"]["player_url"] = local.player_url()
+            try:
+                with session.spawn_browser(place, browser, self._faults.browser_driver) as driver:
+                    driver.configure(config)
+                    driver.wait_summary((START_NS + total_timeout_ns(alone)) / 1e9 + _GRACE_S, session.stop)
+                assert drafts.playback is not None
+                rows = pq.read_table(drafts.playback).to_pylist()
+            except FileNotFoundError:
+                return None
+            finally:
+                for path in drafts.files:
+                    path.unlink(missing_ok=True)
+        return shares_of(rows, len(video.ladder.renditions))
+
+
+def _drafts(folder: Path) -> Drafts:
+    """Files of this measurement, which go with it; only the playback is read."""
+    folder.mkdir(exist_ok=True)
+    har = folder / "floor-har"
+    har.mkdir(exist_ok=True)
+    samples, visits, fetches, playback = (
+        folder / f"floor-{name}.parquet" for name in ("samples", "visits", "fetches", "playback")
+    )
+    return Drafts(samples, visits, fetches, playback, har, None)
