@@ -16,7 +16,7 @@ import pytest
 from trifecta.design.errors import CannotError
 from trifecta.lab import engine
 from trifecta.lab.engine import EngineError, EngineProcess, Stopped, as_user_error, engine_versions, find_engine
-from trifecta.lab.host import Host, describe_pins, keeping_off, pin_table
+from trifecta.lab.host import Host, browser_pin_table, describe_pins, keeping_off, pin_table
 from trifecta.lab.paths import link_config
 from trifecta.studies import known_servers, load
 
@@ -190,6 +190,16 @@ def test_measured_programs_have_cpus_of_their_own() -> None:
     four = pin_table(frozenset({2, 3, 6, 7}))
     assert four["link"] == frozenset({6})
     assert describe_pins(four)["server"] == [2]
+
+
+def test_a_browser_has_every_core_that_server_and_link_leave() -> None:
+    assert browser_pin_table(frozenset({0})) == pin_table(frozenset({0}))
+    for few in (frozenset({0, 1}), frozenset({0, 1, 2})):
+        assert browser_pin_table(few) == pin_table(few)
+    table = browser_pin_table(frozenset({2, 3, 6, 7, 9}))
+    assert table["client"] == frozenset({3, 7, 9})
+    assert table["server"] == frozenset({2})
+    assert table["link"] == frozenset({6})
 
 
 def test_a_path_becomes_the_links_configuration() -> None:

@@ -132,6 +132,19 @@ def pin_table(cpus: frozenset[int] | None = None) -> dict[str, frozenset[int] | 
     }
 
 
+def browser_pin_table(cpus: frozenset[int] | None = None) -> dict[str, frozenset[int] | None]:
+    """On which CPUs each role runs beside a browser, which is many processes: it has every core that is left over.
+
+    With two cores that is one, as for other clients: on both it would take turns with its own server, and with the
+    link, which is scheduled first.
+    """
+    available = sorted(cpus if cpus is not None else os.sched_getaffinity(0))
+    table = pin_table(frozenset(available))
+    taken = frozenset().union(*(table[role] or frozenset() for role in ("server", "link")))
+    rest = frozenset(available) - taken
+    return table | {"client": rest} if len(available) > 3 else table
+
+
 def describe_pins(table: Mapping[str, frozenset[int] | None]) -> dict[str, Any]:
     """The pin table as it is recorded in ``run.json``."""
     return {role: sorted(cpus) if cpus else "any" for role, cpus in table.items()}

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from trifecta.design.errors import UserError
-from trifecta.design.model import Study
+from trifecta.design.model import BrowserWorkload, Study
 from trifecta.lab.engine import engine_versions
-from trifecta.lab.host import describe_pins, pin_table
+from trifecta.lab.host import browser_pin_table, describe_pins, pin_table
 from trifecta.lab.hosts import MTU
 from trifecta.observers.machine import static_facts
 from trifecta.store.schema import SCHEMA_VERSION
@@ -48,7 +48,7 @@ def first_facts(
         "clients": {name: dict(facts) for name, facts in here.clients.items()},
         "unsupported": [dict(item) for item in here.left_out],
         "machine": static_facts(),
-        "pins": describe_pins(pin_table()),
+        "pins": describe_pins(browser_pin_table() if isinstance(workload, BrowserWorkload) else pin_table()),
         # The same for every arm by construction; each trial's checks compare what was really used.
         "parity": {
             "tls_version": workload.tls_version,

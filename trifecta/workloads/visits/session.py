@@ -18,7 +18,7 @@ from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerAdapter, Site
 from trifecta.lab.certificates import Certificates, make_certificates
 from trifecta.lab.engine import EngineProcess
-from trifecta.lab.host import pin_table
+from trifecta.lab.host import browser_pin_table
 from trifecta.lab.paths import link_config
 from trifecta.lab.topology import Wire
 from trifecta.store.run import RunDirectory
@@ -51,7 +51,7 @@ class BrowserSession:
 
     def __enter__(self) -> BrowserSession:
         """Make room for what browsers keep; the rest is raised when the cells are known."""
-        self.pins = pin_table()
+        self.pins = browser_pin_table()
         self._stack = ExitStack()
         self.state = self.run.path / STATE
         self.state.mkdir(exist_ok=True)
