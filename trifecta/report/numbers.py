@@ -64,7 +64,9 @@ def count(value: float | None) -> str:
 
 def number(value: float | None) -> str:
     """Write a number of things that may be a mean: ``30``, ``1.40``."""
-    return _optional(value, lambda known: count(known) if known == round(known) else significant(known))
+    if value is not None and math.isfinite(value) and math.isclose(value, round(value), rel_tol=1e-9):
+        return count(value)
+    return _optional(value, significant)
 
 
 def per_second(value: float | None) -> str:

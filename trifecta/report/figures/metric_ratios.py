@@ -43,10 +43,9 @@ def metric_ratios(rows: Sequence[MetricRow], baseline: str, margin: float, ident
                 continue
             ratio, left, right = row.ratios[arm]
             look, at = style.look(arm), place * step + 21 + 11.0 * line
-            target.plot(
-                [max(left or low, low), min(right or high, high)], [at] * 2, color=look.colour, linewidth=2.0,
-                solid_capstyle="butt",
-            )  # fmt: skip
+            if left is not None or right is not None:
+                ends_here = [max(left or low, low), min(right or high, high)]
+                target.plot(ends_here, [at] * 2, color=look.colour, linewidth=2.0, solid_capstyle="butt")
             clear = (left is not None and left > 1) or (right is not None and right < 1)
             target.plot(
                 [np.clip(ratio, low, high)], [at], look.marker, markersize=6.0, markeredgecolor=look.colour,

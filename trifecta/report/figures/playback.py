@@ -14,6 +14,8 @@ from trifecta.report import numbers
 from trifecta.report.figures import scales, style, svg
 from trifecta.report.figures.page_waterfall import WIDE
 
+_Line = Sequence[tuple[float, float]]
+
 _LEFT, _RIGHT, _PANEL, _TITLE, _AXIS = 66.0, 10.0, 150.0, 26.0, 40.0
 _MOST_ROWS = 420.0  # height of all rows of the Gantt chart
 
@@ -70,9 +72,12 @@ def playback(found: Sequence[Watch], bold: Mapping[str, str], identity: str) -> 
     _title(lower, "startup (light) and stalls (dark), a line a watch", gantt)
     for target in (upper, middle, lower):
         svg.ticks(target, "x", ticks[0], ticks[1] if target is lower else [""] * len(ticks[0]))
-    for arm in arms:
-        _lines(upper, [one for one in found if one.arm == arm], bold.get(arm), 1)
-        _lines(middle, [one for one in found if one.arm == arm], bold.get(arm), 2)
+    for place, arm in enumerate(arms):
+        here = [one for one in found if one.arm == arm and one.seconds]
+        shown = next((one for one in here if one.name == bold.get(arm)), None)
+        thin = [[(at, buffer) for at, buffer, _ in one.seconds] for one in here if one is not shown]
+        _lines(upper, arm, [(at, buffer) for at, buffer, _ in shown.seconds] if shown else [], thin, place)
+        _lines(middle, arm, _steps(shown) if shown else [], [_mean_bitrate(here)], place)
     svg.ticks(lower, "y", [], [])
     _gantt(lower, found, arms, line)
     lower.set_xlabel("time since play", color=style.INK, fontsize=svg.FONT)
@@ -93,33 +98,38 @@ def _title(target: Axes, text: str, height: float) -> None:
     )  # fmt: skip
 
 
-def _lines(target: Axes, found: Sequence[Watch], bold: str | None, column: int) -> None:
-    """All watches thin, one of them bold; a bitrate holds until it changes."""
-    look = style.look(found[0].arm)
-    thin = [_points(one, column) for one in found if one.name != bold and one.seconds]
-    if thin:
-        target.add_collection(LineCollection(thin, colors=look.colour, linewidths=0.6, alpha=0.35), autolim=False)
-    for one in found:
-        if one.name == bold and one.seconds:
-            xs, ys = zip(*_points(one, column), strict=True)
-            target.plot(
-                xs, ys, color=look.colour, linewidth=2.0, linestyle=look.line, marker=look.marker, markersize=4.5,
-                markevery=max(1, len(xs) // 10), zorder=3,
-            )  # fmt: skip
+def _lines(target: Axes, arm: str, bold: _Line, thin: Sequence[_Line], place: int) -> None:
+    """Thin lines and a bold one; those of later arms are narrower, so that lines on each other can all be seen."""
+    look = style.look(arm)
+    target.add_collection(
+        LineCollection([line for line in thin if line], colors=look.colour, linewidths=0.7, alpha=0.5), autolim=False
+    )
+    if bold:
+        xs, ys = zip(*bold, strict=True)
+        marks = max(1, len(xs) // 9)
+        target.plot(
+            xs, ys, color=look.colour, linewidth=(3.4, 2.4, 1.5)[min(place, 2)], linestyle=look.line,
+            marker=look.marker, markersize=4.5, markevery=(place * marks // 3, marks), zorder=3,
+        )  # fmt: skip
 
 
-def _points(one: Watch, column: int) -> list[tuple[float, float]]:
-    if column == 1:
-        return [(row[0], row[1]) for row in one.seconds]
+def _steps(one: Watch) -> list[tuple[float, float]]:
+    """A bitrate holds until it changes."""
     made: list[tuple[float, float]] = []
-    for place, row in enumerate(one.seconds):
-        if not made or row[2] != made[-1][1]:
-            if made:
-                made.append((row[0], made[-1][1]))
-            made.append((row[0], row[2]))
-        elif place == len(one.seconds) - 1:
-            made.append((row[0], row[2]))
+    for at, _, bitrate in one.seconds:
+        if made:
+            made.append((at, made[-1][1]))
+        made.append((at, bitrate))
     return made
+
+
+def _mean_bitrate(found: Sequence[Watch]) -> list[tuple[float, float]]:
+    """The mean over watches, second by second."""
+    by_second: dict[float, list[float]] = {}
+    for one in found:
+        for at, _, bitrate in one.seconds:
+            by_second.setdefault(at, []).append(bitrate)
+    return [(at, sum(values) / len(values)) for at, values in sorted(by_second.items())]
 
 
 def _gantt(target: Axes, found: Sequence[Watch], arms: Sequence[str], line: float) -> None:

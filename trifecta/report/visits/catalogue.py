@@ -131,7 +131,7 @@ def _metrics(name: str, columns: tuple[str, ...]) -> Query:
         f"""
 SELECT t.cell, t.metric, any_value(t.label) AS label, any_value(t.unit) AS unit, min(t.place) AS place,
        {_by_arm(*columns)},
-       min(t.noise) AS noise, min(t.blocks) AS blocks
+       min(t.noise) AS noise, max(t.blocks) AS blocks
 FROM visit_metrics AS t
 WHERE true{{and_cell}}
 GROUP BY t.cell, t.metric
@@ -217,7 +217,8 @@ SEGMENTS = Query(
     "segments",
     """
 SELECT t.cell, t.arm, f.rung, count(*) AS segments,
-       coalesce(string_agg(DISTINCT f.protocol, ', '), 'none') AS protocols,
+       string_agg(DISTINCT CASE f.protocol WHEN 'h1' THEN 'HTTP/1.1' WHEN 'h2' THEN 'HTTP/2' WHEN 'h3' THEN 'HTTP/3'
+                                ELSE 'none' END, ', ') AS protocols,
        median(f.body_bytes) AS body_bytes, median(f.done_ns - f.started_ns) AS download_ns,
        quantile_cont(f.done_ns - f.started_ns, 0.95) AS download_p95_ns,
        median(f.body_bytes * 8e9 / nullif(f.done_ns - f.started_ns, 0)) AS throughput,

@@ -150,7 +150,7 @@ def _watch_figures(about: RunFacts, answers: Mapping[str, Answer], cell: str, nu
     found.sort(key=lambda one: (about.protocols.index(one.arm), one.name))
     bold = {row["arm"]: f"{row['trial']}-{row['visit']}" for row in answers[catalogue.WATCHES.name].where(cell=cell)}
     chosen = [f"{style.name(arm)} {name.replace('-', ', visit ')}" for arm, name in bold.items()]
-    caption = "Thin: every watch."
+    caption = "Thin: every watch; of the bitrate their mean."
     if chosen:
         caption += f" Bold: the one with the median startup time of each protocol, {listed(chosen)}."
     svg = playback(found, bold, f"v{number}b")
