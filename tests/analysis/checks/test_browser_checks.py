@@ -198,8 +198,10 @@ def test_a_watch_is_measured_by_its_wall_time():
 
 def test_the_server_strangers_and_another_version():
     assert judge("browser", server={"cpu_ns": 600_000_000}).status == "warn"
-    result = judge("browser", told={"stray_lookups": 3})
+    assert judge("browser", server={"cpu_ns": 600_000_000, "wall_ns": 2_000_000_000}).status == "pass"
+    result = judge("browser", told={"stray_lookups": 3, "stray_names": {"stats.example": 3}})
     assert (result.status, result.value) == ("warn", 3)
+    assert "(stats.example)" in result.evidence
     siblings = (evidence("h1", told={"version": "155.0"}),)
     result = judge("browser", siblings=siblings)
     assert result.status == "fail"
@@ -233,6 +235,11 @@ def test_time_that_neither_played_nor_stalled_fails():
 def test_frames_that_the_machine_drops_are_told_from_others(dropped, floor, status):
     visits = watched("h3", watch(frames_dropped=dropped, frames_dropped_floor=floor))
     assert judge("playback", workload=VIDEO, visits=visits).status == status
+
+
+def test_a_live_video_that_was_no_longer_packaged_fails():
+    result = judge("playback", workload=VIDEO, server={"live_ended": "ffmpeg was killed by signal 9"})
+    assert (result.status, "killed by signal 9" in result.evidence) == ("fail", True)
 
 
 def test_a_stall_open_at_the_end_warns():

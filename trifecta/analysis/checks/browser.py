@@ -71,7 +71,8 @@ def _busy(evidence: Evidence, workload: BrowserWorkload, visits: Visits) -> list
 
 
 def _server(evidence: Evidence) -> list[Finding]:
-    cpu, wall = (evidence.server or {}).get("cpu_ns"), (evidence.load or {}).get("wall_ns")
+    server = evidence.server or {}
+    cpu, wall = server.get("cpu_ns"), server.get("wall_ns") or (evidence.load or {}).get("wall_ns")
     if cpu is None or not wall:
         return []
     busy = int(cpu) / int(wall)
@@ -82,10 +83,12 @@ def _server(evidence: Evidence) -> list[Finding]:
 
 
 def _strays(evidence: Evidence) -> list[Finding]:
-    number = (evidence.load or {}).get("stray_lookups")
+    load = evidence.load or {}
+    number = load.get("stray_lookups")
     if not number:
         return []
-    text = f"{number} names were looked up that are not of the page"
+    named = f" ({', '.join(load['stray_names'])})" if load.get("stray_names") else ""
+    text = f"{number} look-ups were of names that are not of the page{named}"
     return [Finding("warn", text, float(number), 0.0, "leave out what asks for them: the lab answers none of them")]
 
 

@@ -31,6 +31,10 @@ def check(evidence: Evidence) -> list[CheckResult]:
         *_stalls(visits.loaded),
         *_media(evidence, workload, visits),
     ]
+    ended = (evidence.server or {}).get("live_ended")
+    if ended:
+        remedy = "look at the packager's log in the run"
+        findings.append(Finding("fail", f"what packaged the live video ended: {ended}", None, None, remedy))
     return worst(evidence, "playback", findings)
 
 
