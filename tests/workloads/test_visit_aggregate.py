@@ -29,6 +29,15 @@ def test_what_a_browser_does_not_tell_is_no_value(tmp_path):
     assert columns["lcp_p50_ns"] == 7
 
 
+def test_the_speed_index_is_that_of_the_visits_that_were_filmed(tmp_path):
+    rows = [visit(0, warmup=True, speed_index_ns=500), visit(1, speed_index_ns=None), visit(2, speed_index_ns=None)]
+    assert aggregate_visits(*write(tmp_path, rows)).columns["speed_index_p50_ns"] == 500
+    rows[2]["speed_index_ns"] = 700
+    assert aggregate_visits(*write(tmp_path, rows)).columns["speed_index_p50_ns"] == 700
+    rows[2]["error"] = "timeout"
+    assert aggregate_visits(*write(tmp_path, rows)).columns["speed_index_p50_ns"] == 500
+
+
 def test_a_watch_gives_means_and_the_share_of_dropped_frames(tmp_path):
     rows = [watch(0), watch(1, rebuffer_ns=0, bitrate_bits_per_s=2e6, frames_dropped=0), watch(2, error="timeout")]
     columns = aggregate_visits(*write(tmp_path, rows)).columns

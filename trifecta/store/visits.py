@@ -48,7 +48,7 @@ VISITS = _schema(
     ("body_bytes", pa.int64()),  # content as sent (encoded)
     ("decoded_bytes", pa.int64()),
     ("work", pa.string()),  # digest of what was fetched: equal for equal work (docs/pages.md)
-    ("browser_cpu_ns", pa.int64()),
+    ("browser_cpu_ns", pa.int64()),  # all its processes, until the load event; of a video, until the end of the watch
     ("startup_ns", pa.int64()),  # from play to the first frame shown
     ("live_latency_ns", pa.int64()),  # behind the live edge, median
     ("rebuffers", pa.uint32()),

@@ -177,11 +177,6 @@ def test_more_cores_are_more_time():
     assert judge("browser", visits=visits, told={"cpus": None}).status == "fail"  # the machine's two
 
 
-def test_a_view_whose_cpu_time_holds_an_unmeasured_visit_does_not_fail():
-    visits = seen("h3", page(1, cpu_ns=1700 * MS))
-    assert judge("browser", workload=dataclasses.replace(PAGE, view="warm"), visits=visits).status == "warn"
-
-
 def test_without_a_path_the_browser_sets_the_pace():
     visits = seen("h3", page(1, cpu_ns=1700 * MS))
     result = judge("browser", path=BARE, visits=visits)
@@ -261,6 +256,12 @@ def test_every_arm_plays_the_same_ladder():
 
 
 # the checks of every workload
+
+
+def test_headroom_is_that_of_the_link_and_the_server_alone():
+    assert judge("headroom", told={"busy_ratio": 1.6}).status == "pass"
+    slow = sound.LINK | {"run_delay_ns": 500_000_000}
+    assert judge("headroom", link={"links": {"client-router": slow}}).status == "fail"
 
 
 def test_as_many_visits_as_asked_for():

@@ -22,6 +22,16 @@ MISSED_LIMIT = 0.001  # share of open-loop slots
 
 def check(evidence: Evidence) -> list[CheckResult]:
     """Client busy below 90 %, link below 90 %, neither waiting for a core, open loop on schedule."""
+    findings = [] if evidence.browsing else _client(evidence)  # a browser has a check of its own
+    findings += _most([_link(f"the link {name}".rstrip(), link) for name, link in evidence.links.items()])
+    server = evidence.server or {}
+    findings += _waits("the server", server, "warn")
+    services = server.get("services") or {}
+    findings += _most([_waits(f"service {name}", service, "warn") for name, service in services.items()])
+    return worst(evidence, "headroom", findings)
+
+
+def _client(evidence: Evidence) -> list[Finding]:
     findings = []
     load = evidence.load or {}
     # Many clients in a closed loop on one core take it whole, whatever they ask: that is the question of a fan-in.
@@ -39,12 +49,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
         findings.append(Finding("unknown", f"{who} ended too soon to tell how long it waited for a core"))
     findings += waits
     findings += _schedule(evidence, load)
-    findings += _most([_link(f"the link {name}".rstrip(), link) for name, link in evidence.links.items()])
-    server = evidence.server or {}
-    findings += _waits("the server", server, "warn")
-    services = server.get("services") or {}
-    findings += _most([_waits(f"service {name}", service, "warn") for name, service in services.items()])
-    return worst(evidence, "headroom", findings)
+    return findings
 
 
 def _most(programs: list[list[Finding]]) -> list[Finding]:

@@ -24,7 +24,7 @@ class Visit:
     error: str | None = None
     load_ns: int | None = None
     cpu_ns: int | None = None
-    """CPU time of the browser with all its processes, from before the visit until it was closed."""
+    """CPU time of the browser with all its processes, from the start to the load event, or to the end of the watch."""
     got: Mapping[str, Got] = field(default_factory=dict)
     """``GET https://...`` -> what came. Without requests that failed, or to which the recording has no answer."""
     first_protocol: str | None = None

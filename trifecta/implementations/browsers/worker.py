@@ -71,7 +71,6 @@ class Worker:
         lost: BrowserFailed | None = None
         for number in range(errand.warmup_visits + errand.visits):
             record = VisitRecord(number, number < errand.warmup_visits, Visit(time.monotonic_ns(), errand.url))
-            before = _cpu_ns(browser)
             if lost is None:
                 try:
                     await _Visiting(browser, errand, self).make(record)
@@ -81,7 +80,6 @@ class Worker:
             if lost is not None:
                 record.visit.error = lost.error
             user, system = _cpu_ns(browser)
-            record.visit.browser_cpu_ns = user + system - sum(before)
             self._send(f'{{"visit":{record.to_json()}}}')
             self.say("cpu", [user, system])
         if lost is None:
@@ -114,6 +112,7 @@ class _Visiting:
         self._errand = errand
         self._worker = worker
         self._frames: list[tuple[int, bytes]] = []
+        self._loaded_cpu_ns = 0
 
     async def make(self, record: VisitRecord) -> None:
         """Fill in the record; BrowserFailed when the browser is lost, with what is known until then filled in."""
@@ -124,6 +123,7 @@ class _Visiting:
             if error is None:
                 filmed = errand.warmup_visits - 1  # a camera slows a page down: no measured visit is filmed
                 url = errand.watch.player_url if errand.watch else errand.url
+                before = sum(_cpu_ns(self._browser))
                 error = await self._go(view, url, frames=errand.filmstrip and record.number == filmed)
                 played = None
                 if error is None and errand.watch is not None:
@@ -131,8 +131,12 @@ class _Visiting:
                     error = played.error
                     if error is not None:
                         self._worker.say("note", f"visit {record.number}: {error}: {played.note}")
+                if error is None and errand.watch is not None:
+                    self._loaded_cpu_ns = sum(_cpu_ns(self._browser))
                 recording = await answered(view.collect())
                 self._take(record, recording)
+                if error is None:
+                    record.visit.browser_cpu_ns = self._loaded_cpu_ns - before
                 if played is not None:
                     apply_played(record, played)
             record.visit.error = record.visit.error or error
@@ -175,6 +179,7 @@ class _Visiting:
                 return None
             self._worker.say("note", f"{url}: {error.error}: {error}")
             return error.error
+        self._loaded_cpu_ns = sum(_cpu_ns(self._browser))
         await asyncio.sleep(self._errand.settle_ns / 1e9)
         return None
 

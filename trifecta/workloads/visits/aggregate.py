@@ -22,7 +22,6 @@ _MEDIANS = {
     "dom_content_loaded_p50_ns": "dom_content_loaded_ns",
     "fcp_p50_ns": "fcp_ns",
     "lcp_p50_ns": "lcp_ns",
-    "speed_index_p50_ns": "speed_index_ns",
     "live_latency_p50_ns": "live_latency_ns",
 }
 _MEANS = {"rebuffer_mean_ns": "rebuffer_ns", "bitrate_mean_bits_per_s": "bitrate_bits_per_s"}
@@ -30,7 +29,16 @@ _KEPT = (
     "load_ns", "connections", "resumed_connections", "startup_ns", "watched_ns", "played_ns", "rebuffer_ns",
     "frames_shown", "frames_dropped", "frames_dropped_floor",
 )  # fmt: skip
-_OF_VISITS = ("visit", "warmup", "error", "browser_cpu_ns", *_KEPT, *_MEDIANS.values(), "bitrate_bits_per_s")
+_OF_VISITS = (
+    "visit",
+    "warmup",
+    "error",
+    "browser_cpu_ns",
+    *_KEPT,
+    *_MEDIANS.values(),
+    "speed_index_ns",
+    "bitrate_bits_per_s",
+)
 _OF_FETCHES = (
     "visit", "fetch", "method", "url", "protocol", "status", "decoded_bytes", "from_cache", "missing", "done_ns",
     "rung", "segment", "error",
@@ -49,13 +57,16 @@ class VisitAggregate:
 def aggregate_visits(visits_file: Path, fetches_file: Path, playback_file: Path | None = None) -> VisitAggregate:
     """Read the files of one trial; warm-up visits count for nothing but their number."""
     table = pq.read_table(visits_file, columns=list(_OF_VISITS))
+    every = table.to_pylist()
     measured = table.filter(pc.invert(table["warmup"])).sort_by("visit").to_pylist()
     fetches = pq.read_table(fetches_file, columns=[*_OF_FETCHES, "warmup"])
     good = [row["visit"] for row in measured if row["error"] is None]
     rows = [row for row in fetches.filter(pc.invert(fetches["warmup"])).to_pylist() if row["visit"] in set(good)]
     rows.sort(key=lambda row: (row["visit"], row["fetch"]))
     stalled = set() if playback_file is None or not playback_file.exists() else _stalled(playback_file)
-    return VisitAggregate(_columns(measured), _evidence(measured, rows, stalled, table.num_rows - len(measured)))
+    return VisitAggregate(
+        _columns(measured) | _speed_index(every), _evidence(measured, rows, stalled, table.num_rows - len(measured))
+    )
 
 
 def _columns(measured: Sequence[Row]) -> dict[str, Any]:
@@ -70,6 +81,14 @@ def _columns(measured: Sequence[Row]) -> dict[str, Any]:
     frames = dropped + sum(row["frames_shown"] for row in told)
     columns["frames_dropped_rate"] = dropped / frames if frames else None
     return columns
+
+
+def _speed_index(visits: Sequence[Row]) -> dict[str, Any]:
+    """The median over the visits that were filmed. A camera slows a page down, so that may be one of warm-up."""
+    good = [row for row in visits if row["error"] is None and row["speed_index_ns"] is not None]
+    filmed = [row for row in good if not row["warmup"]] or good
+    values = np.array([row["speed_index_ns"] for row in filmed], dtype=np.float64)
+    return {"speed_index_p50_ns": percentile(values, 0.5)}
 
 
 def _numbers(rows: Sequence[Row], field: str) -> NDArray[np.float64]:

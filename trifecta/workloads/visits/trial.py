@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Sequence
@@ -123,6 +124,8 @@ class BrowserTrialRunner:
             details["machine"] = self._machine.end(time.monotonic_ns(), _own_cpu_ns(resources, details["load"]))
             details["machine"] |= {"transport": transport.end(), "sampler": resources.cost()}
             _note_strays(place, details["load"])
+            if details["load"] is not None:
+                details["load"]["cpus"] = len(session.pins["client"] or os.sched_getaffinity(0))
             errors += filter(None, (serving.problem() for serving in servers))
             found = read_samples(drafts.samples, details["load"], errors)
             visits = _read_visits(drafts, found, errors)
