@@ -67,6 +67,7 @@ RECIPES: Table[Recipe] = Table(
         "go-client": "trifecta.implementations.clients.go_client:RECIPE",
         "python-client": "trifecta.implementations.clients.python_client:RECIPE",
         "recorder": "trifecta.implementations.recipes.recorder:RECIPE",
+        "page-blocks": "trifecta.implementations.recipes.page_blocks:PageBlocks",
         "clip-bbb": "trifecta.video.recipes:CLIP_BBB",
         "hlsjs": "trifecta.video.recipes:HLS_JS",
         "nginx-rtmp": "trifecta.video.recipes:NGINX_RTMP",

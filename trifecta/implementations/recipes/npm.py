@@ -45,7 +45,7 @@ class NpmFiles(Recipe):
         """Fetch the tarball, check it, take the files out."""
         if shutil.which("npm") is None:
             raise CannotError(f"{self.name}: npm is not on this machine; install it, for example: apt-get install npm")
-        make_whole(self.folder(), self._digest(), lambda folder: self._fill(folder, say), say)
+        make_whole(self.folder(), self._digest(), lambda folder: self.fill(folder, say), say)
         say(f"{self.name}: {self.package} {self.version} is in {self.folder()}")
 
     def file(self, path: str) -> Path:
@@ -57,7 +57,8 @@ class NpmFiles(Recipe):
     def _digest(self) -> str:
         return digest_of([], self.package, self.version, self.integrity, json.dumps(self.files, sort_keys=True))
 
-    def _fill(self, folder: Path, say: Say) -> None:
+    def fill(self, folder: Path, say: Say) -> None:
+        """Fetch the tarball, check it, take the files out into ``folder``; CannotError when that fails."""
         say(f"{self.name}: npm fetches {self.package} {self.version}")
         with tempfile.TemporaryDirectory(prefix="trifecta-npm-") as scratch:
             tarball = self._pack(Path(scratch))
