@@ -22,7 +22,8 @@ VERSION = 1
 ORIGIN = "https://www.blocks.lab"
 TITLE = "Blocks: a page of Froala Design Blocks"
 LICENCES = "Froala Open Web Design License 1.0; MIT; OFL 1.1; CC BY 4.0"
-# How many blocks of each of the library's pages, from top to bottom; those with the most pictures not shown yet, then the longest.
+# How many blocks of each of the library's pages, from top to bottom: those with the most pictures not shown yet, then
+# the longest.
 _CHOICE = (
     ("headers", 1), ("features", 5), ("contents", 5), ("call-to-action", 2), ("teams", 3), ("testimonials", 3),
     ("pricings", 1), ("contacts", 1), ("footers", 1),
