@@ -106,7 +106,7 @@ def test_tls_1_2_has_no_quic(fake: Path, tmp_path: Path) -> None:
 def test_a_path_that_nginx_would_take_for_a_variable_is_refused(fake: Path, tmp_path: Path) -> None:
     odd = tmp_path / "a $folder"
     odd.mkdir()
-    with pytest.raises(Unsupported, match=r"choose a run folder without '\$'"):
+    with pytest.raises(Unsupported, match=r"choose a folder without '\$'"):
         _configuration(odd, ServerOptions())
 
 

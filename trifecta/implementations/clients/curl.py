@@ -83,3 +83,9 @@ def _program() -> list[str]:
     if own is None and other is None:
         raise Unsupported("curl with HTTP/3 is not here; run: trifecta get curl")
     return own or [str(other)]
+
+
+def curl_command() -> tuple[list[str], dict[str, str]]:
+    """The command that runs a curl with HTTP/3, and what its environment needs; Unsupported when there is none."""
+    Curl().find()
+    return _program(), CURL.environment() if CURL.installed() else {}

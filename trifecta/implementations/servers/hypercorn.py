@@ -12,6 +12,7 @@ from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.python_packages import PythonPackages
 from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
+from trifecta.implementations.servers.replaying import refuse_pages
 
 RECIPE = PythonPackages("hypercorn", PROGRAMS / "hypercorn" / "requirements.lock")
 _LIBRARIES = ("h11", "h2", "aioquic", "pylsqpack", "cryptography")
@@ -29,6 +30,7 @@ class Hypercorn(ServerAdapter):
 
     def check_workload(self, workload: RequestsWorkload) -> None:
         """Hypercorn gives aioquic no place for session tickets, and Python's TLS takes no early data."""
+        refuse_pages(workload, "Hypercorn")
         if workload.zero_rtt:
             raise Unsupported("Hypercorn does not accept 0-RTT; leave out zero_rtt, or use server: origin")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from string import Template
 from typing import Any
 
@@ -11,12 +9,14 @@ from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.debian import NGINX, Program
 from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
+from trifecta.implementations.servers.nginx_replay import ReplayConfig, quoted_path
+from trifecta.pages.archive import read_page
 
 _GET = "trifecta get nginx"
 
 
 class Nginx(ServerAdapter):
-    """Serves the site's folder as static files, in one process."""
+    """Serves the site's folder as static files, or a page archive, in one process."""
 
     name = "nginx"
     source = f"Debian sid in a private root (`{_GET}`), or on PATH if built with HTTP/3"
@@ -36,13 +36,17 @@ class Nginx(ServerAdapter):
         """One file, filled in; the folder of its own is nginx's prefix."""
         # QUIC needs TLS 1.3 (RFC 9001 section 4.2). The default buffer overflows when 200 connections begin at a time.
         quic = f"listen {site.address}:{site.port} quic rcvbuf=4m;" if options.tls_version == "1.3" else ""
-        values = {"ADDRESS": site.address, "PORT": site.port, "QUIC": quic, "ROOT": _quoted(site.folder)}
-        values |= {"CHAIN": _quoted(site.certificates.chain), "KEY": _quoted(site.certificates.key)}
+        page = read_page(site.replay) if site.replay else None
+        (site.state / "empty").touch()  # what a response without content is read from
+        answers = ReplayConfig(site, options, page)
+        values = {"ADDRESS": site.address, "PORT": site.port, "QUIC": quic}
+        values |= {"HTTP": "\n    ".join(answers.http), "SERVER": "\n        ".join(answers.server)}
+        values |= {"CHAIN": quoted_path(site.certificates.chain), "KEY": quoted_path(site.certificates.key)}
         values |= {"TLS": options.tls_version, "STREAMS": options.max_streams, "ROOM": 3 * options.max_streams}
         values |= {"NODELAY": _flag(options.tcp_nodelay), "EARLY": _flag(options.zero_rtt)}
         path = site.state / "nginx.conf"
         template = Template((PROGRAMS / "nginx" / "nginx.conf").read_text(encoding="utf-8"))
-        path.write_text(template.substitute(values), encoding="utf-8")
+        path.write_text(template.substitute(values), encoding="utf-8", errors="surrogateescape")
         program = _found()[0]
         return Command((*program.arguments, "-p", f"{site.state}/", "-c", path, "-e", "stderr"), program.environment)
 
@@ -71,10 +75,3 @@ def _found() -> tuple[Program, tuple[int, ...]]:
 
 def _flag(value: bool) -> str:
     return "on" if value else "off"
-
-
-def _quoted(path: Path) -> str:
-    """A path as nginx reads it: in quotes; a dollar would begin a variable and cannot be escaped."""
-    if "$" in str(path):
-        raise Unsupported(f"nginx cannot read the path {path}; choose a run folder without '$'")
-    return json.dumps(str(path), ensure_ascii=False)

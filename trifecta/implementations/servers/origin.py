@@ -43,6 +43,9 @@ class Origin(ServerAdapter):
             "tls_versions": [options.tls_version],
             "zero_rtt": options.zero_rtt,
             "max_concurrent_streams": options.max_streams,
+            "alt_svc": options.alt_svc,
+            "replay": str(site.replay) if site.replay else None,
+            "live": str(site.live) if site.live else None,
         }
 
     def declared(self, options: ServerOptions) -> dict[str, Any]:

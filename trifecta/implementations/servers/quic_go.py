@@ -11,6 +11,7 @@ from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.go_program import GoProgram
 from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
+from trifecta.implementations.servers.replaying import refuse_pages
 
 RECIPE = GoProgram("quic-go", PROGRAMS / "quic-go-server")
 
@@ -27,6 +28,7 @@ class QuicGo(ServerAdapter):
 
     def check_workload(self, workload: RequestsWorkload) -> None:
         """Go's TLS takes no early data over TCP, so 0-RTT would be another thing on each protocol."""
+        refuse_pages(workload, "quic-go's server here")
         if workload.zero_rtt:
             raise Unsupported("Go accepts 0-RTT over HTTP/3 only; leave out zero_rtt, or use server: origin")
 

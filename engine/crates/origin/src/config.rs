@@ -20,6 +20,12 @@ pub struct Config {
     /// Folder to serve read-only.
     #[serde(default)]
     pub folder: Option<PathBuf>,
+    /// A page archive to replay: every response of it, and nothing else.
+    #[serde(default)]
+    pub replay: Option<PathBuf>,
+    /// Folder to serve under `/live/`, whose files change meanwhile.
+    #[serde(default)]
+    pub live: Option<PathBuf>,
     /// Event loops, a thread each.
     #[serde(default = "one")]
     pub workers: usize,
@@ -190,6 +196,11 @@ impl Config {
     /// Whether a protocol is served.
     pub fn serves(&self, protocol: Protocol) -> bool {
         self.protocols.contains(&protocol)
+    }
+
+    /// Whether pages are served to browsers, whose load times hang on the order of responses (RFC 9218).
+    pub fn serves_pages(&self) -> bool {
+        self.replay.is_some() || self.live.is_some()
     }
 
     /// Address and port.

@@ -14,6 +14,8 @@ use trifecta_wire::tls::{ReceiveBuffer, TlsError, TlsStream};
 
 /// How long the peer may take to close its side after we have closed ours.
 const LINGER_NS: u64 = 1_000_000_000;
+/// The batch where responses have priorities: what has been made is sent before anything more urgent.
+const PAGE_BATCH_OCTETS: usize = 32 * 1024;
 /// Receives and sends of one connection before others have their turn.
 const ROUNDS: usize = 4;
 
@@ -118,7 +120,8 @@ impl Connection {
         }
         if self.phase == Phase::Open {
             if let Some(session) = &mut self.session {
-                let room = BATCH_OCTETS.saturating_sub(self.tls.output().len() + context.plain.len());
+                let batch = if config.serves_pages() { PAGE_BATCH_OCTETS } else { BATCH_OCTETS };
+                let room = batch.saturating_sub(self.tls.output().len() + context.plain.len());
                 if room > 0 {
                     session.produce(room, context);
                 }
@@ -243,7 +246,9 @@ impl Connection {
         };
         context.stats.connection(protocol, self.tls.resumed(), self.tls.key_exchange());
         self.session = Some(match protocol {
-            Protocol::H2 => Session::H2(Box::new(H2::new(config.max_concurrent_streams, context.plain))),
+            Protocol::H2 => {
+                Session::H2(Box::new(H2::new(config.max_concurrent_streams, config.serves_pages(), context.plain)))
+            }
             _ => Session::H1(Box::default()),
         });
     }

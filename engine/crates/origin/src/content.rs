@@ -15,8 +15,8 @@ pub enum Content {
     Pattern { octets: u64 },
     /// Octets in memory.
     Memory(Bytes),
-    /// A file that is read piece by piece.
-    File { file: Arc<File>, octets: u64 },
+    /// That many octets of a file from `start` on, read piece by piece.
+    File { file: Arc<File>, start: u64, octets: u64 },
 }
 
 /// Octets of the pattern that lie ready; a piece handed out is at most that long.
@@ -53,6 +53,15 @@ impl Content {
         }
     }
 
+    /// `octets` of it from `first` on, which must lie within. The pattern has no parts.
+    pub fn part(self, first: u64, octets: u64) -> Self {
+        match self {
+            Self::Memory(bytes) => Self::Memory(bytes.slice(first as usize..(first + octets) as usize)),
+            Self::File { file, start, .. } => Self::File { file, start: start + first, octets },
+            whole => whole,
+        }
+    }
+
     /// A piece of 1 to `limit` octets from `offset` on, which must be below [`Content::octets`]; `scratch` may be used to
     /// hold it.
     ///
@@ -65,9 +74,9 @@ impl Content {
             Self::Empty => Ok(&[]),
             Self::Pattern { .. } => Ok(pattern_piece(offset, limit)),
             Self::Memory(bytes) => Ok(&bytes[offset as usize..offset as usize + limit]),
-            Self::File { file, .. } => {
+            Self::File { file, start, .. } => {
                 scratch.resize(limit.min(FILE_PIECE_OCTETS), 0);
-                file.read_exact_at(scratch, offset)?;
+                file.read_exact_at(scratch, start + offset)?;
                 Ok(scratch)
             }
         }
@@ -83,9 +92,9 @@ impl Content {
             Self::Empty => Ok(Bytes::new()),
             Self::Pattern { .. } => Ok(Bytes::from_static(pattern_piece(offset, limit))),
             Self::Memory(bytes) => Ok(bytes.slice(offset as usize..offset as usize + limit)),
-            Self::File { file, .. } => {
+            Self::File { file, start, .. } => {
                 let mut piece = BytesMut::zeroed(limit.min(FILE_PIECE_OCTETS));
-                file.read_exact_at(&mut piece, offset)?;
+                file.read_exact_at(&mut piece, start + offset)?;
                 Ok(piece.freeze())
             }
         }
@@ -117,7 +126,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("trifecta-content-{}", std::process::id()));
         std::fs::write(&path, expected(0, 700_000)).unwrap();
         let file = Arc::new(File::open(&path).unwrap());
-        let content = Content::File { file, octets: 700_000 };
+        let content = Content::File { file, start: 0, octets: 700_000 };
         let mut scratch = Vec::new();
         let mut offset = 0;
         while offset < content.octets() {

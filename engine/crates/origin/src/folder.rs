@@ -90,6 +90,14 @@ impl Folder {
         Some((content_type, content))
     }
 
+    /// The same, read anew and not held.
+    pub fn open_fresh(&self, url_path: &[u8]) -> Option<(&'static str, Content)> {
+        let path = file_path(url_path)?;
+        let file = self.open_beneath(&path).ok()?;
+        let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        Some((content_type(path.as_bytes()), read(file, metadata.len()).ok()?))
+    }
+
     fn remember(&mut self, url_path: &[u8], cached: Cached) {
         self.cached_octets += cached.identity.octets.min(MEMORY_FILE_OCTETS);
         if self.cached_octets > CACHE_OCTETS || self.cache.len() >= CACHE_PATHS {
@@ -101,7 +109,7 @@ impl Folder {
 
     /// Opens for reading what `path` names beneath the folder: no `..` above it, no absolute symbolic links, no links of
     /// /proc. O_NONBLOCK, so that a FIFO does not hold up the event loop.
-    fn open_beneath(&self, path: &std::ffi::CStr) -> io::Result<File> {
+    pub(crate) fn open_beneath(&self, path: &std::ffi::CStr) -> io::Result<File> {
         // SAFETY: all-zero octets are a valid open_how.
         let mut how: libc::open_how = unsafe { std::mem::zeroed() };
         how.flags = (libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY) as u64;
@@ -126,7 +134,7 @@ impl Folder {
 
 fn read(file: File, octets: u64) -> io::Result<Content> {
     if octets > MEMORY_FILE_OCTETS {
-        return Ok(Content::File { file: Arc::new(file), octets });
+        return Ok(Content::File { file: Arc::new(file), start: 0, octets });
     }
     let mut memory = Vec::with_capacity(octets as usize);
     file.take(MEMORY_FILE_OCTETS).read_to_end(&mut memory)?;
@@ -182,6 +190,7 @@ fn content_type(path: &[u8]) -> &'static str {
         b"webm" => "video/webm",
         b"ts" => "video/mp2t",
         b"m3u8" => "application/vnd.apple.mpegurl",
+        b"vtt" => "text/vtt; charset=utf-8",
         b"mpd" => "application/dash+xml",
         b"mp3" => "audio/mpeg",
         b"aac" => "audio/aac",

@@ -177,7 +177,15 @@ impl H1 {
             Framing::Length(octets) => Some(octets),
             _ => None,
         };
-        let request = Request { method: head.method.as_bytes(), target: head.target.as_bytes(), content_length, early };
+        let request = Request {
+            method: head.method.as_bytes(),
+            target: head.target.as_bytes(),
+            host: head.host,
+            range: head.range,
+            if_range: head.if_range,
+            content_length,
+            early,
+        };
         context.stats.early_requests += u64::from(early);
         let plan = context.handler.plan(request);
         let has_content = head.framing != Framing::None;

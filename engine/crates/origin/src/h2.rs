@@ -49,6 +49,8 @@ pub struct H2 {
     /// What the client may still send on the connection.
     receive_window: i64,
     resets_left: u32,
+    /// Responses are sent in the order of RFC 9218, else in turn.
+    by_priority: bool,
     answered: u64,
     input_ended: bool,
     fate: Option<Fate>,
@@ -56,13 +58,15 @@ pub struct H2 {
 
 impl H2 {
     /// A connection whose first frames, SETTINGS and the connection's window, are put into `plain`.
-    pub fn new(max_streams: u32, plain: &mut Vec<u8>) -> Self {
+    pub fn new(max_streams: u32, by_priority: bool, plain: &mut Vec<u8>) -> Self {
         let settings = [
             (setting::MAX_CONCURRENT_STREAMS, max_streams),
             (setting::INITIAL_WINDOW_SIZE, STREAM_WINDOW_OCTETS),
             (setting::MAX_HEADER_LIST_SIZE, MAX_LIST_OCTETS as u32),
+            // Asks for PRIORITY_UPDATE (RFC 9218 2.1). Last, because it is left out where it says nothing.
+            (setting::NO_RFC7540_PRIORITIES, 1),
         ];
-        write::settings(&settings, plain);
+        write::settings(&settings[..if by_priority { 4 } else { 3 }], plain);
         write::window_update(0, CONNECTION_WINDOW_OCTETS - DEFAULT_WINDOW_OCTETS, plain);
         let limits = Limits { max_frame_octets: DEFAULT_MAX_FRAME_OCTETS, max_header_block_octets: MAX_BLOCK_OCTETS };
         Self {
@@ -81,6 +85,7 @@ impl H2 {
             announce_empty_table: false,
             receive_window: i64::from(CONNECTION_WINDOW_OCTETS),
             resets_left: RESET_ALLOWANCE,
+            by_priority,
             answered: 0,
             input_ended: false,
             fate: None,
@@ -142,6 +147,14 @@ impl H2 {
                 Ok(())
             }
             Event::RstStream { stream, .. } => self.reset_by_peer(stream),
+            Event::PriorityUpdate { stream, priority } => {
+                match self.streams.get(stream) {
+                    Some(open) => open.priority = priority,
+                    None if stream > self.last_stream => self.streams.hold_priority(stream, priority),
+                    None => {}
+                }
+                Ok(())
+            }
             Event::SettingsAck
             | Event::Ping { .. }
             | Event::Priority { .. }
@@ -187,6 +200,8 @@ impl H2 {
         context.stats.early_requests += u64::from(early);
         let plan = context.handler.plan(head.request(early));
         let mut stream = Stream::new(id, self.peer_initial_window, end_stream, content_length, context.now_ns);
+        // RFC 9218 7: a frame counts for more than the field, also when it came first.
+        stream.priority = self.streams.take_priority(id).or(head.priority).unwrap_or_default();
         if end_stream || matches!(plan.head.status, 405 | 413 | 425) {
             self.answer(stream, plan, context);
         } else {

@@ -7,6 +7,7 @@
 
 mod connection;
 mod outbox;
+mod priority;
 mod receiving;
 mod request;
 mod response;
@@ -40,6 +41,8 @@ const MESSAGES_PER_RECEIVE: usize = 16;
 const SOCKET_BUFFER_BYTES: usize = 8 << 20;
 /// Octets of responses that a connection may have unacknowledged.
 const SEND_WINDOW_BYTES: u64 = 8 << 20;
+/// The same where responses have priorities: quinn-proto orders what it was given, so it is given all at once. Content is not copied.
+const PAGE_SEND_WINDOW_BYTES: u64 = 1 << 30;
 /// Octets of requests that a peer may send ahead, on one stream and in all.
 const STREAM_WINDOW_BYTES: u64 = 4 << 20;
 const CONNECTION_WINDOW_BYTES: u64 = 16 << 20;
@@ -59,6 +62,8 @@ struct Shared {
     requests: RequestReader,
     heads: HeadCache,
     delayed: VecDeque<Delayed>,
+    /// Responses are sent in the order of RFC 9218, else in that of their requests.
+    by_priority: bool,
 }
 
 /// All QUIC connections of one worker, behind one UDP socket.
@@ -127,6 +132,7 @@ impl Server {
                 requests: RequestReader::new(),
                 heads: HeadCache::default(),
                 delayed: VecDeque::new(),
+                by_priority: config.serves_pages(),
             },
             serial: 0,
             closing: false,
@@ -384,8 +390,10 @@ fn server_config(
         idle_timeout_ns: config.idle_timeout_ns,
         stream_window_bytes: STREAM_WINDOW_BYTES,
         connection_window_bytes: CONNECTION_WINDOW_BYTES,
-        send_window_bytes: SEND_WINDOW_BYTES,
+        send_window_bytes: if config.serves_pages() { PAGE_SEND_WINDOW_BYTES } else { SEND_WINDOW_BYTES },
         max_bidi_streams: config.max_concurrent_streams,
+        // Those that must not take turns get a level of their own.
+        takes_turns: config.serves_pages(),
         qlog,
     })?;
     quic::server_config(Arc::clone(tls), transport)

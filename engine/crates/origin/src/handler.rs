@@ -7,7 +7,10 @@
 use crate::config::{Config, Faults, Protocol};
 use crate::content::Content;
 use crate::folder::Folder;
+use crate::live;
+use crate::range::ContentRange;
 use crate::relay::{MAX_MESSAGE_OCTETS, Relayed, Routes, Submission, Ticket};
+use crate::replay::{self, Archive};
 use bytes::Bytes;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -21,10 +24,35 @@ pub struct Request<'a> {
     pub method: &'a [u8],
     /// Path and query, or an absolute URI.
     pub target: &'a [u8],
+    /// The authority of a request: Host, or `:authority`; may name a port.
+    pub host: &'a [u8],
+    /// The Range and If-Range fields (RFC 9110 14.2, 13.1.5).
+    pub range: Option<&'a [u8]>,
+    pub if_range: Option<&'a [u8]>,
     /// Content-Length, when announced.
     pub content_length: Option<u64>,
     /// Whether it came as 0-RTT data and may be a replay (RFC 8446 8).
     pub early: bool,
+}
+
+impl<'a> Request<'a> {
+    /// A request without anything else.
+    pub fn new(method: &'a [u8], target: &'a [u8]) -> Self {
+        Self { method, target, host: b"", range: None, if_range: None, content_length: None, early: false }
+    }
+}
+
+/// Whose fields a response has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fields {
+    /// The origin's own.
+    Own,
+    /// Those of a response of the page archive.
+    Recorded(u32),
+    /// Those that say that the archive has no such response.
+    Missing,
+    /// Those of a file that changes while it is served.
+    Live,
 }
 
 /// What makes the fields of a response; equal heads have equal fields, so encoded fields can be cached by it.
@@ -34,6 +62,15 @@ pub struct Head {
     pub content_type: Option<&'static str>,
     /// The Content-Length that is announced; `None` where the field must not be (204).
     pub content_length: Option<u64>,
+    pub fields: Fields,
+    pub range: Option<ContentRange>,
+}
+
+impl Head {
+    /// A head with the origin's own fields.
+    pub fn new(status: u16, content_type: Option<&'static str>, content_length: Option<u64>) -> Self {
+        Self { status, content_type, content_length, fields: Fields::Own, range: None }
+    }
 }
 
 /// An answer.
@@ -57,12 +94,11 @@ impl Plan {
     /// An answer without content.
     pub fn status(status: u16) -> Self {
         let content_length = if status == 204 { None } else { Some(0) };
-        Self::new(Head { status, content_type: None, content_length }, Content::Empty)
+        Self::new(Head::new(status, None, content_length), Content::Empty)
     }
 
     fn content(content_type: &'static str, content: Content) -> Self {
-        let head = Head { status: 200, content_type: Some(content_type), content_length: Some(content.octets()) };
-        Self::new(head, content)
+        Self::new(Head::new(200, Some(content_type), Some(content.octets())), content)
     }
 }
 
@@ -70,24 +106,34 @@ impl Plan {
 pub const OCTET_STREAM: &str = "application/octet-stream";
 const ALLOW: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 
+/// Where answers come from, a worker's own handles.
+#[derive(Default)]
+pub(crate) struct Sources {
+    pub folder: Option<Folder>,
+    pub archive: Option<Arc<Archive>>,
+    pub live: Option<Folder>,
+    pub routes: Option<Arc<Routes>>,
+}
+
 /// Turns requests into answers; one a worker.
 pub struct Handler {
-    folder: Option<Folder>,
+    sources: Sources,
     faults: Faults,
     server_timing: bool,
     /// The value of the Alt-Svc field (RFC 7838).
     alt_svc: Option<String>,
-    routes: Option<Arc<Routes>>,
+    /// What a request is looked up by in the archive.
+    key: Vec<u8>,
     /// Requests that have come in whole and that the worker's relay is to take.
     submitted: Vec<Submission>,
 }
 
 impl Handler {
-    /// `port` is the one in use, `folder` a handle of this worker's own.
-    pub(crate) fn new(config: &Config, port: u16, folder: Option<Folder>, routes: Option<Arc<Routes>>) -> Self {
+    /// `port` is the one in use.
+    pub(crate) fn new(config: &Config, port: u16, sources: Sources) -> Self {
         let alt_svc = (config.alt_svc && config.serves(Protocol::H3)).then(|| format!("h3=\":{port}\"; ma=86400"));
         let (faults, server_timing) = (config.faults, config.server_timing);
-        Self { folder, faults, server_timing, alt_svc, routes, submitted: Vec::new() }
+        Self { sources, faults, server_timing, alt_svc, key: Vec::new(), submitted: Vec::new() }
     }
 
     /// A request of a route has come in whole: whoever `ticket` names waits for [`crate::relay::Relay::next_answer`].
@@ -124,8 +170,16 @@ impl Handler {
             return Plan::status(413);
         }
         let path = path_of(request.target);
-        if let Some(route) = self.routes.as_ref().and_then(|routes| routes.find(path)) {
+        if let Some(route) = self.sources.routes.as_ref().and_then(|routes| routes.find(path)) {
             return relay_plan(route, request);
+        }
+        if let Some(folder) = &mut self.sources.live
+            && let Some(name) = live::name_of(path)
+        {
+            return live::plan(folder, name, &request);
+        }
+        if let Some(archive) = &self.sources.archive {
+            return archive.plan(&request, &mut self.key);
         }
         match request.method {
             b"GET" => self.resource(path).unwrap_or_else(|| Plan::status(404)),
@@ -150,27 +204,38 @@ impl Handler {
         if path == b"/healthz" {
             return Some(Plan::content("text/plain", Content::Memory(Bytes::from_static(b"ok\n"))));
         }
-        let (content_type, content) = self.folder.as_mut()?.open(path)?;
+        let (content_type, content) = self.sources.folder.as_mut()?.open(path)?;
         Some(Plan::content(content_type, content))
     }
 
     /// Calls `field` with each header field except the status, names in lowercase; `protocol` decides about Alt-Svc.
     ///
     /// The fields depend on the head alone, so there is no Date: a response has the same size every time.
-    pub fn for_each_field(&self, head: &Head, protocol: Protocol, mut field: impl FnMut(&str, &str)) {
+    pub fn for_each_field(&self, head: &Head, protocol: Protocol, mut field: impl FnMut(&str, &[u8])) {
         if let Some(octets) = head.content_length {
-            field("content-length", &octets.to_string());
+            field("content-length", octets.to_string().as_bytes());
         }
         if let Some(content_type) = head.content_type {
-            field("content-type", content_type);
+            field("content-type", content_type.as_bytes());
         }
-        field("server", "trifecta");
-        if head.status == 405 {
+        match (head.fields, &self.sources.archive) {
+            (Fields::Own, _) => field("server", b"trifecta"),
+            (Fields::Recorded(number), Some(archive)) => {
+                archive.fields(number).iter().for_each(|(name, value)| field(name, value));
+            }
+            (Fields::Missing, _) => field(replay::MISSING_FIELD, b"missing"),
+            (Fields::Live, _) => live::FIELDS.iter().for_each(|(name, value)| field(name, value.as_bytes())),
+            (Fields::Recorded(_), None) => {}
+        }
+        if let Some(range) = head.range {
+            field("content-range", range.to_string().as_bytes());
+        }
+        if head.status == 405 && head.fields == Fields::Own {
             // RFC 9110 15.5.6.
-            field("allow", ALLOW);
+            field("allow", ALLOW.as_bytes());
         }
         if let Some(alt_svc) = self.alt_svc.as_deref().filter(|_| protocol != Protocol::H3) {
-            field("alt-svc", alt_svc);
+            field("alt-svc", alt_svc.as_bytes());
         }
     }
 
@@ -220,20 +285,24 @@ pub fn server_timing(elapsed_ns: u64, value: &mut String) {
     let _ = write!(value, "app;dur={}.{:06}", elapsed_ns / 1_000_000, elapsed_ns % 1_000_000);
 }
 
-/// The path of a target in origin or absolute form (RFC 9112 3.2), without its query.
+/// The path of a target, without its query.
 fn path_of(target: &[u8]) -> &[u8] {
-    let target = if target.first() == Some(&b'/') {
-        target
-    } else {
-        let after_scheme = [b"https://".as_slice(), b"http://"].iter().find_map(|scheme| target.strip_prefix(*scheme));
-        let Some(rest) = after_scheme else { return target };
-        match rest.iter().position(|&octet| octet == b'/') {
-            Some(slash) => &rest[slash..],
-            None => b"/",
-        }
-    };
+    let target = origin_form(target);
     let end = target.iter().position(|&octet| octet == b'?' || octet == b'#').unwrap_or(target.len());
     &target[..end]
+}
+
+/// Path and query of a target in origin or absolute form (RFC 9112 3.2).
+pub(crate) fn origin_form(target: &[u8]) -> &[u8] {
+    if target.first() == Some(&b'/') {
+        return target;
+    }
+    let after_scheme = [b"https://".as_slice(), b"http://"].iter().find_map(|scheme| target.strip_prefix(*scheme));
+    let Some(rest) = after_scheme else { return target };
+    match rest.iter().position(|&octet| octet == b'/') {
+        Some(slash) => &rest[slash..],
+        None => b"/",
+    }
 }
 
 #[inline]
@@ -280,95 +349,4 @@ impl HeadCache {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn handler(more: &str) -> Handler {
-        let base = r#""address": "127.0.0.1", "port": 0, "certificate_file": "c", "key_file": "k""#;
-        Handler::new(&Config::parse(&format!("{{{base}{more}}}")).unwrap(), 8443, None, None)
-    }
-
-    fn plan(handler: &mut Handler, method: &str, target: &str) -> (u16, Option<u64>, u64) {
-        let request =
-            Request { method: method.as_bytes(), target: target.as_bytes(), content_length: None, early: false };
-        let plan = handler.plan(request);
-        (plan.head.status, plan.head.content_length, plan.content.octets())
-    }
-
-    #[test]
-    fn methods_and_targets() {
-        let mut handler = handler("");
-        let mut answer = |method, target| plan(&mut handler, method, target);
-        assert_eq!(answer("GET", "/bytes/1000"), (200, Some(1000), 1000));
-        assert_eq!(answer("GET", "/bytes/1000?x=/bytes/1"), (200, Some(1000), 1000));
-        assert_eq!(answer("GET", "https://origin.lab:8443/bytes/7"), (200, Some(7), 7));
-        assert_eq!(answer("HEAD", "/bytes/1000"), (200, Some(1000), 0));
-        assert_eq!(answer("POST", "/bytes/5"), (200, Some(5), 5));
-        assert_eq!(answer("PUT", "/anything"), (200, Some(0), 0));
-        assert_eq!(answer("PATCH", "/bytes/0"), (200, Some(0), 0));
-        assert_eq!(answer("DELETE", "/bytes/5"), (204, None, 0));
-        assert_eq!(answer("GET", "/healthz"), (200, Some(3), 3));
-        for target in ["/", "/nothing", "/bytes/", "/bytes/-1", "/bytes/1x", "/bytes/9999999999999999999", "*", ""] {
-            assert_eq!(answer("GET", target).0, 404, "{target}");
-        }
-        for method in ["OPTIONS", "TRACE", "CONNECT", "get", "BREW"] {
-            assert_eq!(answer(method, "/bytes/5").0, 405, "{method}");
-        }
-    }
-
-    #[test]
-    fn early_data_with_effects_is_refused() {
-        let mut handler = handler("");
-        for (method, status) in [("GET", 200), ("HEAD", 200), ("POST", 425), ("DELETE", 425)] {
-            let request = Request { method: method.as_bytes(), target: b"/bytes/1", content_length: None, early: true };
-            assert_eq!(handler.plan(request).head.status, status, "{method}");
-        }
-        let large = Request { method: b"POST", target: b"/bytes/1", content_length: Some(u64::MAX), early: false };
-        assert_eq!(handler.plan(large).head.status, 413);
-    }
-
-    #[test]
-    fn fields_are_few_and_constant() {
-        let handler = handler(r#", "alt_svc": true"#);
-        let head = Head { status: 405, content_type: None, content_length: Some(0) };
-        let mut fields = Vec::new();
-        handler.for_each_field(&head, Protocol::H2, |name, value| fields.push(format!("{name}: {value}")));
-        let allow = format!("allow: {ALLOW}");
-        assert_eq!(fields, ["content-length: 0", "server: trifecta", &allow, "alt-svc: h3=\":8443\"; ma=86400"]);
-        let mut count = 0;
-        let head = Head { status: 204, content_type: None, content_length: None };
-        handler.for_each_field(&head, Protocol::H3, |_, _| count += 1);
-        assert_eq!(count, 1);
-    }
-
-    #[test]
-    fn truncation_leaves_octets_out_of_content_only() {
-        let mut handler = handler(r#", "faults": {"truncate_bytes": 1}"#);
-        let request = |method| Request { method, target: b"/bytes/10", content_length: None, early: false };
-        let get = handler.plan(request(b"GET"));
-        assert!(handler.truncates(&get));
-        assert_eq!(handler.octets_to_send(&get), 9);
-        let head = handler.plan(request(b"HEAD"));
-        assert!(!handler.truncates(&head));
-    }
-
-    #[test]
-    fn heads_are_encoded_once() {
-        let mut cache = HeadCache::default();
-        let mut encoded = 0;
-        for round in 0..3 {
-            for octets in 0..CACHED_HEADS as u64 {
-                let head = Head { status: 200, content_type: None, content_length: Some(octets) };
-                let text = cache.get(&head, |head, out| {
-                    encoded += 1;
-                    out.extend_from_slice(head.content_length.unwrap().to_string().as_bytes());
-                });
-                assert_eq!(text, octets.to_string().as_bytes(), "round {round}");
-            }
-        }
-        assert_eq!(encoded, CACHED_HEADS);
-        let mut value = String::new();
-        server_timing(1_234_567, &mut value);
-        assert_eq!(value, "app;dur=1.234567");
-    }
-}
+mod tests;

@@ -3,8 +3,9 @@
 use crate::config::{Config, ConfigError, Protocol};
 use crate::folder::Folder;
 use crate::h3;
-use crate::handler::Handler;
+use crate::handler::{Handler, Sources};
 use crate::relay::{Prepared, Relay};
+use crate::replay::Archive;
 use crate::stats::Stats;
 use crate::worker::{self, Parts};
 use rustls::ServerConfig;
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -23,6 +25,9 @@ use trifecta_wire::tls::{self, ServerOptions, TlsVersion};
 const BACKLOG: i32 = 4096;
 /// Octets of 0-RTT data accepted on TCP: a request or a few.
 const EARLY_DATA_OCTETS: u32 = 16 * 1024;
+/// What the kernel may take before it has sent it, where responses have priorities: it sends them in the order in which it got
+/// them. Left alone it takes another congestion window.
+const PAGE_UNSENT_OCTETS: u32 = 32 * 1024;
 /// How often the end is looked for besides the events that announce it.
 const LOOK_MS: libc::c_int = 200;
 
@@ -91,12 +96,15 @@ impl Origin {
         let tcp_protocols: Vec<Protocol> = tcp_protocols.collect();
         let prepared =
             Prepared::new(&config).map_err(|ConfigError { field, message }| Failure::cannot(&field, message))?;
+        let archive = config.replay.as_deref().map(Archive::read).transpose();
+        let archive = archive.map_err(|message| Failure::input("replay", message))?.map(Arc::new);
         let tcp_tls = tls_config(&config, &tcp_protocols)?;
         let Bound { listeners, quic_servers, address } = Bound::new(&config, !tcp_protocols.is_empty())?;
         let congestion_control = listeners.first().and_then(|listener| listener.congestion_control().ok());
         let nodelay = listeners.first().and_then(|listener| listener.nodelay().ok());
         let config = Arc::new(config);
-        let crew = Crew::start(&config, address.port(), &tcp_tls, listeners, quic_servers, prepared.as_ref())?;
+        let sources = (archive.as_ref(), prepared.as_ref());
+        let crew = Crew::start(&config, address.port(), &tcp_tls, listeners, quic_servers, sources)?;
         let relay = prepared.as_ref().map(Prepared::describe);
         Ok(Self { config, address, congestion_control, nodelay, relay, crew })
     }
@@ -205,6 +213,7 @@ fn listen(config: &Config, wanted: bool) -> Result<Vec<TcpSocket>, Failure> {
     let options = TcpOptions {
         nodelay: config.tcp_nodelay,
         congestion_control: Some(config.congestion_control.clone()),
+        unsent_bytes: if config.serves_pages() { PAGE_UNSENT_OCTETS } else { 0 },
         ..TcpOptions::default()
     };
     let mut address = config.socket_address();
@@ -250,6 +259,12 @@ fn listen_failure(config: &Config, error: &io::Error) -> Failure {
     }
 }
 
+fn open_folder(field: &str, path: Option<&Path>) -> Result<Option<Folder>, Failure> {
+    let open =
+        |path: &Path| Folder::new(path).map_err(|error| Failure::input(field, format!("{}: {error}", path.display())));
+    path.map(open).transpose()
+}
+
 /// The worker threads.
 struct Crew {
     threads: Vec<JoinHandle<io::Result<Stats>>>,
@@ -265,7 +280,7 @@ impl Crew {
         tls: &Arc<ServerConfig>,
         listeners: Vec<TcpSocket>,
         quic_servers: Vec<h3::Server>,
-        prepared: Option<&Prepared>,
+        (archive, prepared): (Option<&Arc<Archive>>, Option<&Prepared>),
     ) -> Result<Self, Failure> {
         let mut crew = Self { threads: Vec::new(), stops: Vec::new(), running: Arc::new(AtomicUsize::new(0)) };
         let mut listeners = listeners.into_iter();
@@ -273,12 +288,11 @@ impl Crew {
         // Signals are for the main thread, which waits for them.
         mask_stop_signals(libc::SIG_BLOCK);
         for number in 0..config.workers {
-            let folder = match &config.folder {
-                Some(path) => Some(
-                    Folder::new(path)
-                        .map_err(|error| Failure::input("folder", format!("{}: {error}", path.display())))?,
-                ),
-                None => None,
+            let sources = Sources {
+                folder: open_folder("folder", config.folder.as_deref())?,
+                archive: archive.cloned(),
+                live: open_folder("live", config.live.as_deref())?,
+                routes: prepared.map(|prepared| prepared.routes.clone()),
             };
             let stop = event_fd().map_err(|error| Failure::cannot("workers", error))?;
             crew.stops.push(stop.try_clone().map_err(|error| Failure::cannot("workers", error))?);
@@ -288,7 +302,7 @@ impl Crew {
                 .map_err(|ConfigError { field, message }| Failure::input(&field, message))?;
             let parts = Parts {
                 config: config.clone(),
-                handler: Handler::new(config, port, folder, prepared.map(|prepared| prepared.routes.clone())),
+                handler: Handler::new(config, port, sources),
                 tls: tls.clone(),
                 listener: listeners.next(),
                 quic: quic_servers.next(),

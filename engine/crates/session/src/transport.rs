@@ -68,6 +68,7 @@ impl TransportShared {
                 nodelay: options.tcp_nodelay,
                 congestion_control: Some(options.congestion_control.clone()),
                 receive_buffer_bytes: options.tcp_receive_buffer_bytes,
+                ..TcpOptions::default()
             },
             protocol: options.protocol,
             connect_timeout_ns: options.connect_timeout_ns,

@@ -35,6 +35,8 @@ pub mod kind {
     pub const GOAWAY: u8 = 0x7;
     pub const WINDOW_UPDATE: u8 = 0x8;
     pub const CONTINUATION: u8 = 0x9;
+    /// RFC 9218 7.1.
+    pub const PRIORITY_UPDATE: u8 = 0x10;
 }
 
 /// Frame flags; END_STREAM and ACK share a bit on different frames.
@@ -54,6 +56,8 @@ pub mod setting {
     pub const INITIAL_WINDOW_SIZE: u16 = 0x4;
     pub const MAX_FRAME_SIZE: u16 = 0x5;
     pub const MAX_HEADER_LIST_SIZE: u16 = 0x6;
+    /// RFC 9218 2.1.
+    pub const NO_RFC7540_PRIORITIES: u16 = 0x9;
 }
 
 /// An error code of RST_STREAM and GOAWAY (RFC 9113 7).

@@ -11,6 +11,7 @@ pub mod http1;
 pub mod huffman;
 #[doc(hidden)]
 pub mod mutate;
+pub mod priority;
 pub mod process;
 pub mod qpack;
 pub mod quic;

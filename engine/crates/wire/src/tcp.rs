@@ -14,6 +14,8 @@ pub struct TcpOptions {
     pub congestion_control: Option<String>,
     /// SO_RCVBUF in octets; setting it turns the kernel's automatic tuning off.
     pub receive_buffer_bytes: usize,
+    /// TCP_NOTSENT_LOWAT: octets that the kernel takes before it has sent them; 0 leaves it to the send buffer.
+    pub unsent_bytes: u32,
 }
 
 /// What tcp(7) TCP_INFO says of a connection; times in ns, windows in octets.
@@ -125,6 +127,9 @@ impl TcpSocket {
         if options.receive_buffer_bytes > 0 {
             let bytes = options.receive_buffer_bytes.min(i32::MAX as usize) as i32;
             set_option(self.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, &bytes)?;
+        }
+        if options.unsent_bytes > 0 {
+            set_option(self.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, &options.unsent_bytes)?;
         }
         Ok(())
     }
@@ -411,8 +416,12 @@ mod tests {
 
     #[test]
     fn options_are_set_inherited_and_read_back() {
-        let options =
-            TcpOptions { nodelay: true, congestion_control: Some("reno".into()), receive_buffer_bytes: 100_000 };
+        let options = TcpOptions {
+            nodelay: true,
+            congestion_control: Some("reno".into()),
+            receive_buffer_bytes: 100_000,
+            unsent_bytes: 0,
+        };
         let (_listener, client, server) = connected(&options);
         for socket in [&client, &server] {
             assert!(socket.nodelay().unwrap());

@@ -28,8 +28,8 @@ pub(super) fn write_head(
     let encoded = heads.get(&plan.head, |head, out| {
         out.extend_from_slice(format!("HTTP/1.1 {} {}\r\n", head.status, reason(head.status)).as_bytes());
         handler.for_each_field(head, Protocol::H1, |name, value| {
-            for part in [name, ": ", value, "\r\n"] {
-                out.extend_from_slice(part.as_bytes());
+            for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+                out.extend_from_slice(part);
             }
         });
     });
@@ -52,18 +52,36 @@ pub(super) fn write_head(
     context.plain.extend_from_slice(b"\r\n");
 }
 
+/// The reason phrases of RFC 9110 15; none for other codes, which is allowed (RFC 9112 4).
 fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
+        201 => "Created",
+        202 => "Accepted",
         204 => "No Content",
+        205 => "Reset Content",
+        206 => "Partial Content",
+        301 => "Moved Permanently",
+        302 => "Found",
+        303 => "See Other",
+        304 => "Not Modified",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
         400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
         404 => "Not Found",
         405 => "Method Not Allowed",
+        410 => "Gone",
         413 => "Content Too Large",
+        416 => "Range Not Satisfiable",
         425 => "Too Early",
+        429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
         501 => "Not Implemented",
         502 => "Bad Gateway",
+        503 => "Service Unavailable",
         504 => "Gateway Timeout",
         505 => "HTTP Version Not Supported",
         _ => "",

@@ -2,6 +2,7 @@
 
 use crate::handler::Request;
 use trifecta_wire::hpack::{Decoder, HpackError};
+use trifecta_wire::priority::Priority;
 
 /// SETTINGS_MAX_HEADER_LIST_SIZE; more is answered with 431.
 pub(crate) const MAX_LIST_OCTETS: usize = 16 * 1024;
@@ -12,7 +13,13 @@ const TABLE_OCTETS: usize = 4096;
 pub(crate) struct RequestHead {
     method: Vec<u8>,
     path: Vec<u8>,
+    /// `:authority`, or else Host (RFC 9113 8.3.1).
+    host: Vec<u8>,
+    range: Option<Vec<u8>>,
+    if_range: Option<Vec<u8>>,
     pub(crate) content_length: Option<u64>,
+    /// The Priority field (RFC 9218 5).
+    pub(crate) priority: Option<Priority>,
 }
 
 impl RequestHead {
@@ -21,13 +28,25 @@ impl RequestHead {
     pub(crate) fn clear(&mut self) {
         self.method.clear();
         self.path.clear();
+        self.host.clear();
+        self.range = None;
+        self.if_range = None;
         self.content_length = None;
+        self.priority = None;
     }
 
     /// As the handler wants it.
     #[inline]
     pub(crate) fn request(&self, early: bool) -> Request<'_> {
-        Request { method: &self.method, target: &self.path, content_length: self.content_length, early }
+        Request {
+            method: &self.method,
+            target: &self.path,
+            host: &self.host,
+            range: self.range.as_deref(),
+            if_range: self.if_range.as_deref(),
+            content_length: self.content_length,
+            early,
+        }
     }
 }
 
@@ -101,7 +120,13 @@ impl Check {
                 }
                 head.content_length = Some(octets);
             }
-            b"host" => self.host = true,
+            b"host" => {
+                let first = !std::mem::replace(&mut self.host, true);
+                head.host.extend_from_slice(if first && !self.authority { value } else { b"" });
+            }
+            b"range" => head.range = Some(value.to_vec()),
+            b"if-range" => head.if_range = Some(value.to_vec()),
+            b"priority" => head.priority = Some(Priority::parse(value)),
             // RFC 9113 8.2.2.
             b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding" | b"upgrade" => {
                 self.fault = Some("field that belongs to HTTP/1.1");
@@ -127,7 +152,11 @@ impl Check {
                 &mut self.path
             }
             b":scheme" => &mut self.scheme,
-            b":authority" => &mut self.authority,
+            b":authority" => {
+                head.host.clear();
+                head.host.extend_from_slice(value);
+                &mut self.authority
+            }
             _ => {
                 self.fault = Some("pseudo-field that no request has");
                 return;

@@ -50,7 +50,7 @@ impl H2 {
         let block = self.heads.get(&plan.head, |head, out| {
             encoder::encode_status(head.status, out);
             handler.for_each_field(head, Protocol::H2, |name, value| {
-                encoder::encode_field(name.as_bytes(), value.as_bytes(), out);
+                encoder::encode_field(name.as_bytes(), value, out);
             });
         });
         if !self.announce_empty_table && !handler.server_timing() && plan.meta.is_none() {
@@ -123,19 +123,27 @@ impl H2 {
         }
     }
 
-    /// Serves the streams in turn, a frame each, until `limit` octets are made or none can go on.
+    /// The place of the stream to serve next, from `place` on where they are served in turn.
+    #[inline]
+    fn next_place(&mut self, place: usize) -> Option<usize> {
+        if self.by_priority {
+            return self.streams.most_urgent(self.send_window);
+        }
+        Some(if place < self.streams.len() { place } else { 0 })
+    }
+
+    /// Serves the streams in turn, a frame each, or by their priorities, until `limit` octets are made or none can go on.
     pub fn produce(&mut self, limit: usize, context: &mut Context<'_>) {
         let stop_at = context.plain.len() + limit;
         let mut place = 0;
         // Streams in a row that could not go on.
         let mut stuck = 0;
         while self.fate.is_none() && self.streams.sending() > 0 && context.plain.len() < stop_at {
-            if place >= self.streams.len() {
-                place = 0;
-            }
             if stuck > self.streams.len() {
                 break;
             }
+            let Some(next) = self.next_place(place) else { break };
+            place = next;
             if self.streams.at(place).sending.is_none() {
                 (place, stuck) = (place + 1, stuck + 1);
                 continue;

@@ -2,12 +2,14 @@
 
 use crate::content::Content;
 use crate::handler::Plan;
+use trifecta_wire::priority::Priority;
 
 /// One stream.
 pub(super) struct Stream {
     pub(super) id: u32,
     /// When its head came, on the engine's clock.
     pub(super) received_ns: u64,
+    pub(super) priority: Priority,
     /// The client has not ended its content.
     pub(super) receiving: bool,
     /// The Content-Length announced.
@@ -36,6 +38,7 @@ impl Stream {
         Self {
             id,
             received_ns,
+            priority: Priority::default(),
             receiving: !ended,
             expected,
             received: 0,
@@ -46,8 +49,16 @@ impl Stream {
             sending: None,
         }
     }
+
+    /// Whether there is something to send that the windows allow.
+    #[inline]
+    fn can_send(&self, connection_window: i64) -> bool {
+        self.sending.is_some() && (self.plan.is_some() || self.send_window.min(connection_window) > 0)
+    }
 }
 
+/// Priorities that came before their requests and are held; more are forgotten, oldest first.
+const HELD_PRIORITIES: usize = 64;
 /// Streams that we reset and that frames may still be on their way to.
 const REMEMBERED_RESETS: usize = 64;
 
@@ -59,6 +70,8 @@ pub(super) struct Streams {
     sending: usize,
     resets: Vec<u32>,
     next_reset: usize,
+    /// Priorities of streams that are not open yet.
+    priorities: Vec<(u32, Priority)>,
 }
 
 impl Streams {
@@ -132,11 +145,39 @@ impl Streams {
         self.resets.contains(&id)
     }
 
+    /// The place of the stream whose turn it is (RFC 9218 10): the most urgent first; of those, each that is not incremental whole,
+    /// in the order of the requests, then the incremental ones in turn, a frame each.
+    pub(super) fn most_urgent(&self, connection_window: i64) -> Option<usize> {
+        let waiting = self.streams.iter().enumerate().filter(|(_, stream)| stream.can_send(connection_window));
+        let first = waiting.min_by_key(|(_, stream)| {
+            let Priority { urgency, incremental } = stream.priority;
+            (urgency, incremental, if incremental { 0 } else { stream.id })
+        });
+        first.map(|(place, _)| place)
+    }
+
+    /// Keeps the priority of a stream that is not open yet.
+    pub(super) fn hold_priority(&mut self, id: u32, priority: Priority) {
+        self.priorities.retain(|(held, _)| *held != id);
+        if self.priorities.len() == HELD_PRIORITIES {
+            self.priorities.remove(0);
+        }
+        self.priorities.push((id, priority));
+    }
+
+    /// The priority that was kept for a stream. Those of streams before it are of no use any more.
+    pub(super) fn take_priority(&mut self, id: u32) -> Option<Priority> {
+        if self.priorities.is_empty() {
+            return None;
+        }
+        let found = self.priorities.iter().find(|(held, _)| *held == id).map(|(_, priority)| *priority);
+        self.priorities.retain(|(held, _)| *held > id);
+        found
+    }
+
     /// Whether a stream has something to send that the windows allow.
     pub(super) fn can_send(&self, connection_window: i64) -> bool {
-        self.streams.iter().any(|stream| {
-            stream.sending.is_some() && (stream.plan.is_some() || stream.send_window.min(connection_window) > 0)
-        })
+        self.streams.iter().any(|stream| stream.can_send(connection_window))
     }
 
     /// Whether a stream will go on without further input: it has something to send, or its answer is delayed.

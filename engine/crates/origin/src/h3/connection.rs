@@ -1,5 +1,7 @@
 //! One QUIC connection of a client, and the HTTP/3 spoken on it.
 
+mod uni;
+
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -10,6 +12,7 @@ use trifecta_wire::quic::{self, InstantClock, StreamMap};
 use trifecta_wire::udp;
 
 use super::outbox::Outbox;
+use super::priority;
 use super::receiving::Receiving;
 use super::response::{Sending, Written};
 use super::timers::Timers;
@@ -60,6 +63,8 @@ pub(super) struct H3Connection {
     handle: ConnectionHandle,
     control: ControlPlane,
     control_stream: Option<StreamId>,
+    /// The client's first unidirectional streams.
+    uni_streams: Vec<StreamId>,
     exchanges: StreamMap<Exchange>,
     secured: bool,
     answered: u64,
@@ -81,6 +86,7 @@ impl H3Connection {
             handle: ConnectionHandle(index),
             control: ControlPlane::new(Role::Server),
             control_stream: None,
+            uni_streams: Vec::new(),
             exchanges: StreamMap::default(),
             secured: false,
             answered: 0,
@@ -173,16 +179,22 @@ impl H3Connection {
         match event {
             Event::Connected => self.on_connected(stats),
             Event::Stream(StreamEvent::Opened { dir }) => {
+                if dir == Dir::Bi && shared.by_priority {
+                    self.read_priorities(shared)?;
+                }
                 while let Some(id) = self.quic.streams().accept(dir) {
                     if dir == Dir::Uni {
-                        self.read_uni_stream(id)?;
+                        self.note_uni_stream(id);
+                        self.read_uni_stream(id, shared)?;
                         continue;
                     }
                     self.next_stream = VarInt::from(id).into_inner() + 4;
                     self.read_request(id, shared, handler, stats, now_ns)?;
                 }
             }
-            Event::Stream(StreamEvent::Readable { id }) if id.dir() == Dir::Uni => self.read_uni_stream(id)?,
+            Event::Stream(StreamEvent::Readable { id }) if id.dir() == Dir::Uni => {
+                self.read_uni_stream(id, shared)?;
+            }
             Event::Stream(StreamEvent::Readable { id }) => self.read_request(id, shared, handler, stats, now_ns)?,
             Event::Stream(StreamEvent::Writable { id }) => self.continue_sending(id, stats),
             // Finished, or stopped when all had been written already.
@@ -228,11 +240,6 @@ impl H3Connection {
             let opening = control::opening(MAX_LIST_OCTETS as u64);
             let _ = self.quic.send_stream(id).write_chunks(&mut [opening.into()]);
         }
-    }
-
-    fn read_uni_stream(&mut self, id: StreamId) -> Result<(), Error> {
-        // A GOAWAY of a client is about pushes, of which there are none.
-        quic::read_uni_stream(&mut self.quic, &mut self.control, id).map(drop)
     }
 
     fn read_request(
@@ -284,7 +291,10 @@ impl H3Connection {
                 Ok(())
             }
             Ok(true) => {
-                let Receiving { plan, received_ns, collected, .. } = receiving;
+                let Receiving { plan, received_ns, collected, priority, .. } = receiving;
+                if shared.by_priority {
+                    priority::set_first(&mut self.quic, id, priority);
+                }
                 let Some(plan) = plan else { return Ok(()) };
                 stats.early_requests += u64::from(early);
                 self.answer(id, Waiting { plan, received_ns, collected }, shared, handler, stats, now_ns);

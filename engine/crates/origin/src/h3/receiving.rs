@@ -1,6 +1,7 @@
 //! A request on its way in.
 
 use trifecta_wire::h3::{Code, Error, MessageEvent, MessageReader};
+use trifecta_wire::priority::Priority;
 
 use super::Shared;
 use crate::handler::{Handler, Plan, collect};
@@ -11,6 +12,8 @@ use crate::stats::Stats;
 pub(super) struct Receiving {
     reader: MessageReader,
     pub plan: Option<Plan>,
+    /// Of the request's Priority field.
+    pub priority: Priority,
     content_length: Option<u64>,
     content_octets: u64,
     /// Content, when a relay wants it.
@@ -45,6 +48,7 @@ impl Receiving {
                     match shared.requests.read(section) {
                         Ok(head) => {
                             self.content_length = head.content_length;
+                            self.priority = head.priority.unwrap_or_default();
                             self.plan = Some(handler.plan(head.request(early)));
                         }
                         Err(error) if error.code == Code::ExcessiveLoad => self.plan = Some(Plan::status(431)),

@@ -116,7 +116,7 @@ fn encode(handler: &Handler, plan: &Plan, octets: u64, elapsed_ns: Option<u64>) 
     let mut section = encoder::PREFIX.to_vec();
     encoder::encode_status(head.status, &mut section);
     handler.for_each_field(head, Protocol::H3, |name, value| {
-        encoder::encode_field(name.as_bytes(), value.as_bytes(), &mut section);
+        encoder::encode_field(name.as_bytes(), value, &mut section);
     });
     if let Some(elapsed_ns) = elapsed_ns {
         let mut value = String::new();

@@ -265,12 +265,12 @@ impl Cycles {
             meta(&mut out);
             out.push(b']');
             // No content-length, since nothing is made that could have one (RFC 9110 8.6).
-            let head = Head { status, content_type: Some(JSON), content_length: None };
+            let head = Head::new(status, Some(JSON), None);
             return Some((cycle.ticket, Plan { meta: Some(out.into()), ..Plan::new(head, Content::Empty) }));
         }
         let body = octets.map(|octets| move |out: &mut Vec<u8>| message::write_filler(octets, out));
         message::write(meta, body, &mut out);
-        let head = Head { status, content_type: Some(JSON), content_length: Some(out.len() as u64) };
+        let head = Head::new(status, Some(JSON), Some(out.len() as u64));
         Some((cycle.ticket, Plan::new(head, Content::Memory(out.into()))))
     }
 }

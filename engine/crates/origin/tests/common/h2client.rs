@@ -105,7 +105,7 @@ impl H2Client {
                 let mut response = Response::default();
                 self.decoder
                     .decode(block, |name, value| {
-                        let text = std::str::from_utf8(value).unwrap();
+                        let text: String = value.iter().copied().map(char::from).collect();
                         match name {
                             b":status" => response.status = text.parse().unwrap(),
                             b"content-length" => response.content_length = Some(text.parse().unwrap()),

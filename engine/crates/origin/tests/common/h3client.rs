@@ -47,6 +47,8 @@ pub struct H3Client {
     handle: ConnectionHandle,
     pub connection: Connection,
     pub streams: HashMap<StreamId, Received>,
+    /// Streams in the order in which they ended.
+    pub ended: Vec<StreamId>,
     pub lost: Option<ConnectionError>,
     /// Reads nothing from streams, as a client that is busy with something else.
     pub lazy: bool,
@@ -89,7 +91,16 @@ impl H3Client {
         let endpoint = Arc::new(quic::client_endpoint_config(1452).unwrap());
         let mut endpoint = Endpoint::new(endpoint, None, true, None);
         let (handle, connection) = endpoint.connect(Instant::now(), config, server.address, SERVER_NAME).unwrap();
-        Self { socket, endpoint, handle, connection, streams: HashMap::new(), lost: None, lazy: false }
+        Self {
+            socket,
+            endpoint,
+            handle,
+            connection,
+            streams: HashMap::new(),
+            ended: Vec::new(),
+            lost: None,
+            lazy: false,
+        }
     }
 
     /// Sends, receives for at most `wait`, and handles what came.
@@ -140,7 +151,10 @@ impl H3Client {
         loop {
             match chunks.next(usize::MAX) {
                 Ok(Some(chunk)) => received.octets.extend_from_slice(&chunk.bytes),
-                Ok(None) => break received.ended = true,
+                Ok(None) => {
+                    self.ended.push(id);
+                    break received.ended = true;
+                }
                 Err(ReadError::Blocked) => break,
                 Err(ReadError::Reset(code)) => break received.reset = Some(code.into_inner()),
             }
@@ -248,4 +262,24 @@ fn parse(octets: &[u8]) -> Response {
     }
     reader.finish().unwrap();
     response
+}
+
+/// Status, lines of the head (ISO 8859-1) and content of a response.
+pub fn parse_lossy(octets: &[u8]) -> (u16, Vec<String>, Vec<u8>) {
+    let (mut status, mut lines, mut content) = (0, Vec::new(), Vec::new());
+    let (mut reader, mut rest) = (MessageReader::new(), octets);
+    let text = |octets: &[u8]| octets.iter().copied().map(char::from).collect::<String>();
+    while let Some(event) = reader.read(&mut rest).unwrap() {
+        match event {
+            MessageEvent::Head(section) => Decoder::new(1 << 16)
+                .decode(section, |name, value| match name {
+                    b":status" => status = text(value).parse().unwrap(),
+                    _ => lines.push(format!("{}: {}", text(name), text(value))),
+                })
+                .unwrap(),
+            MessageEvent::Content(piece) => content.extend_from_slice(piece),
+            MessageEvent::Trailers(_) => panic!("the origin sends no trailers"),
+        }
+    }
+    (status, lines, content)
 }

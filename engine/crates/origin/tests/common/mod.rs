@@ -146,7 +146,7 @@ impl H1Client {
                 None => return None,
             }
         };
-        let text = String::from_utf8(self.received.drain(..head.head_octets).collect()).unwrap();
+        let text: String = self.received.drain(..head.head_octets).map(char::from).collect();
         let mut response = Response {
             status: head.status,
             content_length: head.content_length,

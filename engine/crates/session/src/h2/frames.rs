@@ -144,6 +144,8 @@ impl Frames {
                     }
                 }
             }
+            // RFC 9218 7.1: only clients send PRIORITY_UPDATE.
+            Event::PriorityUpdate { .. } => return Err(ErrorCode::PROTOCOL_ERROR),
             Event::SettingsAck | Event::Ping { ack: true, .. } | Event::Priority { .. } | Event::Unknown { .. } => {}
         }
         Ok(())

@@ -46,7 +46,7 @@ impl H3Session {
 
     /// Reads what there is of a unidirectional stream of the peer.
     pub(super) fn read_uni_stream(&mut self, caller: &mut impl Caller, id: StreamId) -> Result<(), Error> {
-        let goaway = quic::read_uni_stream(&mut self.connection, &mut self.control, id)?;
+        let goaway = quic::read_uni_stream(&mut self.connection, &mut self.control, id, |_, _| {})?;
         if let Some(first) = goaway {
             self.state = State::Draining;
             // Requests from this stream on were not and will not be handled (RFC 9114 section 5.2).

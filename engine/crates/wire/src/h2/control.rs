@@ -4,6 +4,7 @@ use super::{
     DEFAULT_MAX_FRAME_OCTETS, ErrorCode, Event, FRAME_HEADER_OCTETS, H2Error, LARGEST_MAX_FRAME_OCTETS,
     MAX_WINDOW_OCTETS, Settings, flag, kind, setting,
 };
+use crate::priority::Priority;
 
 /// The nine octets in front of every frame (RFC 9113 4.1).
 #[derive(Clone, Copy)]
@@ -70,6 +71,15 @@ pub(super) fn control_event(header: FrameHeader, payload: &[u8]) -> Result<Event
                 (0, _) => Err(H2Error::on_stream(stream, ErrorCode::PROTOCOL_ERROR, "WINDOW_UPDATE by 0")),
                 _ => Ok(Event::WindowUpdate { stream, increment }),
             }
+        }
+        kind::PRIORITY_UPDATE if stream != 0 => Err(protocol("PRIORITY_UPDATE on a stream")),
+        kind::PRIORITY_UPDATE => {
+            let (stream, value) = payload.split_first_chunk::<4>().ok_or(size("PRIORITY_UPDATE without a stream"))?;
+            let stream = u32::from_be_bytes(*stream) & MAX_WINDOW_OCTETS;
+            if stream == 0 {
+                return Err(protocol("PRIORITY_UPDATE of stream 0"));
+            }
+            Ok(Event::PriorityUpdate { stream, priority: Priority::parse(value) })
         }
         unknown => Ok(Event::Unknown { kind: unknown }),
     }

@@ -2,6 +2,7 @@
 
 use super::control::{FrameHeader, control_event, parse_header};
 use super::{ErrorCode, FRAME_HEADER_OCTETS, H2Error, flag, kind};
+use crate::priority::Priority;
 
 /// What the peer may send, in octets.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +35,11 @@ pub enum Event<'a> {
     /// PRIORITY, which RFC 9113 5.3 deprecates.
     Priority {
         stream: u32,
+    },
+    /// PRIORITY_UPDATE (RFC 9218 7.1) of a stream that may not be open yet.
+    PriorityUpdate {
+        stream: u32,
+        priority: Priority,
     },
     RstStream {
         stream: u32,

@@ -3,6 +3,7 @@
 use super::error::{Code, Error};
 use super::frame::{Frame, FrameReader, kind};
 use super::varint;
+use crate::priority::Priority;
 use crate::qpack::DecoderStreamCheck;
 
 /// Stream types of RFC 9114 section 6.2 and RFC 9204 section 4.2.
@@ -88,6 +89,13 @@ pub enum UniEvent {
     Settings(Settings),
     /// The peer ends the connection; requests from this stream identifier on are not handled (section 5.2).
     GoAway(u64),
+    /// The client changes the priority of a request, which may not have come yet (RFC 9218 section 7.2).
+    Priority {
+        /// The request's stream.
+        stream: u64,
+        /// Its new priority.
+        priority: Priority,
+    },
     /// A stream of unknown type: its octets are of no use, it may be stopped (section 6.2).
     Unknown,
 }
@@ -248,6 +256,13 @@ fn on_control_frame(
             }
             *goaway = Some(id);
             Ok(Some(UniEvent::GoAway(id)))
+        }
+        // RFC 9218 section 7.2: of a client's request stream, and from a client alone.
+        Frame::PriorityUpdate { id, .. } if id % 4 != 0 => {
+            Err(Error::new(Code::IdError, "PRIORITY_UPDATE of something else than a request stream"))
+        }
+        Frame::PriorityUpdate { id, priority } if role == Role::Server => {
+            Ok(Some(UniEvent::Priority { stream: id, priority }))
         }
         Frame::Identifier { kind: kind::MAX_PUSH_ID, .. } if role == Role::Server => Ok(None),
         // Cancelling a push that was never promised (section 7.2.3).

@@ -2,6 +2,7 @@
 
 use super::error::{Code, Error};
 use super::varint;
+use crate::priority::Priority;
 
 /// Frame types of RFC 9114 section 7.2.
 pub mod kind {
@@ -19,6 +20,8 @@ pub mod kind {
     pub const GOAWAY: u64 = 0x07;
     /// MAX_PUSH_ID
     pub const MAX_PUSH_ID: u64 = 0x0d;
+    /// PRIORITY_UPDATE of a request stream (RFC 9218 section 7.2)
+    pub const PRIORITY_UPDATE: u64 = 0xf0700;
     /// Types that HTTP/2 used and HTTP/3 forbids: PRIORITY, PING, WINDOW_UPDATE, CONTINUATION (section 7.2.8).
     pub const FORBIDDEN: [u64; 4] = [0x02, 0x06, 0x08, 0x09];
 }
@@ -41,6 +44,13 @@ pub enum Frame<'a> {
         kind: u64,
         /// Push or stream identifier.
         id: u64,
+    },
+    /// PRIORITY_UPDATE of a request stream.
+    PriorityUpdate {
+        /// The stream.
+        id: u64,
+        /// Its new priority.
+        priority: Priority,
     },
     /// PUSH_PROMISE; its payload is left unread.
     PushPromise,
@@ -96,7 +106,12 @@ impl FrameReader {
                     }
                     return Ok(self.take(input).map(Frame::Data));
                 }
-                kind::HEADERS | kind::SETTINGS | kind::CANCEL_PUSH | kind::GOAWAY | kind::MAX_PUSH_ID => {
+                kind::HEADERS
+                | kind::SETTINGS
+                | kind::CANCEL_PUSH
+                | kind::GOAWAY
+                | kind::MAX_PUSH_ID
+                | kind::PRIORITY_UPDATE => {
                     // Settled here because a borrow of `self.partial` may not live on past the early return.
                     if self.partial.is_empty() && input.len() as u64 >= self.remaining {
                         let (payload, rest) = input.split_at(self.remaining as usize);
@@ -149,9 +164,9 @@ impl FrameReader {
     }
 
     fn begin(&mut self, kind: u64, length: u64) -> Result<(), Error> {
-        let buffered = matches!(kind, kind::HEADERS | kind::SETTINGS);
+        let buffered = matches!(kind, kind::HEADERS | kind::SETTINGS | kind::PRIORITY_UPDATE);
         if buffered && length > MAX_BUFFERED_BYTES {
-            return Err(Error::new(Code::ExcessiveLoad, "a HEADERS or SETTINGS frame is larger than 64 kB"));
+            return Err(Error::new(Code::ExcessiveLoad, "a frame that is read whole is larger than 64 kB"));
         }
         let identifier = matches!(kind, kind::CANCEL_PUSH | kind::GOAWAY | kind::MAX_PUSH_ID);
         if identifier && !matches!(length, 1 | 2 | 4 | 8) {
@@ -184,6 +199,10 @@ fn whole_frame(kind: u64, payload: &[u8]) -> Result<Frame<'_>, Error> {
     match kind {
         kind::HEADERS => Ok(Frame::Headers(payload)),
         kind::SETTINGS => Ok(Frame::Settings(payload)),
+        kind::PRIORITY_UPDATE => match varint::read(payload) {
+            Some((id, used)) => Ok(Frame::PriorityUpdate { id, priority: Priority::parse(&payload[used..]) }),
+            None => Err(Error::new(Code::FrameError, "PRIORITY_UPDATE without a stream")),
+        },
         _ => match varint::read(payload) {
             Some((id, used)) if used == payload.len() => Ok(Frame::Identifier { kind, id }),
             _ => Err(Error::new(Code::FrameError, "an identifier frame holds something else than its identifier")),

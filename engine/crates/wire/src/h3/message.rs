@@ -65,7 +65,7 @@ impl MessageReader {
             (Frame::Data(_) | Frame::Headers(_), Expect::End) => Err(unexpected("a frame after the trailers")),
             // No MAX_PUSH_ID was ever sent, so no push identifier is valid (section 7.2.5).
             (Frame::PushPromise, _) => Err(Error::new(Code::IdError, "PUSH_PROMISE although push was not allowed")),
-            (Frame::Settings(_) | Frame::Identifier { .. } | Frame::Forbidden, _) => {
+            (Frame::Settings(_) | Frame::Identifier { .. } | Frame::PriorityUpdate { .. } | Frame::Forbidden, _) => {
                 Err(unexpected("a frame that has no place on a request stream"))
             }
         }

@@ -19,6 +19,12 @@ pub struct RequestHead<'a> {
     pub keep_alive: bool,
     /// Whether the client waits for 100 (Continue) (RFC 9110 10.1.1).
     pub expect_continue: bool,
+    /// The Host field; empty in HTTP/1.0 without one.
+    pub host: &'a [u8],
+    /// The Range field (RFC 9110 14.2).
+    pub range: Option<&'a [u8]>,
+    /// The If-Range field (RFC 9110 13.1.5).
+    pub if_range: Option<&'a [u8]>,
     /// Octets of the head with its empty line.
     pub head_octets: usize,
 }
@@ -58,9 +64,15 @@ pub fn parse_request_head(input: &[u8]) -> Result<Option<RequestHead<'_>>, Http1
     let mut fields = Fields::default();
     let mut hosts = 0;
     let mut expect_continue = false;
+    let (mut host, mut range, mut if_range) = (&b""[..], None, None);
     for header in request.headers.iter() {
         match header.name.len() {
-            4 if header.name.eq_ignore_ascii_case("host") => hosts += 1,
+            4 if header.name.eq_ignore_ascii_case("host") => {
+                hosts += 1;
+                host = header.value;
+            }
+            5 if header.name.eq_ignore_ascii_case("range") => range = Some(header.value),
+            8 if header.name.eq_ignore_ascii_case("if-range") => if_range = Some(header.value),
             6 if header.name.eq_ignore_ascii_case("expect") => {
                 expect_continue = header.value.trim_ascii().eq_ignore_ascii_case(b"100-continue");
             }
@@ -87,6 +99,9 @@ pub fn parse_request_head(input: &[u8]) -> Result<Option<RequestHead<'_>>, Http1
         framing,
         keep_alive: fields.keep_alive(minor_version),
         expect_continue: expect_continue && minor_version == 1,
+        host,
+        range,
+        if_range,
         head_octets,
     }))
 }

@@ -6,6 +6,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use quinn_proto::{Connection, ReadError, StreamId, VarInt};
 
 use crate::h3::{Code, ControlPlane, Error, UniEvent};
+use crate::priority::Priority;
 
 /// State by stream identifier. It allocates only while it grows.
 pub type StreamMap<T> = HashMap<u64, T, BuildHasherDefault<StreamHasher>>;
@@ -33,7 +34,8 @@ impl Hasher for StreamHasher {
     }
 }
 
-/// Reads what there is of a unidirectional stream of the peer into `control`. Returns the identifier of a GOAWAY.
+/// Reads what there is of a unidirectional stream of the peer into `control`, which may change priorities of requests. Returns the
+/// identifier of a GOAWAY.
 ///
 /// # Errors
 /// An error of the connection, to be closed with its code.
@@ -41,6 +43,7 @@ pub fn read_uni_stream(
     connection: &mut Connection,
     control: &mut ControlPlane,
     id: StreamId,
+    mut on_priority: impl FnMut(u64, Priority),
 ) -> Result<Option<u64>, Error> {
     let number = VarInt::from(id).into_inner();
     let (mut unknown, mut ended, mut goaway) = (false, false, None);
@@ -51,6 +54,7 @@ pub fn read_uni_stream(
             Ok(Some(chunk)) => control.on_data(number, &chunk.bytes, &mut |event| match event {
                 UniEvent::GoAway(first) => goaway = Some(first),
                 UniEvent::Unknown => unknown = true,
+                UniEvent::Priority { stream, priority } => on_priority(stream, priority),
                 UniEvent::Settings(_) => {}
             })?,
             Ok(None) | Err(ReadError::Reset(_)) => {

@@ -41,6 +41,8 @@ pub struct TransportOptions<'a> {
     pub send_window_bytes: u64,
     /// Bidirectional streams that the peer may have open.
     pub max_bidi_streams: u32,
+    /// Streams of equal priority take turns, packet by packet, instead of one after the other.
+    pub takes_turns: bool,
     /// Where events of the connections with this configuration are written.
     pub qlog: Option<QlogStream>,
 }
@@ -56,6 +58,7 @@ impl Default for TransportOptions<'_> {
             connection_window_bytes: 128 << 20,
             send_window_bytes: 16 << 20,
             max_bidi_streams: 0,
+            takes_turns: false,
             qlog: None,
         }
     }
@@ -93,8 +96,8 @@ pub fn transport_config(options: &TransportOptions<'_>) -> Result<TransportConfi
         }))
         .datagram_receive_buffer_size(None)
         // Responses without a priority are not incremental, and those are best sent one after the other (RFC 9218
-        // section 10), as the origin's HTTP/2 does: taking turns packet by packet would end all of them last.
-        .send_fairness(false)
+        // section 10): taking turns packet by packet would end all of them last.
+        .send_fairness(options.takes_turns)
         .congestion_controller_factory(congestion(options.congestion_control, payload)?)
         .qlog_stream(options.qlog.clone());
     Ok(config)
