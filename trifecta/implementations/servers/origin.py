@@ -44,8 +44,7 @@ class Origin(ServerAdapter):
             "zero_rtt": options.zero_rtt,
             "max_concurrent_streams": options.max_streams,
             "alt_svc": options.alt_svc,
-            "replay": str(site.replay) if site.replay else None,
-            "live": str(site.live) if site.live else None,
+            **{name: str(path) for name, path in (("replay", site.replay), ("live", site.live)) if path},
         }
 
     def declared(self, options: ServerOptions) -> dict[str, Any]:
