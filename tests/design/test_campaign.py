@@ -85,3 +85,30 @@ def test_a_campaign_is_told_from_a_study_by_its_first_field():
     assert is_campaign("# a comment\n\ncampaign: x\n")
     assert not is_campaign("study: x\n")
     assert not is_campaign("")
+
+
+BROWSERS = studies.read_text(studies.campaigns()["baccichet2021"])
+
+
+@pytest.mark.parametrize("depth", ["quick", "full"])
+def test_the_study_of_browsers_has_pages_and_videos_on_every_path(depth):
+    campaign = parse_campaign(BROWSERS, "baccichet2021.yaml", depth)
+    assert list(campaign.studies) == [
+        f"{path}-{suite}" for path in ("bare", "access", "lossy") for suite in ("page", "video")
+    ]
+    for name, study in campaign.studies.items():
+        path, kind = name.split("-")
+        assert study.workload.kind == kind
+        assert study.factors["path"] == (path,)
+        assert study.paths[path].impaired is (path != "bare")
+        assert study.factors["protocol"] == ("h1", "h2", "h3")
+        assert all(plan.workload_for(study, cell).view == "cold" for cell in plan.cells(study))
+
+
+def test_in_full_it_loads_both_pages_in_both_browsers_and_watches_as_long_as_the_study():
+    campaign = parse_campaign(BROWSERS, "baccichet2021.yaml", "full")
+    page, video = campaign.studies["bare-page"], campaign.studies["bare-video"]
+    assert page.factors["page"] == ("light", "heavy")
+    assert page.factors["client"] == ("chromium", "firefox")
+    assert video.factors["mode"] == ("on-demand", "live")
+    assert (video.workload.watch_ns, video.workload.segment_ns) == (90_000_000_000, 3_000_000_000)

@@ -13,6 +13,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from trifecta.design.campaign import Campaign
+from trifecta.design.factors import CONNECTION_LEVELS
 from trifecta.report import content, facts, numbers, queries
 from trifecta.report.catalogue import VERDICTS, Query
 from trifecta.report.comparisons import Comparison, levels
@@ -52,7 +53,7 @@ class Line:
 
     def heading(self) -> str:
         """What the cells of one place have in common."""
-        return f"{self.label}: {self.where}"
+        return self.label if self.label == self.where else f"{self.label}: {self.where}"
 
 
 @dataclass
@@ -77,7 +78,8 @@ def overview(campaign: Campaign, folder: Path, problems: dict[str, str]) -> Over
             made.problems.setdefault(name, "not run")
             continue
         about = facts.read(run)
-        made.metric = made.metric or about.metric_label
+        if about.metric_label not in made.metric.split(" or "):
+            made.metric = " or ".join(filter(None, (made.metric, about.metric_label)))
         made.protocols = made.protocols or about.protocols
         made.pairs = made.pairs or about.pairs
         if (run / "report.html").exists():
@@ -93,7 +95,9 @@ def overview(campaign: Campaign, folder: Path, problems: dict[str, str]) -> Over
             own = levels(cell)
             varied = [key for key, known in campaign.studies[name].factors.items() if len(known) > 1]
             shown = [f"{key} {value}" for key, value in own.items() if key in varied and key not in _HEADED]
-            where = [own["path"], *([own["place"]] if "place" in own else []), f"{own['connection']} connections"]
+            where = [own["path"], *([own["place"]] if "place" in own else [])]
+            if own["connection"] in CONNECTION_LEVELS:  # a browser opens those it wants
+                where.append(f"{own['connection']} connections")
             made.lines.append(
                 Line(
                     study=name,
