@@ -48,6 +48,7 @@ BROWSERS: Table[BrowserAdapter] = Table(
     "browser",
     {
         "chromium": "trifecta.implementations.browsers.chromium:Chromium",
+        "firefox": "trifecta.implementations.browsers.firefox:Firefox",
     },
     BrowserAdapter,
     BrokenBrowser,

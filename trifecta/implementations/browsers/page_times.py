@@ -64,4 +64,5 @@ def _entries(said: Any) -> list[dict[str, Any]]:
 
 def _between(entry: Mapping[str, Any], start: str, end: str) -> int | None:
     first, last = _ns(entry.get(start)), _ns(entry.get(end))
-    return None if first is None or last is None else last - first
+    # Firefox says of a handshake with 0-RTT that it ended before TLS began.
+    return None if first is None or last is None or last < first else last - first

@@ -1,0 +1,135 @@
+"""A new profile for Firefox: preferences, the lab's authority in its certificate store, and an environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trifecta.implementations.server import Unsupported
+
+if TYPE_CHECKING:
+    from trifecta.implementations.browsers.browser import Errand
+
+Value = bool | int | str
+
+QUIET: dict[str, Value] = {
+    # BiDi's own set for automation: no updates, telemetry, captive portal... (RecommendedPreferences.sys.mjs)
+    "remote.prefs.recommended": True,
+    "app.normandy.enabled": False,
+    "app.update.auto": False,
+    "browser.aboutwelcome.enabled": False,
+    "browser.chrome.site_icons": False,  # an icon comes late, or not
+    "browser.newtabpage.enabled": False,
+    "browser.newtab.preload": False,
+    "browser.safebrowsing.provider.mozilla.updateURL": "",
+    "browser.search.serpEventTelemetryCategorization.enabled": False,
+    "browser.shell.checkDefaultBrowser": False,
+    "browser.startup.page": 0,
+    "browser.topsites.contile.enabled": False,
+    "datareporting.policy.dataSubmissionEnabled": False,
+    "extensions.systemAddon.update.enabled": False,
+    "media.gmp-manager.updateEnabled": False,
+    "media.gmp-provider.enabled": False,  # downloads OpenH264
+    "network.captive-portal-service.enabled": False,
+    "network.connectivity-service.enabled": False,
+    "security.OCSP.enabled": 0,
+    "security.remote_settings.crlite_filters.enabled": False,
+    "services.settings.server": "data:,#remote-settings-dummy/v1",
+    "toolkit.telemetry.enabled": False,
+    # Nothing is guessed ahead: each connection and look-up belongs to a request.
+    "network.dns.disablePrefetch": True,
+    "network.dns.disablePrefetchFromHTTPS": True,
+    "network.http.speculative-parallel-limit": 0,
+    "network.predictor.enabled": False,
+    "network.prefetch-next": False,
+    # Names come from the lab alone: no DNS over HTTPS, and no HTTPS records, which would bring another protocol.
+    "network.trr.mode": 5,
+    "network.dns.native_https_query": False,
+    "network.dns.upgrade_with_https_rr": False,
+    "network.dns.use_https_rr_as_altsvc": False,
+    "network.dns.disableIPv6": True,
+    "network.proxy.type": 0,
+    "dom.security.https_first": False,
+    # A player may play, and a page tells its times as exactly as it knows them.
+    "media.autoplay.default": 0,
+    "media.autoplay.blocking_policy": 0,
+    "privacy.reduceTimerPrecision": False,
+}
+
+FORCED: dict[str, Value] = {
+    # HTTP/3 from the first request: with the mapping forced no TCP connection is raced. A QUIC handshake that nobody
+    # answers still ends in one over TCP, half a minute later: ``firefox_scripts.WATCH`` refuses what comes of that.
+    "network.http.http3.force-use-alt-svc-mapping-for-testing": True,
+    "network.http.http3.fallback_to_h2_on_error": False,
+    "network.http.http3.parallel_fallback_conn_limit": 0,
+    "network.http.http3.backup_timer_delay": 0,
+    "network.dns.httpssvc.http3_fast_fallback_timeout": 0,
+}
+
+
+def preferences(errand: Errand) -> dict[str, Value]:
+    """What stands in user.js."""
+    prefs: dict[str, Value] = {
+        **QUIET,
+        "network.http.http2.enabled": errand.protocol != "h1",
+        "network.http.http3.enable": errand.protocol == "h3",
+        # A private authority counts as a third party's root, and would switch HTTP/3 off.
+        "network.http.http3.disable_when_third_party_roots_found": False,
+        # Connections of several protocols or addresses are not raced: which of them won would be a matter of luck.
+        "network.http.happy_eyeballs_enabled": False,
+    }
+    if errand.protocol == "h3" and errand.discovery == "forced":
+        prefs |= FORCED
+        prefs["network.http.http3.alt-svc-mapping-for-testing"] = ",".join(
+            f"{host};h3=:{errand.port}" for host in errand.hosts
+        )
+    return prefs
+
+
+def make_profile(errand: Errand) -> Path:
+    """Make the profile in ``errand.state``; Unsupported when certutil is missing."""
+    profile = errand.state / "profile"
+    profile.mkdir(mode=0o700, parents=True)
+    lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in preferences(errand).items()]
+    (profile / "user.js").write_text("".join(lines), encoding="utf-8")
+    store = ["-d", f"sql:{profile}"]
+    _certutil("-N", *store, "--empty-password")
+    _certutil("-A", *store, "-n", "lab", "-t", "C,,", "-i", str(errand.ca_file))
+    return profile
+
+
+def environment(errand: Errand) -> dict[str, str]:
+    """The browser's environment: nothing of the user's desktop, and folders that go with the errand."""
+    kept = {name: value for name, value in os.environ.items() if name in {"PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH"}}
+    home = errand.state / "home"
+    home.mkdir(mode=0o700, exist_ok=True)
+    width, height = errand.viewport
+    made = {
+        "HOME": str(home),
+        "TMPDIR": str(home),
+        "XDG_RUNTIME_DIR": str(home),
+        "MOZ_HEADLESS": "1",
+        "MOZ_HEADLESS_WIDTH": str(width),
+        "MOZ_HEADLESS_HEIGHT": str(height + 100),  # with the window's own bars
+        "MOZ_CRASHREPORTER_DISABLE": "1",
+        "MOZ_DISABLE_AUTO_SAFE_MODE": "1",
+        "MOZ_REMOTE_SETTINGS_DEVTOOLS": "1",  # otherwise services.settings.server is not followed
+        "NO_AT_BRIDGE": "1",
+    }
+    if errand.keylog_file is not None:
+        made["SSLKEYLOGFILE"] = str(errand.keylog_file)
+    return kept | made
+
+
+def _certutil(*arguments: str) -> None:
+    try:
+        done = subprocess.run(["certutil", *arguments], capture_output=True, text=True, timeout=30, check=False)
+    except FileNotFoundError:
+        raise Unsupported(
+            "certutil is missing, which gives Firefox the lab's authority: apt install libnss3-tools"
+        ) from None
+    if done.returncode != 0:
+        raise Unsupported(f"certutil {arguments[0]}: {done.stderr.strip() or done.returncode}")

@@ -1,0 +1,166 @@
+"""What runs inside Firefox, in JavaScript.
+
+``WATCH`` and the functions after it are called in the browser's own window (BiDi's ``moz:scope: chrome``), which is
+where requests can be seen without the cost of BiDi's network events (docs/browsers.md). They use interfaces of Firefox
+(nsIHttpChannel, nsITimedChannel, nsITransportSecurityInfo) that are not part of any standard: whatever a version
+lacks is null. ``DECODED`` is an expression in the page.
+"""
+
+WATCH = """(forced) => {
+  const watch = globalThis.trifecta = {opened: new Map(), done: [], refused: new Set(), crashed: 0, film: null};
+  const times = ["asyncOpenTime", "domainLookupStartTime", "domainLookupEndTime", "connectStartTime",
+    "tcpConnectEndTime", "secureConnectionStartTime", "connectEndTime", "requestStartTime", "responseStartTime",
+    "responseEndTime"];
+  const collect = (visit) => {
+    const headers = [];
+    try { visit({visitHeader: (name, value) => headers.push([name, value])}); } catch (e) {}
+    return headers;
+  };
+  watch.describe = (subject, ended) => {
+    const row = {ended, refused: watch.refused.delete(subject.QueryInterface(Ci.nsIHttpChannel).channelId)};
+    const say = (name, get) => { try { row[name] = get() ?? null; } catch (e) { row[name] = null; } };
+    const http = subject.QueryInterface(Ci.nsIHttpChannel);
+    say("id", () => String(http.channelId));
+    say("url", () => http.URI.spec);
+    say("host", () => http.URI.host);
+    say("method", () => http.requestMethod);
+    say("context", () => http.loadInfo.originAttributes.userContextId);
+    say("type", () => http.loadInfo.externalContentPolicyType);
+    say("main", () => http.isMainDocumentChannel);
+    say("error", () => http.status ? ChromeUtils.getXPCOMErrorName(http.status) : null);
+    say("tls_error", () => http.securityInfo.errorCodeString);
+    say("protocol", () => http.QueryInterface(Ci.nsIHttpChannelInternal).protocolVersion);
+    say("local_port", () => http.QueryInterface(Ci.nsIHttpChannelInternal).localPort);
+    say("remote_address", () => http.QueryInterface(Ci.nsIHttpChannelInternal).remoteAddress);
+    say("status", () => http.responseStatus);
+    say("status_text", () => http.responseStatusText);
+    say("mime", () => http.contentType);
+    say("cached", () => http.QueryInterface(Ci.nsICacheInfoChannel).isFromCache());
+    say("body_bytes", () => http.encodedBodySize);
+    say("transfer_bytes", () => http.transferSize);
+    say("request_bytes", () => http.requestSize);
+    say("upload_bytes", () => http.QueryInterface(Ci.nsIUploadChannel).uploadStream.available());
+    say("resumed", () => http.securityInfo.resumed);
+    say("tls_version", () => http.securityInfo.protocolVersion);
+    say("cipher", () => http.securityInfo.cipherName);
+    const timed = subject.QueryInterface(Ci.nsITimedChannel);
+    for (const name of times) say(name, () => timed[name]);
+    say("initiator", () => timed.initiatorType);
+    row.request_headers = collect((visitor) => http.visitRequestHeaders(visitor));
+    row.response_headers = collect((visitor) => http.visitOriginalResponseHeaders(visitor));
+    return row;
+  };
+  watch.observer = {observe(subject, topic) {
+    if (topic == "ipc:content-shutdown") {
+      try { if (subject.QueryInterface(Ci.nsIPropertyBag2).getPropertyAsBool("abnormal")) watch.crashed += 1; }
+      catch (e) {}
+      return;
+    }
+    if (!(subject instanceof Ci.nsIHttpChannel)) return;
+    if (topic == "http-on-opening-request") {
+      watch.opened.set(subject.channelId, subject);
+    } else if (topic == "http-on-examine-response") {
+      if (!forced || subject.QueryInterface(Ci.nsIHttpChannelInternal).protocolVersion == forced) return;
+      watch.refused.add(subject.channelId);
+      subject.cancel(Cr.NS_ERROR_FAILURE);
+    } else if (watch.opened.delete(subject.channelId)) {
+      watch.done.push(watch.describe(subject, true));
+    }
+  }};
+  for (const topic of ["http-on-opening-request", "http-on-examine-response", "http-on-stop-request",
+    "ipc:content-shutdown"])
+    Services.obs.addObserver(watch.observer, topic);
+  return null;
+}"""
+"""Describe every request when it stops. The numbers are of the channel: microseconds since 1970 where they end in
+``Time``, 0 for what did not happen. A response over another protocol than ``forced`` is refused; "" takes all."""
+
+FORCED = """async (url) => {
+  const {NetUtil} = ChromeUtils.importESModule("resource://gre/modules/NetUtil.sys.mjs");
+  const forced = async () => {
+    const channel = NetUtil.newChannel({uri: url, loadUsingSystemPrincipal: true}).QueryInterface(Ci.nsIHttpChannel);
+    channel.loadFlags |= Ci.nsICachingChannel.LOAD_ONLY_FROM_CACHE;
+    await new Promise((resolve) => NetUtil.asyncFetch(channel, resolve));
+    try { return channel.getRequestHeader("Alt-Used") != ""; } catch (e) { return false; }
+  };
+  for (let tries = 0; tries < 200; tries += 1) {
+    if (await forced()) return true;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  return false;
+}"""
+"""Wait until HTTP/3 is what a request for ``url`` would take. Firefox keeps the mapping in its store of alternative
+services, which it reads when a request first needs it; what came before goes over TCP. The requests made here may be
+answered from the cache alone, which is empty, so that they send nothing; the field Alt-Used (RFC 7838, section 5) tells
+that the mapping holds."""
+
+TAKE = """() => {
+  const watch = globalThis.trifecta;
+  const open = [...watch.opened.values()].map((each) => watch.describe(each, false));
+  watch.opened.clear();
+  return watch.done.splice(0).concat(open);
+}"""
+"""Hand over what was seen and forget it, requests that have not ended too."""
+
+CRASHES = """() => globalThis.trifecta.crashed"""
+
+CONNECTED = """(context) => {
+  for (const each of globalThis.trifecta.opened.values())
+    if (each.isMainDocumentChannel && each.loadInfo.originAttributes.userContextId == context)
+      return each.QueryInterface(Ci.nsITimedChannel).requestStartTime > 0;
+  return true;
+}"""
+"""Whether the request for the page has been sent."""
+
+INTERNAL_ID = """(userContext) => ChromeUtils.importESModule(
+  "chrome://remote/content/shared/UserContextManager.sys.mjs").UserContextManager.getInternalIdById(userContext)"""
+"""The number by which Firefox knows a user context of BiDi."""
+
+NAME = """(host, address) => {
+  Cc["@mozilla.org/network/native-dns-override;1"].getService(Ci.nsINativeDNSResolverOverride)
+    .addIPOverride(host, address);
+  return null;
+}"""
+"""Have a name stand for an address without asking for it."""
+
+CLOSE_CONNECTIONS = """() => { Services.obs.notifyObservers(null, "net:cancel-all-connections"); return null; }"""
+"""What ``nsHttpHandler`` takes as: close every connection. Cache, tickets and alternative services stay."""
+
+FILM_START = """(context, interval, width) => {
+  const film = globalThis.trifecta.film = {on: true, frames: [], errors: 0};
+  const tab = gBrowser.browsers.find((each) => each.browsingContext.originAttributes.userContextId == context);
+  const picture = async () => {
+    const from = performance.timeOrigin + performance.now();
+    const page = tab.browsingContext.currentWindowGlobal;
+    const bitmap = await page.drawSnapshot(null, Math.min(1, width / tab.clientWidth), "white");
+    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
+    canvas.getContext("bitmaprenderer").transferFromImageBitmap(bitmap);
+    film.frames.push([from, await canvas.convertToBlob({type: "image/jpeg", quality: 0.6})]);
+  };
+  (async () => {
+    while (film.on) {
+      const from = performance.now();
+      try { await picture(); } catch (e) { film.errors += 1; }
+      await new Promise((resolve) => setTimeout(resolve, Math.max(0, interval - (performance.now() - from))));
+    }
+  })();
+  return null;
+}"""
+"""Draw the viewport every ``interval`` milliseconds, ``width`` pixels wide. The time is that before drawing."""
+
+FILM_STOP = """async () => {
+  const film = globalThis.trifecta.film;
+  if (film === null) return [];
+  film.on = false;
+  globalThis.trifecta.film = null;
+  const text = (blob) => new Promise((resolve) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result.split(",")[1]);
+    reader.readAsDataURL(blob);
+  });
+  return Promise.all(film.frames.map(async ([at, blob]) => [at, await text(blob)]));
+}"""
+
+DECODED = """performance.getEntriesByType("resource").map((each) => [each.name, each.decodedBodySize])"""
+"""Octets of content of each resource after decoding, which only the page knows; 0 for those of another origin that
+does not allow it (Timing-Allow-Origin)."""
