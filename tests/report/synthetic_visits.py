@@ -342,7 +342,7 @@ def _row(
     measured = [one for one in visits if not one["warmup"] and one["error"] is None]
 
     def middle(name: str) -> int | None:
-        known = [one[name] for one in measured if one.get(name) is not None]
+        known = [one[name] for one in (visits if name == "speed_index_ns" else measured) if one.get(name) is not None]
         return int(np.median(known)) if known else None
 
     for name in ("dom_content_loaded", "fcp", "lcp", "speed_index", "live_latency"):
@@ -380,6 +380,8 @@ def _trial(
         error = "timeout" if failing and not warmup and number == workload.warmup_visits else None
         if error:
             facts |= dict.fromkeys(("load_ns", "lcp_ns", "speed_index_ns", "startup_ns"))
+        if not warmup and number:  # the camera is on in the last visit of warm-up
+            facts |= {name: None for name in ("speed_index_ns", "visually_complete_ns") if name in facts}
         own = {"visit": number, "warmup": warmup}
         visits.append(
             {"trial": it.name, "kind": kind, "view": workload.view, "browser": it.browser, "protocol": it.protocol}
@@ -421,7 +423,7 @@ def write_visits_run(run: Path, shape: VisitsShape | None = None) -> Path:
                 if playback:
                     pq.write_table(pa.Table.from_pylist(playback, PLAYBACK), run / "playback" / f"{trial}.parquet")
                 for one in visits:
-                    if shape.frames and one["kind"] == "page" and not one["warmup"]:
+                    if shape.frames and one["kind"] == "page" and one["warmup"]:  # as the driver does
                         _write_frames(run / "frames" / trial / str(one["visit"]), pictures, one)
                 bad = shape.failing and number == 9
                 head = {

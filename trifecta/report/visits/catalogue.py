@@ -34,6 +34,22 @@ ORDER BY c.cell, c.arm
     ("cell", "arm"),
 )
 
+# A camera slows a page down, so it is a warm-up visit that is filmed: the one at the median of those of valid trials.
+FILMED = Query(
+    "filmed",
+    """
+WITH visit AS (
+  SELECT t.cell, t.arm, v.*, row_number() OVER (PARTITION BY t.cell, t.arm ORDER BY v.speed_index_ns, v.trial) AS place,
+         count(*) OVER (PARTITION BY t.cell, t.arm) AS visits
+  FROM visits AS v JOIN trials AS t USING (trial)
+  WHERE t.valid AND NOT t.is_aa AND v.error IS NULL AND v.speed_index_ns IS NOT NULL{and_cell})
+SELECT cell, arm, trial, visit, warmup, fcp_ns, dom_content_loaded_ns, lcp_ns, load_ns, speed_index_ns,
+       visually_complete_ns
+FROM visit WHERE place = ceil(visits * 0.5) ORDER BY cell, arm
+""",
+    ("cell", "arm"),
+)
+
 FETCHES = Query(
     "fetches",
     "WITH "
@@ -234,6 +250,7 @@ ORDER BY t.cell, t.arm, f.rung
 
 QUERIES = (
     LOADS,
+    FILMED,
     FETCHES,
     SPOKEN,
     WORK,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from trifecta.report import tables
 from trifecta.report.catalogue import Query
@@ -64,7 +64,7 @@ def cell_part(about: RunFacts, answers: Mapping[str, Answer], cell: str, number:
     else:
         figures = _load_figures(about, answers, cell, number, budget)
         made = [spoken]
-        shown = (catalogue.LOADS, catalogue.FETCHES)
+        shown = (catalogue.LOADS, catalogue.FETCHES, catalogue.FILMED)
     texts = {query.name: query.text(cell) for query in shown}
     return CellPart(figures, metrics, [one for one in made if one.lines], texts)
 
@@ -84,8 +84,9 @@ def _load_figures(
     missing = [style.name(arm) for arm in about.protocols if arm not in loads]
     if missing:
         whose += f" None of {listed(missing)}: the median lies among failed visits."
-    high = end_of(loads.values())
-    made = _pictures(about, loads, cell, (number, high), budget)
+    filmed = {row["arm"]: row for row in answers[catalogue.FILMED.name].where(cell=cell)}
+    high = max(end_of(loads.values()), *(1.02 * (row["load_ns"] or 0) for row in filmed.values()), 0.0)
+    made = _pictures(about, {arm: filmed[arm] for arm in loads if arm in filmed}, cell, (number, high), budget)
     lines = rows_of(loads, about.baseline)
     reading = (
         "A resource stands on the same line for every protocol. Left of it: its connection's number and, as a bar of "
@@ -114,16 +115,16 @@ def _load_figures(
 
 
 def _pictures(
-    about: RunFacts, loads: Mapping[str, Load], cell: str, place: tuple[int, float], budget: Budget
+    about: RunFacts, filmed: Mapping[str, Mapping[str, Any]], cell: str, place: tuple[int, float], budget: Budget
 ) -> list[Figure]:
     """The film strips and the curves of visual progress; nothing where no pictures were kept."""
     number, high = place
-    films = {arm: frames.find(about.folder, load.marks["trial"], load.marks["visit"]) for arm, load in loads.items()}
     strips: dict[str, Strip] = {}
     curves = {}
-    for arm, film in films.items():
+    for arm, marks in filmed.items():
+        film = frames.find(about.folder, marks["trial"], marks["visit"])
         if film is not None:
-            if (strip := frames.strip(film, loads[arm].marks, high)) is not None:
+            if (strip := frames.strip(film, marks, high)) is not None:
                 strips[arm] = strip
             if points := frames.progress(film):
                 curves[arm] = points
@@ -133,12 +134,14 @@ def _pictures(
         budget.refused.append(cell)
     elif strips:
         budget.left -= size
+        of = [f"{style.name(arm)} {filmed[arm]['trial']}, visit {filmed[arm]['visit']}" for arm in strips]
         caption = (
-            "The page as it looked at the time below the middle of each picture; the same visits as in the waterfall."
+            "The page as it looked at the time below the middle of each picture. A camera slows a page down, so these "
+            f"are visits of their own, which are not measured: {listed(of)}."
         )
         made.append(Figure("Film strips", caption, filmstrip(strips, high, f"v{number}f")))
     if curves:
-        caption = "From the colours of the film strips' pictures, as Speed Index is. The same visits."
+        caption = "From the colours of the film strips' pictures, as Speed Index is. The visits of the film strips."
         made.append(Figure("Visual progress", caption, visual_progress(curves, high, f"v{number}p"), wide=False))
     return made
 

@@ -30,16 +30,21 @@ class VisitMetric:
     zero: bool = False
     ratio: str = ""  # its name in the figure of ratios; empty: it is not there
     cost: bool = False  # a visit that failed has it, too
+    filmed: bool = False  # of the visit that was filmed, which is one of warm-up
 
     @property
     def value(self) -> str:
         """The SQL of a trial's value: the median over its measured visits, of what can be zero the mean."""
         what = self.sql or f"{self.source}.{self.name}"
+        if self.filmed:
+            return f"median({what}) FILTER (WHERE v.error IS NULL)"
         if self.zero:
-            return f"avg({what}) FILTER (WHERE v.error IS NULL)"
+            return f"avg({what}) FILTER (WHERE v.error IS NULL AND NOT v.warmup)"
         if self.unit == "ns" and self.source == "v" and not self.cost:
-            return f"median(CASE WHEN v.error IS NULL THEN {what} ELSE 'infinity'::DOUBLE END)"
-        return f"median({what}) FILTER (WHERE v.error IS NULL)"
+            return (
+                f"median(CASE WHEN v.error IS NULL THEN {what} ELSE 'infinity'::DOUBLE END) FILTER (WHERE NOT v.warmup)"
+            )
+        return f"median({what}) FILTER (WHERE v.error IS NULL AND NOT v.warmup)"
 
 
 PAGE = (
@@ -52,8 +57,8 @@ PAGE = (
     VisitMetric("fcp_ns", "first contentful paint (FCP)", "ns", ratio="FCP"),
     VisitMetric("dom_content_loaded_ns", "DOMContentLoaded", "ns", ratio="DOMContentLoaded"),
     VisitMetric("lcp_ns", "largest contentful paint (LCP)", "ns", ratio="LCP"),
-    VisitMetric("speed_index_ns", "Speed Index", "ns", ratio="Speed Index"),
-    VisitMetric("visually_complete_ns", "visually complete", "ns"),
+    VisitMetric("speed_index_ns", "Speed Index", "ns", ratio="Speed Index", filmed=True),
+    VisitMetric("visually_complete_ns", "visually complete", "ns", filmed=True),
     VisitMetric("load_ns", "load", "ns", ratio="load"),
     VisitMetric("wire_bytes", "page weight, as sent", "B", ratio="page weight"),
     VisitMetric("requests", "requests", "count"),
@@ -105,7 +110,7 @@ def trial_values(connection: duckdb.DuckDBPyConnection, metrics: Sequence[VisitM
     joined = f"LEFT JOIN ({_SEGMENTS}) AS s USING (trial, visit)"
     cursor = connection.execute(
         f"SELECT t.cell, t.arm, t.block, t.trial, {columns} FROM visits AS v JOIN trials AS t USING (trial) "  # noqa: S608 - constants
-        f"{joined} WHERE t.valid AND NOT v.warmup GROUP BY t.cell, t.arm, t.block, t.trial ORDER BY t.block, t.trial"
+        f"{joined} WHERE t.valid GROUP BY t.cell, t.arm, t.block, t.trial ORDER BY t.block, t.trial"
     )
     names = [column[0] for column in cursor.description or ()]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
