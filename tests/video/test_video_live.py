@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from tests.lab.inside import run_inside
+from trifecta.design.model import VideoWorkload
 from trifecta.implementations.server import Unsupported
 from trifecta.video.rtmp import RtmpSource
 
@@ -94,3 +95,9 @@ def test_a_live_video_through_rtmp_has_the_same_shape(tmp_path):
     assert min(said["later"]) >= 3
     assert said["dated"] == [False, False]
     assert any(name.endswith(".ts") for name in said["files"])
+
+
+def test_vp9_by_rtmp_is_refused_with_the_remedy():
+    RtmpSource.check_workload(VideoWorkload(mode="live-rtmp"))
+    with pytest.raises(Unsupported, match="mode: live"):
+        RtmpSource.check_workload(VideoWorkload(mode="live-rtmp", codec="vp9"))

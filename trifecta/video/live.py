@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from trifecta.design.errors import CannotError
+from trifecta.design.model import VideoWorkload
 from trifecta.lab.engine import Stopped
 from trifecta.lab.host import Host
 from trifecta.video import ffmpeg
@@ -55,6 +56,10 @@ class LiveSource:
     def find() -> str:
         """Version of what makes it; Unsupported when it is missing."""
         return f"ffmpeg {ffmpeg.version()}"
+
+    @staticmethod
+    def check_workload(workload: VideoWorkload) -> None:
+        """Raise Unsupported when such a video cannot be made this way."""
 
     def __enter__(self) -> LiveSource:
         self.start()

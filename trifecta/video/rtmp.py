@@ -12,6 +12,7 @@ from string import Template
 from typing import IO
 
 from trifecta.design.errors import CannotError
+from trifecta.design.model import VideoWorkload
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.debian import Program
 from trifecta.implementations.server import Unsupported
@@ -39,9 +40,13 @@ class RtmpSource(LiveSource):
         version = program.tells("-V", r"nginx version: nginx/(\S+)")
         return f"nginx {version} with its RTMP module, ffmpeg {ffmpeg.version()}"
 
+    @staticmethod
+    def check_workload(workload: VideoWorkload) -> None:
+        """ffmpeg 5 sends H.264 by RTMP and not VP9."""
+        if workload.codec != "h264":
+            raise Unsupported(f"RTMP carries no {workload.codec} here; take 'codec: h264', or 'mode: live'")
+
     def _launch(self, log: IO[bytes]) -> None:
-        if not self.ladder.renditions[0].codecs.startswith("avc1"):
-            raise CannotError("RTMP carries H.264 here; take 'codec: h264', or the mode live")
         program, module = _found()
         state = self.folder.with_name(f"{self.folder.name}-nginx")
         state.mkdir(parents=True, exist_ok=True)

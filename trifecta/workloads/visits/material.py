@@ -10,14 +10,14 @@ from typing import Any
 from trifecta import pages
 from trifecta.design.browsers import serving_host
 from trifecta.design.model import BrowserWorkload, PageWorkload, VideoWorkload
-from trifecta.implementations.server import Unsupported
 from trifecta.lab.host import Host
 from trifecta.pages.archive import Page, read_page
 from trifecta.video.archive import VIDEO_HOST, Video, prepare
 from trifecta.video.live import LiveSource
+from trifecta.video.rtmp import RtmpSource
 
 Key = tuple[object, ...]
-LIVE_SOURCES: Mapping[str, type[LiveSource]] = {"live": LiveSource}
+LIVE_SOURCES: Mapping[str, type[LiveSource]] = {"live": LiveSource, "live-rtmp": RtmpSource}
 """By the mode of a video."""
 _LIVE_MASTER = "/live/master.m3u8"
 
@@ -75,10 +75,9 @@ def material_of(workload: BrowserWorkload, say: Callable[[str], None] = lambda _
     assert isinstance(workload, VideoWorkload)
     live = None
     if workload.mode != "on-demand":
-        live = LIVE_SOURCES.get(workload.mode)
-        if live is None:
-            raise Unsupported(f"the mode {workload.mode} is not there yet; take one of: on-demand, live")
+        live = LIVE_SOURCES[workload.mode]
         live.find()
+        live.check_workload(workload)
     video = prepare(workload, say)
     return Material(
         folder=video.archive,
