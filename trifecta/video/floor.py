@@ -17,6 +17,7 @@ from typing import Any
 from trifecta.design.errors import CannotError
 from trifecta.lab.host import Host
 from trifecta.video.archive import FLOOR_STEP_NS, MASTER, ON_DEMAND, Video, player_url
+from trifecta.video.local import ADDRESS
 
 LEAST_FRAMES = 50
 """Of a rung, for a share of it: two seconds."""
@@ -34,6 +35,7 @@ class LocalVideo:
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
         self.url = ""
+        self.host = ADDRESS
 
     def __enter__(self) -> LocalVideo:
         command: list[str | Path] = [sys.executable, "-P", "-m", "trifecta.video.local", self._video.local]

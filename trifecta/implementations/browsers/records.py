@@ -189,10 +189,23 @@ _OF_THE_PAGE = (
 )  # fmt: skip
 
 
+CANCELLED = "browser:cancelled"
+_CLOCK_ERROR_NS = 10_000_000  # of the player's, at the very most
+
+
+def _cut_off(fetch: Fetch, played: Played) -> bool:
+    """Whether a request was under way when the watch was over: that ended it, and it did not fail."""
+    if played.started_ns is None or played.visit.get("watched_ns") is None:
+        return False
+    over = played.started_ns + int(played.visit["watched_ns"])
+    return fetch.done_ns is None or fetch.done_ns >= over - _CLOCK_ERROR_NS
+
+
 def apply_played(record: VisitRecord, played: Played) -> None:
     """Put what a player knows into the visit and its fetches.
 
-    The times of the page that holds the player are left out: durations of a watch count from play.
+    The times of the page that holds the player are left out: durations of a watch count from play. What was under way
+    when the watch was over is no failed request; it has no end.
     """
     for name in _OF_THE_PAGE:
         setattr(record.visit, name, None)
@@ -205,6 +218,9 @@ def apply_played(record: VisitRecord, played: Played) -> None:
         if fetch.url in played.segments:
             fetch.kind = "media"  # a script asked for it; what it is for is what counts
             fetch.rung, fetch.segment, fetch.media_ns = played.segments[fetch.url]
+        if fetch.error == CANCELLED and _cut_off(fetch, played):
+            fetch.error = fetch.done_ns = None
+    summarise(record.visit, record.fetches)
     failed = [fetch.error for fetch in record.fetches if fetch.url == played.failed_url and fetch.error is not None]
     record.visit.error = failed[-1] if failed else played.error
 

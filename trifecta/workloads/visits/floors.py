@@ -60,7 +60,7 @@ class Floors:
             config: dict[str, Any] = browser_config(
                 replace(trial, arm="h1"),
                 alone,
-                video.places,
+                (local.host,),
                 video.player_url,
                 drafts,
                 certificates=session.certificates,
