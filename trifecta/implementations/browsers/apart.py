@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
@@ -18,6 +19,7 @@ from trifecta.design.errors import CannotError
 from trifecta.lab import linux
 from trifecta.lab.sandbox import refusal
 
+_SHORT = (Path("/media"), Path("/mnt"), Path("/srv"))  # places for what others mount (FHS 3.0)
 _REFUSED = 3  # exit code of a worker that got no namespaces; its words are in the pipe
 
 
@@ -127,10 +129,21 @@ def _unshare() -> None:
         raise refusal(error, user_namespace) from error
 
 
-def private_folder(folder: Path) -> None:
-    """A folder in memory, seen by this worker and what it starts only, that goes with them."""
-    folder.mkdir(parents=True, exist_ok=True)
+def private_folder(folder: Path, used: Iterable[Path]) -> Path:
+    """A folder in memory, seen by this worker and what it starts only, that goes with them.
+
+    Browsers put sockets into it, whose names have 107 octets at most (unix(7)), so it is laid over a folder with a
+    short name that nobody needs here, else over ``folder``. Nobody outside sees it. ``used``: files that stay seen.
+    """
+    needed = [each.resolve() for each in (*used, Path.cwd(), Path.home(), Path(sys.prefix), Path(__file__))]
+    for short in _SHORT:
+        if short.is_dir() and not short.is_symlink() and not any(each.is_relative_to(short) for each in needed):
+            folder = short
+            break
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
     linux.mount("tmpfs", str(folder), "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=0700")
+    return folder
 
 
 def cpu_ns(without: frozenset[int]) -> tuple[int, int]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
+NO_NAME = "browser:name"
 _CLASSES: tuple[tuple[str, str], ...] = (
     (r"ERR_CONNECTION_REFUSED", "connect_refused"),
     (r"ERR_CONNECTION_TIMED_OUT", "connect_timeout"),
     (r"ERR_CONNECTION_RESET|ERR_SOCKET_NOT_CONNECTED|ERR_CONNECTION_ABORTED", "connect_reset"),
     (r"ERR_ADDRESS_UNREACHABLE|ERR_NETWORK_|ERR_INTERNET_DISCONNECTED|ERR_CONNECTION_FAILED", "unreachable"),
-    (r"ERR_NAME_NOT_RESOLVED|ERR_DNS_|ERR_NAME_RESOLUTION_FAILED", "browser:name"),
+    (r"ERR_NAME_NOT_RESOLVED|ERR_DNS_|ERR_NAME_RESOLUTION_FAILED", NO_NAME),
     (r"ERR_CERT|ERR_SSL_SERVER_CERT", "tls:certificate"),
     (r"ERR_SSL_VERSION", "tls:version"),
     (r"ERR_ALPN", "tls:alpn"),

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
@@ -19,25 +17,19 @@ from trifecta.implementations.browsers.browser import (
     BrowserAdapter,
     BrowserFailed,
     Errand,
-    Recording,
     RunningBrowser,
     View,
-    VisitFailed,
 )
-from trifecta.implementations.browsers.cdp_errors import error_class
-from trifecta.implementations.browsers.cdp_network import NetworkLog
+from trifecta.implementations.browsers.chromium_view import ChromiumView
 from trifecta.implementations.browsers.net_log import NetLog
-from trifecta.implementations.browsers.page_times import PAGE_TIMES, take_page_times
-from trifecta.implementations.browsers.records import Visit
 from trifecta.implementations.server import Unsupported
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, CDPSession, Page, Playwright
+    from playwright.async_api import Browser, Playwright
 
 Value = TypeVar("Value")
 _COMMANDS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
 _VERSION = re.compile(r"(?:Chromium|Chrome) (\d+(?:\.\d+)+)")
-_FRAME = {"format": "jpeg", "quality": 40, "maxWidth": 400, "maxHeight": 400, "everyNthFrame": 1}
 
 
 class Chromium(BrowserAdapter):
@@ -98,8 +90,14 @@ class Chromium(BrowserAdapter):
                 handle_sighup=False,
             )
         except Error as error:
-            raise BrowserFailed(CRASHED, " ".join(str(error).split())[:1500]) from error
+            raise BrowserFailed(CRASHED, _words(error.message)) from error
         return await RunningChromium.of(driver, browser, errand, None if net_log is None else NetLog(net_log))
+
+
+def _words(message: str) -> str:
+    """What Playwright says of a browser that did not start, without the command line, on one line."""
+    lines = (line.strip() for line in message.splitlines())
+    return " ".join(line for line in lines if line and not line.startswith(("<launch", "Call log", "- <launch")))[:1500]
 
 
 def _program() -> str:
@@ -119,6 +117,7 @@ class RunningChromium(RunningBrowser):
         self._errand = errand
         self.net_log = net_log
         self.version = browser.version
+        self.strays = 0
         self._gone = asyncio.Event()
         browser.on("disconnected", lambda _: self._gone.set())
 
@@ -167,6 +166,10 @@ class RunningChromium(RunningBrowser):
         await view.prepare()
         return view
 
+    def stray_lookups(self) -> int:
+        """What pages asked for elsewhere: a rule answers that there is no such name, so that nobody is asked."""
+        return self.strays
+
     async def close(self) -> None:
         """Close the browser, then Playwright."""
         await self._browser.close()
@@ -177,95 +180,3 @@ class RunningChromium(RunningBrowser):
 def _parent_of(pid: int) -> int:
     after_name = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     return int(after_name[1])
-
-
-class ChromiumView(View):
-    """A tab in a context of its own."""
-
-    def __init__(self, browser: RunningChromium, context: BrowserContext, page: Page, session: CDPSession) -> None:
-        self._browser = browser
-        self._context = context
-        self._page = page
-        self._session = session
-        self._network = NetworkLog()
-        self._frames: list[tuple[float, bytes]] = []
-        self._filming = False
-        self._started_ns = 0
-        self._url = ""
-        self._arrived = False
-
-    async def prepare(self) -> None:
-        """Listen to what the tab does."""
-        for event in self._network.handlers():
-            self._session.on(f"Network.{event}", lambda said, event=event: self._network.handlers()[event](said))
-        self._session.on("Page.screencastFrame", self._frame)
-        await self._browser.alive(self._session.send("Network.enable"))
-        await self._browser.alive(self._session.send("Performance.enable", {"timeDomain": "timeTicks"}))
-
-    async def navigate(self, url: str, *, frames: bool = False) -> None:
-        """Go there, until the load event."""
-        from playwright.async_api import Error
-
-        self._network = NetworkLog()
-        self._frames, self._filming, self._url, self._arrived = [], frames, url, False
-        if frames:
-            await self._browser.alive(self._session.send("Page.startScreencast", _FRAME))
-        self._started_ns = time.monotonic_ns()
-        try:
-            response = await self._browser.alive(self._page.goto(url, wait_until="load", timeout=0))
-        except Error as error:
-            words = " ".join(error.message.split())[:500]
-            raise VisitFailed(CRASHED if "crash" in words.lower() else error_class(words), words) from error
-        self._arrived = True
-        if response is not None and response.status >= 400:
-            raise VisitFailed("status", f"the page was answered {response.status}")
-
-    def _frame(self, event: dict[str, Any]) -> None:
-        self._frames.append((event["metadata"]["timestamp"], base64.b64decode(event["data"])))
-        acknowledged = self._session.send("Page.screencastFrameAck", {"sessionId": event["sessionId"]})
-        task = asyncio.ensure_future(acknowledged)
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())
-
-    async def evaluate(self, expression: str) -> Any:
-        """In the page's main world."""
-        from playwright.async_api import Error
-
-        try:
-            return await self._browser.alive(self._page.evaluate(expression))
-        except Error as error:
-            words = " ".join(error.message.split())[:500]
-            raise VisitFailed(CRASHED if "crash" in words.lower() else "browser:script", words) from error
-
-    async def collect(self) -> Recording:
-        """Everything since the navigation began."""
-        from playwright.async_api import Error
-
-        offset_ns = time.time_ns() - time.monotonic_ns()
-        visit = Visit(self._started_ns, self._url)
-        with suppress(Error):
-            if self._filming:
-                await self._browser.alive(self._session.send("Page.stopScreencast"))
-            if self._arrived:
-                metrics = await self._browser.alive(self._session.send("Performance.getMetrics"))
-                told = {each["name"]: each["value"] for each in metrics["metrics"]}
-                times = await self._browser.alive(self._page.evaluate(PAGE_TIMES))
-                take_page_times(visit, times, round(told["NavigationStart"] * 1e9))
-        network, self._network = self._network, NetworkLog()
-        if self._browser.net_log is not None:
-            self._browser.net_log.read()
-            self._browser.net_log.tell(network.fetches)
-        frames = [(round(at * 1e9) - offset_ns - visit.started_ns, picture) for at, picture in self._frames]
-        self._frames = []
-        return Recording(visit, network.fetches, frames)
-
-    async def close_connections(self) -> None:
-        """As the button "Flush socket pools" of chrome://net-internals does, in the context of this view."""
-        page = await self._browser.alive(self._context.new_page())
-        await self._browser.alive(page.goto("chrome://net-internals/#sockets"))
-        await self._browser.alive(page.evaluate("chrome.send('flushSocketPools')"))
-        await asyncio.sleep(0.1)
-        await self._browser.alive(page.close())
-
-    async def close(self) -> None:
-        """With its context."""
-        await self._browser.alive(self._context.close())

@@ -7,6 +7,7 @@ and at its end ``done`` or ``failed``. Whatever happens to it, the visits said b
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import os
 import time
@@ -140,6 +141,9 @@ class _Visiting:
                 if played is not None:
                     apply_played(record, played)
             record.visit.error = record.visit.error or error
+        except VisitFailed as error:
+            self._worker.say("note", f"visit {record.number}: {error.error}: {error}")
+            record.visit.error = error.error
         finally:
             await answered(view.close())
         self._after(record)
@@ -229,5 +233,7 @@ def main(name: str, read: int, write: int) -> None:
         if not line:
             return
         errand = errands.errand_of(errands.read(line))
-        apart.private_folder(errand.state)
+        files = (errand.ca_file, errand.keylog_file, errand.netlog_file, errand.frames_dir, errand.har_dir)
+        state = apart.private_folder(errand.state, [path for path in files if path is not None])
+        errand = dataclasses.replace(errand, state=state)
         asyncio.run(worker.work(errand))
