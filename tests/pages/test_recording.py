@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import tempfile
 
 import psutil
 import pytest
@@ -14,6 +15,7 @@ from trifecta.design.errors import UserError
 from trifecta.implementations.recipes.recorder import RECIPE
 from trifecta.pages.archive import read_page
 from trifecta.pages.many import many
+from trifecta.pages.proxy import scratch
 from trifecta.pages.recording import Wanted, record_page, renames
 
 live = pytest.mark.skipif(
@@ -138,6 +140,24 @@ def test_a_folder_is_recorded_and_shown(tmp_path, capsys):
 def test_bad_input_is_one_line_before_anything_is_started(tmp_path, wanted, message):
     with pytest.raises(UserError, match=message):
         record_page(Wanted(out=tmp_path / "out", **wanted), print)
+
+
+def test_what_a_killed_recording_left_is_removed_by_the_next(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    old, new, foreign = (tmp_path / f"trifecta-record-{name}" for name in ("old", "new", "foreign"))
+    for each in (old, new):
+        each.mkdir()
+        (each / "lock").touch()
+    os.utime(old / "lock", (1, 1))
+    foreign.mkdir()
+    with scratch() as first:
+        assert first.parent == tmp_path and (first / "tmp").is_dir()
+        assert (old.exists(), new.exists(), foreign.exists()) == (False, True, True)
+        os.utime(first / "lock", (1, 1))
+        with scratch() as second:
+            assert first.exists(), "one that goes on is held by its lock"
+        assert not second.exists()
+    assert not first.exists()
 
 
 def test_renames_are_of_origins(tmp_path):

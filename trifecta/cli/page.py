@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from trifecta.cli.options import as_json
+from trifecta.cli.options import as_json, complete_server, split_names
 
 if TYPE_CHECKING:
+    from trifecta.implementations.server import ServerAdapter
     from trifecta.pages.archive import Page
 
+INTERRUPTED = 130
 _SHOWN = 5  # URLs of each reason
 
 
@@ -72,6 +75,75 @@ def show(page: str, responses: bool, as_json: bool) -> None:
     _tell(found)
     for each in found.responses if responses else ():
         click.echo(f"{each.status} {each.method} {each.url} {each.bytes} B {each.kind}")
+
+
+@command.command(
+    epilog="""\
+\b
+Exit code: 0 every server that can replay it did so without a difference, 1 there are differences, or none can; 2 bad
+input, 3 this machine cannot, 130 interrupted.
+
+\b
+Examples:
+  trifecta page check light
+  trifecta page check example --server nginx,origin
+"""
+)
+@click.argument("page")
+@click.option(
+    "--server",
+    "servers",
+    multiple=True,
+    metavar="NAME,...",
+    shell_complete=complete_server,
+    help="Only these servers.  [default: all that are found]",
+)
+@as_json
+def check(page: str, servers: tuple[str, ...], as_json: bool) -> int:
+    """Let servers replay a page in a lab, ask for every response over every protocol, and compare every octet."""
+    from trifecta import pages
+    from trifecta.lab import sandbox
+    from trifecta.pages.archive import read_page
+
+    folder = pages.find(page)
+    read_page(folder)  # a bad archive is told before anything is started
+    chosen = _servers(servers)
+    sandbox.enter()
+
+    import tempfile
+
+    from trifecta.workloads import replaying
+    from trifecta.workloads.stopping import StopFlag
+
+    told, alike, there = [], True, False
+    with StopFlag() as stop, tempfile.TemporaryDirectory(prefix="trifecta-check-") as work:
+        for replayed in replaying.check(folder, chosen, Path(work), stop=stop):
+            told.append(dataclasses.asdict(replayed) | {"same": replayed.same})
+            alike &= replayed.same or not replayed.asked
+            there |= replayed.same
+            for line in () if as_json else replaying.in_words(replayed):
+                click.echo(line)
+        interrupted = stop()
+    if as_json:
+        click.echo(json.dumps(told, indent=1))
+    if interrupted:
+        return INTERRUPTED
+    return 0 if alike and there else 1
+
+
+def _servers(names: tuple[str, ...]) -> dict[str, ServerAdapter]:
+    """The adapters of these names, or of all that are found."""
+    from trifecta.design.document import did_you_mean
+    from trifecta.design.errors import UserError
+    from trifecta.implementations.registry import SERVERS
+    from trifecta.implementations.survey import survey
+
+    asked = [name for name in split_names(names) if name != "any"]
+    for name in asked:
+        if name not in SERVERS:
+            raise UserError(f"option --server: no server {name!r}; {did_you_mean(name, SERVERS)}")
+    chosen = asked or [each.name for each in survey(["server"]) if each.found]
+    return {name: SERVERS[name] for name in dict.fromkeys(chosen)}
 
 
 @command.command()

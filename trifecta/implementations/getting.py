@@ -76,7 +76,7 @@ def get(
     try:
         present = recipe.installed() and not force
         if not present:
-            with _ending_by_interrupt():
+            with ending_by_interrupt():
                 recipe.install(tell)
             if not recipe.installed():
                 raise RuntimeError("its recipe ended without an error, but it is not in the cache")
@@ -126,8 +126,8 @@ def _version(seen: Sequence[Implementation]) -> str | None:
 
 
 @contextmanager
-def _ending_by_interrupt() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the installation as Ctrl-C does: by an exception, so that it clears up."""
+def ending_by_interrupt() -> Iterator[None]:
+    """SIGTERM and SIGHUP end what is done here as Ctrl-C does: by an exception, so that it clears up."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trifecta.design.errors import CannotError
@@ -40,8 +41,8 @@ class Load:
 
 
 @contextmanager
-def browsing(proxy_port: int) -> Iterator[Browser]:
-    """A headless Chromium behind the proxy on loopback."""
+def browsing(proxy_port: int, temporary: Path) -> Iterator[Browser]:
+    """A headless Chromium behind the proxy on loopback; its profile and all its files are in ``temporary``."""
     try:
         from playwright.sync_api import Error, sync_playwright
     except ImportError as error:
@@ -50,7 +51,7 @@ def browsing(proxy_port: int) -> Iterator[Browser]:
     if found is None:
         raise CannotError("recording a URL needs Chromium; run: sudo apt-get install -y chromium")
     flags = [*_FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]  # its sandbox does not work for root
-    with sync_playwright() as driver:
+    with _temporary_files_in(temporary), sync_playwright() as driver:
         try:
             browser = driver.chromium.launch(
                 executable_path=found, proxy={"server": f"http://127.0.0.1:{proxy_port}"}, args=flags
@@ -62,6 +63,20 @@ def browsing(proxy_port: int) -> Iterator[Browser]:
         finally:
             with suppress(Error):
                 browser.close()
+
+
+@contextmanager
+def _temporary_files_in(folder: Path) -> Iterator[None]:
+    """For child processes: Playwright's driver takes the folder of the profile from its environment."""
+    before = os.environ.get("TMPDIR")
+    os.environ["TMPDIR"] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TMPDIR"]
+        else:
+            os.environ["TMPDIR"] = before
 
 
 def load(browser: Browser, url: str, *, timeout_ns: int, settle_ns: int) -> Load:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ipaddress
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from trifecta.design.errors import CannotError, UserError
+from trifecta.implementations.getting import ending_by_interrupt
 from trifecta.pages import rules
 from trifecta.pages.archive import Scalar
 from trifecta.pages.browsing import Load, browsing, load
 from trifecta.pages.builder import Builder
 from trifecta.pages.folder import name_from
-from trifecta.pages.proxy import Flow, Proxy, recording_proxy
+from trifecta.pages.proxy import Flow, Proxy, recording_proxy, scratch
 from trifecta.pages.recording import Recorded, Wanted, cookie_notes, origin_of, renames, today
 
 _NOTES = {
@@ -31,17 +31,14 @@ def record_url(wanted: Wanted, say: Callable[[str], None]) -> Recorded:
     site = _Site(wanted, start, origins)
     if rules.url_problem(site.renamed(start)) is not None and not start.startswith("http://"):
         raise UserError(f"{start} {rules.url_problem(site.renamed(start))}; store its origin as another with --rename")
-    with (
-        tempfile.TemporaryDirectory(prefix="trifecta-record-") as folder,
-        recording_proxy(Path(folder), wanted.ca, resolve) as proxy,
-    ):
-        loads = _loads(wanted, start, proxy, say)
+    with ending_by_interrupt(), scratch() as folder, recording_proxy(folder, wanted.ca, resolve) as proxy:
+        loads = _loads(wanted, start, proxy, folder / "tmp", say)
         return site.write(loads, proxy)
 
 
-def _loads(wanted: Wanted, start: str, proxy: Proxy, say: Callable[[str], None]) -> list[Load]:
+def _loads(wanted: Wanted, start: str, proxy: Proxy, temporary: Path, say: Callable[[str], None]) -> list[Load]:
     loads = []
-    with browsing(proxy.port) as browser:
+    with browsing(proxy.port, temporary) as browser:
         version = browser.version
         for visit in range(1 if wanted.once else 2):
             say(f"load {visit + 1}: {start} in Chromium {version}")

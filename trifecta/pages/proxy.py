@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import queue
+import shutil
 import subprocess
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +22,8 @@ from trifecta.implementations.recipes.recorder import PROGRAM, RECIPE
 from trifecta.implementations.server import Unsupported
 
 _START_S, _END_S = 60.0, 10.0
+_PREFIX = "trifecta-record-"
+_ABANDONED_S = 60  # a folder that is being made has no lock yet
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,27 @@ class Proxy:
 
 
 @contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder for all files of a recording: contents, the proxy's authority, the browser's profile.
+
+    What a recording that was killed left behind is removed by the next one: nobody holds its lock.
+    """
+    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/lock"):
+        with suppress(OSError), left.open("r+") as lock:
+            there = os.fstat(lock.fileno())
+            if there.st_uid == os.getuid() and time.time() - there.st_mtime > _ABANDONED_S:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left.parent)
+    with (
+        tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as folder,
+        (Path(folder) / "lock").open("w") as lock,
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (Path(folder) / "tmp").mkdir()
+        yield Path(folder)
+
+
+@contextmanager
 def recording_proxy(work: Path, ca: Path | None, resolve: Mapping[str, tuple[str, int | None]]) -> Iterator[Proxy]:
     """Start the proxy with its files in ``work``; certificates of servers are verified against ``ca``, or the world's.
 
@@ -133,6 +159,3 @@ def recording_proxy(work: Path, ca: Path | None, resolve: Mapping[str, tuple[str
             if stream is not None:
                 with suppress(OSError):
                     stream.close()
-
-
-Say = Callable[[str], None]
