@@ -176,9 +176,7 @@ def _load(it: _Trial, page: str, start: int) -> tuple[list[dict[str, Any]], dict
     fcp = max(row["done_ns"] for row in rows if row["render_blocking"]) - start + it.spread(22 * MS, 0.2)
     facts = {
         "dns_ns": document["dns_end_ns"] - document["dns_start_ns"],
-        "connect_ns": document["tcp_connected_ns"] - document["connect_start_ns"]
-        if "tcp_connected_ns" in document
-        else None,
+        "connect_ns": document["secured_ns"] - document["connect_start_ns"],
         "tls_ns": document["secured_ns"] - document.get("tcp_connected_ns", document["connect_start_ns"]),
         "request_ns": document["first_byte_ns"] - document["request_sent_ns"],
         "ttfb_ns": document["first_byte_ns"] - start,
@@ -379,9 +377,9 @@ def _trial(
             url, kind = "https://web.light.lab/player.html", "video"
         error = "timeout" if failing and not warmup and number == workload.warmup_visits else None
         if error:
-            facts |= dict.fromkeys(("load_ns", "lcp_ns", "speed_index_ns", "startup_ns"))
-        if not warmup and number:  # the camera is on in the last visit of warm-up
-            facts |= {name: None for name in ("speed_index_ns", "visually_complete_ns") if name in facts}
+            facts |= dict.fromkeys(("load_ns", "lcp_ns", "startup_ns"))
+        if not (shape.frames and number == workload.warmup_visits - 1):
+            facts |= dict.fromkeys(("speed_index_ns", "visually_complete_ns"))
         own = {"visit": number, "warmup": warmup}
         visits.append(
             {"trial": it.name, "kind": kind, "view": workload.view, "browser": it.browser, "protocol": it.protocol}
@@ -423,7 +421,7 @@ def write_visits_run(run: Path, shape: VisitsShape | None = None) -> Path:
                 if playback:
                     pq.write_table(pa.Table.from_pylist(playback, PLAYBACK), run / "playback" / f"{trial}.parquet")
                 for one in visits:
-                    if shape.frames and one["kind"] == "page" and one["warmup"]:  # as the driver does
+                    if one.get("visually_complete_ns") is not None:
                         _write_frames(run / "frames" / trial / str(one["visit"]), pictures, one)
                 bad = shape.failing and number == 9
                 head = {

@@ -204,7 +204,7 @@ def test_film_strips_are_small_and_once(page: Path) -> None:
 def test_half_a_picture_is_left_out_and_no_picture_no_strip(tmp_path: Path) -> None:
     run = write_visits_run(tmp_path / "run", VisitsShape(PAGE, dict(ONE_BROWSER), blocks=4))
     shown = asked(run, catalogue.FILMED.text())
-    assert all(row["warmup"] for row in shown)
+    assert len(shown) == 3
     for number, row in enumerate(shown):
         for file in (run / "frames" / row["trial"] / str(row["visit"])).iterdir():
             file.write_bytes(file.read_bytes()[: 200 * number])

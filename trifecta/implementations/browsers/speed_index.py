@@ -28,8 +28,21 @@ def visual(frames: Sequence[tuple[int, bytes]]) -> tuple[int, int] | None:
     ``frames``: times in ns after the navigation began, and pictures. One from before it counts as the first look; else
     that is white.
     """
-    if not frames:
+    curve = progress(frames)
+    if not curve:
         return None
+    index = 0.0
+    at, reached = 0, 0.0
+    for time, share in curve:
+        index += (time - at) * (1 - reached)
+        at, reached = time, share
+    return round(index), next(time for time, share in curve if share >= _COMPLETE)
+
+
+def progress(frames: Sequence[tuple[int, bytes]]) -> list[tuple[int, float]]:
+    """The curve that Speed Index is the area above: times in ns, and the share of the way that was made by then."""
+    if not frames:
+        return []
     ordered = sorted(frames, key=lambda frame: frame[0])
     times = [max(0, at) for at, _ in ordered]
     histograms = [_histogram(picture) for _, picture in ordered]
@@ -38,14 +51,8 @@ def visual(frames: Sequence[tuple[int, bytes]]) -> tuple[int, int] | None:
     if before:
         first = histograms[before[-1]]
         times, histograms = times[before[-1] :], histograms[before[-1] :]
-    progress = [_progress(first, histogram, histograms[-1]) for histogram in histograms]
-    index = 0.0
-    at, reached = 0, 0.0
-    for time, share in zip(times, progress, strict=True):
-        index += (time - at) * (1 - reached)
-        at, reached = time, share
-    complete = next(time for time, share in zip(times, progress, strict=True) if share >= _COMPLETE)
-    return round(index), complete
+    shares = [_progress(first, histogram, histograms[-1]) for histogram in histograms]
+    return list(zip(times, shares, strict=True))
 
 
 def _histogram(picture: bytes) -> Histogram:

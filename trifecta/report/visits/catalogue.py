@@ -34,18 +34,20 @@ ORDER BY c.cell, c.arm
     ("cell", "arm"),
 )
 
-# A camera slows a page down, so it is a warm-up visit that is filmed: the one at the median of those of valid trials.
+# Pictures are taken of visits that are not measured, because a camera slows a page down: the median one of these.
 FILMED = Query(
     "filmed",
     """
-WITH visit AS (
-  SELECT t.cell, t.arm, v.*, row_number() OVER (PARTITION BY t.cell, t.arm ORDER BY v.speed_index_ns, v.trial) AS place,
-         count(*) OVER (PARTITION BY t.cell, t.arm) AS visits
-  FROM visits AS v JOIN trials AS t USING (trial)
-  WHERE t.valid AND NOT t.is_aa AND v.error IS NULL AND v.speed_index_ns IS NOT NULL{and_cell})
-SELECT cell, arm, trial, visit, warmup, fcp_ns, dom_content_loaded_ns, lcp_ns, load_ns, speed_index_ns,
-       visually_complete_ns
-FROM visit WHERE place = ceil(visits * 0.5) ORDER BY cell, arm
+SELECT cell, arm, trial, visit, warmup, visits, fcp_ns, dom_content_loaded_ns, lcp_ns, speed_index_ns,
+       visually_complete_ns, load_ns
+FROM (SELECT t.cell, t.arm, t.trial, v.visit, v.warmup, v.fcp_ns, v.dom_content_loaded_ns, v.lcp_ns, v.speed_index_ns,
+             v.visually_complete_ns, v.load_ns, count(*) OVER (PARTITION BY t.cell, t.arm) AS visits,
+             row_number() OVER (PARTITION BY t.cell, t.arm ORDER BY v.load_ns, t.trial, v.visit) AS place
+      FROM visits AS v JOIN trials AS t USING (trial)
+      WHERE v.kind = 'page' AND t.valid AND NOT t.is_aa AND v.error IS NULL AND v.load_ns IS NOT NULL
+        AND v.visually_complete_ns IS NOT NULL{and_cell})
+WHERE place = ceil(visits * 0.5)
+ORDER BY cell, arm
 """,
     ("cell", "arm"),
 )

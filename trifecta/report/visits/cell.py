@@ -84,9 +84,7 @@ def _load_figures(
     missing = [style.name(arm) for arm in about.protocols if arm not in loads]
     if missing:
         whose += f" None of {listed(missing)}: the median lies among failed visits."
-    filmed = {row["arm"]: row for row in answers[catalogue.FILMED.name].where(cell=cell)}
-    high = max(end_of(loads.values()), *(1.02 * (row["load_ns"] or 0) for row in filmed.values()), 0.0)
-    made = _pictures(about, {arm: filmed[arm] for arm in loads if arm in filmed}, cell, (number, high), budget)
+    made = _pictures(about, answers, cell, number, budget)
     lines = rows_of(loads, about.baseline)
     reading = (
         "A resource stands on the same line for every protocol. Left of it: its connection's number and, as a bar of "
@@ -114,35 +112,38 @@ def _load_figures(
     return sorted(made, key=lambda figure: not figure.wide)
 
 
-def _pictures(
-    about: RunFacts, filmed: Mapping[str, Mapping[str, Any]], cell: str, place: tuple[int, float], budget: Budget
-) -> list[Figure]:
+def _pictures(about: RunFacts, answers: Mapping[str, Answer], cell: str, number: int, budget: Budget) -> list[Figure]:
     """The film strips and the curves of visual progress; nothing where no pictures were kept."""
-    number, high = place
+    marks = {row["arm"]: row for row in answers[catalogue.FILMED.name].where(cell=cell)}
+    films = {
+        arm: film
+        for arm in about.protocols
+        if arm in marks and (film := frames.find(about.folder, marks[arm]["trial"], marks[arm]["visit"])) is not None
+    }
+    if not films:
+        return []
+    high = end_of([Load([], marks[arm]) for arm in films])
     strips: dict[str, Strip] = {}
-    curves = {}
-    for arm, marks in filmed.items():
-        film = frames.find(about.folder, marks["trial"], marks["visit"])
-        if film is not None:
-            if (strip := frames.strip(film, marks, high)) is not None:
-                strips[arm] = strip
-            if points := frames.progress(film):
-                curves[arm] = points
+    for arm, film in films.items():
+        if (strip := frames.strip(film, marks[arm], high)) is not None:
+            strips[arm] = strip
+    curves = {arm: points for arm, film in films.items() if (points := frames.progress(film))}
+    chosen = listed([f"{style.name(arm)} {marks[arm]['trial']}, visit {marks[arm]['visit']}" for arm in films])
+    whose = f"Of the filmed visits the one with the median load time of each protocol: {chosen}."
+    if all(marks[arm]["warmup"] for arm in films):
+        whose += " Filming slows a page down, so these visits are not measured ones."
     made = []
     size = sum(len(data) for data in {picture.jpeg for strip in strips.values() for picture in strip.pictures})
     if strips and size > budget.left:
         budget.refused.append(cell)
     elif strips:
         budget.left -= size
-        of = [f"{style.name(arm)} {filmed[arm]['trial']}, visit {filmed[arm]['visit']}" for arm in strips]
-        caption = (
-            "The page as it looked at the time below the middle of each picture. A camera slows a page down, so these "
-            f"are visits of their own, which are not measured: {listed(of)}."
-        )
+        caption = f"The page as it looked at the time below the middle of each picture. {whose}"
         made.append(Figure("Film strips", caption, filmstrip(strips, high, f"v{number}f")))
     if curves:
-        caption = "From the colours of the film strips' pictures, as Speed Index is. The visits of the film strips."
-        made.append(Figure("Visual progress", caption, visual_progress(curves, high, f"v{number}p"), wide=False))
+        caption = "From the colours of the pictures of the film strips; Speed Index is the area above the curve."
+        svg = visual_progress(curves, high, f"v{number}p")
+        made.append(Figure("Visual progress", caption, svg, wide=False))
     return made
 
 

@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from trifecta.implementations.browsers import speed_index
 from trifecta.report.figures.filmstrip import Picture, Strip, shown_at, times
 
 _NAME = re.compile(r"(\d{1,9})\.jpg")
 _WIDTH, _QUALITY = 200, 55
 MOST_BYTES = 1_500_000  # of all pictures of a report, before base64
-_LEVELS = 16  # bins of a colour's histogram
 
 
 @dataclass(frozen=True)
@@ -73,28 +70,8 @@ def _small(file: Path) -> tuple[bytes, tuple[int, int]] | None:
 
 
 def progress(film: Film) -> list[tuple[float, float]]:
-    """(ns, share of the way from the first picture's colours to the last one's), as Speed Index counts it.
-
-    The distance of two pictures is that of their histograms, colour by colour (WebPageTest's "visual progress"). Empty
-    when a picture cannot be read or nothing ever changed.
-    """
-    seen = []
-    for at, file in film.frames:
-        found = _histogram(file)
-        if found is None:
-            return []
-        seen.append((at, found))
-    if len(seen) < 2:
+    """(ns, share) of the curve that Speed Index is the area above; empty when a picture cannot be read."""
+    if any(_open(file) is None for _, file in film.frames):
         return []
-    whole = float(np.abs(seen[-1][1] - seen[0][1]).sum())
-    if not whole:
-        return []
-    return [(at, max(0.0, 1 - float(np.abs(seen[-1][1] - found).sum()) / whole)) for at, found in seen]
-
-
-def _histogram(file: Path) -> NDArray[np.float64] | None:
-    image = _open(file)
-    if image is None:
-        return None
-    pixels = np.asarray(image).reshape(-1, 3) // (256 // _LEVELS)
-    return np.concatenate([np.bincount(pixels[:, band], minlength=_LEVELS) for band in range(3)]) / len(pixels)
+    pictures = [(round(at), file.read_bytes()) for at, file in film.frames]
+    return [(float(at), share) for at, share in speed_index.progress(pictures)]

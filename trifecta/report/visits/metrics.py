@@ -30,35 +30,35 @@ class VisitMetric:
     zero: bool = False
     ratio: str = ""  # its name in the figure of ratios; empty: it is not there
     cost: bool = False  # a visit that failed has it, too
-    filmed: bool = False  # of the visit that was filmed, which is one of warm-up
+    filmed: bool = False  # of visits that were filmed, which are not measured ones: a camera slows a page down
 
     @property
     def value(self) -> str:
         """The SQL of a trial's value: the median over its measured visits, of what can be zero the mean."""
         what = self.sql or f"{self.source}.{self.name}"
         if self.filmed:
-            return f"median({what}) FILTER (WHERE v.error IS NULL)"
+            good = f"median({what}) FILTER (WHERE v.error IS NULL"
+            return f"coalesce({good} AND NOT v.warmup), {good}))"
         if self.zero:
             return f"avg({what}) FILTER (WHERE v.error IS NULL AND NOT v.warmup)"
         if self.unit == "ns" and self.source == "v" and not self.cost:
-            return (
-                f"median(CASE WHEN v.error IS NULL THEN {what} ELSE 'infinity'::DOUBLE END) FILTER (WHERE NOT v.warmup)"
-            )
+            censored = f"CASE WHEN v.error IS NULL THEN {what} ELSE 'infinity'::DOUBLE END"
+            return f"median({censored}) FILTER (WHERE NOT v.warmup)"
         return f"median({what}) FILTER (WHERE v.error IS NULL AND NOT v.warmup)"
 
 
 PAGE = (
     VisitMetric("ttfb_ns", "time to first byte (TTFB)", "ns", ratio="TTFB"),
     VisitMetric("dns_ns", "DNS", "ns"),
-    VisitMetric("connect_ns", "TCP connect", "ns"),
-    VisitMetric("tls_ns", "TLS or QUIC handshake", "ns"),
+    VisitMetric("connect_ns", "connect, with TLS", "ns"),
+    VisitMetric("tls_ns", "of it TLS; of QUIC all", "ns"),
     VisitMetric("request_ns", "request and wait", "ns"),
     VisitMetric("response_ns", "response of the document", "ns"),
     VisitMetric("fcp_ns", "first contentful paint (FCP)", "ns", ratio="FCP"),
     VisitMetric("dom_content_loaded_ns", "DOMContentLoaded", "ns", ratio="DOMContentLoaded"),
     VisitMetric("lcp_ns", "largest contentful paint (LCP)", "ns", ratio="LCP"),
-    VisitMetric("speed_index_ns", "Speed Index", "ns", ratio="Speed Index", filmed=True),
-    VisitMetric("visually_complete_ns", "visually complete", "ns", filmed=True),
+    VisitMetric("speed_index_ns", "Speed Index, of filmed visits", "ns", ratio="Speed Index", filmed=True),
+    VisitMetric("visually_complete_ns", "visually complete, of filmed visits", "ns", filmed=True),
     VisitMetric("load_ns", "load", "ns", ratio="load"),
     VisitMetric("wire_bytes", "page weight, as sent", "B", ratio="page weight"),
     VisitMetric("requests", "requests", "count"),
