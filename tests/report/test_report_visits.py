@@ -205,6 +205,7 @@ def test_half_a_picture_is_left_out_and_no_picture_no_strip(tmp_path: Path) -> N
     run = write_visits_run(tmp_path / "run", VisitsShape(PAGE, dict(ONE_BROWSER), blocks=4))
     shown = asked(run, catalogue.FILMED.text())
     assert len(shown) == 3
+    assert all(row["warmup"] for row in shown)
     for number, row in enumerate(shown):
         for file in (run / "frames" / row["trial"] / str(row["visit"])).iterdir():
             file.write_bytes(file.read_bytes()[: 200 * number])
