@@ -26,22 +26,34 @@ def main() -> int:
 
 def run(folder: Path, request: dict[str, Any]) -> int:
     """Inside the sandbox."""
-    from tests.workloads import folded
     from trifecta.design.errors import TrifectaError
     from trifecta.design.levels import Surroundings
     from trifecta.design.study_file import parse_study
+    from trifecta.implementations.browsers.browser import BrowserAdapter, RunningBrowser
     from trifecta.implementations.registry import BROWSERS
     from trifecta.workloads.faults import Faults
     from trifecta.workloads.runner import run_study
     from trifecta.workloads.stopping import StopFlag
     from trifecta.workloads.visits import trial
 
+    class FakeBrowser(BrowserAdapter):
+        """Found everywhere; `fake_browser` does its work."""
+
+        name = "chromium"
+        source = "tests/workloads/fake_browser.py"
+
+        def find(self) -> str:
+            return "1"
+
+        async def launch(self, errand: Any) -> RunningBrowser:
+            raise NotImplementedError
+
     browsers: Any = BROWSERS
     command: tuple[str, ...] = ()
     if "driver" in request:
         script = str(Path(__file__).with_name("fake_browser.py"))
         command = (sys.executable, script, json.dumps(request["driver"]))
-        browsers = {"chromium": folded.FakeBrowser()}
+        browsers = {"chromium": FakeBrowser()}
     trial._GRACE_S = request.get("grace_s", trial._GRACE_S)
     try:
         study = parse_study(request["study"], "study.yaml", request.get("set", []), Surroundings())
@@ -52,7 +64,6 @@ def run(folder: Path, request: dict[str, Any]) -> int:
                 _Events(),
                 stop,
                 resume=request.get("resume", False),
-                adapters=folded.SERVERS,
                 browsers=browsers,
                 faults=Faults(**request.get("faults", {}), browser_driver=command),
             )

@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.workloads import drive_browsers as drive
+from trifecta.implementations.registry import BROWSERS
+from trifecta.implementations.server import Unsupported
 from trifecta.pages.builder import Builder
 from trifecta.store.run import RunDirectory
 from trifecta.store.views import connect
@@ -35,7 +37,7 @@ budget: 2 min
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pages") / "tiny"
     builder = Builder("tiny")
-    html = b"<!doctype html><link rel=stylesheet href=/a.css><img src=https://cdn.tiny.lab/b.svg><p>Tiny."
+    html = b"<!doctype html><link rel=icon href=data:,><link rel=stylesheet href=/a.css><img src=https://cdn.tiny.lab/b.svg><p>Tiny."
     builder.add(START, 200, [("content-type", "text/html")], html)
     builder.add(URLS[1], 200, [("content-type", "text/css")], b"p{color:#123}" * 1000)
     svg = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><path d="M0 0h9v9z"/></svg>'
@@ -170,4 +172,28 @@ def test_a_killed_run_leaves_no_process_and_is_resumed(tmp_path: Path, page: Pat
     assert [row["trial"] for row in found] == [f"t0000{number}" for number in range(6)]
     assert sorted(path.stem for path in (folder / "visits").iterdir()) == [row["trial"] for row in found]
     assert pq.read_table(folder / "visits" / "t00005.parquet").num_rows == 3
+    assert not list(folder.rglob(".tmp-*"))
+
+
+def test_chromium_loads_a_page_over_the_protocol_asked_for(tmp_path: Path, page: Path) -> None:
+    try:
+        BROWSERS["chromium"].find()
+    except Unsupported as missing:
+        pytest.skip(str(missing))
+    folder = tmp_path / "run"
+    code, outcome, errors = drive.finish(folder, study=study(page, "far", "h1, h3", more=", filmstrip: false"))
+    assert code == 0, errors
+    assert outcome["trials"] == 3
+    views = connect(folder)
+    spoken = "SELECT DISTINCT t.protocol, f.protocol FROM trials t JOIN fetches f USING (trial) ORDER BY 1"
+    assert views.execute(spoken).fetchall() == [("h1", "h1"), ("h3", "h3")]
+    fetched = "SELECT DISTINCT trial, visit, list(DISTINCT url ORDER BY url) FROM fetches GROUP BY trial, visit"
+    assert {tuple(urls) for _, _, urls in views.execute(fetched).fetchall()} == {tuple(sorted(URLS))}
+    for row in rows(folder):
+        assert row["error"] is None
+        assert row["errors"] == 0
+        # What the document names needs at least two round trips more: for it, and to the other host.
+        assert 30_000_000 < row["latency_p50_ns"] < 20_000_000_000
+        assert row["fcp_p50_ns"] > 0
+        assert sorted(path.suffix for path in (folder / "har" / row["trial"]).iterdir()) == [".har"] * 3
     assert not list(folder.rglob(".tmp-*"))
