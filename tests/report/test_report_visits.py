@@ -25,6 +25,7 @@ from trifecta.report.queries import Row
 from trifecta.report.visits import catalogue
 from trifecta.report.visits.published import AGREES, CONTRADICTS, UNDECIDED, Ratio, known
 from trifecta.store import views
+from trifecta.store.schema import TRIALS
 from trifecta.store.visits import FETCHES, PLAYBACK, VISITS
 
 ONE_BROWSER = {"path": "[access]", "client": "[chromium]"}
@@ -154,6 +155,15 @@ def test_failures_are_longest_and_leave_no_visit_to_show(tmp_path: Path) -> None
     text = document(run).text
     assert "None of HTTP/3: the median lies among failed visits." in text
     assert any("timeout" in row.text for row in part(run, "visits").all("tr"))
+
+
+def test_a_run_without_a_trial_that_counts_says_so(tmp_path: Path) -> None:
+    run = write_visits_run(tmp_path / "run", VisitsShape(PAGE, dict(ONE_BROWSER), blocks=1, frames=False))
+    for file in (run / "trials").iterdir():
+        rewrite(file, TRIALS, lambda row: row.update(valid=False))
+    write_report(run)
+    assert "No visit can be compared" in part(run, "visits").text
+    assert printed(run, 80)
 
 
 def test_phases_lie_one_after_the_other(page: Path) -> None:

@@ -62,13 +62,14 @@ def say_sides(target: Axes, words: tuple[str, str], low: float, high: float) -> 
     """Name the sides of 1 above a ratio axis, where there is room for it."""
     mixed = blended_transform_factory(target.transData, target.transAxes)
     span = np.log(high / low)
+    gap = max(1.015, float(np.exp(0.012 * span)))
     if -np.log(low) / span > 0.18:
         target.text(
-            0.985, 1.015, words[0], transform=mixed, ha="right", va="bottom", color=style.MUTED, fontsize=svg.SMALL
+            1 / gap, 1.015, words[0], transform=mixed, ha="right", va="bottom", color=style.MUTED, fontsize=svg.SMALL
         )
     if np.log(high) / span > 0.18:
         target.text(
-            1.015, 1.015, words[1], transform=mixed, ha="left", va="bottom", color=style.MUTED, fontsize=svg.SMALL
+            gap, 1.015, words[1], transform=mixed, ha="left", va="bottom", color=style.MUTED, fontsize=svg.SMALL
         )
 
 
