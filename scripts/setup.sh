@@ -44,6 +44,25 @@ if [ ${#packages[@]} -gt 0 ]; then
     [ -n "$python" ] || refuse "needs Python 3.11 or newer; this system's is $(python3 --version 2>&1)"
 fi
 
+# What only tests of browsers and videos need: they are skipped without.
+extras=()
+command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ||
+    extras+=(chromium)
+command -v firefox-esr >/dev/null || command -v firefox >/dev/null || extras+=(firefox-esr)
+command -v certutil >/dev/null || extras+=(libnss3-tools)
+command -v ffmpeg >/dev/null || extras+=(ffmpeg)
+hint="for page loads and videos: apt-get install -y --no-install-recommends ${extras[*]:-}"
+if [ "$kind" = dev ] && [ ${#extras[@]} -gt 0 ]; then
+    if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+        say "installing ${extras[*]}"
+        DEBIAN_FRONTEND=noninteractive apt-get update -qq
+        DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -qq "${extras[@]}" >/dev/null ||
+            say "not installed: ${extras[*]}; tests that need them will be skipped"
+    else
+        say "optional, $hint"
+    fi
+fi
+
 # Python: versions are those of requirements.lock, in the project's own environment.
 extra=""
 [ "$kind" = dev ] && extra="[dev]"
@@ -58,6 +77,7 @@ if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$wanted" ] || [ ! -x .venv/bin/t
     printf '%s' "$wanted" >"$stamp"
     command -v dockerd >/dev/null || [ -x /usr/sbin/dockerd ] ||
         say "optional, for services in containers: apt-get install -y --no-install-recommends docker.io iptables"
+    [ "$kind" = dev ] || [ ${#extras[@]} -eq 0 ] || say "optional, $hint"
 fi
 
 # The engine: cargo itself sees what has changed.

@@ -133,7 +133,10 @@ def as_findings(seen: Sequence[Implementation]) -> list[Finding]:
         get = [each.name for each in own if not each.found and each.get]
         evidence = f"{len(there)} of {len(own)} found: {'; '.join(there) or 'none'} (`trifecta implementations`)"
         status: Status = "ok" if there else "missing"
-        findings.append(Finding(f"{kind}s", status, evidence, f"trifecta get {' '.join(get)}" if get else ""))
+        remedy = f"trifecta get {' '.join(get)}" if get else ""
+        if kind == "browser" and not there:
+            remedy = "sudo apt-get install -y chromium firefox-esr libnss3-tools"
+        findings.append(Finding(f"{kind}s", status, evidence, remedy))
     return findings
 
 

@@ -172,7 +172,6 @@ class _Peer:
 _PEERS = (
     _Peer("wrk", "wrk", "-v", r"wrk (\S+)", "sudo apt-get install -y wrk"),
     _Peer("oha", "oha", "--version", r"oha (\S+)", "cargo install --locked oha"),
-    _Peer("Chromium", "chromium", "--version", r"Chromium (\S+)", "sudo apt-get install -y chromium"),
 )
 
 

@@ -20,7 +20,7 @@ from trifecta.implementations.server import Unsupported
 from trifecta.lab.certificates import make_certificates
 from trifecta.lab.engine import find_engine
 
-HOSTS = ("www.light.lab", "cdn.light.lab")
+HOSTS = ("www.light.lab", "cdn.light.lab", "www.other.test")
 IMAGES = 8
 
 
@@ -107,7 +107,9 @@ def _write(site: Site) -> None:
     """Pages of different fates; pictures are drawings, so that they decode."""
     pictures = "".join(f'<img src="i{number}.svg" width=200 height=150>' for number in range(IMAGES))
     head = '<!doctype html><link rel=icon href="data:,"><link rel=stylesheet href="a.css"><script src="a.js"></script>'
-    (site.folder / "index.html").write_text(f"{head}<h1>A page</h1>{pictures}")
+    frame = f'<iframe src="https://{HOSTS[2]}:{site.port}/frame.html"></iframe>'
+    (site.folder / "index.html").write_text(f"{head}<h1>A page</h1>{pictures}{frame}")
+    (site.folder / "frame.html").write_text('<!doctype html>Of another site <img src="i0.svg">')
     (site.folder / "a.css").write_text("body { font-family: sans-serif; background: #def }" + "/* . */" * 1000)
     (site.folder / "a.js").write_text("document.title = 'a';" + "// .\n" * 1000)
     for number in range(IMAGES):

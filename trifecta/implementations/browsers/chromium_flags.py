@@ -13,7 +13,9 @@ from trifecta.implementations.server import Unsupported
 _FEATURES_OFF = (
     "AutofillServerCommunication", "CertificateTransparencyComponentUpdater", "DialMediaRouteProvider",
     "HttpsUpgrades", "InterestFeedContentSuggestions", "MediaRouter", "NetworkTimeServiceQuerying", "OptimizationHints",
-    "SafeBrowsingHashPrefixRealTimeLookups", "Translate", "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "SafeBrowsingHashPrefixRealTimeLookups", "Translate",
+    # A frame of another site in a process of its own would load unseen: its requests are told to others.
+    "IsolateOrigins", "site-per-process",
 )  # fmt: skip
 # Nothing of its own on the network, and nothing that depends on the day: field trials change how it loads pages.
 _QUIET = (
@@ -22,6 +24,7 @@ _QUIET = (
     "--disable-component-update", "--disable-default-apps", "--disable-domain-reliability", "--disable-extensions",
     "--disable-sync", "--disable-search-engine-choice-screen", "--metrics-recording-only", "--no-default-browser-check",
     "--no-first-run", "--no-pings", "--no-service-autorun", "--password-store=basic", "--use-mock-keychain",
+    "--disable-site-isolation-trials",
     "--disable-features=" + ",".join(_FEATURES_OFF),
 )  # fmt: skip
 # It is not seen by anybody: a window in the background must not be treated as one.
