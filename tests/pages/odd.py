@@ -1,5 +1,7 @@
 """A site that does what a recording cannot replay, one of each."""
 
+import gzip
+
 from trifecta.pages.builder import Builder
 
 START = "https://www.odd.lab/"
@@ -25,7 +27,8 @@ def write(folder):
         html,
     )
     page.add(START + "p.png?a=1&b=%20", 200, [("content-type", "image/png"), ("etag", '"x"')], b"\x89PNG not really")
-    page.add(START + "s.js", 200, [("content-type", "text/javascript")], SCRIPT)
+    coded = gzip.compress(SCRIPT, 1, mtime=77)  # as no recorder would code it again
+    page.add(START + "s.js", 200, [("content-type", "text/javascript"), ("content-encoding", "gzip")], coded)
     page.add(START + "events", 200, [("content-type", "text/event-stream")], b"data: 1\n\n")
     page.add(START + "worker.js", 200, [("content-type", "text/javascript")], b"1")
     page.add("https://api.odd.lab/say", 200, [("content-type", "application/json"), *CROSS], b'{"a":1}', method="POST")

@@ -98,6 +98,7 @@ SITE = har_of(
     entry("https://cdn.mine.example/cached.css", "p{}", status=304),
     entry("https://cdn.mine.example/broken", "a\ufffdb", "text/plain"),
     entry("https://mine.example/api?q=1", "", "application/json", status=204, method="POST"),
+    entry("https://mine.example/said", None, "text/plain", size=-1, method="POST", headers=[("content-length", "0")]),
     entry("wss://mine.example/live", "", status=101),
     entry("data:text/plain,x", "x"),
 )
@@ -116,7 +117,7 @@ def test_a_har_becomes_a_page(tmp_path):
     by_path = {each.host + each.target: each for each in page.responses}
     assert list(by_path) == [
         "mine.example/", "cdn.mine.example/x.js?v=1", "cdn.mine.example/i.png", "cdn.mine.example/z.css",
-        "mine.example/api?q=1",
+        "mine.example/api?q=1", "mine.example/said",
     ]  # fmt: skip
 
     def body(path):

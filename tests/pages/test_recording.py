@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import tempfile
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import psutil
 import pytest
@@ -95,6 +97,38 @@ def test_an_origin_with_a_port_is_stored_under_another_name(tmp_path, capsys):
     assert page.start == "https://www.mine.lab/"
     assert page.hosts == ("www.mine.lab", "cdn.small.lab")
     assert answers(page)["GET", "www.mine.lab", "/"] == answers(site)["GET", "www.small.lab", "/"]
+
+
+@live
+@pytest.mark.long
+def test_what_http_leads_to_is_recorded_and_a_page_that_is_refused_is_not(tmp_path, capsys):
+    site = small.write(tmp_path / "site")
+
+    class Redirect(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(301)
+            self.send_header("location", "https://www.small.lab" + self.path)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with serving(tmp_path / "site", tmp_path / "pki") as (port, ca, _), HTTPServer(("127.0.0.1", 0), Redirect) as plain:
+        threading.Thread(target=plain.serve_forever, daemon=True).start()
+        to = f"www.small.lab:80=127.0.0.1:{plain.server_address[1]}"
+        for path, name in (("/", "out"), ("/nothing", "none")):
+            code, told = record(
+                capsys, site, tmp_path / name, "--once", "--resolve", to,
+                hosts=site.hosts, start="http://www.small.lab" + path, port=port, ca=ca,
+            )  # fmt: skip
+            assert code == (0 if name == "out" else 3), told
+        plain.shutdown()
+    assert "cannot be recorded: it was answered with status 404" in told
+    assert not (tmp_path / "none").exists()
+    page = read_page(tmp_path / "out")
+    assert page.start == small.START
+    assert [(each.url, each.reason[:12]) for each in page.left_out] == [("http://www.small.lab/", "is not https")]
 
 
 @live

@@ -186,7 +186,9 @@ Examples:
 @click.option("--start", metavar="URL", help="Of a HAR: the page's URL; else its first document.")
 @click.option("--origin", metavar="ORIGIN", help="Of a folder: where it is served; else https://www.NAME.lab.")
 @click.option("--rename", metavar="FROM=TO", multiple=True, help="Of a URL: store origin FROM as the https origin TO.")
-@click.option("--resolve", metavar="HOST=ADDRESS[:PORT]", multiple=True, help="Of a URL: where a host is instead.")
+@click.option(
+    "--resolve", metavar="HOST[:PORT]=ADDRESS[:PORT]", multiple=True, help="Of a URL: where a host is instead."
+)
 @click.option(
     "--ca", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Of a URL: authority (PEM) to trust."
 )

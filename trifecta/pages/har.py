@@ -119,7 +119,7 @@ class _Log:
             self.page.leave_out(method, url, "was answered from the browser's cache (304); record with the cache off")
             return
         nothing = method == "HEAD" or status not in range(200, 600) or status in (204, 205, 301, 302, 303, 307, 308)
-        body = b"" if nothing and not content.get("text") else self._content(response, content, place)
+        body = b"" if nothing and not content.get("text") else self._content(response, content, headers, place)
         if isinstance(body, str):
             self.page.leave_out(method, url, body)
             return
@@ -146,19 +146,22 @@ class _Log:
                 headers.append((name, _as_octets(line)))
         return headers
 
-    def _content(self, response: dict[str, Any], content: dict[str, Any], place: str) -> bytes | str:
+    def _content(
+        self, response: dict[str, Any], content: dict[str, Any], headers: list[tuple[str, str]], place: str
+    ) -> bytes | str:
         """The content, or why it is not there."""
         text = content.get("text")
         if text is None or text == "":
             sizes = content.get("size"), response.get("bodySize")
-            empty = sizes[0] == 0 or all(size in (0, None) for size in sizes)
+            length = next((value for name, value in headers if name == "content-length"), None)
+            empty = sizes[0] == 0 or length == "0" or all(size in (0, None) for size in sizes)
             return b"" if empty else "the HAR has no content of it; save the HAR with content"
         text = self._text(text, f"{place}.response.content.text")
         charset, lost = "base64", _LOST in text
         try:
             if content.get("encoding") == "base64":
                 return base64.b64decode(text)
-            charset = _charset(response.get("headers", []))
+            charset = _charset(headers)
             return "its content was lost when the HAR was written" if lost else text.encode(charset)
         except (ValueError, LookupError):  # UnicodeError and binascii.Error are ValueErrors
             return f"its content is no {charset[:40]!r}"
@@ -177,8 +180,8 @@ class _Log:
         return [each for each in headers if each[0] != "content-encoding"], body
 
 
-def _charset(headers: list[dict[str, str]]) -> str:
-    kind = next((each["value"] for each in headers if each["name"].lower() == "content-type"), "")
+def _charset(headers: list[tuple[str, str]]) -> str:
+    kind = next((value for name, value in headers if name == "content-type"), "")
     for parameter in kind.split(";")[1:]:
         name, _, value = parameter.partition("=")
         if name.strip().lower() == "charset":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urljoin
 
 from trifecta.design.errors import CannotError, UserError
 from trifecta.implementations.getting import ending_by_interrupt
@@ -51,7 +52,7 @@ def _loads(wanted: Wanted, start: str, proxy: Proxy, temporary: Path, say: Calla
 
 
 def _resolve(wanted: Wanted) -> dict[str, tuple[str, int | None]]:
-    """Host -> address and port."""
+    """``host`` or ``host:port`` -> address, and port where another is meant."""
     answers: dict[str, tuple[str, int | None]] = {}
     for each in wanted.resolve:
         host, equals, rest = each.partition("=")
@@ -59,10 +60,10 @@ def _resolve(wanted: Wanted) -> dict[str, tuple[str, int | None]]:
         try:
             ipaddress.ip_address(address)
             number = int(port) if port else None
-            if not host or not equals or not 1 <= (number or 1) <= 65535:
+            if not host or not equals or host.count(":") > 1 or not 1 <= (1 if number is None else number) <= 65535:
                 raise ValueError
         except ValueError:
-            raise UserError(f"option --resolve: {each!r} is no HOST=ADDRESS or HOST=ADDRESS:PORT") from None
+            raise UserError(f"option --resolve: {each!r} is no HOST[:PORT]=ADDRESS[:PORT]") from None
         answers[host.lower()] = (address, number)
     return answers
 
@@ -134,20 +135,17 @@ class _Site:
 
     def _start(self, seen: Load, flows: list[Flow]) -> str:
         """The URL that a replay begins with: the one asked for, or where http:// led to."""
-        start = self.renamed(self.start)
-        if (
-            rules.url_problem(start) is None
-            and ("GET", rules.host_of(start), rules.target_of(start)) in self.page.responses
-        ):
-            return start
-        there = self.renamed(rules.tidy_url(seen.url))
-        if (
-            rules.url_problem(there) is None
-            and ("GET", rules.host_of(there), rules.target_of(there)) in self.page.responses
-        ):
-            return there
-        error = next((flow.error for flow in flows if rules.tidy_url(flow.url) == self.start and flow.error), None)
-        why = error or next((each.reason for each in self.page.left_out if each.url in (start, there)), seen.problem)
+        candidates = [self.renamed(url) for url in (*_led_to(self.start, flows), rules.tidy_url(seen.url))]
+        why: str | None = None
+        for url in candidates:
+            key = ("GET", rules.host_of(url), rules.target_of(url))
+            found = None if rules.url_problem(url) else self.page.responses.get(key)
+            if found is not None and found.status < 400:
+                return url
+            if found is not None:
+                why = why or f"it was answered with status {found.status}"
+        why = why or next((flow.error for flow in flows if rules.tidy_url(flow.url) == self.start and flow.error), None)
+        why = why or next((each.reason for each in self.page.left_out if each.url in candidates), seen.problem)
         raise CannotError(f"{self.start} cannot be recorded: {why or 'it was not answered'}")
 
     def _notes(self, loads: list[Load]) -> list[str]:
@@ -170,6 +168,21 @@ class _Site:
         if self.foreign:
             notes.append(f"{self.foreign} requests were the browser's own and not the page's; they are not in the page")
         return [*notes, *cookie_notes(self.cookies, self.wanted.keep_cookies)]
+
+
+def _led_to(start: str, flows: list[Flow]) -> list[str]:
+    """A URL and those that redirects led to from there, in order."""
+    moved = {
+        rules.tidy_url(flow.url): next((value for name, value in flow.headers if name.lower() == "location"), "")
+        for flow in flows if flow.status in (301, 302, 303, 307, 308)
+    }  # fmt: skip
+    urls = [start]
+    while moved.get(urls[-1]):
+        url = rules.tidy_url(urljoin(urls[-1], moved[urls[-1]]))
+        if url in urls:
+            break
+        urls.append(url)
+    return urls
 
 
 def _tidy(seen: Load) -> dict[tuple[str, str], str]:

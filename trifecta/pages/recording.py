@@ -31,7 +31,7 @@ class Wanted:
     rename: Sequence[str] = ()
     """``FROM=TO``, origins."""
     resolve: Sequence[str] = ()
-    """``HOST=ADDRESS`` or ``HOST=ADDRESS:PORT``."""
+    """``HOST[:PORT]=ADDRESS[:PORT]``."""
     ca: Path | None = None
     keep_cookies: bool = False
     once: bool = False

@@ -42,9 +42,11 @@ class Recorder:
     def server_connect(self, data) -> None:
         """Somewhere else, where that was asked for; the name in TLS stays."""
         host, port = data.server.address
-        if host in self.resolve:
-            address, other = self.resolve[host]
-            data.server.address = (address, other or port)
+        for name in (f"{host}:{port}", host):
+            if name in self.resolve:
+                address, other = self.resolve[name]
+                data.server.address = (address, other or port)
+                return
 
     def request(self, flow: http.HTTPFlow) -> None:
         """Begins."""
