@@ -7,7 +7,7 @@ lacks is null. ``DECODED`` is an expression in the page.
 """
 
 WATCH = """(forced) => {
-  const watch = globalThis.trifecta = {opened: new Map(), done: [], refused: new Set(), crashed: 0, film: null};
+  const watch = globalThis.trifecta = {opened: new Map(), done: [], refused: new Set(), crashed: 0};
   const times = ["asyncOpenTime", "domainLookupStartTime", "domainLookupEndTime", "connectStartTime",
     "tcpConnectEndTime", "secureConnectionStartTime", "connectEndTime", "requestStartTime", "responseStartTime",
     "responseEndTime"];
@@ -126,40 +126,43 @@ NAME = """(host, address) => {
 CLOSE_CONNECTIONS = """() => { Services.obs.notifyObservers(null, "net:cancel-all-connections"); return null; }"""
 """What ``nsHttpHandler`` takes as: close every connection. Cache, tickets and alternative services stay."""
 
-FILM_START = """(context, interval, width) => {
-  const film = globalThis.trifecta.film = {on: true, frames: [], errors: 0};
-  const tab = gBrowser.browsers.find((each) => each.browsingContext.originAttributes.userContextId == context);
-  const picture = async () => {
-    const from = performance.timeOrigin + performance.now();
-    const page = tab.browsingContext.currentWindowGlobal;
-    const bitmap = await page.drawSnapshot(null, Math.min(1, width / tab.clientWidth), "white");
-    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
-    canvas.getContext("bitmaprenderer").transferFromImageBitmap(bitmap);
-    film.frames.push([from, await canvas.convertToBlob({type: "image/jpeg", quality: 0.6})]);
-  };
-  (async () => {
-    while (film.on) {
-      const from = performance.now();
-      try { await picture(); } catch (e) { film.errors += 1; }
-      await new Promise((resolve) => setTimeout(resolve, Math.max(0, interval - (performance.now() - from))));
-    }
-  })();
+FILM_START = """async (rate) => {
+  await new Promise((resolve) => setTimeout(() => requestAnimationFrame(resolve), 200));  // the tab takes its size
+  Services.prefs.setIntPref("layout.frame_rate", rate);
+  await windowUtils.startCompositionRecording();
   return null;
 }"""
-"""Draw the viewport every ``interval`` milliseconds, ``width`` pixels wide. The time is that before drawing."""
+"""Keep every frame that the compositor makes of the window, as Mozilla's own visual metrics do. Drawing the page from
+outside (BiDi's captureScreenshot) makes it paint earlier than it would. The frames are kept in memory as they are, 5 MB
+each, so there are ``rate`` of them a second at most."""
 
-FILM_STOP = """async () => {
-  const film = globalThis.trifecta.film;
-  if (film === null) return [];
-  film.on = false;
-  globalThis.trifecta.film = null;
-  const text = (blob) => new Promise((resolve) => {
-    const reader = new FileReader();
-    reader.onload = () => resolve(reader.result.split(",")[1]);
-    reader.readAsDataURL(blob);
-  });
-  return Promise.all(film.frames.map(async ([at, blob]) => [at, await text(blob)]));
+FILM_STOP = """async (width) => {
+  const film = await windowUtils.stopCompositionRecording(false);
+  Services.prefs.clearUserPref("layout.frame_rate");
+  const page = gBrowser.selectedBrowser.getBoundingClientRect();
+  const scale = Math.min(1, width / page.width);
+  const canvas = new OffscreenCanvas(Math.round(page.width * scale), Math.round(page.height * scale));
+  const context = canvas.getContext("2d");
+  context.fillStyle = "white";
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  context.setTransform(1, 0, 0, -1, 0, canvas.height);
+  const frames = [];
+  for (const frame of film.frames) {
+    const whole = await createImageBitmap(await (await fetch(frame.dataUri)).blob());
+    const from = whole.height - page.y - page.height;
+    context.drawImage(whole, page.x, from, page.width, page.height, 0, 0, canvas.width, canvas.height);
+    whole.close();
+    const jpeg = await canvas.convertToBlob({type: "image/jpeg", quality: 0.6});
+    const data = new Uint8Array(await jpeg.arrayBuffer());
+    let text = "";
+    for (let at = 0; at < data.length; at += 32768) text += String.fromCharCode(...data.subarray(at, at + 32768));
+    frames.push([film.recordingStart + frame.timeOffset, btoa(text)]);
+  }
+  return frames;
 }"""
+"""The frames, turned (the software compositor's first line is the lowest) and cut to the page, ``width`` pixels wide at
+most; times in milliseconds since 1970. A frame holds only what was drawn anew, and is clear elsewhere: it comes over
+the one before."""
 
 DECODED = """performance.getEntriesByType("resource").map((each) => [each.name, each.decodedBodySize])"""
 """Octets of content of each resource after decoding, which only the page knows; 0 for those of another origin that

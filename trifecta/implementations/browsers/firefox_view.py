@@ -25,7 +25,7 @@ from trifecta.implementations.browsers.browser import (
 from trifecta.implementations.browsers.page_times import PAGE_TIMES, take_page_times
 from trifecta.implementations.browsers.records import Visit
 
-FILM_INTERVAL_MS, FILM_WIDTH = 100, 400
+FILM_RATE, FILM_WIDTH = 10, 400
 CONNECT_TIMEOUT_S = 10.0  # as that of the engine's load
 ALPN = {"h1": "http/1.1", "h2": "h2", "h3": "h3"}
 NUDGE_PATH = "/.well-known/trifecta-warm"  # as ``worker.WARM_PATH``
@@ -55,7 +55,7 @@ class FirefoxView(View):
         await self._take()
         self._requests = []
         if frames:
-            await self._browser.call(firefox_scripts.FILM_START, self._number, FILM_INTERVAL_MS, FILM_WIDTH)
+            await self._browser.call(firefox_scripts.FILM_START, FILM_RATE)
             self._filming = True
         self._url = url
         self._wall_ns = wall_ns()
@@ -124,7 +124,7 @@ class FirefoxView(View):
         """As :meth:`View.collect`."""
         frames: list[list[Any]] = []
         if self._filming:
-            frames = await self._browser.call(firefox_scripts.FILM_STOP)
+            frames = await self._browser.call(firefox_scripts.FILM_STOP, FILM_WIDTH)
             self._filming = False
         visit = Visit(self._asked_ns, self._url)
         decoded: list[list[Any]] = []
