@@ -11,9 +11,10 @@ from typing import Any
 
 import psutil
 import pytest
+from PIL import Image, ImageStat
 
-from tests.implementations import visiting
-from tests.implementations.visiting import SECOND, WWW, Site
+from tests.implementations.browsers import visiting
+from tests.implementations.browsers.visiting import SECOND, WWW, Site
 
 pytestmark = pytest.mark.timeout(120)
 RESOURCES = 7
@@ -136,6 +137,23 @@ def test_http3_is_found_by_alt_svc(tmp_path: Path) -> None:
     assert summary["errors"] == 0
     assert fetches[0]["protocol"] == "h2"
     assert {fetch["protocol"] for fetch in fetches} == {"h2", "h3"}
+
+
+@pytest.mark.long
+def test_the_film_strip_shows_the_page_the_right_way_up(site: Site) -> None:
+    folder = site.folder / "frames"
+    summary = visiting.visit("firefox", site.config(filmstrip=True, warmup_visits=1, frames_dir=str(folder)))
+    assert summary["errors"] == 0, summary["words"]
+    pictures = sorted((folder / "0").iterdir(), key=lambda path: int(path.stem))
+    assert pictures
+    with Image.open(pictures[-1]) as last:
+        grey = last.convert("L")
+        assert grey.width == 400
+        upper = ImageStat.Stat(grey.crop((0, 0, grey.width, grey.height // 2)))
+        lower = ImageStat.Stat(grey.crop((0, grey.height // 2, grey.width, grey.height)))
+    assert upper.stddev[0] > 20  # pictures and words
+    assert lower.extrema[0][0] > 240  # nothing
+    assert site.rows("visits")[0]["speed_index_ns"] is not None
 
 
 @pytest.mark.long
