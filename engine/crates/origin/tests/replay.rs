@@ -298,6 +298,52 @@ fn http3_sends_the_most_urgent_first() {
 }
 
 #[test]
+fn what_is_urgent_overtakes_what_is_under_way() {
+    const OCTETS: usize = 40_000_000;
+    let scratch = folders("overtake");
+    let server = start(&scratch, "");
+    std::fs::write(scratch.0.join("live/large.bin"), vec![b'x'; OCTETS]).unwrap();
+    let fields = |path, priority| {
+        [
+            (":method", "GET"),
+            (":scheme", "https"),
+            (":authority", "www.site.lab"),
+            (":path", path),
+            ("priority", priority),
+        ]
+    };
+    let mut h3 = H3Client::connect(&server);
+    let slow = h3.send(Dir::Bi, &h3client::headers(&fields("/live/large.bin", "u=5")), true);
+    h3.run_until(|client| client.streams.get(&slow).is_some_and(|received| received.octets.len() > 100_000));
+    let fast = h3.send(Dir::Bi, &h3client::headers(&fields("/large/0", "u=0")), true);
+    let content = h3.response(fast).content;
+    assert_eq!(content, pattern(100_000));
+    let before = h3.streams[&slow].octets.len();
+    assert!(before < OCTETS * 3 / 4, "HTTP/3: {before} octets came first");
+
+    let mut h2 = server.h2();
+    h2.start(&[(setting::INITIAL_WINDOW_SIZE, 1 << 30)]);
+    let request = |stream, path, priority| {
+        let mut out = Vec::new();
+        let block =
+            trifecta_wire::hpack::encoder::block(fields(path, priority).map(|(n, v)| (n.as_bytes(), v.as_bytes())));
+        write::headers(stream, &block, true, &mut out);
+        out
+    };
+    let mut out = Vec::new();
+    write::window_update(0, 1 << 30, &mut out);
+    out.extend(request(1, "/live/large.bin", "u=5"));
+    h2.send(&out);
+    while h2.responses.get(&1).is_none_or(|response| response.content.len() < 100_000) {
+        h2.read();
+    }
+    h2.send(&request(3, "/large/0", "u=0"));
+    assert_eq!(h2.response(3).content, pattern(100_000));
+    let before = h2.responses[&1].content.len();
+    assert!(before < OCTETS * 3 / 4, "HTTP/2: {before} octets came first");
+}
+
+#[test]
 fn without_pages_nothing_is_announced() {
     let server = Server::start("");
     let mut client: H2Client = server.h2();
