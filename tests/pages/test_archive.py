@@ -54,6 +54,8 @@ FAULTS = {
     "source.kind": lambda tree: tree["source"].update(kind="x"),
     "source.seed": lambda tree: tree["source"].update(seed={}),
     "unknown field 'colour'": lambda tree: tree.update(colour=1),
+    "responses: must be a list": lambda tree: tree.update(responses={}),
+    r"responses\[0\]: must be an object": lambda tree: tree.update(responses=[1]),
     "lacks the field 'left_out'": lambda tree: tree.pop("left_out"),
     r"responses\[0\].status": lambda tree: tree["responses"][0].update(status=101),
     r"responses\[1\].bytes": lambda tree: tree["responses"][1].update(bytes=-1),

@@ -13,7 +13,7 @@ SITE = '<nav><a href="https://site.example.org">x</a></nav>'
 @pytest.fixture
 def library(tmp_path):
     root = tmp_path / "library"
-    for path in ("imgs/a.png", "imgs/b.svg", "imgs/c.png", *blocks._SCRIPTS, *blocks._STYLES):
+    for path in ("imgs/a.png", "imgs/b.svg", "imgs/c.png", "imgs/d.svg", *blocks._SCRIPTS, *blocks._STYLES):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(f"/* {path} */")
     for name, _ in blocks._CHOICE:
@@ -24,7 +24,8 @@ def library(tmp_path):
         '<section>none</section><section>1 <img src="./imgs/a.png"></section>'
         '<section>2 <img src="./imgs/a.png"><img src="./imgs/b.svg"></section><section><iframe src="https://maps.example.org"></iframe></section>'
     )
-    (root / "contents.html").write_text('<section>3 <img src="./imgs/c.png"><i class="fas fa-x"></i></section>')
+    drawn = '<p style="background: url(imgs/d.svg)"></p>'
+    (root / "contents.html").write_text(f'<section>3 {drawn}<img src="./imgs/c.png"><i class="fas fa-x"></i></section>')
     fonts = ("fa-solid-900.woff2", "fa-brands-400.woff2", "fa-solid-900.eot")
     (root / "awesome" / "css" / "all.min.css").write_text("".join(f"url(../webfonts/{font})" for font in fonts))
     for font in fonts:
@@ -40,10 +41,10 @@ def test_the_page_is_made_of_the_library(library, tmp_path):
     assert page == read_page(tmp_path / "page")
     html = body_file(tmp_path / "page", page.responses[0]).read_text()
     assert [html.count(text) for text in ("navigator", "<iframe", "example.org")] == [0, 0, 0]
-    assert 0 < html.index("1 <img") < html.index("2 <img") < html.index("3 <img")
+    assert 0 < html.index("1 <img") < html.index("2 <img") < html.index("3 <p")
     there = {each.url for each in page.responses}
     assert {*references.absolute(page.start, references.in_html(html)[1])} <= there
-    assert {f"{blocks.ORIGIN}/imgs/{name}" for name in ("a.png", "b.svg", "c.png")} <= there
+    assert {f"{blocks.ORIGIN}/imgs/{name}" for name in ("a.png", "b.svg", "c.png", "d.svg")} <= there
     assert f"{blocks.ORIGIN}/awesome/webfonts/fa-solid-900.woff2" in there
     assert [(each.url.rpartition("/")[2], each.reason[:20]) for each in page.left_out] == [
         ("fa-brands-400.woff2", "is a font that nothi"), ("fa-solid-900.eot", "is another form of a"),

@@ -29,7 +29,6 @@ _CHOICE = (
     ("pricings", 1), ("contacts", 1), ("footers", 1),
 )  # fmt: skip
 _BLOCK = re.compile(r"<(header|section|footer)\b[^>]*>.*?</\1>", re.DOTALL)
-_PICTURE = re.compile(r"\./(imgs/[^\"')\s]+)")
 _STYLES = ("bootstrap/bootstrap.min.css", "lato/lato.css", "awesome/css/all.min.css", "css/froala_blocks.min.css")
 _SCRIPTS = ("jquery/jquery.slim.min.js", "popper/popper.min.js", "bootstrap/bootstrap.min.js")
 _LATO = "".join(
@@ -92,7 +91,7 @@ def _chosen(file: Path, count: int) -> list[tuple[str, list[str]]]:
     found = [
         match[0] for match in _BLOCK.finditer(text) if "<iframe" not in match[0] and 'id="navigator"' not in match[0]
     ]
-    blocks = [(_local(text), list(dict.fromkeys(_PICTURE.findall(text)))) for text in found]
+    blocks = [(_local(text), _pictures(text)) for text in found]
     seen: set[str] = set()
     taken: list[int] = []
     for _ in range(min(count, len(blocks))):
@@ -101,6 +100,11 @@ def _chosen(file: Path, count: int) -> list[tuple[str, list[str]]]:
         taken.append(best)
         seen |= set(blocks[best][1])
     return [blocks[index] for index in sorted(taken)]
+
+
+def _pictures(block: str) -> list[str]:
+    urls = references.absolute(f"{ORIGIN}/", references.in_html(block)[1])
+    return [url.removeprefix(f"{ORIGIN}/") for url in urls if url.startswith(f"{ORIGIN}/")]
 
 
 def _local(block: str) -> str:
