@@ -19,14 +19,14 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(folder: Path, pki: Path, silent: str = ""):
+def serving(folder: Path, pki: Path, silent: str = "", endless: str = ""):
     """Yield (port, file of the authority, list of requests as (method, host, target, fields)).
 
-    The host ``silent`` closes the connection instead of an answer.
+    The host ``silent`` closes the connection instead of an answer; ``endless`` is the path of a stream without an end.
     """
     page = read_page(folder)
     answers = {each.key: each for each in page.responses}
-    asked = []
+    asked, ending = [], threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -37,6 +37,14 @@ def serving(folder: Path, pki: Path, silent: str = ""):
             host = (self.headers.get("host") or "").partition(":")[0]
             asked.append((self.command, host, self.path, dict(self.headers)))
             if host == silent:
+                self.close_connection = True
+                return
+            if self.path == endless:
+                self.send_response_only(200)
+                self.send_header("content-type", "text/event-stream")
+                self.end_headers()
+                self.wfile.write(b"data: 1\n\n")
+                ending.wait(60)
                 self.close_connection = True
                 return
             found = answers.get((self.command, host, self.path))
@@ -66,6 +74,7 @@ def serving(folder: Path, pki: Path, silent: str = ""):
     try:
         yield server.server_address[1], certificates.authority, asked
     finally:
+        ending.set()
         server.shutdown()
         server.server_close()
         thread.join()

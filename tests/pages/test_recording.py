@@ -44,7 +44,7 @@ def record(capsys, folder, out, *options, hosts=None, start=None, port=None, ca=
 @live
 def test_a_site_is_recorded_octet_for_octet_and_what_is_not_is_told(tmp_path, capsys):
     site = odd.write(tmp_path / "site")
-    with serving(tmp_path / "site", tmp_path / "pki", silent="down.odd.lab") as (port, ca, asked):
+    with serving(tmp_path / "site", tmp_path / "pki", silent="down.odd.lab", endless="/events") as (port, ca, asked):
         code, told = record(capsys, site, tmp_path / "out", hosts=site.hosts, start=odd.START, port=port, ca=ca)
         assert code == 0, told
     page = read_page(tmp_path / "out")
@@ -69,6 +69,7 @@ def test_a_site_is_recorded_octet_for_octet_and_what_is_not_is_told(tmp_path, ca
     assert any("dropped: 1 cookies" in note for note in told["notes"])
     text = (tmp_path / "out" / "page.json").read_text()
     assert "secret" not in text and os.environ.get("HOME", "/root") not in text
+    assert not any("load event" in note for note in told["notes"])
     assert {fields.get("Range") for *_, fields in asked} == {None}
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Request
 
 VIEWPORT = (1350, 940)  # that of measured visits: what is loaded may depend on it
-_QUIET_NS, _SCREENS, _TICK_MS = 500_000_000, 30, 100
+_QUIET_NS, _SILENT_NS, _SCREENS, _TICK_MS = 500_000_000, 5_000_000_000, 30, 100
 _COMMANDS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _FLAGS = (
     "--disable-quic",
@@ -111,7 +111,8 @@ def load(browser: Browser, url: str, *, timeout_ns: int, settle_ns: int) -> Load
         since = time.monotonic_ns()
         while time.monotonic_ns() < end:
             now = time.monotonic_ns()
-            if now - since >= least_ns and not pending and now - last >= _QUIET_NS:
+            # What is open and silent for long is a stream or a long poll, and may never end.
+            if now - since >= least_ns and now - last >= (_SILENT_NS if pending else _QUIET_NS):
                 return
             page.wait_for_timeout(_TICK_MS)
 
