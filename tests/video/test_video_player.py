@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
@@ -114,3 +115,16 @@ def test_a_video_that_is_not_there_is_an_error_of_its_request(video, state):
     assert visit["error"] in ("status", "video:network")
     assert visit["startup_ns"] is None
     assert visit["watched_ns"] < 15 * SECOND  # it is not waited for
+
+
+def test_a_codec_that_the_browser_lacks_is_said_so(video, state):
+    """Also where another rung could be played: a ladder without one of its rungs is another video."""
+    lines = ["#EXTM3U"]
+    for codecs in ("avc1.4d401f,mp4a.40.2", "dvh1.05.06,mp4a.40.2"):
+        lines += [f'#EXT-X-STREAM-INF:BANDWIDTH=1000,RESOLUTION=64x64,CODECS="{codecs}"', "https://video.lab/a.m3u8"]
+    master = base64.b64encode("\n".join(lines).encode()).decode()
+    with LocalServer(video.local) as server:
+        url = archive.player_url(f"data:application/vnd.apple.mpegurl;base64,{master}", page=server.url)
+        rows = _watch(state, url, 20 * SECOND)
+    assert rows["visits"][0]["error"] == "browser:codec"
+    assert [each["event"] for each in rows["playback"] if each["event"] != "sample"] == ["play", "error"]

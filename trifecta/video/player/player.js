@@ -111,7 +111,7 @@ const player = (() => {
 
   function watchLibrary() {
     hls.on(Hls.Events.MANIFEST_LOADED, (_, data) => {
-      // Before hls.js takes out the rungs that cannot be played: a ladder without them is another video.
+      // hls.js passes over rungs that cannot be played; a ladder without them is another video.
       for (const level of data.levels) {
         const codecs = level.attrs.CODECS;
         if (codecs && !MediaSource.isTypeSupported(`video/mp4; codecs="${codecs}"`)) fail("codec", codecs);
