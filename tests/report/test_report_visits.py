@@ -357,3 +357,41 @@ def test_the_terminal_has_the_metrics(page: Path, video: Path) -> None:
     data = json.loads(terminal.as_json(page))
     assert data["visits"]["visit_metrics"]
     assert data["visits"]["said"]
+
+
+def test_a_campaign_shows_the_claims_of_all_its_cells(page: Path, video: Path, tmp_path: Path) -> None:
+    from types import SimpleNamespace
+
+    from rich.console import Console
+
+    from trifecta.report import campaign as shown
+
+    shapes = {
+        "page": VisitsShape(PAGE, ONE_BROWSER | {"page": "[light, heavy]"}),
+        "video": VisitsShape(VIDEO, dict(VIDEO_FACTORS)),
+    }
+    for name, run in (("page", page), ("video", video)):
+        (tmp_path / name).symlink_to(run)
+    made_up: Any = SimpleNamespace(
+        name="c",
+        title="A campaign",
+        description="",
+        depth="full",
+        studies={name: shape.study for name, shape in shapes.items()},
+        label=lambda name, own: name,
+        test_names=lambda name, own: "",
+    )
+    made = shown.overview(made_up, tmp_path, {})
+    assert {claim.cell for claim, _ in made.claims} == {line["cell"] for line in asked_cells(page, video)}
+    text = pages.read(shown.write_page(made, tmp_path).read_text()).root.text
+    assert "HTTP/3 starts the video later than HTTP/2." in text
+    console = Console(record=True, width=200)
+    shown.print_overview(made, tmp_path, console)
+    assert re.search(
+        r"HTTP/3 loads the light page more slowly than HTTP/2: \w+ in 1 of 1 cell\.", console.export_text()
+    )
+    assert json.dumps(shown.as_data(made, tmp_path)["claims"])
+
+
+def asked_cells(*runs: Path) -> list[Row]:
+    return [row for run in runs for row in asked(run, "SELECT DISTINCT cell FROM trials")]

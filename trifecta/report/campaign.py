@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -14,11 +15,13 @@ from rich.text import Text
 
 from trifecta.design.campaign import Campaign
 from trifecta.design.factors import CONNECTION_LEVELS
-from trifecta.report import content, facts, numbers, queries
+from trifecta.report import content, facts, numbers, queries, visits, words
 from trifecta.report.catalogue import VERDICTS, Query
 from trifecta.report.comparisons import Comparison, levels
 from trifecta.report.figures import style
 from trifecta.report.html import TEMPLATES
+from trifecta.report.visits.published import Claim
+from trifecta.report.visits.said import cell_words, claim_summary
 
 PAGE = "index.html"
 _HEADED = ("server", "connection", "place", "path")  # stand in the heading above the cells
@@ -67,6 +70,24 @@ class Overview:
     reports: dict[str, str] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     metric: str = ""
+    samples: str = "requests"
+    claims: list[tuple[Claim, str]] = field(default_factory=list)
+    """What each cell says to what others published, with the cell in words; claim by claim."""
+
+    def claim_words(self) -> str:
+        """How many of them agree."""
+        return claim_summary([claim for claim, _ in self.claims])
+
+    def by_claim(self) -> list[str]:
+        """A line a claim: ``HTTP/3 loads ...: agrees in 2 of 4 cells, contradicts in 1, undecided in 1``."""
+        counts: dict[str, Counter[str]] = {}
+        for claim, _ in self.claims:
+            counts.setdefault(claim.text, Counter())[claim.relation] += 1
+        return [
+            f"{text.rstrip('.')}: {', '.join(f'{relation} in {number}' for relation, number in found.most_common())} "
+            f"of {words.counted(found.total(), 'cell')}."
+            for text, found in counts.items()
+        ]
 
 
 def overview(campaign: Campaign, folder: Path, problems: dict[str, str]) -> Overview:
@@ -89,8 +110,12 @@ def overview(campaign: Campaign, folder: Path, problems: dict[str, str]) -> Over
         with queries.connect(run) as connection:
             arms = queries.ask(connection, ARMS)
             verdicts = queries.ask(connection, VERDICTS)
-        cells = content.cells_in_order(about, dict.fromkeys(row["cell"] for row in arms))
-        found = content.comparisons(about, verdicts, cells)
+            cells = content.cells_in_order(about, dict.fromkeys(row["cell"] for row in arms))
+            found = content.comparisons(about, verdicts, cells)
+            seen = visits.derive(connection, about, found)
+        if seen:
+            made.samples = "visits"
+            made.claims += [(one, cell_words(one.cell)) for one in seen.claims]
         for cell in cells:
             own = levels(cell)
             varied = [key for key, known in campaign.studies[name].factors.items() if len(known) > 1]
@@ -110,6 +135,8 @@ def overview(campaign: Campaign, folder: Path, problems: dict[str, str]) -> Over
                 )
             )
     order = {heading: place for place, heading in enumerate(dict.fromkeys(line.heading() for line in made.lines))}
+    texts = list(dict.fromkeys(claim.text for claim, _ in made.claims))
+    made.claims.sort(key=lambda one: texts.index(one[0].text))
     made.lines.sort(key=lambda line: order[line.heading()])
     return made
 
@@ -143,10 +170,16 @@ def print_overview(made: Overview, folder: Path, console: Console | None = None)
     if invalid:
         total = sum(row["trials"] for line in made.lines for row in line.arms.values())
         out.print(Text(f"{invalid} of {total} trials failed a check and do not count; the reports say which and why."))
+    if made.claims:
+        out.print(Text(f"Published: {made.claim_words()}"))
+        for said in made.by_claim():
+            out.print(Text(f"  {said}"))
     for name, reason in made.problems.items():
         out.print(Text(f"{name}: {reason}"))
     out.print(
-        Text(f"Numbers: {made.metric}, and the share of requests that succeeded where it is not all.", style="dim")
+        Text(
+            f"Numbers: {made.metric}, and the share of {made.samples} that succeeded where it is not all.", style="dim"
+        )
     )
     out.print(f"Page: {folder / PAGE}", soft_wrap=True, markup=False)
 
@@ -187,6 +220,8 @@ def as_data(made: Overview, folder: Path) -> dict[str, Any]:
             }
             for line in made.lines
         ],
+        "claims": [{"cell": claim.cell, "study": claim.study, "text": claim.text, "relation": claim.relation,
+                    "here": claim.ours} for claim, _ in made.claims],
     }  # fmt: skip
 
 
