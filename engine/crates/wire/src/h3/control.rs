@@ -308,6 +308,22 @@ mod tests {
     });
 
     #[test]
+    fn a_client_changes_priorities_of_its_requests() {
+        let update = |payload: &[u8]| {
+            control(|out| {
+                write_header(kind::PRIORITY_UPDATE, payload.len() as u64, out);
+                out.extend_from_slice(payload);
+            })
+        };
+        let priority = Priority { urgency: 1, incremental: true };
+        let event = UniEvent::Priority { stream: 64, priority };
+        check(Role::Server, &[(2, update(b"\x40\x40u=1, i"))], Ok(vec![SETTINGS, event]));
+        check(Role::Server, &[(2, update(b"\x02u=1"))], Err(Code::IdError));
+        check(Role::Server, &[(2, update(b""))], Err(Code::FrameError));
+        check(Role::Client, &[(3, update(b"\x00u=1"))], Err(Code::FrameUnexpected));
+    }
+
+    #[test]
     fn settings_goaway_and_unknown_streams() {
         let octets = control(|out| {
             write_header(0x21, 0, out);

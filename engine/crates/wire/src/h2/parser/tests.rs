@@ -78,6 +78,26 @@ fn what_is_written_is_read_back_however_it_is_cut() {
 }
 
 #[test]
+fn priorities_come_on_stream_0_and_name_a_stream() {
+    let read = |stream: u32, payload: &[u8]| {
+        let mut wire = write::frame_header(payload.len(), kind::PRIORITY_UPDATE, 0xff, stream).to_vec();
+        wire.extend_from_slice(payload);
+        let mut parser = Parser::new(LIMITS);
+        let event = parser.next(&mut wire.as_slice()).map_err(|error| (error.stream, error.code));
+        event.map(|event| format!("{:?}", event.unwrap()))
+    };
+    let update = |stream, urgency, incremental| {
+        let priority = crate::priority::Priority { urgency, incremental };
+        Ok(format!("{:?}", Event::PriorityUpdate { stream, priority }))
+    };
+    assert_eq!(read(0, b"\x80\0\0\x07u=1, i"), update(7, 1, true));
+    assert_eq!(read(0, b"\0\0\0\x07"), update(7, 3, false));
+    assert_eq!(read(3, b"\0\0\0\x07u=1"), Err((None, ErrorCode::PROTOCOL_ERROR)));
+    assert_eq!(read(0, b"\0\0\0\0u=1"), Err((None, ErrorCode::PROTOCOL_ERROR)));
+    assert_eq!(read(0, b"\0\0\x07"), Err((None, ErrorCode::FRAME_SIZE_ERROR)));
+}
+
+#[test]
 fn settings_are_pairs_in_order() {
     let wire = conversation();
     let mut parser = Parser::new(LIMITS);
