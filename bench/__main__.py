@@ -13,6 +13,7 @@ PARTS = (
     "bench.link",
     "bench.relay",
     "bench.services",
+    "bench.visits",
     "bench.sampler",
     "bench.report",
 )
