@@ -30,7 +30,7 @@ from trifecta.implementations.server import Unsupported
 from trifecta.lab.engine import EXIT_UNSUPPORTED
 
 LAUNCH_TIMEOUT_S = 60.0  # a cold machine reads 300 MB of program
-ANSWER_TIMEOUT_S = 10.0  # a browser that does not answer a simple question for so long is taken for hung
+ANSWER_TIMEOUT_S = 30.0  # a browser that does not answer a simple question for so long is taken for hung
 CLOSE_TIMEOUT_S = 5.0
 WARM_PATH = "/.well-known/trifecta-warm"  # tiny: a recording has no answer to it, so it is a 404
 _FORMER_WATCH_NS = 3_000_000_000  # of the watch before a repeated one: it opens every connection
