@@ -55,6 +55,11 @@ fn folders(name: &str) -> Scratch {
             entry("GET", &format!("www.site.lab/large/{number}"), 200, "", Some((large.as_str(), 100_000)))
         }),
     );
+    let medium = "0c".repeat(32);
+    std::fs::write(base.join("page/bodies").join(&medium), pattern(20_000)).unwrap();
+    entries.extend((0..5).map(|number| {
+        entry("GET", &format!("www.site.lab/medium/{number}"), 200, "", Some((medium.as_str(), 20_000)))
+    }));
     let document = format!(r#"{{"format": 1, "responses": [{}]}}"#, entries.join(","));
     std::fs::write(base.join("page/page.json"), document).unwrap();
     Scratch(base)
@@ -282,7 +287,7 @@ fn http3_sends_the_most_urgent_first() {
         .iter()
         .enumerate()
         .map(|(number, priority)| {
-            let path = format!("/large/{number}");
+            let path = format!("/medium/{number}");
             let mut fields = vec![
                 (":method", "GET"),
                 (":scheme", "https"),
@@ -293,8 +298,13 @@ fn http3_sends_the_most_urgent_first() {
             client.send(Dir::Bi, &h3client::headers(&fields), true)
         })
         .collect();
+    // All of it fits the socket's buffer: what is lost there comes late, whatever its priority.
+    client.run_until(|client| client.ended.len() >= 3);
+    let turns: Vec<_> = [ids[1], ids[2]].iter().map(|id| client.streams[id].octets.len()).collect();
     client.run_until(|client| client.ended.len() == ASKED.len());
-    assert_eq!(client.ended, [ids[3], ids[4], ids[1], ids[2], ids[0]]);
+    assert_eq!(client.ended[..2], [ids[3], ids[4]]);
+    assert_eq!(client.ended[4], ids[0]);
+    assert!(turns.iter().all(|&octets| octets > 10_000), "incremental responses take turns: {turns:?}");
 }
 
 #[test]
