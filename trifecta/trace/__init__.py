@@ -1,0 +1,1 @@
+"""Captures: dissected by tshark into four tables, from our own link or from elsewhere."""
