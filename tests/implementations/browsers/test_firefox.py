@@ -34,7 +34,7 @@ def browsers(config: dict[str, Any]) -> list[psutil.Process]:
 
 def test_every_protocol_and_view_does_the_same_work(site: Site) -> None:
     work = {}
-    for protocol, view in (("h1", "cold"), ("h2", "warm"), ("h3", "repeat")):
+    for protocol, view in (("h1", "warm"), ("h2", "repeat"), ("h3", "cold")):
         began_ns = time.monotonic_ns()
         summary = visiting.visit("firefox", site.config(protocol=protocol, view=view))
         (visit,), fetches = site.rows("visits"), site.rows("fetches")
@@ -137,6 +137,14 @@ def test_http3_is_found_by_alt_svc(tmp_path: Path) -> None:
     assert summary["errors"] == 0
     assert fetches[0]["protocol"] == "h2"
     assert {fetch["protocol"] for fetch in fetches} == {"h2", "h3"}
+
+
+@pytest.mark.long
+def test_a_repeated_visit_over_http3_resumes_its_session(site: Site) -> None:
+    summary = visiting.visit("firefox", site.config(protocol="h3", view="repeat", visits=3))
+    assert summary["errors"] == 0, summary["words"]
+    pages = [fetch for fetch in site.rows("fetches") if fetch["kind"] == "document"]
+    assert [(page["resumed"], page["connection_reused"]) for page in pages] == [(True, False)] * 3
 
 
 @pytest.mark.long
