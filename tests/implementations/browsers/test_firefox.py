@@ -7,7 +7,6 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -27,9 +26,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield made
 
 
-def browsers(config: dict[str, Any]) -> list[psutil.Process]:
-    """The browser of this driver: its profile is below the folder for work."""
-    return [each for each in visiting.those_with(Path(config["work_dir"])) if "--headless" in each.cmdline()]
+def browsers(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """The browser itself, not its helpers."""
+    return [each for each in processes if "--headless" in each.cmdline()]
 
 
 def test_every_protocol_and_view_does_the_same_work(site: Site) -> None:
@@ -60,7 +59,6 @@ def test_every_protocol_and_view_does_the_same_work(site: Site) -> None:
         assert visit["tcp_connections" if protocol == "h3" else "quic_connections"] == 0
         work[view] = visit["work"]
     assert len(set(work.values())) == 1
-    assert not visiting.those_with(site.folder / "work")
     assert not [path for path in (site.folder / "work").rglob("*") if path.is_file()]
 
 
@@ -82,13 +80,14 @@ def test_a_browser_that_crashes_loses_its_visits_and_leaves_nothing(site: Site) 
         assert driver.stdout is not None
         while "ready" not in json.loads(driver.stdout.readline()):
             pass
-        (browser,) = browsers(config)
+        started = visiting.family(driver)
+        (browser,) = browsers(started)
         browser.kill()
         summary = json.loads(driver.stdout.readline())["summary"]
         assert driver.wait(30) == 0
     assert summary["ended"] == "crashed"
     assert {visit["error"] for visit in site.rows("visits")} == {"browser:crashed"}
-    assert not visiting.those_with(site.folder / "work")
+    assert not visiting.alive(started)
 
 
 def test_a_killed_driver_leaves_nothing(site: Site) -> None:
@@ -97,13 +96,10 @@ def test_a_killed_driver_leaves_nothing(site: Site) -> None:
         assert driver.stdout is not None
         while "ready" not in json.loads(driver.stdout.readline()):
             pass
-        assert browsers(config)
+        started = visiting.family(driver)
+        assert browsers(started)
         driver.send_signal(signal.SIGKILL)
-        driver.wait(10)
-        deadline = time.monotonic() + 10
-        while visiting.those_with(site.folder / "work") and time.monotonic() < deadline:
-            time.sleep(0.05)
-    assert not visiting.those_with(site.folder / "work")
+        assert not visiting.alive(started)
 
 
 @pytest.mark.long

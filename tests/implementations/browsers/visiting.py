@@ -149,13 +149,11 @@ def visit(browser: str, config: dict[str, Any]) -> dict[str, Any]:
     return summary | {"words": words}
 
 
-def those_with(folder: Path) -> list[psutil.Process]:
-    """Processes that name the folder in their command line."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if any(str(folder) in word for word in process.cmdline()):
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
+def family(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """All that the driver has started."""
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+def alive(processes: list[psutil.Process], within_s: float = 10) -> list[psutil.Process]:
+    """Which of them are still there after that time."""
+    return psutil.wait_procs(processes, timeout=within_s)[1]

@@ -7,7 +7,9 @@ lacks is null. ``DECODED`` is an expression in the page.
 """
 
 WATCH = """(forced) => {
-  const watch = globalThis.trifecta = {opened: new Map(), done: [], refused: new Set(), crashed: 0};
+  const watch = globalThis.trifecta = {
+    opened: new Map(), done: [], given: new Set(), refused: new Set(), cached: new Set(), crashed: 0,
+  };
   const times = ["asyncOpenTime", "domainLookupStartTime", "domainLookupEndTime", "connectStartTime",
     "tcpConnectEndTime", "secureConnectionStartTime", "connectEndTime", "requestStartTime", "responseStartTime",
     "responseEndTime"];
@@ -35,7 +37,7 @@ WATCH = """(forced) => {
     say("status", () => http.responseStatus);
     say("status_text", () => http.responseStatusText);
     say("mime", () => http.contentType);
-    say("cached", () => http.QueryInterface(Ci.nsICacheInfoChannel).isFromCache());
+    say("cached", () => watch.cached.delete(http.channelId));
     say("body_bytes", () => http.encodedBodySize);
     say("transfer_bytes", () => http.transferSize);
     say("request_bytes", () => http.requestSize);
@@ -63,12 +65,16 @@ WATCH = """(forced) => {
       if (!forced || subject.QueryInterface(Ci.nsIHttpChannelInternal).protocolVersion == forced) return;
       watch.refused.add(subject.channelId);
       subject.cancel(Cr.NS_ERROR_FAILURE);
-    } else if (watch.opened.delete(subject.channelId)) {
+    } else if (topic == "http-on-examine-cached-response") {
+      watch.cached.add(subject.channelId);
+    } else if (!watch.given.has(subject.channelId)) {  // a channel may stop twice
+      watch.given.add(subject.channelId);
+      watch.opened.delete(subject.channelId);  // not there where a redirect leads to
       watch.done.push(watch.describe(subject, true));
     }
   }};
-  for (const topic of ["http-on-opening-request", "http-on-examine-response", "http-on-stop-request",
-    "ipc:content-shutdown"])
+  for (const topic of ["http-on-opening-request", "http-on-examine-response", "http-on-examine-cached-response",
+    "http-on-stop-request", "ipc:content-shutdown"])
     Services.obs.addObserver(watch.observer, topic);
   return null;
 }"""
@@ -97,6 +103,7 @@ that the mapping holds."""
 TAKE = """() => {
   const watch = globalThis.trifecta;
   const open = [...watch.opened.values()].map((each) => watch.describe(each, false));
+  for (const id of watch.opened.keys()) watch.given.add(id);
   watch.opened.clear();
   return watch.done.splice(0).concat(open);
 }"""
@@ -128,6 +135,8 @@ CLOSE_CONNECTIONS = """() => { Services.obs.notifyObservers(null, "net:cancel-al
 
 FILM_START = """async (rate) => {
   await new Promise((resolve) => setTimeout(() => requestAnimationFrame(resolve), 200));  // the tab takes its size
+  // "Waiting for...", which lies over the page's lower edge.
+  document.getElementById("statuspanel")?.style.setProperty("display", "none", "important");
   Services.prefs.setIntPref("layout.frame_rate", rate);
   await windowUtils.startCompositionRecording();
   return null;
@@ -164,6 +173,7 @@ FILM_STOP = """async (width) => {
 most; times in milliseconds since 1970. A frame holds only what was drawn anew, and is clear elsewhere: it comes over
 the one before."""
 
-DECODED = """performance.getEntriesByType("resource").map((each) => [each.name, each.decodedBodySize])"""
+DECODED = """[...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
+  .map((each) => [each.name, each.decodedBodySize])"""
 """Octets of content of each resource after decoding, which only the page knows; 0 for those of another origin that
 does not allow it (Timing-Allow-Origin)."""
