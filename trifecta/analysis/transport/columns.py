@@ -1,0 +1,249 @@
+"""The tables of a dissection as numpy columns, cut by connection.
+
+Built once for all connections, so that a million packets take no loop in Python. Null is `NULL` (-1) in every column of
+integers, for nothing that is counted is negative; text is a code with its labels.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+NULL = -1
+SIDE_A, SIDE_B = "a", "b"
+# RFC 9000 section 13.2.1: packets with other frames than these are ack-eliciting.
+_NOT_ELICITING = {"ACK", "ACK_ECN", "PADDING", "CONNECTION_CLOSE"}
+_PURE_ACK = {"ACK", "ACK_ECN", "PADDING"}
+_COPY = 0x7FFF << 48  # in a packet_id: the number of the copy (docs/architecture.md, 1.3)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Rows of one table: columns of integers (null: -1, true: 1), and the labels of those that stand for text."""
+
+    columns: Mapping[str, Ints]
+    labels: Mapping[str, Mapping[str, int]]
+
+    def __getitem__(self, name: str) -> Ints:
+        return self.columns[name]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def where(self, mask: Bools | Ints | slice) -> Rows:
+        """The rows that a mask, indices or a slice choose."""
+        return Rows({name: column[mask] for name, column in self.columns.items()}, self.labels)
+
+    def is_in(self, name: str, *texts: str) -> Bools:
+        """Where a column of text is one of these."""
+        codes = [self.labels[name][text] for text in texts if text in self.labels[name]]
+        column = self.columns[name]
+        return column == codes[0] if len(codes) == 1 else np.isin(column, codes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Connection:
+    """One connection: its row of `connections`, and its rows of the other tables in the order of time."""
+
+    number: int
+    row: Mapping[str, Any]
+    packets: Rows
+    frames: Rows
+    messages: Rows
+
+    @property
+    def tcp(self) -> bool:
+        """TCP, else QUIC over UDP."""
+        return bool(self.row["transport"] == "tcp")
+
+    @property
+    def both_sides(self) -> bool:
+        """Both sides of a link were captured."""
+        sides = self.packets
+        return bool(sides.is_in("side", SIDE_A).any() and sides.is_in("side", SIDE_B).any())
+
+    @property
+    def starts(self) -> bool:
+        """The capture has the connection's first packet."""
+        return "start" not in str(self.row["truncated"] or "").split(",")
+
+    def sent(self, *, up: bool) -> Rows:
+        """Packets of a direction as their sender's side saw them (of one side: as that did)."""
+        return self._at(up, SIDE_A if up else SIDE_B)
+
+    def arrived(self, *, up: bool) -> Rows:
+        """Packets of a direction as their receiver's side saw them (of one side: as that did)."""
+        return self._at(up, SIDE_B if up else SIDE_A)
+
+    def at_client(self) -> Rows:
+        """Packets of both directions at side `a`, or at the only side."""
+        return self.packets.where(~self.packets.is_in("side", SIDE_B)) if self.both_sides else self.packets
+
+    def at_server(self) -> Rows:
+        """Packets of both directions at side `b`, or at the only side."""
+        return self.packets.where(self.packets.is_in("side", SIDE_B)) if self.both_sides else self.packets
+
+    def _at(self, up: bool, side: str) -> Rows:
+        mask = self.packets["up"] == int(up)
+        if self.both_sides:
+            mask &= self.packets.is_in("side", side)
+        return self.packets.where(mask)
+
+    def arrivals(self, numbers: Ints, *, up: bool) -> Ints:
+        """When packets of a direction, by their number at the sender's side, reached the receiver's; NULL: never.
+
+        With one side only this is the time at that side. Of copies that the link made, the first counts.
+        """
+        sent = self.sent(up=up)
+        if not len(sent) or not len(numbers):
+            return np.full(len(numbers), NULL, dtype=np.int64)
+        order = np.argsort(sent["number"], kind="stable")
+        at = order[np.minimum(np.searchsorted(sent["number"][order], numbers), len(order) - 1)]
+        known = sent["number"][at] == numbers
+        if not self.both_sides:
+            return np.where(known, sent["time_ns"][at], NULL)
+        arrived = self.arrived(up=up)
+        original = arrived["packet_id"] & ~_COPY
+        first = np.lexsort((arrived["time_ns"], original))
+        where = np.searchsorted(original[first], sent["packet_id"][at] & ~_COPY)
+        found = first[np.minimum(where, len(first) - 1)] if len(first) else np.zeros(len(at), dtype=np.int64)
+        same = known & (where < len(first))
+        if len(first):
+            same &= original[found] == (sent["packet_id"][at] & ~_COPY)
+            return np.where(same, arrived["time_ns"][found], NULL)
+        return np.full(len(numbers), NULL, dtype=np.int64)
+
+    def frames_of(self, layer: str, *, up: bool | None = None) -> Rows:
+        """Frames of a layer, of one direction if asked."""
+        mask = self.frames.is_in("layer", layer)
+        return self.frames.where(mask if up is None else mask & (self.frames["up"] == int(up)))
+
+
+_PACKET_TEXT = ("side",)
+_PACKET_NUMBERS = (
+    "number", "time_ns", "connection", "wire_bytes", "ip_header_bytes", "transport_header_bytes", "payload_bytes",
+    "sequence", "acknowledged", "window", "quic_header_bytes", "retransmission", "delay_ns",
+)  # fmt: skip
+_FRAME_NUMBERS = (
+    "number", "time_ns", "connection", "stream", "offset", "length", "wire_length", "fin", "value", "ack_delay_ns",
+    "packet_number", "tcp_start", "tcp_end",
+)  # fmt: skip
+_MESSAGE_NUMBERS = (
+    "connection", "stream", "request", "status", "request_start_ns", "request_end_ns", "response_start_ns",
+    "response_end_ns", "request_header_bytes", "response_header_bytes", "request_body_bytes", "response_body_bytes",
+    "complete",
+)  # fmt: skip
+
+
+def connections(packets: pa.Table, frames: pa.Table, messages: pa.Table, table: pa.Table) -> list[Connection]:
+    """Every connection of a dissection with its rows."""
+    cut = (_cut(_packets(packets)), _cut(_frames(frames)), _cut(_numbers(messages, _MESSAGE_NUMBERS, ())))
+    return [
+        Connection(int(row["connection"]), row, *(part(int(row["connection"])) for part in cut))
+        for row in table.to_pylist()
+    ]
+
+
+def _packets(table: pa.Table) -> Rows:
+    rows = _numbers(table, _PACKET_NUMBERS, _PACKET_TEXT)
+    columns = dict(rows.columns)
+    columns["up"] = _derived(table, "direction", _is_up)
+    # The highest bit of a packet_id is the direction: as a signed number the order is lost, the identity kept.
+    columns["packet_id"] = _ints(pc.fill_null(table.column("packet_id"), pa.scalar(2**64 - 1, pa.uint64())))
+    for flag in ("SYN", "ACK", "FIN", "RST"):
+        columns[flag.lower()] = _derived(table, "flags", partial(_has, flag))
+    columns["sack_right"] = _derived(table, "sack", _sack_right)
+    columns["quic_packets"] = _derived(table, "packet_type", lambda text: text.count(",") + 1)
+    for name, part in (("initial", "Initial"), ("handshake", "Handshake"), ("retry", "Retry"), ("version", "Version")):
+        columns[f"type_{name}"] = _derived(table, "packet_type", partial(_contains, part))
+    columns["eliciting"] = _derived(table, "frames", lambda text: int(bool(_names(text) - _NOT_ELICITING)))
+    columns["pure_ack"] = _derived(
+        table, "frames", lambda text: int(_names(text) <= _PURE_ACK and bool(_names(text) - {"PADDING"}))
+    )
+    columns["crypto"] = _derived(table, "frames", lambda text: int("CRYPTO" in _names(text)))
+    columns["hello_retry"] = _ints(
+        pc.match_substring(table.column("info"), "Hello Retry Request").fill_null(False).cast(pa.int64())
+    )
+    return Rows(columns, rows.labels)
+
+
+def _frames(table: pa.Table) -> Rows:
+    rows = _numbers(table, _FRAME_NUMBERS, ("side", "layer", "type", "packet_space"))
+    return Rows({**rows.columns, "up": _derived(table, "direction", _is_up)}, rows.labels)
+
+
+def _is_up(text: str) -> int:
+    return {"up": 1, "down": 0}.get(text, NULL)
+
+
+def _sack_right(text: str) -> int:
+    """The highest octet that a SACK option tells of, exclusive."""
+    return max((int(right) for _, right in json.loads(text)), default=NULL) if text else NULL
+
+
+def _has(name: str, text: str) -> int:
+    return int(name in text.split(","))
+
+
+def _contains(part: str, text: str) -> int:
+    return int(part in text)
+
+
+def _names(text: str) -> set[str]:
+    return {name for packet in text.split(";") for name in packet.split(",") if name}
+
+
+def _numbers(table: pa.Table, numbers: tuple[str, ...], texts: tuple[str, ...]) -> Rows:
+    columns = {
+        name: _ints(pc.fill_null(table.column(name).cast(pa.int64()), pa.scalar(NULL, pa.int64()))) for name in numbers
+    }
+    labels: dict[str, dict[str, int]] = {}
+    for name in texts:
+        codes, values = _encoded(table, name)
+        columns[name] = codes
+        labels[name] = {text: code for code, text in enumerate(values) if text is not None}
+    return Rows(columns, labels)
+
+
+def _encoded(table: pa.Table, name: str) -> tuple[Ints, list[str | None]]:
+    """A column of text as codes into its values; null is -1."""
+    encoded: Any = table.column(name).combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    return _ints(encoded.indices.cast(pa.int64()).fill_null(NULL)), encoded.dictionary.to_pylist()
+
+
+def _derived(table: pa.Table, name: str, meaning: Callable[[str], int]) -> Ints:
+    """A number for each text of a column, worked out once for each different text; null stays null."""
+    codes, values = _encoded(table, name)
+    of_code = np.array([*(meaning(text or "") for text in values), NULL], dtype=np.int64)
+    return of_code[codes]
+
+
+def _ints(column: Any) -> Ints:
+    values = np.asarray(column)
+    return cast(Ints, values.view(np.int64) if values.dtype == np.uint64 else values.astype(np.int64, copy=False))
+
+
+def _cut(rows: Rows) -> Callable[[int], Rows]:
+    """Rows by connection, in the order of time within each (stable: rows of one time keep their order)."""
+    numbers = rows["connection"]
+    by = (rows["time_ns"], numbers) if "time_ns" in rows.columns else (numbers,)
+    order = np.lexsort(by)
+    if not np.array_equal(order, np.arange(len(order))):
+        rows = rows.where(order)
+        numbers = rows["connection"]
+    known, starts = np.unique(numbers, return_index=True)
+    ends = np.append(starts[1:], len(numbers)) if len(starts) else starts
+    spans = {int(number): slice(int(a), int(b)) for number, a, b in zip(known, starts, ends, strict=True)}
+    return lambda number: rows.where(spans.get(number, slice(0, 0)))

@@ -1,0 +1,268 @@
+"""Connection set-up: what passed until the first request and response octet, against the least that is needed.
+
+The least number of round trips to the first octet of a response: TCP 1 (RFC 9293, 3.5), TLS 1.3 1 (RFC 8446, 2), none
+with early data, TLS 1.2 2 (RFC 5246, 7.3) or 1 resumed; QUIC 1 for transport and TLS together (RFC 9000, 7), none with
+0-RTT; and 1 for the request itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trifecta.analysis.transport.columns import NULL, Connection, Ints, Rows
+
+AMPLIFICATION = 3  # RFC 9000, section 8.1
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What had passed at the client, both directions, up to and including the packet with an octet."""
+
+    time_ns: int
+    round_trips: int | None
+    packets_up: int
+    packets_down: int
+    wire_bytes_up: int
+    wire_bytes_down: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Something that cost round trips beyond the least."""
+
+    name: str  # retry, version_negotiation, hello_retry_request, amplification_limit, lost_handshake_packets
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """The set-up of one connection. ``ratio``: time to the first response octet over ``bound`` round trips."""
+
+    connection: int
+    protocol: str | None
+    bound: int | None  # round trips to the first response octet that the protocol needs at least
+    rtt_ns: int | None
+    rtt_source: str | None  # given, link (both sides), handshake (with the other end's answering time)
+    to_request: Passed | None
+    to_response: Passed | None
+    ratio: float | None
+    costs: list[Cost]
+    notes: list[str]
+
+
+def setup(connection: Connection, rtt_ns: int | None = None) -> Setup:
+    """``rtt_ns``: of the path, where it is known."""
+    notes: list[str] = []
+    rows = connection.at_client()
+    if not connection.starts or not len(rows):
+        notes.append("the start of the connection is not in the capture: its set-up is unknown")
+        return _unknown(connection, notes)
+    start = int(rows["time_ns"][0])
+    limited = _amplification(connection, notes)
+    sends, answers = _flights(connection, rows, limited, notes)
+    rtt, source = (rtt_ns, "given") if rtt_ns is not None else _path_rtt(connection, rows)
+    bound = _bound(connection, rows, notes)
+    request, response = (
+        _first(connection.messages, "request_start_ns"),
+        _first(connection.messages, "response_start_ns"),
+    )
+    if request is None:
+        notes.append("no request could be read: round trips, packets and octets until it are unknown")
+    to_request = _passed(rows, start, request, _trips(sends, answers, request))
+    # The response answers the request: one round trip more than had passed when it was sent.
+    trips = None if to_request is None or to_request.round_trips is None else to_request.round_trips + 1
+    to_response = _passed(rows, start, response, trips)
+    if source == "handshake":
+        notes.append("the round trip is that of the handshake, with the time that the server took to answer")
+    ratio = to_response.time_ns / (bound * rtt) if to_response and bound and rtt else None
+    costs = _costs(connection, rows, len(limited))
+    return Setup(
+        connection.number, connection.row["protocol"], bound, rtt, source, to_request, to_response, ratio, costs, notes
+    )
+
+
+def _unknown(connection: Connection, notes: list[str]) -> Setup:
+    return Setup(connection.number, connection.row["protocol"], None, None, None, None, None, None, [], notes)
+
+
+def _first(messages: Rows, name: str) -> int | None:
+    known = messages[name][messages[name] != NULL]
+    return int(known.min()) if len(known) else None
+
+
+def _bound(connection: Connection, rows: Rows, notes: list[str]) -> int | None:
+    row = connection.row
+    early = bool(row["zero_rtt"])
+    if not connection.tcp:
+        return 1 if early else 2
+    # TCP Fast Open (RFC 7413): data in the SYN saves the round trip.
+    open_trips = 0 if ((rows["syn"] == 1) & (rows["up"] == 1) & (rows["payload_bytes"] > 0)).any() else 1
+    version = row["tls_version"]
+    if version is None:
+        if len(connection.frames_of("tls")) or row["protocol"] is None:
+            notes.append("the version of TLS is unknown, and so is the least number of round trips")
+            return None
+        return open_trips + 1  # without TLS
+    if version == "1.3":
+        return open_trips + (0 if early else 1) + 1
+    return open_trips + (1 if row["resumed"] else 2) + 1
+
+
+def _path_rtt(connection: Connection, rows: Rows) -> tuple[int | None, str | None]:
+    """The least there and back of the link, or else the handshake's first answer after the last try before it."""
+    if connection.both_sides:
+        least = [connection.sent(up=up)["delay_ns"] for up in (True, False)]
+        known = [int(delay[delay != NULL].min()) for delay in least if (delay != NULL).any()]
+        if len(known) == 2:
+            return sum(known), "link"
+    opening = rows["syn"] == 1 if connection.tcp else rows["type_initial"] == 1
+    up, down = rows["time_ns"][opening & (rows["up"] == 1)], rows["time_ns"][opening & (rows["up"] == 0)]
+    if not len(up) or not len(down):
+        return None, None
+    before = up[up <= down[0]]
+    return (int(down[0] - before[-1]), "handshake") if len(before) else (None, None)
+
+
+def _flights(connection: Connection, rows: Rows, released_ns: Ints, notes: list[str]) -> tuple[Ints | None, Ints]:
+    """Times at the client at which it sent, and got, something that carries the set-up on.
+
+    TCP: SYN and data. QUIC: ack-eliciting packets, and what released a server that was held by the limit of RFC 9000,
+    section 8.1.
+    """
+    if connection.tcp:
+        carries = (rows["payload_bytes"] > 0) | (rows["syn"] == 1)
+    else:
+        retry = (rows["type_retry"] == 1) | (rows["type_version"] == 1)
+        eliciting = rows["eliciting"]
+        if ((eliciting == NULL) & ~retry & (rows["type_handshake"] == 1)).any():
+            notes.append("without keys an acknowledgement and a flight look alike in QUIC: round trips are not counted")
+            return None, rows["time_ns"][:0]
+        carries = (eliciting == 1) | retry | np.isin(rows["time_ns"], released_ns)
+    return rows["time_ns"][carries & (rows["up"] == 1)], rows["time_ns"][carries & (rows["up"] == 0)]
+
+
+def _trips(sends: Ints | None, answers: Ints, until_ns: int | None) -> int | None:
+    """Times that the client got something after it had sent something, up to the first octet of the request."""
+    if sends is None or until_ns is None:
+        return None
+    times = np.concatenate((sends[sends <= until_ns], answers[answers <= until_ns]))
+    is_answer = np.concatenate((np.zeros((sends <= until_ns).sum()), np.ones((answers <= until_ns).sum())))
+    ordered = is_answer[np.lexsort((1 - is_answer, times))]  # of one moment: what it got made it send
+    # 0-RTT: nothing has been answered when the request leaves.
+    return int(np.sum((ordered[1:] == 1) & (ordered[:-1] == 0)))
+
+
+def _passed(rows: Rows, start: int, until_ns: int | None, trips: int | None) -> Passed | None:
+    if until_ns is None:
+        return None
+    upto = rows["time_ns"] <= until_ns
+    up, down = upto & (rows["up"] == 1), upto & (rows["up"] == 0)
+    wire = rows["wire_bytes"]
+    return Passed(until_ns - start, trips, int(up.sum()), int(down.sum()), int(wire[up].sum()), int(wire[down].sum()))
+
+
+def _amplification(connection: Connection, notes: list[str]) -> Ints:
+    """Times at the client of the datagrams that released a server held by three times what it had received.
+
+    A datagram of the server was held if, together with all before it, it is more than three times what had arrived
+    when the one before it left. The limit ends with the first Handshake packet of the client (RFC 9000, 8.1), and a
+    Retry takes it away.
+    """
+    rows = connection.at_server()
+    if connection.tcp or (rows["type_retry"] == 1).any():
+        return rows["time_ns"][:0]
+    valid = np.flatnonzero((rows["up"] == 1) & (rows["type_handshake"] == 1))
+    rows = rows.where(slice(0, int(valid[0]) if len(valid) else len(rows)))
+    received = sent = 0
+    allowed_before = 0  # when the datagram before left
+    last: int | None = None
+    released: list[int] = []
+    for is_up, size, at, number in zip(
+        rows["up"].tolist(),
+        rows["payload_bytes"].tolist(),
+        rows["time_ns"].tolist(),
+        rows["packet_id"].tolist(),
+        strict=True,
+    ):
+        if is_up == 1:
+            received += size
+            last = at if not connection.both_sides else number
+        elif is_up == 0:
+            sent += size
+            if (
+                allowed_before
+                and sent > allowed_before
+                and received * AMPLIFICATION > allowed_before
+                and last is not None
+            ):
+                released.append(last)
+            allowed_before = received * AMPLIFICATION
+    if not released:
+        return rows["time_ns"][:0]
+    if not connection.both_sides:
+        notes.append("the amplification limit was judged by the order at the only side")
+        return np.unique(np.array(released, dtype=np.int64))
+    client = connection.sent(up=True)
+    return np.unique(client["time_ns"][np.isin(client["packet_id"], np.array(released, dtype=np.int64))])
+
+
+def _costs(connection: Connection, rows: Rows, limited: int) -> list[Cost]:
+    found = {
+        "retry": int((rows["type_retry"] == 1).sum()),
+        "version_negotiation": int(((rows["type_version"] == 1) & (rows["up"] == 0)).sum()),
+        "hello_retry_request": _hello_retries(connection, rows),
+        "amplification_limit": limited,
+        "lost_handshake_packets": _handshake_again(connection),
+    }
+    return [Cost(name, times) for name, times in found.items() if times]
+
+
+def _hello_retries(connection: Connection, rows: Rows) -> int:
+    """A second ClientHello after the server's first answer (RFC 8446, section 2.1)."""
+    if connection.tcp:
+        if (rows["hello_retry"] == 1).any():
+            return 1
+        if connection.row["tls_version"] != "1.3":
+            return 0
+        records = connection.frames_of("tls")
+        clear = records.where(records.is_in("type", "handshake"))  # of TLS 1.3 only the hellos are in the clear
+        down = clear["time_ns"][clear["up"] == 0]
+        return int(len(down) > 0 and (clear["time_ns"][clear["up"] == 1] > down[0]).any())
+    crypto = connection.frames_of("quic")
+    crypto = crypto.where(crypto.is_in("type", "CRYPTO") & crypto.is_in("packet_space", "initial"))
+    up, down = crypto.where(crypto["up"] == 1), crypto.where(crypto["up"] == 0)
+    if not len(up) or not len(down):
+        return 0
+    # What has been sent before is sent again by a loss; only new octets are a second ClientHello. Its sender's side
+    # has seen the server's answer when it goes out.
+    answered = connection.arrivals(down["number"], up=False)
+    answered = answered[answered != NULL]
+    if not len(answered):
+        return 0
+    before = up["time_ns"] < answered.min()
+    known = int((up["offset"] + up["length"])[before].max(initial=0))
+    return int(((up["offset"] + up["length"])[~before] > known).any())
+
+
+def _handshake_again(connection: Connection) -> int:
+    """Packets of the handshake that were sent again: SYN and data before the request, or CRYPTO octets."""
+    request = _first(connection.messages, "request_start_ns")
+    if connection.tcp:
+        again = 0
+        for up in (True, False):
+            sent = connection.sent(up=up)
+            early = sent["time_ns"] <= (request if request is not None else -1)
+            syn = int((sent["syn"] == 1).sum())
+            again += max(0, syn - 1) + int((early & (sent["retransmission"] == 1) & (sent["syn"] != 1)).sum())
+        return again
+    crypto = connection.frames_of("quic")
+    crypto = crypto.where(crypto.is_in("type", "CRYPTO"))
+    again = 0
+    for direction in (1, 0):
+        for space in ("initial", "handshake"):
+            part = crypto.where((crypto["up"] == direction) & crypto.is_in("packet_space", space))
+            known = np.unique(np.stack((part["offset"], part["length"])), axis=1).shape[1] if len(part) else 0
+            again += len(part) - known
+    return again
