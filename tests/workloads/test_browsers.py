@@ -77,6 +77,8 @@ def test_visits_are_made_over_each_protocol_and_everything_is_committed(tmp_path
         assert list(link["links"]) == ["client-router"]
         assert link["links"]["client-router"]["a_to_b"]["delivered"] > 0
         assert (server["host"], server["address"], server["page"]) == ("web", "192.168.2.2", "tiny")
+        # What the fake browser starts to ask with is not its own: it is the driver's, and was found in what it reaped.
+        assert load["driver_cpu_ns"] > 10_000_000
         assert load["stray_names"] == {"stray.example.org": load["stray_lookups"]}
         trial = row["trial"]
         assert sorted(path.name for path in (folder / "har" / trial).iterdir()) == ["0.har", "1.har", "2.har"]

@@ -9,7 +9,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 # linux/sched.h
@@ -119,6 +119,18 @@ def process_cpu_ns(pid: int) -> int:
         return time.clock_gettime_ns((~pid << 3) | 2)
     except OSError as error:
         raise ProcessLookupError(error.errno, f"no CPU clock of process {pid}") from error
+
+
+def tree_cpu_ns(pid: int) -> int:
+    """CPU time so far of a process and all its descendants that are there, in ns; 0 for one that is gone."""
+    used, waiting = 0, [pid]
+    while waiting:
+        one = waiting.pop()
+        with suppress(OSError, ProcessLookupError):
+            used += process_cpu_ns(one)
+            for task in Path(f"/proc/{one}/task").iterdir():
+                waiting += map(int, (task / "children").read_text(encoding="ascii").split())
+    return used
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import Any
 
 from trifecta.design import plan
 from trifecta.design.model import BrowserWorkload, PageWorkload, Trial, VideoWorkload
-from trifecta.implementations.servers.origin import BACKEND_ADDRESS
+from trifecta.lab import linux
 from trifecta.lab.engine import EXIT_CANNOT, EngineError, EngineProcess, as_user_error
 from trifecta.lab.host import keeping_off
 from trifecta.lab.topology import Wire
@@ -29,12 +29,22 @@ from trifecta.workloads.trial import Outcome, finish_link, key_and_event_logs, l
 from trifecta.workloads.visits.aggregate import VisitAggregate, aggregate_visits
 from trifecta.workloads.visits.configs import START_NS, Drafts, browser_config
 from trifecta.workloads.visits.floors import Floors
-from trifecta.workloads.visits.place import Place, Serving
+from trifecta.workloads.visits.place import Place
+from trifecta.workloads.visits.programs import (
+    add_driver_cpu,
+    ended_cpu_ns,
+    links_said,
+    own_cpu_ns,
+    server_details,
+    server_pids,
+)
 from trifecta.workloads.visits.session import BrowserSession
 
 _GRACE_S = 15.0  # beyond its own total timeout a driver is taken for hung
 _MOST_STRAY_NAMES = 10
 _LOADED_S = 60.0  # Python, Arrow and what drives the browser are loaded from a cold disk
+
+_PHASES = ("link_start", "observe", "load", "condense", "link_end")
 
 
 @dataclass
@@ -102,26 +112,26 @@ class BrowserTrialRunner:
         with ExitStack() as stack:
             driver = stack.enter_context(self._take(trial))
             place.point_to(session.keys(trial.cell))
-            links: dict[Wire, EngineProcess] = {}
-            for wire in place.network.links:
-                links[wire] = stack.enter_context(session.link(place, wire, path, trial.seed))
+            links = self._start_links(stack, trial, place)
             with suppress(EngineError):  # it says so again when it is asked to work
                 driver.wait_loaded(_LOADED_S, session.stop)
             marks.append(time.monotonic_ns())
-            processes = {"driver": driver.pid} | _server_pids(servers)
-            processes |= {process.name: process.pid for process in links.values()}
-            hosts = place.network.hosts
-            resources = stack.enter_context(closing(ResourceObserver(trial.trial, processes, hosts=hosts)))
+            processes = {"driver": driver.pid, **server_pids(servers), **{one.name: one.pid for one in links.values()}}
+            resources = ResourceObserver(trial.trial, processes, hosts=place.network.hosts)
+            stack.enter_context(closing(resources))
             wall = datetime.now(UTC)
             transport.begin()
             resources.sample()
-            self._machine.begin(time.monotonic_ns(), _own_cpu_ns(resources))
+            loaded_cpu_ns = linux.tree_cpu_ns(driver.pid)
+            self._machine.begin(time.monotonic_ns(), own_cpu_ns(resources))
             marks.append(time.monotonic_ns())
             with keeping_off(session.pins["client"]):
                 details["load"] = self._await(driver, self._config(trial, drafts, floor), resources, errors)
             marks.append(time.monotonic_ns())
             resources.sample()
-            details["machine"] = self._machine.end(time.monotonic_ns(), _own_cpu_ns(resources, details["load"]))
+            driven_cpu_ns = ended_cpu_ns(driver) - loaded_cpu_ns
+            add_driver_cpu(details["load"], driven_cpu_ns)
+            details["machine"] = self._machine.end(time.monotonic_ns(), own_cpu_ns(resources) + driven_cpu_ns)
             details["machine"] |= {"transport": transport.end(), "sampler": resources.cost()}
             _note_strays(place, details["load"])
             if details["load"] is not None:
@@ -134,8 +144,8 @@ class BrowserTrialRunner:
             said = {wire: finish_link(process, errors) for wire, process in links.items()}
         marks.append(time.monotonic_ns())
         wall_ns = marks[3] - marks[2]
-        details["link"] = _links(links, said, resources, wall_ns) if links else None
-        details["server"] = _server_details(place, servers, resources, wall_ns)
+        details["link"] = links_said(links, said, resources, wall_ns) if links else None
+        details["server"] = server_details(place, servers, resources, wall_ns)
         outcome = Outcome(
             trial=trial,
             row=row_of(trial, found, details, errors, measured=(marks[2], marks[3]), wall=wall)
@@ -145,9 +155,13 @@ class BrowserTrialRunner:
             details=details,
             visits=visits.visits if visits is not None else None,
         )
-        names = ("link_start", "observe", "load", "condense", "link_end")
-        outcome.phase_ns = {name: marks[i + 1] - marks[i] for i, name in enumerate(names)}
+        outcome.phase_ns = {name: marks[i + 1] - marks[i] for i, name in enumerate(_PHASES)}
         return outcome
+
+    def _start_links(self, stack: ExitStack, trial: Trial, place: Place) -> dict[Wire, EngineProcess]:
+        """Start the links of all impaired wires; the stack ends them."""
+        session, path = self._session, self._session.path(trial.cell)
+        return {wire: stack.enter_context(session.link(place, wire, path, trial.seed)) for wire in place.network.links}
 
     def _drafts(self, trial: Trial, workload: BrowserWorkload) -> Drafts:
         """Where the driver writes; its folders are made."""
@@ -200,39 +214,6 @@ class BrowserTrialRunner:
             return None
 
 
-def _server_pids(servers: Sequence[Serving]) -> dict[str, int]:
-    """The processes of servers by the role under which their resources are recorded; the measured one is ``server``."""
-    main, *others = servers
-    pids = {"server": main.running.pid, **main.running.backend_pids}
-    return pids | {f"server {serving.host}": serving.running.pid for serving in others}
-
-
-def _server_details(
-    place: Place, servers: Sequence[Serving], resources: ResourceObserver, wall_ns: int
-) -> dict[str, Any]:
-    """What is known of the measured server, what it used, what is behind it and beside it."""
-    main, *others = servers
-    server = main.running
-    details = server.facts() | {
-        "host": main.host,
-        "address": server.site.address,
-        "page": main.material.page.name,
-        "cpu_ns": resources.cpu_used_ns("server"),
-        "peak_rss_bytes": resources.peak_rss_bytes("server"),
-        "run_delay_ns": resources.run_delay_ns("server"),
-        "wall_ns": wall_ns,
-        **{f"{role}_cpu_ns": resources.cpu_used_ns(role) for role in server.backend_pids},
-    }
-    if server.backend_pids:
-        details["backend_congestion_control"] = place.network.host(main.host).congestion_control(BACKEND_ADDRESS)
-    if others:
-        details["beside"] = {
-            each.host: {"address": each.running.site.address, "cpu_ns": resources.cpu_used_ns(f"server {each.host}")}
-            for each in others
-        }
-    return details
-
-
 def _note_strays(place: Place, load: dict[str, Any] | None) -> None:
     """Add the names that were asked for and are not there; a browser's own rules keep most questions off DNS."""
     strays = place.names.take_strays()
@@ -275,31 +256,3 @@ def _files(
         link_summary=link,
         resources=resources.rows,
     )
-
-
-def _links(
-    links: dict[Wire, EngineProcess],
-    said: dict[Wire, dict[str, Any] | None],
-    resources: ResourceObserver,
-    wall_ns: int,
-) -> dict[str, Any]:
-    """``link_json``: what the link of each wire says, and how long it waited for a core."""
-    told: dict[str, dict[str, Any]] = {}
-    for wire, process in links.items():
-        summary = said[wire]
-        if summary is not None:
-            delay = resources.run_delay_ns(process.name)
-            told[wire.name] = summary | ({} if delay is None else {"run_delay_ns": delay, "wall_ns": wall_ns})
-    return {"links": told}
-
-
-def _own_cpu_ns(resources: ResourceObserver, load: dict[str, Any] | None = None) -> int:
-    """CPU time of this process and of everything it runs for the trial, as of the last reading.
-
-    Of a browser that is gone by now, and of what drove it, the summary has the whole.
-    """
-    latest = resources.latest_cpu_ns()
-    if load is not None:
-        latest["client"] = load["cpu_user_ns"] + load["cpu_system_ns"]
-        latest["driver"] = load.get("driver_cpu_ns") or latest.get("driver", 0)
-    return time.process_time_ns() + sum(latest.values())

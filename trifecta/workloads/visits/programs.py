@@ -1,0 +1,93 @@
+"""What is known of the programs of a trial from outside: servers, links, and the CPU time of the driver."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from trifecta.implementations.servers.origin import BACKEND_ADDRESS
+from trifecta.lab.engine import EngineProcess
+from trifecta.lab.topology import Wire
+from trifecta.observers.resources import ResourceObserver
+from trifecta.workloads.visits.place import Place, Serving
+
+_END_S = 5.0  # a driver has said its last word and ends its browser
+
+
+def server_pids(servers: Sequence[Serving]) -> dict[str, int]:
+    """The processes of servers by the role under which their resources are recorded; the measured one is ``server``."""
+    main, *others = servers
+    pids = {"server": main.running.pid, **main.running.backend_pids}
+    return pids | {f"server {serving.host}": serving.running.pid for serving in others}
+
+
+def server_details(
+    place: Place, servers: Sequence[Serving], resources: ResourceObserver, wall_ns: int
+) -> dict[str, Any]:
+    """What is known of the measured server, what it used, what is behind it and beside it."""
+    main, *others = servers
+    server = main.running
+    details = server.facts() | {
+        "host": main.host,
+        "address": server.site.address,
+        "page": main.material.page.name,
+        "cpu_ns": resources.cpu_used_ns("server"),
+        "peak_rss_bytes": resources.peak_rss_bytes("server"),
+        "run_delay_ns": resources.run_delay_ns("server"),
+        "wall_ns": wall_ns,
+        **{f"{role}_cpu_ns": resources.cpu_used_ns(role) for role in server.backend_pids},
+    }
+    if server.backend_pids:
+        details["backend_congestion_control"] = place.network.host(main.host).congestion_control(BACKEND_ADDRESS)
+    if others:
+        details["beside"] = {
+            each.host: {"address": each.running.site.address, "cpu_ns": resources.cpu_used_ns(f"server {each.host}")}
+            for each in others
+        }
+    return details
+
+
+def links_said(
+    links: dict[Wire, EngineProcess],
+    said: dict[Wire, dict[str, Any] | None],
+    resources: ResourceObserver,
+    wall_ns: int,
+) -> dict[str, Any]:
+    """``link_json``: what the link of each wire says, and how long it waited for a core."""
+    told: dict[str, dict[str, Any]] = {}
+    for wire, process in links.items():
+        summary = said[wire]
+        if summary is not None:
+            delay = resources.run_delay_ns(process.name)
+            told[wire.name] = summary | ({} if delay is None else {"run_delay_ns": delay, "wall_ns": wall_ns})
+    return {"links": told}
+
+
+def own_cpu_ns(resources: ResourceObserver) -> int:
+    """CPU time of this process and of what it runs for the trial as of the last reading, without driver and browser."""
+    latest = resources.latest_cpu_ns()
+    return time.process_time_ns() + sum(cpu for role, cpu in latest.items() if role not in ("driver", "client"))
+
+
+def ended_cpu_ns(driver: EngineProcess) -> int:
+    """Wait for the end of a driver; CPU time of it and of everything it started, the browser too (getrusage(2))."""
+
+    def reaped_ns() -> int:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return int((used.ru_utime + used.ru_stime) * 1e9)
+
+    before = reaped_ns()
+    with suppress(subprocess.TimeoutExpired):
+        driver.process.wait(_END_S)
+    driver.close()
+    return reaped_ns() - before
+
+
+def add_driver_cpu(load: dict[str, Any] | None, driven_cpu_ns: int) -> None:
+    """Tell apart what the driver used from what the browser did."""
+    if load is not None:
+        load["driver_cpu_ns"] = max(0, driven_cpu_ns - load["cpu_user_ns"] - load["cpu_system_ns"])
