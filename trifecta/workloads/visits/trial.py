@@ -133,9 +133,8 @@ class BrowserTrialRunner:
             add_driver_cpu(details["load"], driven_cpu_ns)
             details["machine"] = self._machine.end(time.monotonic_ns(), own_cpu_ns(resources) + driven_cpu_ns)
             details["machine"] |= {"transport": transport.end(), "sampler": resources.cost()}
-            _note_strays(place, details["load"])
-            if details["load"] is not None:
-                details["load"]["cpus"] = len(session.pins["client"] or os.sched_getaffinity(0))
+            self.start_ahead(trial)  # nothing is measured any more: it loads while this trial is read
+            self._tell(place, details["load"])
             errors += filter(None, (serving.problem() for serving in servers))
             found = read_samples(drafts.samples, details["load"], errors)
             visits = _read_visits(drafts, found, errors)
@@ -162,6 +161,17 @@ class BrowserTrialRunner:
         """Start the links of all impaired wires; the stack ends them."""
         session, path = self._session, self._session.path(trial.cell)
         return {wire: stack.enter_context(session.link(place, wire, path, trial.seed)) for wire in place.network.links}
+
+    def _tell(self, place: Place, load: dict[str, Any] | None) -> None:
+        """Add what the lab knows to what the driver said: cores, and names that were asked for and are not there.
+
+        A browser's own rules keep most such questions off DNS; it counts those itself.
+        """
+        strays = place.names.take_strays()
+        if load is not None:
+            load["cpus"] = len(self._session.pins["client"] or os.sched_getaffinity(0))
+            load["stray_lookups"] = (load.get("stray_lookups") or 0) + sum(strays.values())
+            load["stray_names"] = dict(sorted(strays.items(), key=lambda item: -item[1])[:_MOST_STRAY_NAMES])
 
     def _drafts(self, trial: Trial, workload: BrowserWorkload) -> Drafts:
         """Where the driver writes; its folders are made."""
@@ -212,14 +222,6 @@ class BrowserTrialRunner:
                 raise as_user_error(error) from error
             errors.append(f"{error.role}: {error.message.removeprefix('error: ')}")
             return None
-
-
-def _note_strays(place: Place, load: dict[str, Any] | None) -> None:
-    """Add the names that were asked for and are not there; a browser's own rules keep most questions off DNS."""
-    strays = place.names.take_strays()
-    if load is not None:
-        load["stray_lookups"] = (load.get("stray_lookups") or 0) + sum(strays.values())
-        load["stray_names"] = dict(sorted(strays.items(), key=lambda item: -item[1])[:_MOST_STRAY_NAMES])
 
 
 def _read_visits(drafts: Drafts, found: Aggregate | None, errors: list[str]) -> VisitAggregate | None:
