@@ -1,0 +1,192 @@
+"""Pictures of captures: their points against an invented capture whose truth is known, and the files of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from PIL import Image
+
+from tests.report.synthetic_packets import MS, World, tables
+from trifecta.report.figures import part_bars, svg
+from trifecta.report.figures.part_bars import TIME, Bar
+from trifecta.report.packets import flights, series, write_figures
+from trifecta.report.packets.captured import Captured, captures
+from trifecta.report.packets.pictures import groups, pictures
+from trifecta.trace.schema import SCHEMAS
+
+
+def made(*worlds: World) -> dict[str, pa.Table]:
+    found = [tables(world) for world in worlds]
+    return {name: pa.concat_tables([getattr(one, name) for one in found]) for name in SCHEMAS}
+
+
+def only(**changes: Any) -> Captured:
+    return captures(made(World(**changes)))[0]
+
+
+@pytest.mark.parametrize(("arm", "of"), [("h1", "TCP sequence"), ("h2", "TCP sequence"), ("h3", "stream offset")])
+def test_one_lost_packet_is_lost_once_and_sent_again_once(arm: str, of: str) -> None:
+    found = series.octets(only(arm=arm, lose=(40,)))
+    assert found.of == of
+    assert (len(found.lost), len(found.again)) == (1, 1)
+    assert found.again[0, 1] == found.lost[0, 1], "the same octets"
+    assert found.again[0, 0] - found.lost[0, 0] == 60 * MS
+    assert len(found.arrived) == len(found.sent) + len(found.again) - 1
+    lag = np.sort(found.arrived[:, 0])[0] - found.sent[:, 0].min()
+    assert lag == 20 * MS
+
+
+def test_nothing_lost_nothing_sent_again() -> None:
+    for arm in ("h1", "h2", "h3"):
+        found = series.octets(only(arm=arm, lose=()))
+        assert (len(found.lost), len(found.again)) == (0, 0)
+
+
+def test_streams_of_quic_and_connections_stand_on_top_of_each_other() -> None:
+    points = series.octets(only(arm="h3", requests=3, size=200_000, lose=())).sent
+    assert {int(place // 200_000) for place in points[:, 1]} == {0, 1, 2}
+    captured = only(arm="h2", lose=())
+    index = captured.packets.schema.get_field_index("connection")
+    again = captured.packets.set_column(index, "connection", pa.array([1] * captured.packets.num_rows, pa.uint32()))
+    both = Captured("two", "h2", pa.concat_tables([captured.packets, again]), *_rest(captured))
+    top = series.octets(captured).sent[:, 1].max()
+    assert series.octets(both).sent[:, 1].max() > 1.9 * top
+
+
+def _rest(captured: Captured) -> tuple[pa.Table, pa.Table, pa.Table]:
+    return captured.frames, captured.messages, captured.connections
+
+
+def test_without_keys_datagrams_are_counted_and_no_stream_is_told() -> None:
+    captured = only(arm="h3", keys=False)
+    found = series.octets(captured)
+    assert found.of == "datagrams"
+    assert len(found.again) == 0, "whether octets came again cannot be known"
+    assert series.lanes(captured) == []
+    names = {one.name for one in pictures([captured])}
+    assert "streams" not in names
+    said = next(one.caption for one in pictures([captured]) if one.name == "time-sequence")
+    assert "Without keys" in said
+
+
+def test_lanes_are_the_requests() -> None:
+    for arm in ("h2", "h3"):
+        found = series.lanes(only(arm=arm, lose=(40,)))
+        assert [one.name for one in found] == [f"stream {s}" for s in ((1, 3, 5) if arm == "h2" else (0, 4, 8))]
+        assert sum(len(one.lost_ns) for one in found) == 1
+        assert all(one.started_ns < (one.first_ns or 0) < (one.done_ns or 0) for one in found)
+        assert all(one.sent_ns.min() + 20 * MS == one.first_ns for one in found)
+
+
+def test_gaps_are_those_where_packets_arrive() -> None:
+    captured = only(arm="h2", lose=())
+    found = series.gaps(captured, "down")
+    assert len(found) == captured.far("down").num_rows - 1
+    assert (np.diff(found) >= 0).all()
+    assert found.sum() == captured.far("down")["time_ns"].to_numpy().max() - captured.far("down")["time_ns"][0].as_py()
+
+
+@pytest.mark.parametrize(("arm", "trips"), [("h1", 3), ("h2", 3), ("h3", 2)])
+def test_the_ladder_ends_with_the_first_octet_of_a_response(arm: str, trips: int) -> None:
+    captured = only(arm=arm)
+    found = flights.ladder(captured)
+    assert found is not None
+    assert found.round_trip_ns == 40 * MS
+    assert found.least_round_trips == trips
+    first = captured.messages["response_start_ns"].to_numpy().min() - captured.start_ns
+    assert found.first_response_ns == first
+    assert trips <= first / (40 * MS) < trips + 0.2
+    assert [one.direction for one in found.flights[:3]] == ["up", "down", "up"]
+    assert all(one.sent_ns[0] <= first for one in found.flights)
+    assert all(one.arrived_ns and one.arrived_ns[0] == one.sent_ns[0] + 20 * MS for one in found.flights)
+
+
+def test_of_one_side_nobody_says_when_the_other_saw_a_packet() -> None:
+    found = flights.ladder(only(arm="h2", sides=False))
+    assert found is not None
+    assert not found.sides
+    assert all(one.arrived_ns is None and one.lost == 0 for one in found.flights)
+    assert len(series.octets(only(arm="h2", sides=False)).arrived) == 0
+
+
+@pytest.mark.parametrize(
+    ("transport", "version", "resumed", "zero_rtt", "least"),
+    [
+        ("tcp", "1.3", False, False, 3),
+        ("tcp", "1.3", True, True, 2),
+        ("tcp", "1.2", False, False, 4),
+        ("tcp", "1.2", True, False, 3),
+        ("tcp", None, None, None, None),
+        ("udp", "1.3", False, False, 2),
+        ("udp", "1.3", True, True, 1),
+    ],
+)
+def test_the_least_round_trips(
+    transport: str, version: str | None, resumed: bool | None, zero_rtt: bool | None, least: int | None
+) -> None:
+    row = {"transport": transport, "tls_version": version, "resumed": resumed, "zero_rtt": zero_rtt}
+    assert flights.least_round_trips(row) == least
+
+
+def test_captures_that_differ_by_protocol_stand_side_by_side() -> None:
+    names = ("small-closed-http2", "hello-sim-http3", "small-closed-http3", "hello-sim-http2", "small-closed-http1.1")
+    found = groups([Captured(name, "h2", *[pa.table({})] * 4) for name in names])
+    assert [(name, [one.label for one in group]) for name, group in found] == [
+        ("small-closed", ["small-closed-http2", "small-closed-http3", "small-closed-http1.1"]),
+        ("hello-sim", ["hello-sim-http3", "hello-sim-http2"]),
+    ]
+    many = groups([Captured(f"capture{n}", "?", *[pa.table({})] * 4) for n in range(6)])
+    assert [(name, len(group)) for name, group in many] == [("captures-1", 4), ("captures-2", 2)]
+
+
+def test_files_need_nothing_else(tmp_path: Path) -> None:
+    worlds = [World(arm=arm, capture=f"small-closed-http{arm[1]}.pcapng", size=60_000) for arm in ("h2", "h3")]
+    written = write_figures(made(*worlds), tmp_path)
+    assert {file.name for file in written} == {
+        f"small-closed-{name}.{kind}"
+        for name in ("time-sequence", "streams", "packet-sizes", "set-up", "packet-gaps")
+        for kind in ("svg", "png")
+    }
+    for file in written:
+        if file.suffix == ".png":
+            with Image.open(file) as image:
+                assert image.width >= 760
+                colours = {colour for _, colour in image.convert("RGB").getcolors(1 << 24) or []}
+            assert (0x01, 0, 0x01) not in colours
+            assert (255, 255, 255) in colours
+            assert not any(colour[0] in (1, 2) and colour[1] == 0 and 0 < colour[2] < 0x20 for colour in colours)
+            continue
+        text = file.read_text()
+        used, defined = set(re.findall(r"var\((--[\w-]+)\)", text)), set(re.findall(r"(--[\w-]+):", text))
+        assert used <= defined
+        assert "http" not in re.sub(r"http://www\.w3\.org/[\w/]+|HTTP|small-closed-http\d", "", text)
+
+
+def test_empty_tables_make_no_picture(tmp_path: Path) -> None:
+    assert write_figures({name: schema.empty_table() for name, schema in SCHEMAS.items()}, tmp_path) == []
+
+
+def test_a_name_never_leaves_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "figures"
+    written = write_figures(made(World(capture="../../x/..", size=5_000, lose=())), folder)
+    assert written
+    assert {file.parent for file in written} == {folder}
+
+
+def test_the_sentence_names_the_parts_and_they_add_up() -> None:
+    slow = Bar("HTTP/2", {"handshake": 80e6, "blocking": 40e6, "rest": 3e6})
+    fast = Bar("HTTP/3", {"handshake": 40e6, "blocking": 0.0, "rest": 4e6})
+    said = part_bars.difference(fast, slow, TIME)
+    assert said == (
+        "HTTP/2 took 79.0 ms longer than HTTP/3: handshake +40.0 ms, head-of-line blocking +40.0 ms, rest −1.00 ms."
+    )
+    with svg.drawing():
+        drawn = part_bars.part_bars([slow, fast], TIME, "time", lambda value: f"{(value or 0) / 1e6:.0f} ms")
+        assert "HTTP/2: 123 ms" in drawn.label
+        with pytest.raises(KeyError):
+            part_bars.part_bars([Bar("x", {"unheard-of": 1.0})], TIME, "time", str)

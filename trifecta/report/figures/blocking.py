@@ -1,0 +1,60 @@
+"""Head-of-line blocking, request by request: how long octets lay received and could not be delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from trifecta.report import numbers
+from trifecta.report.figures import scales, style, svg
+from trifecta.report.figures.panels import Drawn, dots, panels
+
+
+@dataclass(frozen=True)
+class Waited:
+    """A request: how long its octets lay undeliverable, for a hole of another stream and for one of its own, in ns."""
+
+    name: str
+    other_ns: float
+    own_ns: float
+    total_ns: float | None
+
+
+_MOST_BARS = 120
+
+
+def blocking(shown: Sequence[tuple[str, str, Sequence[Waited]]]) -> Drawn:
+    """Draw captures, each (title, arm, requests in order), on one axis."""
+    made, targets = panels([f"{title}: {_sum(waits)}" for title, _, waits in shown], 230)
+    high = max((one.other_ns + one.own_ns for _, _, waits in shown for one in waits), default=0.0) * 1.1 or 1e6
+    said = []
+    for place, (target, (title, _, waits)) in enumerate(zip(targets, shown, strict=True)):
+        target.set_xlim(-0.6, max(len(waits), 1) - 0.4)
+        target.set_ylim(0, high)
+        ticks, labels = scales.labelled(scales.linear_ticks(high, 4))
+        svg.ticks(target, "y", ticks, labels if place == 0 else ["" for _ in labels])
+        steps = [tick for tick in scales.linear_ticks(max(len(waits) - 1, 1), 4) if tick == int(tick)]
+        svg.ticks(target, "x", steps, [f"{int(tick) + 1}" for tick in steps], grid=False)
+        other, own = np.array([one.other_ns for one in waits]), np.array([one.own_ns for one in waits])
+        rows = np.arange(len(waits))
+        if len(waits) <= _MOST_BARS:
+            target.bar(rows, other, width=0.8, color=style.PART_CROSSED, linewidth=0)
+            target.bar(
+                rows, own, width=0.8, bottom=other, color=style.LATE, edgecolor=style.PAPER, hatch="//", linewidth=0.4
+            )
+        else:
+            dots(target, np.column_stack([rows, other]), style.PART_CROSSED)
+            dots(target, np.column_stack([rows, own]), style.LATE)
+        target.set_xlabel("request", color=style.INK, fontsize=svg.SMALL)
+        said.append(f"{title}: {_sum(waits)}")
+    return Drawn(made, f"How long octets of each response lay received and undeliverable. {'; '.join(said)}")
+
+
+def _sum(waits: Sequence[Waited]) -> str:
+    if not waits:
+        return "not known"
+    mean = sum(one.other_ns + one.own_ns for one in waits) / len(waits)
+    waited = sum(one.other_ns + one.own_ns > 0 for one in waits)
+    return f"mean {numbers.duration(mean)}, {waited} of {len(waits)} waited"

@@ -1,0 +1,80 @@
+"""Packet sizes over time by direction, and the gaps between packets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from trifecta.report import numbers
+from trifecta.report.figures import scales, style, svg
+from trifecta.report.figures.panels import Drawn, dots, panels
+
+Sizes = tuple[Any, Any]  # (ns, octets)
+_WORDS = {"down": "server to client", "up": "client to server"}
+
+
+def packet_sizes(shown: Sequence[tuple[str, str, Sizes, Sizes]]) -> Drawn:
+    """Draw captures, each (title, arm, down, up); what the server sent above zero, what the client sent below."""
+    made, targets = panels([f"{title}: largest {_largest(down, up)}" for title, _, down, up in shown], 260)
+    every = [one for _, _, *both in shown for one in both if len(one[0])]
+    right = max((float(times.max()) for times, _ in every), default=1e6) * 1.02
+    top = max((float(octets.max()) for _, octets in every), default=1500.0) * 1.08
+    said = []
+    for place, (target, (title, arm, down, up)) in enumerate(zip(targets, shown, strict=True)):
+        target.set_xlim(0, right)
+        target.set_ylim(-top, top)
+        svg.ticks(target, "x", *scales.labelled(scales.linear_ticks(right, 4)))
+        ticks = scales.linear_ticks(top, 3)
+        both = [*[-tick for tick in ticks[:0:-1]], *ticks]
+        svg.ticks(target, "y", both, [numbers.size(abs(tick)) if place == 0 else "" for tick in both])
+        target.axhline(0, color=style.MUTED, linewidth=0.8)
+        target.set_xlabel("time since the first packet", color=style.INK, fontsize=svg.SMALL)
+        dots(target, np.column_stack([down[0], down[1]]), style.look(arm).colour, size=2.2)
+        dots(target, np.column_stack([up[0], -up[1]]), style.MUTED, size=2.2)
+        for word, at in (("down", 0.97), ("up", 0.03)):
+            target.text(
+                0.995, at, _WORDS[word], transform=target.transAxes, ha="right", va="top" if at > 0.5 else "bottom",
+                color=style.MUTED, fontsize=svg.SMALL - 1,
+            )  # fmt: skip
+        said.append(f"{title}: {len(down[0])} packets down, {len(up[0])} up, the largest of {_largest(down, up)}")
+    return Drawn(made, f"Packet sizes over time by direction. {'; '.join(said)}")
+
+
+def _largest(down: Sizes, up: Sizes) -> str:
+    return numbers.count(max((float(octets.max()) for _, octets in (down, up) if len(octets)), default=None)) + " B"
+
+
+def packet_gaps(shown: Sequence[tuple[str, str, Any, Any]]) -> Drawn:
+    """Distribution of gaps, each capture (title, arm, down, up) with sorted gaps in ns; up is drawn thin."""
+    made = svg.figure(252)
+    target = svg.axes(made, 46, 20, 14, 40)
+    known = [gaps[gaps > 0] for _, _, *both in shown for gaps in both]
+    low = max(1_000.0, min((float(gaps[0]) for gaps in known if len(gaps)), default=1_000.0))
+    high = max((float(gaps[-1]) for gaps in known if len(gaps)), default=1e9) * 1.1
+    high = max(high, low * 10)
+    target.set_xscale("log")
+    target.set_xlim(low, high)
+    target.set_ylim(0, 1.02)
+    svg.ticks(target, "x", *scales.labelled(scales.log_ticks(low, high, 5)))
+    svg.ticks(target, "y", [0, 0.25, 0.5, 0.75, 1.0], ["0", "25 %", "50 %", "75 %", "100 %"])
+    said = []
+    for title, arm, down, up in shown:
+        look = style.look(arm)
+        for gaps, width in ((down, 1.8), (up, 0.8)):
+            if len(gaps):
+                shares = np.linspace(0, 1, min(len(gaps), 200))
+                places = np.maximum(np.quantile(gaps, shares), low)
+                target.plot(places, shares, color=look.colour, linestyle=look.line, linewidth=width)
+        said.append(f"{title}: median {_median(down)} down, {_median(up)} up")
+    target.set_xlabel("time between packets of a direction, where they arrive", color=style.INK, fontsize=svg.FONT)
+    target.text(
+        -0.12, 1.03, "share of gaps", transform=target.transAxes, ha="left", va="bottom", color=style.INK,
+        fontsize=svg.FONT,
+    )  # fmt: skip
+    return Drawn(made, f"Gaps between packets. {'; '.join(said)}")
+
+
+def _median(gaps: Any) -> str:
+    return numbers.duration(float(np.median(gaps))) if len(gaps) else "none"

@@ -1,0 +1,121 @@
+"""A whole split into parts, a stacked bar a protocol: where the time went, what the wire carried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from matplotlib.transforms import blended_transform_factory
+
+from trifecta.report import numbers
+from trifecta.report.figures import scales, style, svg
+from trifecta.report.figures.panels import WIDE, Drawn
+
+
+@dataclass(frozen=True)
+class PartLook:
+    """How a part is drawn: its words, a stand-in colour, hatching, and the class of the same hatching in CSS."""
+
+    words: str
+    colour: str
+    hatch: str = ""
+    texture: str = ""
+
+
+TIME: Mapping[str, PartLook] = {
+    "handshake": PartLook("handshake", style.QUIC, "xx", "quic"),
+    "server": PartLook("server", style.WAIT),
+    "queueing": PartLook("queueing on the path", style.QUEUED, "//", "tcp"),
+    "recovery": PartLook("loss recovery", style.LATE),
+    "blocking": PartLook("head-of-line blocking", style.PART_CROSSED, "\\\\", "tls"),
+    "flow_control": PartLook("flow control", style.TCP),
+    "cpu": PartLook("CPU", style.CLIENT),
+    "propagation": PartLook("propagation and serialisation", style.TRANSFER),
+    "rest": PartLook("rest", style.PART_NOISE),
+}
+"""Parts of a request's time, in the order in which they are drawn."""
+
+OCTETS: Mapping[str, PartLook] = {
+    "content": PartLook("content", style.TRANSFER),
+    "fields": PartLook("header fields", style.WAIT),
+    "framing": PartLook("HTTP framing", style.PART_CLIENT, "//", "tcp"),
+    "security": PartLook("TLS or QUIC", style.QUIC, "xx", "quic"),
+    "transport": PartLook("TCP or UDP headers", style.TCP),
+    "network": PartLook("IP headers", style.TLS, "\\\\", "tls"),
+    "link": PartLook("link-layer headers", style.SEND),
+    "acknowledgements": PartLook("pure ACKs", style.CLIENT),
+    "again": PartLook("sent again", style.LATE),
+    "rest": PartLook("other", style.PART_NOISE),
+}
+"""Parts of the octets on the wire."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar: its title, and its parts. They add up to the whole; a part below zero is drawn left of the axis."""
+
+    title: str
+    parts: Mapping[str, float]
+
+    @property
+    def whole(self) -> float:
+        """The sum of the parts."""
+        return sum(self.parts.values())
+
+
+def part_bars(
+    bars: Sequence[Bar], looks: Mapping[str, PartLook], axis: str, write: Callable[[float | None], str]
+) -> Drawn:
+    """Draw bars on one axis; parts that a table of looks does not know are refused."""
+    made = svg.figure(46 + 40.0 * len(bars), WIDE)
+    target = svg.axes(made, 12, 6, 70, 38)
+    high = max((sum(value for value in bar.parts.values() if value > 0) for bar in bars), default=1.0) or 1.0
+    low = min((sum(value for value in bar.parts.values() if value < 0) for bar in bars), default=0.0)
+    target.set_xlim(low * 1.02, high * 1.02)
+    target.set_ylim(len(bars), 0)
+    ticks = scales.linear_ticks(high, 6)
+    svg.ticks(target, "x", ticks, [write(tick) if tick else "0" for tick in ticks])
+    svg.ticks(target, "y", [], [])
+    target.set_xlabel(axis, color=style.INK, fontsize=svg.SMALL)
+    mixed = blended_transform_factory(target.transAxes, target.transData)
+    said = []
+    for row, bar in enumerate(bars):
+        title = f"{bar.title}: {write(bar.whole)}"
+        target.text(0.0, row + 0.08, title, transform=mixed, ha="left", va="top", color=style.INK, fontsize=svg.SMALL)
+        ends = {True: 0.0, False: 0.0}
+        for name, look in looks.items():
+            value = bar.parts.get(name, 0.0)
+            if not value:
+                continue
+            target.barh(
+                row + 0.68, value, height=0.36, left=ends[value > 0], color=look.colour, edgecolor=style.PAPER,
+                linewidth=0.6, hatch=look.hatch or None,
+            )  # fmt: skip
+            ends[value > 0] += value
+        unknown = set(bar.parts) - set(looks)
+        if unknown:
+            raise KeyError(f"no look for {sorted(unknown)}")
+        words = ", ".join(f"{looks[name].words} {write(value)}" for name, value in bar.parts.items() if value)
+        said.append(f"{title} ({words})")
+    return Drawn(made, f"Parts of a whole, {axis}. {'; '.join(said)}")
+
+
+def legend(bars: Sequence[Bar], looks: Mapping[str, PartLook]) -> list[tuple[str, str, str]]:
+    """(words, CSS variable, texture) of the parts that are there."""
+    used = {name for bar in bars for name, value in bar.parts.items() if value}
+    return [
+        (look.words, style.CSS_VARIABLES[look.colour], look.texture) for name, look in looks.items() if name in used
+    ]
+
+
+def difference(slow: Bar, fast: Bar, looks: Mapping[str, PartLook]) -> str:
+    """A sentence: how much longer the one took than the other, and which parts make the difference."""
+    delta = slow.whole - fast.whole
+    names = [name for name in looks if slow.parts.get(name, 0.0) or fast.parts.get(name, 0.0)]
+    parts = {name: slow.parts.get(name, 0.0) - fast.parts.get(name, 0.0) for name in names}
+    told = sorted((name for name in names if parts[name]), key=lambda name: -abs(parts[name]))
+    signed = {name: ("+" if parts[name] > 0 else "−") + numbers.duration(abs(parts[name])) for name in told}
+    words = ", ".join(f"{looks[name].words} {signed[name]}" for name in told) or "no part differs"
+    if delta < 0:
+        return difference(fast, slow, looks)
+    return f"{slow.title} took {numbers.duration(delta)} longer than {fast.title}: {words}."

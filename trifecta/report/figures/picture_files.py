@@ -1,0 +1,107 @@
+"""A figure as files of its own: SVG that needs no page around it, and PNG."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from matplotlib.artist import Artist
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import Collection
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.text import Text
+
+from trifecta.report.figures import style
+from trifecta.report.figures.panels import Drawn
+
+_CSS = Path(__file__).parents[1] / "templates" / "report.css"
+_BLOCK = re.compile(r"(?<![\w)\]]):root \{([^}]*)\}")
+_DARK = re.compile(r":root\[data-theme=\"dark\"\] \{([^}]*)\}")
+_VARIABLE = re.compile(r"(--[\w-]+):\s*([^;]+);")
+_PIXELS = 2.0  # of the PNG, to a CSS pixel
+
+
+@lru_cache(maxsize=2)
+def _variables(dark: bool) -> Mapping[str, str]:
+    """The page's colours: one place says what a protocol looks like."""
+    text = _CSS.read_text(encoding="utf-8")
+    found = (_DARK if dark else _BLOCK).search(text)
+    if found is None:
+        raise ValueError("report.css has lost its variables")
+    return dict(_VARIABLE.findall(found[1]))
+
+
+def svg_file(drawn: Drawn, identity: str) -> str:
+    """The figure as an SVG document, light or dark as its reader's system is."""
+    text = drawn.svg(identity)
+    light, dark = ("".join(f"{name}: {value}; " for name, value in _variables(one).items()) for one in (False, True))
+    rules = f"svg {{ {light}background: var(--paper); }} @media (prefers-color-scheme: dark) {{ svg {{ {dark}}} }}"
+    head, rest = text.split(">", 1)
+    width, height = re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', head)[0]
+    return f'{head} width="{width}" height="{height}">\n<style>{rules}</style>{rest}\n'
+
+
+def png_file(drawn: Drawn) -> bytes:
+    """The figure as a picture, light, two pixels a CSS pixel. It cannot be drawn as SVG afterwards."""
+    made = drawn.made
+    canvas: Any = FigureCanvasAgg(made)
+    canvas.draw()  # so that every tick exists before it is coloured
+    _colour(made)
+    buffer = io.BytesIO()
+    canvas.print_png(buffer, metadata={"Description": drawn.label})
+    return buffer.getvalue()
+
+
+def write(drawn: Drawn, folder: Path, name: str) -> list[Path]:
+    """Write ``name.svg`` and ``name.png`` into the folder."""
+    from trifecta.store import files
+
+    vector, picture = folder / f"{name}.svg", folder / f"{name}.png"
+    with files.disk_errors(vector):
+        folder.mkdir(parents=True, exist_ok=True)
+        files.write_text(vector, svg_file(drawn, name))
+    with files.disk_errors(picture):
+        picture.write_bytes(png_file(drawn))
+    return [vector, picture]
+
+
+def _colour(made: Figure) -> None:
+    """Put the light page's colours where the stand-ins are."""
+    values = _variables(False)
+    real = {stand_in: values[variable] for stand_in, variable in style.CSS_VARIABLES.items()}
+
+    def new(colour: Any) -> Any:
+        if isinstance(colour, str) and colour.lower() in ("none", "auto"):
+            return colour
+        alpha = tuple(colour)[3] if not isinstance(colour, str) and len(tuple(colour)) == 4 else 1.0
+        return "none" if alpha == 0 else real.get(to_hex(colour), colour)
+
+    made.set_dpi(made.get_dpi() * _PIXELS)
+    made.set_facecolor(values["--paper"])
+    for artist in made.findobj():
+        _paint(artist, new)
+
+
+def _paint(artist: Artist, new: Any) -> None:
+    if isinstance(artist, Line2D):
+        artist.set_color(new(artist.get_color()))
+        artist.set_markerfacecolor(new(artist.get_markerfacecolor()))
+        artist.set_markeredgecolor(new(artist.get_markeredgecolor()))
+    elif isinstance(artist, Text):
+        artist.set_color(new(artist.get_color()))
+        for inner in (artist.get_bbox_patch(), getattr(artist, "arrow_patch", None)):  # not found by findobj
+            if inner is not None:
+                _paint(inner, new)
+    elif isinstance(artist, Patch):
+        artist.set_facecolor(new(artist.get_facecolor()))
+        artist.set_edgecolor(new(artist.get_edgecolor()))
+    elif isinstance(artist, Collection):
+        artist.set_facecolor([new(one) for one in artist.get_facecolor()])
+        artist.set_edgecolor([new(one) for one in artist.get_edgecolor()])

@@ -1,0 +1,121 @@
+"""The first flights of a connection as a ladder: client left, server right, time downwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+
+from trifecta.report import numbers
+from trifecta.report.figures import scales, style, svg
+from trifecta.report.figures.panels import Drawn, fitted, panels
+from trifecta.report.packets.flights import Flight, Ladder
+
+_HEIGHT, _STEP = 430.0, 13.0
+_CLIENT, _SERVER = 0.0, 1.0
+
+
+def setup_ladder(shown: Sequence[tuple[str, str, Ladder]]) -> Drawn:
+    """Draw captures, each (title, arm, ladder), on one axis of time."""
+    most = max((len(one.flights) for _, _, one in shown), default=1)
+    height = max(_HEIGHT, 90 + most * 26.0)
+    made, targets = panels([title for title, _, _ in shown], height, left=52, bottom=30)
+    end = max((_end(one) for _, _, one in shown), default=1e6) * 1.06
+    said = []
+    for place, (target, (title, arm, one)) in enumerate(zip(targets, shown, strict=True)):
+        target.set_xlim(-0.06, 1.06)
+        target.set_ylim(end, 0)
+        target.spines["bottom"].set_visible(False)
+        svg.ticks(target, "x", [_CLIENT, _SERVER], ["client", "server"], grid=False)
+        positions, labels = scales.labelled(scales.linear_ticks(end, 6))
+        svg.ticks(target, "y", positions, labels if place == 0 else ["" for _ in labels])
+        for lane in (_CLIENT, _SERVER):
+            target.plot([lane, lane], [0, end], color=style.MUTED, linewidth=1.2)
+        _round_trips(target, one, end)
+        labels_at = _spread([sum(_ends(flight)) / 2 for flight in one.flights], end * _STEP / (height - 56))
+        for flight, at in zip(one.flights, labels_at, strict=True):
+            _arrow(target, flight, style.look(arm).colour if flight.direction == "down" else style.INK)
+            width = (960 - 60) / len(shown) * 0.9
+            target.text(
+                0.5, at, fitted(_words(flight), width), ha="center", va="center", color=style.INK,
+                fontsize=svg.SMALL - 1, bbox={"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.8}, zorder=6,
+            )  # fmt: skip
+        if one.first_response_ns is not None:
+            target.plot([_CLIENT], [one.first_response_ns], "o", color=style.look(arm).colour, markersize=7, zorder=7)
+        said.append(f"{title}: {told(one)}")
+    return Drawn(made, f"The first flights of a connection. {'; '.join(said)}")
+
+
+def told(one: Ladder) -> str:
+    """``first octet of a response after 122 ms, 3.05 round trips of 40.0 ms; 3 are the least``."""
+    if one.first_response_ns is None:
+        return "the first octet of a response cannot be told"
+    text = f"first octet of a response after {numbers.duration(one.first_response_ns)}"
+    if one.round_trip_ns:
+        trips = one.first_response_ns / one.round_trip_ns
+        text += f", {numbers.ratio(trips)} round trips of {numbers.duration(one.round_trip_ns)}"
+    return text + (f"; {one.least_round_trips} are the least" if one.least_round_trips else "")
+
+
+def _end(one: Ladder) -> float:
+    least = (one.round_trip_ns or 0.0) * (one.least_round_trips or 0)
+    return max([*(max(_ends(flight)) for flight in one.flights), one.first_response_ns or 0.0, least, 1.0])
+
+
+def _ends(flight: Flight) -> tuple[float, float]:
+    """When a flight begins, and when its last packet arrived (or was seen)."""
+    return flight.sent_ns[0], flight.arrived_ns[1] if flight.arrived_ns else flight.sent_ns[1]
+
+
+def _round_trips(target: Axes, one: Ladder, end: float) -> None:
+    """Lines at whole round trips since the first packet; the one that the protocol cannot beat is heavier."""
+    if not one.round_trip_ns:
+        return
+    trips = 1
+    while trips * one.round_trip_ns <= end and trips <= 12:
+        least = trips == one.least_round_trips
+        target.axhline(
+            trips * one.round_trip_ns, color=style.INK if least else style.MUTED, linewidth=1.6 if least else 0.8,
+            linestyle=(0, (4.0, 2.5)), zorder=1.5,
+        )  # fmt: skip
+        target.text(
+            1.06, trips * one.round_trip_ns, f"{trips} RTT{', the least' if least else ''}", ha="right", va="bottom",
+            color=style.INK if least else style.MUTED, fontsize=svg.SMALL - 1, zorder=6,
+        )  # fmt: skip
+        trips += 1
+
+
+def _arrow(target: Axes, flight: Flight, colour: str) -> None:
+    start, stop = (_CLIENT, _SERVER) if flight.direction == "up" else (_SERVER, _CLIENT)
+    if flight.arrived_ns is None:
+        # One side was captured: when the packet was at the other one is not known, so the arrow is level; a flight that
+        # was lost as a whole ends in the middle.
+        half = (start + stop) / 2 if flight.lost else stop
+        target.annotate("", (half, flight.sent_ns[0]), (start, flight.sent_ns[0]), arrowprops=_look(colour))
+        if flight.lost:
+            target.plot([half], [flight.sent_ns[0]], "x", color=style.LATE, markersize=7, markeredgewidth=1.8)
+        return
+    if flight.packets > 1:
+        corners = [(start, flight.sent_ns[0]), (stop, flight.arrived_ns[0]), (stop, flight.arrived_ns[1])]
+        xs, ys = zip(*corners, (start, flight.sent_ns[1]), strict=True)
+        target.fill(xs, ys, color=style.BAND, linewidth=0, zorder=1)
+        target.annotate("", (stop, flight.arrived_ns[1]), (start, flight.sent_ns[1]), arrowprops=_look(colour))
+    target.annotate("", (stop, flight.arrived_ns[0]), (start, flight.sent_ns[0]), arrowprops=_look(colour))
+
+
+def _look(colour: str) -> dict[str, object]:
+    return {"arrowstyle": "-|>", "color": colour, "linewidth": 1.2, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 8}
+
+
+def _words(flight: Flight) -> str:
+    count = f"{flight.packets} × " if flight.packets > 1 else ""
+    lost = f", {flight.lost} lost" if flight.lost else ""
+    return f"{count}{flight.what} ({numbers.size(flight.octets)}{lost})"
+
+
+def _spread(wanted: Sequence[float], step: float) -> list[float]:
+    """Places near the wanted ones, in their order, at least ``step`` apart."""
+    found: list[float] = []
+    for one in wanted:
+        found.append(max(one, found[-1] + step) if found else one)
+    return found

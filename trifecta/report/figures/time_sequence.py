@@ -1,0 +1,60 @@
+"""Octets over time, the protocols side by side: what was sent, sent again, lost, and what arrived."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from trifecta.report import numbers
+from trifecta.report.figures import scales, style, svg
+from trifecta.report.figures.panels import Drawn, crosses, dots, panels
+from trifecta.report.packets.series import Octets
+
+_MEANS = {
+    "TCP sequence": "TCP sequence",
+    "stream offset": "QUIC stream offsets",
+    "datagrams": "octets of datagrams",
+}
+
+
+def time_sequence(shown: Sequence[tuple[str, str, Octets]]) -> Drawn:
+    """Draw captures, each (title, arm, octets), on one pair of axes."""
+    made, targets = panels([f"{title}: {_MEANS[one.of]}" for title, _, one in shown], 300)
+    every = [points for _, _, one in shown for points in (one.sent, one.again, one.lost, one.arrived) if len(points)]
+    right = max((float(points[:, 0].max()) for points in every), default=1e6) * 1.02
+    top = max((float(points[:, 1].max()) for points in every), default=1.0) * 1.05 or 1.0
+    said = []
+    for place, (target, (title, arm, one)) in enumerate(zip(targets, shown, strict=True)):
+        target.set_xlim(0, right)
+        target.set_ylim(0, top)
+        svg.ticks(target, "x", *scales.labelled(scales.linear_ticks(right, 4)))
+        svg.ticks(target, "y", *_sizes(top, place == 0))
+        target.set_xlabel("time since the first packet", color=style.INK, fontsize=svg.SMALL)
+        if len(one.acknowledged):
+            marks = one.acknowledged[np.argsort(one.acknowledged[:, 0])]
+            dots(target, marks, style.OTHER, size=1.2, layer=1.5)
+        dots(target, one.arrived, style.TRANSFER, size=1.4, layer=1.8)
+        dots(target, one.sent, style.look(arm).colour, size=2.2, layer=3)
+        if len(one.again):
+            dots(target, one.again, style.INK, size=4.0, layer=4)
+        crosses(target, one.lost)
+        said.append(
+            f"{title}: {numbers.size(float(one.sent[:, 1].max()) if len(one.sent) else 0)} in "
+            f"{numbers.duration(float(one.sent[:, 0].max()) if len(one.sent) else 0)}, {len(one.again)} packets with "
+            f"octets sent again, {len(one.lost)} lost"
+        )
+    return Drawn(made, f"Octets that the server sent, over time. {'; '.join(said)}")
+
+
+def _sizes(top: float, labelled: bool) -> tuple[list[float], list[str]]:
+    ticks = scales.linear_ticks(top, 5)
+    return ticks, [numbers.size(tick) if labelled else "" for tick in ticks]
+
+
+def swatches(shown: Sequence[Octets]) -> Mapping[str, str]:
+    """What stands in the legend: words by CSS variable."""
+    found = {"--phase-transfer": "arrived at the client"} if any(len(one.arrived) for one in shown) else {}
+    found |= {"--other": "acknowledged"} if any(len(one.acknowledged) for one in shown) else {}
+    found |= {"--ink": "octets sent again"} if any(len(one.again) for one in shown) else {}
+    return found | ({"--phase-late": "lost (×)"} if any(len(one.lost) for one in shown) else {})

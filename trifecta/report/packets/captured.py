@@ -1,0 +1,102 @@
+"""What the figures of packets draw: one capture out of the tables of a dissection, as arrays with times from zero."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Array = np.ndarray[Any, Any]
+LOST = ("lost", "queue_dropped", "corrupted")
+"""Fates of a packet that its receiver could not use."""
+_SUFFIX = re.compile(r"\.(?:pcapng|pcap|cap)$")
+_NEAR = {"up": "a", "down": "b"}
+
+
+@dataclass(frozen=True)
+class Captured:
+    """One capture: its tables (`trifecta.trace.schema`), the protocol (``h1``, ``h2``, ``h3`` or ``?``), a heading."""
+
+    label: str
+    arm: str
+    packets: pa.Table
+    frames: pa.Table
+    messages: pa.Table
+    connections: pa.Table
+
+    @cached_property
+    def start_ns(self) -> int:
+        """When the first packet was seen, CLOCK_REALTIME."""
+        return int(pc.min(self.packets["time_ns"]).as_py() or 0) if self.packets.num_rows else 0
+
+    @cached_property
+    def has_sides(self) -> bool:
+        """Whether both sides of the link were captured."""
+        return {"a", "b"} <= set(self.packets["side"].unique().to_pylist())
+
+    def near(self, direction: str) -> pa.Table:
+        """Packets of a direction as their sender's side saw them: what the link lost is there, too.
+
+        Of a capture of one side: all that was seen there.
+        """
+        return self._seen(direction, _NEAR[direction])
+
+    def far(self, direction: str) -> pa.Table:
+        """Packets of a direction as their receiver's side saw them."""
+        return self._seen(direction, _NEAR["down" if direction == "up" else "up"])
+
+    def at_client(self, direction: str) -> pa.Table:
+        """Packets of a direction as side ``a`` saw them, or the only side."""
+        return self._seen(direction, "a")
+
+    def _seen(self, direction: str, side: str) -> pa.Table:
+        sides = {"side": side} if self.has_sides else {}
+        return where(self.packets, direction=direction, **sides).sort_by("time_ns")
+
+    def since(self, times: Any) -> Array:
+        """Times of a column in ns since the capture began; a null is NaN."""
+        return numbers(pc.subtract(times, self.start_ns))
+
+    @cached_property
+    def is_lost(self) -> frozenset[int]:
+        """Numbers of the packets that the link lost."""
+        lost = self.packets.filter(pc.is_in(self.packets["fate"], value_set=pa.array(LOST)))
+        return frozenset(number for number in lost["number"].to_pylist() if number is not None)
+
+    @cached_property
+    def end_ns(self) -> int:
+        """How long the capture lasts, in ns."""
+        last = pc.max(self.packets["time_ns"]).as_py() if self.packets.num_rows else None
+        return int(last) - self.start_ns if last is not None else 0
+
+
+def numbers(column: Any) -> Array:
+    """A column as floats, null as NaN. Of times take a difference first: CLOCK_REALTIME in ns has more than 53 bits."""
+    return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), float)
+
+
+def where(table: pa.Table, **values: Any) -> pa.Table:
+    """The rows whose columns have these values."""
+    for name, value in values.items():
+        table = table.filter(pc.equal(table[name], pa.scalar(value)))
+    return table
+
+
+def captures(tables: Mapping[str, pa.Table], labels: Mapping[str, str] | None = None) -> list[Captured]:
+    """The captures of a dissection in the order of their connections; ``labels`` are headings by capture."""
+    made = []
+    for name in map(str, tables["packets"]["capture"].unique().to_pylist()):
+        own = {table: where(rows, capture=name) for table, rows in tables.items()}
+        spoken = [one for one in own["connections"]["protocol"].to_pylist() if one]
+        arm = spoken[0] if len(set(spoken)) == 1 else "?"
+        if arm == "?" and set(own["packets"]["transport"].unique().to_pylist()) == {"udp"}:
+            arm = "h3" if not spoken else arm  # QUIC without keys
+        heading = (labels or {}).get(name, _SUFFIX.sub("", name))
+        made.append(Captured(heading, arm, own["packets"], own["frames"], own["messages"], own["connections"]))
+    return made

@@ -1,0 +1,156 @@
+"""The first flights of a connection: what was sent when, and the round trips that the protocol needs at least."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trifecta.report.packets.captured import Captured, where
+
+
+@dataclass(frozen=True)
+class Flight:
+    """Packets that one side sent without hearing between: (sent, arrived) of the first and the last, in ns."""
+
+    direction: str
+    packets: int
+    octets: int
+    sent_ns: tuple[float, float]
+    arrived_ns: tuple[float, float] | None  # null: one side was captured, or all were lost
+    what: str
+    lost: int = 0
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """The first flights of a connection, and when the first octet of a response was there."""
+
+    flights: list[Flight]
+    round_trip_ns: float | None
+    first_response_ns: float | None
+    least_round_trips: int | None
+    sides: bool
+
+
+MOST_FLIGHTS = 14
+_FIRST = 500  # packets of a direction that are looked at
+_MOST_UNKNOWN = 8  # where the first response cannot be told
+
+
+def ladder(captured: Captured) -> Ladder | None:
+    """The set-up of the capture's first connection; None of a capture without packets."""
+    connections = captured.connections.sort_by([("start_ns", "ascending")]).to_pylist()
+    if not connections:
+        return None
+    first = connections[0]
+    own = where(captured.packets, connection=first["connection"])
+    mine = Captured(captured.label, captured.arm, own, captured.frames, captured.messages, captured.connections)
+    both = [mine.near(direction).slice(0, _FIRST) for direction in ("up", "down")]
+    sent = pa.concat_tables(both).sort_by("time_ns").to_pylist()
+    arrived = {
+        (row["direction"], row["packet_id"]): row["time_ns"]
+        for direction in ("up", "down")
+        for row in mine.far(direction).slice(0, _FIRST).to_pylist()
+        if captured.has_sides
+    }
+    answers = [
+        row["response_start_ns"]
+        for row in captured.messages.to_pylist()
+        if row["connection"] == first["connection"] and row["response_start_ns"] is not None
+    ]
+    begun = mine.start_ns
+    answer = min(answers) - begun if answers else None
+    contents = _contents(captured, {row["number"] for row in sent})
+    flights: list[Flight] = []
+    for direction, rows in groupby(sent, key=lambda row: str(row["direction"])):
+        here = list(rows)
+        if len(flights) == (_MOST_UNKNOWN if answer is None else MOST_FLIGHTS) or (
+            answer is not None and here[0]["time_ns"] - begun > answer
+        ):
+            break
+        if answer is not None:
+            here = [row for row in here if row["time_ns"] - begun <= answer]
+        flights.append(_flight(direction, here, arrived, begun, contents))
+    least = least_round_trips(first)
+    return Ladder(flights, _round_trip(flights, mine), answer, least, captured.has_sides)
+
+
+def _flight(
+    direction: str,
+    rows: list[dict[str, Any]],
+    arrived: dict[tuple[str, Any], int],
+    begun: int,
+    contents: dict[int, list[str]],
+) -> Flight:
+    there = [
+        float(arrived[direction, row["packet_id"]] - begun) for row in rows if (direction, row["packet_id"]) in arrived
+    ]
+    words = list(dict.fromkeys(word for row in rows for word in _words(row, contents)))
+    return Flight(
+        direction,
+        len(rows),
+        sum(row["wire_bytes"] for row in rows),
+        (float(rows[0]["time_ns"] - begun), float(rows[-1]["time_ns"] - begun)),
+        (min(there), max(there)) if there else None,
+        ", ".join(words[:4]) + (", …" if len(words) > 4 else ""),
+        len(rows) - len(there) if arrived else 0,
+    )
+
+
+def _contents(captured: Captured, packets: Collection[int]) -> dict[int, list[str]]:
+    """What the HTTP and TLS layers say is in a packet, by its number."""
+    found: dict[int, list[str]] = {}
+    frames = captured.frames
+    near = frames.filter(pc.is_in(frames["number"], value_set=pa.array(sorted(packets), pa.uint64())))
+    for row in near.select(["number", "layer", "type"]).to_pylist():
+        if row["layer"] == "quic" or row["type"] is None or row["type"] == "application_data":
+            continue
+        word = f"TLS {row['type'].replace('_', ' ')}" if row["layer"] == "tls" else row["type"]
+        found.setdefault(row["number"], []).append(word)
+    return found
+
+
+def _words(row: dict[str, Any], contents: dict[int, list[str]]) -> list[str]:
+    """What a packet is, in a few words."""
+    found = contents.get(row["number"], [])
+    if row["transport"] == "udp":
+        kinds = (row["packet_type"] or "QUIC").split(",")
+        inside = (row["frames"] or "").split(";")
+        told = [
+            f"{kind} {'+'.join(dict.fromkeys(name for name in names.split(',') if name and name != 'PADDING'))}".strip()
+            for kind, names in zip(kinds, inside + [""] * len(kinds), strict=False)
+        ]
+        return [*told, *found]
+    flags = (row["flags"] or "").replace(",PSH", "").replace("PSH,", "")
+    return found or ([flags] if not row["payload_bytes"] else ["data"])
+
+
+def _round_trip(flights: list[Flight], captured: Captured) -> float | None:
+    """The shortest way there and back that was seen: twice the delays of the link, else the first exchange."""
+    if captured.has_sides:
+        delays = [captured.near(direction)["delay_ns"] for direction in ("up", "down")]
+        least = [pc.min(one).as_py() for one in delays]
+        return None if None in least else float(sum(least))
+    if len(flights) < 2 or flights[0].direction != "up":
+        return None
+    return flights[1].sent_ns[0] - flights[0].sent_ns[0]
+
+
+def least_round_trips(connection: dict[str, Any]) -> int | None:
+    """Round trips to the first octet of a response that the protocol needs at least; None where that is not known.
+
+    TCP takes one before TLS can begin (RFC 9293, 3.5); TLS 1.3 one (RFC 8446, 2), TLS 1.2 two (RFC 5246, 7.3; one when
+    resumed); QUIC one with its TLS (RFC 9001, 4); the request and its response one. 0-RTT goes with the first flight.
+    """
+    if connection["transport"] == "udp":
+        return 1 if connection["zero_rtt"] else 2
+    if connection["tls_version"] is None:
+        return None
+    if connection["tls_version"] == "1.3":
+        return 2 if connection["zero_rtt"] else 3
+    return 3 if connection["resumed"] else 4

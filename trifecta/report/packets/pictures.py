@@ -1,0 +1,122 @@
+"""The pictures of captures, protocols side by side: what each shows, how to read it, and the files of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from trifecta.report.figures import svg
+from trifecta.report.figures.packet_sizes import packet_gaps, packet_sizes
+from trifecta.report.figures.panels import Drawn
+from trifecta.report.figures.setup_ladder import setup_ladder
+from trifecta.report.figures.stream_lanes import MOST_LANES, stream_lanes
+from trifecta.report.figures.time_sequence import swatches, time_sequence
+from trifecta.report.packets import flights, series
+from trifecta.report.packets.captured import Captured, captures
+
+Legend = Sequence[tuple[str, str, str]]  # words, CSS variable, texture
+MOST_PANELS = 4
+_PROTOCOL = re.compile(r"[-_. ]?(?<![a-z0-9])(?:http[-/]?[123](?:\.[01])?|h[123])(?![a-z0-9])", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure, the stem of its file, its title and how to read it; ``draw`` makes a new one each time."""
+
+    name: str
+    title: str
+    caption: str
+    draw: Callable[[], Drawn]
+    wide: bool = True
+    legend: Legend = field(default_factory=list)
+
+
+def pictures(shown: Sequence[Captured]) -> list[Picture]:
+    """The pictures of captures that belong together, at most four; none of what they have no data for."""
+    heads = [(one.label, one.arm) for one in shown]
+    made = []
+    octets = [series.octets(one) for one in shown]
+    if any(len(one.sent) for one in octets):
+        caption = (
+            "A mark is a packet with octets of a response, where its sender was; the slope is the rate. Connections, "
+            "and streams of QUIC, stand one on top of the other, so that what was sent again lies lower than its time."
+        )
+        if any(one.of == "datagrams" for one in octets):
+            caption += " Without keys the octets of QUIC streams cannot be told: datagrams are counted."
+        legend = [(words, variable, "") for variable, words in swatches(octets).items()]
+        parts = [(*head, one) for head, one in zip(heads, octets, strict=True)]
+        made.append(Picture("time-sequence", "Time and sequence", caption, lambda: time_sequence(parts), legend=legend))
+    made += _streams(shown)
+    sizes = [(one.label, one.arm, series.sizes(one, "down"), series.sizes(one, "up")) for one in shown]
+    caption = "A mark is a packet as it was captured, with its link-layer header; above zero those of the server."
+    made.append(Picture("packet-sizes", "Packet sizes over time", caption, lambda: packet_sizes(sizes)))
+    ladders = [(one.label, one.arm, found) for one in shown if (found := flights.ladder(one)) is not None]
+    if ladders:
+        made.append(_ladder(ladders))
+    gaps = [(one.label, one.arm, series.gaps(one, "down"), series.gaps(one, "up")) for one in shown]
+    if any(len(one) for _, _, *both in gaps for one in both):
+        caption = "Bold: server to client. Thin: client to server."
+        made.append(Picture("packet-gaps", "Gaps between packets", caption, lambda: packet_gaps(gaps), wide=False))
+    return made
+
+
+def _streams(shown: Sequence[Captured]) -> list[Picture]:
+    lanes = [(one.label, one.arm, series.lanes(one)) for one in shown]
+    if not any(found for _, _, found in lanes):
+        return []
+    caption = "A lane is a request. A mark: the server sent a packet with octets of its response; ×: it was lost."
+    if max(len(found) for _, _, found in lanes) > MOST_LANES:
+        caption += f" The first {MOST_LANES} requests."
+    legend = [
+        ("from request to first octet at the client", "--phase-wait", ""),
+        ("to the last octet", "--band", ""),
+    ]
+    return [Picture("streams", "Streams", caption, lambda: stream_lanes(lanes), legend=legend)]
+
+
+def _ladder(ladders: Sequence[tuple[str, str, flights.Ladder]]) -> Picture:
+    caption = (
+        "The first flights of the first connection: an arrow from when a packet was sent to when it was at the other "
+        "side; of several packets the first and the last. Round mark: the first octet of a response. Dashed: round "
+        "trips of the path since the first packet; the heavy line is what the protocol needs at least."
+    )
+    if not all(one.sides for _, _, one in ladders):
+        caption += " Where one side was captured the arrows are level: when the other side saw a packet is not known."
+    return Picture("set-up", "Set-up", caption, lambda: setup_ladder(ladders))
+
+
+def groups(found: Sequence[Captured]) -> list[tuple[str, list[Captured]]]:
+    """Captures that belong side by side, each group with a name: equal but for the protocol in their names.
+
+    ``small-closed-http2`` and ``small-closed-http3`` stand together. Names without a protocol go by fours.
+    """
+    by_name: dict[str, list[Captured]] = {}
+    for one in found:
+        by_name.setdefault(_PROTOCOL.sub("", one.label), []).append(one)
+    if all(len(group) == 1 for group in by_name.values()):
+        by_name = {"captures": list(found)}
+    made = []
+    for name, group in by_name.items():
+        parts = [group[at : at + MOST_PANELS] for at in range(0, len(group), MOST_PANELS)]
+        made += [(name if len(parts) == 1 else f"{name}-{place}", part) for place, part in enumerate(parts, 1)]
+    return made
+
+
+def write_figures(tables: Mapping[str, pa.Table], folder: Path, labels: Mapping[str, str] | None = None) -> list[Path]:
+    """Write the pictures of a dissection's captures into a folder, SVG and PNG; returns the files.
+
+    ``labels`` are headings by capture. Files are called ``NAME-PICTURE.svg``, NAME that of the group.
+    """
+    from trifecta.report.figures import picture_files
+
+    written: list[Path] = []
+    with svg.drawing():
+        for name, group in groups(captures(tables, labels)):
+            stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "captures"
+            for picture in pictures(group):
+                written += picture_files.write(picture.draw(), folder, f"{stem}-{picture.name}")
+    return written

@@ -1,0 +1,181 @@
+"""Points that figures draw, from a capture: octets over time, packet sizes, gaps, streams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trifecta.report.packets.captured import Array, Captured, numbers, where
+
+
+@dataclass(frozen=True)
+class Octets:
+    """Octets of the responses over time: (ns, place) of what was sent, sent again, lost, and what arrived.
+
+    A place is an octet: connections, and of QUIC streams, stand one on top of the other in the order in which they
+    began. ``of`` says what is counted: ``TCP sequence``, ``stream offset`` or, without keys, ``datagrams``.
+    """
+
+    of: str
+    sent: Array
+    again: Array
+    lost: Array
+    arrived: Array
+    acknowledged: Array = field(default_factory=lambda: np.empty((0, 2)))
+
+
+def octets(captured: Captured) -> Octets:
+    """The octets that the server sent."""
+    sent = captured.near("down")
+    sent = sent.filter(pc.greater(sent["payload_bytes"], pa.scalar(0, pa.uint32())))
+    if "udp" not in sent["transport"].to_pylist():
+        return _of_tcp(captured, sent)
+    stream = _stream_frames(captured)
+    return _of_quic(captured, stream) if stream.num_rows else _of_datagrams(captured, sent)
+
+
+def _bases(keys: list[Any], ends: Array) -> Array:
+    """Where each key's octets begin: above those of the keys that came before."""
+    tops: dict[Any, float] = {}
+    for key, end in zip(keys, ends, strict=True):
+        tops[key] = max(tops.get(key, 0.0), float(end))
+    bases, total = {}, 0.0
+    for key, top in tops.items():
+        bases[key] = total
+        total += top
+    return np.array([bases[key] for key in keys], float)
+
+
+def _of_tcp(captured: Captured, sent: pa.Table) -> Octets:
+    sent = sent.filter(pc.is_valid(sent["sequence"]))
+    at, ends = numbers(sent["sequence"]), numbers(sent["sequence"]) + numbers(sent["payload_bytes"])
+    keys = sent["connection"].to_pylist()
+    base = _bases(keys, ends)
+    by_key = dict(zip(keys, base, strict=True))
+    again = np.array([bool(one) for one in sent["retransmission"].to_pylist()], bool)
+    lost = np.array([number in captured.is_lost for number in sent["number"].to_pylist()], bool)
+    points = np.column_stack([captured.since(sent["time_ns"]), base + at])
+    place = dict(zip(sent["packet_id"].to_pylist(), points[:, 1], strict=True))
+    acks = captured.far("up").filter(pc.is_valid(captured.far("up")["acknowledged"]))
+    seen = [
+        (time, by_key[key] + value)
+        for time, key, value in zip(
+            captured.since(acks["time_ns"]),
+            acks["connection"].to_pylist(),
+            acks["acknowledged"].to_pylist(),
+            strict=True,
+        )
+        if key in by_key
+    ]
+    marks = np.array(seen, float).reshape(-1, 2)
+    return Octets("TCP sequence", points[~again], points[again], points[lost], _arrived(captured, place), marks)
+
+
+def _stream_frames(captured: Captured) -> pa.Table:
+    """STREAM frames of the requests' streams (RFC 9000, 2.1: bidirectional, of the client), in the order sent."""
+    frames = captured.frames
+    found = where(frames, layer="quic", direction="down", type="STREAM")
+    streams = found["stream"].to_pylist()
+    own = [one is not None and one % 4 == 0 for one in streams]
+    return found.filter(pa.array(own, pa.bool_())).sort_by("time_ns")
+
+
+def _of_quic(captured: Captured, frames: pa.Table) -> Octets:
+    keys = list(zip(frames["connection"].to_pylist(), frames["stream"].to_pylist(), strict=True))
+    offsets = np.nan_to_num(numbers(frames["offset"]))
+    ends = offsets + np.nan_to_num(numbers(frames["length"]))
+    points = np.column_stack([captured.since(frames["time_ns"]), _bases(keys, ends) + offsets])
+    packets = frames["number"].to_pylist()
+    lost = np.array([number in captured.is_lost for number in packets], bool)
+    again, tops = np.zeros(len(keys), bool), dict[Any, float]()
+    for row, (key, start, end) in enumerate(zip(keys, offsets, ends, strict=True)):
+        again[row] = start < tops.get(key, 0.0) and end > start
+        tops[key] = max(tops.get(key, 0.0), end)
+    near = captured.near("down")
+    ids = dict(zip(near["number"].to_pylist(), near["packet_id"].to_pylist(), strict=True))
+    place = {ids[number]: top for number, top in zip(packets, points[:, 1], strict=True) if number in ids}
+    return Octets("stream offset", points[~again], points[again], points[lost], _arrived(captured, place))
+
+
+def _of_datagrams(captured: Captured, sent: pa.Table) -> Octets:
+    sizes = numbers(sent["payload_bytes"])
+    points = np.column_stack([captured.since(sent["time_ns"]), np.cumsum(sizes) - sizes])
+    lost = np.array([number in captured.is_lost for number in sent["number"].to_pylist()], bool)
+    place = dict(zip(sent["packet_id"].to_pylist(), points[:, 1], strict=True))
+    return Octets("datagrams", points, points[:0], points[lost], _arrived(captured, place))
+
+
+def _arrived(captured: Captured, place: dict[Any, float]) -> Array:
+    """(ns, place) at the client's side of the packets whose place is known; none of a capture of one side."""
+    if not captured.has_sides:
+        return np.empty((0, 2))
+    far = captured.far("down")
+    times, ids = captured.since(far["time_ns"]), far["packet_id"].to_pylist()
+    found = [(time, place[one]) for time, one in zip(times, ids, strict=True) if one in place]
+    return np.array(found, float).reshape(-1, 2)
+
+
+def sizes(captured: Captured, direction: str) -> tuple[Array, Array]:
+    """(ns, octets on the wire) of a direction's packets, as their sender's side saw them."""
+    table = captured.near(direction)
+    return captured.since(table["time_ns"]), numbers(table["wire_bytes"])
+
+
+def gaps(captured: Captured, direction: str) -> Array:
+    """Times between packets of a direction where they arrive, sorted, in ns; those of a connection only."""
+    table = captured.far(direction)
+    found = []
+    for connection in table["connection"].unique().to_pylist():
+        own = where(table, connection=connection)
+        found.append(np.diff(own["time_ns"].to_numpy()))
+    return np.sort(np.concatenate(found)) if found else np.empty(0)
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A request: when it was sent, its response's first and last octet at the client, and when its octets were sent."""
+
+    name: str
+    started_ns: float
+    first_ns: float | None
+    done_ns: float | None
+    sent_ns: Array
+    lost_ns: Array
+
+
+def lanes(captured: Captured) -> list[Lane]:
+    """A lane a request, in the order of the requests; empty without keys."""
+    layer = "quic" if captured.arm == "h3" else captured.arm
+    frames = captured.frames
+    found = where(frames, layer=layer, direction="down")
+    found = found.filter(pc.is_in(found["type"], value_set=pa.array(["DATA", "STREAM", "HEADERS", "BODY"])))
+    at: dict[tuple[Any, Any], list[tuple[float, bool]]] = {}
+    rows = zip(
+        found["connection"].to_pylist(), found["stream"].to_pylist(), captured.since(found["time_ns"]),
+        found["number"].to_pylist(), strict=True,
+    )  # fmt: skip
+    for connection, stream, time, number in rows:
+        at.setdefault((connection, stream), []).append((float(time), number in captured.is_lost))
+    made = []
+    messages = captured.messages.sort_by([("request_start_ns", "ascending")]).to_pylist()
+    shared = len({message["connection"] for message in messages}) > 1
+    for message in messages:
+        if message["request_start_ns"] is None:
+            continue
+        started, first, done = (
+            None if message[name] is None else float(message[name] - captured.start_ns)
+            for name in ("request_start_ns", "response_start_ns", "response_end_ns")
+        )
+        assert started is not None
+        sent = at.get((message["connection"], message["stream"]), [])
+        if message["stream"] is None:  # of HTTP/1.1 one after the other: told apart by time
+            sent = [one for one in sent if started <= one[0] <= (done if done is not None else captured.end_ns)]
+        name = f"stream {message['stream']}" if message["stream"] is not None else f"request {message['request']}"
+        name = f"{message['connection']}: {name}" if shared else name
+        lost = np.array([time for time, gone in sent if gone])
+        made.append(Lane(name, started, first, done, np.array([time for time, _ in sent]), lost))
+    return made
