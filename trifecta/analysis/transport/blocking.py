@@ -1,0 +1,252 @@
+"""Head-of-line blocking, measured: how long octets lay received and could not be delivered, and because of what.
+
+What the waits are is in `delivery`; what stands here is by request and by hole. All times are at the receiver.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trifecta.analysis.transport.delivery import Delivery, deliveries, is_request
+from trifecta.analysis.transport.ranges import NEVER, Ints, covered
+from trifecta.analysis.transport.ways import DOWN, texts, ways, whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ONE_SIDE = "one side was captured: octets count as received where they passed the capture; true at the receiver only"
+NO_FRAMES = "connection {}, {}: frames are not known (no keys?), so nobody can say which stream waited"
+OPEN = "connection {}, {}: a hole was not filled before the capture ended; waits up to its end are counted"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestBlocking:
+    """What one request waited in one direction, in ns. Each is the length of a union of intervals: time, not octets.
+
+    `by_others`, `by_records`, `by_own`: while at least one octet waited for that reason. `blocked`: for any of them.
+    `end_by_others`: how much later the last octet was delivered than without other streams. `share`: by_others by the
+    load time. `octet_wait_*_ns`: the mean over octets.
+    """
+
+    connection: int
+    protocol: str
+    direction: str
+    stream: int
+    request: int | None
+    octets: int
+    blocked_ns: int
+    by_others_ns: int
+    by_records_ns: int
+    by_own_ns: int
+    end_by_others_ns: int
+    octet_wait_others_ns: float
+    octet_wait_own_ns: float
+    load_ns: int | None
+    share: float | None
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """Octets [start, end) that were missing while later ones had arrived, of TCP or of a QUIC stream."""
+
+    connection: int
+    direction: str
+    number: int | None  # of the packet that held them first
+    fate: str | None  # of that packet on the link
+    streams: tuple[int, ...]  # whose octets these are
+    start: int
+    end: int
+    opened_ns: int  # the first later octet arrived
+    filled_ns: int | None
+    filled_by: int | None  # number of the packet
+    waited: tuple[int, ...]  # streams with octets behind it that had arrived
+    waiting_octets: int  # when it was filled
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """All requests and all holes."""
+
+    requests: list[RequestBlocking]
+    holes: list[Hole]
+    notes: list[str]
+
+
+def blocking(packets: pa.Table, frames: pa.Table, messages: pa.Table, connections: pa.Table) -> Blocking:
+    """Head-of-line blocking of every request of a dissection."""
+    all_ways = ways(packets)
+    found = deliveries(frames, connections, all_ways)
+    protocols = dict(zip(whole(connections, "connection").tolist(), texts(connections, "protocol"), strict=True))
+    notes = [note for one in found for note in one.notes]
+    if any(not way.both_sides for way in all_ways.values()):
+        notes.append(ONE_SIDE)
+    known = {(one.way.connection, one.way.direction) for one in found}
+    notes += [NO_FRAMES.format(*key) for key, way in all_ways.items() if key not in known and (way.payload > 0).any()]
+    loads = _loads(messages)
+    requests: list[RequestBlocking] = []
+    holes: list[Hole] = []
+    for one in found:
+        some = _requests(one, str(protocols.get(one.way.connection, "")), loads)
+        if any(not each.complete for each in some):
+            notes.append(OPEN.format(one.way.connection, one.way.direction))
+        requests += some
+        holes += _holes(one)
+    return Blocking(requests, holes, notes)
+
+
+def _loads(messages: pa.Table) -> dict[tuple[int, int], tuple[int, int | None]]:
+    """(Ordinal, load time in ns) of each request, by connection and stream (HTTP/1.1: its ordinal)."""
+    columns = [
+        whole(messages, name) for name in ("connection", "stream", "request", "request_start_ns", "response_end_ns")
+    ]
+    found = {}
+    for connection, stream, request, start, end in zip(*(one.tolist() for one in columns), strict=True):
+        load = end - start if start >= 0 and end >= 0 else None
+        found[connection, stream if stream >= 0 else request] = (request, load)
+    return found
+
+
+def _requests(
+    one: Delivery, protocol: str, loads: dict[tuple[int, int], tuple[int, int | None]]
+) -> list[RequestBlocking]:
+    way = one.way
+    mine = is_request(way.transport, protocol, one.stream)
+    names, group = np.unique(one.stream[mine], return_inverse=True)
+    count = len(names)
+    arrived, own, records, delivered = (
+        np.minimum(times[mine], way.ends_ns) for times in (one.arrived_ns, one.own_ns, one.records_ns, one.delivered_ns)
+    )
+    octets = one.octets[mine]
+    total = _sums(octets, group, count)
+    unions = [
+        covered(start, end, group, count)
+        for start, end in ((arrived, delivered), (records, delivered), (own, records), (arrived, own))
+    ]
+    end_records, end_delivered = _last(records, group, count), _last(delivered, group, count)
+    weighted = [_sums(octets * (end - start), group, count) for start, end in ((records, delivered), (arrived, own))]
+    open_ended = _sums((one.delivered_ns[mine] == NEVER).astype(np.int64), group, count) > 0
+    found = []
+    for at, name in enumerate(names.tolist()):
+        request, load = loads.get((way.connection, name), (None, None))
+        if protocol == "h1" and request is None:
+            request = name
+        by_others = int(unions[1][at])
+        found.append(
+            RequestBlocking(
+                connection=way.connection,
+                protocol=protocol,
+                direction=way.direction,
+                stream=name,
+                request=request,
+                octets=int(total[at]),
+                blocked_ns=int(unions[0][at]),
+                by_others_ns=by_others,
+                by_records_ns=int(unions[2][at]),
+                by_own_ns=int(unions[3][at]),
+                end_by_others_ns=int(end_delivered[at] - end_records[at]),
+                octet_wait_others_ns=float(weighted[0][at] / total[at]),
+                octet_wait_own_ns=float(weighted[1][at] / total[at]),
+                load_ns=load,
+                share=by_others / load if load and way.direction == DOWN else None,
+                complete=not open_ended[at],
+            )
+        )
+    return found
+
+
+def _sums(values: Ints, group: Ints, count: int) -> Ints:
+    total = np.zeros(count, dtype=np.int64)
+    np.add.at(total, group, values)
+    return total
+
+
+def _last(values: Ints, group: Ints, count: int) -> Ints:
+    last = np.zeros(count, dtype=np.int64)
+    np.maximum.at(last, group, values)
+    return last
+
+
+def _holes(one: Delivery) -> list[Hole]:
+    if one.way.transport == "tcp":
+        return _holes_of(one, 0, len(one.tiles.times), None, 0)
+    found = []
+    for at, name in enumerate(one.spans.stream.tolist()):
+        low, high = np.searchsorted(one.tiles.edges, [one.spans.start[at], one.spans.end[at]])
+        start = int(one.start[low]) - int(one.tiles.edges[low])  # from the common range to the stream's offsets
+        found += _holes_of(one, int(low), int(high), name, start)
+    return found
+
+
+def _holes_of(one: Delivery, low: int, high: int, stream: int | None, shift: int) -> list[Hole]:
+    """Holes in the tiles [low, high), which are ordered among themselves."""
+    way, times = one.way, one.tiles.times[low:high]
+    carrier, edges = one.carrier[low:high], one.tiles.edges[low : high + 1]
+    if len(times) < 2:
+        return []
+    # The first arrival of anything behind each tile.
+    behind = np.append(np.minimum.accumulate(times[::-1])[::-1][1:], NEVER)
+    missing = times > behind
+    if not missing.any():
+        return []
+    first_sent = one.first_sent[low:high]
+    # How far the octets reach that had arrived before each time: the last tile with an earlier arrival.
+    begins = missing.copy()
+    begins[1:] &= ~(missing[:-1] & (times[1:] == times[:-1]) & (first_sent[1:] == first_sent[:-1]))
+    starts = np.flatnonzero(begins)
+    # A hole ends before the next one begins, or where nothing is missing.
+    next_hole = np.append(starts[1:], len(times))
+    order = np.argsort(times, kind="stable")
+    reach, ordered = np.maximum.accumulate(order), times[order]
+    arrived = int((times < NEVER).sum())
+    stream_of = _stream_by_tile(one)[low:high] if stream is None else None
+    found = []
+    for start, limit in zip(starts.tolist(), next_hole.tolist(), strict=True):
+        stop = start + 1
+        while stop < limit and missing[stop]:
+            stop += 1
+        filled = int(times[start])
+        earlier = (int(np.searchsorted(ordered, filled)) if filled < NEVER else arrived) - 1
+        last = int(reach[earlier]) + 1 if earlier >= 0 else stop
+        waiting = np.arange(stop, max(last, stop))
+        waiting = waiting[times[waiting] < filled]
+        sender, filler = int(first_sent[start]), int(carrier[start])
+        whose: tuple[int, ...]
+        waited: tuple[int, ...]
+        if stream_of is None:
+            whose, waited = (stream or 0,), (stream or 0,)
+        else:
+            whose, waited = _names(stream_of[start:stop]), _names(stream_of[waiting])
+        found.append(
+            Hole(
+                connection=way.connection,
+                direction=way.direction,
+                number=int(way.number[sender]) if sender >= 0 else None,
+                fate=(str(way.fate[sender]) or None) if sender >= 0 else None,
+                streams=whose,
+                start=int(edges[start]) + shift,
+                end=int(edges[stop]) + shift,
+                opened_ns=int(behind[start]),
+                filled_ns=filled if filled < NEVER else None,
+                filled_by=int(way.number[filler]) if filler >= 0 and filled < NEVER else None,
+                waited=waited,
+                waiting_octets=int((edges[waiting + 1] - edges[waiting]).sum()),
+            )
+        )
+    return found
+
+
+def _names(streams: Ints) -> tuple[int, ...]:
+    return tuple(np.unique(streams[streams >= 0]).tolist())
+
+
+def _stream_by_tile(one: Delivery) -> Ints:
+    """The stream of each tile; -1: octets of no stream (record headers, tags, handshake)."""
+    order = np.argsort(one.spans.start, kind="stable")
+    start, end = one.spans.start[order], one.spans.end[order]
+    at = np.searchsorted(start, one.tiles.edges[:-1], side="right") - 1
+    inside = (at >= 0) & (one.tiles.edges[:-1] < end[np.maximum(at, 0)])
+    return np.where(inside, one.spans.stream[order][np.maximum(at, 0)], -1)
