@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from trifecta.analysis.transport.ranges import NEVER, Ints, Tiles, running_max, tile
+from trifecta.analysis.transport.ranges import NEVER, Ints, Tiles, cells_of, running_max, tile
 from trifecta.analysis.transport.ways import Way, equals, groups_of, texts, whole
 
 if TYPE_CHECKING:
@@ -125,18 +125,15 @@ def _tcp(way: Way, http: pa.Table, tls: pa.Table, overhead: int | None) -> Deliv
     in_order = np.maximum.accumulate(arrived.times)
     whole_record = arrived.latest(records[:, 0], records[:, 1]) if len(records) else np.zeros(0, dtype=np.int64)
     record_end = np.searchsorted(arrived.edges, records[:, 1]) - 1
-    low, high = np.searchsorted(arrived.edges, spans.start), np.searchsorted(arrived.edges, spans.end)
     exact = bool((spans.octets == spans.end - spans.start).all())
     if exact:
-        counts = high - low
-        span = np.repeat(np.arange(len(low)), counts)
-        cell = np.arange(len(span)) - np.repeat(np.cumsum(counts) - counts, counts) + low[span]
+        span, cell = cells_of(arrived, spans.start, spans.end)
         start, octets, times = arrived.edges[cell], np.diff(arrived.edges)[cell], arrived.times[cell]
         in_order_until = in_order[cell]
     else:
-        span = np.arange(len(low))
+        span = np.arange(len(spans.start))
         start, octets, times = spans.start, spans.octets, arrived.latest(spans.start, spans.end)
-        in_order_until = in_order[np.maximum(high - 1, 0)]
+        in_order_until = in_order[np.searchsorted(arrived.edges, spans.end) - 1]
     record = spans.record[span]
     has = record >= 0
     complete, delivered = times.copy(), in_order_until.copy()
@@ -169,15 +166,10 @@ def _quic(way: Way, frames: pa.Table) -> Delivery | None:
     stream, offset, length, row = stream[some], offset[some], length[some], row[some]
     if not len(stream):
         return None
-    names, rank = np.unique(stream, return_inverse=True)
-    # Streams stand one behind the other in one range of octets. An offset has at most 62 bits (RFC 9000, 4.5).
-    ends, lows = np.zeros(len(names), dtype=np.int64), np.full(len(names), NEVER, dtype=np.int64)
-    np.maximum.at(ends, rank, offset + length)
-    np.minimum.at(lows, rank, offset)
-    if float((ends - lows).astype(np.float64).sum()) >= NEVER:
-        return None  # offsets that no transfer reaches: not QUIC, or not decrypted rightly
-    base = np.cumsum(ends - lows) - (ends - lows) - lows
-    start = offset + base[rank]
+    stack = stacked(stream, offset, length)
+    if stack is None:
+        return None
+    names, base, lows, ends, start = stack.names, stack.base, stack.lows, stack.ends, stack.start
     arrived = tile(start, start + length, way.arrived_ns[row])
     sent = _rows(tile(start, start + length, way.sent_ns[row]), row)
     of = np.searchsorted(base + ends, arrived.edges[:-1], side="right")
@@ -198,6 +190,29 @@ def _quic(way: Way, frames: pa.Table) -> Delivery | None:
         spans=spans,
         notes=[],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Streams one behind the other in one range of octets: offset x of stream i stands at base[i] + x."""
+
+    names: Ints
+    base: Ints
+    lows: Ints
+    ends: Ints
+    start: Ints  # of each piece
+
+
+def stacked(stream: Ints, offset: Ints, length: Ints) -> Stack | None:
+    """Put pieces of many streams into one range; None if that is larger than any transfer: not decrypted rightly."""
+    names, rank = np.unique(stream, return_inverse=True)
+    ends, lows = np.zeros(len(names), dtype=np.int64), np.full(len(names), NEVER, dtype=np.int64)
+    np.maximum.at(ends, rank, offset + length)
+    np.minimum.at(lows, rank, offset)
+    if float((ends - lows).astype(np.float64).sum()) >= NEVER:  # an offset has 62 bits (RFC 9000, 4.5)
+        return None
+    base = np.cumsum(ends - lows) - (ends - lows) - lows
+    return Stack(names, base, lows, ends, offset + base[rank])
 
 
 def _rows(tiles: Tiles, rows: Ints) -> Ints:
@@ -295,4 +310,5 @@ def is_request(transport: str, protocol: str, stream: Ints) -> NDArray[np.bool_]
     """Whether a stream carries a request: of HTTP/2 the client's (odd), of HTTP/3 the client's bidirectional ones."""
     if protocol == "h1":
         return np.ones(len(stream), dtype=bool)
-    return stream % 4 == 0 if transport == "udp" else stream % 2 == 1
+    mine: NDArray[np.bool_] = stream % 4 == 0 if transport == "udp" else stream % 2 == 1
+    return mine

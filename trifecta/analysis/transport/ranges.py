@@ -32,6 +32,14 @@ class Tiles:
         return _reduce_max(self.times, np.searchsorted(self.edges, starts), np.searchsorted(self.edges, ends))
 
 
+def cells_of(tiles: Tiles, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+    """(Range, tile) for every tile in each range [start, end), whose ends must be edges."""
+    low, high = np.searchsorted(tiles.edges, starts), np.searchsorted(tiles.edges, ends)
+    counts = np.maximum(high - low, 0)
+    piece = np.repeat(np.arange(len(starts)), counts)
+    return piece, np.arange(len(piece)) - np.repeat(np.cumsum(counts) - counts, counts) + low[piece]
+
+
 def tile(starts: Ints, ends: Ints, times: Ints, more_edges: Ints | None = None) -> Tiles:
     """Cut ranges into tiles with the earliest time of each octet. Of equal times the range given first counts."""
     parts = [starts, ends] if more_edges is None else [starts, ends, more_edges]

@@ -30,19 +30,22 @@ def whole(table: pa.Table, name: str, null: int = -1) -> Ints:
     """A column of integers; a null is `null`."""
     import pyarrow as pa_
 
-    return table.column(name).cast(pa_.int64(), safe=False).fill_null(null).to_numpy()  # type: ignore[no-any-return]
+    column: Any = table.column(name)
+    return np.asarray(column.cast(pa_.int64(), safe=False).fill_null(null).to_numpy(), dtype=np.int64)
 
 
 def texts(table: pa.Table, name: str) -> Texts:
     """A column of text; a null is an empty text."""
-    return np.asarray(table.column(name).fill_null("").to_numpy(), dtype=object)
+    column: Any = table.column(name)
+    return np.asarray(column.fill_null("").to_numpy(), dtype=np.object_)
 
 
 def equals(table: pa.Table, name: str, value: str) -> NDArray[np.bool_]:
     """Where a column of text has this value; never where it is null."""
     import pyarrow.compute as pc
 
-    return pc.equal(table.column(name), value).fill_null(False).to_numpy()  # type: ignore[no-any-return]
+    compute: Any = pc
+    return np.asarray(compute.equal(table.column(name), value).fill_null(False).to_numpy(), dtype=np.bool_)
 
 
 def groups_of(keys: Ints) -> Iterator[tuple[int, Ints]]:
@@ -73,7 +76,6 @@ class Way:
     fate: Texts
     flags: Texts
     lost: NDArray[np.bool_]
-    seen_retransmission: NDArray[np.bool_]  # as the dissection has it
     row: Ints  # in the table of packets
 
     @property
@@ -102,7 +104,6 @@ def ways(packets: pa.Table) -> dict[tuple[int, str], Way]:
     }
     columns |= {name: texts(packets, name) for name in ("fate", "flags")}
     columns["tcp"] = equals(packets, "transport", "tcp")
-    columns["again"] = packets.column("retransmission").fill_null(False).to_numpy()
     side = {name: equals(packets, "side", name) for name in ("a", "b")}
     one_side = packets.column("side").is_null().to_numpy()
     for direction in (UP, DOWN):
@@ -146,7 +147,6 @@ def _way(key: tuple[int, str], columns: dict[str, Any], sent: Ints, arrived: Int
         fate=fate,
         flags=columns["flags"][sent],
         lost=lost,
-        seen_retransmission=columns["again"][sent],
         row=sent,
     )
 
