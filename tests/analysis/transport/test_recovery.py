@@ -151,7 +151,9 @@ def test_quic_without_an_acknowledgement_of_a_later_packet_is_a_probe() -> None:
     scene.quic("down", 0, 10, (0, 0, 1000))
     scene.quic("down", 100, 110, (0, 0, 1000))
     scene.quic("down", 100.1, 110, (0, 0, 1000))
-    scene.quic("up", 10, 20)
+    answer = scene.quic("up", 10, 20)
+    ack = {"connection": 0, "direction": "up", "layer": "quic", "type": "ACK", "packet_space": "application"}
+    scene.rows["frames"].append(ack | {"number": answer, "value": 0})  # nothing later than what is sent again
     found = measured(scene)
     assert (found.retransmissions, found.spurious, found.by_probe, found.probes) == (2, 2, 2, 1)
     assert found.by_acknowledgement == 0
