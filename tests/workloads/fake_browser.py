@@ -133,8 +133,10 @@ def main() -> int:
         "ended": "crashed" if "crash" in wanted else "requests", "exit_code": 0,
         "started_ns": measured[0]["started_ns"], "ended_ns": time.monotonic_ns(),
         "measured_ns": time.monotonic_ns() - measured[0]["started_ns"], "wall_ns": time.monotonic_ns() - began,
-        "program_started_ns": began, "program_ended_ns": time.monotonic_ns(), "cpu_user_ns": int((cpu.user - before.user) * 1e9),
-        "cpu_system_ns": int((cpu.system - before.system) * 1e9), "busy_ratio": 0.1, "connections_opened": len(tables["fetches"]),
+        "program_started_ns": began, "program_ended_ns": time.monotonic_ns(),
+        "cpu_user_ns": int((cpu.user - before.user) * 1e9),
+        "cpu_system_ns": int((cpu.system - before.system) * 1e9), "busy_ratio": 0.1,
+        "connections_opened": len(tables["fetches"]),
         "left_out": {row["url"]: 1 for row in tables["fetches"] if row["missing"]}, "stray_lookups": None,
     }  # fmt: skip
     absent = (
