@@ -170,7 +170,7 @@ def _packets(table: pa.Table) -> Rows:
     columns["pure_ack"] = _derived(
         table, "frames", lambda text: int(_names(text) <= _PURE_ACK and bool(_names(text) - {"PADDING"}))
     )
-    columns["crypto"] = _derived(table, "frames", lambda text: int("CRYPTO" in _names(text)))
+    columns["padding"] = _derived(table, "frames", lambda text: int("PADDING" in _names(text)))
     columns["hello_retry"] = _ints(
         pc.match_substring(table.column("info"), "Hello Retry Request").fill_null(False).cast(pa.int64())
     )
