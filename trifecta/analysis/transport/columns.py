@@ -170,6 +170,7 @@ def _packets(table: pa.Table) -> Rows:
     columns["pure_ack"] = _derived(
         table, "frames", lambda text: int(_names(text) <= _PURE_ACK and bool(_names(text) - {"PADDING"}))
     )
+    columns["ack_ranges"] = _derived(table, "acknowledged_ranges", lambda text: text.count("[") - 1)
     columns["padding"] = _derived(table, "frames", lambda text: int("PADDING" in _names(text)))
     columns["hello_retry"] = _ints(
         pc.match_substring(table.column("info"), "Hello Retry Request").fill_null(False).cast(pa.int64())

@@ -22,6 +22,7 @@ class Flight:
     sent: Ints
     ack_ns: Ints
     acked: Ints
+    base: int  # what the totals count from: TCP's sequence number of the first octet, QUIC 0
 
     def outstanding(self, at_ns: Ints) -> Ints:
         """Octets under way just after each time."""
@@ -55,7 +56,7 @@ def _tcp(connection: Connection, up: bool) -> Flight | None:
     base = int(sent["sequence"][0])
     acked = np.maximum.accumulate(np.maximum(acks["acknowledged"], acks["sack_right"]))
     # An acknowledgement of a FIN is one more than what was sent.
-    return Flight(sent["time_ns"], upto - base, acks["time_ns"], np.clip(acked - base, 0, upto[-1] - base))
+    return Flight(sent["time_ns"], upto - base, acks["time_ns"], np.clip(acked - base, 0, upto[-1] - base), base)
 
 
 def _quic(connection: Connection, up: bool) -> Flight | None:
@@ -76,7 +77,7 @@ def _quic(connection: Connection, up: bool) -> Flight | None:
     largest = np.maximum.accumulate(acks["value"][known])
     below = np.searchsorted(data["packet_number"][order], largest, side="right")
     acked = np.concatenate(([0], sent))[below]
-    return Flight(np.maximum.accumulate(data["time_ns"][order]), sent, arrived[known], acked)
+    return Flight(np.maximum.accumulate(data["time_ns"][order]), sent, arrived[known], acked, 0)
 
 
 def rounds(of: Flight, start_ns: int, limit: int) -> list[Round]:

@@ -1,0 +1,129 @@
+"""Acknowledgements: how many, how large, how late.
+
+TCP: RFC 9293, section 3.8.6.3 and RFC 5681, section 4.2 (at least one for two full segments, within 500 ms). QUIC: RFC
+9000, section 13.2. A delay is from the arrival of the highest octet (packet number) that is acknowledged until the
+acknowledgement leaves, both at the receiver's side; each counts once, with its first acknowledgement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from trifecta.analysis.transport.columns import NULL, Connection, Ints
+from trifecta.analysis.transport.octets import frontier
+from trifecta.analysis.transport.quantiles import Quantiles, quantiles
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgements:
+    """Those that go ``up`` (of data that goes down), or down. None: cannot be known."""
+
+    connection: int
+    up: bool
+    count: int | None = None  # TCP: segments that do nothing else or acknowledge something new; QUIC: ACK frames
+    packets: int | None = None  # packets that only acknowledge
+    packets_wire_bytes: int | None = None
+    mean_packet_bytes: float | None = None
+    data_packets: int | None = None  # of the other direction, as they arrived: with data; QUIC: ack-eliciting
+    data_packets_per_acknowledgement: float | None = None
+    eliciting_share: float | None = None  # QUIC: of the other direction's packets
+    with_holes: int | None = None  # that tell of a hole: SACK (RFC 2018), more than one range
+    duplicates: int | None = None  # TCP: RFC 5681, section 2
+    delay_ns: Quantiles | None = None
+    said_delay_ns: Quantiles | None = None  # QUIC: ACK Delay, as the receiver says
+    notes: list[str] = field(default_factory=list)
+
+
+def acknowledgements(connection: Connection, *, up: bool) -> Acknowledgements:
+    """Of one direction."""
+    notes = [] if connection.both_sides else ["the delays hold only for a capture made at the end that acknowledges"]
+    return (_tcp if connection.tcp else _quic)(connection, up, notes)
+
+
+def _tcp(connection: Connection, up: bool, notes: list[str]) -> Acknowledgements:
+    own = connection.sent(up=up)
+    own = own.where((own["ack"] == 1) & (own["acknowledged"] != NULL))
+    pure = (own["payload_bytes"] == 0) & (own["syn"] != 1) & (own["fin"] != 1) & (own["rst"] != 1)
+    highest = np.maximum.accumulate(own["acknowledged"]) if len(own) else own["acknowledged"]
+    raised = np.concatenate(([True], np.diff(highest) > 0)) if len(own) else pure
+    same = np.zeros(len(own), dtype=np.bool_)
+    same[1:] = (np.diff(own["acknowledged"]) == 0) & (np.diff(own["window"]) == 0)
+    data = connection.arrived(up=not up)
+    data = data.where((data["payload_bytes"] > 0) & (data["sequence"] != NULL))
+    delays = own["time_ns"][:0]
+    if len(data):
+        origin = int(data["sequence"].min()) if not connection.starts else 1
+        reached = frontier(data["sequence"], data["sequence"] + data["payload_bytes"], origin)
+        news = np.flatnonzero(raised & (own["acknowledged"] > origin))
+        at = np.searchsorted(reached, own["acknowledged"][news])
+        news, at = news[at < len(reached)], at[at < len(reached)]  # the acknowledgement of a FIN is beyond the data
+        delays = own["time_ns"][news] - data["time_ns"][at]
+    count, packets = int((pure | raised).sum()), int(pure.sum())
+    wire = int(own["wire_bytes"][pure].sum())
+    return Acknowledgements(
+        connection=connection.number,
+        up=up,
+        count=count,
+        packets=packets,
+        packets_wire_bytes=wire,
+        mean_packet_bytes=wire / packets if packets else None,
+        data_packets=len(data),
+        data_packets_per_acknowledgement=len(data) / count if count else None,
+        eliciting_share=None,
+        with_holes=int((own["sack_right"] != NULL).sum()),
+        duplicates=int((pure & same).sum()),
+        delay_ns=quantiles(delays[delays >= 0]),
+        said_delay_ns=None,
+        notes=notes,
+    )
+
+
+def _quic(connection: Connection, up: bool, notes: list[str]) -> Acknowledgements:
+    own, data = connection.sent(up=up), connection.arrived(up=not up)
+    frames = connection.frames_of("quic", up=up)
+    acks = frames.where(frames.is_in("type", "ACK", "ACK_ECN"))
+    if not connection.row["decrypted"]:
+        nothing = [*notes, "without keys the acknowledgements of QUIC cannot be read"]
+        return Acknowledgements(connection.number, up, notes=nothing)
+    pure = own["pure_ack"] == 1
+    eliciting = int((data["eliciting"] == 1).sum())
+    readable = int((data["eliciting"] != NULL).sum())
+    wire, packets = int(own["wire_bytes"][pure].sum()), int(pure.sum())
+    late = acks["ack_delay_ns"]
+    return Acknowledgements(
+        connection=connection.number,
+        up=up,
+        count=len(acks),
+        packets=packets,
+        packets_wire_bytes=wire,
+        mean_packet_bytes=wire / packets if packets else None,
+        data_packets=eliciting,
+        data_packets_per_acknowledgement=eliciting / len(acks) if len(acks) else None,
+        eliciting_share=eliciting / readable if readable else None,
+        with_holes=int((own["ack_ranges"] > 1).sum()),
+        duplicates=None,
+        delay_ns=quantiles(_quic_delays(connection, up)),
+        # Of Initial and Handshake packets the field means nothing (RFC 9000, section 13.2.5).
+        said_delay_ns=quantiles(late[(late != NULL) & acks.is_in("packet_space", "application")]),
+        notes=notes,
+    )
+
+
+def _quic_delays(connection: Connection, up: bool) -> Ints:
+    own = connection.frames_of("quic", up=up)
+    own = own.where(own.is_in("packet_space", "application"))
+    acks = own.where(own.is_in("type", "ACK", "ACK_ECN") & (own["value"] != NULL))
+    other = connection.frames_of("quic", up=not up)
+    other = other.where(other.is_in("packet_space", "application") & (other["packet_number"] != NULL))
+    if not len(acks) or not len(other):
+        return acks["time_ns"][:0]
+    highest = np.maximum.accumulate(acks["value"])
+    news = np.concatenate(([True], np.diff(highest) > 0))
+    numbers, first = np.unique(other["packet_number"], return_index=True)
+    at = np.minimum(np.searchsorted(numbers, highest[news]), len(numbers) - 1)
+    arrived = connection.arrivals(other["number"][first[at]], up=not up)
+    known = (numbers[at] == highest[news]) & (arrived != NULL)
+    delays: Ints = (acks["time_ns"][news] - arrived)[known]
+    return delays[delays >= 0]

@@ -1,0 +1,164 @@
+"""Slow start, and what a sender does after a pause.
+
+The window that a sender uses is seen as what it had under way when a round trip ended (`flight.rounds`). It is a lower
+bound of its congestion window: exact where the sender had more to send.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trifecta.analysis.transport.columns import NULL, Connection
+from trifecta.analysis.transport.flight import Flight, Round, flight, rounds
+from trifecta.analysis.transport.octets import fresh_by_stream
+
+# Less growth than this in three round trips: the pipe counts as full (draft-ietf-ccwg-bbr, section 5.3.1.2).
+GROWTH, ROUNDS_WITHOUT = 1.25, 3
+# RFC 5681, section 4.1, halves or resets the window after a pause; what is above this is kept.
+KEPT = 0.75
+_LIMIT = 1_000  # round trips that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class SlowStart:
+    """From the first octet of HTTP on. Windows in octets; ``growth``: mean factor a round trip, 2 is doubling."""
+
+    connection: int
+    up: bool
+    initial_window: int
+    exit_window: int
+    rounds: int  # round trips until the exit
+    duration_ns: int
+    growth: float | None  # None: it ended in its first round trip
+    exit: str  # loss, full (no more growth), end (the data ended while it grew), pause (the sender paused)
+    windows: list[int]  # of every round trip up to the exit
+    notes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A pause: at least a round trip without a send after everything was acknowledged; and the window after it."""
+
+    start_ns: int  # when the sender went on
+    idle_ns: int  # since the last send before it
+    idle_rtts: float
+    window_before: int  # the largest seen before
+    window_after: int  # of the first round trip after it
+    octets_after: int  # sent until the next pause
+    kept: bool | None  # None: too little was sent after it to tell
+
+
+def slow_start(connection: Connection, *, up: bool) -> SlowStart | None:
+    """Of the sender of a direction; None: it sent nothing whose acknowledgement can be read."""
+    of = flight(connection, up=up)
+    if of is None or not len(of.ack_ns):
+        return None
+    notes = _notes(connection)
+    start = _first_http(connection, up, notes)
+    trips = rounds(of, start, _LIMIT)
+    if not trips:
+        return None
+    pauses = _pauses(of, _rtt(of, trips), start)
+    before = [trip for trip in trips if not pauses or trip.start_ns < pauses[0][1]]
+    windows = [trip.window for trip in before]
+    last, why = _exit(before, windows, paused=bool(pauses))
+    lost = _first_loss(connection, up)
+    if lost is not None and lost >= start:
+        at = max((index for index, trip in enumerate(before) if trip.start_ns <= lost), default=0)
+        # A loss shows a round trip after the window that caused it.
+        if lost <= (before[-1].end_ns or lost) and at <= last + 1:
+            last, why = min(last, at), "loss"
+    end = before[last].end_ns
+    return SlowStart(
+        connection=connection.number,
+        up=up,
+        initial_window=windows[0],
+        exit_window=windows[last],
+        rounds=last,
+        duration_ns=(end if end is not None else int(of.send_ns[-1])) - before[0].start_ns,
+        growth=(windows[last] / windows[0]) ** (1 / last) if last and windows[0] else None,
+        exit=why,
+        windows=windows[: last + 1],
+        notes=notes,
+    )
+
+
+def restarts(connection: Connection, *, up: bool, rtt_ns: int | None = None) -> list[Restart]:
+    """Every pause of a sender after its first octet of HTTP. ``rtt_ns``: of the path, where it is known."""
+    of = flight(connection, up=up)
+    if of is None or not len(of.ack_ns):
+        return []
+    start = _first_http(connection, up, [])
+    trips = rounds(of, start, _LIMIT)
+    rtt = rtt_ns if rtt_ns is not None else _rtt(of, trips)
+    pauses = _pauses(of, rtt, start)
+    found, largest, since = [], 0, start
+    for index, (stop, resumed) in enumerate(pauses):
+        before = [trip.window for trip in rounds(of, since, _LIMIT) if trip.start_ns <= stop]
+        largest, since = max([largest, *before]), resumed
+        until = pauses[index + 1][0] if index + 1 < len(pauses) else int(of.send_ns[-1])
+        first = int(np.searchsorted(of.send_ns, resumed))
+        octets = int(of.sent[int(np.searchsorted(of.send_ns, until, side="right")) - 1] - of.sent[first - 1])
+        window = min(rounds(of, resumed, 1)[0].window, octets)
+        kept = None if octets < KEPT * largest else window >= KEPT * largest
+        idle = resumed - stop
+        found.append(Restart(resumed, idle, idle / rtt if rtt else 0.0, largest, window, octets, kept))
+    return found
+
+
+def _notes(connection: Connection) -> list[str]:
+    if connection.both_sides:
+        return []
+    return ["windows hold only for a capture made at the sender: elsewhere acknowledgements are seen too early or late"]
+
+
+def _first_http(connection: Connection, up: bool, notes: list[str]) -> int:
+    frames = connection.frames
+    mask = frames.is_in("layer", "h1", "h2", "h3") & frames.is_in("type", "HEADERS", "DATA")
+    times = frames["time_ns"][mask & (frames["up"] == int(up))]
+    if len(times):
+        return int(times.min())
+    notes.append("no HTTP could be read: windows are counted from the first octet of the connection")
+    return 0
+
+
+def _rtt(of: Flight, trips: list[Round]) -> int:
+    known = [trip.end_ns - trip.start_ns for trip in trips if trip.end_ns is not None]
+    return min(known, default=0)
+
+
+def _pauses(of: Flight, rtt_ns: int, start_ns: int) -> list[tuple[int, int]]:
+    """Last send before and first send after each pause: at least a round trip after everything was acknowledged."""
+    first = int(np.searchsorted(of.send_ns, start_ns))
+    at = of.send_ns[first:]
+    if len(at) < 2:
+        return []
+    emptied = np.searchsorted(of.acked, of.sent[first:-1])  # the acknowledgement after which nothing was under way
+    known = emptied < len(of.ack_ns)
+    free = of.ack_ns[np.minimum(emptied, len(of.ack_ns) - 1)]
+    where = np.flatnonzero(known & (at[1:] - np.maximum(free, at[:-1]) >= max(rtt_ns, 1)))
+    return [(int(at[index]), int(at[index + 1])) for index in where]
+
+
+def _exit(trips: list[Round], windows: list[int], *, paused: bool) -> tuple[int, str]:
+    """The last round trip of slow start, and why it was."""
+    for index, window in enumerate(windows):
+        after = windows[index + 1 : index + 1 + ROUNDS_WITHOUT]
+        if len(after) == ROUNDS_WITHOUT and max(after) < GROWTH * window:
+            return index, "full"
+    largest = int(np.argmax(windows))
+    return largest, "pause" if paused else "end"
+
+
+def _first_loss(connection: Connection, up: bool) -> int | None:
+    """When something was sent again for the first time."""
+    if connection.tcp:
+        sent = connection.sent(up=up)
+        times = sent["time_ns"][(sent["retransmission"] == 1) & (sent["payload_bytes"] > 0)]
+        return int(times.min()) if len(times) else None
+    data = connection.frames_of("quic", up=up)
+    data = data.where(data.is_in("type", "STREAM") & (data["length"] > 0) & (data["offset"] != NULL))
+    again = fresh_by_stream(data["stream"], data["offset"], data["offset"] + data["length"]) == 0
+    return int(data["time_ns"][again].min()) if again.any() else None
