@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use trifecta_wire::epoll::{CLOSING, READABLE, WRITABLE};
 use trifecta_wire::tcp::TcpSocket;
-use trifecta_wire::tls::{ReceiveBuffer, TlsError, TlsStream};
+use trifecta_wire::tls::{ReceiveBuffer, RecordSizes, TlsError, TlsStream};
 
 /// How long the peer may take to close its side after we have closed ours.
 const LINGER_NS: u64 = 1_000_000_000;
@@ -51,6 +51,7 @@ pub struct Connection {
     session: Option<Session>,
     /// Plaintext made before TLS could write it.
     held: Vec<u8>,
+    record_sizes: RecordSizes,
     phase: Phase,
     readable: bool,
     writable: bool,
@@ -72,6 +73,7 @@ impl Connection {
             tls: TlsStream::server(tls)?,
             session: None,
             held: Vec::new(),
+            record_sizes: RecordSizes::default(),
             phase: Phase::Open,
             readable: false,
             writable: true,
@@ -264,13 +266,19 @@ impl Connection {
             context.plain.clear();
             return;
         }
-        let result = if self.held.is_empty() {
-            self.tls.write(context.plain)
-        } else {
+        let held;
+        let mut rest = &context.plain[..];
+        if !self.held.is_empty() {
             self.held.extend_from_slice(context.plain);
-            let held = std::mem::take(&mut self.held);
-            self.tls.write(&held)
-        };
+            held = std::mem::take(&mut self.held);
+            rest = &held;
+        }
+        let mut result = Ok(());
+        while result.is_ok() && !rest.is_empty() {
+            let (record, later) = rest.split_at(self.record_sizes.next(rest.len()));
+            result = self.tls.write(record);
+            rest = later;
+        }
         context.plain.clear();
         if let Err(error) = result {
             context.stats.error(error.class);

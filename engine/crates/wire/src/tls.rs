@@ -4,6 +4,7 @@
 mod config;
 mod error;
 mod keylog;
+mod record_sizes;
 mod records;
 mod stream;
 mod verifier;
@@ -13,6 +14,7 @@ pub use config::{
 };
 pub use error::{TlsError, classify};
 pub use keylog::KeyLogWriter;
+pub use record_sizes::RecordSizes;
 pub use stream::{ReceiveBuffer, TlsStream};
 
 use rustls::{CipherSuite, ProtocolVersion};
