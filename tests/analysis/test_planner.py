@@ -153,3 +153,18 @@ def test_it_decides_from_the_rows_alone_so_a_resumed_run_goes_on_the_same_way():
 def test_a_study_without_cells_is_refused():
     with pytest.raises(ValueError, match="at least one cell"):
         Planner(make_study(), [])
+
+
+def test_captured_trials_that_do_not_count_end_after_the_first_blocks_of_every_cell():
+    study = make_study(min_blocks=4, capture=True)
+    _, decisions, planner, _ = run(study, ordered, valid=False)
+    assert [d.block for d in decisions[:-1]] == [number for number in range(4) for _ in range(12)]
+    assert decisions[-1].kind == "captured"
+    assert all(verdict.verdict == "undecided" for verdict in planner.verdicts)
+
+
+def test_captured_trials_that_do_not_count_end_with_the_budget_too():
+    study = make_study(min_blocks=4, capture=True, budget_ns=5 * SECOND)
+    _, decisions, _, now = run(study, ordered, valid=False)
+    assert decisions[-1].kind == "budget"
+    assert now <= 6 * SECOND

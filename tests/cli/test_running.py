@@ -22,13 +22,20 @@ from trifecta.workloads.runner import StudyOutcome
         ("unmeasurable", 3, 1),
         ("interrupted", 40, 130),
         ("interrupted", 0, 130),
+        ("captured", 0, 0),
     ],
 )
 def test_exit_codes(kind, valid, code):
     outcome = StudyOutcome(
-        run_path=Path(), verdicts=[], checks=[], reason="", kind=kind, trials=40, valid_trials=valid, elapsed_ns=1
-    )
+        run_path=Path(), verdicts=[], checks=[], reason="", kind=kind, trials=40, valid_trials=valid,
+        whole_trials=40, elapsed_ns=1,
+    )  # fmt: skip
     assert running.exit_code(outcome) == code
+
+
+def test_captured_trials_of_which_none_is_whole_are_a_failure():
+    outcome = StudyOutcome(Path(), [], [], "", "captured", trials=4, valid_trials=0, whole_trials=0, elapsed_ns=1)
+    assert running.exit_code(outcome) == 1
 
 
 def test_the_default_folder_is_new_each_time(tmp_path, monkeypatch):

@@ -10,6 +10,8 @@ resumed run continues as the interrupted one would have, and each decision can b
 * It stops when every verdict is decided, when the cells that are open have had ``max_blocks`` or cannot be measured,
   or when no block of an open cell fits into the budget.
 
+Where captured trials do not count there are no verdicts: every cell gets its first blocks, and that is the end.
+
 Stopping early is sound because the intervals are confidence sequences (docs/methodology.md).
 """
 
@@ -41,7 +43,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Stop:
-    """Run nothing more. ``kind``: "decided", "budget", "blocks" (max_blocks) or "unmeasurable"."""
+    """Run nothing more. ``kind``: "decided", "budget", "blocks" (max_blocks), "unmeasurable" or "captured"."""
 
     reason: str
     kind: str
@@ -82,7 +84,12 @@ class Planner:
             return Decision(state.cell, state.unfinished or 0, "an interrupted block is completed first")
         early = [s for s in states if s.blocks < min(self.study.min_blocks, self.study.max_blocks) and not s.hopeless]
         affordable = [state for state in early if _fits(state, states, left_ns)]
-        return self._first_round(affordable) if affordable else self._where_open(states, left_ns)
+        if affordable:
+            return self._first_round(affordable)
+        if not self.study.gives_verdicts and not early:
+            why = "captured trials give no verdicts (captured_trials_count is false)"
+            return Stop(f"every cell has had its {self.study.min_blocks} blocks; {why}", "captured")
+        return self._where_open(states, left_ns)
 
     def _first_round(self, early: list[CellState]) -> Decision:
         lowest = min(state.blocks for state in early)
@@ -94,6 +101,8 @@ class Planner:
         )
 
     def _where_open(self, states: list[CellState], left_ns: int | None) -> Decision | Stop:
+        if not self.study.gives_verdicts:
+            return self._stop_budget(left_ns, states)
         still_open = [verdict for verdict in self.verdicts if verdict.verdict == "undecided"]
         if not still_open:
             return Stop(f"all {len(self.verdicts)} verdicts are decided", "decided")
@@ -183,7 +192,9 @@ class Planner:
                     blocks=max(blocks, default=-1) + 1,
                     unfinished=partial[0] if partial else None,
                     cost_ns=round(median(own) * overhead) if own else None,
-                    hopeless=len(blocks) >= HOPELESS_BLOCKS and cell.key not in usable_cells,
+                    hopeless=self.study.gives_verdicts
+                    and len(blocks) >= HOPELESS_BLOCKS
+                    and cell.key not in usable_cells,
                 )
             )
         return states

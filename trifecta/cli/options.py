@@ -108,6 +108,7 @@ def narrowing(command: Decorated) -> Decorated:
                 shell_complete=complete_client,
                 help="These clients instead of the engine's 'load'; 'any': all that are found. Repeatable.",
             ),
+            click.option("--capture", is_flag=True, help="Keep the packets of every trial; then it gives no verdicts."),
         )
     ):
         command = option(command)
@@ -140,6 +141,7 @@ def as_overrides(
     servers: tuple[str, ...],
     *,
     clients: tuple[str, ...] = (),
+    capture: bool = False,
 ) -> list[str]:
     """All narrowing options as ``KEY=VALUE`` of ``--set``; an exact number of blocks needs no budget."""
     asked = list(overrides)
@@ -149,6 +151,8 @@ def as_overrides(
         asked.append(f"budget={budget}")
     if seed is not None:
         asked.append(f"seed={seed}")
+    if capture:
+        asked.append("capture=true")
     for factor, names in (("server", servers), ("client", clients)):
         if names:
             asked.append(f"{factor}={','.join(split_names(names))}")

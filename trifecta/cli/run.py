@@ -18,6 +18,7 @@ def run_study_of(
     seed: str | None,
     servers: tuple[str, ...],
     clients: tuple[str, ...],
+    capture: bool,
     out: Path | None,
     quiet: bool,
     as_json: bool,
@@ -31,7 +32,7 @@ def run_study_of(
     from trifecta.design.errors import UserError
     from trifecta.implementations.survey import Finder
 
-    changes = options.as_overrides(overrides, blocks, budget, seed, servers, clients=clients)
+    changes = options.as_overrides(overrides, blocks, budget, seed, servers, clients=clients, capture=capture)
     path = studies.find(study)
     text = studies.read_text(path)
     if is_campaign(text):
@@ -83,6 +84,7 @@ def command(
     seed: str | None,
     servers: tuple[str, ...],
     clients: tuple[str, ...],
+    capture: bool,
     out: Path | None,
     quiet: bool,
     as_json: bool,
@@ -101,6 +103,7 @@ def command(
         seed=seed,
         servers=servers,
         clients=clients,
+        capture=capture,
         out=out,
         quiet=quiet,
         as_json=as_json,

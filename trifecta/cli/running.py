@@ -80,7 +80,12 @@ def show(run: Path, *, as_json: bool) -> None:
 
 
 def exit_code(outcome: StudyOutcome) -> int:
-    """130 when the user ended it; 1 when no trial is fit for a verdict; else 0, however much stays undecided."""
+    """130 when the user ended it; 1 when no trial is fit for a verdict; else 0, however much stays undecided.
+
+    Where captured trials do not count, 0 when there is a whole one.
+    """
     if outcome.interrupted:
         return INTERRUPTED
+    if outcome.kind == "captured":
+        return 0 if outcome.whole_trials else 1
     return 1 if outcome.valid_trials == 0 or outcome.kind == "unmeasurable" else 0

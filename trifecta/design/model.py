@@ -201,7 +201,14 @@ class Study:
     seed: int = 1
     description: str = ""
     conformance: Literal["off", "quick", "full"] = "quick"  # how much is probed before the trials
+    capture: bool = False  # keep the packets of every trial, with the keys that open them
+    captured_trials_count: bool = False  # let trials that were captured decide verdicts
     source: str = ""  # canonical YAML of the study as resolved
+
+    @property
+    def gives_verdicts(self) -> bool:
+        """Whether its trials may count: capturing costs time, so captured ones do only where the study says so."""
+        return not self.capture or self.captured_trials_count
 
 
 @dataclass(frozen=True)

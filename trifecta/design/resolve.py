@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 
 from trifecta.design import plan, quantity
 from trifecta.design.any_level import expand_any
-from trifecta.design.document import Document, Section, one_of, parse_text
+from trifecta.design.document import Document, Section, one_of, parse_flag, parse_text
 from trifecta.design.effort import least_ns
 from trifecta.design.emit import to_yaml
 from trifecta.design.factors import CONTENT_METHODS, LENGTH_FIELDS, WORKLOAD_FIELDS, parse_protocol
@@ -37,6 +37,8 @@ STUDY_FIELDS = (
     "budget",
     "seed",
     "conformance",
+    "capture",
+    "captured_trials_count",
 )
 METRICS: dict[str, str] = {
     "latency_p50": "latency_p50_ns",
@@ -96,6 +98,9 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
     conformance = root.parse("conformance", one_of("a depth of the conformance probe", *DEPTHS), "quick")
     if "conformance" in root:  # else left out: the identity of studies from before there was a probe stays
         canonical["conformance"] = conformance
+    capture, count = _read_capture(root)
+    if capture:
+        canonical |= {"capture": capture, "captured_trials_count": count}
     study = Study(
         name=name,
         title=canonical["title"],
@@ -112,6 +117,8 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
         budget_ns=budget_ns,
         seed=canonical["seed"],
         conformance=cast(Literal["off", "quick", "full"], conformance),
+        capture=capture,
+        captured_trials_count=count,
         source=to_yaml(canonical),
     )
     _refuse_impossible_cells(root, study)
@@ -185,6 +192,15 @@ def _read_blocks(root: Section) -> tuple[int, int]:
     if at_least > at_most:
         raise section.error("at_least", f"{at_least} is more than at_most ({at_most}); lower it")
     return at_least, at_most
+
+
+def _read_capture(root: Section) -> tuple[bool, bool]:
+    """Whether every trial is captured, and whether captured trials count."""
+    capture = root.parse("capture", parse_flag, False)
+    count = root.parse("captured_trials_count", parse_flag, False)
+    if count and not capture:
+        raise root.error("captured_trials_count", "is for captured trials; add 'capture: true' or leave it out")
+    return capture, count
 
 
 def _refuse_impossible_cells(root: Section, study: Study) -> None:

@@ -23,7 +23,8 @@ from trifecta.store import files
 _TRIAL_NAME = re.compile(r"t\d{5,9}")
 _ALWAYS = ("trials", "samples", "spans", "link", "resources")
 _OF_BROWSERS = ("visits", "fetches", "playback", "har", "frames")  # made when the first trial writes there
-_TRIAL_FOLDERS = (*_ALWAYS, *_OF_BROWSERS)
+_CAPTURED = ("captures", "qlog")  # made when the first trial writes there; captures hold keys
+_TRIAL_FOLDERS = (*_ALWAYS, *_OF_BROWSERS, *_CAPTURED)
 _FOLDERS = (*_ALWAYS, "logs", "pki")
 
 
@@ -41,7 +42,10 @@ class TrialFiles:
     frames: Path | None = None
     """A folder of film strips, a folder a visit."""
     link_summary: Mapping[str, Any] | None = None
-    link_log: Path | None = None
+    link_logs: Mapping[str, Path] = dataclasses.field(default_factory=dict)
+    """By the name of the wire; empty where there is only one."""
+    captures: Mapping[str, Path] = dataclasses.field(default_factory=dict)
+    """As ``link_logs``."""
     resources: Sequence[Mapping[str, Any]] = ()
 
 
@@ -107,9 +111,9 @@ class RunDirectory:
         """The temporary name under which a file of a trial is written."""
         if not _TRIAL_NAME.fullmatch(trial):
             raise ValueError(f"not a trial name: {trial!r}")
-        if folder in _OF_BROWSERS:
+        if folder not in _ALWAYS:
             with files.disk_errors(self.path):
-                (self.path / folder).mkdir(exist_ok=True)
+                (self.path / folder).mkdir(mode=0o700 if folder == "captures" else 0o777, exist_ok=True)
         return files.temporary(self.path / folder / f"{trial}{suffix}")
 
     def commit_trial(self, row: Mapping[str, Any], attached: TrialFiles) -> None:
@@ -129,8 +133,10 @@ class RunDirectory:
                 written: Path | None = getattr(attached, folder)
                 if written is not None:
                     drafts.append((written, self.path / folder / f"{trial}.parquet"))
-            if attached.link_log is not None:
-                drafts.append((attached.link_log, self.path / "link" / f"{trial}.parquet"))
+            kept = (("link", attached.link_logs, ".parquet"), ("captures", attached.captures, ".pcapng"))
+            for folder, by_wire, suffix in kept:
+                for wire, written in by_wire.items():
+                    drafts.append((written, self.path / folder / f"{trial}{wire and '-' + wire}{suffix}"))
             if attached.link_summary is not None:
                 draft = self.draft("link", trial, ".json")
                 draft.write_text(files.to_json(attached.link_summary), encoding="utf-8")
@@ -155,11 +161,9 @@ class RunDirectory:
         """Remove what an abandoned trial left; its name may be used again."""
         if (self.path / "trials" / f"{trial}.parquet").exists():
             raise RuntimeError(f"trial {trial} is committed, it cannot be discarded")
-        for folder in _TRIAL_FOLDERS:
-            for suffix in (".parquet", ".json", ""):
-                final = self.path / folder / f"{trial}{suffix}"
-                _remove(files.temporary(final))
-                _remove(final)
+        for name, entry in self._of_trials():
+            if name == trial:
+                _remove(entry)
 
     def trial_names(self) -> list[str]:
         """Names of the committed trials, in order."""
@@ -289,13 +293,17 @@ class RunDirectory:
                 (self.path / folder).mkdir(exist_ok=True)
             for draft in self.path.glob(files.TEMPORARY_PREFIX + "*"):
                 _remove(draft)
-            for place in filter(Path.is_dir, (self.path / name for name in _TRIAL_FOLDERS)):
-                for entry in place.iterdir():
-                    name = entry.name.split(".")[0]
-                    if entry.name.startswith(files.TEMPORARY_PREFIX) or (
-                        _TRIAL_NAME.fullmatch(name) and name not in committed
-                    ):
-                        _remove(entry)
+            for name, entry in self._of_trials():
+                if entry.name.startswith(files.TEMPORARY_PREFIX) or (
+                    _TRIAL_NAME.fullmatch(name) and name not in committed
+                ):
+                    _remove(entry)
+
+    def _of_trials(self) -> list[tuple[str, Path]]:
+        """What lies in the folders of trials, drafts too, with the name of its trial."""
+        places = [place for place in (self.path / name for name in _TRIAL_FOLDERS) if place.is_dir()]
+        entries = [entry for place in places for entry in place.iterdir()]
+        return [(re.split(r"[.-]", entry.name.removeprefix(files.TEMPORARY_PREFIX))[0], entry) for entry in entries]
 
 
 def _remove(path: Path) -> None:

@@ -2,9 +2,11 @@
 
 Views: ``trials``, ``samples``, ``checks``, ``verdicts``, ``conformance`` (one row an implementation, protocol and
 object), ``link`` (one row a trial, wire and direction; ``wire`` is null in a lab of two hosts), ``link_packets``
-(when the link's log was kept), ``resources``, ``spans`` (one row a hop of a cycle; runs without services have none),
+(when the link's log was kept: of captured trials; ``wire`` as in ``link``), ``resources``,
+ ``spans`` (one row a hop of a cycle; runs without services have none),
 ``visits``, ``fetches`` and ``playback`` (of browsers; other runs have none), and what the last report worked out of
-them (``derived.DERIVED``).
+them (``derived.DERIVED``); ``packets``, ``frames``, ``messages`` and ``connections`` of captured trials, once
+`trifecta trace` has dissected the run (``trifecta.trace.schema``).
 Only committed trials are seen. With no trial yet, they are empty.
 """
 # Statements are put together from constants of this package and quoted paths of one run's own folder.
@@ -22,6 +24,7 @@ from trifecta.store import schema
 from trifecta.store.derived import DERIVED
 from trifecta.store.run import RunDirectory
 from trifecta.store.visits import BROWSER_TABLES
+from trifecta.trace import schema as trace
 
 # A phase that a protocol does not have is null. Over HTTP/3 there is no TCP connect, and ``tls_ns`` is the whole QUIC
 # handshake, of which TLS is a part. ``latency_censored_ns`` is infinite for a failed request: a percentile over it is
@@ -83,7 +86,7 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
     trials = _trials([folder / "trials" / f"{name}.parquet" for name in names])
     samples = _existing(folder / "samples", names, ".parquet")
     spans = _existing(folder / "spans", names, ".parquet")
-    packets = _existing(folder / "link", names, ".parquet")
+    logs = _by_wire(folder / "link", names, ".parquet")
     resources = _existing(folder / "resources", names, ".parquet")
     # DuckDB asks for permission with the pattern first, then with the names it stands for.
     connection.execute(f"SET allowed_directories = [{_quote(str(folder))}, {_quote(_no_glob(str(folder)))}]")
@@ -111,10 +114,16 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
             f"CREATE VIEW {name} AS SELECT * FROM {_scan([derived] if derived.exists() else [], columns)}"
         )
     connection.execute(f"CREATE VIEW link AS {_link_select()}")
-    if packets and has_trials:
+    if logs and has_trials:
         connection.execute(
-            "CREATE VIEW link_packets AS SELECT parse_filename(filename, true) AS trial, * EXCLUDE (filename) "
-            f"FROM read_parquet({_list(packets)}, filename = true)"
+            "CREATE VIEW link_packets AS SELECT regexp_extract(parse_filename(filename, true), '^t[0-9]+') AS trial, "
+            "nullif(regexp_extract(parse_filename(filename, true), '^t[0-9]+-(.*)$', 1), '') AS wire, "
+            f"* EXCLUDE (filename) FROM read_parquet({_list(logs)}, filename = true)"
+        )
+    for name, columns in trace.SCHEMAS.items():
+        dissected = folder / "trace" / f"{name}.parquet"
+        connection.execute(
+            f"CREATE VIEW {name} AS SELECT * FROM {_scan([dissected] if dissected.exists() else [], columns)}"
         )
     return connection
 
@@ -122,6 +131,13 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
 def _existing(folder: Path, names: list[str], suffix: str) -> list[Path]:
     present = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
     return [folder / f"{name}{suffix}" for name in names if f"{name}{suffix}" in present]
+
+
+def _by_wire(folder: Path, names: list[str], suffix: str) -> list[Path]:
+    """``TRIAL.parquet`` or ``TRIAL-WIRE.parquet`` of these trials."""
+    wanted = set(names)
+    entries = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [each for each in entries if each.suffix == suffix and each.stem.partition("-")[0] in wanted]
 
 
 def _trials(paths: list[Path]) -> str:

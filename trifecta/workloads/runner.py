@@ -43,9 +43,11 @@ class StudyOutcome:
     checks: list[CheckResult]
     reason: str
     kind: str
-    """``decided``, ``budget``, ``blocks``, ``unmeasurable`` (see the planner), or ``interrupted``."""
+    """``decided``, ``budget``, ``blocks``, ``unmeasurable``, ``captured`` (see the planner), or ``interrupted``."""
     trials: int
     valid_trials: int
+    whole_trials: int
+    """Those that ended as they should, whether they count or not."""
     elapsed_ns: int
     time_share: dict[str, float] = field(default_factory=dict)
     """Shares of the elapsed time, by phase; ``load`` is the time spent measuring."""
@@ -285,6 +287,7 @@ class _Run:
             kind=ending.kind,
             trials=len(self.rows),
             valid_trials=sum(bool(row["valid"]) for row in self.rows),
+            whole_trials=sum(row["error"] is None for row in self.rows),
             elapsed_ns=self.elapsed_ns,
             time_share=shares,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -33,6 +34,7 @@ from trifecta.observers.transport import TransportObserver
 from trifecta.store.files import to_json
 from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate, aggregate, cpu_per_request
+from trifecta.workloads.capturing import ONLY, TrialCapture
 from trifecta.workloads.faults import NO_FAULTS, Faults
 from trifecta.workloads.requests import load_config
 from trifecta.workloads.session import Session, set_to_work
@@ -126,7 +128,8 @@ class TrialRunner:
         server = session.server_for(trial.cell)
         session.lab.use_congestion_control(workload.congestion_control)
         samples = session.run.draft("samples", trial.trial, ".parquet")
-        config = self._load_config(trial, workload, path, server, samples)
+        capture = TrialCapture(session.run, session.study, trial, workload)
+        config = self._load_config(trial, workload, path, server, samples=samples, capture=capture)
         start_cpu_ns = self._start_costs.cpu_ns(plan.client_of(trial.cell), config)
         marks = [time.monotonic_ns()]
         programs = self._take(plan.client_of(trial.cell))
@@ -137,7 +140,8 @@ class TrialRunner:
             stack.callback(self._end, programs)
             for _ in range(self._faults.client_competitors):
                 stack.callback(self._compete().kill)
-            set_to_work(programs.link, {**link_config(path, trial.seed), **session.link_changes}, session.stop)
+            changes = capture.link_changes() | dict(session.link_changes)
+            set_to_work(programs.link, link_config(path, trial.seed) | changes, session.stop)
             self._wait_loaded(programs)
             marks.append(time.monotonic_ns())
             # The process of another client is there only later; what drives it is not what is measured.
@@ -154,14 +158,17 @@ class TrialRunner:
             marks.append(time.monotonic_ns())
             resources.sample()
             own_cpu_ns = self._own_cpu_ns(resources, details["load"])
-            details["machine"] = self._machine.end(time.monotonic_ns(), own_cpu_ns)
-            details["machine"] |= {"transport": self._transport.end(), "sampler": resources.cost()}
+            details["machine"] = self._machine.end(time.monotonic_ns(), own_cpu_ns) | {
+                "transport": self._transport.end(),
+                "sampler": resources.cost(),
+            }
             if not server.running():
                 errors.append(server.describe_end())
             found = read_samples(samples, details["load"], errors)
             marks.append(time.monotonic_ns())
             let_pass(path, since_ns=marks[3])
             details["link"] = finish_link(programs.link, errors)
+            capture.finish({ONLY: details["link"]}, errors)
             if details["link"] is not None and details["load"] is not None:
                 # Both have said their last word. The kernel takes 20 ms to close the link's sockets, which carry
                 # nothing any more: nobody has to wait for that.
@@ -175,13 +182,14 @@ class TrialRunner:
             files=TrialFiles(
                 samples=samples if found is not None else None,
                 link_summary=details["link"],
+                link_logs=capture.logs,
+                captures=capture.captures,
                 resources=resources.rows,
             ),
             aggregate=found,
             details=details,
         )
-        names = ("link_start", "observe", "load", "condense", "link_end")
-        outcome.phase_ns = {name: marks[i + 1] - marks[i] for i, name in enumerate(names)}
+        outcome.phase_ns = phases(marks)
         return outcome
 
     def _add_costs(
@@ -220,9 +228,15 @@ class TrialRunner:
             programs.close()
 
     def _load_config(
-        self, trial: Trial, workload: RequestsWorkload, path: PathSpec, server: RunningServer, samples: Path
+        self,
+        trial: Trial,
+        workload: RequestsWorkload,
+        path: PathSpec,
+        server: RunningServer,
+        *,
+        samples: Path,
+        capture: TrialCapture,
     ) -> dict[str, Any]:
-        keylog, qlog = key_and_event_logs(self._session.run.path, trial, workload)
         config = load_config(
             trial,
             workload,
@@ -232,8 +246,8 @@ class TrialRunner:
             server_name=f"{server.adapter.name}.lab",
             certificates=self._session.certificates,
             samples_file=samples,
-            keylog_file=keylog,
-            qlog_dir=qlog,
+            keylog_file=capture.keylog(),
+            qlog_dir=capture.qlog_dir,
         )
         return config | self._faults.load_changes(trial.arm)
 
@@ -277,16 +291,10 @@ class TrialRunner:
         )
 
 
-def key_and_event_logs(folder: Path, trial: Trial, workload: RequestsWorkload) -> tuple[Path | None, Path | None]:
-    """The file of TLS keys and the folder of QUIC's events that a trial is to write below its run's folder, if any."""
-    keylog = qlog = None
-    if workload.keylog:
-        (folder / "captures").mkdir(mode=0o700, exist_ok=True)
-        keylog = folder / "captures" / f"{trial.trial}.keys"
-    if workload.qlog and trial.protocol == "h3":
-        qlog = folder / "qlog" / trial.trial
-        qlog.mkdir(parents=True, exist_ok=True)
-    return keylog, qlog
+def phases(marks: Sequence[int]) -> dict[str, int]:
+    """How long each part of a trial took, from the times between them."""
+    names = ("link_start", "observe", "load", "condense", "link_end")
+    return {name: marks[i + 1] - marks[i] for i, name in enumerate(names)}
 
 
 def read_samples(samples: Path, summary: dict[str, Any] | None, errors: list[str]) -> Aggregate | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from trifecta.analysis.checks import (
     blocks,
     browser,
+    capture,
     clocks,
     conntrack,
     drops,
@@ -64,6 +65,7 @@ TRIAL_CHECKS: dict[str, TrialCheck] = {
     "steady_state": TrialCheck("Is the warm-up left out, and nothing drifting?", steady_state.check),
     "machine": TrialCheck("Did the machine have time for the trial?", machine.check),
     "clocks": TrialCheck("Are all times of one clock and in order?", clocks.check),
+    "capture": TrialCheck("Is the capture whole, and may a captured trial count?", capture.check),
 }
 
 RUN_CHECKS: dict[str, RunCheck] = {

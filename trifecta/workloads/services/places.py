@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from trifecta.design import services
-from trifecta.design.model import PathSpec, ServicesWorkload
+from trifecta.design.model import ServicesWorkload
 from trifecta.design.services import Graph
 from trifecta.lab.conntrack import bypass, track
 from trifecta.lab.engine import EngineProcess, EngineProgram, Role
@@ -23,7 +23,8 @@ from trifecta.workloads.services.configs import dns_name, port_of
 
 NATIVE = "native"
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - inside a container of the lab
-WRITTEN = ("samples", "spans", "captures", "qlog")  # folders of the run that the client writes into
+# Folders of the run that programs write into.
+WRITTEN = {"load": ("samples", "spans", "captures", "qlog"), "origin": ("captures",)}
 SMALLEST_TABLE = 1  # that a bypass makes irrelevant
 
 
@@ -38,9 +39,9 @@ class PlaceKey:
     conntrack: str
 
 
-def key_of(graph: Graph, workload: ServicesWorkload, path: PathSpec) -> PlaceKey:
-    """The place that a cell needs."""
-    impaired = services.impaired_wires(graph, workload) if path.impaired else set()
+def key_of(graph: Graph, workload: ServicesWorkload, *, linked: bool) -> PlaceKey:
+    """The place that a cell needs; ``linked``: with a link on the wires that the path lies on."""
+    impaired = services.impaired_wires(graph, workload) if linked else set()
     return PlaceKey(graph.services, workload.hosts, workload.place, frozenset(impaired), workload.conntrack)
 
 
@@ -160,7 +161,7 @@ class Place:
             aliases=[dns_name(service)],
             ports=[port_of(self.graph, service)] if role == "origin" else [],
             readable=[folder / "pki", *([self._ground.messages] if self._ground.messages else [])],
-            writable=[folder / name for name in WRITTEN if (folder / name).is_dir()] if role == "load" else [],
+            writable=[folder / name for name in WRITTEN[role] if (folder / name).is_dir()],
         )
 
     def start_link(self, wire: Wire) -> EngineProcess:

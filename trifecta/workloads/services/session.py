@@ -77,7 +77,9 @@ class ServicesSession:
 
     def key(self, cell: Cell) -> PlaceKey:
         """Which place a cell has."""
-        return key_of(self.graph(cell), self.workload(cell), self.path(cell))
+        # A capture is made by a link, so a path that does nothing has one too then.
+        linked = self.path(cell).impaired or self.study.capture
+        return key_of(self.graph(cell), self.workload(cell), linked=linked)
 
     def begin(self, cells: Sequence[Cell], versions: Mapping[str, str], more_sizes: Iterable[int] = ()) -> None:
         """Raise the places that the cells need; one that cannot be raised is in ``failed``."""

@@ -19,13 +19,14 @@ from trifecta.observers.machine import MachineObserver
 from trifecta.observers.resources import ResourceObserver
 from trifecta.observers.transport import TransportObserver
 from trifecta.store.run import TrialFiles
+from trifecta.workloads.capturing import TrialCapture
 from trifecta.workloads.faults import NO_FAULTS, Faults
 from trifecta.workloads.services.configs import client_config, origin_config
 from trifecta.workloads.services.evidence import cycles
 from trifecta.workloads.services.places import Place
 from trifecta.workloads.services.session import ServicesSession
 from trifecta.workloads.session import set_to_work
-from trifecta.workloads.trial import Outcome, finish_link, key_and_event_logs, let_pass, read_samples, row_of
+from trifecta.workloads.trial import Outcome, finish_link, let_pass, phases, read_samples, row_of
 
 _READY_S = 15.0
 _LOAD_GRACE_S = 5.0
@@ -76,7 +77,8 @@ class ServicesTrialRunner:
         marks = [time.monotonic_ns()]
         with ExitStack() as stack:
             place.track_connections(workload.conntrack)
-            cast = self._start(stack, trial, workload, graph, place)
+            capture = TrialCapture(session.run, session.study, trial, workload)
+            cast = self._start(stack, trial, workload, (graph, place), capture)
             marks.append(time.monotonic_ns())
             processes = {name: process.pid for name, process in cast.everyone.items()}
             processes |= {process.name: process.pid for process in cast.links.values()}
@@ -89,17 +91,20 @@ class ServicesTrialRunner:
             resources.sample()
             self._machine.begin(time.monotonic_ns(), self._own_cpu_ns(resources))
             marks.append(time.monotonic_ns())
-            config = self._client_config(trial, workload, graph, samples, spans)
+            config = self._client_config(trial, workload, graph, (samples, spans), capture)
             with keeping_off(place.client_cpus):
                 details["load"] = self._await_client(cast.client, config, resources, errors)
             marks.append(time.monotonic_ns())
             resources.sample()
-            details["machine"] = self._machine.end(time.monotonic_ns(), self._own_cpu_ns(resources))
-            details["machine"] |= {"transport": transport.end(), "sampler": resources.cost()}
+            details["machine"] = self._machine.end(time.monotonic_ns(), self._own_cpu_ns(resources)) | {
+                "transport": transport.end(),
+                "sampler": resources.cost(),
+            }
             let_pass(path, since_ns=marks[3])
             ends: dict[str, str | None] = {}
             told = {name: _finish(name, process, errors, ends) for name, process in cast.services.items()}
             links = {wire.name: finish_link(process, errors) for wire, process in cast.links.items()}
+            capture.finish(links, errors)
             found = read_samples(samples, details["load"], errors)
             if found is None:
                 spans.unlink(missing_ok=True)  # as the samples: of a client that died they are not whole
@@ -119,17 +124,26 @@ class ServicesTrialRunner:
                 samples=samples if found is not None else None,
                 spans=spans if found is not None and spans.exists() else None,
                 link_summary=details["link"],
+                link_logs=capture.logs,
+                captures=capture.captures,
                 resources=resources.rows,
             ),
             aggregate=found,
             details=details,
         )
-        names = ("link_start", "observe", "load", "condense", "link_end")
-        outcome.phase_ns = {name: marks[i + 1] - marks[i] for i, name in enumerate(names)}
+        outcome.phase_ns = phases(marks)
         return outcome
 
-    def _start(self, stack: ExitStack, trial: Trial, workload: ServicesWorkload, graph: Graph, place: Place) -> _Cast:
+    def _start(
+        self,
+        stack: ExitStack,
+        trial: Trial,
+        workload: ServicesWorkload,
+        where: tuple[Graph, Place],
+        capture: TrialCapture,
+    ) -> _Cast:
         """Start links and services, the last of the chain first, and wait until each can be used."""
+        graph, place = where
         session = self._session
         path = session.path(trial.cell)
         connection = str(trial.cell.levels["connection"])
@@ -139,7 +153,8 @@ class ServicesTrialRunner:
         links: dict[Wire, EngineProgram] = {}
         for wire in place.links:
             links[wire] = stack.enter_context(place.start_link(wire))
-            set_to_work(links[wire], session.link_config(place, wire, path, trial.seed), session.stop)
+            asked = session.link_config(place, wire, path, trial.seed) | capture.link_changes(wire.name)
+            set_to_work(links[wire], asked, session.stop)
         for name in reversed(graph.services[1:]):
             running[name] = stack.enter_context(place.start_service(name))
             config = origin_config(
@@ -150,6 +165,7 @@ class ServicesTrialRunner:
                 connection=connection,
                 address=place.listen_address(name),
                 certificates=session.certificates,
+                keylog_file=capture.keylog(name),
             )
             running[name].configure(config | self._faults.service_changes(name))
         for process in running.values():
@@ -160,21 +176,25 @@ class ServicesTrialRunner:
         return _Cast(graph.client, client, running, links)
 
     def _client_config(
-        self, trial: Trial, workload: ServicesWorkload, graph: Graph, samples: Path, spans: Path
+        self,
+        trial: Trial,
+        workload: ServicesWorkload,
+        graph: Graph,
+        files: tuple[Path, Path],
+        capture: TrialCapture,
     ) -> dict[str, Any]:
         session = self._session
-        keylog, qlog = key_and_event_logs(session.run.path, trial, workload)
         config = client_config(
             trial,
             graph,
             workload,
             session.path(trial.cell),
             certificates=session.certificates,
-            samples_file=samples,
-            spans_file=spans,
+            samples_file=files[0],
+            spans_file=files[1],
             messages=session.messages,
-            keylog_file=keylog,
-            qlog_dir=qlog,
+            keylog_file=capture.keylog(),
+            qlog_dir=capture.qlog_dir,
         )
         return config | self._faults.load_changes(trial.arm)
 

@@ -73,8 +73,9 @@ class BrowserSession:
         return self.study.paths[str(cell.levels["path"])]
 
     def wires(self, cell: Cell) -> Wires:
-        """The wires that the path of a cell lies on; none when it does nothing to packets."""
-        return browsers.impaired_wires(self.workload(cell)) if self.path(cell).impaired else ()
+        """The wires that the path of a cell lies on; none when it does nothing to packets and nothing is captured."""
+        linked = self.path(cell).impaired or self.study.capture
+        return browsers.impaired_wires(self.workload(cell)) if linked else ()
 
     def keys(self, cell: Cell) -> tuple[ServerKey, ...]:
         """The servers of a cell, the measured one first."""
@@ -214,10 +215,13 @@ class BrowserSession:
             instead=driver,
         )
 
-    def link(self, place: Place, wire: Wire, path: PathSpec, seed: int) -> EngineProcess:
+    def link(
+        self, place: Place, wire: Wire, path: PathSpec, seed: int, changes: Mapping[str, Any] | None = None
+    ) -> EngineProcess:
         """Start the link of a wire for a path and wait until it carries packets: each wire has weather of its own."""
         own_seed = plan.stable_seed("wire", seed, wire.name)
-        config = {**link_config(path, own_seed, devices=place.network.devices(wire)), **self.link_changes}
+        own = link_config(path, own_seed, devices=place.network.devices(wire))
+        config = {**own, **(changes or {}), **self.link_changes}
         link = EngineProcess(
             self.engine,
             "link",

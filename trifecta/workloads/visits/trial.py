@@ -24,8 +24,9 @@ from trifecta.observers.transport import TransportObserver
 from trifecta.store.files import disk_errors
 from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate
+from trifecta.workloads.capturing import TrialCapture
 from trifecta.workloads.faults import NO_FAULTS, Faults
-from trifecta.workloads.trial import Outcome, finish_link, key_and_event_logs, let_pass, read_samples, row_of
+from trifecta.workloads.trial import Outcome, finish_link, let_pass, phases, read_samples, row_of
 from trifecta.workloads.visits.aggregate import VisitAggregate, aggregate_visits
 from trifecta.workloads.visits.configs import START_NS, Drafts, browser_config
 from trifecta.workloads.visits.floors import Floors
@@ -43,8 +44,6 @@ from trifecta.workloads.visits.session import BrowserSession
 _GRACE_S = 15.0  # beyond its own total timeout a driver is taken for hung
 _MOST_STRAY_NAMES = 10
 _LOADED_S = 60.0  # Python, Arrow and what drives the browser are loaded from a cold disk
-
-_PHASES = ("link_start", "observe", "load", "condense", "link_end")
 
 
 @dataclass
@@ -105,6 +104,7 @@ class BrowserTrialRunner:
         place.network.use_congestion_control(workload.congestion_control)
         floor = self._floors.shares(trial, place)
         drafts = self._drafts(trial, workload)
+        capture = TrialCapture(session.run, session.study, trial, workload)
         details: dict[str, Any] = {"load": None, "link": None, "probe": session.probe_of(trial.cell)}
         errors: list[str] = []
         transport = TransportObserver(tuple(place.network.hosts.values()))
@@ -112,7 +112,7 @@ class BrowserTrialRunner:
         with ExitStack() as stack:
             driver = stack.enter_context(self._take(trial))
             place.point_to(session.keys(trial.cell))
-            links = self._start_links(stack, trial, place)
+            links = self._start_links(stack, trial, place, capture)
             with suppress(EngineError):  # it says so again when it is asked to work
                 driver.wait_loaded(_LOADED_S, session.stop)
             marks.append(time.monotonic_ns())
@@ -126,7 +126,9 @@ class BrowserTrialRunner:
             self._machine.begin(time.monotonic_ns(), own_cpu_ns(resources))
             marks.append(time.monotonic_ns())
             with keeping_off(session.pins["client"]):
-                details["load"] = self._await(driver, self._config(trial, drafts, floor), resources, errors)
+                details["load"] = self._await(
+                    driver, self._config(trial, drafts, floor, capture.keylog()), resources, errors
+                )
             marks.append(time.monotonic_ns())
             resources.sample()
             driven_cpu_ns = ended_cpu_ns(driver) - loaded_cpu_ns
@@ -141,6 +143,7 @@ class BrowserTrialRunner:
             marks.append(time.monotonic_ns())
             let_pass(path, since_ns=marks[3])
             said = {wire: finish_link(process, errors) for wire, process in links.items()}
+            capture.finish({wire.name: summary for wire, summary in said.items()}, errors)
         marks.append(time.monotonic_ns())
         wall_ns = marks[3] - marks[2]
         details["link"] = links_said(links, said, resources, wall_ns) if links else None
@@ -149,18 +152,24 @@ class BrowserTrialRunner:
             trial=trial,
             row=row_of(trial, found, details, errors, measured=(marks[2], marks[3]), wall=wall)
             | (visits.columns if visits is not None else {}),
-            files=_files(drafts, found, details["link"], resources),
+            files=_files(drafts, found, details["link"], resources, capture),
             aggregate=found,
             details=details,
             visits=visits.visits if visits is not None else None,
         )
-        outcome.phase_ns = {name: marks[i + 1] - marks[i] for i, name in enumerate(_PHASES)}
+        outcome.phase_ns = phases(marks)
         return outcome
 
-    def _start_links(self, stack: ExitStack, trial: Trial, place: Place) -> dict[Wire, EngineProcess]:
+    def _start_links(
+        self, stack: ExitStack, trial: Trial, place: Place, capture: TrialCapture
+    ) -> dict[Wire, EngineProcess]:
         """Start the links of all impaired wires; the stack ends them."""
         session, path = self._session, self._session.path(trial.cell)
-        return {wire: stack.enter_context(session.link(place, wire, path, trial.seed)) for wire in place.network.links}
+        links: dict[Wire, EngineProcess] = {}
+        for wire in place.network.links:
+            link = session.link(place, wire, path, trial.seed, capture.link_changes(wire.name))
+            links[wire] = stack.enter_context(link)
+        return links
 
     def _tell(self, place: Place, load: dict[str, Any] | None) -> None:
         """Add what the lab knows to what the driver said: cores, and names that were asked for and are not there.
@@ -189,10 +198,11 @@ class BrowserTrialRunner:
                 folder.mkdir(exist_ok=True)
         return drafts
 
-    def _config(self, trial: Trial, drafts: Drafts, floor: Sequence[float] | None) -> dict[str, Any]:
+    def _config(
+        self, trial: Trial, drafts: Drafts, floor: Sequence[float] | None, keylog: Path | None
+    ) -> dict[str, Any]:
         session = self._session
         workload = session.workload(trial.cell)
-        keylog, _ = key_and_event_logs(session.run.path, trial, workload)
         config = browser_config(
             trial,
             workload,
@@ -240,7 +250,11 @@ def _read_visits(drafts: Drafts, found: Aggregate | None, errors: list[str]) -> 
 
 
 def _files(
-    drafts: Drafts, found: Aggregate | None, link: dict[str, Any] | None, resources: ResourceObserver
+    drafts: Drafts,
+    found: Aggregate | None,
+    link: dict[str, Any] | None,
+    resources: ResourceObserver,
+    capture: TrialCapture,
 ) -> TrialFiles:
     def there(path: Path | None) -> Path | None:
         return path if found is not None and path is not None and path.exists() else None
@@ -256,5 +270,7 @@ def _files(
         har=there(drafts.har),
         frames=there(drafts.frames),
         link_summary=link,
+        link_logs=capture.logs,
+        captures=capture.captures,
         resources=resources.rows,
     )

@@ -1,0 +1,30 @@
+"""``capture`` and ``captured_trials_count`` in a study."""
+
+from __future__ import annotations
+
+import pytest
+
+from trifecta import studies
+from trifecta.design.errors import UserError
+from trifecta.design.study_file import parse_study
+
+
+def test_a_study_is_not_captured_unless_it_says_so() -> None:
+    plain = studies.load("race")
+    assert (plain.capture, plain.captured_trials_count, plain.gives_verdicts) == (False, False, True)
+    assert "capture" not in plain.source  # the identity of studies from before there were captures stays
+    assert studies.load("race", ["capture=false"]).source == plain.source
+
+
+@pytest.mark.parametrize("count", [False, True])
+def test_a_captured_study_reads_back_to_an_equal_one(count: bool) -> None:
+    captured = studies.load("race", ["capture=true", f"captured_trials_count={str(count).lower()}"])
+    assert (captured.capture, captured.gives_verdicts) == (True, count)
+    assert parse_study(captured.source, "again") == captured
+
+
+def test_trials_that_are_not_captured_cannot_count_as_captured() -> None:
+    with pytest.raises(UserError, match="captured_trials_count: is for captured trials; add 'capture: true'"):
+        studies.load("race", ["captured_trials_count=true"])
+    with pytest.raises(UserError, match="neither true nor false"):
+        studies.load("race", ["capture=maybe"])

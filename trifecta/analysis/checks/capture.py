@@ -1,0 +1,57 @@
+"""A captured trial is not used for verdicts about time unless the study says so, and its capture is whole.
+
+Writing every packet twice, TLS keys and events costs the client, the link and the disk time (bench/RESULTS.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from trifecta.analysis.checks.evidence import Evidence, Finding, worst
+from trifecta.design.model import CheckResult
+
+
+def check(evidence: Evidence) -> list[CheckResult]:
+    """Fail where captured trials do not count; warn where packets are missing in the capture or nothing opens it."""
+    if not evidence.study.capture:
+        return []
+    findings = [finding for wire, link in _links(evidence.link) for finding in _of_wire(wire, link)]
+    if not findings:
+        findings = [Finding("unknown", "nothing was captured: there is no link whose packets could be kept")]
+    if not evidence.study.gives_verdicts:
+        remedy = "run the study without --capture for verdicts, or set captured_trials_count: true"
+        findings.append(
+            Finding("fail", "captured: a trial whose packets were kept is not used for verdicts", remedy=remedy)
+        )
+    return worst(evidence, "capture", findings)
+
+
+def _links(link: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Summaries by wire; the only wire has no name."""
+    if isinstance(link, dict):
+        links = link.get("links")
+        yield from links.items() if isinstance(links, dict) else [("", link)]
+
+
+def _of_wire(wire: str, link: dict[str, Any]) -> Iterator[Finding]:
+    of = f" of {wire}" if wire else ""
+    captured, made = link.get("captured_packets"), link.get("capture") or {}
+    if captured is None:
+        yield Finding("warn", f"the link{of} captured nothing")
+        return
+    missed = int(link.get("capture_missed") or 0)
+    unread = sum(int((link.get(way) or {}).get("device_drops") or 0) for way in ("a_to_b", "b_to_a"))
+    unlogged = int(link.get("log_rows_dropped") or 0)
+    if missed or unread or unlogged or not made.get("whole", False):
+        text = (
+            f"the capture{of} lacks packets: {missed} that the disk was too slow for, {unread} that the link did not "
+            f"see; {unlogged} rows of the log are missing"
+        )
+        yield Finding("warn", text, float(missed + unread), 0.0, "write to a faster disk, or send less")
+    elif not made.get("keys"):
+        yield Finding("warn", f"the capture{of} has no keys: the client writes none, so nothing in it is decrypted")
+    else:
+        yield Finding(
+            "pass", f"{captured} packets captured{of} on both sides, none missing, with keys", float(missed), 0.0
+        )

@@ -1,0 +1,87 @@
+"""A captured trial: where its links write, and what is kept of that (docs/capture.md)."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trifecta.design.model import RequestsWorkload, Study, Trial
+from trifecta.store.files import disk_errors
+from trifecta.store.run import RunDirectory
+from trifecta.trace.assemble import NotOfLink, assemble
+
+ONLY = ""  # the name of the wire of a lab that has only one
+
+
+class TrialCapture:
+    """The drafts of one trial; without ``capture`` in the study there are none, but keys and qlog where it asks."""
+
+    def __init__(self, run: RunDirectory, study: Study, trial: Trial, workload: RequestsWorkload) -> None:
+        """Make the folders."""
+        self._run = run
+        self._trial = trial.trial
+        self._on = study.capture
+        self._keep_keys = workload.keylog
+        self._wires: dict[str, tuple[Path, Path, Path]] = {}
+        self._keylogs: list[Path] = []
+        self.captures: dict[str, Path] = {}
+        self.logs: dict[str, Path] = {}
+        self.qlog_dir: Path | None = None
+        if (self._on or workload.qlog) and trial.protocol == "h3":
+            self.qlog_dir = run.path / "qlog" / trial.trial
+            with disk_errors(run.path):
+                self.qlog_dir.mkdir(parents=True, exist_ok=True)
+
+    def keylog(self, of: str = "client") -> Path | None:
+        """Where the keys of a program go; None: nowhere. Kept for themselves only where the workload asks for them."""
+        if not (self._on or (self._keep_keys and of == "client")):
+            return None
+        if self._keep_keys and of == "client":
+            path = self._run.draft("captures", self._trial, ".keys").with_name(f"{self._trial}.keys")
+        else:
+            path = self._run.draft("captures", self._trial, f"-{of}.keys")
+        if path not in self._keylogs:
+            self._keylogs.append(path)
+        return path
+
+    def link_changes(self, wire: str = ONLY) -> dict[str, str]:
+        """What the link of a wire is asked besides its impairments."""
+        if not self._on:
+            return {}
+        end = f"-{wire}" if wire else ""
+        raw = self._run.draft("captures", self._trial, f"{end}.raw")
+        whole = self._run.draft("captures", self._trial, f"{end}.pcapng")
+        log = self._run.draft("link", self._trial, f"{end}.parquet")
+        self._wires[wire] = raw, whole, log
+        return {"capture_file": str(raw), "log_file": str(log)}
+
+    def finish(self, said: Mapping[str, dict[str, Any] | None], errors: list[str]) -> None:
+        """Put the captures together, once the links have ended; what is in them is added to their summaries."""
+        with disk_errors(self._run.path):
+            for wire, (raw, whole, log) in self._wires.items():
+                summary = said.get(wire)
+                if summary is not None and log.exists():  # a link that died leaves a log without its end
+                    self.logs[wire] = log
+                if raw.exists():
+                    self._assemble(wire, raw, whole, summary, errors)
+                raw.unlink(missing_ok=True)
+                if wire not in self.logs:
+                    log.unlink(missing_ok=True)
+            for keylog in self._keylogs:
+                if keylog.name.startswith("."):
+                    keylog.unlink(missing_ok=True)
+            if self.qlog_dir is not None and not any(self.qlog_dir.iterdir()):
+                shutil.rmtree(self.qlog_dir)
+
+    def _assemble(self, wire: str, raw: Path, whole: Path, summary: dict[str, Any] | None, errors: list[str]) -> None:
+        try:
+            made = assemble(raw, whole, keys=self._keylogs, log=self.logs.get(wire))
+        except NotOfLink as error:
+            whole.unlink(missing_ok=True)
+            errors.append(f"the capture{f' of {wire}' if wire else ''} cannot be used: {error}")
+            return
+        self.captures[wire] = whole
+        if summary is not None:
+            summary["capture"] = made.facts()
