@@ -131,10 +131,9 @@ class BrowserTrialRunner:
                 )
             marks.append(time.monotonic_ns())
             resources.sample()
-            driven_cpu_ns = ended_cpu_ns(driver) - loaded_cpu_ns
-            add_driver_cpu(details["load"], driven_cpu_ns)
-            details["machine"] = self._machine.end(time.monotonic_ns(), own_cpu_ns(resources) + driven_cpu_ns)
-            details["machine"] |= {"transport": transport.end(), "sampler": resources.cost()}
+            add_driver_cpu(details["load"], driven_cpu_ns := ended_cpu_ns(driver) - loaded_cpu_ns)
+            machine = self._machine.end(time.monotonic_ns(), own_cpu_ns(resources) + driven_cpu_ns)
+            details["machine"] = machine | {"transport": transport.end(), "sampler": resources.cost()}
             self.start_ahead(trial)  # nothing is measured any more: it loads while this trial is read
             self._tell(place, details["load"])
             errors += filter(None, (serving.problem() for serving in servers))
