@@ -1,0 +1,191 @@
+"""The time of a request split by cause, on connections written by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.analysis.transport.scenes import MS, Scene
+from trifecta.analysis.transport.attribution import (
+    BLOCKING,
+    CPU,
+    FLOW,
+    HANDSHAKE,
+    LOSS,
+    ONE_SIDE,
+    PARTS,
+    QUEUEING,
+    REST,
+    SERVER,
+    RequestTime,
+    Stall,
+    attribute,
+)
+from trifecta.analysis.transport.differences import difference, mean_parts, sentence
+
+
+def split(scene: Scene, *stalls: Stall, setup: bool | None = None) -> list[RequestTime]:
+    """All requests; each is checked to be without gaps and to add up."""
+    found, _ = attribute(scene.tables(), stalls, setup=setup)
+    for one in found:
+        assert sum(one.parts.values()) == one.whole_ns
+        for before, after in zip(one.intervals, one.intervals[1:], strict=False):
+            assert before.end_ns == after.start_ns
+    return found
+
+
+def ms(one: RequestTime) -> dict[str, float]:
+    return {part: ns / MS for part, ns in one.parts.items() if ns}
+
+
+def asked(protocol: str = "h2", stream: int = 1) -> Scene:
+    """A request at 100 ms that the client sent at 101, arrived at 111."""
+    scene = Scene()
+    scene.connect(0, protocol, start_ns=60 * MS)
+    if protocol == "h3":
+        scene.quic("up", 101, 111, (stream, 0, 100))
+    else:
+        end = scene.records("up", 1, (stream, "HEADERS", 100))
+        scene.tcp("up", 101, 111, 1, end)
+    return scene
+
+
+def reply(scene: Scene, sent: float, arrived: float | None, index: int = 0, stream: int = 1) -> None:
+    """A record of 1022 octets of a response."""
+    at = 1 + 1022 * index
+    end = scene.records("down", at, (stream, "DATA", 1000))
+    scene.tcp("down", sent, arrived, at, end)
+
+
+def test_a_request_of_one_packet_is_path_server_and_cpu() -> None:
+    scene = asked()
+    reply(scene, 118, 128)
+    scene.request(1, 0, 100, 128)
+    (one,) = split(scene, setup=False)
+    assert ms(one) == {CPU: 1, REST: 20, SERVER: 7}
+    assert [each.cause for each in one.intervals] == [CPU, REST, SERVER, REST]
+
+
+def test_the_handshake_counts_where_the_connection_was_opened_for_the_request() -> None:
+    scene = asked()
+    reply(scene, 118, 128)
+    scene.request(1, 0, 100, 128)
+    assert ms(split(scene)[0]) == {HANDSHAKE: 40, CPU: 1, REST: 20, SERVER: 7}
+    assert ms(split(scene, setup=False)[0])[SERVER] == 7
+    scene.request(3, 1, 100, 128)  # a second one on it: it stood already
+    assert HANDSHAKE not in ms(split(scene)[0])
+
+
+def test_what_a_packet_takes_longer_than_the_fastest_is_queueing() -> None:
+    scene = asked()
+    reply(scene, 111, 121, 0)
+    reply(scene, 111, 133, 1)
+    scene.request(1, 0, 100, 133)
+    assert ms(split(scene, setup=False)[0]) == {CPU: 1, REST: 20, QUEUEING: 12}
+
+
+def test_a_loss_of_its_last_octets_costs_from_first_to_last_sending() -> None:
+    scene = asked()
+    reply(scene, 111, 121, 0)
+    reply(scene, 112, None, 1)
+    scene.tcp("down", 162, 172, 1023, 2045)
+    scene.request(1, 0, 100, 172)
+    # 112 to 162; the ms from 111 to 112 is the time to send the first flight.
+    assert ms(split(scene, setup=False)[0]) == {CPU: 1, REST: 21, LOSS: 50}
+
+
+def test_what_another_stream_holds_up_is_head_of_line_blocking() -> None:
+    scene = asked()
+    end = scene.records("up", 123, (3, "HEADERS", 100))
+    scene.tcp("up", 101, 111, 123, end)
+    reply(scene, 111, None, 0, stream=3)
+    reply(scene, 112, 122, 1, stream=1)
+    scene.tcp("down", 140, 150, 1, 1023)
+    scene.request(1, 0, 100, 150)
+    scene.request(3, 1, 100, 150)
+    one, three = split(scene)
+    assert ms(one)[BLOCKING] == 28
+    assert LOSS not in ms(one)
+    assert ms(three) == {CPU: 1, REST: 20, LOSS: 29}
+    assert three.whole_ns == one.whole_ns == 50 * MS
+
+
+def test_acknowledgements_clock_a_second_round() -> None:
+    scene = asked("h3", 0)
+    scene.quic("down", 111, 121, (0, 0, 1000))
+    scene.quic("up", 122, 132)  # the client takes a ms
+    scene.quic("down", 134, 144, (0, 1000, 1000))  # the server two
+    scene.request(0, 0, 100, 144)
+    (one,) = split(scene, setup=False)
+    assert ms(one) == {CPU: 4, REST: 40}
+
+
+def test_a_sender_that_waits_for_its_timer_recovers_from_a_loss() -> None:
+    scene = asked("h3", 0)
+    scene.quic("down", 111, None, (0, 0, 1000))
+    scene.quic("down", 111.5, 121.5, (0, 1000, 1000))
+    scene.quic("up", 121.6, 131.6)
+    scene.quic("down", 191.6, 201.6, (0, 0, 1000))
+    scene.request(0, 0, 100, 201.6)
+    (one,) = split(scene, setup=False)
+    assert one.parts[LOSS] == round(80.6 * MS)
+
+
+def test_a_window_that_was_closed_is_flow_control() -> None:
+    scene = asked("h3", 0)
+    scene.quic("down", 111, 121, (0, 0, 1000))
+    scene.quic("up", 151, 161)
+    scene.quic("down", 161.5, 171.5, (0, 1000, 1000))
+    scene.request(0, 0, 100, 171.5)
+    (one,) = split(scene, Stall(0, "down", 111 * MS, 161 * MS), setup=False)
+    assert one.parts[FLOW] == round(50.5 * MS)
+    assert one.parts[REST] == 20 * MS
+
+
+def test_a_response_that_never_came_whole_is_named_and_not_split() -> None:
+    scene = asked()
+    reply(scene, 111, None, 0)
+    reply(scene, 112, 122, 1)
+    scene.request(1, 0, 100, 122)
+    found, notes = attribute(scene.tables())
+    assert found == []
+    assert any("not seen whole" in note for note in notes)
+
+
+def test_one_side_is_not_split() -> None:
+    scene = Scene(both_sides=False)
+    scene.connect(0, "h2")
+    end = scene.records("up", 1, (1, "HEADERS", 100))
+    scene.tcp("up", 101, 0, 1, end)
+    reply(scene, 121, 0)
+    scene.request(1, 0, 100, 121)
+    assert attribute(scene.tables()) == ([], [ONE_SIDE])
+
+
+def test_differences_of_parts_add_up_to_the_whole() -> None:
+    slow, quick = asked(), asked()
+    reply(slow, 118, 148)
+    reply(quick, 118, 128)
+    slow.request(1, 0, 100, 148)
+    quick.request(1, 0, 100, 128)
+    pair = (mean_parts(split(quick, setup=False)), mean_parts(split(slow, setup=False)))
+    found = difference([pair, pair])
+    assert found is not None
+    assert found.whole.difference_ns == pytest.approx(-20 * MS)
+    assert sum(one.difference_ns for one in found.parts) == pytest.approx(found.whole.difference_ns)
+    assert [one.part for one in found.parts] == list(PARTS)
+    assert (found.whole.low_ns, found.whole.high_ns) == (pytest.approx(-20 * MS), pytest.approx(-20 * MS))
+    assert sentence(found, "HTTP/3", "HTTP/2").startswith("HTTP/3 took 20.0 ms less than HTTP/2: ")
+    assert difference([]) is None
+    one = difference([pair])
+    assert one is not None
+    assert one.whole.low_ns is None
+
+
+def test_the_interval_is_students() -> None:
+    zero = dict.fromkeys(PARTS, 0.0)
+    blocks = [(zero | {CPU: value}, zero) for value in (1.0, 2.0, 3.0)]
+    found = difference(blocks)
+    assert found is not None
+    # t(0.975, 2) = 4.3027, standard error 1 / sqrt(3)
+    assert found.whole.low_ns == pytest.approx(2 - 4.302653 / 3**0.5)
+    assert found.whole.high_ns == pytest.approx(2 + 4.302653 / 3**0.5)
