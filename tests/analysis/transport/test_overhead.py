@@ -80,6 +80,17 @@ def test_http1_in_the_clear_and_a_response_that_was_cut_off() -> None:
     assert (found.up["fields"], found.down["fields"], found.down["unknown"]) == (80, 60, 100)
 
 
+def test_the_sizes_of_chunks_are_framing() -> None:
+    scene = Scene(protocol="h1", about={"tls_version": None})
+    scene.frame(scene.tcp(0, True, 1, 80), "h1", "HEADERS", 80, offset=0, tcp_start=1, tcp_end=81)
+    answer = scene.tcp(50, False, 1, 160)
+    scene.frame(answer, "h1", "HEADERS", 60, offset=0, tcp_start=1, tcp_end=61)
+    scene.frame(answer, "h1", "DATA", 100, offset=60, tcp_start=61, tcp_end=161)
+    scene.message(0, 0, 50, 50, request_body_bytes=0, response_body_bytes=90)
+    found = _check(scene)
+    assert (found.down["fields"], found.down["http_framing"], found.content_bytes) == (60, 10, 90)
+
+
 def test_a_frame_that_was_cut_off_does_not_count_as_protection() -> None:
     scene = _h2()
     scene.about = {"truncated": "end"}
@@ -144,6 +155,14 @@ def test_a_quic_packet_without_new_octets_is_a_retransmission_also_cut_different
     scene.frame(mixed, "quic", "STREAM", 100, 7, stream=0, offset=1500, packet_number=4, packet_space="application")
     found = _check(scene)
     assert found.down["retransmissions"] == UDP_HEAD + 435 + 30 and found.down["unknown"] == 70
+
+
+def test_frames_of_unknown_size_take_what_a_packet_has_left() -> None:
+    scene = Scene("udp", "h3")
+    number = scene.packet(0, True, 12 + 16 + 50, packet_type="1-RTT", quic_header_bytes=12, frames="CONNECTION_CLOSE")
+    scene.frame(number, "quic", "CONNECTION_CLOSE", 0, packet_space="application")
+    scene.rows["frames"][-1].update(length=None, wire_length=None)
+    assert _check(scene).up["transport_frames"] == 50
 
 
 def test_a_quic_packet_that_was_not_decrypted_is_unknown_and_a_retry_is_protection() -> None:

@@ -155,9 +155,16 @@ def test_a_second_hello_is_named_and_one_that_was_lost_is_not_taken_for_it() -> 
 
 def test_a_second_hello_over_tcp_is_named() -> None:
     scene = _tls13()
-    assert not _costs(setup(scene.connection()))
-    scene.frame(scene.tcp(101, True, 800, 500), "tls", "handshake", 495, 5)
-    assert _costs(setup(scene.connection())) == {"hello_retry_request": 1}
+    scene.frame(scene.tcp(99, True, 501, 64, 2249), "tls", "handshake", 59, 5)  # the client's Finished, as decrypted
+    scene.tcp(50, True, 1, 500, info="Client Hello")
+    scene.tcp(50, True, 1, 500, info="Client Hello", retransmission=True)
+    assert "hello_retry_request" not in _costs(setup(scene.connection()))
+    scene.tcp(75, False, 1, 100, info="Hello Retry Request, Change Cipher Spec")
+    assert _costs(setup(scene.connection()))["hello_retry_request"] == 1
+    scene.rows["packets"][-1]["info"] = scene.rows["packets"][-2]["info"] = ""
+    assert "hello_retry_request" not in _costs(setup(scene.connection()))
+    scene.tcp(100, True, 565, 500, info="Change Cipher Spec, Client Hello")
+    assert _costs(setup(scene.connection()))["hello_retry_request"] == 1
 
 
 def test_a_capture_without_the_start_or_without_keys_says_what_is_unknown() -> None:

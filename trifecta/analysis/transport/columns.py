@@ -172,9 +172,9 @@ def _packets(table: pa.Table) -> Rows:
     )
     columns["ack_ranges"] = _derived(table, "acknowledged_ranges", lambda text: text.count("[") - 1)
     columns["padding"] = _derived(table, "frames", lambda text: int("PADDING" in _names(text)))
-    columns["hello_retry"] = _ints(
-        pc.match_substring(table.column("info"), "Hello Retry Request").fill_null(False).cast(pa.int64())
-    )
+    for name, words in (("hello_retry", "Hello Retry Request"), ("client_hello", "Client Hello")):
+        said = pc.match_substring(table.column("info"), words)
+        columns[name] = _ints(pc.fill_null(said, pa.scalar(False)).cast(pa.int64()))
     return Rows(columns, rows.labels)
 
 

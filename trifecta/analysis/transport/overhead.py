@@ -100,7 +100,12 @@ def _tls(connection: Connection, up: bool, octets: int, parts: dict[str, int], n
     frames = connection.frames.where(
         connection.frames.is_in("layer", "h1", "h2") & (connection.frames["up"] == int(up))
     )
+    if len(records) and (frames["tcp_start"] == NULL).any():
+        notes.append("where HTTP lies in TLS records is not known: the parts of the payload are unknown")
+        frames = frames.where(slice(0, 0))
     http = _http(frames, parts)
+    if connection.row["protocol"] == "h1":
+        _chunks(connection, up, parts)
     if connection.row["protocol"] == "h2" and len(frames) and int(frames["offset"].min()) == _PREFACE:
         http += _PREFACE
         parts["http_framing"] += _PREFACE
@@ -109,18 +114,26 @@ def _tls(connection: Connection, up: bool, octets: int, parts: dict[str, int], n
         return
     inside = _overlap(records, frames)
     bare, holding = int(records["wire_length"][~inside].sum()), int(records["wire_length"][inside].sum())
-    if not connection.row["decrypted"]:
-        # Only what is a handshake by its header is known as one (in TLS 1.3 the hellos).
-        clear = records.is_in("type", "handshake", "change_cipher_spec")
+    if not len(frames):
+        # Only what is a handshake by its type is known as one (without keys and in TLS 1.3 the hellos).
+        clear = records.is_in("type", "handshake", "change_cipher_spec", "alert")
         bare = int(records["wire_length"][clear].sum())
         holding = 0
     protection = holding - http
     if connection.row["truncated"]:  # a frame that was cut off is not among the frames
         usual = int(inside.sum()) * _RECORD.get(str(connection.row["tls_version"]), 0)
-        protection = min(protection, max(usual, 0)) if connection.row["decrypted"] else protection
+        protection = min(protection, max(usual, 0)) if len(frames) else protection
     parts["handshake"] += bare
     parts["protection"] += protection
     _rest(octets - bare - protection - http, parts, notes)
+
+
+def _chunks(connection: Connection, up: bool, parts: dict[str, int]) -> None:
+    """HTTP/1.1: what is behind a field section is content and the framing of its chunks (RFC 9112, section 7.1)."""
+    bodies = connection.messages["request_body_bytes" if up else "response_body_bytes"]
+    if len(bodies) and (bodies != NULL).all() and (content := int(bodies.sum())) <= parts["content"]:
+        parts["http_framing"] += parts["content"] - content
+        parts["content"] = content
 
 
 def _rest(octets: int, parts: dict[str, int], notes: list[str]) -> None:
@@ -192,6 +205,10 @@ def _quic(connection: Connection, up: bool, notes: list[str]) -> dict[str, int]:
         known &= ~wrong
     parts["protection"] += int(protection[known].sum()) + int(rows["payload_bytes"][rest & unprotected].sum())
     parts["unknown"] += int(rows["payload_bytes"][rest & ~known & ~unprotected].sum())
+    # A packet is its headers, its tag and its frames: what is left is of frames whose size is not given.
+    unsized = known & (_by_packet(rows, packet, (frames["wire_length"] == NULL).astype(np.int64)) > 0)
+    parts["transport_frames"] += int(left[unsized].sum())
+    left = np.where(unsized, 0, left)
     padded = known & (rows["padding"] == 1)
     parts["padding"] += int(left[padded].sum())
     parts["unknown"] += int(left[known & ~padded].sum())

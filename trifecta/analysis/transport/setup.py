@@ -222,14 +222,8 @@ def _costs(connection: Connection, rows: Rows, limited: int) -> list[Cost]:
 def _hello_retries(connection: Connection, rows: Rows) -> int:
     """A second ClientHello after the server's first answer (RFC 8446, section 2.1)."""
     if connection.tcp:
-        if (rows["hello_retry"] == 1).any():
-            return 1
-        if connection.row["tls_version"] != "1.3":
-            return 0
-        records = connection.frames_of("tls")
-        clear = records.where(records.is_in("type", "handshake"))  # of TLS 1.3 only the hellos are in the clear
-        down = clear["time_ns"][clear["up"] == 0]
-        return int(len(down) > 0 and (clear["time_ns"][clear["up"] == 1] > down[0]).any())
+        hellos = (rows["client_hello"] == 1) & (rows["retransmission"] != 1) & (rows["up"] == 1)
+        return int((rows["hello_retry"] == 1).any() or hellos.sum() > 1)
     crypto = connection.frames_of("quic")
     crypto = crypto.where(crypto.is_in("type", "CRYPTO") & crypto.is_in("packet_space", "initial"))
     up, down = crypto.where(crypto["up"] == 1), crypto.where(crypto["up"] == 0)

@@ -1,0 +1,156 @@
+"""Flow control: what a receiver allowed, what a sender had used of it, and when it had used all.
+
+HTTP/2: RFC 9113, sections 5.2 and 6.9. QUIC: RFC 9000, section 4.1. Times are those at the sender's side: a limit
+counts from its arrival. A sender is held by a limit from the send that used all of it until a higher one arrives, if it
+sent more of the same afterwards: only then was something waiting.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from trifecta.analysis.transport.columns import NULL, Connection, Ints, Rows
+from trifecta.analysis.transport.octets import fresh_by_stream, frontier
+
+INITIAL_WINDOW = 65_535  # RFC 9113, section 6.9.2
+Span = tuple[int, int]
+
+
+@dataclass(slots=True)
+class Held:
+    """Spans of time in which a sender could not send, by limit. None: the limits cannot be known."""
+
+    connection: list[Span] | None = None
+    streams: dict[int, list[Span]] | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def held(connection: Connection, *, up: bool) -> Held:
+    """Of the sender of a direction. With one side only nobody knows when a limit reached the sender."""
+    if not connection.both_sides:
+        return Held()
+    if not connection.tcp:
+        return _quic(connection, up)
+    if connection.row["protocol"] == "h2":
+        return _h2(connection, up)
+    return Held([], {}) if connection.row["protocol"] == "h1" else Held(notes=["flow control cannot be read"])
+
+
+def spans_at_limit(use_ns: Ints, used: Ints, limit_ns: Ints, limits: Ints) -> list[Span]:
+    """Spans in which all of the limit was used. ``used`` only grows; ``limits[0]`` holds from the beginning.
+
+    A limit that is not raised in the capture ends in nothing that is known, and a last one that was passed all the same
+    was not the last.
+    """
+    if not len(used):
+        return []
+    values, at = np.unique(np.maximum.accumulate(limits), return_index=True)
+    reached = np.searchsorted(used, values[:-1])
+    more = used[-1] > values[:-1]
+    begin = use_ns[np.minimum(reached, len(used) - 1)]
+    end = limit_ns[at[1:]]
+    return [(int(a), int(b)) for a, b in zip(begin[more], end[more], strict=True) if b > a]
+
+
+def _h2(connection: Connection, up: bool) -> Held:
+    data = connection.frames_of("h2", up=up)
+    data = data.where(data.is_in("type", "DATA") & (data["length"] > 0))
+    other = connection.frames_of("h2", up=not up)
+    if not connection.row["decrypted"] and connection.row["tls_version"]:
+        return Held(notes=["without keys the flow control of HTTP/2 cannot be read"])
+    arrived = _delivered(connection, other, up=not up)
+    if (other["tcp_end"][other.is_in("type", "WINDOW_UPDATE", "SETTINGS")] == NULL).any():
+        return Held(notes=["when some WINDOW_UPDATE frames arrived is not known, and so is flow control"])
+    came = (arrived != NULL) & (other["value"] != NULL)
+    updates = np.flatnonzero(other.is_in("type", "WINDOW_UPDATE") & came)
+    settings = np.flatnonzero(other.is_in("type", "SETTINGS") & came)
+    of_connection = updates[other["stream"][updates] == 0]
+    limits = INITIAL_WINDOW + np.concatenate(([0], np.cumsum(other["value"][of_connection])))
+    limit_ns = np.concatenate(([0], arrived[of_connection]))
+    whole = spans_at_limit(data["time_ns"], np.cumsum(data["length"]), limit_ns, limits)
+    streams: dict[int, list[Span]] = {}
+    for number, rows in _by_stream(data):
+        own = updates[other["stream"][updates] == number]
+        times, windows = _stream_limits(arrived[settings], other["value"][settings], int(rows["time_ns"][0]))
+        # A change of the setting moves every window by the difference (RFC 9113, section 6.9.2).
+        raises_ns = np.concatenate((times[1:], arrived[own]))
+        raises = np.concatenate((np.diff(windows), other["value"][own]))
+        order = np.argsort(raises_ns, kind="stable")
+        total = windows[0] + np.concatenate(([0], np.cumsum(raises[order])))
+        spans = spans_at_limit(
+            rows["time_ns"], np.cumsum(rows["length"]), np.concatenate(([0], raises_ns[order])), total
+        )
+        if spans:
+            streams[number] = spans
+    return Held(whole, streams)
+
+
+def _stream_limits(times: Ints, values: Ints, first_ns: int) -> tuple[Ints, Ints]:
+    """The initial window when a stream sends its first octet, and its changes later."""
+    before = int(np.searchsorted(times, first_ns, side="right"))
+    initial = int(values[before - 1]) if before else INITIAL_WINDOW
+    return np.concatenate(([0], times[before:])), np.concatenate(([initial], values[before:]))
+
+
+def _delivered(connection: Connection, frames: Rows, *, up: bool) -> Ints:
+    """When frames over TCP could be read at the receiver's side: all octets up to their end are there."""
+    rows = connection.arrived(up=up)
+    rows = rows.where((rows["payload_bytes"] > 0) & (rows["sequence"] != NULL))
+    if not len(rows) or not len(frames):
+        return np.full(len(frames), NULL, dtype=np.int64)
+    origin = 1 if connection.starts else int(rows["sequence"].min())
+    reached = frontier(rows["sequence"], rows["sequence"] + rows["payload_bytes"], origin)
+    at = np.searchsorted(reached, frames["tcp_end"])
+    known = (frames["tcp_end"] != NULL) & (at < len(reached))
+    return np.where(known, rows["time_ns"][np.minimum(at, len(reached) - 1)], NULL)
+
+
+def _quic(connection: Connection, up: bool) -> Held:
+    own = connection.frames_of("quic", up=up)
+    data = own.where(own.is_in("type", "STREAM") & (own["offset"] != NULL))
+    other = connection.frames_of("quic", up=not up)
+    # The limits for what goes up are those that the server sent.
+    parameters = json.loads(connection.row["transport_parameters"] or "{}").get("down" if up else "up")
+    if parameters is None:
+        return Held(notes=["the transport parameters cannot be read, and so is flow control"])
+    arrived = connection.arrivals(other["number"], up=not up)
+    end = data["offset"] + data["length"]
+    new = fresh_by_stream(data["stream"], data["offset"], end)
+
+    def limits(kind: str, initial: int, stream: int | None = None) -> tuple[Ints, Ints]:
+        chosen = other.is_in("type", kind) & (arrived != NULL) & (other["value"] != NULL)
+        if stream is not None:
+            chosen &= other["stream"] == stream
+        where = np.flatnonzero(chosen)
+        where = where[np.argsort(arrived[where], kind="stable")]
+        return np.concatenate(([0], arrived[where])), np.concatenate(([initial], other["value"][where]))
+
+    # An endpoint that does not say a limit allows nothing (RFC 9000, section 18.2).
+    whole = spans_at_limit(data["time_ns"], np.cumsum(new), *limits("MAX_DATA", parameters.get("initial_max_data", 0)))
+    streams: dict[int, list[Span]] = {}
+    for number, rows in _by_stream(data):
+        initial = parameters.get(_parameter(number, up), 0)
+        used = np.maximum.accumulate(rows["offset"] + rows["length"])
+        spans = spans_at_limit(rows["time_ns"], used, *limits("MAX_STREAM_DATA", initial, number))
+        if spans:
+            streams[number] = spans
+    return Held(whole, streams)
+
+
+def _parameter(stream: int, up: bool) -> str:
+    """The limit of the receiver for a stream (RFC 9000, section 18.2): local is what it opened itself."""
+    if stream & 2:
+        return "initial_max_stream_data_uni"
+    opened_by_client = not stream & 1
+    return f"initial_max_stream_data_bidi_{'remote' if opened_by_client == up else 'local'}"
+
+
+def _by_stream(rows: Rows) -> list[tuple[int, Rows]]:
+    if not len(rows):
+        return []
+    order = np.argsort(rows["stream"], kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(rows["stream"][order])) + 1)
+    return [(int(rows["stream"][part[0]]), rows.where(part)) for part in parts]
