@@ -1,0 +1,87 @@
+"""The rows of the table `connections`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trifecta.trace.headers import FIN, RST, TCP
+from trifecta.trace.rows import Facts
+
+if TYPE_CHECKING:
+    from trifecta.trace.tables import Joined
+
+
+def facts_of(joined: Joined) -> dict[int, Facts]:
+    """What the parts found, by connection."""
+    return {
+        numbers[key]: facts
+        for part, numbers in zip(joined.parts, joined.numbers, strict=True)
+        for key, facts in part.facts.items()
+        if key in numbers
+    }
+
+
+def protocols(joined: Joined) -> dict[int, str | None]:
+    """The protocol of every connection, where it is known."""
+    found = facts_of(joined)
+    return {int(one): found[int(one)].protocol if int(one) in found else None for one in np.unique(joined.connection)}
+
+
+def connections(joined: Joined, protocol: dict[int, str | None]) -> list[dict[str, Any]]:
+    """A row a connection. Packets are those of the client's side, so that each counts once."""
+    trace, found = joined.trace, facts_of(joined)
+    headers, flows = trace.headers, trace.flows
+    order = np.argsort(joined.connection, kind="stable")
+    edges = np.flatnonzero(np.diff(joined.connection[order])) + 1
+    rows = []
+    for mine in np.split(order, edges):
+        if not len(mine):
+            continue
+        connection = int(joined.connection[mine[0]])
+        facts = found.get(connection, Facts())
+        near = mine[flows.side[mine] <= 0]
+        side = near if len(near) else mine
+        first = int(mine[0])
+        up = flows.direction[first] == 0
+        ends = (headers.source, headers.source_port), (headers.destination, headers.destination_port)
+        client, server = ends if up else (ends[1], ends[0])
+        wire = trace.capture.wire[headers.index[side]]
+        missing = set(facts.missing)
+        tcp = headers.transport[first] == TCP
+        if tcp and not bool((headers.flags[mine] & (FIN | RST)).any()):
+            missing.add("end")
+        if bool((headers.payload_captured[mine] < headers.payload[mine]).any()):
+            missing.add("octets")
+        times = joined.time_ns[mine]
+        rows.append(
+            {
+                "connection": connection,
+                "protocol": protocol.get(connection),
+                "transport": "tcp" if tcp else "udp",
+                "client": headers.addresses[int(client[0][first])],
+                "server": headers.addresses[int(server[0][first])],
+                "client_port": int(client[1][first]),
+                "server_port": int(server[1][first]),
+                "tls_version": facts.tls_version,
+                "cipher": facts.cipher,
+                "alpn": facts.alpn,
+                "resumed": facts.resumed,
+                "zero_rtt": facts.zero_rtt,
+                "key_exchange": facts.key_exchange,
+                "quic_version": facts.quic_version,
+                "start_ns": int(times.min()),
+                "end_ns": int(times.max()),
+                "packets": len(side),
+                "wire_bytes": int(wire.sum()),
+                "payload_bytes": int(headers.payload[side].sum()),
+                "largest_wire_bytes": int(wire.max()),
+                # Null: there is nothing to decrypt, or it is not known whether there is.
+                "decrypted": facts.decrypted if facts.secured else None,
+                "migrated": None if facts.quic_version is None else connection in joined.migrated,
+                "truncated": ",".join(sorted(missing)) or None,
+                "transport_parameters": facts.transport_parameters,
+            }
+        )
+    return rows

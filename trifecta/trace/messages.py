@@ -1,0 +1,138 @@
+"""The rows of the table `messages`: when the client saw a request and its response, and in how many packets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trifecta.trace.capture_file import Ints
+from trifecta.trace.headers import TCP
+from trifecta.trace.rows import Half
+from trifecta.trace.segments import Coverage, Stream, assemble
+
+if TYPE_CHECKING:
+    from trifecta.trace.tables import Joined
+
+Seen = tuple[int | None, int | None, int | None]  # first and last time in ns, packets
+
+
+def messages(joined: Joined, frames: dict[str, pa.Array[Any]]) -> list[dict[str, Any]]:
+    """A row a request, in the order of their beginnings."""
+    rows: list[dict[str, Any]] = []
+    quic = _quic_streams(joined, frames)
+    arrivals: dict[tuple[int, int], tuple[Stream, Stream]] = {}
+    for part, numbers in zip(joined.parts, joined.numbers, strict=True):
+        ordinals: dict[int, int] = {}
+        for message in part.messages:
+            connection = numbers[message.connection]
+            ordinal = ordinals[connection] = ordinals.get(connection, -1) + 1
+            sides: list[Seen] = []
+            for way, half in enumerate(message.halves):
+                if message.protocol == "h3":
+                    sides.append(quic.get((connection, way, message.stream or 0), (None, None, None)))
+                else:
+                    key = (message.connection, way)
+                    if key not in arrivals:
+                        arrivals[key] = _streams(joined, *key)
+                    sides.append(_tcp_times(joined, arrivals[key], half))
+            up, down = message.halves
+            rows.append(
+                {
+                    "connection": connection,
+                    "protocol": message.protocol,
+                    "stream": message.stream,
+                    "request": ordinal,
+                    "method": message.method,
+                    "authority": message.authority,
+                    "path": message.path,
+                    "status": message.status,
+                    "request_start_ns": sides[0][0],
+                    "request_end_ns": sides[0][1] if up.ended else None,
+                    "response_start_ns": sides[1][0],
+                    "response_end_ns": sides[1][1] if down.ended else None,
+                    "request_header_bytes": up.header_bytes,
+                    "response_header_bytes": down.header_bytes,
+                    "request_body_bytes": up.body_bytes if up.ended else None,
+                    "response_body_bytes": down.body_bytes if down.ended else None,
+                    "packets_up": sides[0][2],
+                    "packets_down": sides[1][2],
+                    "complete": up.ended and down.ended and sides[1][1] is not None,
+                }
+            )
+    return rows
+
+
+def _streams(joined: Joined, connection: int, way: int) -> tuple[Stream, Stream]:
+    """The octets of a direction as they came to the client's side, and as they were sent."""
+    flows, headers = joined.trace.flows, joined.trace.headers
+    mine = (flows.connection == connection) & (flows.direction == way) & (headers.transport == TCP)
+    from_start = bool(flows.syn_seen[connection])
+    near = np.flatnonzero(mine & (flows.side <= 0))
+    # In the order of their times: of octets that came twice the first count.
+    near = near[np.argsort(joined.time_ns[near], kind="stable")]
+    sent = np.flatnonzero(mine & flows.view)
+    numbers = joined.trace.numbers
+    return (
+        assemble(headers, numbers, near, from_start=from_start),
+        assemble(headers, numbers, sent, from_start=from_start),
+    )
+
+
+def _tcp_times(joined: Joined, streams: tuple[Stream, Stream], half: Half) -> Seen:
+    near, sent = streams
+    if not half.ranges:
+        return None, None, None
+    start, end = min(one[0] for one in half.ranges), max(one[1] for one in half.ranges)
+    packets: set[int] = set()
+    for low, high in half.ranges:
+        packets.update(sent.row[sent.piece(low) : sent.piece(high - 1) + 1].tolist())
+    first, last = near.piece(start), near.piece(end - 1)
+    begin = int(joined.time_ns[near.row[first]]) if first < len(near.row) and near.start[first] <= start else None
+    until = None
+    if last < len(near.row):
+        until = max(
+            int(joined.time_ns[near.row[near.piece(low) : near.piece(high - 1) + 1]].max()) for low, high in half.ranges
+        )
+    return begin, until, len(packets)
+
+
+def _quic_streams(joined: Joined, frames: dict[str, pa.Array[Any]]) -> dict[tuple[int, int, int], Seen]:
+    """First and last new octets of every stream and direction at the client, and the packets that hold them."""
+    layers, types = pa.array(["quic"]), pa.array(["STREAM"])
+    mine: Any = pc.and_(pc.is_in(frames["layer"], layers), pc.is_in(frames["type"], types))
+    part = {
+        name: frames[name].filter(mine).to_numpy(zero_copy_only=False).astype(np.int64)
+        for name in ("connection", "way", "stream", "offset", "length", "row")
+    }
+    seen = joined.seen_by_client(part["row"], part["way"])
+    time = np.where(seen >= 0, joined.time_ns[np.maximum(seen, 0)], np.iinfo(np.int64).max)
+    order = np.lexsort((time, part["stream"], part["way"], part["connection"]))
+    keys = np.stack([part[name][order] for name in ("connection", "way", "stream")], axis=1)
+    edges = np.flatnonzero((np.diff(keys, axis=0) != 0).any(axis=1)) + 1
+    found: dict[tuple[int, int, int], Seen] = {}
+    for rows in np.split(order, edges):
+        if not len(rows):
+            continue
+        key = (int(part["connection"][rows[0]]), int(part["way"][rows[0]]), int(part["stream"][rows[0]]))
+        begin, until = _last_new(part["offset"][rows], part["length"][rows], time[rows], seen[rows])
+        found[key] = begin, until, len(np.unique(part["row"][rows]))
+    return found
+
+
+def _last_new(offset: Ints, length: Ints, time: Ints, seen: Ints) -> tuple[int | None, int | None]:
+    there = seen >= 0
+    if not bool(there.any()):
+        return None, None
+    offset, length, time = offset[there], length[there], time[there]
+    following = np.concatenate([[0], np.cumsum(length)[:-1]])
+    begin = int(time[0])
+    if bool((offset == following).all()):
+        return begin, int(time[-1])
+    coverage, until = Coverage(), begin
+    for low, size, when in zip(offset.tolist(), length.tolist(), time.tolist(), strict=True):
+        if coverage.add(low, low + size) or size == 0:
+            until = when
+    return begin, until if not coverage.later else None

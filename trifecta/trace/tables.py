@@ -1,0 +1,285 @@
+"""Put together the tables out of headers and of what tshark told."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from trifecta.design.errors import CannotError, UserError
+from trifecta.trace import connections as by_connection
+from trifecta.trace import messages as by_message
+from trifecta.trace.capture_file import Ints
+from trifecta.trace.headers import TCP, Flags
+from trifecta.trace.rows import DIRECTIONS, Part, Trace
+from trifecta.trace.schema import CONNECTIONS, FRAMES, MESSAGES, PACKETS, TABLES
+
+_FLAGS = ("FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR")
+_FATES = re.compile(r"\b(lost|queue_dropped|memory_dropped|send_error|corrupted|duplicate)\b")
+_COPY = np.uint64(0x7FFF << 48)
+_QUIC_COLUMNS = (
+    "header_form",
+    "packet_type",
+    "packet_number",
+    "destination_cid",
+    "source_cid",
+    "quic_header_bytes",
+    "frames",
+    "streams",
+    "acknowledged_ranges",
+    "spin",
+)
+
+
+class Joined:
+    """Connections with their final numbers, and what is found at both sides."""
+
+    def __init__(self, trace: Trace, parts: list[Part], first: int) -> None:
+        self.trace, self.parts = trace, parts
+        flows = trace.flows
+        count = len(flows.connection)
+        # (part, key in the part) -> number; what no part tells of keeps the number of its addresses and ports.
+        self.connection = flows.connection.copy()
+        self.numbers: list[dict[int, int]] = []
+        following = flows.count
+        taken: set[int] = set()
+        self.migrated: set[int] = set()
+        for part in parts:
+            names = {key: key for key in part.facts} if not part.rows else {}
+            if part.rows:
+                rows, keys = np.asarray(part.rows), np.asarray(part.quic["number"])
+                for key in part.facts:
+                    mine = rows[keys == key]
+                    flow = int(flows.connection[mine[0]])
+                    names[key] = flow if flow not in taken else following
+                    following += flow in taken
+                    taken.add(flow)
+                    if len(np.unique(flows.connection[mine])) > 1:
+                        self.migrated.add(names[key])
+                    self.connection[mine] = names[key]
+            self.numbers.append(names)
+        self.connection = self.connection[flows.origin]
+        used, place = np.unique(self.connection, return_inverse=True)
+        self.connection = place + first
+        again = {int(one): at + first for at, one in enumerate(used)}
+        self.numbers = [{key: again[one] for key, one in names.items() if one in again} for names in self.numbers]
+        self.migrated = {again[one] for one in self.migrated if one in again}
+        self.time_ns = trace.capture.time_ns[trace.headers.index]
+        # The first arrival at the far side, by the place of the original; -1: none.
+        self.arrival = np.full(count, -1, dtype=np.int64)
+        far = np.flatnonzero(flows.origin != np.arange(count))[::-1]
+        self.arrival[flows.origin[far]] = far
+
+    def seen_by_client(self, rows: Ints, way: Ints) -> Ints:
+        """Places where packets (of the view) are seen at the client's side; -1: never."""
+        flows = self.trace.flows
+        two_sides = flows.side[rows] >= 0
+        there = np.where(flows.side[rows] == 0, rows, self.arrival[rows])
+        return np.where(two_sides, there, rows)
+
+
+def build(trace: Trace, parts: list[Part], file: Path, first: int, log: Path | None) -> dict[str, pa.Table]:
+    """The four tables of one capture; connections are numbered from ``first``."""
+    joined = Joined(trace, parts, first)
+    name = file.name.removesuffix(".gz")
+    for ending in (".pcapng", ".pcap", ".cap"):
+        name = name.removesuffix(ending)
+    protocol = by_connection.protocols(joined)
+    packets = _packets(joined, name, protocol, log)
+    frames = _frames(joined, name)
+    messages = by_message.messages(joined, frames)
+    connections = by_connection.connections(joined, protocol)
+    return {
+        "packets": packets,
+        "frames": pa.table({**frames, "capture": _constant(name, len(frames["connection"]))})
+        .select(FRAMES.names)
+        .cast(FRAMES),
+        "messages": pa.Table.from_pylist([{**row, "capture": name} for row in messages], MESSAGES),
+        "connections": pa.Table.from_pylist([{**row, "capture": name} for row in connections], CONNECTIONS),
+    }
+
+
+def _constant(text: str, count: int) -> pa.Array[Any]:
+    return pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int32), pa.array([text])).dictionary_decode()
+
+
+def choose(codes: npt.NDArray[Any], words: tuple[str, ...] | list[str]) -> pa.Array[Any]:
+    """Words by number; null where the number is negative."""
+    codes = np.asarray(codes, dtype=np.int32)
+    return pa.DictionaryArray.from_arrays(
+        pa.array(codes, mask=codes < 0), pa.array(list(words) or [""], pa.string())
+    ).dictionary_decode()
+
+
+def _known(values: Ints, kind: pa.DataType, unknown: Flags | None = None) -> pa.Array[Any]:
+    mask = values < 0 if unknown is None else unknown
+    return pa.array(np.where(mask, 0, values), mask=mask).cast(kind)
+
+
+def _packets(joined: Joined, name: str, protocol: dict[int, str | None], log: Path | None) -> pa.Table:
+    trace = joined.trace
+    headers, flows, numbers, index = trace.headers, trace.flows, trace.numbers, trace.headers.index
+    count, tcp = len(index), trace.headers.transport == TCP
+    words = list(dict.fromkeys(one for one in protocol.values() if one))
+    of = np.full((max(protocol) if protocol else 0) + 1, -1, dtype=np.int64)
+    for connection, word in protocol.items():
+        of[connection] = words.index(word) if word else -1
+    flags = [",".join(word for bit, word in enumerate(_FLAGS) if value >> bit & 1) for value in range(256)]
+    columns: dict[str, pa.Array[Any]] = {
+        "capture": _constant(name, count),
+        "number": pa.array(index + 1).cast(pa.uint64()),
+        "side": choose(flows.side, ("a", "b")),
+        "packet_id": pa.array(flows.packet_id) if flows.packet_id is not None else pa.nulls(count, pa.uint64()),
+        "time_ns": pa.array(joined.time_ns),
+        "direction": choose(flows.direction, DIRECTIONS),
+        "source": choose(headers.source, headers.addresses),
+        "destination": choose(headers.destination, headers.addresses),
+        "source_port": pa.array(headers.source_port).cast(pa.uint16()),
+        "destination_port": pa.array(headers.destination_port).cast(pa.uint16()),
+        "connection": pa.array(joined.connection).cast(pa.uint32()),
+        "transport": choose(np.where(tcp, 0, 1), ("tcp", "udp")),
+        "wire_bytes": pa.array(trace.capture.wire[index]).cast(pa.uint32()),
+        "captured_bytes": pa.array(trace.capture.captured[index]).cast(pa.uint32()),
+        "ip_header_bytes": pa.array(headers.ip_header).cast(pa.uint32()),
+        "transport_header_bytes": pa.array(headers.transport_header).cast(pa.uint32()),
+        "payload_bytes": pa.array(headers.payload).cast(pa.uint32()),
+        "sequence": _known(numbers.sequence, pa.uint64()),
+        "acknowledged": _known(numbers.acknowledged, pa.uint64()),
+        "window": _known(numbers.window, pa.uint32()),
+        "flags": choose(np.where(tcp, headers.flags, -1), flags),
+        "sack": pa.array([numbers.sack.get(row) for row in range(count)], pa.string())
+        if numbers.sack
+        else pa.nulls(count, pa.string()),
+        "info": _info(joined),
+        "protocol": choose(of[joined.connection], words),
+        "retransmission": _known(numbers.retransmission, pa.bool_()),
+    }
+    columns.update(_quic(joined))
+    columns.update(_fates(joined, log))
+    return pa.table({one.name: columns[one.name] for one in PACKETS}).cast(PACKETS)
+
+
+def _quic(joined: Joined) -> dict[str, pa.Array[Any]]:
+    count = len(joined.connection)
+    place = np.full(count, -1, dtype=np.int64)
+    start = 0
+    told = [part for part in joined.parts if part.rows]
+    for part in told:
+        place[np.asarray(part.rows)] = np.arange(start, start + len(part.rows))
+        start += len(part.rows)
+    place = place[joined.trace.flows.origin]
+    taken = pa.array(place, mask=place < 0)
+    columns: dict[str, pa.Array[Any]] = {}
+    for name in _QUIC_COLUMNS:
+        kind = PACKETS.field(name).type
+        whole = pa.concat_arrays([pa.array(part.quic[name], kind) for part in told]) if told else pa.nulls(0, kind)
+        columns[name] = whole.take(taken) if start else pa.nulls(count, kind)
+    return columns
+
+
+def _info(joined: Joined) -> pa.Array[Any]:
+    trace = joined.trace
+    headers, numbers = trace.headers, trace.numbers
+    told: dict[int, str] = {}
+    for part in joined.parts:
+        told.update(part.info)
+    flags = [", ".join(word for bit, word in enumerate(_FLAGS) if value >> bit & 1) for value in range(256)]
+    tcp = (headers.transport == TCP).tolist()
+    columns = (headers.source_port, headers.destination_port, headers.flags, numbers.sequence, numbers.acknowledged)
+    rows = zip(*(one.tolist() for one in (*columns, headers.payload)), strict=True)
+    texts: list[str] = []
+    for row, ((source, destination, bits, sequence, acknowledged, size), origin) in enumerate(
+        zip(rows, trace.flows.origin.tolist(), strict=True)
+    ):
+        text = told.get(origin)
+        if text is None:
+            text = f"{source} → {destination}"
+            if tcp[row]:
+                text += f" [{flags[bits]}] Seq={sequence} Ack={max(acknowledged, 0)} Len={size}"
+            else:
+                text += f" Len={size}"
+        texts.append(text)
+    return pa.array(texts, pa.string())
+
+
+def _fates(joined: Joined, log: Path | None) -> dict[str, pa.Array[Any]]:
+    flows, count = joined.trace.flows, len(joined.connection)
+    if flows.packet_id is None:
+        return {"fate": pa.nulls(count, pa.string()), "delay_ns": pa.nulls(count, pa.int64())}
+    words = ["delivered", "lost", "queue_dropped", "memory_dropped", "send_error", "corrupted", "duplicate"]
+    own = np.arange(count)
+    fate = np.where(joined.arrival >= 0, 0, -1)
+    place = {int(one): at for at, one in enumerate(joined.trace.headers.index)} if joined.trace.capture.comments else {}
+    for packet, comment in joined.trace.capture.comments.items():
+        match = _FATES.search(comment)
+        if match and packet in place:
+            fate[place[packet]] = words.index(match[1])
+    if log is not None:
+        for identity, word in _logged(log).items():
+            mine = np.flatnonzero(flows.packet_id == identity)
+            fate[mine] = words.index(word) if word in words else -1
+    fate = fate[flows.origin]
+    fate = np.where(flows.packet_id & _COPY > 0, words.index("duplicate"), fate)
+    far = np.where(flows.origin != own, own, joined.arrival)
+    delay = np.where(far >= 0, joined.time_ns[np.maximum(far, 0)] - joined.time_ns[flows.origin], 0)
+    return {"fate": choose(fate, words), "delay_ns": pa.array(delay, mask=far < 0)}
+
+
+def _logged(log: Path) -> dict[np.uint64, str]:
+    try:
+        table = pq.read_table(log, columns=["direction", "ordinal", "fate"])
+    except (OSError, pa.ArrowException) as error:
+        raise UserError(f"{log}: {str(error).splitlines()[0]}; name the log of the link (log_file)") from error
+    rows = zip(*(table[name].to_pylist() for name in ("direction", "ordinal", "fate")), strict=True)
+    return {
+        np.uint64(direction << 63 | ordinal): fate
+        for direction, ordinal, fate in rows
+        if fate not in ("delivered", "duplicate")
+    }
+
+
+def _frames(joined: Joined, name: str) -> dict[str, pa.Array[Any]]:
+    """The columns of the frames of all parts, with what follows from their packets; and `row`."""
+    columns: dict[str, list[pa.Array[Any]]] = {one: [] for one in (*FRAMES.names, "row", "way")}
+    trace, index = joined.trace, joined.trace.headers.index
+    for part, numbers in zip(joined.parts, joined.numbers, strict=True):
+        rows, ways, found = part.packed
+        if not len(rows):
+            continue
+        keys = found["connection"].to_numpy()
+        known, place = np.unique(keys, return_inverse=True)
+        names = np.asarray([numbers[int(one)] for one in known], dtype=np.int64)
+        columns["connection"].append(pa.array(names[place]).cast(pa.uint32()))
+        columns["number"].append(pa.array(index[rows] + 1).cast(pa.uint64()))
+        columns["time_ns"].append(pa.array(joined.time_ns[rows]))
+        columns["side"].append(choose(trace.flows.side[rows], ("a", "b")))
+        columns["direction"].append(choose(ways, DIRECTIONS))
+        columns["row"].append(pa.array(rows))
+        columns["way"].append(pa.array(ways))
+        for key, values in found.items():
+            if key != "connection":
+                columns[key].append(values)
+    kinds = {"row": pa.int64(), "way": pa.int64()}
+    result: dict[str, pa.Array[Any]] = {}
+    for key, arrays in columns.items():
+        kind = kinds.get(key) or FRAMES.field(key).type
+        result[key] = pa.concat_arrays([one.cast(kind) for one in arrays]) if arrays else pa.nulls(0, kind)
+    return result
+
+
+def write(found: dict[str, pa.Table], out: Path, *, csv: bool) -> None:
+    """Write the tables into a folder, which is made if need be."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name in TABLES:
+            pq.write_table(found[name], out / f"{name}.parquet", compression="zstd")
+            if csv:
+                pyarrow.csv.write_csv(found[name], out / f"{name}.csv")
+    except OSError as error:
+        raise CannotError(f"{out}: {error.strerror or error}; name a folder that can be written with --out") from error

@@ -1,0 +1,147 @@
+"""The connections of a capture that run over TCP: TLS records, HTTP/2 frames, HTTP/1.1 messages."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trifecta.trace import http1, http2, tls, tshark, values
+from trifecta.trace.capture_file import CaptureFile
+from trifecta.trace.feed import TcpFeed
+from trifecta.trace.rows import Facts, Part, Trace
+from trifecta.trace.segments import Stream, assemble
+
+_FIELDS = ("frame.number", *tls.FIELDS, *http2.FIELDS, *http1.FIELDS, tshark.INFO)
+# What is fed has neither holes nor octets twice, so that there is nothing to analyse.
+_OPTIONS = ("-o", "tcp.analyze_sequence_numbers:FALSE")
+
+
+class _Connection:
+    def __init__(self) -> None:
+        self.session = tls.Session()
+        self.http2 = (http2.Direction(), http2.Direction())
+        self.http1 = (http1.Direction(), http1.Direction())
+        self.content: tuple[list[int], list[int]] = ([], [])
+        self.lengths: tuple[list[int], list[int]] = ([], [])
+        self.padding: tuple[list[int], list[int]] = ([], [])
+
+    def learn(self, way: int, row: dict[str, str], packet_end: int) -> None:
+        """Take what tshark says of one packet."""
+        self.session.learn(way, row)
+        self.content[way].extend(values.numbers(row["tls.record.content_type"]))
+        self.lengths[way].extend(values.numbers(row["tls.record.length"]))
+        self.padding[way].extend(values.numbers(row["tls.record.padding_length"]))
+        self.http2[way].learn(row, packet_end)
+        self.http1[way].learn(way, row, packet_end)
+
+
+def dissect_tcp(trace: Trace, connections: list[int], keys: bytes) -> Part:
+    """Frames, messages and facts of these connections."""
+    headers, flows = trace.headers, trace.flows
+    part = Part()
+    streams: dict[tuple[int, int], Stream] = {}
+    rows = np.flatnonzero(np.isin(flows.connection, connections) & flows.view)
+    key = flows.connection[rows] * 2 + flows.direction[rows]
+    order = rows[np.argsort(key, kind="stable")]
+    bounds = np.searchsorted(np.sort(key), np.asarray([2 * one + way for one in connections for way in (0, 1, 2)]))
+    for place, connection in enumerate(connections):
+        for way in (0, 1):
+            mine = order[bounds[3 * place + way] : bounds[3 * place + way + 1]]
+            from_start = bool(flows.syn_seen[connection])
+            streams[connection, way] = assemble(headers, trace.numbers, mine, from_start=from_start)
+    feed = TcpFeed(trace.capture, streams)
+    found = {connection: _Connection() for connection in connections}
+    if len(feed.key):
+        for line in tshark.dissect(feed.packets(), _FIELDS, keys, _OPTIONS):
+            row = dict(zip(_FIELDS, line, strict=True))
+            number = values.numbers(row["frame.number"])
+            if not number or number[0] > len(feed.key):
+                continue
+            connection, way = divmod(int(feed.key[number[0] - 1]), 2)
+            place = int(feed.place[number[0] - 1])
+            stream = streams[connection, way]
+            found[connection].learn(way, row, int(stream.end[place]))
+            if row["tls.record.length"] or row["http2.type"] or row["http.request.method"]:
+                part.info[int(stream.row[place])] = row[tshark.INFO]
+    for connection in connections:
+        _finish(trace, connection, found[connection], streams, part)
+    return part
+
+
+def _finish(
+    trace: Trace, connection: int, found: _Connection, streams: dict[tuple[int, int], Stream], part: Part
+) -> None:
+    both = (streams[connection, 0], streams[connection, 1])
+    session, notes = found.session, []
+    facts = part.facts[connection] = Facts(
+        None,
+        session.version,
+        session.cipher_text,
+        session.alpn,
+        session.resumed,
+        session.zero_rtt,
+        session.key_exchange,
+    )
+    if not trace.flows.syn_seen[connection]:
+        facts.missing.add("start")
+    for way, stream in enumerate(both):
+        if stream.hole is not None:
+            facts.missing.add("octets")
+            notes.append(f"octets from {stream.hole} on are missing {('up', 'down')[way]}: what follows is not known")
+    plains = []
+    for way, stream in enumerate(both):
+        plains.append(_records(trace.capture, connection, way, found, stream=stream, part=part))
+    if facts.secured:
+        facts.decrypted = bool(found.http2[0].frames or found.http2[1].frames or found.http1[0].messages)
+        inner = [one for way in (0, 1) for one in found.content[way]]
+        if not facts.decrypted and not (session.version == "1.3" and 23 in inner):
+            facts.missing.add("keys")
+    if found.http2[0].frames or found.http2[1].frames:
+        facts.protocol = "h2"
+        for way, stream in enumerate(both):
+            wrong = http2.place_frames(
+                connection, way, found.http2[way], plain=plains[way], stream=stream, frames=part.frames
+            )
+            if wrong and found.http2[way].frames:
+                plains[way] = None
+                notes.append(f"{wrong} ({('up', 'down')[way]}): times and TCP ranges of its frames are not known")
+        part.messages += http2.gather(connection, found.http2, tuple(plains))
+    elif found.http1[0].messages or found.http1[1].messages:
+        facts.protocol = "h1"
+        messages, wrong = http1.place_messages(connection, found.http1, tuple(plains), both, part.frames)
+        part.messages += messages
+        if wrong:
+            notes.append(f"{wrong}: sizes of messages are not known")
+    elif session.alpn in ("h2", "http/1.1"):
+        facts.protocol = {"h2": "h2", "http/1.1": "h1"}[session.alpn]
+    part.notes += [f"connection {connection}: {note}" for note in notes]
+
+
+def _records(
+    capture: CaptureFile, connection: int, way: int, found: _Connection, *, stream: Stream, part: Part
+) -> tls.Plaintext | None:
+    """The rows of the TLS records of a direction, and where its plaintext is."""
+    if not len(stream.start):
+        return None
+    records = tls.walk_records(capture.data, stream)
+    if not len(records.start):
+        base = int(stream.start[0])
+        if found.http2[way].frames or found.http1[way].messages:
+            return tls.Plaintext(stream.start, stream.end, stream.end - base, base)
+        return None
+    part.facts[connection].secured = True
+    tls.see_inside(records, found.content[way], found.lengths[way], found.padding[way])
+    for place in range(len(records.start)):
+        start, end, inner = int(records.start[place]), int(records.end[place]), int(records.inner[place])
+        part.frames.add(
+            int(stream.row[stream.piece(end - 1)]),
+            way,
+            connection=connection,
+            layer="tls",
+            type=tls.NAMES.get(inner, "encrypted"),
+            offset=start - int(stream.start[0]),
+            length=end - start - 5,
+            wire_length=end - start,
+            tcp_start=start,
+            tcp_end=end,
+        )
+    return tls.plaintext(records, found.session)

@@ -1,0 +1,227 @@
+"""The connections of a capture that run over UDP: QUIC packets, frames, HTTP/3."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from trifecta.trace import http3, quic, tls, tshark, values
+from trifecta.trace.feed import UdpFeed
+from trifecta.trace.rows import DIRECTIONS, Facts, Part, Trace
+
+_PARAMETERS = (
+    "initial_max_data",
+    "initial_max_stream_data_bidi_local",
+    "initial_max_stream_data_bidi_remote",
+    "initial_max_stream_data_uni",
+    "initial_max_streams_bidi",
+    "initial_max_streams_uni",
+    "max_idle_timeout",
+    "max_udp_payload_size",
+    "ack_delay_exponent",
+    "max_ack_delay",
+    "active_connection_id_limit",
+)
+_FIELDS = (
+    "frame.number",
+    *quic.FIELDS,
+    *(one for one in tls.FIELDS if not one.startswith("tls.record")),
+    *(f"tls.quic.parameter.{one}" for one in _PARAMETERS),
+    tshark.INFO,
+)
+_OPTIONS = ("--disable-protocol", "http3")
+_COLUMNS = (
+    "number",
+    "header_form",
+    "packet_type",
+    "packet_number",
+    "destination_cid",
+    "source_cid",
+    "quic_header_bytes",
+    "frames",
+    "streams",
+    "acknowledged_ranges",
+    "spin",
+)
+_HANDSHAKE_EXPONENT = 3  # RFC 9000 18.2
+
+
+class _Connection:
+    def __init__(self, part: Part) -> None:
+        self.session = tls.Session()
+        self.http3 = http3.Connection(part.frames)
+        self.parameters: dict[str, dict[str, int]] = {}
+        self.version: str | None = None
+        self.opened = False
+        self.closed = 0  # protected packets that could not be opened
+        self.client_hello = False
+        self.zero_rtt = False
+        self.early: list[tuple[int, int]] = []  # frames whose delay waits for the exponent: place, encoded
+        self.flow = -1
+        self.ways: list[int] = []
+
+    def exponent(self, way: int) -> int | None:
+        """How ACK delays of this direction are scaled; None while its parameters are not known."""
+        mine = self.parameters.get(DIRECTIONS[way])
+        return None if mine is None else mine.get("ack_delay_exponent", _HANDSHAKE_EXPONENT)
+
+
+def dissect_udp(trace: Trace, connections: list[int], keys: bytes) -> Part:
+    """Frames, messages and facts of the QUIC connections among these."""
+    part = Part(quic={name: [] for name in _COLUMNS})
+    flows, headers = trace.flows, trace.headers
+    mine = np.isin(flows.connection, connections) & flows.view & (headers.payload > 0)
+    rows = np.flatnonzero(mine)
+    found: dict[int, _Connection] = {}
+    owner: list[int] = []  # QUIC connection by frame row
+    directions = flows.direction
+    for line in tshark.dissect(UdpFeed(trace.capture, headers, rows).packets(), _FIELDS, keys, _OPTIONS):
+        row = dict(zip(_FIELDS, line, strict=True))
+        number = values.numbers(row["frame.number"])
+        if not number or number[0] > len(rows):
+            continue
+        at = int(rows[number[0] - 1])
+        numbers = values.numbers(row["quic.connection.number"])
+        if not row["quic.header_form"] or not numbers:
+            part.info[at] = row[tshark.INFO]
+            continue
+        one = found.get(numbers[0])
+        if one is None:
+            one = found[numbers[0]] = _Connection(part)
+            one.flow = int(flows.connection[at])
+        _learn(part, one, at, int(directions[at]), row)
+        part.quic["number"].append(numbers[0])
+        owner += [numbers[0]] * (len(part.frames.row) - len(owner))
+    part.frames.columns["connection"] = list(owner)
+    for key, one in found.items():
+        _finish(part, key, one)
+    return part
+
+
+def _learn(part: Part, one: _Connection, at: int, way: int, row: dict[str, str]) -> None:
+    packets = quic.read_packets(row)
+    frames = quic.read_frames(row, packets) if packets else []
+    if frames is None or not packets:
+        part.notes.append("some QUIC packets have frames that could not be told apart: their rows have no frames")
+        frames = []
+    one.session.learn(way, row)
+    _parameters(one, way, row)
+    types = values.numbers(row["tls.handshake.type"])
+    one.client_hello |= 1 in types
+    one.zero_rtt |= any(packet.kind == "0-RTT" for packet in packets)
+    version = next((value for value in values.numbers(row["quic.version"]) if value), None)
+    if version is not None and one.version is None:
+        one.version = {1: "1", 0x6B3343CF: "2"}.get(version, f"0x{version:08x}")
+    for packet in packets:
+        if packet.kind in ("1-RTT", "Handshake", "0-RTT"):
+            one.opened |= packet.number is not None and packet.kind == "1-RTT"
+            one.closed += packet.number is None
+    _columns(part, at, row, packets, frames)
+    for frame in frames:
+        packet_of = packets[frame.packet] if frame.packet is not None else None
+        space = quic.SPACES.get(packet_of.kind) if packet_of is not None else None
+        place = part.frames.add(
+            at,
+            way,
+            layer="quic",
+            type=frame.kind,
+            stream=frame.stream,
+            offset=frame.offset,
+            length=frame.length if frame.length is None or frame.length < 1 << 32 else None,
+            wire_length=frame.wire,
+            fin=frame.fin,
+            value=frame.value,
+            packet_number=packet_of.number if packet_of is not None else None,
+            packet_space=space,
+        )
+        if frame.delay is not None and space is not None:
+            exponent = _HANDSHAKE_EXPONENT if space != "application" else one.exponent(way)
+            if exponent is None:
+                one.early.append((place, frame.delay))
+                one.ways.append(way)
+            elif frame.delay << exponent < 1 << 50:
+                part.frames.columns["ack_delay_ns"][place] = (frame.delay << exponent) * 1000
+        if frame.kind == "STREAM" and frame.stream is not None:
+            piece = (frame.offset or 0, frame.length or 0, frame.data, bool(frame.fin))
+            one.http3.add(at, way, frame.stream, piece)
+
+
+def _columns(part: Part, at: int, row: dict[str, str], packets: list[quic.Packet], frames: list[quic.Frame]) -> None:
+    part.rows.append(at)
+    part.info[at] = row[tshark.INFO]
+    columns = part.quic
+    forms = ["short" if packet.kind == "1-RTT" else "long" for packet in packets]
+    columns["header_form"].append(",".join(dict.fromkeys(forms)) or None)
+    columns["packet_type"].append(",".join(packet.kind for packet in packets) or None)
+    known = [packet.number for packet in packets]
+    numbers = ",".join("" if number is None else str(number) for number in known)
+    columns["packet_number"].append(numbers if any(number is not None for number in known) else None)
+    columns["destination_cid"].append(",".join(dict.fromkeys(values.texts(row["quic.dcid"]))) or None)
+    columns["source_cid"].append(",".join(dict.fromkeys(values.texts(row["quic.scid"]))) or None)
+    sizes = [packet.header for packet in packets]
+    whole = [size for size in sizes if size is not None]
+    columns["quic_header_bytes"].append(sum(whole) if whole and len(whole) == len(sizes) else None)
+    columns["frames"].append(_names(frames) or None)
+    streams = dict.fromkeys(str(frame.stream) for frame in frames if frame.kind == "STREAM")
+    columns["streams"].append(",".join(streams) or None)
+    ranges = [list(one) for frame in frames if frame.ranges for one in frame.ranges]
+    columns["acknowledged_ranges"].append(json.dumps(ranges) if ranges else None)
+    spin = values.truths(row["quic.spin_bit"])
+    columns["spin"].append(spin[-1] if spin else None)
+
+
+def _names(frames: list[quic.Frame]) -> str:
+    text, before = "", None
+    for frame in frames:
+        text += ("" if not text else "," if frame.packet == before else ";") + frame.kind
+        before = frame.packet
+    return text
+
+
+def _parameters(one: _Connection, way: int, row: dict[str, str]) -> None:
+    found: dict[str, int] = {}
+    for name in _PARAMETERS:
+        told = values.numbers(row[f"tls.quic.parameter.{name}"])
+        if told:
+            found[name] = told[0]
+    if found and DIRECTIONS[way] not in one.parameters:
+        one.parameters[DIRECTIONS[way]] = found
+
+
+def _finish(part: Part, key: int, one: _Connection) -> None:
+    for (place, delay), way in zip(one.early, one.ways, strict=True):
+        exponent = one.exponent(way)
+        if exponent is not None and delay << exponent < 1 << 50:
+            part.frames.columns["ack_delay_ns"][place] = (delay << exponent) * 1000
+    session = one.session
+    if session.alpn is None and len(session.offered) == 1 and session.cipher is not None:
+        session.alpn = session.offered[0]  # QUIC goes on with an offered protocol or not at all (RFC 9001 8.1)
+    facts: Any = Facts(
+        None,
+        session.version or ("1.3" if one.version is not None else None),  # RFC 9001: always
+        session.cipher_text,
+        session.alpn,
+        session.resumed,
+        one.zero_rtt,
+        session.key_exchange,
+        one.version,
+        decrypted=one.opened,
+        secured=True,
+        transport_parameters=json.dumps(one.parameters) if one.parameters else None,
+    )
+    if not one.client_hello:
+        facts.missing.add("start")
+    if one.closed and not one.opened:
+        facts.missing.add("keys")
+    elif one.closed:
+        part.notes.append(f"{one.closed} QUIC packets could not be opened: their frames are not known")
+    messages = one.http3.finish()
+    if one.http3.is_http3 or (session.alpn or "").startswith("h3"):
+        facts.protocol = "h3"
+        for message in messages:
+            message.connection = key
+        part.messages += messages
+    part.notes += sorted(one.http3.notes)
+    part.facts[key] = facts
