@@ -15,6 +15,7 @@ PARTS = (
     "bench.services",
     "bench.visits",
     "bench.sampler",
+    "bench.capture",
     "bench.report",
 )
 

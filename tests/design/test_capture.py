@@ -23,8 +23,12 @@ def test_a_captured_study_reads_back_to_an_equal_one(count: bool) -> None:
     assert parse_study(captured.source, "again") == captured
 
 
-def test_trials_that_are_not_captured_cannot_count_as_captured() -> None:
-    with pytest.raises(UserError, match="captured_trials_count: is for captured trials; add 'capture: true'"):
-        studies.load("race", ["captured_trials_count=true"])
+def test_of_trials_that_are_not_captured_it_says_nothing() -> None:
+    assert studies.load("race", ["captured_trials_count=true"]) == studies.load("race")
+    plain = studies.load("transfer", ["capture=false"])
+    assert (plain.capture, plain.captured_trials_count, plain.gives_verdicts) == (False, False, True)
+
+
+def test_what_is_no_flag_is_refused() -> None:
     with pytest.raises(UserError, match="neither true nor false"):
         studies.load("race", ["capture=maybe"])

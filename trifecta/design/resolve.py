@@ -198,9 +198,7 @@ def _read_capture(root: Section) -> tuple[bool, bool]:
     """Whether every trial is captured, and whether captured trials count."""
     capture = root.parse("capture", parse_flag, False)
     count = root.parse("captured_trials_count", parse_flag, False)
-    if count and not capture:
-        raise root.error("captured_trials_count", "is for captured trials; add 'capture: true' or leave it out")
-    return capture, count
+    return capture, capture and count  # of trials that are not captured it says nothing
 
 
 def _refuse_impossible_cells(root: Section, study: Study) -> None:
