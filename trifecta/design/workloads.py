@@ -18,6 +18,7 @@ _BROWSER = (
     "impaired",
     "congestion_control",
     "tcp_nodelay",
+    "zero_rtt",
     "keylog",
 )
 DEFAULT_BROWSER = "chromium"

@@ -74,7 +74,7 @@ class NetLog:
             elif name == "QUIC_SESSION_TRANSPORT_PARAMETERS_RESUMED":
                 self.resumed[source] = True
             elif name == "QUIC_SESSION_ZERO_RTT_STATE":
+                # Without 0-RTT the log does not say whether QUIC resumed: that stays unknown.
                 self.zero_rtt[source] = said.get("state") == "AttemptedAndSucceeded"
-                self.resumed.setdefault(source, False)
         except (ValueError, KeyError, TypeError, AttributeError):
             return
