@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any, cast
 
 import numpy as np
@@ -27,31 +27,58 @@ _PURE_ACK = {"ACK", "ACK_ECN", "PADDING"}
 _COPY = 0x7FFF << 48  # in a packet_id: the number of the copy (docs/architecture.md, 1.3)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Rows of one table: columns of integers (null: -1, true: 1), and the labels of those that stand for text."""
+    """Rows of one table: columns of integers (null: -1, true: 1), and the labels of those that stand for text.
 
-    columns: Mapping[str, Ints]
-    labels: Mapping[str, Mapping[str, int]]
+    A choice of rows costs nothing until one of its columns is asked for, and then that column alone.
+    """
+
+    __slots__ = ("_chosen", "_columns", "_length", "_parent", "labels")
+
+    def __init__(self, columns: Mapping[str, Ints], labels: Mapping[str, Mapping[str, int]]) -> None:
+        self._columns = dict(columns)
+        self._parent: Rows | None = None
+        self._chosen: Ints | slice = slice(None)
+        self._length = len(next(iter(columns.values())))
+        self.labels = labels
 
     def __getitem__(self, name: str) -> Ints:
-        return self.columns[name]
+        if name not in self._columns:
+            if self._parent is None:
+                raise KeyError(name)
+            self._columns[name] = self._parent[name][self._chosen]
+        return self._columns[name]
 
     def __len__(self) -> int:
-        return len(next(iter(self.columns.values())))
+        return self._length
 
     def where(self, mask: Bools | Ints | slice) -> Rows:
         """The rows that a mask, indices or a slice choose."""
-        return Rows({name: column[mask] for name, column in self.columns.items()}, self.labels)
+        rows = Rows.__new__(Rows)
+        rows._columns, rows._parent, rows.labels = {}, self, self.labels
+        if isinstance(mask, slice):
+            rows._chosen, rows._length = mask, len(range(*mask.indices(self._length)))
+        else:
+            rows._chosen = cast(Ints, np.flatnonzero(mask) if mask.dtype == np.bool_ else mask)
+            rows._length = len(rows._chosen)
+        return rows
+
+    def all(self) -> dict[str, Ints]:
+        """The columns that are there."""
+        return dict(self._columns)
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a column."""
+        return name in self._columns or (self._parent is not None and self._parent.has(name))
 
     def is_in(self, name: str, *texts: str) -> Bools:
         """Where a column of text is one of these."""
         codes = [self.labels[name][text] for text in texts if text in self.labels[name]]
-        column = self.columns[name]
+        column = self[name]
         return column == codes[0] if len(codes) == 1 else np.isin(column, codes)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Connection:
     """One connection: its row of `connections`, and its rows of the other tables in the order of time."""
 
@@ -60,13 +87,14 @@ class Connection:
     packets: Rows
     frames: Rows
     messages: Rows
+    _known: dict[Any, Rows] = field(default_factory=dict)
 
     @property
     def tcp(self) -> bool:
         """TCP, else QUIC over UDP."""
         return bool(self.row["transport"] == "tcp")
 
-    @property
+    @cached_property
     def both_sides(self) -> bool:
         """Both sides of a link were captured."""
         sides = self.packets
@@ -87,17 +115,32 @@ class Connection:
 
     def at_client(self) -> Rows:
         """Packets of both directions at side `a`, or at the only side."""
-        return self.packets.where(~self.packets.is_in("side", SIDE_B)) if self.both_sides else self.packets
+        return self._once("client", lambda: ~self.packets.is_in("side", SIDE_B)) if self.both_sides else self.packets
 
     def at_server(self) -> Rows:
         """Packets of both directions at side `b`, or at the only side."""
-        return self.packets.where(self.packets.is_in("side", SIDE_B)) if self.both_sides else self.packets
+        return self._once("server", lambda: self.packets.is_in("side", SIDE_B)) if self.both_sides else self.packets
 
     def _at(self, up: bool, side: str) -> Rows:
-        mask = self.packets["up"] == int(up)
-        if self.both_sides:
-            mask &= self.packets.is_in("side", side)
-        return self.packets.where(mask)
+        def mask() -> Bools:
+            of: Bools = self.packets["up"] == int(up)
+            return of & self.packets.is_in("side", side) if self.both_sides else of
+
+        return self._once((up, side if self.both_sides else None), mask)
+
+    def frames_of(self, layer: str, *, up: bool | None = None) -> Rows:
+        """Frames of a layer, of one direction if asked."""
+
+        def mask() -> Bools:
+            of = self.frames.is_in("layer", layer)
+            return of if up is None else of & (self.frames["up"] == int(up))
+
+        return self._once(("frames", layer, up), mask, self.frames)
+
+    def _once(self, key: Any, mask: Callable[[], Bools], of: Rows | None = None) -> Rows:
+        if key not in self._known:
+            self._known[key] = (of if of is not None else self.packets).where(mask())
+        return self._known[key]
 
     def arrivals(self, numbers: Ints, *, up: bool) -> Ints:
         """When packets of a direction, by their number at the sender's side, reached the receiver's; NULL: never.
@@ -123,11 +166,6 @@ class Connection:
             return np.where(same, arrived["time_ns"][found], NULL)
         return np.full(len(numbers), NULL, dtype=np.int64)
 
-    def frames_of(self, layer: str, *, up: bool | None = None) -> Rows:
-        """Frames of a layer, of one direction if asked."""
-        mask = self.frames.is_in("layer", layer)
-        return self.frames.where(mask if up is None else mask & (self.frames["up"] == int(up)))
-
 
 _PACKET_TEXT = ("side",)
 _PACKET_NUMBERS = (
@@ -147,16 +185,18 @@ _MESSAGE_NUMBERS = (
 
 def connections(packets: pa.Table, frames: pa.Table, messages: pa.Table, table: pa.Table) -> list[Connection]:
     """Every connection of a dissection with its rows."""
-    cut = (_cut(_packets(packets)), _cut(_frames(frames)), _cut(_numbers(messages, _MESSAGE_NUMBERS, ())))
-    return [
-        Connection(int(row["connection"]), row, *(part(int(row["connection"])) for part in cut))
-        for row in table.to_pylist()
-    ]
+    of_packets, of_frames = _cut(_packets(packets)), _cut(_frames(frames))
+    of_messages = _cut(_numbers(messages, _MESSAGE_NUMBERS, ()))
+    found = []
+    for row in table.to_pylist():
+        number = int(row["connection"])
+        found.append(Connection(number, row, of_packets(number), of_frames(number), of_messages(number)))
+    return found
 
 
 def _packets(table: pa.Table) -> Rows:
     rows = _numbers(table, _PACKET_NUMBERS, _PACKET_TEXT)
-    columns = dict(rows.columns)
+    columns = rows.all()
     columns["up"] = _derived(table, "direction", _is_up)
     # The highest bit of a packet_id is the direction: as a signed number the order is lost, the identity kept.
     columns["packet_id"] = _ints(pc.fill_null(table.column("packet_id"), pa.scalar(2**64 - 1, pa.uint64())))
@@ -180,7 +220,7 @@ def _packets(table: pa.Table) -> Rows:
 
 def _frames(table: pa.Table) -> Rows:
     rows = _numbers(table, _FRAME_NUMBERS, ("side", "layer", "type", "packet_space"))
-    return Rows({**rows.columns, "up": _derived(table, "direction", _is_up)}, rows.labels)
+    return Rows({**rows.all(), "up": _derived(table, "direction", _is_up)}, rows.labels)
 
 
 def _is_up(text: str) -> int:
@@ -239,7 +279,7 @@ def _ints(column: Any) -> Ints:
 def _cut(rows: Rows) -> Callable[[int], Rows]:
     """Rows by connection, in the order of time within each (stable: rows of one time keep their order)."""
     numbers = rows["connection"]
-    by = (rows["time_ns"], numbers) if "time_ns" in rows.columns else (numbers,)
+    by = (rows["time_ns"], numbers) if rows.has("time_ns") else (numbers,)
     order = np.lexsort(by)
     if not np.array_equal(order, np.arange(len(order))):
         rows = rows.where(order)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from trifecta.analysis.transport.columns import NULL, Connection, Ints, Rows
+from trifecta.analysis.transport.columns import NULL, Bools, Connection, Ints, Rows
 from trifecta.analysis.transport.octets import fresh_by_stream, frontier
 
 INITIAL_WINDOW = 65_535  # RFC 9113, section 6.9.2
@@ -73,8 +73,10 @@ def _h2(connection: Connection, up: bool) -> Held:
     whole = spans_at_limit(data["time_ns"], np.cumsum(data["length"]), limit_ns, limits)
     streams: dict[int, list[Span]] = {}
     for number, rows in _by_stream(data):
-        own = updates[other["stream"][updates] == number]
         times, windows = _stream_limits(arrived[settings], other["value"][settings], int(rows["time_ns"][0]))
+        if int(rows["length"].sum()) <= windows.min():
+            continue
+        own = updates[other["stream"][updates] == number]
         # A change of the setting moves every window by the difference (RFC 9113, section 6.9.2).
         raises_ns = np.concatenate((times[1:], arrived[own]))
         raises = np.concatenate((np.diff(windows), other["value"][own]))
@@ -120,21 +122,27 @@ def _quic(connection: Connection, up: bool) -> Held:
     end = data["offset"] + data["length"]
     new = fresh_by_stream(data["stream"], data["offset"], end)
 
-    def limits(kind: str, initial: int, stream: int | None = None) -> tuple[Ints, Ints]:
-        chosen = other.is_in("type", kind) & (arrived != NULL) & (other["value"] != NULL)
-        if stream is not None:
-            chosen &= other["stream"] == stream
-        where = np.flatnonzero(chosen)
-        where = where[np.argsort(arrived[where], kind="stable")]
-        return np.concatenate(([0], arrived[where])), np.concatenate(([initial], other["value"][where]))
+    came = np.flatnonzero(
+        (arrived != NULL) & (other["value"] != NULL) & other.is_in("type", "MAX_DATA", "MAX_STREAM_DATA")
+    )
+    came = came[np.argsort(arrived[came], kind="stable")]
+    raises = other.where(came)
+    raised_ns = arrived[came]
+
+    def limits(initial: int, chosen: Bools) -> tuple[Ints, Ints]:
+        return np.concatenate(([0], raised_ns[chosen])), np.concatenate(([initial], raises["value"][chosen]))
 
     # An endpoint that does not say a limit allows nothing (RFC 9000, section 18.2).
-    whole = spans_at_limit(data["time_ns"], np.cumsum(new), *limits("MAX_DATA", parameters.get("initial_max_data", 0)))
+    of_connection = raises.is_in("type", "MAX_DATA")
+    first = parameters.get("initial_max_data", 0)
+    whole = spans_at_limit(data["time_ns"], np.cumsum(new), *limits(first, of_connection))
     streams: dict[int, list[Span]] = {}
     for number, rows in _by_stream(data):
         initial = parameters.get(_parameter(number, up), 0)
         used = np.maximum.accumulate(rows["offset"] + rows["length"])
-        spans = spans_at_limit(rows["time_ns"], used, *limits("MAX_STREAM_DATA", initial, number))
+        if used[-1] <= initial:
+            continue
+        spans = spans_at_limit(rows["time_ns"], used, *limits(initial, ~of_connection & (raises["stream"] == number)))
         if spans:
             streams[number] = spans
     return Held(whole, streams)

@@ -76,7 +76,7 @@ def stalls(connection: Connection, *, up: bool, window: Window | None = None) ->
     elif of is None or not spans:
         causes["unknown"] = total
     else:
-        edges = _edges(connection, of, [*spans, *sending.values()], limits, window)
+        edges = _edges(connection, of, [*spans, *sending.values()], limits, up=up, window=window)
         start, length = edges[:-1], np.diff(edges)
         inside = _covered(start, spans)
         cause, guessed = _judge(connection, of, start, up=up, window=window)
@@ -191,13 +191,16 @@ def _first_and_last(stream: Ints, first: Ints, last: Ints) -> dict[int, Span]:
     return {int(stream[part[0]]): (int(first[part].min()), int(last[part].max())) for part in parts}
 
 
-def _edges(connection: Connection, of: Flight, spans: list[Span], limits: Held, window: Window | None) -> Ints:
+def _edges(
+    connection: Connection, of: Flight, spans: list[Span], limits: Held, *, up: bool, window: Window | None
+) -> Ints:
     """Every moment at which something changes."""
     at_limit = [*(limits.connection or []), *(span for one in (limits.streams or {}).values() for span in one)]
     ends = np.array([moment for span in (*spans, *at_limit) for moment in span], dtype=np.int64)
-    acks = connection.packets["time_ns"][connection.packets["ack"] == 1] if connection.tcp else of.ack_ns
+    acks = connection.arrived(up=not up)["time_ns"] if connection.tcp else of.ack_ns[:0]
     changes = () if window is None else (window.time_ns,)
-    return np.unique(np.concatenate((of.send_ns, of.ack_ns, acks, ends, *changes)))
+    moments = np.sort(np.concatenate((of.send_ns, of.ack_ns, acks, ends, *changes)))
+    return moments[np.concatenate(([True], np.diff(moments) > 0))]
 
 
 def _union(spans: list[Span]) -> list[Span]:
