@@ -44,14 +44,15 @@ if [ ${#packages[@]} -gt 0 ]; then
     [ -n "$python" ] || refuse "needs Python 3.11 or newer; this system's is $(python3 --version 2>&1)"
 fi
 
-# What only tests of browsers and videos need: they are skipped without.
+# What only tests of browsers, videos and captures need: they are skipped without.
 extras=()
 command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ||
     extras+=(chromium)
 command -v firefox-esr >/dev/null || command -v firefox >/dev/null || extras+=(firefox-esr)
 command -v certutil >/dev/null || extras+=(libnss3-tools)
 command -v ffmpeg >/dev/null || extras+=(ffmpeg)
-hint="for page loads and videos: apt-get install -y --no-install-recommends ${extras[*]:-}"
+command -v tshark >/dev/null || extras+=(tshark)
+hint="for page loads, videos and captures: apt-get install -y --no-install-recommends ${extras[*]:-}"
 if [ "$kind" = dev ] && [ ${#extras[@]} -gt 0 ]; then
     if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
         say "installing ${extras[*]}"

@@ -35,6 +35,7 @@ COMMANDS: dict[str, str] = {
     "sql": "Ask a run's tables in SQL.",
     "stat": "Ask one URL over every protocol and show the phases of each request side by side.",
     "link": "Measure what the emulated path delivers.",
+    "trace": "Say what captures hold: packets, frames, requests, and what cannot be known.",
     "completion": "Print the completion script of a shell.",
 }
 

@@ -172,11 +172,13 @@ class _Peer:
 _PEERS = (
     _Peer("wrk", "wrk", "-v", r"wrk (\S+)", "sudo apt-get install -y wrk"),
     _Peer("oha", "oha", "--version", r"oha (\S+)", "cargo install --locked oha"),
+    # No peer, but found in the same way: dissects captures for `trifecta trace`.
+    _Peer("tshark", "tshark", "--version", r"(\d+\.\d+\.\d+)", "sudo apt-get install -y tshark"),
 )
 
 
 def _peers() -> Iterator[Finding]:
-    """Programs that benchmarks compare with; none is needed. Servers and clients of studies: ``implementations``."""
+    """Programs that benchmarks compare with, and tshark; no study needs them. Servers, clients: ``implementations``."""
     for peer in _PEERS:
         path = _program(peer.command)
         if path is None:

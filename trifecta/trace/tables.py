@@ -218,7 +218,8 @@ def _fates(joined: Joined, log: Path | None) -> dict[str, pa.Array[Any]]:
     place = {int(one): at for at, one in enumerate(joined.trace.headers.index)} if joined.trace.capture.comments else {}
     for packet, comment in joined.trace.capture.comments.items():
         match = _FATES.search(comment)
-        if match and packet in place:
+        # Of an original that was copied too the arrival tells; copies are known by their number.
+        if match and packet in place and match[1] != "duplicate":
             fate[place[packet]] = words.index(match[1])
     if log is not None:
         for identity, word in _logged(log).items():

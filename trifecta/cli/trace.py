@@ -1,0 +1,50 @@
+"""``trifecta trace``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from trifecta.cli.options import as_json
+
+
+@click.command(
+    epilog="""\
+FILE is a pcap or pcapng file of anybody's, or a run directory: then all its captures, and the tables go to its folder
+trace/. Tables: packets, frames, messages, connections (docs/packets.md). Needs tshark.
+
+\b
+Examples:
+  trifecta trace capture.pcapng --keys keys.log
+  trifecta trace small-closed-http2.pcapng small-closed-http3.pcapng --out tables --csv
+  trifecta trace runs/transfer-1
+"""
+)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--keys", type=click.Path(path_type=Path), metavar="FILE", help="TLS key log (SSLKEYLOGFILE).")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write the tables there, as Parquet.")
+@click.option("--csv", "as_csv", is_flag=True, help="Write them as CSV too.")
+@as_json
+def command(files: tuple[Path, ...], keys: Path | None, out: Path | None, as_csv: bool, as_json: bool) -> None:
+    """Say what captures hold: packets, frames, requests, and what cannot be known."""
+    from rich.console import Console
+
+    from trifecta.design.errors import UserError
+    from trifecta.report import trace
+    from trifecta.trace import overview
+    from trifecta.trace.dissect import dissect
+
+    captures, logs, run = overview.find_captures(files)
+    folder = out or (run / "trace" if run else None)
+    if as_csv and folder is None:
+        raise UserError("--csv: there is no folder to write to; name one with --out")
+    found = dissect(captures, keys, folder, csv=as_csv, link_logs=logs)
+    told = overview.by_capture(found), overview.by_connection(found)
+    if as_json:
+        click.echo(json.dumps({"captures": told[0], "connections": told[1], "notes": found.notes}, indent=2))
+        return
+    trace.show(Console(), *told, found.notes)
+    if folder is not None:
+        click.echo(f"tables: {folder}")

@@ -1,0 +1,76 @@
+"""Captures in a terminal: what each holds, connection by connection, and what cannot be known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from trifecta.design.model import PROTOCOL_NAMES
+
+_MOST = 30  # connections shown of a capture; the tables have all
+
+
+def show(
+    console: Console,
+    captures: Sequence[Mapping[str, Any]],
+    connections: Sequence[Mapping[str, Any]],
+    notes: Sequence[str],
+) -> None:
+    """Print the overview: all captures, then the connections of each, then what cannot be known."""
+    named = all(one["endpoint"] for one in captures)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for name in ("endpoint", "connection", "protocol") if named else ("capture",):
+        table.add_column(name, no_wrap=True)
+    for name in ("packets", "seconds", "wire bytes", "largest", "requests"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in captures:
+        claim = (one["endpoint"], one["connection_mode"], PROTOCOL_NAMES.get(one["named_protocol"] or "", ""))
+        cells = (
+            *(claim if named else (one["capture"],)),
+            f"{one['packets']:,}",
+            f"{one['seconds']:.4f}",
+            f"{one['wire_bytes']:,}",
+            f"{one['largest_wire_bytes']:,}",
+            str(one["requests"]),
+        )
+        table.add_row(*(escape(cell) for cell in cells))
+    console.print(table)
+    for one in captures:
+        _connections(console, one["capture"], [row for row in connections if row["capture"] == one["capture"]])
+    console.print("* until the first octet of a response; of: the round trips that the protocol needs at least")
+    for note in notes:
+        console.print(f"note: {note}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
+def _connections(console: Console, capture: str, connections: Sequence[Mapping[str, Any]]) -> None:
+    table = Table(
+        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=escape(capture), title_justify="left"
+    )
+    for name in ("", "protocol", "client"):
+        table.add_column(name, no_wrap=True)
+    for name in ("packets", "wire bytes", "trips*", "bytes*", "ms*"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("missing")
+    for one in connections[:_MOST]:
+        protocol = PROTOCOL_NAMES.get(one["protocol"] or "", "") or f"{one['transport'].upper()}, ?"
+        trips, time = one["round_trips_to_response"], one["time_to_response_ns"]
+        cells = (
+            str(one["connection"]),
+            protocol,
+            f"{one['client']}:{one['client_port']}",
+            f"{one['packets']:,}",
+            f"{one['wire_bytes']:,}",
+            "" if trips is None else f"{trips} of {one['round_trip_bound'] or '?'}",
+            "" if one["wire_bytes_to_response"] is None else f"{one['wire_bytes_to_response']:,}",
+            "" if time is None else f"{time / 1e6:.2f}",
+            one["truncated"] or "",
+        )
+        table.add_row(*(escape(cell) for cell in cells))
+    console.print(table)
+    if len(connections) > _MOST:
+        console.print(f"and {len(connections) - _MOST} more connections: they are in the tables (--out)")
