@@ -11,6 +11,7 @@ from trifecta.design.model import RequestsWorkload, Study, Trial
 from trifecta.store.files import disk_errors
 from trifecta.store.run import RunDirectory
 from trifecta.trace.assemble import NotOfLink, assemble
+from trifecta.trace.qlog import mend
 
 ONLY = ""  # the name of the wire of a lab that has only one
 
@@ -72,8 +73,11 @@ class TrialCapture:
             for keylog in self._keylogs:
                 if keylog.name.startswith("."):
                     keylog.unlink(missing_ok=True)
-            if self.qlog_dir is not None and not any(self.qlog_dir.iterdir()):
-                shutil.rmtree(self.qlog_dir)
+            if self.qlog_dir is not None:
+                for file in self.qlog_dir.glob("*.sqlog"):
+                    mend(file, "client")
+                if not any(self.qlog_dir.iterdir()):
+                    shutil.rmtree(self.qlog_dir)
 
     def _assemble(self, wire: str, raw: Path, whole: Path, summary: dict[str, Any] | None, errors: list[str]) -> None:
         try:
