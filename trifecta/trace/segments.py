@@ -179,7 +179,7 @@ def read_sacks(capture: CaptureFile, headers: Headers, flows: Flows, numbers: Nu
         base = int(headers.acknowledged[row]) - int(numbers.acknowledged[row])
         for kind, value in _options(capture, headers, row):
             if kind == _OPTION_SACK and numbers.acknowledged[row] >= 0:
-                edges = [int.from_bytes(value[at : at + 4]) - base for at in range(0, len(value) - 7, 4)]
+                edges = [int.from_bytes(value[at : at + 4]) - base for at in range(0, len(value) - 3, 4)]
                 near = int(numbers.acknowledged[row])
                 edges = [near + (edge - near + (1 << 31)) % (1 << 32) - (1 << 31) for edge in edges]
                 numbers.sack[row] = json.dumps([edges[at : at + 2] for at in range(0, len(edges) - 1, 2)])

@@ -30,6 +30,7 @@ def split(scene: Scene, *stalls: Stall, setup: bool | None = None) -> list[Reque
         assert sum(one.parts.values()) == one.whole_ns
         for before, after in zip(one.intervals, one.intervals[1:], strict=False):
             assert before.end_ns == after.start_ns
+            assert before.cause != after.cause
     return found
 
 
@@ -139,6 +140,24 @@ def test_a_window_that_was_closed_is_flow_control() -> None:
     (one,) = split(scene, Stall(0, "down", 111 * MS, 161 * MS), setup=False)
     assert one.parts[FLOW] == round(50.5 * MS)
     assert one.parts[REST] == 20 * MS
+
+
+def test_a_stall_from_before_the_request_counts_from_the_request_on() -> None:
+    scene = asked("h3", 0)
+    scene.quic("down", 111, 121, (0, 0, 1000))
+    scene.request(0, 0, 100, 121)
+    (one,) = split(scene, Stall(0, "down", 50 * MS, 111 * MS), setup=False)
+    assert ms(one) == {FLOW: 11, REST: 10}
+    assert one.start_ns == 100 * MS
+
+
+def test_the_first_flight_is_the_servers_whatever_arrives_meanwhile() -> None:
+    scene = asked("h3", 0)
+    scene.quic("up", 102, 112)  # an acknowledgement of something else
+    scene.quic("down", 115, 125, (0, 0, 1000))
+    scene.quic("down", 117, 127, (0, 1000, 1000))
+    scene.request(0, 0, 100, 127)
+    assert ms(split(scene, setup=False)[0]) == {CPU: 1, SERVER: 4, REST: 22}
 
 
 def test_a_response_that_never_came_whole_is_named_and_not_split() -> None:

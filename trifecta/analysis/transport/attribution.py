@@ -32,7 +32,7 @@ import numpy as np
 from trifecta.analysis.transport.delivery import Delivery, deliveries, is_request
 from trifecta.analysis.transport.ranges import NEVER, Ints
 from trifecta.analysis.transport.recovery import recovery
-from trifecta.analysis.transport.ways import DOWN, UP, Way, texts, ways, whole
+from trifecta.analysis.transport.ways import DOWN, NOTED_NS, UP, Way, texts, ways, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +41,7 @@ HANDSHAKE, SERVER, QUEUEING, LOSS = "handshake", "server", "queueing", "loss rec
 BLOCKING, FLOW, CPU, REST = "head-of-line blocking", "flow control", "cpu", "rest"
 PARTS = (HANDSHAKE, SERVER, QUEUEING, LOSS, BLOCKING, FLOW, CPU, REST)
 OPENED_NS = 1_000_000  # a sender uses a window that was opened within this
+LATELY_NS = 1_000_000
 STEPS = 1_000_000  # of a walk; a request of more round trips is given up
 ONE_SIDE = "one side was captured: a request's time cannot be split"
 INCOMPLETE = "connection {}, stream {}: the response was not seen whole; its time is not split"
@@ -198,6 +199,7 @@ class _Walk:
         self.of = {UP: up, DOWN: down}
         self.lost, self.held, self.protocol = lost, held, protocol
         self.least = {way: _least(one.way) for way, one in self.of.items()}
+        self.slack_ns = min(NOTED_NS, sum(self.least.values()) // 4)
         self.arrivals: dict[str, tuple[Ints, Ints]] = {}
         for way, one in self.of.items():
             there = np.flatnonzero(one.way.arrived_ns < NEVER)
@@ -289,9 +291,17 @@ class _Walk:
         return int(later.min()) if len(later) else NEVER
 
     def _before(self, way: str, at: int) -> tuple[int, int]:
-        """The last arrival at the sender of a direction before a time: when, and which row of the other one."""
+        """The last arrival at the sender of a direction before a time: when, and which row of the other one.
+
+        The link notes when a packet has left after it has handed it over, and so may note the answer first: where
+        nothing had come lately, what is noted right afterwards is taken for the cause.
+        """
         times, rows = self.arrivals[UP if way == DOWN else DOWN]
-        index = int(np.searchsorted(times, at, side="right")) - 1
+        index = int(np.searchsorted(times, at, side="left")) - 1
+        following = index + 1
+        lately = index >= 0 and at - int(times[index]) <= LATELY_NS
+        if not lately and following < len(times) and int(times[following]) - at <= self.slack_ns:
+            return at, int(rows[following])
         return (int(times[index]), int(rows[index])) if index >= 0 else (-1, -1)
 
     def _carrier(self, way: str, at: int) -> int:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from trifecta.analysis.transport.delivery import stacked
 from trifecta.analysis.transport.ranges import NEVER, Ints, Tiles, cells_of, tile
-from trifecta.analysis.transport.ways import Way, equals, texts, ways, whole
+from trifecta.analysis.transport.ways import NOTED_NS, Way, equals, texts, ways, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -314,6 +314,8 @@ def _quic_causes(
     causes: dict[int, str] = {}
     last: dict[int, tuple[int, int]] = {}  # by tile: packet number and space of its last transmission
     wanted = np.isin(repeats.cell, np.unique(repeats.cell[repeats.again]))
+    least = int((way.arrived_ns - way.sent_ns)[way.arrived_ns < NEVER].min(initial=NOTED_NS * 2))
+    slack_ns = min(NOTED_NS, least // 2)
     probes = 0
     probed_ns = -NEVER
     for piece, cell, again in zip(
@@ -323,7 +325,7 @@ def _quic_causes(
         if again and cell in last and causes.get(row) != ACKNOWLEDGEMENT:
             before, its_space = last[cell]
             times, largest = acknowledged.get(its_space, (np.zeros(0), np.zeros(0)))
-            at = int(np.searchsorted(times, way.sent_ns[row], side="right")) - 1
+            at = int(np.searchsorted(times, way.sent_ns[row] + slack_ns, side="right")) - 1
             told = at >= 0 and int(largest[at]) > before
             causes[row] = ACKNOWLEDGEMENT if told else PROBE
         last[cell] = (number, space)
@@ -369,7 +371,8 @@ def _tcp_causes(
     """What told the sender: SACK or three duplicates (RFC 6675, 8985), a tail loss probe (RFC 8985, 7), the timer."""
     told = _told(back, packets)
     delays = [(one.arrived_ns - one.sent_ns)[one.arrived_ns < NEVER] for one in (way, back)]
-    fresh_ns = sum(int(one.min()) for one in delays if len(one)) + FRESH_NS
+    round_trip_ns = sum(int(one.min()) for one in delays if len(one))
+    fresh_ns, slack_ns = round_trip_ns + FRESH_NS, min(NOTED_NS, round_trip_ns // 4)
     top = np.maximum.accumulate(sent.end) if len(sent.end) else sent.end
     causes: dict[int, str] = {}
     expired = {TIMEOUT: 0, PROBE: 0}
@@ -377,7 +380,7 @@ def _tcp_causes(
     for piece in np.flatnonzero(repeats.retransmission[sent.row]).tolist():
         row, start, end = int(sent.row[piece]), int(sent.start[piece]), int(sent.end[piece])
         now = int(way.sent_ns[row])
-        at = int(np.searchsorted(told.at, now, side="right")) - 1
+        at = int(np.searchsorted(told.at, now + slack_ns, side="right")) - 1
         una = int(told.acknowledged[at]) if at >= 0 else 0
         fresh = at >= 0 and now - int(told.at[at]) <= fresh_ns
         evidence = at >= 0 and (int(told.sacked[at]) > start or (int(told.duplicates[at]) >= DUPLICATES))

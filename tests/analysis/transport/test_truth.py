@@ -1,0 +1,151 @@
+"""Losses, retransmissions and blocking over a link that drops exactly the packets it is told to: exact, not about."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.analysis.transport.scripted import LATE, Transfer, transfer
+from tests.engine.netns import ENGINE, Hosts, can_make_namespaces
+from trifecta.analysis.transport.attribution import attribute
+from trifecta.analysis.transport.blocking import Blocking, blocking
+from trifecta.analysis.transport.recovery import Recovery, recovery
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.skipif(not ENGINE.exists(), reason="the engine is not built"),
+    pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed (scripts/setup.sh dev)"),
+    pytest.mark.skipif(not can_make_namespaces(), reason="network namespaces are not allowed here"),
+]
+
+
+@pytest.fixture
+def hosts() -> Iterator[Hosts]:
+    with Hosts() as hosts:
+        yield hosts
+
+
+def recovered(one: Transfer) -> Recovery:
+    """Loss recovery of the server, compared with the link's log and the octets of the capture."""
+    found, notes = recovery(one.dissection.packets, one.dissection.frames)
+    down = next(each for each in found if each.direction == "down")
+    assert notes == []
+    assert down.lost == len(one.lost(1))
+    assert down.lost_by_fate.get("lost", 0) == sum(down.lost_by_fate.values()) == len(one.lost(1))
+    again, needless = one.repeats() if down.transport == "tcp" else one.quic_repeats()
+    assert (down.retransmissions, down.spurious) == (len(again), len(needless))
+    assert (down.by_acknowledgement or 0) + (down.by_probe or 0) + (down.by_timeout or 0) == len(again)
+    sent = {each.number: each for each in one.down}
+    for repair in down.repairs:
+        assert sent[repair.number].ordinal in one.lost(1)
+        assert repair.sent_ns == sent[repair.number].sent_ns
+        assert repair.repaired_by is not None
+        assert repair.repaired_ns == sent[repair.repaired_by].arrived_ns < LATE
+    return down
+
+
+def waited(one: Transfer) -> Blocking:
+    """Blocking of every request, compared octet by octet."""
+    found = blocking(*(one.tables()[name] for name in ("packets", "frames", "messages", "connections")))
+    assert found.notes == []
+    truth = one.waits()
+    down = [each for each in found.requests if each.direction == "down"]
+    assert len(down) == 2
+    for each in down:
+        mine = {"own": each.by_own_ns, "records": each.by_records_ns, "others": each.by_others_ns}
+        assert mine == truth[each.stream]
+    return found
+
+
+def split(one: Transfer) -> None:
+    """Every request's parts add up to its load time, from its first to its last octet at the client."""
+    found, _ = attribute(one.tables())
+    messages = {row["request"]: row for row in one.dissection.messages.to_pylist()}
+    assert len(found) == 2
+    for each in found:
+        assert sum(each.parts.values()) == each.whole_ns
+        assert each.whole_ns == messages[each.request]["response_end_ns"] - messages[each.request]["request_start_ns"]
+
+
+def test_http_2_one_loss_holds_up_the_other_stream(hosts: Hosts, tmp_path: Path) -> None:
+    one = transfer(hosts, tmp_path, "h2", down=[20])
+    assert one.lost(1) == [20]
+    down = recovered(one)
+    assert (down.lost_carrying, down.retransmissions, down.spurious, down.by_acknowledgement) == (1, 1, 0, 1)
+    found = waited(one)
+    (hole,) = found.holes
+    (whose,) = hole.streams
+    others = {each.stream: each.by_others_ns for each in found.requests if each.direction == "down"}
+    # What waits is the stream whose octets these are not, and for about a round trip.
+    assert others.pop(whose) == 0
+    assert 39_000_000 < next(iter(others.values())) < 80_000_000
+    split(one)
+
+
+def test_http_2_several_losses(hosts: Hosts, tmp_path: Path) -> None:
+    one = transfer(hosts, tmp_path, "h2", down=[16, 17, 30, 44, 45])
+    assert recovered(one).lost == 5
+    assert len(waited(one).holes) >= 3
+    split(one)
+
+
+def test_http_3_a_loss_holds_up_its_own_stream_only(hosts: Hosts, tmp_path: Path) -> None:
+    one = transfer(hosts, tmp_path, "h3", down=[20])
+    down = recovered(one)
+    assert (down.lost_carrying, down.spurious) == (1, 0)
+    found = waited(one)
+    (hole,) = found.holes
+    waits = {each.stream: each.by_own_ns for each in found.requests if each.direction == "down"}
+    assert hole.waited == hole.streams
+    assert waits.pop(hole.streams[0]) > 39_000_000
+    assert set(waits.values()) == {0}
+    assert all(each.by_others_ns == each.by_records_ns == 0 for each in found.requests)
+    split(one)
+
+
+def test_http_3_several_losses(hosts: Hosts, tmp_path: Path) -> None:
+    one = transfer(hosts, tmp_path, "h3", down=[14, 15, 40, 60])
+    assert recovered(one).lost == 4
+    waited(one)
+    split(one)
+
+
+def test_http_1_waits_for_itself(hosts: Hosts, tmp_path: Path) -> None:
+    one = transfer(hosts, tmp_path, "h1", down=[20])
+    assert recovered(one).retransmissions == 1
+    found = blocking(*(one.tables()[name] for name in ("packets", "frames", "messages", "connections")))
+    assert [each.by_others_ns for each in found.requests] == [0, 0, 0, 0]
+    assert max(each.by_own_ns for each in found.requests) > 39_000_000
+    split(one)
+
+
+def test_lost_acknowledgements_make_a_sender_repeat_what_had_arrived(hosts: Hosts, tmp_path: Path) -> None:
+    # The handshake and the requests pass, then eight packets of the client do not.
+    one = transfer(hosts, tmp_path, "h2", up=list(range(8, 16)))
+    down = recovered(one)
+    assert down.lost == 0
+    assert down.spurious == down.retransmissions
+    assert (down.spurious or 0) > 0
+    assert down.by_acknowledgement == 0
+    assert (down.probes or 0) + (down.timeouts or 0) > 0
+    assert down.repairs == []
+    waited(one)
+
+
+@pytest.mark.parametrize("protocol", ["h2", "h3"])
+def test_packets_that_overtake_others_are_taken_for_losses(hosts: Hosts, tmp_path: Path, protocol: str) -> None:
+    one = transfer(hosts, tmp_path, protocol, overtaking=0.1)
+    down = recovered(one)
+    highest, late = -1, 0
+    for each in sorted(one.down, key=lambda each: (each.arrived_ns, each.ordinal)):
+        if each.arrived_ns < LATE:
+            late += each.ordinal < highest
+            highest = max(highest, each.ordinal)
+    assert (down.lost, down.repairs) == (0, [])
+    assert down.reordered == late > 0
+    assert down.spurious == down.retransmissions
+    assert 0 < (down.reordered_taken_for_lost or 0) <= late
+    waited(one)
