@@ -156,3 +156,21 @@ def test_what_cannot_be_known_of_acknowledgements_is_said() -> None:
     scene.packet(0, True, 1200, packet_type="Initial")
     found = acknowledgements(scene.connection(), up=True)
     assert found.count is None and found.delay_ns is None and len(found.notes) == 2
+
+
+def test_an_answer_that_stands_just_before_its_reason_came_at_once() -> None:
+    scene = _scene("tcp")
+    scene.tcp(0, False, 1, 1000)
+    scene.tcp(24.99, True, 1, 0, 1001)  # the link noted the data's leaving 10 us after it had handed it over
+    found = acknowledgements(scene.connection(), up=True)
+    assert found.delay_ns is not None and (found.delay_ns.count, found.delay_ns.most) == (1, 0)
+
+
+@BOTH
+def test_sends_that_stand_just_before_their_acknowledgement_belong_to_the_next_round_trip(transport: str) -> None:
+    scene = _scene(transport)
+    at, position = bursts(scene, [10])
+    at, position = bursts(scene, [20], at - 0.05, position=position)
+    bursts(scene, [40, 40, 40, 40], at - 0.05, position=position)
+    found = slow_start(scene.connection(), up=False)
+    assert found is not None and found.windows == [10_000, 20_000, 40_000]

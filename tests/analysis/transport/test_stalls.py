@@ -59,6 +59,7 @@ def test_the_window_of_a_stream_holds_its_sender_until_an_update_arrives() -> No
     server.client(40, "WINDOW_UPDATE", 4, stream=1, value=1000)  # arrives at 65
     server.data(70, 1000)
     found, causes = _causes(server.scene)
+    assert found.flow_control == [(10 * MS, 65 * MS)]
     assert causes["stream_window"] == 55 and found.stream_held_ns == {1: 55 * MS} and found.connection_held_ns == 0
     assert causes["application"] == 10 + 5  # before the first octet, and from the update (which acknowledges all) on
 
@@ -217,7 +218,9 @@ def test_what_is_not_known_of_flow_control_stays_unknown() -> None:
     _stream(scene, 10, 0, 1000, 0)
     found, _ = _causes(scene)
     assert (
-        found.stream_held_ns is None and found.connection_held_ns is None and "transport parameters" in found.notes[0]
+        found.stream_held_ns is None
+        and found.connection_held_ns is None
+        and "flow control is unknown" in found.notes[0]
     )
 
 

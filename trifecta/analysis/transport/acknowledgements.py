@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trifecta.analysis.transport.columns import NULL, Connection, Ints
+from trifecta.analysis.transport.flight import HANDOVER_NS
 from trifecta.analysis.transport.octets import frontier
 from trifecta.analysis.transport.quantiles import Quantiles, quantiles
 
@@ -74,7 +75,7 @@ def _tcp(connection: Connection, up: bool, notes: list[str]) -> Acknowledgements
         eliciting_share=None,
         with_holes=int((own["sack_right"] != NULL).sum()),
         duplicates=int((pure & same).sum()),
-        delay_ns=quantiles(delays[delays >= 0]),
+        delay_ns=quantiles(_clip(delays)),
         said_delay_ns=None,
         notes=notes,
     )
@@ -126,4 +127,9 @@ def _quic_delays(connection: Connection, up: bool) -> Ints:
     arrived = connection.arrivals(other["number"][first[at]], up=not up)
     known = (numbers[at] == highest[news]) & (arrived != NULL)
     delays: Ints = (acks["time_ns"][news] - arrived)[known]
-    return delays[delays >= 0]
+    return _clip(delays)
+
+
+def _clip(delays: Ints) -> Ints:
+    """What stands a little before its reason came at once (`flight.HANDOVER_NS`); further before it is no answer."""
+    return np.maximum(0, delays[delays > -HANDOVER_NS])

@@ -63,7 +63,7 @@ def _h2(connection: Connection, up: bool) -> Held:
         return Held(notes=["without keys the flow control of HTTP/2 cannot be read"])
     arrived = _delivered(connection, other, up=not up)
     if (other["tcp_end"][other.is_in("type", "WINDOW_UPDATE", "SETTINGS")] == NULL).any():
-        return Held(notes=["when some WINDOW_UPDATE frames arrived is not known, and so is flow control"])
+        return Held(notes=["when some WINDOW_UPDATE frames arrived is not known: flow control is unknown"])
     came = (arrived != NULL) & (other["value"] != NULL)
     updates = np.flatnonzero(other.is_in("type", "WINDOW_UPDATE") & came)
     settings = np.flatnonzero(other.is_in("type", "SETTINGS") & came)
@@ -116,8 +116,8 @@ def _quic(connection: Connection, up: bool) -> Held:
     other = connection.frames_of("quic", up=not up)
     # The limits for what goes up are those that the server sent.
     parameters = json.loads(connection.row["transport_parameters"] or "{}").get("down" if up else "up")
-    if parameters is None:
-        return Held(notes=["the transport parameters cannot be read, and so is flow control"])
+    if parameters is None or not connection.row["decrypted"]:
+        return Held(notes=["transport parameters or frames cannot be read: flow control is unknown"])
     arrived = connection.arrivals(other["number"], up=not up)
     end = data["offset"] + data["length"]
     new = fresh_by_stream(data["stream"], data["offset"], end)

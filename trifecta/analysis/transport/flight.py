@@ -13,6 +13,10 @@ import numpy as np
 
 from trifecta.analysis.transport.columns import NULL, Connection, Ints
 
+# The link notes when a packet left after it has handed over a batch, and a kernel answers within it: what an arrival
+# made its receiver send can stand before it in the capture, by less than this.
+HANDOVER_NS = 100_000
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flight:
@@ -56,7 +60,8 @@ def _tcp(connection: Connection, up: bool) -> Flight | None:
     base = int(sent["sequence"][0])
     acked = np.maximum.accumulate(np.maximum(acks["acknowledged"], acks["sack_right"]))
     # An acknowledgement of a FIN is one more than what was sent.
-    return Flight(sent["time_ns"], upto - base, acks["time_ns"], np.clip(acked - base, 0, upto[-1] - base), base)
+    ack_ns = _before_answers(connection, acks["time_ns"], sent["time_ns"])
+    return Flight(sent["time_ns"], upto - base, ack_ns, np.clip(acked - base, 0, upto[-1] - base), base)
 
 
 def _quic(connection: Connection, up: bool) -> Flight | None:
@@ -77,7 +82,16 @@ def _quic(connection: Connection, up: bool) -> Flight | None:
     largest = np.maximum.accumulate(acks["value"][known])
     below = np.searchsorted(data["packet_number"][order], largest, side="right")
     acked = np.concatenate(([0], sent))[below]
-    return Flight(np.maximum.accumulate(data["time_ns"][order]), sent, arrived[known], acked, 0)
+    send_ns = np.maximum.accumulate(data["time_ns"][order])
+    return Flight(send_ns, sent, _before_answers(connection, arrived[known], send_ns), acked, 0)
+
+
+def _before_answers(connection: Connection, ack_ns: Ints, send_ns: Ints) -> Ints:
+    """Acknowledgements no later than the first send within `HANDOVER_NS` before them, where a link noted both."""
+    if not connection.both_sides:
+        return ack_ns
+    first = np.searchsorted(send_ns, ack_ns - HANDOVER_NS, side="right")
+    return np.minimum(ack_ns, np.where(first < len(send_ns), send_ns[np.minimum(first, len(send_ns) - 1)], ack_ns))
 
 
 def rounds(of: Flight, start_ns: int, limit: int) -> list[Round]:

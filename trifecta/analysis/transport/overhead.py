@@ -62,6 +62,8 @@ def overhead(connection: Connection) -> Overhead:
     content: int | None = up["content"] + down["content"]
     if not connection.row["decrypted"] and not content:
         notes.append("nothing was decrypted: what is in the payload is unknown")
+        if not connection.tcp:
+            notes.append("without keys acknowledgements and retransmissions of QUIC are not told from other packets")
         content = None
     return Overhead(
         connection.number, wire, content, wire / content if content else None, up, down, list(dict.fromkeys(notes))

@@ -18,6 +18,7 @@ from trifecta.analysis.transport.octets import fresh_by_stream
 GROWTH, ROUNDS_WITHOUT = 1.25, 3
 # RFC 5681, section 4.1, halves or resets the window after a pause; what is above this is kept.
 KEPT = 0.75
+LEAST_PAUSE_NS = 1_000_000  # on loopback a round trip is shorter than what a process takes to go on
 _LIMIT = 1_000  # round trips that are looked at
 
 
@@ -130,7 +131,7 @@ def _rtt(of: Flight, trips: list[Round]) -> int:
 
 
 def _pauses(of: Flight, rtt_ns: int, start_ns: int) -> list[tuple[int, int]]:
-    """Last send before and first send after each pause: at least a round trip after everything was acknowledged."""
+    """Last send before and first after each pause: at least a round trip (or 1 ms) after all was acknowledged."""
     first = int(np.searchsorted(of.send_ns, start_ns))
     at = of.send_ns[first:]
     if len(at) < 2:
@@ -138,7 +139,7 @@ def _pauses(of: Flight, rtt_ns: int, start_ns: int) -> list[tuple[int, int]]:
     emptied = np.searchsorted(of.acked, of.sent[first:-1])  # the acknowledgement after which nothing was under way
     known = emptied < len(of.ack_ns)
     free = of.ack_ns[np.minimum(emptied, len(of.ack_ns) - 1)]
-    where = np.flatnonzero(known & (at[1:] - np.maximum(free, at[:-1]) >= max(rtt_ns, 1)))
+    where = np.flatnonzero(known & (at[1:] - np.maximum(free, at[:-1]) >= max(rtt_ns, LEAST_PAUSE_NS)))
     return [(int(at[index]), int(at[index + 1])) for index in where]
 
 

@@ -37,7 +37,8 @@ class Stalls:
     """Time in which messages of one direction were being sent, by cause (ns). The causes add up to ``total_ns``.
 
     ``inferred``: causes that are read off the rhythm of acknowledgements, as the congestion window is not in packets.
-    ``stream_held_ns``: how long each stream was at its limit, whatever others did then.
+    ``stream_held_ns``: how long each stream was at its limit, whatever others did then. ``flow_control``: when any
+    window of the receiver was the cause.
     """
 
     connection: int
@@ -49,6 +50,7 @@ class Stalls:
     connection_held_ns: int | None
     zero_windows: int | None  # TCP: segments that close the window
     blocked_frames: int | None  # QUIC: DATA_BLOCKED and STREAM_DATA_BLOCKED
+    flow_control: list[Span]
     notes: list[str]
 
 
@@ -70,9 +72,12 @@ def stalls(connection: Connection, *, up: bool, window: Window | None = None) ->
     of = flight(connection, up=up)
     causes = dict.fromkeys(CAUSES, 0)
     inferred: frozenset[str] = frozenset()
+    flow_control: list[Span] = []
     if not connection.both_sides:
         notes.append("only the sender knows what it waits for: with a capture of one side its stalls are unknown")
         causes["unknown"] = total
+    elif not sending and (connection.arrived(up=up)["payload_bytes"] > 0).any():
+        notes.append("no message could be placed: when the sender had something to send is unknown")
     elif of is None or not spans:
         causes["unknown"] = total
     else:
@@ -88,6 +93,8 @@ def stalls(connection: Connection, *, up: bool, window: Window | None = None) ->
             cause[(at_limit > 0) & (at_limit >= active)] = _STREAM
         for number, name in enumerate(CAUSES):
             causes[name] = int(length[inside & (cause == number)].sum())
+        where = np.flatnonzero(inside & (cause <= _RECEIVER))
+        flow_control = _union([(int(edges[at]), int(edges[at + 1])) for at in where])
         if guessed and causes["congestion_window"]:
             inferred = frozenset({"congestion_window"})
             notes.append("the congestion window is inferred: a send right after an acknowledgement waited for it")
@@ -101,6 +108,7 @@ def stalls(connection: Connection, *, up: bool, window: Window | None = None) ->
         connection_held_ns=None if limits.connection is None else _sum(limits.connection),
         zero_windows=_zero_windows(connection, up),
         blocked_frames=_blocked_frames(connection, up),
+        flow_control=flow_control,
         notes=notes,
     )
 
