@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from trifecta.trace.dissection import Dissection
 from trifecta.trace.schema import SCHEMAS
@@ -51,6 +53,7 @@ class World:
     keys: bool = True
     sides: bool = True
     concurrent: bool = True
+    connection: int = 0
     start_ns: int = START
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {name: [] for name in SCHEMAS})
     at: dict[str, int] = field(default_factory=lambda: {"up": 0, "down": 0})
@@ -65,7 +68,7 @@ class World:
         ordinal = self.ordinal[direction]
         self.ordinal[direction] += 1
         base: dict[str, Any] = {
-            "capture": self.capture, "direction": direction, "connection": 0, "transport": self.transport,
+            "capture": self.capture, "direction": direction, "connection": self.connection, "transport": self.transport,
             "source": "10.0.0.1" if direction == "up" else "10.0.0.2",
             "source_port": 40000 if direction == "up" else 443,
             "destination": "10.0.0.2" if direction == "up" else "10.0.0.1",
@@ -95,7 +98,13 @@ class World:
 
     def frame(self, number: int, time_ns: int, layer: str, kind: str, direction: str, **columns: Any) -> None:
         side = ({"up": "a", "down": "b"}[direction]) if self.sides else None
-        row = {"capture": self.capture, "number": number, "time_ns": time_ns, "side": side, "connection": 0}
+        row = {
+            "capture": self.capture,
+            "number": number,
+            "time_ns": time_ns,
+            "side": side,
+            "connection": self.connection,
+        }
         self.rows["frames"].append(row | {"direction": direction, "layer": layer, "type": kind} | columns)
 
 
@@ -152,9 +161,14 @@ def tables(world: World) -> Dissection:
             flags=None if world.arm == "h3" else "ACK,PSH", sequence=None if world.arm == "h3" else 598 + 90 * request,
             acknowledged=None if world.arm == "h3" else sequence,
         )  # fmt: skip
+        layer, kind = ("quic", "STREAM") if world.arm == "h3" else (world.arm, "HEADERS")
+        at = 0 if world.arm == "h3" else 90 * request
+        record = {} if world.arm == "h3" else {"tcp_start": 598 + at, "tcp_end": 688 + at}
+        name = None if world.arm == "h1" else stream
         world.frame(
-            number, ready, "quic" if world.arm == "h3" else world.arm, "HEADERS", "up", stream=stream, length=80
-        )
+            number, ready + request * 20_000, layer, kind, "up", stream=name, offset=at, length=80, wire_length=80,
+            fin=True, **record,
+        )  # fmt: skip
         starts[stream] = ready + request * 20_000
     spacing = int(8e9 * (MSS + 80) / world.rate_bits_per_s)
     window, sent, now, ends = 10, 0, ready + half + world.server_ns, dict[int, int]()
@@ -179,7 +193,8 @@ def tables(world: World) -> Dissection:
     for request, (stream, started) in enumerate(starts.items()):
         world.rows["messages"].append(
             {
-                "capture": world.capture, "connection": 0, "protocol": world.arm, "request": request, "method": "GET",
+                "capture": world.capture, "connection": world.connection, "protocol": world.arm,
+                "request": request, "method": "GET",
                 "stream": None if world.arm == "h1" else stream, "authority": "origin.lab", "path": "/bytes/200000",
                 "status": 200, "request_start_ns": started, "request_end_ns": started,
                 "response_start_ns": first[stream],
@@ -204,9 +219,10 @@ def _response(
     if world.keys and number and not (again and world.arm != "h3"):
         layer, kind = ("quic", "STREAM") if world.arm == "h3" else (world.arm, "DATA")
         place = offset if world.arm == "h3" else octets
+        record = {} if world.arm == "h3" else {"tcp_start": sequence + octets, "tcp_end": sequence + octets + length}
         world.frame(
             number, now, layer, kind, "down", stream=None if world.arm == "h1" else stream, offset=place, length=length,
-            wire_length=length + 9, fin=last,
+            wire_length=length, fin=last, **record,
         )  # fmt: skip
 
 
@@ -222,7 +238,7 @@ def _dissection(world: World) -> Dissection:
     packets = [row for row in world.rows["packets"] if row["side"] in (None, "a")]
     world.rows["connections"].append(
         {
-            "capture": world.capture, "connection": 0, "protocol": world.arm if world.keys else None,
+            "capture": world.capture, "connection": world.connection, "protocol": world.arm if world.keys else None,
             "transport": world.transport, "client": "10.0.0.1", "server": "10.0.0.2", "client_port": 40000,
             "server_port": 443, "tls_version": "1.3", "cipher": "TLS_AES_128_GCM_SHA256", "alpn": world.arm,
             "resumed": False, "zero_rtt": False, "start_ns": packets[0]["time_ns"], "end_ns": packets[-1]["time_ns"],
@@ -240,3 +256,22 @@ def _dissection(world: World) -> Dissection:
         world.rows["frames"], world.rows["messages"] = [], []
     made = {name: pa.Table.from_pylist(world.rows[name], schema) for name, schema in SCHEMAS.items()}
     return Dissection(**made, notes=[] if world.keys else [f"{world.capture}: no keys"])
+
+
+def write_traces(run: Path, **changes: Any) -> None:
+    """Give a synthetic run the tables of its trials, as if every trial had been captured and dissected."""
+    rows = pq.read_table(run / "trials", columns=["trial", "arm", "block"]).to_pylist()
+    found = []
+    for place, row in enumerate(rows):
+        rtt = (40 + row["block"] % 3) * MS  # so that blocks differ
+        world = World(
+            arm=row["arm"].removesuffix("#aa"),
+            capture=f"{row['trial']}.pcapng",
+            connection=place,
+            rtt_ns=rtt,
+            **changes,
+        )
+        found.append(tables(world))
+    (run / "trace").mkdir()
+    for name in SCHEMAS:
+        pq.write_table(pa.concat_tables([getattr(one, name) for one in found]), run / "trace" / f"{name}.parquet")

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from tests.report.synthetic_packets import MS, World, tables
+from trifecta.analysis.transport import attribution, overhead
 from trifecta.report.figures import part_bars, svg
 from trifecta.report.figures.part_bars import TIME, Bar
 from trifecta.report.packets import flights, series, write_figures
@@ -114,25 +115,6 @@ def test_of_one_side_nobody_says_when_the_other_saw_a_packet() -> None:
     assert len(series.octets(only(arm="h2", sides=False)).arrived) == 0
 
 
-@pytest.mark.parametrize(
-    ("transport", "version", "resumed", "zero_rtt", "least"),
-    [
-        ("tcp", "1.3", False, False, 3),
-        ("tcp", "1.3", True, True, 2),
-        ("tcp", "1.2", False, False, 4),
-        ("tcp", "1.2", True, False, 3),
-        ("tcp", None, None, None, None),
-        ("udp", "1.3", False, False, 2),
-        ("udp", "1.3", True, True, 1),
-    ],
-)
-def test_the_least_round_trips(
-    transport: str, version: str | None, resumed: bool | None, zero_rtt: bool | None, least: int | None
-) -> None:
-    row = {"transport": transport, "tls_version": version, "resumed": resumed, "zero_rtt": zero_rtt}
-    assert flights.least_round_trips(row) == least
-
-
 def test_captures_that_differ_by_protocol_stand_side_by_side() -> None:
     names = ("small-closed-http2", "hello-sim-http3", "small-closed-http3", "hello-sim-http2", "small-closed-http1.1")
     found = groups([Captured(name, "h2", *[pa.table({})] * 4) for name in names])
@@ -178,15 +160,12 @@ def test_a_name_never_leaves_the_folder(tmp_path: Path) -> None:
     assert {file.parent for file in written} == {folder}
 
 
-def test_the_sentence_names_the_parts_and_they_add_up() -> None:
-    slow = Bar("HTTP/2", {"handshake": 80e6, "blocking": 40e6, "rest": 3e6})
-    fast = Bar("HTTP/3", {"handshake": 40e6, "blocking": 0.0, "rest": 4e6})
-    said = part_bars.difference(fast, slow, TIME)
-    assert said == (
-        "HTTP/2 took 79.0 ms longer than HTTP/3: handshake +40.0 ms, head-of-line blocking +40.0 ms, rest −1.00 ms."
-    )
+def test_bars_add_up_and_know_their_parts() -> None:
+    parts = {"handshake": 80e6, "head-of-line blocking": 40e6, "rest": 3e6}
     with svg.drawing():
-        drawn = part_bars.part_bars([slow, fast], TIME, "time", lambda value: f"{(value or 0) / 1e6:.0f} ms")
+        drawn = part_bars.part_bars([Bar("HTTP/2", parts)], TIME, "time", lambda value: f"{(value or 0) / 1e6:.0f} ms")
         assert "HTTP/2: 123 ms" in drawn.label
         with pytest.raises(KeyError):
             part_bars.part_bars([Bar("x", {"unheard-of": 1.0})], TIME, "time", str)
+    assert set(TIME) == set(attribution.PARTS)
+    assert set(part_bars.OCTETS) == set(overhead.PARTS)

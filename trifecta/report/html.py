@@ -22,6 +22,7 @@ from trifecta.report import (
     decomposition,
     evidence,
     facts,
+    packets,
     queries,
     services,
     visits,
@@ -75,12 +76,14 @@ def write_report(run_dir: Path) -> Path:
     from trifecta.store.run import RunDirectory
 
     target = run_dir / "report.html"
-    text, derived = _render(run_dir)
+    text, derived, captured = _render(run_dir)
     folder = RunDirectory.open(run_dir)
     for name, rows in derived.items():
         folder.write_derived(name, rows)  # so that the SQL in the report finds them
     with files.disk_errors(target):
         files.write_text(target, text)
+    if captured is not None:
+        packets.write_run_figures(run_dir, captured)
     return target
 
 
@@ -89,8 +92,8 @@ def render(run_dir: Path) -> str:
     return _render(run_dir)[0]
 
 
-def _render(run_dir: Path) -> tuple[str, dict[str, list[dict[str, Any]]]]:
-    """The page, and the rows of the views that its SQL reads besides those of the run."""
+def _render(run_dir: Path) -> tuple[str, dict[str, list[dict[str, Any]]], packets.Packets | None]:
+    """The page, the rows of the views that its SQL reads besides those of the run, and what is shown of packets."""
     about = facts.read(run_dir)
     with ThreadPoolExecutor(1) as pool, queries.connect(run_dir) as connection:
         answers = content.ask_all(connection, about, pool)
@@ -99,14 +102,21 @@ def _render(run_dir: Path) -> tuple[str, dict[str, list[dict[str, Any]]]]:
         derived = decomposition.derive(run_dir, connection, about)
         of_services = services.derive(connection, about)
         of_visits = visits.derive(connection, about, found)
-        views = derived.rows() | (of_services.rows if of_services else {}) | (of_visits.rows if of_visits else {})
+        captured = packets.derive(connection, about)
+        views = (
+            derived.rows()
+            | (captured.rows if captured else {})
+            | (of_services.rows if of_services else {})
+            | (of_visits.rows if of_visits else {})
+        )
         queries.attach(connection, views)
         with svg.drawing():
             _draw(about, answers, rows, paths, found)
             programs = decomposition.section(connection, about, derived, found)
             calls = services.section(connection, about, of_services, found) if of_services else None
             loads = visits.section(connection, about, of_visits) if of_visits else None
-        return _fill(about, answers, paths, found, (programs, calls, loads)), views
+            wires = packets.section(connection, about, captured) if captured else None
+        return _fill(about, answers, paths, found, (programs, calls, loads, wires)), views, captured
 
 
 def _sections(about: RunFacts, answers: content.Answers) -> tuple[list[PathSection], list[Comparison]]:
@@ -158,12 +168,12 @@ def _fill(
     answers: content.Answers,
     paths: list[PathSection],
     found: Sequence[Comparison],
-    sections: tuple[Section | None, services.Section | None, visits.Section | None],
+    sections: tuple[Section | None, services.Section | None, visits.Section | None, packets.Section | None],
 ) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    programs, calls, loads = sections
+    programs, calls, loads, wires = sections
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -189,6 +199,7 @@ def _fill(
         programs=programs,
         services=calls,
         visits=loads,
+        packets=wires,
         phases=[
             phase
             for phase in latency.PHASES

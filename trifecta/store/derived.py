@@ -157,6 +157,34 @@ DERIVED: dict[str, pa.Schema] = {
         ("noise", _NUMBER),
         ("blocks", _COUNT),
     ),
+    # The same of captured trials (docs/packets.md).
+    "packet_metrics": _schema(
+        ("cell", _TEXT),
+        ("arm", _TEXT),
+        ("metric", _TEXT),
+        ("label", _TEXT),
+        ("unit", _TEXT),
+        ("place", _COUNT),
+        ("value", _NUMBER),
+        ("low", _NUMBER),
+        ("high", _NUMBER),
+        *_with_interval("ratio"),
+        *_with_interval("difference"),
+        ("noise", _NUMBER),
+        ("blocks", _COUNT),
+    ),
+    # One row a cell, arm and part of what a figure of packets stacks, of the trial that is shown.
+    "packet_parts": _schema(
+        ("cell", _TEXT),
+        ("arm", _TEXT),
+        ("kind", _TEXT),  # overhead (octets), blocking (ns a request), attribution (ns a request)
+        ("part", _TEXT),
+        ("label", _TEXT),
+        ("unit", _TEXT),
+        ("place", _COUNT),
+        ("value", _NUMBER),
+        ("share", _NUMBER),
+    ),
     # One row a cell, number that a study published, and arm (trifecta/studies/published).
     "published": _schema(
         ("cell", _TEXT),

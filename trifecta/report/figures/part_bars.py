@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from matplotlib.transforms import blended_transform_factory
 
-from trifecta.report import numbers
 from trifecta.report.figures import scales, style, svg
 from trifecta.report.figures.panels import WIDE, Drawn
 
@@ -25,29 +24,31 @@ class PartLook:
 TIME: Mapping[str, PartLook] = {
     "handshake": PartLook("handshake", style.QUIC, "xx", "quic"),
     "server": PartLook("server", style.WAIT),
-    "queueing": PartLook("queueing on the path", style.QUEUED, "//", "tcp"),
-    "recovery": PartLook("loss recovery", style.LATE),
-    "blocking": PartLook("head-of-line blocking", style.PART_CROSSED, "\\\\", "tls"),
-    "flow_control": PartLook("flow control", style.TCP),
+    "queueing": PartLook("queueing", style.TRANSFER),
+    "loss recovery": PartLook("loss recovery", style.LATE, "//", "tcp"),
+    "head-of-line blocking": PartLook("head-of-line blocking", style.PART_CROSSED, "\\\\", "tls"),
+    "flow control": PartLook("flow control", style.TCP),
     "cpu": PartLook("CPU", style.CLIENT),
-    "propagation": PartLook("propagation and serialisation", style.TRANSFER),
-    "rest": PartLook("rest", style.PART_NOISE),
+    "rest": PartLook("rest", style.SEND),
 }
-"""Parts of a request's time, in the order in which they are drawn."""
+"""Parts of a request's time (`analysis.transport.attribution`), in the order in which they are drawn."""
 
 OCTETS: Mapping[str, PartLook] = {
     "content": PartLook("content", style.TRANSFER),
     "fields": PartLook("header fields", style.WAIT),
-    "framing": PartLook("HTTP framing", style.PART_CLIENT, "//", "tcp"),
-    "security": PartLook("TLS or QUIC", style.QUIC, "xx", "quic"),
+    "http_framing": PartLook("HTTP framing", style.PART_CLIENT, "//", "tcp"),
+    "protection": PartLook("TLS records, QUIC packets", style.QUIC, "xx", "quic"),
+    "transport_frames": PartLook("QUIC frames", style.PART_CROSSED),
+    "padding": PartLook("padding", style.BAND),
+    "handshake": PartLook("handshake", style.DNS),
     "transport": PartLook("TCP or UDP headers", style.TCP),
-    "network": PartLook("IP headers", style.TLS, "\\\\", "tls"),
+    "ip": PartLook("IP headers", style.TLS, "\\\\", "tls"),
     "link": PartLook("link-layer headers", style.SEND),
-    "acknowledgements": PartLook("pure ACKs", style.CLIENT),
-    "again": PartLook("sent again", style.LATE),
-    "rest": PartLook("other", style.PART_NOISE),
+    "acknowledgements": PartLook("only acknowledge", style.CLIENT),
+    "retransmissions": PartLook("sent again", style.LATE, "//", "tcp"),
+    "unknown": PartLook("not decrypted", style.PART_NOISE),
 }
-"""Parts of the octets on the wire."""
+"""Parts of the octets on the wire (`analysis.transport.overhead`)."""
 
 
 @dataclass(frozen=True)
@@ -106,16 +107,3 @@ def legend(bars: Sequence[Bar], looks: Mapping[str, PartLook]) -> list[tuple[str
     return [
         (look.words, style.CSS_VARIABLES[look.colour], look.texture) for name, look in looks.items() if name in used
     ]
-
-
-def difference(slow: Bar, fast: Bar, looks: Mapping[str, PartLook]) -> str:
-    """A sentence: how much longer the one took than the other, and which parts make the difference."""
-    delta = slow.whole - fast.whole
-    names = [name for name in looks if slow.parts.get(name, 0.0) or fast.parts.get(name, 0.0)]
-    parts = {name: slow.parts.get(name, 0.0) - fast.parts.get(name, 0.0) for name in names}
-    told = sorted((name for name in names if parts[name]), key=lambda name: -abs(parts[name]))
-    signed = {name: ("+" if parts[name] > 0 else "−") + numbers.duration(abs(parts[name])) for name in told}
-    words = ", ".join(f"{looks[name].words} {signed[name]}" for name in told) or "no part differs"
-    if delta < 0:
-        return difference(fast, slow, looks)
-    return f"{slow.title} took {numbers.duration(delta)} longer than {fast.title}: {words}."

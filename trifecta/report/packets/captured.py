@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trifecta.analysis.transport.columns import Connection, connections
+
 Array = np.ndarray[Any, Any]
 LOST = ("lost", "queue_dropped", "corrupted")
 """Fates of a packet that its receiver could not use."""
@@ -34,6 +36,11 @@ class Captured:
     def start_ns(self) -> int:
         """When the first packet was seen, CLOCK_REALTIME."""
         return int(pc.min(self.packets["time_ns"]).as_py() or 0) if self.packets.num_rows else 0
+
+    @cached_property
+    def analysed(self) -> list[Connection]:
+        """Its connections as the analysis takes them."""
+        return connections(self.packets, self.frames, self.messages, self.connections)
 
     @cached_property
     def has_sides(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trifecta.analysis.transport.setup import setup
 from trifecta.report.packets.captured import Captured, where
 
 
@@ -31,7 +32,7 @@ class Ladder:
     """The first flights of a connection, and when the first octet of a response was there."""
 
     flights: list[Flight]
-    round_trip_ns: float | None
+    round_trip_ns: int | None
     first_response_ns: float | None
     least_round_trips: int | None
     sides: bool
@@ -76,8 +77,8 @@ def ladder(captured: Captured) -> Ladder | None:
         if answer is not None:
             here = [row for row in here if row["time_ns"] - begun <= answer]
         flights.append(_flight(direction, here, arrived, begun, contents))
-    least = least_round_trips(first)
-    return Ladder(flights, _round_trip(flights, mine), answer, least, captured.has_sides)
+    measured = setup(next(one for one in captured.analysed if one.number == first["connection"]))
+    return Ladder(flights, measured.rtt_ns, answer, measured.bound, captured.has_sides)
 
 
 def _flight(
@@ -128,29 +129,3 @@ def _words(row: dict[str, Any], contents: dict[int, list[str]]) -> list[str]:
         return [*told, *found]
     flags = (row["flags"] or "").replace(",PSH", "").replace("PSH,", "")
     return found or ([flags] if not row["payload_bytes"] else ["data"])
-
-
-def _round_trip(flights: list[Flight], captured: Captured) -> float | None:
-    """The shortest way there and back that was seen: twice the delays of the link, else the first exchange."""
-    if captured.has_sides:
-        delays = [captured.near(direction)["delay_ns"] for direction in ("up", "down")]
-        least = [pc.min(one).as_py() for one in delays]
-        return None if None in least else float(sum(least))
-    if len(flights) < 2 or flights[0].direction != "up":
-        return None
-    return flights[1].sent_ns[0] - flights[0].sent_ns[0]
-
-
-def least_round_trips(connection: dict[str, Any]) -> int | None:
-    """Round trips to the first octet of a response that the protocol needs at least; None where that is not known.
-
-    TCP takes one before TLS can begin (RFC 9293, 3.5); TLS 1.3 one (RFC 8446, 2), TLS 1.2 two (RFC 5246, 7.3; one when
-    resumed); QUIC one with its TLS (RFC 9001, 4); the request and its response one. 0-RTT goes with the first flight.
-    """
-    if connection["transport"] == "udp":
-        return 1 if connection["zero_rtt"] else 2
-    if connection["tls_version"] is None:
-        return None
-    if connection["tls_version"] == "1.3":
-        return 2 if connection["zero_rtt"] else 3
-    return 3 if connection["resumed"] else 4

@@ -116,7 +116,11 @@ def write_figures(tables: Mapping[str, pa.Table], folder: Path, labels: Mapping[
     written: list[Path] = []
     with svg.drawing():
         for name, group in groups(captures(tables, labels)):
-            stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "captures"
             for picture in pictures(group):
-                written += picture_files.write(picture.draw(), folder, f"{stem}-{picture.name}")
+                written += picture_files.write(picture.draw(), folder, f"{stem(name)}-{picture.name}")
     return written
+
+
+def stem(name: str) -> str:
+    """A name as it can stand in that of a file."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "captures"

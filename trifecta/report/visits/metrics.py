@@ -116,14 +116,14 @@ def trial_values(connection: duckdb.DuckDBPyConnection, metrics: Sequence[VisitM
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def rows(about: RunFacts, trials: Sequence[Row]) -> list[Row]:
-    """The rows of the view ``visit_metrics``; metrics that no trial of a cell has are left out."""
+def rows(about: RunFacts, trials: Sequence[Row], metrics: Sequence[VisitMetric]) -> list[Row]:
+    """The rows of a view like ``visit_metrics``; metrics that no trial of a cell has are left out."""
     by_cell: dict[str, list[Row]] = {}
     for row in trials:
         by_cell.setdefault(row["cell"], []).append(row)
     made = []
     for cell, here in by_cell.items():
-        for place, metric in enumerate(metrics_of(about)):
+        for place, metric in enumerate(metrics):
             if any(row[metric.name] is not None and math.isfinite(row[metric.name]) for row in here):
                 head = {"cell": cell, "metric": metric.name, "label": metric.label, "unit": metric.unit, "place": place}
                 made += [head | {"arm": arm} | _row(about, metric, here, arm) for arm in about.protocols]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trifecta import studies
+from trifecta.design.quantity import parse_size_bytes
 from trifecta.report import numbers
 from trifecta.report.comparisons import Comparison, levels
 from trifecta.report.facts import RunFacts
@@ -80,12 +81,23 @@ def known() -> tuple[Mapping[str, Any], ...]:
     return tuple(YAML(typ="safe", pure=True).load(file) for file in sorted(folder.glob("*.yaml")))
 
 
-def cells_of(about: RunFacts, where: Mapping[str, str], cells: Sequence[str]) -> list[str]:
-    """The cells that a published number is about: its kind of workload, and the same page."""
+def cells_of(about: RunFacts, where: Mapping[str, Any], cells: Sequence[str]) -> list[str]:
+    """The cells that a published number is about: its kind of workload, and the same page, connections and size."""
     if about.workload.get("kind") != where["kind"]:
         return []
-    page = where.get("page")
-    return [cell for cell in cells if page is None or levels(cell).get("page", about.workload.get("page")) == page]
+    return [cell for cell in cells if _is_about(about, where, levels(cell))]
+
+
+def _is_about(about: RunFacts, where: Mapping[str, Any], own: Mapping[str, str]) -> bool:
+    for name, wanted in where.items():
+        if name == "response_bytes":
+            level = own.get("response")
+            size = about.workload.get(name) if level is None else parse_size_bytes(level)
+            if size is None or not wanted[0] <= size <= wanted[1]:
+                return False
+        elif name != "kind" and own.get(name, about.workload.get(name)) != wanted:
+            return False
+    return True
 
 
 def rows(about: RunFacts, metric_rows: Sequence[Row], cells: Sequence[str]) -> list[Row]:
@@ -97,19 +109,20 @@ def rows(about: RunFacts, metric_rows: Sequence[Row], cells: Sequence[str]) -> l
         for subject in study["numbers"]:
             for cell in cells_of(about, subject["where"], cells):
                 for place, one in enumerate(subject["metrics"]):
-                    for arm in about.protocols:
+                    for arm in (arm for arm in about.protocols if arm in one):
                         row = ours.get((cell, one["metric"], arm), {})
                         ratio = one[arm] / one[base] if arm != base and one[base] else None
                         above = ratio is not None and ratio > 1
                         own = _ratio(row, about, base)
                         tells = ratio is not None and ratio != 1 and own is not None and one["unit"] != "count"
+                        tells, artefact = tells and "artefact" not in one, one.get("artefact")
                         made.append(
                             {"cell": cell, "study": study["id"], "subject": subject["subject"], "place": place}
                             | {"metric": one["metric"], "label": row.get("label") or one["metric"], "arm": arm}
                             | {"unit": one["unit"], "published": float(one[arm]), "published_ratio": ratio}
-                            | {"value": row.get("value"), "ratio": row.get("ratio")}
+                            | {"value": None if one["unit"] == "ratio" else row.get("value"), "ratio": row.get("ratio")}
                             | {name: row.get(name) for name in ("ratio_low", "ratio_high")}
-                            | {"relation": own.relation(above, about.margin) if tells and own else None}
+                            | {"relation": own.relation(above, about.margin) if tells and own else artefact}
                         )
     return made
 

@@ -1,0 +1,163 @@
+"""The report of a captured run: its pictures, its numbers with their SQL, and what others published."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.report import pages
+from tests.report.synthetic import Shape, write_run
+from tests.report.synthetic_packets import write_traces
+from trifecta.report.html import render, write_report
+from trifecta.report.packets import catalogue
+from trifecta.report.visits.published import cells_of, known
+from trifecta.store import views
+from trifecta.store.schema import TRIALS
+
+SHAPE: dict[str, Any] = {"blocks": 3, "samples_per_trial": 60, "paths": ("far",), "connections": ("new",)}
+
+
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = write_run(tmp_path_factory.mktemp("runs") / "captured", Shape(**SHAPE, servers=("origin",), troubles=False))
+    write_traces(run, size=30_000, lose=(12,))
+    write_report(run)
+    return run
+
+
+def asked(run: Path, sql: str) -> list[dict[str, Any]]:
+    with views.connect(run) as connection:
+        cursor = connection.execute(sql)
+        names = [column[0] for column in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def root(run: Path) -> pages.Element:
+    found = pages.read((run / "report.html").read_text())
+    assert found.faults == []
+    return found.root
+
+
+def test_its_numbers_are_those_of_the_sql(captured: Path) -> None:
+    found = [one for one in pages.numbers(root(captured)) if "packet_" in one.sql or "published" in one.sql]
+    assert len(found) > 150
+    pages.assert_sql_gives(captured, found)
+    with views.connect(captured) as connection:
+        assert len(connection.execute(catalogue.CHOSEN.text()).fetchall()) == 3
+
+
+def test_the_sql_can_be_pasted_and_keys_tell_rows_apart(captured: Path) -> None:
+    for query in catalogue.QUERIES:
+        assert not set('"$!`\\') & set(query.text("path=a'b")), query.name
+        keys = [tuple(row[name] for name in query.key) for row in asked(captured, query.text())]
+        assert len(keys) == len(set(keys)), query.name
+
+
+def test_a_cell_shows_the_trial_with_the_median_duration(captured: Path) -> None:
+    every = asked(captured, "SELECT capture, end_ns - start_ns AS duration_ns FROM connections")
+    by_capture = {row["capture"]: row["duration_ns"] for row in every}
+    trials = asked(captured, "SELECT trial, arm FROM trials WHERE NOT is_aa")
+    for row in asked(captured, catalogue.CHOSEN.text()):
+        own = sorted(by_capture[f"{one['trial']}.pcapng"] for one in trials if one["arm"] == row["arm"])
+        assert row["duration_ns"] == own[(len(own) + 1) // 2 - 1]
+        assert row["trials"] == len(own)
+
+
+def test_every_picture_is_in_the_page_and_a_file(captured: Path) -> None:
+    page = root(captured)
+    titles = [figure.all("figcaption")[0].text for figure in page.all("figure") if figure.all("figcaption")]
+    for title in (
+        "Where the time of a request went",
+        "Time and sequence",
+        "Streams",
+        "Packet sizes over time",
+        "Set-up",
+        "Gaps between packets",
+        "What the wire carried",
+        "Head-of-line blocking, by request",
+    ):
+        assert titles.count(title) == 1, title
+    names = {file.name for file in (captured / "figures").iterdir()}
+    for name in ("attribution", "time-sequence", "streams", "packet-sizes", "set-up", "packet-gaps", "overhead"):
+        for kind in ("svg", "png"):
+            assert any(one.endswith(f"-{name}.{kind}") for one in names), name
+    html = (captured / "report.html").read_text()
+    ids = [element.attributes["id"] for element in page.all() if "id" in element.attributes]
+    assert len(ids) == len(set(ids))
+    assert re.findall(r"#0[12]00[0-9a-f]{2}\b", html) == []
+    assert len(html.encode()) < 3_000_000
+
+
+def test_parts_add_up(captured: Path) -> None:
+    for row in asked(captured, catalogue.CHOSEN.text()):
+        parts = asked(
+            captured, f"SELECT kind, sum(value) AS whole FROM packet_parts WHERE arm = '{row['arm']}' GROUP BY kind"
+        )
+        whole = {one["kind"]: one["whole"] for one in parts}
+        sides = "(side = 'a') = (direction = 'up')"
+        sent = asked(
+            captured, f"SELECT sum(wire_bytes) AS n FROM packets WHERE {sides} AND capture = '{row['capture']}'"
+        )
+        assert whole["overhead"] == float(sent[0]["n"])
+        loads = asked(
+            captured,
+            f"SELECT avg(response_end_ns - request_start_ns) AS mean FROM messages WHERE capture = '{row['capture']}'",
+        )
+        if "attribution" in whole:
+            assert whole["attribution"] >= float(loads[0]["mean"]) * 0.999
+
+
+def test_only_a_check_on_captures_may_have_failed(captured: Path, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", Shape(**SHAPE, servers=("origin",), troubles=False))
+    write_traces(run, size=5_000, lose=())
+    files = sorted((run / "trials").iterdir())
+    for file, name in zip(files[:2], ("capture", "path"), strict=True):
+        row = pq.read_table(file).to_pylist()[0]
+        row["valid"] = False
+        row["checks_json"] = (
+            f'[{{"check":"{name}","scope":"{row["trial"]}","status":"fail","evidence":"","value":null,"limit":null,'
+            '"remedy":""}]'
+        )
+        pq.write_table(pa.Table.from_pylist([row], TRIALS), file)
+    from trifecta.report import queries
+    from trifecta.report.packets.metrics import trial_values
+
+    with queries.connect(run) as connection:
+        kept = {row["trial"] for row in trial_values(connection)}
+    assert files[0].stem in kept
+    assert files[1].stem not in kept
+    assert len(kept) == len(files) - 1
+
+
+def test_a_run_without_captures_says_nothing_of_packets(small: Path) -> None:
+    assert 'id="packets"' not in render(small)
+
+
+def test_published_numbers_of_ding2022_stand_beside_cells_of_their_size() -> None:
+    study = next(one for one in known() if one["id"] == "ding2022")
+    cells = ["path=p,connection=new,response=1 MB", "path=p,connection=reused,response=13 B", "path=p,connection=new"]
+
+    about = SimpleNamespace(workload={"kind": "requests", "response_bytes": 10_000_000})
+    found = {one["subject"]: cells_of(about, one["where"], cells) for one in study["numbers"]}  # type: ignore[arg-type]
+    assert found == {
+        "hello, a new connection for every request": [],
+        "hello, one connection": [cells[1]],
+        "1 MB, a new connection for every request": [cells[0]],
+        "10 MB, a new connection for every request": [cells[2]],
+        "10 MB, one connection": [],
+        "mean of the tests": cells,
+    }
+
+
+def test_what_is_an_artefact_is_named_and_not_judged() -> None:
+    study = next(one for one in known() if one["id"] == "ding2022")
+    for subject in study["numbers"]:
+        for one in subject["metrics"]:
+            assert (one["metric"] in ("packets", "largest_bytes")) == ("artefact" in one), one
+            assert one.get("artefact", "loopback-offload") in study["threats"]

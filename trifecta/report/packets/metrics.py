@@ -1,0 +1,80 @@
+"""What captured trials say in numbers: a row of the view ``packet_metrics`` a cell, arm and metric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+
+from trifecta.report.visits.metrics import VisitMetric
+
+Row = dict[str, Any]
+
+METRICS = (
+    VisitMetric("duration_ns", "first packet to last packet", "ns", ratio="duration"),
+    VisitMetric("setup_ns", "connection's first packet to first request", "ns"),
+    VisitMetric("first_response_ns", "connection's first packet to first response octet", "ns", ratio="first response"),
+    VisitMetric("setup_packets", "packets until the first response octet", "count", ratio="packets until it"),
+    VisitMetric("setup_bytes", "octets on the wire until it", "B"),
+    VisitMetric("connections", "connections", "count"),
+    VisitMetric("packets", "packets", "count"),
+    VisitMetric("packets_up", "of them from the client", "count"),
+    VisitMetric("wire_bytes", "octets on the wire", "B", ratio="octets on the wire"),
+    VisitMetric("content_bytes", "octets of content", "B"),
+    VisitMetric("largest_bytes", "largest packet", "B"),
+    VisitMetric("lost", "packets lost on the path", "count", zero=True),
+    VisitMetric("again", "TCP segments with octets sent before", "count", zero=True),
+)
+"""At the client's side of the link (side ``a``), but for what was lost, which is counted where it was sent."""
+
+# Captured trials that say something: every check but that on captures itself passed.
+CAPTURED = """
+kept AS (
+  SELECT t.cell, t.arm, t.block, t.trial, t.is_aa
+  FROM trials AS t
+  WHERE t.trial NOT IN (SELECT c.scope FROM checks AS c WHERE c.status = 'fail' AND c.check <> 'capture')
+    AND t.error IS NULL{and_cell}),
+one AS (
+  SELECT k.cell, k.arm, k.block, k.trial, k.is_aa, c.*
+  FROM kept AS k JOIN connections AS c ON k.trial = split_part(split_part(c.capture, '.', 1), '-', 1))"""
+
+VALUES = """
+WITH {captured},
+answer AS (
+  SELECT m.connection, min(m.request_start_ns) AS asked_ns, min(m.response_start_ns) AS answered_ns,
+         sum(m.response_body_bytes) + sum(m.request_body_bytes) AS content_bytes
+  FROM messages AS m GROUP BY m.connection),
+wire AS (
+  SELECT p.connection, count(*) FILTER (WHERE near AND p.direction = 'up') AS packets_up,
+         count(*) FILTER (WHERE near AND p.time_ns <= a.answered_ns) AS setup_packets,
+         sum(p.wire_bytes) FILTER (WHERE near AND p.time_ns <= a.answered_ns) AS setup_bytes,
+         count(*) FILTER (WHERE p.fate IN ('lost', 'queue_dropped', 'corrupted') AND sending) AS lost,
+         count(*) FILTER (WHERE p.retransmission AND sending) AS again
+  FROM (SELECT *, coalesce(side, 'a') = 'a' AS near,
+               side IS NULL OR (side = 'a') = (direction = 'up') AS sending FROM packets) AS p
+  LEFT JOIN answer AS a USING (connection)
+  GROUP BY p.connection)
+SELECT o.cell, o.arm, o.block, o.trial,
+       max(o.end_ns) - min(o.start_ns) AS duration_ns, median(a.asked_ns - o.start_ns) AS setup_ns,
+       median(a.answered_ns - o.start_ns) AS first_response_ns,
+       median(w.setup_packets) FILTER (WHERE a.answered_ns IS NOT NULL) AS setup_packets,
+       median(w.setup_bytes) FILTER (WHERE a.answered_ns IS NOT NULL) AS setup_bytes, count(*) AS connections,
+       sum(o.packets) AS packets, sum(w.packets_up) AS packets_up, sum(o.wire_bytes) AS wire_bytes,
+       sum(a.content_bytes) AS content_bytes, max(o.largest_wire_bytes) AS largest_bytes, sum(w.lost) AS lost,
+       sum(w.again) AS again
+FROM one AS o LEFT JOIN answer AS a USING (connection) LEFT JOIN wire AS w USING (connection)
+GROUP BY o.cell, o.arm, o.block, o.trial
+ORDER BY o.block, o.trial
+""".replace("{captured}", CAPTURED.strip())
+
+
+def trial_values(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+    """A row a captured trial: its cell, arm and block, and its value of every metric."""
+    cursor = connection.execute(VALUES.replace("{and_cell}", ""))
+    names = [column[0] for column in cursor.description or ()]
+    return [{name: _plain(value) for name, value in zip(names, row, strict=True)} for row in cursor.fetchall()]
+
+
+def _plain(value: Any) -> Any:
+    """Sums of integers come as Decimal or int; the analysis takes floats."""
+    return value if value is None or isinstance(value, str | bool | int | float) else float(value)
