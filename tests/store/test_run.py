@@ -93,6 +93,34 @@ def test_leftovers_are_removed_when_a_run_is_taken_up_again(run: RunDirectory) -
     assert again.trial_names() == ["t00000"]
 
 
+def test_captures_come_and_go_with_their_trial(run: RunDirectory) -> None:
+    def draft(trial: str) -> TrialFiles:
+        files = TrialFiles()
+        files.captures = {wire: run.draft("captures", trial, f"-{wire}.pcapng") for wire in ("a-b", "b-c")}
+        files.link_logs = {"": run.draft("link", trial, ".parquet")}
+        for path in (*files.captures.values(), *files.link_logs.values()):
+            path.write_bytes(b"packets")
+        run.draft("captures", trial, "-client.keys").write_text("secret")
+        (run.path / "qlog" / trial).mkdir(parents=True)
+        return files
+
+    kept = draft("t00000")
+    run.draft("captures", "t00000", "-client.keys").unlink()
+    row = dict.fromkeys(schema.TRIALS.names) | {"trial": "t00000", "arm": "h2", "block": 0, "valid": True}
+    run.commit_trial(row, kept)
+    draft("t00001")
+    run.discard_trial("t00001")  # the user stopped it
+    draft("t00002")  # it was cut off
+    run.close()
+    RunDirectory.open(run.path, write=True)
+    assert sorted(entry.name for entry in (run.path / "captures").iterdir()) == [
+        "t00000-a-b.pcapng", "t00000-b-c.pcapng",
+    ]  # fmt: skip
+    assert [entry.name for entry in (run.path / "qlog").iterdir()] == ["t00000"]
+    assert [entry.name for entry in (run.path / "link").iterdir()] == ["t00000.parquet"]
+    assert (run.path / "captures").stat().st_mode & 0o777 == 0o700
+
+
 @pytest.mark.parametrize("name", ["../t00000", "t1", "t00000/../../x", ""])
 def test_a_trial_name_never_leaves_the_folder(run: RunDirectory, name: str) -> None:
     with pytest.raises(ValueError, match="not a trial name"):

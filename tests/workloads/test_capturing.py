@@ -120,3 +120,22 @@ def test_captured_trials_count_where_the_study_says_so(tmp_path: Path) -> None:
     assert outcome["kind"] != "captured"
     assert not [text for _, check, text in outcome["failed"] if check == "capture"]
     assert sorted(each.suffix for each in (folder / "captures").iterdir()) == [".keys", ".keys", ".pcapng", ".pcapng"]
+
+
+def test_every_wire_of_services_is_captured_and_opens_on_a_path_that_does_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    settings = [
+        "capture=true", "path=normal", "protocol=h2", "connection=reused", "depth=3", "hosts=3", "requests=4",
+        "warmup=0 requests", "budget=none", "blocks={at_least: 1, at_most: 1}",
+    ]  # fmt: skip
+    code, _, outcome, errors = drive.finish(folder, study="chain", set=settings)
+    assert code == 0, errors
+    assert outcome["kind"] == "captured"
+    wires = ("host1-host2", "host2-host3")
+    names = [f"t0000{number}-{wire}" for number in range(2) for wire in wires]
+    assert sorted(each.name for each in (folder / "captures").iterdir()) == [f"{name}.pcapng" for name in names]
+    for name in names:  # the keys of the second hop are those of a service
+        asked = tshark(folder / "captures" / f"{name}.pcapng", "-Y", "http2.headers.path", "-e", "http2.headers.method")
+        assert sum(line[0].split(",").count("POST") for line in asked) >= 4, name
+    seen = connect(folder).execute("SELECT DISTINCT wire FROM link_packets ORDER BY 1").fetchall()
+    assert seen == [(wire,) for wire in wires]

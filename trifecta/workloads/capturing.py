@@ -20,7 +20,7 @@ class TrialCapture:
     """The drafts of one trial; without ``capture`` in the study there are none, but keys and qlog where it asks."""
 
     def __init__(self, run: RunDirectory, study: Study, trial: Trial, workload: RequestsWorkload) -> None:
-        """Make the folders."""
+        """Make the folders: a container is given those that are there when it starts."""
         self._run = run
         self._trial = trial.trial
         self._on = study.capture
@@ -30,6 +30,7 @@ class TrialCapture:
         self.captures: dict[str, Path] = {}
         self.logs: dict[str, Path] = {}
         self.qlog_dir: Path | None = None
+        self.keylog()
         if (self._on or workload.qlog) and trial.protocol == "h3":
             self.qlog_dir = run.path / "qlog" / trial.trial
             with disk_errors(run.path):
