@@ -13,8 +13,7 @@ from trifecta.analysis.transport.ranges import NEVER, covered, running_max, tile
 
 
 def measured(scene: Scene) -> Blocking:
-    tables = scene.tables()
-    return blocking(tables["packets"], tables["frames"], tables["messages"], tables["connections"])
+    return blocking(scene.tables())
 
 
 def two_streams(**lost: float | None) -> Scene:

@@ -16,7 +16,7 @@ from trifecta.analysis.transport.recovery import (
 
 def measured(scene: Scene, direction: str = "down") -> Recovery:
     tables = scene.tables()
-    found, _ = recovery(tables["packets"], tables["frames"])
+    found, _ = recovery(tables)
     return next(one for one in found if one.direction == direction)
 
 
@@ -173,7 +173,7 @@ def test_quic_without_keys_has_losses_but_no_repairs() -> None:
     scene.quic("down", 0, None)
     scene.quic("down", 1, 11)
     tables = scene.tables()
-    (found,), notes = recovery(tables["packets"], tables["frames"])
+    (found,), notes = recovery(tables)
     assert (found.lost, found.retransmissions, found.spurious, found.timeouts) == (1, None, None, None)
     assert any("without keys" in note for note in notes)
 
@@ -185,7 +185,7 @@ def test_one_side_says_what_it_cannot_know() -> None:
     scene.tcp("down", 30, 0, 1001, 2001)
     scene.tcp("down", 31, 0, 2001, 3001)
     tables = scene.tables()
-    (found,), notes = recovery(tables["packets"], tables["frames"])
+    (found,), notes = recovery(tables)
     assert (found.retransmissions, found.late, found.retransmitted_octets) == (1, 1, 1000)
     assert (found.lost, found.spurious, found.reordered, found.by_probe) == (None, None, None, None)
     assert notes == [ONE_SIDE]

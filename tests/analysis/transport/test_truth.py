@@ -30,7 +30,7 @@ def hosts() -> Iterator[Hosts]:
 
 def recovered(one: Transfer) -> Recovery:
     """Loss recovery of the server, compared with the link's log and the octets of the capture."""
-    found, notes = recovery(one.dissection.packets, one.dissection.frames)
+    found, notes = recovery(one.tables())
     down = next(each for each in found if each.direction == "down")
     assert notes == []
     assert down.lost == len(one.lost(1))
@@ -49,7 +49,7 @@ def recovered(one: Transfer) -> Recovery:
 
 def waited(one: Transfer) -> Blocking:
     """Blocking of every request, compared octet by octet."""
-    found = blocking(*(one.tables()[name] for name in ("packets", "frames", "messages", "connections")))
+    found = blocking(one.tables())
     assert found.notes == []
     truth = one.waits()
     down = [each for each in found.requests if each.direction == "down"]
@@ -116,7 +116,7 @@ def test_http_3_several_losses(hosts: Hosts, tmp_path: Path) -> None:
 def test_http_1_waits_for_itself(hosts: Hosts, tmp_path: Path) -> None:
     one = transfer(hosts, tmp_path, "h1", down=[20])
     assert recovered(one).retransmissions == 1
-    found = blocking(*(one.tables()[name] for name in ("packets", "frames", "messages", "connections")))
+    found = blocking(one.tables())
     assert [each.by_others_ns for each in found.requests] == [0, 0, 0, 0]
     assert max(each.by_own_ns for each in found.requests) > 39_000_000
     split(one)

@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trifecta.analysis.transport.delivery import Delivery, deliveries, is_request
+from trifecta.analysis.transport.delivery import Delivery, Passage, is_request, passage
 from trifecta.analysis.transport.ranges import NEVER, Ints
-from trifecta.analysis.transport.recovery import recovery
-from trifecta.analysis.transport.ways import DOWN, NOTED_NS, UP, Way, texts, ways, whole
+from trifecta.analysis.transport.recovery import Recovery, recovery
+from trifecta.analysis.transport.ways import DOWN, NOTED_NS, UP, Way, texts, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,15 +95,21 @@ class RequestTime:
 
 
 def attribute(
-    tables: Mapping[str, pa.Table], stalls: Sequence[Stall] = (), *, setup: bool | None = None
+    tables: Mapping[str, pa.Table],
+    stalls: Sequence[Stall] = (),
+    *,
+    setup: bool | None = None,
+    seen: Passage | None = None,
+    recovered: Sequence[Recovery] | None = None,
 ) -> tuple[list[RequestTime], list[str]]:
     """Split the time of every request, and notes. `setup`: whether the first request of a connection waited for its
     handshake; None: where the connection had this request only."""
-    packets, frames, connections = tables["packets"], tables["frames"], tables["connections"]
-    all_ways = ways(packets)
-    notes = [ONE_SIDE] if any(not way.both_sides for way in all_ways.values()) else []
-    found = {(one.way.connection, one.way.direction): one for one in deliveries(frames, connections, all_ways)}
-    repairs = {(one.connection, one.direction): one.repairs for one in recovery(packets, frames)[0]}
+    connections = tables["connections"]
+    seen = seen or passage(tables["packets"], tables["frames"], connections)
+    recovered = recovery(tables, seen)[0] if recovered is None else recovered
+    notes = [ONE_SIDE] if any(not way.both_sides for way in seen.ways.values()) else []
+    found = {(one.way.connection, one.way.direction): one for one in seen.deliveries}
+    repairs = {(one.connection, one.direction): one.repairs for one in recovered}
     protocols = dict(zip(whole(connections, "connection").tolist(), texts(connections, "protocol"), strict=True))
     starts = dict(zip(whole(connections, "connection").tolist(), whole(connections, "start_ns").tolist(), strict=True))
     requests: list[RequestTime] = []

@@ -5,14 +5,15 @@ What the waits are is in `delivery`; what stands here is by request and by hole.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trifecta.analysis.transport.delivery import Delivery, deliveries, is_request
+from trifecta.analysis.transport.delivery import Delivery, Passage, is_request, passage
 from trifecta.analysis.transport.ranges import NEVER, Ints, covered
-from trifecta.analysis.transport.ways import DOWN, texts, ways, whole
+from trifecta.analysis.transport.ways import DOWN, texts, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,10 +77,11 @@ class Blocking:
     notes: list[str]
 
 
-def blocking(packets: pa.Table, frames: pa.Table, messages: pa.Table, connections: pa.Table) -> Blocking:
-    """Head-of-line blocking of every request of a dissection."""
-    all_ways = ways(packets)
-    found = deliveries(frames, connections, all_ways)
+def blocking(tables: Mapping[str, pa.Table], seen: Passage | None = None) -> Blocking:
+    """Head-of-line blocking of every request of a dissection, given as its tables by name."""
+    messages, connections = tables["messages"], tables["connections"]
+    seen = seen or passage(tables["packets"], tables["frames"], connections)
+    all_ways, found = seen.ways, seen.deliveries
     protocols = dict(zip(whole(connections, "connection").tolist(), texts(connections, "protocol"), strict=True))
     notes = [note for one in found for note in one.notes]
     if any(not way.both_sides for way in all_ways.values()):

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.transport.ranges import NEVER, Ints, Tiles, cells_of, running_max, tile
-from trifecta.analysis.transport.ways import Way, equals, groups_of, texts, whole
+from trifecta.analysis.transport.ways import Way, equals, groups_of, texts, ways, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,6 +61,20 @@ class Delivery:
     first_sent: Ints  # by tile: the row of `way` that held it first, -1: none
     spans: Spans
     notes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What more than one metric is worked out from: computed once for a dissection."""
+
+    ways: dict[tuple[int, str], Way]
+    deliveries: list[Delivery]
+
+
+def passage(packets: pa.Table, frames: pa.Table, connections: pa.Table) -> Passage:
+    """When packets passed the link, and when octets of streams could be delivered."""
+    found = ways(packets)
+    return Passage(found, deliveries(frames, connections, found))
 
 
 def deliveries(frames: pa.Table, connections: pa.Table, all_ways: dict[tuple[int, str], Way]) -> list[Delivery]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trifecta.analysis.transport.delivery import stacked
+from trifecta.analysis.transport.delivery import Passage, stacked
 from trifecta.analysis.transport.ranges import NEVER, Ints, Tiles, cells_of, tile
 from trifecta.analysis.transport.ways import NOTED_NS, Way, equals, texts, ways, whole
 
@@ -76,9 +77,10 @@ class Recovery:
     repairs: list[Repair] = field(default_factory=list)
 
 
-def recovery(packets: pa.Table, frames: pa.Table) -> tuple[list[Recovery], list[str]]:
-    """Loss recovery of every connection and direction, and notes."""
-    all_ways = ways(packets)
+def recovery(tables: Mapping[str, pa.Table], seen: Passage | None = None) -> tuple[list[Recovery], list[str]]:
+    """Loss recovery of every connection and direction of a dissection, given as its tables by name, and notes."""
+    packets, frames = tables["packets"], tables["frames"]
+    all_ways = seen.ways if seen else ways(packets)
     notes: list[str] = []
     if any(not way.both_sides for way in all_ways.values()):
         notes.append(ONE_SIDE)
