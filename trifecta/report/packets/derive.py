@@ -77,7 +77,7 @@ def _shown(connection: duckdb.DuckDBPyConnection, about: RunFacts, cells: list[s
             if row["arm"] == arm:
                 tables = read(connection, row["capture"])
                 one = captures(tables, {row["capture"]: style.name(arm)})[0]
-                waits = [wait for wait in blocking(**tables).requests if wait.direction == "down"]
+                waits = [wait for wait in blocking(tables).requests if wait.direction == "down"]
                 times, _ = attribute(tables)
                 parts = mean_parts(times) if times else {}
                 found[row["cell"]][arm] = Shown(one, row["trial"], row["trials"], waits, parts)
