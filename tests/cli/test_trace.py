@@ -99,3 +99,15 @@ def test_the_published_cells_are_recomputed(capsys: pytest.CaptureFixture[str]) 
         elif endpoint != "hello":
             assert 16_000 < one["largest_wire_bytes"] <= 65_539
             assert any(f"{one['capture']}.pcapng: frames are not wire packets" in note for note in told["notes"])
+
+
+@needs_tshark
+def test_pictures_are_written_where_they_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["trace", str(CAPTURES / "h2.pcapng"), "--keys", str(CAPTURES / "h2.keys")]
+    assert run([*arguments, "--figures", str(tmp_path / "pictures")]) == 0
+    assert f"pictures: {tmp_path / 'pictures'}" in capsys.readouterr().out.replace("\n", "")
+    kinds = {file.suffix for file in (tmp_path / "pictures").iterdir()}
+    assert kinds == {".svg", ".png"}
+    (tmp_path / "file").write_text("")
+    assert run([*arguments, "--figures", str(tmp_path / "file")]) == 2
+    assert "--figures" in capsys.readouterr().err

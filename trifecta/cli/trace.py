@@ -19,6 +19,7 @@ trace/. Tables: packets, frames, messages, connections (docs/packets.md). Needs 
 Examples:
   trifecta trace capture.pcapng --keys keys.log
   trifecta trace small-closed-http2.pcapng small-closed-http3.pcapng --out tables --csv
+  trifecta trace small-closed-http2.pcapng small-closed-http3.pcapng --figures pictures
   trifecta trace runs/transfer-1
 """
 )
@@ -26,8 +27,11 @@ Examples:
 @click.option("--keys", type=click.Path(path_type=Path), metavar="FILE", help="TLS key log (SSLKEYLOGFILE).")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write the tables there, as Parquet.")
 @click.option("--csv", "as_csv", is_flag=True, help="Write them as CSV too.")
+@click.option("--figures", type=click.Path(path_type=Path), metavar="DIR", help="Write pictures there, SVG and PNG.")
 @as_json
-def command(files: tuple[Path, ...], keys: Path | None, out: Path | None, as_csv: bool, as_json: bool) -> None:
+def command(
+    *, files: tuple[Path, ...], keys: Path | None, out: Path | None, as_csv: bool, figures: Path | None, as_json: bool
+) -> None:
     """Say what captures hold: packets, frames, requests, and what cannot be known."""
     from rich.console import Console
 
@@ -35,16 +39,25 @@ def command(files: tuple[Path, ...], keys: Path | None, out: Path | None, as_csv
     from trifecta.report import trace
     from trifecta.trace import overview
     from trifecta.trace.dissect import dissect
+    from trifecta.trace.schema import TABLES
 
     captures, logs, run = overview.find_captures(files)
     folder = out or (run / "trace" if run else None)
     if as_csv and folder is None:
         raise UserError("--csv: there is no folder to write to; name one with --out")
+    if figures is not None and figures.exists() and not figures.is_dir():
+        raise UserError(f"--figures: {figures} is a file; name a folder")
     found = dissect(captures, keys, folder, csv=as_csv, link_logs=logs)
     told = overview.by_capture(found), overview.by_connection(found)
+    if figures is not None:
+        from trifecta.report.packets import write_figures
+
+        drawn = write_figures({name: getattr(found, name) for name in TABLES}, figures)
     if as_json:
         click.echo(json.dumps({"captures": told[0], "connections": told[1], "notes": found.notes}, indent=2))
         return
     trace.show(Console(), *told, found.notes)
     if folder is not None:
         click.echo(f"tables: {folder}")
+    if figures is not None:
+        click.echo(f"pictures: {figures}" if drawn else "pictures: none, there are no packets")

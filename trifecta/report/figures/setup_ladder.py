@@ -31,8 +31,9 @@ def setup_ladder(shown: Sequence[tuple[str, str, Ladder]]) -> Drawn:
         svg.ticks(target, "y", positions, labels if place == 0 else ["" for _ in labels])
         for lane in (_CLIENT, _SERVER):
             target.plot([lane, lane], [0, end], color=style.MUTED, linewidth=1.2)
-        _round_trips(target, one, end)
-        labels_at = _spread([sum(_ends(flight)) / 2 for flight in one.flights], end * _STEP / (height - 56))
+        step = end * _STEP / (height - 56)
+        _round_trips(target, one, end, step)
+        labels_at = _spread([_middle(flight) for flight in one.flights], step)
         for flight, at in zip(one.flights, labels_at, strict=True):
             _arrow(target, flight, style.look(arm).colour if flight.direction == "down" else style.INK)
             width = (960 - 60) / len(shown) * 0.9
@@ -67,9 +68,17 @@ def _ends(flight: Flight) -> tuple[float, float]:
     return flight.sent_ns[0], flight.arrived_ns[1] if flight.arrived_ns else flight.sent_ns[1]
 
 
-def _round_trips(target: Axes, one: Ladder, end: float) -> None:
-    """Lines at whole round trips since the first packet; the one that the protocol cannot beat is heavier."""
-    if not one.round_trip_ns:
+def _middle(flight: Flight) -> float:
+    """Where a flight's words belong: the middle of its arrows, of level ones the first."""
+    return sum(_ends(flight)) / 2 if flight.arrived_ns else flight.sent_ns[0]
+
+
+def _round_trips(target: Axes, one: Ladder, end: float, step: float) -> None:
+    """Lines at whole round trips since the first packet; the one that the protocol cannot beat is heavier.
+
+    None where they would lie on top of each other: on a path without delay the hosts take most of the time.
+    """
+    if not one.round_trip_ns or one.round_trip_ns < step:
         return
     trips = 1
     while trips * one.round_trip_ns <= end and trips <= 12:

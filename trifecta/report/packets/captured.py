@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trifecta.analysis.transport.columns import Connection, connections
+from trifecta.trace.names import study_name
 
 Array = np.ndarray[Any, Any]
 LOST = ("lost", "queue_dropped", "corrupted")
@@ -104,6 +105,8 @@ def captures(tables: Mapping[str, pa.Table], labels: Mapping[str, str] | None = 
         arm = spoken[0] if len(set(spoken)) == 1 else "?"
         if arm == "?" and set(own["packets"]["transport"].unique().to_pylist()) == {"udp"}:
             arm = "h3" if not spoken else arm  # QUIC without keys
+        if arm == "?" and (claim := study_name(_SUFFIX.sub("", name))) is not None:
+            arm = claim.protocol  # what the name says; the figure's heading has the name
         heading = (labels or {}).get(name, _SUFFIX.sub("", name))
         made.append(Captured(heading, arm, own["packets"], own["frames"], own["messages"], own["connections"]))
     return made
