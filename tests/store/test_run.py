@@ -15,6 +15,7 @@ from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import CheckResult, Verdict
 from trifecta.store import files, schema, views
 from trifecta.store.run import RunDirectory, TrialFiles
+from trifecta.trace import schema as trace
 
 
 def sample(trial: str, request: int, *, error: str | None = None, **changes: object) -> dict[str, object]:
@@ -313,3 +314,15 @@ def test_everything_is_on_the_disk_before_the_row_has_its_name(
     for needed in (".tmp-t00000.parquet", ".tmp-t00000.json", "samples", "link"):
         assert ("sync", needed) in before
     assert events[row + 1] == ("sync", "trials")
+
+
+def test_the_tables_of_packets_are_views_whether_there_are_any_or_not(run: RunDirectory) -> None:
+    commit(run, "t00000", [sample("t00000", 0)])
+    for name in trace.TABLES:
+        assert views.connect(run.path).execute(f"SELECT count(*) FROM {name}").fetchall() == [(0,)]
+    (run.path / "trace").mkdir()
+    row = dict.fromkeys(trace.CONNECTIONS.names) | {"capture": "t00000", "connection": 3, "protocol": "h3"}
+    pq.write_table(pa.Table.from_pylist([row], schema=trace.CONNECTIONS), run.path / "trace" / "connections.parquet")
+    with views.connect(run.path) as connection:
+        assert connection.execute("SELECT capture, protocol FROM connections").fetchall() == [("t00000", "h3")]
+        assert connection.execute("SELECT count(*) FROM packets").fetchall() == [(0,)]
