@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.analysis.transport.scenes import MS, Scene
@@ -25,7 +27,7 @@ from trifecta.analysis.transport.differences import difference, mean_parts, sent
 
 def split(scene: Scene, *stalls: Stall, setup: bool | None = None) -> list[RequestTime]:
     """All requests; each is checked to be without gaps and to add up."""
-    found, _ = attribute(scene.tables(), stalls, setup=setup)
+    found, _ = attribute(scene.tables(), stalls or None, setup=setup)
     for one in found:
         assert sum(one.parts.values()) == one.whole_ns
         for before, after in zip(one.intervals, one.intervals[1:], strict=False):
@@ -140,6 +142,35 @@ def test_a_window_that_was_closed_is_flow_control() -> None:
     (one,) = split(scene, Stall(0, "down", 111 * MS, 161 * MS), setup=False)
     assert one.parts[FLOW] == round(50.5 * MS)
     assert one.parts[REST] == 20 * MS
+
+
+def test_another_streams_window_is_none_of_its_business() -> None:
+    scene = asked("h3", 0)
+    scene.quic("down", 111, 121, (0, 0, 1000))
+    scene.quic("up", 151, 161)
+    scene.quic("down", 161.5, 171.5, (0, 1000, 1000))
+    scene.request(0, 0, 100, 171.5)
+    (one,) = split(scene, Stall(0, "down", 111 * MS, 161 * MS, stream=4), setup=False)
+    assert one.parts[FLOW] == 0
+
+
+def test_windows_are_read_from_the_frames() -> None:
+    scene = asked("h3", 0)
+    said = {"initial_max_data": 10**6, "initial_max_stream_data_bidi_local": 1000, "initial_max_stream_data_uni": 10**6}
+    said["initial_max_stream_data_bidi_remote"] = 10**6
+    scene.rows["connections"][0] |= {"transport_parameters": json.dumps({"up": said, "down": said}), "decrypted": True}
+    scene.quic("down", 111, 121, (0, 0, 1000))
+    number = scene.quic("up", 151, 161)
+    update = {"number": number, "connection": 0, "direction": "up", "layer": "quic", "type": "MAX_STREAM_DATA"}
+    scene.rows["frames"].append(update | {"stream": 0, "value": 5000, "time_ns": 151 * MS, "packet_number": 1})
+    for row in scene.rows["frames"]:
+        times = {each["number"]: each["time_ns"] for each in scene.rows["packets"]}
+        row.setdefault("time_ns", times.get(row.get("number")))
+    scene.quic("down", 161.5, 171.5, (0, 1000, 1000))
+    scene.rows["frames"][-1]["time_ns"] = round(161.5 * MS)
+    scene.request(0, 0, 100, 171.5)
+    (one,) = split(scene, setup=False)
+    assert one.parts[FLOW] == round(50.5 * MS)
 
 
 def test_a_stall_from_before_the_request_counts_from_the_request_on() -> None:

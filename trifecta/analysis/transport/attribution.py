@@ -9,7 +9,7 @@ begins where it ends, so the parts add up to the whole. In the order in which th
 2. `head-of-line blocking`: its own octets and their records were there, octets of other streams were not.
 3. `loss recovery`: from the first sending of the octets that came last until they were sent again; and while a sender
    sent nothing although told nothing new, with a loss not yet repaired.
-4. `flow control`: the sender had data and a window of the receiver kept it back (intervals found by `stalls`).
+4. `flow control`: the sender had data and a window of the receiver kept it back (`credit`).
 5. `server`: from the arrival of the whole request until the first octet of its response was sent, where the server sent
    no other response's data meanwhile.
 6. `queueing`: what a packet on the path took longer than the fastest of its direction: queues, rate, jitter.
@@ -29,6 +29,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trifecta.analysis.transport import columns
+from trifecta.analysis.transport.credit import held
 from trifecta.analysis.transport.delivery import Delivery, Passage, is_request, passage
 from trifecta.analysis.transport.ranges import NEVER, Ints
 from trifecta.analysis.transport.recovery import Recovery, recovery
@@ -45,6 +47,7 @@ LATELY_NS = 1_000_000
 STEPS = 1_000_000  # of a walk; a request of more round trips is given up
 ONE_SIDE = "one side was captured: a request's time cannot be split"
 INCOMPLETE = "connection {}, stream {}: the response was not seen whole; its time is not split"
+NO_LIMITS = "connection {}, {}: flow control cannot be read; time that it took counts as rest"
 UNKNOWN = "connection {}: requests or their octets are not known (no keys?)"
 
 
@@ -59,12 +62,13 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """Time in which flow control kept data of one direction back."""
+    """Time in which flow control kept data of one direction back: of one stream, or (None) of all."""
 
     connection: int
     direction: str
     start_ns: int
     end_ns: int
+    stream: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,26 +100,29 @@ class RequestTime:
 
 def attribute(
     tables: Mapping[str, pa.Table],
-    stalls: Sequence[Stall] = (),
+    stalls: Sequence[Stall] | None = None,
     *,
     setup: bool | None = None,
     seen: Passage | None = None,
     recovered: Sequence[Recovery] | None = None,
 ) -> tuple[list[RequestTime], list[str]]:
     """Split the time of every request, and notes. `setup`: whether the first request of a connection waited for its
-    handshake; None: where the connection had this request only."""
+    handshake; None: where the connection had this request only. `stalls`: found by `flow_control` where not given."""
     connections = tables["connections"]
     seen = seen or passage(tables["packets"], tables["frames"], connections)
     recovered = recovery(tables, seen)[0] if recovered is None else recovered
     notes = [ONE_SIDE] if any(not way.both_sides for way in seen.ways.values()) else []
+    if stalls is None:
+        stalls, unknown = flow_control(tables)
+        notes += unknown
     found = {(one.way.connection, one.way.direction): one for one in seen.deliveries}
     repairs = {(one.connection, one.direction): one.repairs for one in recovered}
     protocols = dict(zip(whole(connections, "connection").tolist(), texts(connections, "protocol"), strict=True))
     starts = dict(zip(whole(connections, "connection").tolist(), whole(connections, "start_ns").tolist(), strict=True))
     requests: list[RequestTime] = []
     by_connection: dict[int, list[dict[str, int | str | None]]] = {}
-    columns = ["capture", "connection", "stream", "request", "request_start_ns", "response_end_ns"]
-    for row in tables["messages"].select(columns).to_pylist():
+    wanted = ["capture", "connection", "stream", "request", "request_start_ns", "response_end_ns"]
+    for row in tables["messages"].select(wanted).to_pylist():
         by_connection.setdefault(row["connection"], []).append(row)
     for connection, rows in by_connection.items():
         down, up = found.get((connection, DOWN)), found.get((connection, UP))
@@ -127,11 +134,10 @@ def attribute(
         lost = {
             way: [(one.sent_ns, one.repaired_ns or NEVER) for one in repairs[connection, way]] for way in (UP, DOWN)
         }
-        held = {
-            way: [(one.start_ns, one.end_ns) for one in stalls if (one.connection, one.direction) == (connection, way)]
-            for way in (UP, DOWN)
+        kept = {
+            way: [one for one in stalls if (one.connection, one.direction) == (connection, way)] for way in (UP, DOWN)
         }
-        walk = _Walk(up, down, lost, held, str(protocols.get(connection, "")))
+        walk = _Walk(up, down, lost, kept, str(protocols.get(connection, "")))
         for row in rows:
             name = row["stream"] if row["stream"] is not None else row["request"]
             began = row["request_start_ns"]
@@ -157,6 +163,23 @@ def attribute(
                 )
             )
     return requests, notes
+
+
+def flow_control(tables: Mapping[str, pa.Table]) -> tuple[list[Stall], list[str]]:
+    """When senders had used all that a receiver allowed, and for which connections nobody can know."""
+    found, notes = [], []
+    names = ("packets", "frames", "messages", "connections")
+    for connection in columns.connections(*(tables[name] for name in names)):
+        for way in (UP, DOWN):
+            limits = held(connection, up=way == UP)
+            if limits.connection is None and limits.streams is None and connection.both_sides:
+                notes.append(NO_LIMITS.format(connection.number, way))
+            spans: list[tuple[int | None, Sequence[tuple[int, int]]]] = [(None, limits.connection or [])]
+            spans += list((limits.streams or {}).items())
+            found += [
+                Stall(connection.number, way, start, end, stream) for stream, some in spans for start, end in some
+            ]
+    return found, notes
 
 
 @dataclass(slots=True)
@@ -199,7 +222,7 @@ class _Walk:
         up: Delivery,
         down: Delivery,
         lost: dict[str, list[tuple[int, int]]],
-        held: dict[str, list[tuple[int, int]]],
+        held: dict[str, list[Stall]],
         protocol: str,
     ) -> None:
         self.of = {UP: up, DOWN: down}
@@ -256,9 +279,10 @@ class _Walk:
             if first >= 0:
                 row = first
                 trail.cut(int(one.way.sent_ns[row]), LOSS)
-            for start, stop in self.held[way]:
-                if start < trail.at <= stop + OPENED_NS:
-                    trail.cut(start, FLOW)
+            for stall in self.held[way]:
+                mine = stall.stream is None or stall.stream == reply.stream
+                if mine and stall.start_ns < trail.at <= stall.end_ns + OPENED_NS:
+                    trail.cut(stall.start_ns, FLOW)
             came, cause = self._before(way, trail.at)
             critical = False
             if way == DOWN and trail.at >= reply.asked and (came <= reply.asked or self._first_flight(trail.at, reply)):
