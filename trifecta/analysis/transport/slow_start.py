@@ -14,7 +14,7 @@ from trifecta.analysis.transport.columns import NULL, Connection
 from trifecta.analysis.transport.flight import Flight, Round, flight, rounds
 from trifecta.analysis.transport.octets import fresh_by_stream
 
-# Less growth than this in three round trips: the pipe counts as full (draft-ietf-ccwg-bbr, section 5.3.1.2).
+# Less growth than this in three round trips: the pipe counts as full (draft-ietf-ccwg-bbr, exiting Startup).
 GROWTH, ROUNDS_WITHOUT = 1.25, 3
 # RFC 5681, section 4.1, halves or resets the window after a pause; what is above this is kept.
 KEPT = 0.75
