@@ -157,6 +157,16 @@ def test_a_quic_packet_without_new_octets_is_a_retransmission_also_cut_different
     assert found.down["retransmissions"] == UDP_HEAD + 435 + 30 and found.down["unknown"] == 70
 
 
+def test_the_same_offsets_of_other_streams_and_spaces_are_no_retransmission() -> None:
+    scene = Scene("udp", "h3")
+    for number, (kind, space) in enumerate((("CRYPTO", "initial"), ("CRYPTO", "handshake"), ("STREAM", "application"))):
+        packet = scene.packet(0, True, 12 + 16 + 104, packet_type="1-RTT", quic_header_bytes=12, frames=kind)
+        stream = 0 if kind == "STREAM" else None
+        scene.frame(packet, "quic", kind, 100, 4, stream=stream, offset=0, packet_number=number, packet_space=space)
+    found = _check(scene)
+    assert (found.up["retransmissions"], found.up["handshake"], found.up["unknown"]) == (0, 208, 100)
+
+
 def test_frames_of_unknown_size_take_what_a_packet_has_left() -> None:
     scene = Scene("udp", "h3")
     number = scene.packet(0, True, 12 + 16 + 50, packet_type="1-RTT", quic_header_bytes=12, frames="CONNECTION_CLOSE")

@@ -95,8 +95,11 @@ def test_a_limit_that_is_reached_at_the_very_end_held_nobody() -> None:
     server.client(-20, "SETTINGS", 6, stream=0, value=2000)
     server.data(10, 1000)
     server.data(40, 1000)
+    server.client(80, "WINDOW_UPDATE", 4, stream=1, value=1000)
     found, _ = _causes(server.scene)
     assert found.stream_held_ns == {}
+    one = np.array([10, 20], dtype=np.int64)
+    assert spans_at_limit(one, np.array([100, 200]), np.array([0, 50]), np.array([200, 500])) == []
 
 
 def test_a_changed_setting_moves_the_window_of_an_open_stream() -> None:
@@ -211,6 +214,16 @@ def test_the_limits_of_quic_hold_until_a_higher_one_arrives(
     assert found.connection_held_ns == (150 * MS if cause == "connection" else 0)
     assert found.stream_held_ns == ({0: 150 * MS} if cause == "stream" else {})
     assert found.blocked_frames == 0
+
+
+def test_octets_that_are_sent_again_use_nothing_of_a_limit() -> None:
+    scene = _quic('{"up": {"initial_max_data": 2000, "initial_max_stream_data_bidi_local": 9000}}')
+    for number, (at, offset) in enumerate(((10, 0), (12, 0), (20, 1000), (160, 2000))):
+        _stream(scene, at, offset, 1000, number)
+    raised = scene.packet(135, True, 40, frames="MAX_DATA", **QUIC)
+    scene.frame(raised, "quic", "MAX_DATA", 0, 4, value=9000, packet_number=1, **APPLICATION)
+    found, causes = _causes(scene)
+    assert found.connection_held_ns == 140 * MS and causes["connection_window"] == 140
 
 
 def test_what_is_not_known_of_flow_control_stays_unknown() -> None:
