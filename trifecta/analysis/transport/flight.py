@@ -36,7 +36,7 @@ class Flight:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A packet-timed round trip (draft-ietf-ccwg-bbr, packet-timed round trips): from a send to the acknowledgement of that send."""
+    """A packet-timed round trip (draft-ietf-ccwg-bbr): from a send to the acknowledgement of that send."""
 
     start_ns: int
     end_ns: int | None  # None: the acknowledgement was not seen
