@@ -1,0 +1,191 @@
+"""The metrics of every connection of a dissection as one table: a row a connection, direction and metric.
+
+Definitions and sources: docs/packets.md. A value that cannot be known is null, and its note says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from trifecta.analysis.transport.acknowledgements import acknowledgements
+from trifecta.analysis.transport.columns import Connection, connections
+from trifecta.analysis.transport.overhead import overhead
+from trifecta.analysis.transport.rate import gaps, rate
+from trifecta.analysis.transport.setup import setup
+from trifecta.analysis.transport.slow_start import restarts, slow_start
+from trifecta.analysis.transport.stalls import stalls
+
+if TYPE_CHECKING:
+    from trifecta.trace.dissection import Dissection
+
+METRICS = pa.schema(
+    [
+        pa.field("capture", pa.string()),
+        pa.field("connection", pa.uint32()),
+        pa.field("protocol", pa.string()),
+        pa.field("direction", pa.string()),  # up, down; null: of the whole connection
+        pa.field("family", pa.string()),  # setup, overhead, rate, acknowledgements, slow_start, stalls
+        pa.field("metric", pa.string()),
+        pa.field("value", pa.float64()),
+        pa.field("unit", pa.string()),  # ns, B, bit/s, 1
+        pa.field("bound", pa.float64()),  # the least (or, of a ratio, the best) that is possible, in the unit
+        pa.field("note", pa.string()),
+    ]
+)
+Found = tuple[str, Any, str, float | None]  # metric, value, unit, bound
+
+
+def trace_metrics(found: Dissection) -> pa.Table:
+    """The table, with the columns of `METRICS`."""
+    rows = []
+    for connection in connections(found.packets, found.frames, found.messages, found.connections):
+        head = {name: connection.row[name] for name in ("capture", "connection", "protocol")}
+        for family, up, metrics, notes in _families(connection):
+            note = "; ".join(notes) or None
+            for metric, value, unit, bound in metrics:
+                rows.append(
+                    {
+                        **head,
+                        "direction": None if up is None else "up" if up else "down",
+                        "family": family,
+                        "metric": metric,
+                        "value": None if value is None else float(value),
+                        "unit": unit,
+                        "bound": bound,
+                        "note": note,
+                    }
+                )
+    return pa.Table.from_pylist(rows, schema=METRICS)
+
+
+def _families(connection: Connection) -> Iterator[tuple[str, bool | None, list[Found], list[str]]]:
+    yield "setup", None, *_setup(connection)
+    yield from _overhead(connection)
+    directed: tuple[tuple[str, Callable[[Connection, bool], tuple[list[Found], list[str]]]], ...] = (
+        ("rate", _rate),
+        ("acknowledgements", _acknowledgements),
+        ("slow_start", _slow_start),
+        ("stalls", _stalls),
+    )
+    for family, work in directed:
+        for up in (True, False):
+            yield family, up, *work(connection, up)
+
+
+def _setup(connection: Connection) -> tuple[list[Found], list[str]]:
+    found = setup(connection)
+    least = None if found.bound is None or found.rtt_ns is None else float(found.bound * found.rtt_ns)
+    rows: list[Found] = [("rtt", found.rtt_ns, "ns", None), ("ratio", found.ratio, "1", 1.0)]
+    for name, passed, bound in (
+        ("request", found.to_request, None if found.bound is None else found.bound - 1),
+        ("response", found.to_response, found.bound),
+    ):
+        values = (
+            (None,) * 6
+            if passed is None
+            else (
+                passed.time_ns,
+                passed.round_trips,
+                passed.packets_up,
+                passed.packets_down,
+                passed.wire_bytes_up,
+                passed.wire_bytes_down,
+            )
+        )
+        bounds = (
+            least if name == "response" else None,
+            None if bound is None else float(bound),
+            None,
+            None,
+            None,
+            None,
+        )
+        names = ("time", "round_trips", "packets_up", "packets_down", "wire_bytes_up", "wire_bytes_down")
+        units = ("ns", "1", "1", "1", "B", "B")
+        rows += [
+            (f"{one}_to_{name}", value, unit, limit)
+            for one, value, unit, limit in zip(names, values, units, bounds, strict=True)
+        ]
+    rows += [(f"cost_{cost.name}", cost.times, "1", 0.0) for cost in found.costs]
+    return rows, found.notes
+
+
+def _overhead(connection: Connection) -> Iterator[tuple[str, bool | None, list[Found], list[str]]]:
+    found = overhead(connection)
+    whole: list[Found] = [
+        ("wire_bytes", found.wire_bytes, "B", None),
+        ("content_bytes", found.content_bytes, "B", None),
+        ("wire_by_content", found.ratio, "1", 1.0),
+    ]
+    yield "overhead", None, whole, found.notes
+    for up, parts in ((True, found.up), (False, found.down)):
+        yield "overhead", up, [(name, octets, "B", None) for name, octets in parts.items()], found.notes
+
+
+def _rate(connection: Connection, up: bool) -> tuple[list[Found], list[str]]:
+    between, over = gaps(connection, up=up), rate(connection, up=up)
+    spread = between.spread_ns
+    return [
+        ("gap_p50", spread.p50 if spread else None, "ns", None),
+        ("gap_p99", spread.p99 if spread else None, "ns", None),
+        ("gap_most", spread.most if spread else None, "ns", None),
+        ("peak_rate", over.peak_bits_per_s, "bit/s", None),
+    ], between.notes
+
+
+def _acknowledgements(connection: Connection, up: bool) -> tuple[list[Found], list[str]]:
+    found = acknowledgements(connection, up=up)
+    delay, said = found.delay_ns, found.said_delay_ns
+    return [
+        ("count", found.count, "1", None),
+        ("packets", found.packets, "1", None),
+        ("packets_wire_bytes", found.packets_wire_bytes, "B", None),
+        ("mean_packet_bytes", found.mean_packet_bytes, "B", None),
+        ("data_packets_per_acknowledgement", found.data_packets_per_acknowledgement, "1", None),
+        ("eliciting_share", found.eliciting_share, "1", None),
+        ("with_holes", found.with_holes, "1", None),
+        ("duplicates", found.duplicates, "1", None),
+        ("delay_p50", delay.p50 if delay else None, "ns", None),
+        ("delay_most", delay.most if delay else None, "ns", None),
+        ("said_delay_p50", said.p50 if said else None, "ns", None),
+    ], found.notes
+
+
+def _slow_start(connection: Connection, up: bool) -> tuple[list[Found], list[str]]:
+    found, pauses = slow_start(connection, up=up), restarts(connection, up=up)
+    rows: list[Found] = []
+    notes: list[str] = []
+    if found is None:
+        notes.append("no acknowledgement of data of this direction can be read")
+    else:
+        notes += [*found.notes, f"slow start ended with: {found.exit}"]
+        rows += [
+            ("initial_window", found.initial_window, "B", None),
+            ("exit_window", found.exit_window, "B", None),
+            ("round_trips", found.rounds, "1", None),
+            ("duration", found.duration_ns, "ns", None),
+            ("growth", found.growth, "1", 2.0),
+        ]
+    rows.append(("pauses", len(pauses) if found is not None else None, "1", None))
+    rows.append(
+        ("pauses_window_lost", sum(one.kept is False for one in pauses) if found is not None else None, "1", 0.0)
+    )
+    return rows, notes
+
+
+def _stalls(connection: Connection, up: bool) -> tuple[list[Found], list[str]]:
+    found = stalls(connection, up=up)
+    readable = found.total_ns or connection.row["decrypted"]  # without messages nobody knows what was waited for
+    rows: list[Found] = [("total", found.total_ns if readable else None, "ns", None)]
+    rows += [(name, ns if readable else None, "ns", None) for name, ns in found.causes.items()]
+    streams = None if found.stream_held_ns is None else sum(found.stream_held_ns.values())
+    rows += [
+        ("streams_held", streams, "ns", 0.0),
+        ("connection_held", found.connection_held_ns, "ns", 0.0),
+        ("zero_windows", found.zero_windows, "1", 0.0),
+        ("blocked_frames", found.blocked_frames, "1", 0.0),
+    ]
+    return rows, found.notes
