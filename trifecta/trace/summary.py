@@ -21,20 +21,19 @@ from trifecta.analysis.transport.stalls import stalls
 if TYPE_CHECKING:
     from trifecta.trace.dissection import Dissection
 
-METRICS = pa.schema(
-    [
-        pa.field("capture", pa.string()),
-        pa.field("connection", pa.uint32()),
-        pa.field("protocol", pa.string()),
-        pa.field("direction", pa.string()),  # up, down; null: of the whole connection
-        pa.field("family", pa.string()),  # setup, overhead, rate, acknowledgements, slow_start, stalls
-        pa.field("metric", pa.string()),
-        pa.field("value", pa.float64()),
-        pa.field("unit", pa.string()),  # ns, B, bit/s, 1
-        pa.field("bound", pa.float64()),  # the least (or, of a ratio, the best) that is possible, in the unit
-        pa.field("note", pa.string()),
-    ]
-)
+_FIELDS: list[tuple[str, pa.DataType]] = [
+    ("capture", pa.string()),
+    ("connection", pa.uint32()),
+    ("protocol", pa.string()),
+    ("direction", pa.string()),  # up, down; null: of the whole connection
+    ("family", pa.string()),  # setup, overhead, rate, acknowledgements, slow_start, stalls
+    ("metric", pa.string()),
+    ("value", pa.float64()),
+    ("unit", pa.string()),  # ns, B, bit/s, 1
+    ("bound", pa.float64()),  # the least (or, of a ratio, the best) that is possible, in the unit
+    ("note", pa.string()),
+]
+METRICS = pa.schema(_FIELDS)
 Found = tuple[str, Any, str, float | None]  # metric, value, unit, bound
 
 
