@@ -14,6 +14,7 @@ import pytest
 from tests.report import pages
 from tests.report.synthetic import Shape, write_run
 from tests.report.synthetic_packets import write_traces
+from trifecta.design.errors import CannotError
 from trifecta.report.html import render, write_report
 from trifecta.report.packets import catalogue
 from trifecta.report.visits.published import cells_of, known
@@ -161,3 +162,17 @@ def test_what_is_an_artefact_is_named_and_not_judged() -> None:
         for one in subject["metrics"]:
             assert (one["metric"] in ("packets", "largest_bytes")) == ("artefact" in one), one
             assert one.get("artefact", "loopback-offload") in study["threats"]
+
+
+def test_captures_that_nobody_dissected_are_said_to_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = write_run(tmp_path / "run", Shape(**SHAPE, servers=("origin",), troubles=False))
+    (run / "captures").mkdir()
+    (run / "captures" / "t00000.pcapng").write_bytes(b"")
+
+    def missing(*_: object, **__: object) -> None:
+        raise CannotError("tshark is not installed")
+
+    monkeypatch.setattr("trifecta.trace.dissect.dissect", missing)
+    write_report(run)
+    section = next(one for one in root(run).all("section") if one.attributes.get("id") == "packets")
+    assert "trifecta trace RUN" in section.text

@@ -76,6 +76,7 @@ def write_report(run_dir: Path) -> Path:
     from trifecta.store.run import RunDirectory
 
     target = run_dir / "report.html"
+    packets.dissect_run(run_dir)
     text, derived, captured = _render(run_dir)
     folder = RunDirectory.open(run_dir)
     for name, rows in derived.items():

@@ -14,12 +14,19 @@ from trifecta.report.figures.panels import Drawn, dots, panels
 
 @dataclass(frozen=True)
 class Waited:
-    """A request: how long its octets lay undeliverable, for a hole of another stream and for one of its own, in ns."""
+    """A request: how long its octets lay undeliverable, in ns: for a hole of another stream, for one of its own, and
+    otherwise, for the rest of a TLS record only."""
 
     name: str
     other_ns: float
     own_ns: float
+    record_ns: float
     total_ns: float | None
+
+    @property
+    def whole_ns(self) -> float:
+        """All of it."""
+        return self.other_ns + self.own_ns + self.record_ns
 
 
 _MOST_BARS = 120
@@ -28,7 +35,7 @@ _MOST_BARS = 120
 def blocking(shown: Sequence[tuple[str, str, Sequence[Waited]]]) -> Drawn:
     """Draw captures, each (title, arm, requests in order), on one axis."""
     made, targets = panels([f"{title}: {_sum(waits)}" for title, _, waits in shown], 230)
-    high = max((one.other_ns + one.own_ns for _, _, waits in shown for one in waits), default=0.0) * 1.1 or 1e6
+    high = max((one.whole_ns for _, _, waits in shown for one in waits), default=0.0) * 1.1 or 1e6
     said = []
     for place, (target, (title, _, waits)) in enumerate(zip(targets, shown, strict=True)):
         target.set_xlim(-0.6, max(len(waits), 1) - 0.4)
@@ -40,7 +47,9 @@ def blocking(shown: Sequence[tuple[str, str, Sequence[Waited]]]) -> Drawn:
         other, own = np.array([one.other_ns for one in waits]), np.array([one.own_ns for one in waits])
         rows = np.arange(len(waits))
         if len(waits) <= _MOST_BARS:
+            record = np.array([one.record_ns for one in waits])
             target.bar(rows, other, width=0.8, color=style.PART_CROSSED, linewidth=0)
+            target.bar(rows, record, width=0.8, bottom=other + own, color=style.SEND, linewidth=0)
             target.bar(
                 rows, own, width=0.8, bottom=other, color=style.LATE, edgecolor=style.PAPER, hatch="//", linewidth=0.4
             )
@@ -55,6 +64,6 @@ def blocking(shown: Sequence[tuple[str, str, Sequence[Waited]]]) -> Drawn:
 def _sum(waits: Sequence[Waited]) -> str:
     if not waits:
         return "not known"
-    mean = sum(one.other_ns + one.own_ns for one in waits) / len(waits)
-    waited = sum(one.other_ns + one.own_ns > 0 for one in waits)
-    return f"mean {numbers.duration(mean)}, {waited} of {len(waits)} waited"
+    mean = sum(one.other_ns for one in waits) / len(waits)
+    waited = sum(one.other_ns > 0 for one in waits)
+    return f"for others {numbers.duration(mean)}, {waited} of {len(waits)}"

@@ -1,8 +1,8 @@
 """What the report shows of captured packets: pictures of protocols side by side, and their numbers."""
 
 from trifecta.report.packets.derive import Packets, derive
-from trifecta.report.packets.files import write_run_figures
+from trifecta.report.packets.files import dissect_run, write_run_figures
 from trifecta.report.packets.pictures import write_figures
 from trifecta.report.packets.section import Section, section
 
-__all__ = ["Packets", "Section", "derive", "section", "write_figures", "write_run_figures"]
+__all__ = ["Packets", "Section", "derive", "dissect_run", "section", "write_figures", "write_run_figures"]

@@ -56,7 +56,7 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Packets | 
     """Work it out from the dissected captures; None when the run has none."""
     there = connection.execute("SELECT count(*) FROM connections").fetchone()
     if not there or not there[0]:
-        return None
+        return Packets({}, [], [], {}) if any((about.folder / "captures").glob("*.pcapng")) else None
     trials = metrics.trial_values(connection)
     cells = content.cells_in_order(about, {row["cell"] for row in trials})
     measured = of_visits.rows(about, trials, metrics.METRICS)

@@ -27,7 +27,8 @@ METRICS = (
 )
 """At the client's side of the link (side ``a``), but for what was lost, which is counted where it was sent."""
 
-# Captured trials that say something: every check but that on captures itself passed.
+# Captured trials that say something: every check but that on captures itself passed. What a former trial left over, a
+# late FIN of a connection that does not begin here, is not counted.
 CAPTURED = """
 kept AS (
   SELECT t.cell, t.arm, t.block, t.trial, t.is_aa
@@ -36,7 +37,8 @@ kept AS (
     AND t.error IS NULL{and_cell}),
 one AS (
   SELECT k.cell, k.arm, k.block, k.trial, k.is_aa, c.*
-  FROM kept AS k JOIN connections AS c ON k.trial = split_part(split_part(c.capture, '.', 1), '-', 1))"""
+  FROM kept AS k JOIN connections AS c ON k.trial = split_part(split_part(c.capture, '.', 1), '-', 1)
+  WHERE NOT contains(coalesce(c.truncated, ''), 'start'))"""
 
 VALUES = """
 WITH {captured},

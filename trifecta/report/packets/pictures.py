@@ -68,7 +68,10 @@ def _streams(shown: Sequence[Captured]) -> list[Picture]:
     lanes = [(one.label, one.arm, series.lanes(one)) for one in shown]
     if not any(found for _, _, found in lanes):
         return []
-    caption = "A lane is a request. A mark: the server sent a packet with octets of its response; ×: it was lost."
+    caption = (
+        "A lane is a request; of several connections its label is CONNECTION: STREAM. A mark: "
+        "the server sent a packet with octets of its response; ×: it was lost."
+    )
     if max(len(found) for _, _, found in lanes) > MOST_LANES:
         caption += f" The first {MOST_LANES} requests."
     legend = [

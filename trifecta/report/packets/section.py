@@ -100,9 +100,10 @@ def cell_pictures(shown: dict[str, Shown]) -> list[Picture]:
     if any(found for _, _, found in waits):
         caption = (
             "How long octets of a response lay received at the client and could not be delivered: because octets of "
-            "other streams were missing, or only because of its own (or of the rest of a TLS record)."
+            "other streams were missing, octets of its own, or only the rest of a TLS record."
         )
-        marks = [("for other streams", "--part-crossed", ""), ("for its own octets only", "--phase-late", "tcp")]
+        marks = [("for other streams", "--part-crossed", ""), ("for octets of its own", "--phase-late", "tcp")]
+        marks.append(("only for the rest of a TLS record", "--phase-send", ""))
         made.append(
             Picture("blocking", "Head-of-line blocking, by request", caption, lambda: blocking(waits), legend=marks)
         )
@@ -144,7 +145,13 @@ def _octets(one: Shown) -> dict[str, float]:
 def _waited(one: Shown) -> list[Waited]:
     found = sorted(one.waits, key=lambda wait: (wait.connection, wait.request if wait.request is not None else 0))
     return [
-        Waited(str(wait.request), wait.by_others_ns, wait.blocked_ns - wait.by_others_ns, wait.load_ns)
+        Waited(
+            str(wait.request),
+            wait.by_others_ns,
+            wait.by_own_ns,
+            max(0, wait.blocked_ns - wait.by_others_ns - wait.by_own_ns),
+            wait.load_ns,
+        )
         for wait in found
     ]
 

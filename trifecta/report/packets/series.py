@@ -175,7 +175,7 @@ def lanes(captured: Captured) -> list[Lane]:
         if message["stream"] is None:  # of HTTP/1.1 one after the other: told apart by time
             sent = [one for one in sent if started <= one[0] <= (done if done is not None else captured.end_ns)]
         name = f"stream {message['stream']}" if message["stream"] is not None else f"request {message['request']}"
-        name = f"{message['connection']}: {name}" if shared else name
+        name = f"{message['connection']}: {name.rsplit(maxsplit=1)[-1]}" if shared else name
         lost = np.array([time for time, gone in sent if gone])
         made.append(Lane(name, started, first, done, np.array([time for time, _ in sent]), lost))
     return made
