@@ -51,7 +51,9 @@ def test_json_and_tables_have_the_same_numbers(tmp_path: Path, capsys: pytest.Ca
     assert capture["wire_bytes"] == connection["wire_bytes"] == sum(one["wire_bytes"] for one in near)
     assert connection["round_trips_to_response"] == connection["round_trip_bound"] == 2
     assert connection["requests"] == capture["requests"] == 4
-    assert {file.name for file in (tmp_path / "t").iterdir()} >= {"packets.csv", "messages.parquet"}
+    assert {file.name for file in (tmp_path / "t").iterdir()} >= {"packets.csv", "messages.parquet", "metrics.csv"}
+    ratio = {row["metric"]: row for row in pq.read_table(tmp_path / "t" / "metrics.parquet").to_pylist()}["ratio"]
+    assert ratio["bound"] == 1 and ratio["value"] > 1
 
 
 @needs_tshark

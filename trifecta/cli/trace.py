@@ -37,9 +37,10 @@ def command(
 
     from trifecta.design.errors import UserError
     from trifecta.report import trace
-    from trifecta.trace import overview
+    from trifecta.trace import overview, tables
     from trifecta.trace.dissect import dissect
     from trifecta.trace.schema import TABLES
+    from trifecta.trace.summary import trace_metrics
 
     captures, logs, run = overview.find_captures(files)
     folder = out or (run / "trace" if run else None)
@@ -48,6 +49,8 @@ def command(
     if figures is not None and figures.exists() and not figures.is_dir():
         raise UserError(f"--figures: {figures} is a file; name a folder")
     found = dissect(captures, keys, folder, csv=as_csv, link_logs=logs)
+    if folder is not None:
+        tables.write({"metrics": trace_metrics(found)}, folder, csv=as_csv)
     told = overview.by_capture(found), overview.by_connection(found)
     if figures is not None:
         from trifecta.report.packets import write_figures

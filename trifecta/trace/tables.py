@@ -18,7 +18,7 @@ from trifecta.trace import messages as by_message
 from trifecta.trace.capture_file import Ints
 from trifecta.trace.headers import TCP, Flags
 from trifecta.trace.rows import DIRECTIONS, Part, Trace
-from trifecta.trace.schema import CONNECTIONS, FRAMES, MESSAGES, PACKETS, TABLES
+from trifecta.trace.schema import CONNECTIONS, FRAMES, MESSAGES, PACKETS
 
 _FLAGS = ("FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR")
 _FATES = re.compile(r"\b(lost|queue_dropped|memory_dropped|send_error|corrupted|duplicate)\b")
@@ -278,9 +278,9 @@ def write(found: dict[str, pa.Table], out: Path, *, csv: bool) -> None:
     """Write the tables into a folder, which is made if need be."""
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for name in TABLES:
-            pq.write_table(found[name], out / f"{name}.parquet", compression="zstd")
+        for name, table in found.items():
+            pq.write_table(table, out / f"{name}.parquet", compression="zstd")
             if csv:
-                pyarrow.csv.write_csv(found[name], out / f"{name}.csv")
+                pyarrow.csv.write_csv(table, out / f"{name}.csv")
     except OSError as error:
         raise CannotError(f"{out}: {error.strerror or error}; name a folder that can be written with --out") from error
