@@ -39,7 +39,7 @@ OCTETS: Mapping[str, PartLook] = {
     "http_framing": PartLook("HTTP framing", style.PART_CLIENT, "//", "tcp"),
     "protection": PartLook("TLS records, QUIC packets", style.QUIC, "xx", "quic"),
     "transport_frames": PartLook("QUIC frames", style.PART_CROSSED),
-    "padding": PartLook("padding", style.BAND),
+    "padding": PartLook("padding", style.PART_PROTOCOL),
     "handshake": PartLook("handshake", style.DNS),
     "transport": PartLook("TCP or UDP headers", style.TCP),
     "ip": PartLook("IP headers", style.TLS, "\\\\", "tls"),

@@ -237,7 +237,7 @@ def _part_tables(answer: Answer, cell: str, number: int) -> list[Table]:
             [
                 Column("part", "label"),
                 Column("octets", "value", "unit"),
-                Column("per octet of content", "share", "percent"),
+                Column("per octet of content", "share", "ratio"),
             ],
             "Of the trials that are shown. A packet that only acknowledges or repeats counts there with its headers.",
         ),
