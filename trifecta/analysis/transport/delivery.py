@@ -122,13 +122,15 @@ def _overheads(connections: pa.Table) -> dict[int, int]:
 
 
 def _tcp(way: Way, http: pa.Table, tls: pa.Table, overhead: int | None) -> Delivery | None:
-    known = way.payload > 0
+    known = (way.payload > 0) & (way.sequence >= 0)
     first, last = way.sequence[known], (way.sequence + way.payload)[known]
     if not len(first):
         return None
     records = np.stack([whole(tls, "tcp_start"), whole(tls, "tcp_end")], axis=1)
     records = np.unique(records[records[:, 0] >= 0], axis=0)
     spans, notes = _spans(way, http, records, overhead)
+    if not len(spans.stream):
+        return None
     edges = np.concatenate([spans.start, spans.end, records.reshape(-1)])
     arrived = tile(first, last, way.arrived_ns[known], edges)
     carriers = _rows(arrived, np.flatnonzero(known))

@@ -108,7 +108,7 @@ class _Sent:
 
 
 def _tcp_sent(way: Way) -> _Sent:
-    rows = np.flatnonzero(way.payload > 0)
+    rows = np.flatnonzero((way.payload > 0) & (way.sequence >= 0))
     none = np.full(len(rows), -1, dtype=np.int64)
     return _Sent(rows, way.sequence[rows], way.sequence[rows] + way.payload[rows], none, none)
 

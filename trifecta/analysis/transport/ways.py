@@ -133,6 +133,8 @@ def _way(key: tuple[int, str], columns: dict[str, Any], sent: Ints, arrived: Int
         later = np.flatnonzero(arrived_ns < NEVER)
         last = int(later[-1]) if len(later) else -1
         lost |= (fate == "") & (arrived_ns == NEVER) & (np.arange(len(sent)) < last)
+    sequence = columns["sequence"][sent]
+    synchronizes = np.array(["SYN" in one for one in columns["flags"][sent]], dtype=np.int64)
     return Way(
         connection=key[0],
         direction=key[1],
@@ -144,7 +146,7 @@ def _way(key: tuple[int, str], columns: dict[str, Any], sent: Ints, arrived: Int
         arrived_ns=arrived_ns,
         payload=columns["payload_bytes"][sent],
         # SYN takes the octet before the first of payload (RFC 9293, 3.4).
-        sequence=columns["sequence"][sent] + np.array(["SYN" in one for one in columns["flags"][sent]], dtype=np.int64),
+        sequence=np.where(sequence < 0, sequence, sequence + synchronizes),
         fate=fate,
         flags=columns["flags"][sent],
         lost=lost,
