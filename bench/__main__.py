@@ -16,6 +16,7 @@ PARTS = (
     "bench.visits",
     "bench.sampler",
     "bench.capture",
+    "bench.trace",
     "bench.report",
 )
 

@@ -24,7 +24,7 @@ def show(
     """Print the overview: all captures, then the connections of each, then what cannot be known."""
     named = all(one["endpoint"] for one in captures)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for name in ("endpoint", "connection", "protocol") if named else ("capture",):
+    for name in ("endpoint", "mode", "protocol") if named else ("capture",):
         table.add_column(name, no_wrap=True)
     for name in ("packets", "seconds", "wire bytes", "largest", "requests"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -55,7 +55,7 @@ def _connections(console: Console, capture: str, connections: Sequence[Mapping[s
         table.add_column(name, no_wrap=True)
     for name in ("packets", "wire bytes", "trips*", "bytes*", "ms*"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("missing")
+    table.add_column("lacks")
     for one in connections[:_MOST]:
         protocol = PROTOCOL_NAMES.get(one["protocol"] or "", "") or f"{one['transport'].upper()}, ?"
         trips, time = one["round_trips_to_response"], one["time_to_response_ns"]
