@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from tests.report.synthetic_packets import MS, World, tables
-from trifecta.analysis.transport import attribution, overhead
+from trifecta.analysis.transport import attribution, blocking, overhead
 from trifecta.report.figures import part_bars, svg
 from trifecta.report.figures.part_bars import TIME, Bar
 from trifecta.report.packets import flights, series, write_figures
@@ -169,3 +169,12 @@ def test_bars_add_up_and_know_their_parts() -> None:
             part_bars.part_bars([Bar("x", {"unheard-of": 1.0})], TIME, "time", str)
     assert set(TIME) == set(attribution.PARTS)
     assert set(part_bars.OCTETS) == set(overhead.PARTS)
+
+
+def test_frames_whose_octets_are_not_known_are_no_crash() -> None:
+    found = made(World(arm="h2", size=30_000, lose=(12,)))
+    for name in ("tcp_start", "tcp_end"):
+        place = found["frames"].schema.get_field_index(name)
+        nothing = pa.nulls(found["frames"].num_rows, pa.uint64())
+        found["frames"] = found["frames"].set_column(place, name, nothing)
+    assert blocking.blocking(found).requests == []

@@ -249,6 +249,8 @@ def _stream_by_tile(one: Delivery) -> Ints:
     """The stream of each tile; -1: octets of no stream (record headers, tags, handshake)."""
     order = np.argsort(one.spans.start, kind="stable")
     start, end = one.spans.start[order], one.spans.end[order]
+    if not len(end):  # frames are known, the octets that hold them are not
+        return np.full(len(one.tiles.edges) - 1, -1, dtype=np.int64)
     at = np.searchsorted(start, one.tiles.edges[:-1], side="right") - 1
     inside = (at >= 0) & (one.tiles.edges[:-1] < end[np.maximum(at, 0)])
     return np.where(inside, one.spans.stream[order][np.maximum(at, 0)], -1)
