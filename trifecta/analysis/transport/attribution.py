@@ -115,6 +115,9 @@ def attribute(
     if stalls is None:
         stalls, unknown = flow_control(tables)
         notes += unknown
+    held_back: dict[tuple[int, str], list[Stall]] = {}
+    for stall in stalls:
+        held_back.setdefault((stall.connection, stall.direction), []).append(stall)
     found = {(one.way.connection, one.way.direction): one for one in seen.deliveries}
     repairs = {(one.connection, one.direction): one.repairs for one in recovered}
     protocols = dict(zip(whole(connections, "connection").tolist(), texts(connections, "protocol"), strict=True))
@@ -134,9 +137,7 @@ def attribute(
         lost = {
             way: [(one.sent_ns, one.repaired_ns or NEVER) for one in repairs[connection, way]] for way in (UP, DOWN)
         }
-        kept = {
-            way: [one for one in stalls if (one.connection, one.direction) == (connection, way)] for way in (UP, DOWN)
-        }
+        kept = {way: held_back.get((connection, way), []) for way in (UP, DOWN)}
         walk = _Walk(up, down, lost, kept, str(protocols.get(connection, "")))
         for row in rows:
             name = row["stream"] if row["stream"] is not None else row["request"]

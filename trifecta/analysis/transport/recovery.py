@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from trifecta.analysis.transport.delivery import Passage, stacked
 from trifecta.analysis.transport.ranges import NEVER, Ints, Tiles, cells_of, tile
-from trifecta.analysis.transport.ways import NOTED_NS, Way, equals, texts, ways, whole
+from trifecta.analysis.transport.ways import NOTED_NS, Way, equals, groups_of, texts, ways, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -127,18 +127,21 @@ class _QuicFrames:
         self.connection, self.number, self.stream, self.offset, self.length, self.packet, self.value = (
             whole(some, name) for name in columns
         )
-        self.any = set(zip(self.connection.tolist(), self.direction.tolist(), strict=True))
+        self.rows: dict[tuple[int, str], Ints] = {}
+        for direction in ("up", "down"):
+            mine = np.flatnonzero(self.direction == direction)
+            self.rows |= {(key, direction): mine[at] for key, at in groups_of(self.connection[mine])}
 
-    def _mine(self, way: Way) -> NDArray[np.bool_]:
-        mine: NDArray[np.bool_] = (self.connection == way.connection) & (self.direction == way.direction)
-        return mine
+    def _mine(self, way: Way) -> Ints:
+        return self.rows.get((way.connection, way.direction), np.zeros(0, dtype=np.int64))
 
     def sent(self, way: Way, notes: list[str]) -> _Sent | None:
         """The octets that the packets of one direction hold."""
-        if (way.connection, way.direction) not in self.any:
+        mine = self._mine(way)
+        if not len(mine):
             notes.append(NO_FRAMES.format(way.connection, way.direction))
             return None
-        mine = np.flatnonzero(self._mine(way) & (self.kind != "ACK") & (self.length > 0))
+        mine = mine[(self.kind[mine] != "ACK") & (self.length[mine] > 0)]
         row = way.of_numbers(self.number[mine])
         mine, row = mine[row >= 0], row[row >= 0]
         crypto = self.kind[mine] == "CRYPTO"
@@ -157,7 +160,8 @@ class _QuicFrames:
 
     def acknowledged(self, back: Way) -> dict[int, tuple[Ints, Ints]]:
         """By packet number space: when acknowledgements reached the sender, and the largest so far."""
-        mine = np.flatnonzero(self._mine(back) & (self.kind == "ACK"))
+        mine = self._mine(back)
+        mine = mine[self.kind[mine] == "ACK"]
         row = back.of_numbers(self.number[mine])
         mine, row = mine[row >= 0], row[row >= 0]
         at = back.arrived_ns[row]
