@@ -59,7 +59,7 @@ def test_an_adapter_has_at_most_80_lines(table):
             assert sum(bool(line.strip()) for line in text.splitlines()) <= 80, name
 
 
-NEEDED_BY_WORKLOADS = {"clip-bbb", "hlsjs", "nginx-rtmp"}
+NEEDED_BY_WORKLOADS = {"clip-bbb", "hlsjs", "nginx-rtmp", "page-blocks", "recorder"}
 
 
 def test_every_recipe_brings_an_adapter_or_what_a_workload_needs():
