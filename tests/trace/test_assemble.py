@@ -123,7 +123,7 @@ def test_any_octets_are_refused_or_taken_whole(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, cut: int, into: bool
 ) -> None:
     folder = tmp_path_factory.getbasetemp()
-    raw, out = folder / "fuzzed", folder / "assembled"
+    raw, out = folder / "fuzzed-raw", folder / "fuzzed-assembled"
     good = head() + packet(0, HEAD, 0) + packet(1, HEAD + 9, 0)
     raw.write_bytes(good[:cut] + data + good[cut:] if into else data)
     try:
