@@ -19,9 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from trifecta.lab.host import Host
-from trifecta.lab.hosts import MTU, HostGroup, ip_batch, namespace_path
+from trifecta.lab.hosts import MTU, HostGroup, ip_batch
 from trifecta.lab.network import LINK_DEVICES
-from trifecta.lab.topology import Wire
+from trifecta.lab.topology import Wire, cable_lines
 
 CLIENT_ADDRESS = "192.168.1.2"
 ROUTER_ADDRESSES = ("192.168.1.1", "192.168.2.1")
@@ -116,16 +116,8 @@ class AccessNetwork(HostGroup):
                 ip_batch([f"link set {device} up" for device in self.devices(wire)])
 
     def _pairs(self, wire: Wire) -> Iterator[str]:
-        def end(host: str, towards: str) -> str:
-            where = namespace_path(self._raised[host])
-            return f"to-{towards} netns {where} mtu {self.mtu} address {_mac(host, towards)}"
-
-        if not wire.impaired:
-            yield f"link add {end(wire.a, wire.b)} type veth peer name {end(wire.b, wire.a)}"
-            return
-        middle = namespace_path(self.middle(wire))
-        for (host, towards), device in zip(((wire.a, wire.b), (wire.b, wire.a)), self.devices(wire), strict=True):
-            yield f"link add {end(host, towards)} type veth peer name {device} netns {middle} mtu {self.mtu}"
+        middle = self.middle(wire) if wire.impaired else None
+        return cable_lines(wire, self._raised, middle, mtu=self.mtu, mac=_mac)
 
     def _inside(self, name: str) -> Iterator[str]:
         """Devices, addresses, neighbours and routes of a host."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ipaddress
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +46,24 @@ class Wire:
     def name(self) -> str:
         """Its name, as in ``host1-host2``."""
         return f"{self.a}-{self.b}"
+
+
+def cable_lines(
+    wire: Wire, hosts: Mapping[str, Host], middle: Host | None, *, mtu: int, mac: Callable[[str, str], str]
+) -> Iterator[str]:
+    """Lines of ip(8) that make a wire's devices: a veth pair, or one to each side of the ``middle`` of an impaired one.
+
+    ``mac`` says the address of a host's device towards another.
+    """
+
+    def end(host: str, towards: str) -> str:
+        return f"to-{towards} netns {namespace_path(hosts[host])} mtu {mtu} address {mac(host, towards)}"
+
+    if middle is None:
+        yield f"link add {end(wire.a, wire.b)} type veth peer name {end(wire.b, wire.a)}"
+        return
+    for (host, towards), device in zip(((wire.a, wire.b), (wire.b, wire.a)), LINK_DEVICES, strict=True):
+        yield f"link add {end(host, towards)} type veth peer name {device} netns {namespace_path(middle)} mtu {mtu}"
 
 
 class Topology(HostGroup):
@@ -127,16 +145,8 @@ class Topology(HostGroup):
                     ip_batch([f"link set {device} up" for device in self.devices(wire)])
 
     def _pairs(self, wire: Wire) -> Iterator[str]:
-        def end(host: str, towards: str) -> str:
-            where = namespace_path(self._raised[host])
-            return f"to-{towards} netns {where} mtu {self.mtu} address {self._mac(host, towards)}"
-
-        if not wire.impaired:
-            yield f"link add {end(wire.a, wire.b)} type veth peer name {end(wire.b, wire.a)}"
-            return
-        middle = namespace_path(self.middle(wire))
-        for (host, towards), device in zip(((wire.a, wire.b), (wire.b, wire.a)), self.devices(wire), strict=True):
-            yield f"link add {end(host, towards)} type veth peer name {device} netns {middle} mtu {self.mtu}"
+        middle = self.middle(wire) if wire.impaired else None
+        return cable_lines(wire, self._raised, middle, mtu=self.mtu, mac=self._mac)
 
     def _addresses(self, host: str) -> Iterator[str]:
         # Linux takes packets for any address of a host on any device. The IPv6 one is on a single device because the

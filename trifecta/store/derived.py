@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from trifecta.store.schema import make_schema
+
 _TEXT, _NUMBER, _COUNT = pa.string(), pa.float64(), pa.int32()
-
-
-def _schema(*fields: tuple[str, pa.DataType]) -> pa.Schema:
-    return pa.schema(list(fields))
 
 
 def _with_interval(name: str) -> tuple[tuple[str, pa.DataType], ...]:
@@ -18,7 +16,7 @@ def _with_interval(name: str) -> tuple[tuple[str, pa.DataType], ...]:
 DERIVED: dict[str, pa.Schema] = {
     # One row a place, arm and part of its effect (analysis/decomposition.py); the part is null when nothing could be
     # split.
-    "decomposition": _schema(
+    "decomposition": make_schema(
         ("place", _TEXT),
         ("arm", _TEXT),
         ("reference", _TEXT),
@@ -38,7 +36,7 @@ DERIVED: dict[str, pa.Schema] = {
         ("left_out", _TEXT),
     ),
     # One row a place, protocol and program (analysis/league.py).
-    "league": _schema(
+    "league": make_schema(
         ("place", _TEXT),
         ("arm", _TEXT),
         ("server", _TEXT),
@@ -53,7 +51,7 @@ DERIVED: dict[str, pa.Schema] = {
         ("censored", _COUNT),
     ),
     # One row a cell, arm and part of a cycle, in the order of time: geometric mean over blocks of the trials' medians.
-    "hops": _schema(
+    "hops": make_schema(
         ("cell", _TEXT),
         ("arm", _TEXT),
         ("position", _COUNT),
@@ -64,7 +62,7 @@ DERIVED: dict[str, pa.Schema] = {
         ("blocks", _COUNT),
     ),
     # One row a cell and arm (analysis/success.py).
-    "success": _schema(
+    "success": make_schema(
         ("cell", _TEXT),
         ("arm", _TEXT),
         ("requests", pa.int64()),
@@ -79,7 +77,7 @@ DERIVED: dict[str, pa.Schema] = {
         ("excluded_failed", pa.int64()),
     ),
     # One row a cell, arm and service: geometric mean over blocks.
-    "service_costs": _schema(
+    "service_costs": make_schema(
         ("cell", _TEXT),
         ("arm", _TEXT),
         ("service", _TEXT),
@@ -92,7 +90,7 @@ DERIVED: dict[str, pa.Schema] = {
     ),
     # One row a comparison of two cells that differ in one factor (analysis/contrasts.py). With a reference the ratio is
     # that of the arm's ratio to it: what the change does to the arm beyond what it does to the reference.
-    "contrasts": _schema(
+    "contrasts": make_schema(
         ("factor", _TEXT),
         ("level", _TEXT),
         ("against", _TEXT),
@@ -109,7 +107,7 @@ DERIVED: dict[str, pa.Schema] = {
         ("against_blocks", _COUNT),
     ),
     # One row a factor, place, arm and level: the study's metric, in its unit.
-    "curves": _schema(
+    "curves": make_schema(
         ("factor", _TEXT),
         ("place", _TEXT),
         ("arm", _TEXT),
@@ -121,7 +119,7 @@ DERIVED: dict[str, pa.Schema] = {
         ("blocks", _COUNT),
     ),
     # One row a place and pair of protocols, at the edge and inside (analysis/mixing.py).
-    "combinations": _schema(
+    "combinations": make_schema(
         ("place", _TEXT),
         ("edge", _TEXT),
         ("inside", _TEXT),
@@ -138,7 +136,7 @@ DERIVED: dict[str, pa.Schema] = {
     ),
     # One row a cell, arm and metric of browsers' visits: over blocks the geometric mean of the trials' medians with a
     # ratio to the baseline, of what can be zero the mean with a difference.
-    "visit_metrics": _schema(
+    "visit_metrics": make_schema(
         ("cell", _TEXT),
         ("arm", _TEXT),
         ("metric", _TEXT),
@@ -158,7 +156,7 @@ DERIVED: dict[str, pa.Schema] = {
         ("blocks", _COUNT),
     ),
     # The same of captured trials (docs/packets.md).
-    "packet_metrics": _schema(
+    "packet_metrics": make_schema(
         ("cell", _TEXT),
         ("arm", _TEXT),
         ("metric", _TEXT),
@@ -174,7 +172,7 @@ DERIVED: dict[str, pa.Schema] = {
         ("blocks", _COUNT),
     ),
     # One row a cell, arm and part of what a figure of packets stacks, of the trial that is shown.
-    "packet_parts": _schema(
+    "packet_parts": make_schema(
         ("cell", _TEXT),
         ("arm", _TEXT),
         ("kind", _TEXT),  # overhead (octets), blocking (ns a request), attribution (ns a request)
@@ -186,7 +184,7 @@ DERIVED: dict[str, pa.Schema] = {
         ("share", _NUMBER),
     ),
     # One row a cell, number that a study published, and arm (trifecta/studies/published).
-    "published": _schema(
+    "published": make_schema(
         ("cell", _TEXT),
         ("study", _TEXT),
         ("subject", _TEXT),

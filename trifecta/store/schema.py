@@ -9,13 +9,14 @@ import pyarrow as pa
 SCHEMA_VERSION = 1
 
 
-def _schema(*fields: tuple[str, pa.DataType]) -> pa.Schema:
+def make_schema(*fields: tuple[str, pa.DataType]) -> pa.Schema:
+    """A schema of these columns: name and type."""
     return pa.schema(list(fields))
 
 
 # One row a trial. A null means: not measured, or a phase that this protocol does not have, or a percentile that lies
 # among failed requests (censored).
-TRIALS = _schema(
+TRIALS = make_schema(
     ("trial", pa.string()),
     ("block", pa.int32()),
     ("cell", pa.string()),
@@ -70,7 +71,7 @@ TRIALS = _schema(
 )
 
 # One row a request, written by the engine (engine/crates/record/src/schema.rs). Types as the views promise them.
-SAMPLES = _schema(
+SAMPLES = make_schema(
     ("trial", pa.string()),
     ("worker", pa.uint16()),
     ("connection", pa.uint32()),
@@ -100,7 +101,7 @@ SAMPLES = _schema(
 
 # One row a hop of a cycle, written by the engine (engine/crates/record/src/spans.rs): a call of one service to another.
 # ``ordinal`` counts the calls of a cycle in order, 0 is that of the client. A null: it did not happen, or is not known.
-SPANS = _schema(
+SPANS = make_schema(
     ("trial", pa.string()),
     ("request", pa.uint64()),
     ("connection", pa.uint32()),
@@ -122,7 +123,7 @@ SPANS = _schema(
 )
 
 # One row a reading of a process or a host (docs/resources.md). Runs of earlier versions end with ``rss_bytes``.
-RESOURCES = _schema(
+RESOURCES = make_schema(
     ("trial", pa.string()),
     ("time_ns", pa.int64()),
     ("process", pa.string()),
@@ -140,7 +141,7 @@ RESOURCES = _schema(
     ("sent_packets", pa.int64()),
 )
 
-CHECKS = _schema(
+CHECKS = make_schema(
     ("check", pa.string()),
     ("scope", pa.string()),
     ("status", pa.string()),
@@ -150,7 +151,7 @@ CHECKS = _schema(
     ("remedy", pa.string()),
 )
 
-VERDICTS = _schema(
+VERDICTS = make_schema(
     ("cell", pa.string()),
     ("metric", pa.string()),
     ("arm", pa.string()),
@@ -174,7 +175,7 @@ VERDICTS = _schema(
 )
 
 # One row an implementation, protocol and object of the conformance probe (design/conformance.py).
-CONFORMANCE = _schema(
+CONFORMANCE = make_schema(
     ("depth", pa.string()),
     ("role", pa.string()),
     ("name", pa.string()),

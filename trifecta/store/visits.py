@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-
-def _schema(*fields: tuple[str, pa.DataType]) -> pa.Schema:
-    return pa.schema(list(fields))
-
+from trifecta.store.schema import make_schema
 
 # One row a visit of a browser, beside its row in ``samples`` (``visit`` = ``request``): a page load, or a watch of a
 # video. Durations count from the start of the navigation (W3C Navigation Timing 2), of a video from play. A null: it
 # did not happen, is not of this kind, or this browser does not tell.
-VISITS = _schema(
+VISITS = make_schema(
     ("trial", pa.string()),
     ("visit", pa.uint32()),
     ("warmup", pa.bool_()),
@@ -65,7 +62,7 @@ VISITS = _schema(
 )
 
 # One row a request that a browser made in a visit. Times are CLOCK_MONOTONIC.
-FETCHES = _schema(
+FETCHES = make_schema(
     ("trial", pa.string()),
     ("visit", pa.uint32()),
     ("warmup", pa.bool_()),
@@ -109,7 +106,7 @@ FETCHES = _schema(
 )
 
 # What a player did: samples four times a second and events as they happen.
-PLAYBACK = _schema(
+PLAYBACK = make_schema(
     ("trial", pa.string()),
     ("visit", pa.uint32()),
     ("warmup", pa.bool_()),
