@@ -20,7 +20,7 @@ from trifecta.report.packets.pictures import Legend, Picture, pictures
 from trifecta.report.queries import Answer
 from trifecta.report.tables import Column, Table
 from trifecta.report.visits import said
-from trifecta.report.visits.published import Claim
+from trifecta.report.visits.published import Claim, published_table
 from trifecta.report.visits.said import cell_words
 from trifecta.report.words import listed
 
@@ -255,23 +255,12 @@ def _part_tables(answer: Answer, cell: str, number: int) -> list[Table]:
 
 
 def _published_table(answer: Answer) -> Table:
-    columns = [
-        Column("published for", "subject"),
-        Column("", "label"),
-        Column("protocol", "arm", "protocol"),
-        Column("published", "published", "unit"),
-        Column("its ratio to HTTP/2", "published_ratio", "ratio"),
-        Column("here", "value", "unit"),
-        Column("our ratio to HTTP/2", "ratio", "ratio"),
-        Column("interval", "ratio_low,ratio_high", "interval"),
-        Column("", "relation"),
-    ]
     notes = [
         "Absolute values are those of another machine, other programs and another path: only ratios are compared. "
         "agrees: our interval lies on the same side of 1. contradicts: on the other side, or inside the margin. A name "
         "instead is that of the artefact that made the published number: it is shown, not judged."
     ]
-    return tables.build(answer, "published", "Published numbers and ours", ("cell", "cell"), columns, notes=notes)
+    return published_table(answer, notes)
 
 
 def _sources(answer: Answer) -> list[str]:

@@ -13,10 +13,12 @@ from typing import Any
 
 from trifecta import studies
 from trifecta.design.quantity import parse_size_bytes
-from trifecta.report import numbers
+from trifecta.report import numbers, tables
 from trifecta.report.comparisons import Comparison, levels
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures import style
+from trifecta.report.queries import Answer
+from trifecta.report.tables import Column, Table
 
 Row = dict[str, Any]
 AGREES, CONTRADICTS, UNDECIDED = "agrees", "contradicts", "undecided"
@@ -163,3 +165,19 @@ def claims(
                 pair = f"{style.name(says['arm'])} {'÷' if own.even else '−'} {style.name(says['to'])}"
                 made.append(Claim(study["id"], claim["text"], cell, relation, f"{pair} here: {own.words()}"))
     return made
+
+
+def published_table(answer: Answer, notes: Sequence[str]) -> Table:
+    """The published numbers with their ratios, and ours beside them."""
+    columns = [
+        Column("published for", "subject"),
+        Column("", "label"),
+        Column("protocol", "arm", "protocol"),
+        Column("published", "published", "unit"),
+        Column("its ratio to HTTP/2", "published_ratio", "ratio"),
+        Column("here", "value", "unit"),
+        Column("our ratio to HTTP/2", "ratio", "ratio"),
+        Column("interval", "ratio_low,ratio_high", "interval"),
+        Column("", "relation"),
+    ]
+    return tables.build(answer, "published", "Published numbers and ours", ("cell", "cell"), columns, notes=notes)

@@ -20,7 +20,7 @@ from trifecta.report.visits.cell import CellPart, Figure, cell_part
 from trifecta.report.visits.derive import Visits
 from trifecta.report.visits.frames import MOST_BYTES
 from trifecta.report.visits.metrics import metrics_of
-from trifecta.report.visits.published import Claim
+from trifecta.report.visits.published import Claim, published_table
 from trifecta.report.visits.said import cell_words
 
 _MOST_RATIOS = 12  # cells whose ratios are drawn; their tables have all
@@ -101,23 +101,12 @@ def _ratio_figures(about: RunFacts, derived: Visits) -> list[Figure]:
 
 
 def _published_table(answer: Answer) -> Table:
-    columns = [
-        Column("published for", "subject"),
-        Column("", "label"),
-        Column("protocol", "arm", "protocol"),
-        Column("published", "published", "unit"),
-        Column("its ratio to HTTP/2", "published_ratio", "ratio"),
-        Column("here", "value", "unit"),
-        Column("our ratio to HTTP/2", "ratio", "ratio"),
-        Column("interval", "ratio_low,ratio_high", "interval"),
-        Column("", "relation"),
-    ]
     notes = [
         "Absolute values are those of another machine, other programs and another path: only the ratios say something "
         "about each other. agrees: our interval lies on the same side of 1. contradicts: on the other side, or inside "
         "the margin."
     ]
-    return tables.build(answer, "published", "Published numbers and ours", ("cell", "cell"), columns, notes=notes)
+    return published_table(answer, notes)
 
 
 def _work_table(about: RunFacts, answers: Mapping[str, Answer]) -> Table:
