@@ -89,3 +89,8 @@ rust=$(rustc --version | awk '{ print $2 }')
 printf '1.88\n%s\n' "$rust" | sort -CV || refuse "needs Rust 1.88 or newer, found $rust; run: rustup update stable"
 [ -x engine/target/release/trifecta-engine ] || say "building the engine (some minutes the first time)"
 cargo build --quiet --release --locked --manifest-path engine/Cargo.toml --target-dir engine/target
+
+# The player's library (npm, some 500 kB): without it the tests of players are skipped.
+if [ "$kind" = dev ]; then
+    .venv/bin/trifecta get hlsjs >/dev/null || say "not fetched: hlsjs; tests of players will be skipped"
+fi
