@@ -112,3 +112,27 @@ def test_in_full_it_loads_both_pages_in_both_browsers_and_watches_as_long_as_the
     assert page.factors["client"] == ("chromium", "firefox")
     assert video.factors["mode"] == ("on-demand", "live")
     assert (video.workload.watch_ns, video.workload.segment_ns) == (90_000_000_000, 3_000_000_000)
+
+
+BETWEEN = studies.read_text(studies.campaigns()["milicevic2023"])
+
+
+def test_the_study_between_services_has_its_requests_and_places():
+    campaign = parse_campaign(BETWEEN, "milicevic2023.yaml", "full")
+    assert list(campaign.studies) == ["python-latency", "python-throughput", "engine-latency", "engine-throughput"]
+    latency, throughput = campaign.studies["python-latency"], campaign.studies["python-throughput"]
+    assert latency.min_blocks * latency.workload.requests == 5_000
+    assert throughput.workload.requests == 20_000
+    assert (latency.factors["connection"], throughput.factors["connection"]) == (("new",), ("reused",))
+    assert (latency.factors["path"], throughput.factors["path"]) == (("near", "far"), ("near",))
+    for study in campaign.studies.values():
+        assert study.factors["request"] == ("100 B", "600 B", "1 kB")
+        assert study.workload.in_flight == 1
+    assert latency.factors["server"] == ("hypercorn",)
+
+
+def test_a_first_look_between_services_keeps_both_places_and_all_payloads_on_one_connection():
+    campaign = parse_campaign(BETWEEN, "milicevic2023.yaml", "quick")
+    assert campaign.studies["python-latency"].factors["path"] == ("near", "far")
+    assert len(campaign.studies["engine-throughput"].factors["request"]) == 3
+    assert all(study.min_blocks == 6 for study in campaign.studies.values())
