@@ -46,10 +46,10 @@ def success_rate(trials: Sequence[tuple[int, int]], confidence: float) -> Rate:
     effective = float(requests)
     if effect is not None:
         effective = min(effective, requests / max(effect, 1e-9) * _fewer(requests, len(counted), confidence))
-    low, high = _clopper_pearson(rate * effective, effective, confidence)
+    low, high = clopper_pearson(rate * effective, effective, confidence)
     whole = None
     if succeeded == requests:
-        whole = _clopper_pearson(len(counted), len(counted), confidence)[0]
+        whole = clopper_pearson(len(counted), len(counted), confidence)[0]
     return Rate(requests, succeeded, len(counted), rate, low, high, effect, whole)
 
 
@@ -73,7 +73,7 @@ def _fewer(requests: int, trials: int, confidence: float) -> float:
     return float((stats.t.ppf(share, requests - 1) / stats.t.ppf(share, trials - 1)) ** 2)
 
 
-def _clopper_pearson(succeeded: float, requests: float, confidence: float) -> tuple[float, float]:
+def clopper_pearson(succeeded: float, requests: float, confidence: float) -> tuple[float, float]:
     """The exact interval, by the beta distribution, for counts that need not be whole."""
     from scipy import stats
 

@@ -1,0 +1,263 @@
+"""What a published procedure would have concluded on our data: carried out again and again, against our verdict.
+
+The studies compared one load, or one mean, of each protocol and called the smaller one the faster. Here that is done
+some hundred times on the samples of a run, drawn anew each time, and counted how often another protocol is named than
+the one that all blocks together name. Where these name none (the same, or undecided), every name is wrong.
+
+The protocols of a draw come from one block, which is kind to the procedure: the studies measured them one after the
+other. The interval of the share is that of the draws (Clopper & Pearson 1934). It says nothing of the error of the data
+themselves: with few blocks these are few different mornings on which the study could have been made.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trifecta.analysis.success import clopper_pearson
+
+Floats = NDArray[np.float64]
+TIMES = 200  # conclusions that are drawn
+
+
+@dataclass(frozen=True)
+class Times:
+    """One trial: how long each request took that succeeded, and how long each that failed took to fail, in ns."""
+
+    done_ns: Floats
+    failed_ns: Floats = field(default_factory=lambda: np.empty(0))
+
+
+Block = Mapping[str, Sequence[Times]]
+"""By protocol the trials of a block; of the baseline there are two."""
+
+
+@dataclass(frozen=True)
+class BackOff:
+    """How failed requests are tried again: after ``first_ns``, then ``factor`` times as long, each drawn within
+    ``spread`` of itself, never longer than ``longest_ns``; given up after ``tries``.
+
+    bourbon2020 says that it tries again with back-off, not with which. These are the defaults of Go's most used library
+    for it (github.com/cenkalti/backoff: 500 ms, 1.5, 0.5, 60 s); after ten tries, about a minute, a request is lost.
+    """
+
+    first_ns: float = 500e6
+    factor: float = 1.5
+    spread: float = 0.5
+    longest_ns: float = 60e9
+    tries: int = 10
+
+
+@dataclass(frozen=True)
+class Procedure:
+    """A way to conclude. ``value`` is what it takes for a protocol's time, from one of its trials; NaN: nothing."""
+
+    name: str
+    words: str
+    value: Callable[[np.random.Generator, Times], float]
+
+
+@dataclass(frozen=True)
+class Concluded:
+    """What a procedure concluded of one pair in one cell.
+
+    ``winner`` is what our verdict names (None: no one). Of ``draws`` conclusions ``wrong`` did not name it, or named
+    one where there is none; ``opposite`` named the slower one. ``ratio_low`` to ``ratio_high`` holds 95 % of the ratios
+    that would have been published.
+    """
+
+    procedure: str
+    cell: str
+    arm: str
+    reference: str
+    winner: str | None
+    draws: int
+    wrong: int
+    opposite: int
+    rate: float | None
+    low: float | None
+    high: float | None
+    ratio: float | None
+    ratio_low: float | None
+    ratio_high: float | None
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a procedure does to a value, as a ratio with / without it, over blocks; bounds None with one block."""
+
+    ratio: float
+    low: float | None
+    high: float | None
+    blocks: int
+
+
+def _single(generator: np.random.Generator, trial: Times) -> float:
+    return float(generator.choice(trial.done_ns)) if len(trial.done_ns) else math.nan
+
+
+def _mean(generator: np.random.Generator, trial: Times) -> float:
+    found = trial.done_ns
+    return float(found[generator.integers(len(found), size=len(found))].mean()) if len(found) else math.nan
+
+
+SINGLE_LOAD = Procedure("single-load", "one request or page load of each protocol, the shorter one wins", _single)
+NO_NOISE_FLOOR = Procedure(
+    "no-noise-floor", "the mean of one trial of each protocol, the smaller one wins, without an interval", _mean
+)
+
+
+def retries_hidden(back_off: BackOff | None = None) -> Procedure:
+    """The mean of one trial with failed requests tried again inside the timed span, as if one slow one each."""
+    rule = back_off or BackOff()
+
+    def value(generator: np.random.Generator, trial: Times) -> float:
+        found = retried(generator, trial, rule)
+        return float(found.mean()) if len(found) else math.nan
+
+    words = (
+        "the mean of one trial of each protocol, failed requests tried again with back-off "
+        f"({rule.first_ns / 1e6:g} ms, {rule.factor:g} times as long each time) inside the timed span"
+    )
+    return Procedure("retries-hidden", words, value)
+
+
+def different_work(counts: Sequence[int], share: float = 1.0) -> Procedure:
+    """One load of each protocol, each of a page with another number of requests, drawn from ``counts``.
+
+    ``share`` of a load's time grows with the number of requests: 1 is the most that it can be.
+    """
+    known = np.array(counts, dtype=np.float64)
+    factors = 1 - share + share * known / known.mean()
+
+    def value(generator: np.random.Generator, trial: Times) -> float:
+        return _single(generator, trial) * float(generator.choice(factors))
+
+    listed = ", ".join(str(count) for count in counts)
+    return Procedure("different-work", f"one load of each protocol, of {listed} requests by chance", value)
+
+
+def retried(generator: np.random.Generator, trial: Times, rule: BackOff) -> Floats:
+    """The times of a trial's requests as drawn with replacement, those that fail tried again until one succeeds.
+
+    Every try succeeds as often as the trial's requests did, and takes what one of them took. A request that is lost in
+    the end has no time: it is missing, as it is missing in what was published.
+    """
+    done, failed = trial.done_ns, trial.failed_ns
+    total = len(done) + len(failed)
+    if not len(done):
+        return np.empty(0)
+    times, waiting = np.zeros(total), np.arange(total)
+    pause, lost = rule.first_ns, np.zeros(total, dtype=bool)
+    for _ in range(rule.tries):
+        fails = generator.random(len(waiting)) < len(failed) / total
+        times[waiting[~fails]] += generator.choice(done, size=int((~fails).sum()))
+        waiting = waiting[fails]
+        if not len(waiting):
+            break
+        times[waiting] += generator.choice(failed, size=len(waiting))
+        times[waiting] += pause * generator.uniform(1 - rule.spread, 1 + rule.spread, size=len(waiting))
+        pause = min(pause * rule.factor, rule.longest_ns)
+    else:
+        lost[waiting] = True
+    return times[~lost]
+
+
+def conclude(
+    blocks: Sequence[Block],
+    pairs: Sequence[tuple[str, str, str | None]],
+    procedure: Procedure,
+    *,
+    cell: str = "",
+    seed: int = 1,
+    draws: int = TIMES,
+    confidence: float = 0.95,
+) -> list[Concluded]:
+    """Carry a procedure out ``draws`` times on the blocks of a cell, for each (arm, reference, our winner or None).
+
+    A conclusion draws a block, of each protocol one of its trials there, and what the procedure takes from it. A block
+    that lacks a protocol of the pair concludes nothing; with none that has both there is no share.
+    """
+    made = []
+    for arm, reference, winner in pairs:
+        generator = np.random.default_rng([seed, *(zlib.crc32(text.encode()) for text in (cell, arm, reference))])
+        whole = [block for block in blocks if block.get(arm) and block.get(reference)]
+        values = np.array([_drawn(generator, whole, (arm, reference), procedure) for _ in range(draws if whole else 0)])
+        made.append(_counted(procedure.name, cell, (arm, reference, winner), values, confidence))
+    return made
+
+
+def _drawn(
+    generator: np.random.Generator, blocks: Sequence[Block], arms: tuple[str, str], procedure: Procedure
+) -> list[float]:
+    block = blocks[int(generator.integers(len(blocks)))]
+    return [procedure.value(generator, block[arm][int(generator.integers(len(block[arm])))]) for arm in arms]
+
+
+def _counted(name: str, cell: str, pair: tuple[str, str, str | None], values: Floats, confidence: float) -> Concluded:
+    arm, reference, winner = pair
+    known = values[np.isfinite(values).all(axis=1)] if len(values) else np.empty((0, 2))
+    if not len(known):
+        return Concluded(name, cell, arm, reference, winner, 0, 0, 0, None, None, None, None, None, None)
+    first, second = known[:, 0] < known[:, 1], known[:, 1] < known[:, 0]  # equal values name no one
+    opposite = int((second if winner == arm else first).sum()) if winner else 0
+    wrong = opposite if winner else int((first | second).sum())
+    if winner:
+        wrong += int((~first & ~second).sum())  # no name where there is one
+    low, high = clopper_pearson(wrong, len(known), confidence)
+    ratios = known[:, 0] / known[:, 1]
+    ends = np.quantile(ratios, [(1 - confidence) / 2, 0.5, (1 + confidence) / 2])
+    return Concluded(
+        name, cell, arm, reference, winner, len(known), wrong, opposite,
+        wrong / len(known), low, high, float(ends[1]), float(ends[0]), float(ends[2]),
+    )  # fmt: skip
+
+
+def change(
+    blocks: Sequence[Block],
+    arm: str,
+    against: str | None,
+    with_it: Procedure,
+    without: Procedure,
+    *,
+    seed: int = 1,
+    draws: int = 20,
+    confidence: float = 0.95,
+) -> Change | None:
+    """How many times as large a procedure makes an arm's value, or, with ``against``, its ratio to that protocol.
+
+    A block is one value: the mean of the logarithms over ``draws`` draws of each of its trials. None where no block has
+    what it needs.
+    """
+    generator = np.random.default_rng([seed, zlib.crc32(f"{with_it.name},{arm},{against}".encode())])
+    logs = []
+    for block in blocks:
+        shifts = [
+            _shift(generator, block[name], with_it, without, draws) if block.get(name) else math.nan
+            for name in (arm, against)
+            if name is not None
+        ]
+        logs.append(shifts[0] - (shifts[1] if against is not None else 0.0))
+    known = np.array([value for value in logs if math.isfinite(value)])
+    if not len(known):
+        return None
+    middle = float(known.mean())
+    if len(known) < 2:
+        return Change(math.exp(middle), None, None, 1)
+    from scipy.stats import t
+
+    reach = float(t.ppf((1 + confidence) / 2, len(known) - 1) * known.std(ddof=1) / math.sqrt(len(known)))
+    return Change(math.exp(middle), math.exp(middle - reach), math.exp(middle + reach), len(known))
+
+
+def _shift(
+    generator: np.random.Generator, trials: Sequence[Times], with_it: Procedure, without: Procedure, draws: int
+) -> float:
+    pairs = [(with_it.value(generator, one), without.value(generator, one)) for one in trials for _ in range(draws)]
+    logs = [math.log(new / old) for new, old in pairs if new > 0 and old > 0]
+    return float(np.mean(logs)) if logs else math.nan
