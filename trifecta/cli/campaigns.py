@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def begin(asked: dict[str, Any], out: Path | None, **how: bool) -> int:
-    """Run a campaign; the exit code. ``asked``: its ``text``, ``file``, ``depth``, ``overrides`` and ``only``."""
+    """Run a campaign; the exit code.
+
+    ``asked``: its ``text``, ``file``, ``depth``, ``overrides``, ``only``, ``threats_on`` and ``threats_off``.
+    """
     from trifecta.workloads import campaign as campaigns
 
     read = _read(asked)
@@ -33,10 +36,14 @@ def go_on(folder: Path, **how: bool) -> int:
 
 def _read(asked: dict[str, Any]) -> Campaign:
     from trifecta.design.campaign import parse_campaign
+    from trifecta.threats import switches
 
-    return parse_campaign(
-        asked["text"], asked["file"], asked["depth"], overrides=asked["overrides"], only=asked["only"]
-    )
+    switched = switches(asked.get("threats_on", ()), asked.get("threats_off", ()), many=True)
+    text, file, depth = asked["text"], asked["file"], asked["depth"]
+    read = parse_campaign(text, file, depth, overrides=asked["overrides"], only=asked["only"], change=switched)
+    if switched is not None:
+        switched.refuse_unused()
+    return read
 
 
 def _carry_out(campaign: Campaign, folder: Path, *, quiet: bool, as_json: bool) -> int:

@@ -61,6 +61,13 @@ def complete_recipe(_ctx: click.Context, _param: click.Parameter, incomplete: st
     return [CompletionItem(name) for name in RECIPES if name.startswith(incomplete)]
 
 
+def complete_threat(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The threats that can be switched or measured."""
+    from trifecta.threats import THREATS
+
+    return [CompletionItem(name) for name in THREATS if name.startswith(incomplete)]
+
+
 def _complete_names(kind: Literal["server", "client"], incomplete: str) -> list[CompletionItem]:
     """The last of several names with commas; nothing is looked for, since that takes longer than a user waits."""
     from trifecta.design.any_level import ANY
@@ -107,6 +114,22 @@ def narrowing(command: Decorated) -> Decorated:
                 metavar="NAME,...",
                 shell_complete=complete_client,
                 help="These clients instead of the engine's 'load'; 'any': all that are found. Repeatable.",
+            ),
+            click.option(
+                "--with",
+                "threats_on",
+                metavar="ID,...",
+                multiple=True,
+                shell_complete=complete_threat,
+                help="Switch this threat to validity on; `trifecta threats` lists them. Repeatable.",
+            ),
+            click.option(
+                "--without",
+                "threats_off",
+                metavar="ID,...",
+                multiple=True,
+                shell_complete=complete_threat,
+                help="Switch this threat off. Repeatable.",
             ),
             click.option("--capture", is_flag=True, help="Keep the packets of every trial; then it gives no verdicts."),
         )

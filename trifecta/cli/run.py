@@ -18,6 +18,8 @@ def run_study_of(
     seed: str | None,
     servers: tuple[str, ...],
     clients: tuple[str, ...],
+    threats_on: tuple[str, ...],
+    threats_off: tuple[str, ...],
     capture: bool,
     out: Path | None,
     quiet: bool,
@@ -31,7 +33,9 @@ def run_study_of(
     from trifecta.design.campaign import is_campaign
     from trifecta.design.errors import UserError
     from trifecta.implementations.survey import Finder
+    from trifecta.threats import switches
 
+    on, off = options.split_names(threats_on), options.split_names(threats_off)
     changes = options.as_overrides(overrides, blocks, budget, seed, servers, clients=clients, capture=capture)
     path = studies.find(study)
     text = studies.read_text(path)
@@ -44,12 +48,16 @@ def run_study_of(
             "depth": "quick" if quick else "full",
             "overrides": changes,
             "only": options.split_names(only),
+            "threats_on": on,
+            "threats_off": off,
         }
         return campaigns.begin(asked, out, quiet=quiet, as_json=as_json)
     if quick or only:
         raise UserError(f"--quick and --only are for campaigns, and {study} is one study; leave them out")
     finder = Finder()
-    loaded = studies.load(study, changes, studies.known_servers(), clients=studies.known_clients(), found=finder)
+    known = studies.known_servers(), studies.known_clients()
+    switched = switches(on, off)
+    loaded = studies.load(study, changes, known[0], clients=known[1], found=finder, change=switched)
     folder = out if out is not None else running.default_folder(loaded)
     return running.carry_out(loaded, folder, resume=False, quiet=quiet, as_json=as_json, any_levels=finder.facts())
 
@@ -65,6 +73,7 @@ Examples:
   trifecta run race --set path=clean --blocks 3
   trifecta run my-study.yaml --set response="1 kB,100 kB" --budget "10 min"
   trifecta run chain --set depth=2,4,8 --set path=normal
+  trifecta run my-study.yaml --without jitter-reordering
   trifecta run bourbon2020 --quick --only distributed_02
 """
 )
@@ -84,6 +93,8 @@ def command(
     seed: str | None,
     servers: tuple[str, ...],
     clients: tuple[str, ...],
+    threats_on: tuple[str, ...],
+    threats_off: tuple[str, ...],
     capture: bool,
     out: Path | None,
     quiet: bool,
@@ -103,6 +114,8 @@ def command(
         seed=seed,
         servers=servers,
         clients=clients,
+        threats_on=threats_on,
+        threats_off=threats_off,
         capture=capture,
         out=out,
         quiet=quiet,

@@ -7,7 +7,7 @@ in several places can have a label for each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -69,8 +69,10 @@ def parse_campaign(
     overrides: Sequence[str] = (),
     surroundings: Surroundings | None = None,
     only: Sequence[str] = (),
+    change: Callable[[Document], None] | None = None,
 ) -> Campaign:
-    """The campaign in ``text``; ``overrides`` change every study of it, ``only`` names those to run.
+    """The campaign in ``text``; ``change`` and ``overrides`` are made to every study of it, ``only`` names those to
+    run.
 
     A name in ``only`` is a study, a scenario or a suite. Raises UserError with one line.
     """
@@ -90,7 +92,10 @@ def parse_campaign(
         tree = _merged(*_parts(root, depth, scenario, suite))
         document = Document(tree={"study": name, **tree}, name=f"{file} ({name})")
         places = [f"factors.place=[{', '.join(wanted[name])}]"] if wanted[name] else []
-        apply_overrides(document, [*places, *overrides])
+        apply_overrides(document, places)
+        if change is not None:
+            change(document)
+        apply_overrides(document, overrides)
         studies[name] = resolve(document, surroundings)
         suite_of[name] = suite
     return Campaign(

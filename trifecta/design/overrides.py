@@ -17,15 +17,16 @@ from trifecta.design.factors import (
 )
 
 
-def apply_overrides(document: Document, overrides: Sequence[str]) -> None:
+def apply_overrides(document: Document, overrides: Sequence[str], source: str | None = None) -> None:
     """Change the document as asked; each changed part remembers its option, so that later messages name it.
 
     A key is a factor (``path=clean``, ``connection=new,reused``), a field of the study (``budget=1 min``), a field of
     the workload (``response=10 kB``), or a place with dots (``paths.rough.loss=5 %``). Later options win.
+    ``source``: the option that asked for it, where that is not ``--set``.
     """
     for override in overrides:
         key, equals, text = override.partition("=")
-        option = f"--set {override}"
+        option = source or f"--set {override}"
         key = key.strip()
         if not equals or not key:
             raise UserError(f"option {option}: write KEY=VALUE, for example --set path=clean")

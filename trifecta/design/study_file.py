@@ -6,7 +6,7 @@ tags and repeated keys are refused, so that what is read is what is seen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from trifecta.design.document import Document, Place, dotted
@@ -23,12 +23,21 @@ _IMPLICIT_TAGS = {
 }
 
 
-def parse_study(text: str, file: str, overrides: Sequence[str] = (), surroundings: Surroundings | None = None) -> Study:
+def parse_study(
+    text: str,
+    file: str,
+    overrides: Sequence[str] = (),
+    surroundings: Surroundings | None = None,
+    change: Callable[[Document], None] | None = None,
+) -> Study:
     """The study in ``text``; ``file`` is how messages call it, ``overrides`` are ``KEY=VALUE`` of ``--set``.
+    ``change`` is made before them.
 
     Raises UserError with one line ``file:line: field: what; remedy`` for the first fault.
     """
     document = parse_document(text, file)
+    if change is not None:
+        change(document)
     apply_overrides(document, overrides)
     return resolve(document, surroundings)
 

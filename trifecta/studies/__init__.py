@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from trifecta.design import plan
 from trifecta.design.any_level import FoundLevels
 from trifecta.design.browsers import BUNDLED_CLIPS, BUNDLED_PAGES
+from trifecta.design.document import Document
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import Study
 from trifecta.design.quantity import QuantityError, format_time, parse_count
@@ -29,11 +30,17 @@ def campaigns() -> dict[str, Path]:
     return {path.stem: path for path in sorted((_FOLDER / "campaigns").glob("*.yaml"))}
 
 
+def experiments() -> dict[str, Path]:
+    """The experiments that show the effect of a threat, as ``threats/NAME``."""
+    return {f"threats/{path.stem}": path for path in sorted((_FOLDER / "threats").glob("*.yaml"))}
+
+
 def find(study: str) -> Path:
-    """The file of a bundled study's or campaign's name, or of a path to one."""
+    """The file of a bundled study's, campaign's or experiment's name, or of a path to one."""
     known = bundled() | campaigns()
-    if study in known:
-        return known[study]
+    named = known | experiments()
+    if study in named:
+        return named[study]
     path = Path(study)
     if path.suffix in (".yaml", ".yml") or "/" in study or path.exists():
         return path
@@ -47,11 +54,13 @@ def load(
     *,
     clients: Collection[str] | None = None,
     found: FoundLevels | None = None,
+    change: Callable[[Document], None] | None = None,
 ) -> Study:
     """The study of this name or path, with ``KEY=VALUE`` overrides applied.
 
     ``servers`` and ``clients`` are the names a study may use; None takes every name. ``found`` says what ``any`` stands
-    for; without it this machine is looked at. Raises UserError or CannotError with one line.
+    for; without it this machine is looked at. ``change`` is made to the document before anything else.
+    Raises UserError or CannotError with one line.
     """
     path = find(study)
     text = read_text(path)
@@ -65,7 +74,7 @@ def load(
         find_folder=lambda name: find_messages(None if study in bundled() else path.parent, name),
         found=found or _found_here,
     )
-    return parse_study(text, str(path), overrides, around)
+    return parse_study(text, str(path), overrides, around, change)
 
 
 def read_text(path: Path) -> str:

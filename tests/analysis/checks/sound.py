@@ -38,6 +38,8 @@ class Facts:
 DIRECTION = MappingProxyType(
     {
         "wire_packets": 10_000,
+        "delivered": 9_797,
+        "out_of_order": 0,
         "lost": 200,
         "queue_dropped": 3,
         "delay_asked_ns": RTT_NS // 2,

@@ -1,0 +1,117 @@
+"""What a switch does to protocols and to their ratio, from worlds whose truth is known."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from trifecta.analysis.switched import EVERYWHERE, Asked, countable, detected, switched
+
+ASKED = Asked("path", "in-order", "overtaking", "latency_p50_ns", ("h2", "h3"), "h2", 0.95)
+
+
+def world(effects, blocks=20, noise=0.01, places=("new",), seed=1, **columns):
+    """Rows of trials: ``effects`` has for (level, arm) the latency in ns; every block has weather of its own."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for place in places:
+        for (level, arm), value in effects.items():
+            for block in range(blocks):
+                weather = np.random.default_rng([len(place), len(level), block]).normal(0, 0.3)
+                rows += [
+                    {
+                        "cell": f"path={level},connection={place},server=origin",
+                        "factors_json": json.dumps({"protocol": arm, "path": level, "connection": place}),
+                        "arm": name,
+                        "block": block,
+                        "valid": True,
+                        "error": None,
+                        "samples": 10,
+                        "errors": 0,
+                        "success_rate": 1.0,
+                        "checks_json": "[]",
+                        "latency_p50_ns": value * math.exp(weather + rng.normal(0, noise)),
+                        **columns,
+                    }
+                    for name in ((arm, arm + "#aa") if arm == "h2" else (arm,))
+                ]
+    return rows
+
+
+def truth(h2, h3):
+    return {
+        ("in-order", "h2"): 1e8,
+        ("in-order", "h3"): 0.8e8,
+        ("overtaking", "h2"): 1e8 * h2,
+        ("overtaking", "h3"): 0.8e8 * h3,
+    }
+
+
+def test_the_ratio_of_ratios_is_what_the_switch_does_to_the_comparison():
+    found = switched(world(truth(h2=1.0, h3=1.5)), ASKED)
+    (ratio,) = [one for one in found if one.reference == "h2"]
+    assert ratio.arm == "h3"
+    assert ratio.contrast.low < 1.5 < ratio.contrast.high
+    assert ratio.contrast.high / ratio.contrast.low < 1.03, "weather of a block falls out of its ratios"
+    assert ratio.contrast.outcome(0.05, 0.05) == "more"
+    assert ratio.off.value == pytest.approx(0.8, rel=0.02)
+    assert ratio.on.value == pytest.approx(1.2, rel=0.02)
+    alone = {one.arm: one for one in found if one.reference is None}
+    assert alone["h2"].contrast.low < 1.0 < alone["h2"].contrast.high
+    assert alone["h3"].contrast.ratio / alone["h2"].contrast.ratio == pytest.approx(1.5, rel=0.02)
+
+
+def test_a_switch_without_effect_is_the_same():
+    (ratio,) = [one for one in switched(world(truth(1.0, 1.0)), ASKED) if one.reference]
+    assert ratio.contrast.outcome(0.05, 0.05) == "same"
+
+
+def test_places_stand_for_themselves_and_together():
+    rows = world(truth(1.0, 1.5), places=("new",)) + world(truth(1.0, 1.1), places=("reused",))
+    ratios = {one.place: one for one in switched(rows, ASKED) if one.reference}
+    assert list(ratios) == [EVERYWHERE, "connection new", "connection reused"]
+    assert ratios["connection new"].contrast.ratio == pytest.approx(1.5, rel=0.02)
+    assert ratios["connection reused"].levels == {"connection": "reused"}
+    assert ratios[EVERYWHERE].contrast.ratio == pytest.approx(math.sqrt(1.5 * 1.1), rel=0.02)
+    only = Asked(**{**vars(ASKED), "where": (("connection", "new"),)})
+    assert {one.place for one in switched(rows, only)} == {""}
+
+
+def test_without_one_of_the_levels_there_is_nothing_to_compare():
+    rows = [row for row in world(truth(1, 1)) if "overtaking" not in row["cell"]]
+    assert switched(rows, ASKED) == []
+
+
+def test_trials_count_that_only_the_threats_own_check_excludes():
+    own = json.dumps([{"check": "protocol", "status": "fail"}])
+    other = json.dumps([{"check": "protocol", "status": "fail"}, {"check": "drops", "status": "fail"}])
+    rows = [
+        {"valid": False, "error": None, "checks_json": own},
+        {"valid": False, "error": None, "checks_json": other},
+        {"valid": False, "error": "client crashed", "checks_json": own},
+        {"valid": True, "error": None, "checks_json": "[]"},
+    ]
+    assert [row["valid"] for row in countable(rows, "protocol")] == [True, False, False, True]
+    assert [row["valid"] for row in countable(rows, None)] == [False, False, False, True]
+
+
+def test_what_a_check_says_is_counted_off_and_on():
+    warned = json.dumps([{"check": "reordering", "status": "warn"}])
+    rows = world(truth(1, 1), blocks=2)
+    for row in rows:
+        if "overtaking" in row["cell"]:
+            row["checks_json"] = warned
+    told = detected(rows, "path", ("in-order", "overtaking"), "reordering")
+    assert (told.off, told.off_trials, told.on, told.on_trials) == (0, 6, 6, 6)
+
+
+def test_a_rate_is_counted_over_requests():
+    effects = truth(1, 1)
+    rows = world(effects, blocks=4)
+    for row in rows:
+        if "overtaking" in row["cell"]:
+            row |= {"errors": 5, "success_rate": 0.5}
+    asked = Asked(**{**vars(ASKED), "metric": "success_rate"})
+    h3 = next(one for one in switched(rows, asked) if one.arm == "h3" and one.reference is None)
+    assert (h3.off.value, h3.on.value, h3.contrast.ratio) == (1.0, 0.5, 0.5)

@@ -1,0 +1,99 @@
+"""Threats are switched in a study's document, or refused in one line."""
+
+import pytest
+
+from trifecta import studies
+from trifecta.analysis.checks import RUN_CHECKS, TRIAL_CHECKS
+from trifecta.analysis.estimate import METRICS
+from trifecta.design import plan
+from trifecta.design.campaign import parse_campaign
+from trifecta.design.errors import UserError
+from trifecta.design.study_file import parse_study
+from trifecta.threats import THREATS, switches
+
+JITTERY = """
+study: mine
+workload: {requests: 10}
+paths:
+  a: {delay: 20 ms, jitter: {sigma: 5 ms}}
+  b: {delay: 20 ms, jitter: {forward: {sigma: 5 ms, reorder: false}, backward: {sigma: 1 ms}}}
+"""
+REORDER = "jitter-reordering"
+
+
+def jitters(study):
+    paths = study.paths.values()
+    steps = [step for path in paths for step in (*path.forward, *path.backward) if step["kind"] == "jitter"]
+    return [step["reorder"] for step in steps]
+
+
+def read(on=(), off=(), text=JITTERY, overrides=()):
+    return parse_study(text, "mine.yaml", overrides, change=switches(on, off))
+
+
+def test_a_switch_changes_every_path_in_both_directions():
+    assert jitters(read(on=[REORDER])) == [True] * 4
+    assert jitters(read(off=[REORDER])) == [False] * 4
+    assert jitters(read()) == [False] * 4
+
+
+def test_an_option_of_the_user_comes_after_a_switch():
+    assert jitters(read(on=[REORDER], overrides=["paths.a.jitter.reorder=false"])) == [False, False, True, True]
+
+
+def test_a_switch_that_cannot_apply_is_refused_in_one_line():
+    with pytest.raises(UserError, match=r"^option --with jitter-reordering: no path of this study has jitter; give "):
+        read(on=[REORDER], text="study: mine\nworkload: {requests: 10}\n")
+
+
+@pytest.mark.parametrize(
+    ("on", "off", "said"),
+    [
+        (["jitter-reorderin"], [], "option --with: no threat 'jitter-reorderin'; did you mean 'jitter-reordering'?"),
+        ([], ["nothing"], "option --without: no threat 'nothing'; "),
+        ([REORDER], [REORDER], "'jitter-reordering' stands in both"),
+    ],
+)
+def test_names_are_checked(on, off, said):
+    with pytest.raises(UserError) as error:
+        switches(on, off)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_in_a_campaign_a_switch_applies_where_it_can():
+    text = studies.read_text(studies.find("bourbon2020"))
+    change = switches(off=[REORDER], many=True)
+    campaign = parse_campaign(text, "bourbon2020.yaml", "quick", change=change)
+    change.refuse_unused()
+    assert set(jitters(campaign.studies["distributed_delay-A"])) == {False}
+    change = switches(off=[REORDER], many=True)
+    parse_campaign(text, "bourbon2020.yaml", "quick", only=["single"], change=change)
+    with pytest.raises(UserError, match="no path of this study has jitter"):
+        change.refuse_unused()
+
+
+@pytest.mark.parametrize("threat", THREATS.values(), ids=THREATS)
+def test_what_a_threat_says_of_itself_holds(threat):
+    assert threat.check is None or threat.check in (*TRIAL_CHECKS, *RUN_CHECKS), "its check is in the table"
+    assert bool(threat.check) != bool(threat.undetected), "a check, or the reason why there is none"
+    assert (threat.on is not None and threat.off is not None) or threat.no_switch
+    assert bool(threat.experiment) != bool(threat.elsewhere), "an experiment, or where its effect is found"
+    assert "\n" not in threat.title and len(threat.title) <= 80
+    for effect in threat.effects:
+        assert effect.metric in METRICS
+
+
+EXPERIMENTS = {name: threat for name, threat in THREATS.items() if threat.experiment}
+
+
+@pytest.mark.parametrize("threat", EXPERIMENTS.values(), ids=EXPERIMENTS)
+@pytest.mark.parametrize("quick", [True, False])
+def test_an_experiment_has_the_threat_off_and_on_side_by_side(threat, quick):
+    study = studies.load(f"threats/{threat.experiment}", threat.quick if quick else ())
+    assert threat.effects
+    cells = [{name: plan.level_text(level) for name, level in cell.levels.items()} for cell in plan.cells(study)]
+    for effect in threat.effects:
+        for level in (effect.off, effect.on):
+            wanted = {effect.factor: level, **dict(effect.where)}
+            assert any(wanted.items() <= cell.items() for cell in cells), (effect, cells)

@@ -1,0 +1,34 @@
+"""Did the path keep packets in order? A path that reorders is not wrong, but what it shows is the stacks' patience.
+
+RFC 9002 section 6.1.1 takes a packet for lost when three later ones were acknowledged; Linux TCP learns how far packets
+overtake each other (RFC 8985). So reordering slows some stacks down and others not, whatever they speak on top.
+"""
+
+from __future__ import annotations
+
+from trifecta.analysis.checks.evidence import Evidence, Finding, worst
+from trifecta.design.model import CheckResult
+
+# Share of the packets of one direction that came behind a later one (RFC 4737 section 3.3). Paths of the Internet stay
+# well below; what a stack sends again for nothing is then below what it sends again for losses.
+REORDERED_LIMIT = 0.01
+_REMEDY = "compare with the same path in order (`--without jitter-reordering`)"
+
+
+def check(evidence: Evidence) -> list[CheckResult]:
+    """Warn of a direction in which more than one packet in a hundred was overtaken; no result without a link."""
+    findings = []
+    for wire, link in evidence.links.items():
+        for key, way in (("a_to_b", "to the server"), ("b_to_a", "to the client")):
+            report = link.get(key) or {}
+            packets, late = int(report.get("delivered") or 0), report.get("out_of_order")
+            if late is None or not packets:
+                continue
+            share = int(late) / packets
+            where = f"{wire} {way}".strip()
+            text = f"{where}: {late} of {packets} packets ({share:.1%}) came behind a later one"
+            if share > REORDERED_LIMIT:
+                findings.append(Finding("warn", text, share, REORDERED_LIMIT, _REMEDY))
+            else:
+                findings.append(Finding("pass", text, share, REORDERED_LIMIT))
+    return worst(evidence, "reordering", findings) if findings else []

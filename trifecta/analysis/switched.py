@@ -1,0 +1,185 @@
+"""What a switch does: cells that differ in one factor alone, at its two levels, for every protocol and their ratio.
+
+``off`` is the level without the switch, ``on`` the one with it. Three kinds of numbers: the metric of a protocol at
+either level, the ratio on / off of a protocol, and the ratio of ratios: how many times on / off of one protocol is that
+of the baseline, which is what the switch does to a comparison. Intervals are Welch's over blocks (`contrasts`), those
+of the ratio of ratios over the ratios within blocks; Holm's correction over all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trifecta.analysis.contrasts import Contrast, adjusted, contrast, contrast_over
+from trifecta.analysis.estimate import METRICS, Row, by_cell, pair_blocks
+from trifecta.analysis.means import Mean, block_logs, geometric_mean
+from trifecta.analysis.success import success_rate
+from trifecta.design import plan
+from trifecta.design.model import AA_SUFFIX
+
+Floats = NDArray[np.float64]
+EVERYWHERE = "all places"
+
+
+Side = tuple[str, Sequence[Row]]
+"""A cell and its rows."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is compared: a metric at two levels of a factor, ``where`` other factors have these levels."""
+
+    factor: str
+    off: str
+    on: str
+    metric: str
+    arms: tuple[str, ...]
+    baseline: str
+    confidence: float
+    where: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Switched:
+    """A protocol (``reference`` None) or its ratio to the reference, on against off, in one place.
+
+    ``off`` and ``on`` are the values at the two levels: of the metric in its own unit, or the ratio. ``levels`` are
+    those of the other factors that differ between places; empty over all places.
+    """
+
+    place: str
+    levels: Mapping[str, str]
+    arm: str
+    reference: str | None
+    off: Mean | None
+    on: Mean | None
+    contrast: Contrast
+
+
+@dataclass(frozen=True)
+class Detected:
+    """In how many trials at each level a check said that something is wrong."""
+
+    check: str
+    off: int
+    off_trials: int
+    on: int
+    on_trials: int
+
+
+def countable(rows: Sequence[Row], check: str | None) -> list[Row]:
+    """The rows with trials that count for an effect: valid ones, and those that the threat's own check alone fails.
+
+    What detects a threat may exclude its trials from verdicts; here they are what is looked at.
+    """
+    if check is None:
+        return list(rows)
+    return [{**row, "valid": True} if _fails_only(row, check) else row for row in rows]
+
+
+def _fails_only(row: Row, check: str) -> bool:
+    if row.get("error") is not None:
+        return False
+    failed = {str(one["check"]) for one in json.loads(row.get("checks_json") or "[]") if one["status"] == "fail"}
+    return failed == {check}
+
+
+def detected(rows: Sequence[Row], factor: str, levels: tuple[str, str], check: str) -> Detected:
+    """How often a check failed or warned, off and on."""
+    found = []
+    for level in levels:
+        here = [row for row in rows if _levels(row).get(factor) == level]
+        loud = sum(
+            any(one["check"] == check and one["status"] in ("fail", "warn") for one in _checks(row)) for row in here
+        )
+        found += [loud, len(here)]
+    return Detected(check, *found)
+
+
+def _checks(row: Row) -> Sequence[Mapping[str, str]]:
+    checks: Sequence[Mapping[str, str]] = json.loads(row.get("checks_json") or "[]")
+    return checks
+
+
+def switched(rows: Sequence[Row], asked: Asked) -> list[Switched]:
+    """Every protocol and every ratio to the baseline, in every place and over all of them (first)."""
+    pairs = _pairs(rows, asked)
+    baseline = asked.baseline
+    varying = {
+        name for pair in pairs for name, level in pair.levels.items() if any(p.levels.get(name) != level for p in pairs)
+    }
+    heads: list[tuple[str, dict[str, str], str, str | None, Mean | None, Mean | None]] = []
+    values: list[Contrast] = []
+    ratios = [(arm, baseline) for arm in asked.arms if arm != baseline]
+    for arm, reference in [*((arm, None) for arm in asked.arms), *ratios]:
+        sides = [tuple(_logs(side, asked, arm, reference) for side in pair.sides) for pair in pairs]
+        if len(pairs) > 1:
+            heads.append((EVERYWHERE, {}, arm, reference, None, None))
+            values.append(contrast_over([(on, off) for off, on in sides], asked.confidence))
+        for pair, (off, on) in zip(pairs, sides, strict=True):
+            shown = {name: level for name, level in pair.levels.items() if name in varying}
+            place = ", ".join(f"{name} {level}" for name, level in shown.items())
+            means = [
+                _mean(side[1], asked, (arm, reference), logs) for side, logs in zip(pair.sides, (off, on), strict=True)
+            ]
+            heads.append((place, shown, arm, reference, means[0], means[1]))
+            values.append(contrast(on, off, asked.confidence))
+    order = sorted(range(len(heads)), key=lambda i: (heads[i][0] != EVERYWHERE, _place(heads[i], pairs), i))
+    whole = adjusted(values)
+    return [Switched(*heads[i], whole[i]) for i in order]
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two cells that differ in the factor alone, each with its rows: off, on."""
+
+    levels: Mapping[str, str]
+    sides: tuple[Side, Side]
+
+
+def _pairs(rows: Sequence[Row], asked: Asked) -> list[_Pair]:
+    off, on = asked.off, asked.on
+    cells = {cell: (_levels(here[0]), here) for cell, here in by_cell(rows).items()}
+    by_place: dict[tuple[tuple[str, str], ...], dict[str, Side]] = {}
+    for cell, (own, here) in sorted(cells.items()):
+        level = own.pop(asked.factor, None)
+        if level in (off, on) and all(own.get(name) == wanted for name, wanted in asked.where):
+            by_place.setdefault(tuple(own.items()), {})[level] = (cell, here)
+    return [_Pair(dict(place), (side[off], side[on])) for place, side in by_place.items() if {off, on} <= set(side)]
+
+
+def _levels(row: Row) -> dict[str, str]:
+    """The levels of a trial's factors, but for protocol, as text."""
+    levels = json.loads(row["factors_json"])
+    levels.pop("protocol", None)
+    return {name: plan.level_text(level) for name, level in levels.items()}
+
+
+def _logs(side: Side, asked: Asked, arm: str, reference: str | None) -> Floats:
+    cell, rows = side
+    metric = METRICS[asked.metric]
+    if reference is None:
+        return block_logs(rows, metric, arm)
+    return pair_blocks(cell, rows, metric, arm=arm, reference=reference, baseline=asked.baseline).log_ratios()
+
+
+def _mean(rows: Sequence[Row], asked: Asked, pair: tuple[str, str | None], logs: Floats) -> Mean | None:
+    arm, reference = pair
+    if asked.metric != "success_rate" or reference is not None:
+        return geometric_mean(logs, asked.confidence)
+    own = [row for row in rows if row["arm"] in (arm, arm + AA_SUFFIX) and row.get("valid")]
+    counted = [(int(row["samples"]), int(row["samples"]) - int(row["errors"])) for row in own]
+    rate = success_rate(counted, asked.confidence)
+    return Mean(rate.rate, rate.low, rate.high, rate.trials, 0)
+
+
+def _place(head: tuple[str, dict[str, str], str, str | None, Mean | None, Mean | None], pairs: Sequence[_Pair]) -> int:
+    for number, pair in enumerate(pairs):
+        if all(pair.levels.get(name) == level for name, level in head[1].items()):
+            return number
+    return 0

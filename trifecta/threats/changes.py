@@ -1,0 +1,45 @@
+"""Changes of a study's document that several threats need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from trifecta.design.document import Document
+from trifecta.design.errors import UserError
+
+Tree = dict[str, Any]
+
+
+def mappings(value: Any) -> Iterator[Tree]:
+    """The mapping itself, or its halves where it is written by direction."""
+    if isinstance(value, dict):
+        halves = [value[name] for name in ("forward", "backward") if isinstance(value.get(name), dict)]
+        yield from halves or [value]
+
+
+def paths(document: Document) -> Iterator[Tree]:
+    """The paths of a study."""
+    section = document.tree.get("paths")
+    yield from (path for path in (section.values() if isinstance(section, dict) else ()) if isinstance(path, dict))
+
+
+def kind(document: Document) -> str:
+    """The kind of the study's workload."""
+    workload = document.tree.get("workload")
+    return str(workload.get("kind", "requests")) if isinstance(workload, dict) else "requests"
+
+
+def set_jitter(field: str, value: Any) -> Callable[[Document], None]:
+    """A change of a field of every jitter of the study's paths."""
+
+    def change(document: Document) -> None:
+        found = [jitter for path in paths(document) for jitter in mappings(path.get("jitter"))]
+        if not found:
+            raise UserError(
+                "no path of this study has jitter; give one, for example --set paths.NAME.jitter.sigma=20ms"
+            )
+        for jitter in found:
+            jitter[field] = value
+
+    return change

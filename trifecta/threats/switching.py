@@ -1,0 +1,86 @@
+"""``--with ID`` and ``--without ID``: threats switched on and off in a study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from trifecta.design.document import Document, did_you_mean
+from trifecta.design.errors import UserError
+from trifecta.design.overrides import apply_overrides
+from trifecta.threats.table import THREATS
+from trifecta.threats.threat import Change, Threat
+
+
+@dataclass
+class Switches:
+    """Threats to switch on and off in a study; called with its document before options of ``--set`` are applied.
+
+    In a campaign (``many``) a switch may find nothing to change in some of its studies; `refuse_unused` complains of
+    those that found nothing in any.
+    """
+
+    on: tuple[str, ...] = ()
+    off: tuple[str, ...] = ()
+    many: bool = False
+    _refused: dict[str, UserError] = field(default_factory=dict)
+    _applied: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for option, ids in (("--with", self.on), ("--without", self.off)):
+            for one in ids:
+                _change(option, one)
+        both = sorted(set(self.on) & set(self.off))
+        if both:
+            raise UserError(f"options --with and --without: {both[0]!r} stands in both; leave it out of one")
+
+    def __call__(self, document: Document) -> None:
+        """Change the document of a study; UserError with one line where a switch cannot apply."""
+        for option, ids in (("--with", self.on), ("--without", self.off)):
+            for one in ids:
+                said = f"{option} {one}"
+                try:
+                    _apply(document, _change(option, one), said)
+                    self._applied.add(said)
+                except UserError as error:
+                    refusal = UserError(f"option {said}: {error}")
+                    if not self.many:
+                        raise refusal from None
+                    self._refused.setdefault(said, refusal)
+
+    def refuse_unused(self) -> None:
+        """UserError for the first switch that no study of a campaign had a use for."""
+        for said, refusal in self._refused.items():
+            if said not in self._applied:
+                raise refusal
+
+
+def find(threat: str) -> Threat:
+    """The threat of this name; UserError with what it could have been."""
+    if threat not in THREATS:
+        raise UserError(f"no threat {threat!r}; {did_you_mean(threat, THREATS)}")
+    return THREATS[threat]
+
+
+def switches(on: Sequence[str] = (), off: Sequence[str] = (), *, many: bool = False) -> Switches | None:
+    """The switches for these threats; None when there are none. ``many``: for a campaign."""
+    return Switches(tuple(on), tuple(off), many) if on or off else None
+
+
+def _change(option: str, threat: str) -> Change:
+    try:
+        found = find(threat)
+    except UserError as error:
+        raise UserError(f"option {option}: {error}") from None
+    change = found.on if option == "--with" else found.off
+    if change is None:
+        reason = found.no_switch or f"it has no switch for {option}"
+        raise UserError(f"option {option} {threat}: {reason}")
+    return change
+
+
+def _apply(document: Document, change: Change, said: str) -> None:
+    if callable(change):
+        change(document)
+    else:
+        apply_overrides(document, change, said)

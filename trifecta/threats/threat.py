@@ -1,0 +1,59 @@
+"""What a threat to validity is: how it is switched on and off, what detects it, and what shows its effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from trifecta.design.document import Document
+
+Change = tuple[str, ...] | Callable[[Document], None]
+"""What is done to a study before it is validated: ``KEY=VALUE`` of ``--set``, or a function that changes the document.
+
+A function raises UserError (`cannot_apply`) where the study has nothing that it could change.
+"""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Two levels of one factor of the experiment, and the metric that is compared between them.
+
+    ``factor`` is any factor but protocol; ``off`` and ``on`` are its levels as they stand in a cell's key. ``where``
+    narrows it to cells with these levels of other factors.
+    """
+
+    factor: str
+    off: str
+    on: str
+    metric: str = "latency_p50_ns"
+    title: str = ""
+    """What is compared, in a few words; empty where the threat's title says it."""
+    where: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Threat:
+    """Something about a study that can make its conclusion wrong.
+
+    A switch that does not exist is None, with the reason in ``no_switch``. Without a check that detects it,
+    ``undetected`` says why; without an experiment, ``elsewhere`` says where its effect is found.
+    """
+
+    id: str
+    title: str
+    """What it is, one line."""
+    fact: str
+    """Why it matters, with figures and their source."""
+    studies: tuple[str, ...]
+    on: Change | None = None
+    off: Change | None = None
+    no_switch: str = ""
+    check: str | None = None
+    undetected: str = ""
+    experiment: str | None = None
+    """The bundled study ``studies/threats/NAME.yaml`` that has it off and on side by side."""
+    effects: tuple[Effect, ...] = ()
+    """What the experiment shows of it, the main one first."""
+    quick: tuple[str, ...] = ()
+    """``KEY=VALUE`` that make the experiment about 30 s long."""
+    elsewhere: str = ""
