@@ -76,6 +76,22 @@ def test_requests_are_counted_by_what_became_of_them(tmp_path):
     assert failed.got == {}
 
 
+def test_an_answer_of_404_is_no_failure_of_the_path_and_one_of_503_is(tmp_path):
+    # As Chromium's rows say it (with an error) and as Firefox's do (without).
+    for error in ("status", None):
+        fetches = [
+            fetch(0, 1, error=error, status=404),
+            fetch(1, 1, error=error, status=404, missing=True, url="https://www.light.lab/favicon.ico"),
+            fetch(2, 1, error=error, status=503),
+        ]
+        found = aggregate_visits(*write(tmp_path, [visit(1)], fetches)).visits
+        assert found.refused == {"https://www.light.lab/0": 1}
+        assert found.missing == {"https://www.light.lab/favicon.ico": 1}
+        assert (found.failed, found.failed_classes) == ({"https://www.light.lab/2": 1}, {"status": 1})
+        assert found.visits[0].got["GET https://www.light.lab/0"].status == 404
+        assert len(found.visits[0].got) == 1
+
+
 def test_a_stall_that_did_not_end_and_the_segments(tmp_path):
     rows = [watch(0), watch(1)]
     played = [

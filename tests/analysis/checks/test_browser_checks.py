@@ -131,6 +131,12 @@ def test_an_arm_without_a_visit_that_loaded_is_no_reference():
     assert judge("same_page", visits=seen("h3", page(1, error="timeout"))).status == "unknown"
 
 
+def test_answers_of_404_are_told_and_do_not_make_a_trial_useless():
+    result = judge("same_page", visits=seen("h3", refused={"https://www.light.lab/old.png": 2}))
+    assert result.status == "warn"
+    assert "2 requests were answered with a status of 400 or more (https://www.light.lab/old.png" in result.evidence
+
+
 def test_requests_that_failed_fail_and_those_without_an_answer_warn():
     failed = seen("h3", failed={"https://cdn.light.lab/b.png": 1}, failed_classes={"reset": 1})
     result = judge("same_page", visits=failed)

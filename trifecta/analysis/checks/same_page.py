@@ -27,7 +27,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     visits = evidence.visits
     if visits is None or not visits.loaded:
         return worst(evidence, "same_page", [Finding("unknown", "no visit succeeded that could be compared")])
-    findings = [*_missing(visits), *_cache(workload, visits)]
+    findings = [*_missing(visits), *_refused(visits), *_cache(workload, visits)]
     if isinstance(workload, VideoWorkload):
         findings += _of_a_player(visits)
     else:
@@ -116,6 +116,14 @@ def _failed(visits: Visits) -> list[Finding]:
     number = sum(visits.failed.values())
     text = f"{number} requests of visits that loaded failed ({counts(visits.failed_classes)}: {_urls(visits.failed)})"
     return [Finding("fail", text, float(number), 0.0, "see that server and path carry the page")]
+
+
+def _refused(visits: Visits) -> list[Finding]:
+    if not visits.refused:
+        return []
+    number = sum(visits.refused.values())
+    text = f"{number} requests were answered with a status of 400 or more ({_urls(visits.refused)})"
+    return [Finding("warn", text, float(number), 0.0, "see that the page was recorded so (`trifecta page show`)")]
 
 
 def _missing(visits: Visits) -> list[Finding]:

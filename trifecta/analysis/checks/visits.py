@@ -59,6 +59,8 @@ class Visits:
     failed: Mapping[str, int] = field(default_factory=dict)
     """URL -> requests for it that failed."""
     failed_classes: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, int] = field(default_factory=dict)
+    """URL -> requests for it that were answered with a status of 400 to 499, though not because it is missing."""
     missing: Mapping[str, int] = field(default_factory=dict)
     """URL -> requests for it to which the recording has no answer."""
     unfinished: int = 0

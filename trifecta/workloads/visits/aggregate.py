@@ -44,6 +44,7 @@ _OF_FETCHES = (
     "rung", "segment", "error",
 )  # fmt: skip
 _EXAMPLES = 3  # URLs kept of each protocol
+_REFUSED, _SERVER_ERROR = 400, 500  # RFC 9110, sections 15.5 and 15.6
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,8 @@ def _evidence(measured: Sequence[Row], fetches: Sequence[Row], stalled: set[int]
     for fetch in fetches:
         by_visit.setdefault(fetch["visit"], []).append(fetch)
     network = [fetch for fetch in fetches if _answered(fetch) and not fetch["from_cache"]]
-    failed = [fetch for fetch in fetches if fetch["error"] is not None]
+    failed = [fetch for fetch in fetches if _failed(fetch)]
+    refused = [fetch for fetch in network if (fetch["status"] or 0) >= _REFUSED and not fetch["missing"]]
     examples: dict[str, tuple[str, ...]] = {}
     for fetch in network:
         known = examples.setdefault(str(fetch["protocol"]), ())
@@ -120,7 +122,8 @@ def _evidence(measured: Sequence[Row], fetches: Sequence[Row], stalled: set[int]
         examples=examples,
         untold=sum(fetch["protocol"] is None for fetch in network),
         failed=_counts(fetch["url"] for fetch in failed),
-        failed_classes=_counts(fetch["error"] for fetch in failed),
+        failed_classes=_counts(fetch["error"] or "status" for fetch in failed),
+        refused=_counts(fetch["url"] for fetch in refused),
         missing=_counts(fetch["url"] for fetch in fetches if fetch["missing"]),
         unfinished=sum(fetch["error"] is None and fetch["done_ns"] is None for fetch in fetches),
         segments={
@@ -146,7 +149,15 @@ def _visit(row: Row, fetches: Sequence[Row], stalled: bool) -> Visit:
 
 
 def _answered(fetch: Row) -> bool:
-    return fetch["error"] is None and fetch["done_ns"] is not None
+    return not _failed(fetch) and fetch["done_ns"] is not None
+
+
+def _failed(fetch: Row) -> bool:
+    """Whether nothing came, or the server said that it could not. A 404 is an answer: recorded pages have them."""
+    status = fetch["status"]
+    if fetch["error"] in (None, "status") and status is not None:  # only Chromium's rows call a 404 an error
+        return bool(status >= _SERVER_ERROR)
+    return fetch["error"] is not None
 
 
 def _got(fetches: Iterable[Row]) -> dict[str, Got]:
