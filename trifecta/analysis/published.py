@@ -1,0 +1,477 @@
+"""Published statements and what was measured: each is confirmed, contradicted, or open (not decidable here).
+
+An effect counts when it is larger than a margin. Confirmed: the whole interval lies beyond the margin on the side that
+was claimed. Contradicted: all of it lies short of that, so there is no such difference, or the opposite one. Both
+have at most the nominal rate of error, and the same truth is not confirmed on one day and contradicted on the next.
+Where a statement is about several cells, their mean effect decides, unless a cell by itself says the opposite: then it
+depends on the place, and is open. Intervals of single cells hold together (Bonferroni).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from trifecta.analysis.intervals import NOTHING, Estimate, Floats, Part, linear
+from trifecta.analysis.statements import Says, Statement
+from trifecta.analysis.success import success_rate
+from trifecta.design.model import AA_SUFFIX, PROTOCOL_NAMES
+
+State = Literal["confirmed", "contradicted", "open", "not compared"]
+CONFIRMED: State = "confirmed"
+CONTRADICTED: State = "contradicted"
+OPEN: State = "open"
+NOT_COMPARED: State = "not compared"
+_AA_CONFIDENCE = 0.99  # that of "the baseline differs from itself", which is asked of every cell
+
+
+@dataclass(frozen=True)
+class Place:
+    """A cell of a run: what it is (``levels``: its factors and its workload's fields, as text), and its valid trials.
+
+    A row has ``arm``, ``block`` and the metrics: infinite is worse than every other, None was not measured. ``checks``
+    has for every check that was not passed how many trials it struck. ``verdicts`` hold for runs that may end when
+    they are decided: (metric, arm, to) -> ratio, low, high.
+    """
+
+    run: str
+    cell: str
+    levels: Mapping[str, str]
+    rows: Sequence[Mapping[str, Any]]
+    baseline: str = "h2"
+    margin: float = 0.05
+    confidence: float = 0.95
+    trials: int = 0
+    checks: Mapping[str, int] = field(default_factory=dict)
+    verdicts: Mapping[tuple[str, str, str], tuple[float | None, float | None, float | None]] = field(
+        default_factory=dict
+    )
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What one cell, or one pair of cells, says. Estimates are ratios, or differences where ``difference`` is set."""
+
+    run: str
+    cell: str
+    against: str
+    """The other cell of a pair; empty for one."""
+    state: State
+    value: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+    to: str = ""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What all cells together say to a statement. ``size`` compares the effect with the published one.
+
+    ``arms`` has the value of every protocol in the metric's unit, the mean over the cells.
+    """
+
+    statement: Statement
+    state: State
+    reason: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    blocks: int = 0
+    to: str = ""
+    size: str = ""
+    depends: bool = False
+    effects: tuple[Effect, ...] = ()
+    checks: Mapping[str, int] = field(default_factory=dict)
+    arms: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def difference(self) -> bool:
+        """Whether the estimate is a difference."""
+        return self.statement.says is not None and self.statement.says.by_difference
+
+    def change(self) -> str:
+        """What the ratio is of: ``HTTP/3 ÷ HTTP/2``, ``path=lag ÷ path=normal``."""
+        says = self.statement.says
+        return "" if says is None else change_words(says, self.to)
+
+
+def change_words(says: Says, to: str = "") -> str:
+    """What an effect is the ratio (÷) or the difference (−) of."""
+    sign = " − " if says.by_difference else " ÷ "
+    arms = " and ".join(PROTOCOL_NAMES.get(arm, arm) for arm in says.arms)
+    reference = to or (says.to[0] if says.to else "")
+    pair = f"{arms}{sign}{PROTOCOL_NAMES.get(reference, reference)}" if reference else arms
+    if says.relation == "whole":
+        return arms
+    if says.along:
+        return f"({pair}) at the largest {says.along}{sign}at the smallest"
+    if says.at:
+        at, against = (",".join(f"{name}={level}" for name, level in of.items()) for of in (says.at, says.against))
+        whom = f" of {pair}" if reference else f", {arms}"
+        return f"{at}{sign}{against}{whom}" if len(says.arms) < 3 or reference else f"{at}{sign}{against}"
+    return pair
+
+
+def evaluate(statement: Statement, places: Sequence[Place]) -> Evaluation:
+    """What the cells that a statement is about say to it."""
+    if statement.says is None or statement.not_compared:
+        reason = statement.not_compared or "an absolute value of another machine, other programs and another path"
+        said = Evaluation(statement, NOT_COMPARED, reason)
+        return said if statement.says is None else replace(said, arms=_arm_values(statement, matching(statement, places)))
+    here = matching(statement, places)
+    if not here:
+        return Evaluation(statement, OPEN, "nothing was run that it is about")
+    made = _whole(statement, here) if statement.says.relation == "whole" else _compared(statement, here)
+    checks: Counter[str] = Counter()
+    for place in here:
+        checks.update(place.checks)
+    return replace(made, checks=dict(checks), arms=_arm_values(statement, here))
+
+
+def matching(statement: Statement, places: Iterable[Place]) -> list[Place]:
+    """The places that a statement is about; of one that needs two cells, those of either."""
+    says = statement.says
+    sides = [says.at, says.against] if says is not None and says.at else [{}]
+    return [place for place in places if any(_fits(place.levels, {**statement.where, **side}) for side in sides)]
+
+
+def _fits(levels: Mapping[str, str], where: Mapping[str, Any]) -> bool:
+    for name, wanted in where.items():
+        own = levels.get(name)
+        if own is None:
+            return False
+        if name.endswith("_bytes") and isinstance(wanted, list):
+            if not wanted[0] <= float(own) <= wanted[1]:
+                return False
+        elif own not in ([str(one) for one in wanted] if isinstance(wanted, list) else [str(wanted)]):
+            return False
+    return True
+
+
+# ------------------------------------------------------------------ comparing
+
+
+@dataclass(frozen=True)
+class _Group:
+    """One cell, or the two cells of a comparison."""
+
+    place: Place
+    against: Place | None = None
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        return self.place.run, self.place.cell, "" if self.against is None else f"{self.against.run}/{self.against.cell}"
+
+
+def _compared(statement: Statement, places: Sequence[Place]) -> Evaluation:
+    says = statement.says
+    assert says is not None  # noqa: S101 - the caller asked
+    groups = _groups(says, statement.where, places)
+    if not groups:
+        return Evaluation(statement, OPEN, "one of the two cells that it compares was not run")
+    references = says.to or ("",)
+    # The statement is against all references: each must confirm, and any may contradict (so with a share of alpha).
+    found = [_against(statement, groups, reference, len(references)) for reference in references]
+    worst = min(found, key=lambda one: (_RANK[one.state], _favour(says, one)))
+    effects = tuple(effect for one in found for effect in one.effects)
+    return replace(worst, effects=effects, size=_size(statement, worst))
+
+
+_RANK: dict[State, int] = {CONTRADICTED: 0, OPEN: 1, CONFIRMED: 2, NOT_COMPARED: 3}
+
+
+def _favour(says: Says, one: Evaluation) -> float:
+    value = one.value if one.value is not None else math.nan
+    if math.isnan(value):
+        return -math.inf
+    return -value if says.relation == "below" else value
+
+
+def _against(statement: Statement, groups: Sequence[_Group], reference: str, family: int) -> Evaluation:
+    says = statement.says
+    assert says is not None  # noqa: S101
+    margin = _margin(says, groups)
+    confidence = groups[0].place.confidence
+    parts = [(group, made) for group in groups if (made := _parts(says, group, reference))]
+    if not parts:
+        return Evaluation(statement, OPEN, _why_nothing(groups, says), to=reference)
+    alone = _alone(says, parts, reference)
+    pooled = alone or linear([(w / len(parts), v) for _, made in parts for w, v in made], confidence)
+    state, reason = _judge(says, pooled, margin, says.by_difference)
+    if state == CONTRADICTED and family > 1 and alone is None:
+        stricter = linear([(w / len(parts), v) for _, made in parts for w, v in made], 1 - (1 - confidence) / family)
+        state, reason = _judge(says, stricter, margin, says.by_difference)
+    state, reason = _if_unlike_itself(says, groups, reference, pooled, (state, reason))
+    effects = _effects(says, parts, reference, margin, confidence)
+    depends = False
+    opposite = {CONFIRMED: CONTRADICTED, CONTRADICTED: CONFIRMED}.get(state)
+    if len(effects) > 1 and any(one.state == opposite for one in effects):
+        depends = True
+    elif state == OPEN and {CONFIRMED, CONTRADICTED} <= {one.state for one in effects}:
+        depends = True
+    if depends:
+        state, reason = OPEN, f"it depends on the place: {_where_states(effects)}"
+    if len(parts) < len(groups):
+        reason += f"; {len(groups) - len(parts)} of {len(groups)} cells have no usable block"
+    value, low, high = (_write(end, says.by_difference) for end in (pooled.value, pooled.low, pooled.high))
+    return Evaluation(
+        statement, state, reason, value, low, high, pooled.blocks, reference, depends=depends, effects=effects
+    )
+
+
+def _effects(
+    says: Says, parts: Sequence[tuple[_Group, list[Part]]], reference: str, margin: float, confidence: float
+) -> tuple[Effect, ...]:
+    made = []
+    own = 1 - (1 - confidence) / len(parts)
+    for group, one in parts:
+        estimate = _alone(says, [(group, one)], reference) or linear(one, own)
+        state, _ = _judge(says, estimate, margin, says.by_difference)
+        ends = [_write(end, says.by_difference) for end in (estimate.value, estimate.low, estimate.high)]
+        made.append(Effect(*group.names, state, ends[0], ends[1], ends[2], estimate.blocks, reference))
+    return tuple(made)
+
+
+def _groups(says: Says, where: Mapping[str, Any], places: Sequence[Place]) -> list[_Group]:
+    """The cells, or the pairs of cells that are alike but for what is compared."""
+    if says.along:
+        lines: dict[tuple[Any, ...], list[tuple[float, Place]]] = {}
+        for place in places:
+            number = _number(place.levels, says.along)
+            if number is not None:
+                lines.setdefault(_identity(place, (says.along, f"{says.along}_bytes")), []).append((number, place))
+        ordered = [sorted(line, key=lambda step: step[0]) for line in lines.values()]
+        return [_Group(line[-1][1], line[0][1]) for line in ordered if line[-1][0] > line[0][0]]
+    if not says.at:
+        return [_Group(place) for place in places]
+    changed = tuple({*says.at, *says.against})
+    others = {_identity(one, changed): one for one in places if _fits(one.levels, {**where, **says.against})}
+    there = [one for one in places if _fits(one.levels, {**where, **says.at})]
+    return [_Group(one, others[_identity(one, changed)]) for one in there if _identity(one, changed) in others]
+
+
+def _identity(place: Place, without: Sequence[str]) -> tuple[Any, ...]:
+    # How long a trial is differs between scenarios and is no part of what a cell is.
+    ignored = {*without, "requests", "duration_ns", "visits", "study"}
+    return tuple(sorted((name, level) for name, level in place.levels.items() if name not in ignored))
+
+
+def _number(levels: Mapping[str, str], factor: str) -> float | None:
+    for name in (f"{factor}_bytes", factor):
+        try:
+            return float(levels[name])
+        except (KeyError, ValueError):
+            continue
+    return None
+
+
+def _parts(says: Says, group: _Group, reference: str) -> list[Part]:
+    """What a group adds up to; nothing where one side has no block."""
+    sides = [(1.0, group.place)] + ([(-1.0, group.against)] if group.against is not None else [])
+    made: list[Part] = []
+    for weight, place in sides:
+        values = _paired(says, place, reference) if reference else _plain(says, place)
+        if not len(values):
+            return []
+        made.append((weight, values))
+    return made
+
+
+def block_values(place: Place, metric: str, arm: str, *, by_difference: bool) -> dict[int, float]:
+    """The value of every block, a log unless it is compared by difference; of the baseline's two runs the mean."""
+    found: dict[int, list[float]] = {}
+    for row in place.rows:
+        value = row.get(metric)
+        if row["arm"] not in (arm, arm + AA_SUFFIX) or value is None or math.isnan(value):
+            continue
+        if by_difference:
+            found.setdefault(int(row["block"]), []).append(float(value))
+        elif value > 0:
+            found.setdefault(int(row["block"]), []).append(math.log(value))
+    return {block: float(np.mean(values)) for block, values in found.items()}
+
+
+def _paired(says: Says, place: Place, reference: str) -> Floats:
+    """Arm less reference by block; of several arms the mean. Two that are both censored are a tie."""
+    base = block_values(place, says.metric, reference, by_difference=says.by_difference)
+    own = [block_values(place, says.metric, arm, by_difference=says.by_difference) for arm in says.arms]
+    shared = [block for block in sorted(base) if all(block in values for values in own)]
+    made = []
+    for block in shared:
+        both = [(values[block], base[block]) for values in own]
+        made.append(float(np.mean([0.0 if math.isinf(a) and a == b else a - b for a, b in both])))
+    return np.array(made, dtype=np.float64)
+
+
+def _plain(says: Says, place: Place) -> Floats:
+    own = [block_values(place, says.metric, arm, by_difference=says.by_difference) for arm in says.arms]
+    shared = sorted(set.intersection(*(set(values) for values in own))) if own else []
+    return np.array([float(np.mean([values[block] for values in own])) for block in shared], dtype=np.float64)
+
+
+def _alone(says: Says, parts: Sequence[tuple[_Group, list[Part]]], reference: str) -> Estimate | None:
+    """The interval of the run's own verdict, where it has one that holds although the run may end when it is decided."""
+    if len(parts) != 1 or parts[0][0].against is not None or len(says.arms) != 1:
+        return None
+    group, made = parts[0]
+    verdict = group.place.verdicts.get((says.metric, says.arms[0], reference))
+    if verdict is None or verdict[0] is None:
+        return None
+    ends = [None if end is None or end <= 0 else math.log(end) for end in verdict]
+    return Estimate(ends[0], ends[1], ends[2], len(made[0][1]))
+
+
+# ------------------------------------------------------------------ judging
+
+
+def _margin(says: Says, groups: Sequence[_Group]) -> float:
+    return max(group.place.margin for group in groups) if says.margin is None else says.margin
+
+
+def _judge(says: Says, one: Estimate, margin: float, by_difference: bool) -> tuple[State, str]:
+    """A statement about one estimate; ``margin`` is a ratio - 1, or of a difference in its unit (0: none is given)."""
+    if one.blocks == 0:
+        return OPEN, "no usable block"
+    edge = (says.margin or 0.0) if by_difference else math.log1p(margin)
+    named = f"{edge:g}" if by_difference else f"{100 * margin:g} %"
+    low, high = one.low, one.high
+    if low is None and high is None:
+        return OPEN, f"{one.blocks} usable blocks are too few for an interval"
+    if by_difference and low == high == 0:
+        return OPEN, "it is the same in every block, so this run has nothing to tell them apart by"
+    low, high = -math.inf if low is None else low, math.inf if high is None else high
+    if says.relation == "same":
+        if -edge <= low and high <= edge:
+            return CONFIRMED, f"the whole interval lies within the margin of {named}"
+        if low > edge or high < -edge:
+            return CONTRADICTED, f"the whole interval lies outside the margin of {named}"
+        return OPEN, f"the interval reaches across the margin of {named}{_needed(one, edge)}"
+    if says.relation == "below":
+        low, high = -high, -low
+    if low > edge:
+        return CONFIRMED, f"the whole interval lies beyond the margin of {named}"
+    if high < -edge:
+        return CONTRADICTED, "the whole interval lies on the other side"
+    if high < edge:
+        return CONTRADICTED, f"no such difference beyond the margin of {named}"
+    return OPEN, f"the interval reaches across the margin of {named}{_needed(one, edge)}"
+
+
+def _needed(one: Estimate, edge: float) -> str:
+    """How many blocks would decide, if further ones were like these."""
+    if one.value is None or one.reach is None or one.reach == 0:
+        return ""
+    distance = min(abs(one.value - edge), abs(one.value + edge))
+    blocks = math.ceil(one.blocks * (one.reach / distance) ** 2) if distance else 1000
+    return f"; about {max(blocks, one.blocks + 1)} blocks would decide" if blocks < 200 else "; more blocks hardly help"
+
+
+def _if_unlike_itself(
+    says: Says, groups: Sequence[_Group], reference: str, effect: Estimate, judged: tuple[State, str]
+) -> tuple[State, str]:
+    """Open where the baseline's two runs differ from each other by as much as the arm differs from it."""
+    if judged[0] == OPEN or says.between_cells or says.by_difference or effect.low is None or effect.high is None:
+        return judged
+    for group in groups:
+        place = group.place
+        if reference != place.baseline:
+            continue
+        pairs: dict[int, dict[str, float]] = {}
+        for row in place.rows:
+            value = row.get(says.metric)
+            if row["arm"] in (reference, reference + AA_SUFFIX) and value and math.isfinite(value) and value > 0:
+                pairs.setdefault(int(row["block"]), {})[str(row["arm"])] = math.log(value)
+        both = [one[reference + AA_SUFFIX] - one[reference] for one in pairs.values() if len(one) == 2]
+        again = linear([(1.0, np.array(both))], _AA_CONFIDENCE) if both else NOTHING
+        if again.low is None or again.high is None or again.low <= 0 <= again.high or again.low == again.high:
+            continue
+        nearest = min(abs(effect.low), abs(effect.high))
+        if max(abs(again.low), abs(again.high)) >= nearest:
+            return OPEN, f"the baseline differs from itself in {place.cell}, by {100 * math.expm1(again.value or 0):+.1f} %"
+    return judged
+
+
+def _where_states(effects: Sequence[Effect]) -> str:
+    said = []
+    for state in (CONFIRMED, CONTRADICTED):
+        cells = [one.cell for one in effects if one.state == state]
+        if cells:
+            said.append(f"{state} in {len(cells)} of {len(effects)} cells")
+    return ", ".join(said)
+
+
+def _why_nothing(groups: Sequence[_Group], says: Says) -> str:
+    sides = [one for group in groups for one in (group.place, group.against) if one is not None]
+    trials = sum(place.trials for place in sides)
+    valid = sum(len(place.rows) for place in sides)
+    if trials and not valid:
+        failed: Counter[str] = Counter()
+        for place in sides:
+            failed.update(place.checks)
+        names = ", ".join(name for name, _ in failed.most_common(2))
+        return f"none of {trials} trials passed every check{f' ({names})' if names else ''}"
+    return f"{says.metric} was not measured in the cells that it is about"
+
+
+def _size(statement: Statement, one: Evaluation) -> str:
+    """How large the effect is beside the published one, where both are on the same side."""
+    said, says = statement.published, statement.says
+    if said is None or one.low is None or one.high is None or says is None or says.by_difference or said <= 0:
+        return ""
+    if one.state != CONFIRMED:
+        return ""
+    if one.low <= said <= one.high:
+        return "as large"
+    ours = abs(math.log(one.value)) if one.value else 0.0
+    return "larger" if ours > abs(math.log(said)) else "smaller"
+
+
+# ------------------------------------------------------------------ whole rates and values
+
+
+def _whole(statement: Statement, places: Sequence[Place]) -> Evaluation:
+    """A rate that is 100 %: a failure is a counterexample, and no failure says how many there may be at most."""
+    says = statement.says
+    assert says is not None  # noqa: S101
+    trials: list[tuple[int, int]] = []
+    for place in places:
+        for row in place.rows:
+            if str(row["arm"]).removesuffix(AA_SUFFIX) in says.arms and row.get("requests"):
+                trials.append((int(row["requests"]), int(row.get("succeeded") or 0)))
+    if not trials:
+        return Evaluation(statement, OPEN, "no request was counted in the cells that it is about")
+    rate = success_rate(trials, places[0].confidence)
+    failed = rate.requests - rate.succeeded
+    made = Evaluation(statement, OPEN, "", rate.rate, rate.low, rate.high, rate.trials)
+    if failed:
+        return replace(made, state=CONTRADICTED, reason=f"{failed} of {rate.requests} requests failed")
+    limit = 1 - (says.margin if says.margin is not None else 0.01)
+    if rate.low is not None and rate.low >= limit:
+        return replace(made, state=CONFIRMED, reason=f"none of {rate.requests} requests failed")
+    return replace(made, reason=f"none of {rate.requests} requests failed: too few to rule out 1 in {1 / (1 - limit):.0f}")
+
+
+def _arm_values(statement: Statement, places: Sequence[Place]) -> dict[str, float]:
+    """The mean of every protocol over blocks and cells, in the metric's unit."""
+    says = statement.says
+    if says is None or says.between_cells:
+        return {}
+    made = {}
+    for arm in ("h1", "h2", "h3"):
+        blocks = [block_values(place, says.metric, arm, by_difference=says.by_difference) for place in places]
+        means = [float(np.mean(list(one.values()))) for one in blocks if one]
+        if means and all(math.isfinite(mean) for mean in means):
+            made[arm] = _write(float(np.mean(means)), says.by_difference) or 0.0
+    return made
+
+
+def _write(value: float | None, by_difference: bool) -> float | None:
+    if value is None or by_difference:
+        return value
+    return math.exp(value) if value < 700 else None

@@ -1,0 +1,194 @@
+"""What a study published, as statements that runs can test: its claims, and its figures by ratio, order or shape.
+
+A statement says where it holds (``where``: a kind of workload and levels) and what (``says``):
+
+* ``{metric, arm, to, is: above|below|same}``: an arm against others, within each cell. Several in ``to``: against each.
+* with ``at`` and ``against`` (levels): the same metric in two cells that differ in these; without ``to`` of the arms
+  themselves (several: their mean), with it of their ratio.
+* with ``along`` (a factor): at its largest level against its smallest.
+* ``{metric, arm, is: whole}``: a rate that is 100 %.
+
+``by: difference`` compares what can be zero. Absolute values of another machine are never compared: such a figure has
+``not_compared`` with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Is = Literal["above", "below", "same", "whole"]
+Kind = Literal["claim", "figure"]
+NOT_COUNTS = "how many there are is a matter of the page and of the browser's version"
+# What can be zero is compared by differences; see report/visits/metrics.py.
+BY_DIFFERENCE = frozenset(
+    {"success_rate", "tcp_connections", "rebuffers", "rebuffer_ns", "switches", "frames_dropped", "resumed_connections"}
+)
+# Differences smaller than this (as a ratio - 1) do not matter. Octets do not vary as times do.
+MARGINS = {"wire_bytes": 0.01, "setup_packets": 0.01, "packets": 0.01}
+
+
+@dataclass(frozen=True)
+class Says:
+    """What is said, as the module's head has it."""
+
+    metric: str
+    arms: tuple[str, ...]
+    to: tuple[str, ...] = ()
+    relation: Is = "above"
+    at: Mapping[str, str] = field(default_factory=dict)
+    against: Mapping[str, str] = field(default_factory=dict)
+    along: str = ""
+    by_difference: bool = False
+    margin: float | None = None
+
+    @property
+    def between_cells(self) -> bool:
+        """Whether it takes two cells."""
+        return bool(self.at or self.along)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A claim or a figure. ``published`` is a ratio (or a difference) where the study gives one, ``said`` its words."""
+
+    id: str
+    study: str
+    kind: Kind
+    text: str
+    source: str
+    where: Mapping[str, Any]
+    says: Says | None
+    published: float | None = None
+    said: str = ""
+    not_compared: str = ""
+    threats: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Published:
+    """One study: what it was, what made its results doubtful, and what it said."""
+
+    id: str
+    title: str
+    year: int
+    stack: str
+    facts: str
+    threats: Mapping[str, str]
+    statements: tuple[Statement, ...]
+    document: Mapping[str, Any]
+
+    @property
+    def claims(self) -> list[Statement]:
+        """The sentences a reader takes home."""
+        return [one for one in self.statements if one.kind == "claim"]
+
+
+def parse(document: Mapping[str, Any]) -> Published:
+    """Read a file of ``trifecta/studies/published``; ValueError names what is wrong with it."""
+    study = str(document["id"])
+    made = [_claim(study, one) for one in document.get("claims") or ()]
+    made += [_figure(study, one) for one in document.get("figures") or ()]
+    for subject in document.get("numbers") or ():
+        made += _numbers(study, str(document["baseline"]), subject)
+    names = [one.id for one in made]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ValueError(f"published/{study}.yaml: {', '.join(sorted(twice))} is there twice; give each its own id")
+    return Published(
+        id=study,
+        title=str(document["title"]),
+        year=int(document["year"]),
+        stack=str(document["stack"]),
+        facts=str(document["facts"]),
+        threats={str(name): str(fact) for name, fact in (document.get("threats") or {}).items()},
+        statements=tuple(made),
+        document=document,
+    )
+
+
+def _claim(study: str, one: Mapping[str, Any]) -> Statement:
+    return Statement(
+        id=f"{study}.{one['id']}",
+        study=study,
+        kind="claim",
+        text=str(one["text"]),
+        source=str(one.get("source", "")),
+        where=one["where"],
+        says=_says(one["says"]),
+        threats=tuple(one.get("threats") or ()),
+    )
+
+
+def _figure(study: str, one: Mapping[str, Any]) -> Statement:
+    """A figure that is written out: its words, and how it is compared or why it is not."""
+    value = one.get("published")
+    return Statement(
+        id=f"{study}.{one['id']}",
+        study=study,
+        kind="figure",
+        text=str(one["text"]),
+        source=str(one.get("source", "")),
+        where=one.get("where") or {},
+        says=_says(one["says"]) if "says" in one else None,
+        published=None if value is None else float(value),
+        said=str(one.get("said", "")),
+        not_compared=str(one.get("not_compared", "")),
+        threats=tuple(one.get("threats") or ()),
+    )
+
+
+def _says(one: Mapping[str, Any]) -> Says:
+    metric = str(one["metric"])
+    relation = one["is"]
+    if relation not in ("above", "below", "same", "whole"):
+        raise ValueError(f"'is' is {relation!r}; give above, below, same or whole")
+    return Says(
+        metric=metric,
+        arms=_names(one["arm"]),
+        to=_names(one.get("to")),
+        relation=relation,
+        at={str(name): str(level) for name, level in (one.get("at") or {}).items()},
+        against={str(name): str(level) for name, level in (one.get("against") or {}).items()},
+        along=str(one.get("along", "")),
+        by_difference=metric in BY_DIFFERENCE,
+        margin=one.get("margin", MARGINS.get(metric)),
+    )
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    return () if value is None else tuple(value) if isinstance(value, list) else (str(value),)
+
+
+def _numbers(study: str, base: str, subject: Mapping[str, Any]) -> list[Statement]:
+    """A table of a study: every number of an arm that is not the baseline, as a ratio to the baseline's."""
+    made = []
+    for one in subject["metrics"]:
+        metric = str(one["metric"])
+        for arm in ("h1", "h3"):
+            if arm not in one or base not in one:
+                continue
+            difference = metric in BY_DIFFERENCE
+            value = one[arm] - one[base] if difference else one[arm] / one[base]
+            even = 0.0 if difference else 1.0
+            relation: Is = "above" if value > even else "below" if value < even else "same"
+            artefact = one.get("artefact")
+            reason = f"made by {artefact}: no property of the protocol" if artefact else ""
+            if metric == "requests":
+                reason = reason or NOT_COUNTS
+            made.append(
+                Statement(
+                    id=f"{study}.{subject['id']}.{metric.removesuffix('_ns')}-{arm}",
+                    study=study,
+                    kind="figure",
+                    text=f"{subject['subject']}: {one.get('label', metric)}",
+                    source=str(subject.get("source", "")),
+                    where=subject["where"],
+                    says=Says(metric, (arm,), (base,), relation, by_difference=difference, margin=MARGINS.get(metric)),
+                    published=float(value),
+                    not_compared=reason,
+                    threats=(str(artefact),) if artefact else (),
+                )
+            )
+    return made
