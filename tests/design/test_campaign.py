@@ -90,19 +90,44 @@ def test_a_campaign_is_told_from_a_study_by_its_first_field():
 BROWSERS = studies.read_text(studies.campaigns()["baccichet2021"])
 
 
-@pytest.mark.parametrize("depth", ["quick", "full"])
-def test_the_study_of_browsers_has_pages_and_videos_on_every_path(depth):
-    campaign = parse_campaign(BROWSERS, "baccichet2021.yaml", depth)
-    assert list(campaign.studies) == [
-        f"{path}-{suite}" for path in ("bare", "access", "lossy") for suite in ("page", "video")
-    ]
+def test_the_study_of_browsers_has_pages_and_videos_on_every_path():
+    campaign = parse_campaign(BROWSERS, "baccichet2021.yaml", "full")
+    kinds = {"page": "page", "video": "video", "index": "requests"}
+    assert list(campaign.studies) == [f"{path}-{suite}" for path in ("bare", "access", "lossy") for suite in kinds]
     for name, study in campaign.studies.items():
-        path, kind = name.split("-")
-        assert study.workload.kind == kind
+        path, suite = name.split("-")
+        assert study.workload.kind == kinds[suite]
         assert study.factors["path"] == (path,)
         assert study.paths[path].impaired is (path != "bare")
         assert study.factors["protocol"] == ("h1", "h2", "h3")
-        assert all(plan.workload_for(study, cell).view == "cold" for cell in plan.cells(study))
+        assert all(getattr(plan.workload_for(study, cell), "view", "cold") == "cold" for cell in plan.cells(study))
+
+
+def test_a_depth_names_the_studies_that_it_runs_and_only_names_others():
+    campaign = parse_campaign(BROWSERS, "baccichet2021.yaml", "quick")
+    assert list(campaign.studies) == ["bare-page", "bare-video", "bare-index"]
+    other = parse_campaign(BROWSERS, "baccichet2021.yaml", "quick", only=["access-page"])
+    assert list(other.studies) == ["access-page"]
+    text = BROWSERS.replace("studies: [bare-page,", "studies: [bare-pages,")
+    with pytest.raises(UserError, match="no such study 'bare-pages'; did you mean 'bare-page'"):
+        parse_campaign(text, "baccichet2021.yaml", "quick")
+
+
+def test_a_suite_of_a_scenario_has_its_own_length_at_a_depth():
+    studies_ = read("quick").studies
+    assert studies_["distributed_loss-A"].workload.requests == 5
+    assert studies_["distributed_loss-B"].workload.requests == 3
+    assert studies_["distributed_delay-A"].factors["path"] == ("lag",)
+    assert all(study.min_blocks == study.max_blocks == 6 for study in studies_.values())
+
+
+def test_packets_are_captured_in_one_run_and_timed_in_another():
+    text = studies.read_text(studies.campaigns()["ding2022"])
+    captured, timed = parse_campaign(text, "ding2022.yaml", "full").studies.values()
+    assert captured.capture
+    assert not captured.gives_verdicts
+    assert timed.gives_verdicts
+    assert captured.factors == timed.factors
 
 
 def test_in_full_it_loads_both_pages_in_both_browsers_and_watches_as_long_as_the_study():

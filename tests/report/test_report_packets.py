@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -14,10 +13,11 @@ import pytest
 from tests.report import pages
 from tests.report.synthetic import Shape, write_run
 from tests.report.synthetic_packets import write_traces
+from trifecta.analysis.published import Place, evaluate, matching
 from trifecta.design.errors import CannotError
 from trifecta.report.html import render, write_report
 from trifecta.report.packets import catalogue
-from trifecta.report.visits.published import cells_of, known
+from trifecta.report.visits.published import known
 from trifecta.store import views
 from trifecta.store.schema import TRIALS
 
@@ -141,11 +141,13 @@ def test_a_run_without_captures_says_nothing_of_packets(small: Path) -> None:
 
 
 def test_published_numbers_of_ding2022_stand_beside_cells_of_their_size() -> None:
-    study = next(one for one in known() if one["id"] == "ding2022")
-    cells = ["path=p,connection=new,response=1 MB", "path=p,connection=reused,response=13 B", "path=p,connection=new"]
-
-    about = SimpleNamespace(workload={"kind": "requests", "response_bytes": 10_000_000})
-    found = {one["subject"]: cells_of(about, one["where"], cells) for one in study["numbers"]}  # type: ignore[arg-type]
+    study = next(one for one in known() if one.id == "ding2022")
+    levels = [("new", 1_000_000), ("reused", 13), ("new", 10_000_000)]
+    cells = [
+        Place("run", f"{connection}, {size}", {"kind": "requests", "connection": connection, "response_bytes": str(size)}, [])
+        for connection, size in levels
+    ]
+    found = {one.text.split(":")[0]: matching(one, cells) for one in study.statements if one.kind == "figure"}
     assert found == {
         "hello, a new connection for every request": [],
         "hello, one connection": [cells[1]],
@@ -157,11 +159,14 @@ def test_published_numbers_of_ding2022_stand_beside_cells_of_their_size() -> Non
 
 
 def test_what_is_an_artefact_is_named_and_not_judged() -> None:
-    study = next(one for one in known() if one["id"] == "ding2022")
-    for subject in study["numbers"]:
+    study = next(one for one in known() if one.id == "ding2022")
+    for subject in study.document["numbers"]:
         for one in subject["metrics"]:
             assert (one["metric"] in ("packets", "largest_bytes")) == ("artefact" in one), one
-            assert one.get("artefact", "loopback-offload") in study["threats"]
+            assert one.get("artefact", "loopback-offload") in study.threats
+    judged = [one for one in study.statements if one.says and one.says.metric == "packets"]
+    assert judged
+    assert all(evaluate(one, []).state == "not compared" for one in judged)
 
 
 def test_captures_that_nobody_dissected_are_said_to_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,20 +13,16 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from trifecta.analysis.intervals import NOTHING, Estimate, Floats, Part, linear
+from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED, OPEN, State, judge, size_words
 from trifecta.analysis.statements import Says, Statement
 from trifecta.analysis.success import success_rate
 from trifecta.design.model import AA_SUFFIX, PROTOCOL_NAMES
 
-State = Literal["confirmed", "contradicted", "open", "not compared"]
-CONFIRMED: State = "confirmed"
-CONTRADICTED: State = "contradicted"
-OPEN: State = "open"
-NOT_COMPARED: State = "not compared"
 _AA_CONFIDENCE = 0.99  # that of "the baseline differs from itself", which is asked of every cell
 
 
@@ -123,7 +119,9 @@ def evaluate(statement: Statement, places: Sequence[Place]) -> Evaluation:
     if statement.says is None or statement.not_compared:
         reason = statement.not_compared or "an absolute value of another machine, other programs and another path"
         said = Evaluation(statement, NOT_COMPARED, reason)
-        return said if statement.says is None else replace(said, arms=_arm_values(statement, matching(statement, places)))
+        return (
+            said if statement.says is None else replace(said, arms=_arm_values(statement, matching(statement, places)))
+        )
     here = matching(statement, places)
     if not here:
         return Evaluation(statement, OPEN, "nothing was run that it is about")
@@ -154,9 +152,6 @@ def _fits(levels: Mapping[str, str], where: Mapping[str, Any]) -> bool:
     return True
 
 
-# ------------------------------------------------------------------ comparing
-
-
 @dataclass(frozen=True)
 class _Group:
     """One cell, or the two cells of a comparison."""
@@ -166,12 +161,16 @@ class _Group:
 
     @property
     def names(self) -> tuple[str, str, str]:
-        return self.place.run, self.place.cell, "" if self.against is None else f"{self.against.run}/{self.against.cell}"
+        return (
+            self.place.run,
+            self.place.cell,
+            "" if self.against is None else f"{self.against.run}/{self.against.cell}",
+        )
 
 
 def _compared(statement: Statement, places: Sequence[Place]) -> Evaluation:
     says = statement.says
-    assert says is not None  # noqa: S101 - the caller asked
+    assert says is not None
     groups = _groups(says, statement.where, places)
     if not groups:
         return Evaluation(statement, OPEN, "one of the two cells that it compares was not run")
@@ -180,7 +179,9 @@ def _compared(statement: Statement, places: Sequence[Place]) -> Evaluation:
     found = [_against(statement, groups, reference, len(references)) for reference in references]
     worst = min(found, key=lambda one: (_RANK[one.state], _favour(says, one)))
     effects = tuple(effect for one in found for effect in one.effects)
-    return replace(worst, effects=effects, size=_size(statement, worst))
+    return replace(
+        worst, effects=effects, size=size_words(statement, worst.state, (worst.value, worst.low, worst.high))
+    )
 
 
 _RANK: dict[State, int] = {CONTRADICTED: 0, OPEN: 1, CONFIRMED: 2, NOT_COMPARED: 3}
@@ -195,7 +196,7 @@ def _favour(says: Says, one: Evaluation) -> float:
 
 def _against(statement: Statement, groups: Sequence[_Group], reference: str, family: int) -> Evaluation:
     says = statement.says
-    assert says is not None  # noqa: S101
+    assert says is not None
     margin = _margin(says, groups)
     confidence = groups[0].place.confidence
     parts = [(group, made) for group in groups if (made := _parts(says, group, reference))]
@@ -203,17 +204,17 @@ def _against(statement: Statement, groups: Sequence[_Group], reference: str, fam
         return Evaluation(statement, OPEN, _why_nothing(groups, says), to=reference)
     alone = _alone(says, parts, reference)
     pooled = alone or linear([(w / len(parts), v) for _, made in parts for w, v in made], confidence)
-    state, reason = _judge(says, pooled, margin, says.by_difference)
+    state, reason = judge(says, pooled, margin)
     if state == CONTRADICTED and family > 1 and alone is None:
         stricter = linear([(w / len(parts), v) for _, made in parts for w, v in made], 1 - (1 - confidence) / family)
-        state, reason = _judge(says, stricter, margin, says.by_difference)
+        state, reason = judge(says, stricter, margin)
     state, reason = _if_unlike_itself(says, groups, reference, pooled, (state, reason))
     effects = _effects(says, parts, reference, margin, confidence)
     depends = False
     opposite = {CONFIRMED: CONTRADICTED, CONTRADICTED: CONFIRMED}.get(state)
-    if len(effects) > 1 and any(one.state == opposite for one in effects):
-        depends = True
-    elif state == OPEN and {CONFIRMED, CONTRADICTED} <= {one.state for one in effects}:
+    if (len(effects) > 1 and any(one.state == opposite for one in effects)) or (
+        state == OPEN and {CONFIRMED, CONTRADICTED} <= {one.state for one in effects}
+    ):
         depends = True
     if depends:
         state, reason = OPEN, f"it depends on the place: {_where_states(effects)}"
@@ -232,7 +233,7 @@ def _effects(
     own = 1 - (1 - confidence) / len(parts)
     for group, one in parts:
         estimate = _alone(says, [(group, one)], reference) or linear(one, own)
-        state, _ = _judge(says, estimate, margin, says.by_difference)
+        state, _ = judge(says, estimate, margin)
         ends = [_write(end, says.by_difference) for end in (estimate.value, estimate.low, estimate.high)]
         made.append(Effect(*group.names, state, ends[0], ends[1], ends[2], estimate.blocks, reference))
     return tuple(made)
@@ -316,7 +317,7 @@ def _plain(says: Says, place: Place) -> Floats:
 
 
 def _alone(says: Says, parts: Sequence[tuple[_Group, list[Part]]], reference: str) -> Estimate | None:
-    """The interval of the run's own verdict, where it has one that holds although the run may end when it is decided."""
+    """The interval of the run's own verdict, where it has one that holds although the run may end when decided."""
     if len(parts) != 1 or parts[0][0].against is not None or len(says.arms) != 1:
         return None
     group, made = parts[0]
@@ -327,49 +328,8 @@ def _alone(says: Says, parts: Sequence[tuple[_Group, list[Part]]], reference: st
     return Estimate(ends[0], ends[1], ends[2], len(made[0][1]))
 
 
-# ------------------------------------------------------------------ judging
-
-
 def _margin(says: Says, groups: Sequence[_Group]) -> float:
     return max(group.place.margin for group in groups) if says.margin is None else says.margin
-
-
-def _judge(says: Says, one: Estimate, margin: float, by_difference: bool) -> tuple[State, str]:
-    """A statement about one estimate; ``margin`` is a ratio - 1, or of a difference in its unit (0: none is given)."""
-    if one.blocks == 0:
-        return OPEN, "no usable block"
-    edge = (says.margin or 0.0) if by_difference else math.log1p(margin)
-    named = f"{edge:g}" if by_difference else f"{100 * margin:g} %"
-    low, high = one.low, one.high
-    if low is None and high is None:
-        return OPEN, f"{one.blocks} usable blocks are too few for an interval"
-    if by_difference and low == high == 0:
-        return OPEN, "it is the same in every block, so this run has nothing to tell them apart by"
-    low, high = -math.inf if low is None else low, math.inf if high is None else high
-    if says.relation == "same":
-        if -edge <= low and high <= edge:
-            return CONFIRMED, f"the whole interval lies within the margin of {named}"
-        if low > edge or high < -edge:
-            return CONTRADICTED, f"the whole interval lies outside the margin of {named}"
-        return OPEN, f"the interval reaches across the margin of {named}{_needed(one, edge)}"
-    if says.relation == "below":
-        low, high = -high, -low
-    if low > edge:
-        return CONFIRMED, f"the whole interval lies beyond the margin of {named}"
-    if high < -edge:
-        return CONTRADICTED, "the whole interval lies on the other side"
-    if high < edge:
-        return CONTRADICTED, f"no such difference beyond the margin of {named}"
-    return OPEN, f"the interval reaches across the margin of {named}{_needed(one, edge)}"
-
-
-def _needed(one: Estimate, edge: float) -> str:
-    """How many blocks would decide, if further ones were like these."""
-    if one.value is None or one.reach is None or one.reach == 0:
-        return ""
-    distance = min(abs(one.value - edge), abs(one.value + edge))
-    blocks = math.ceil(one.blocks * (one.reach / distance) ** 2) if distance else 1000
-    return f"; about {max(blocks, one.blocks + 1)} blocks would decide" if blocks < 200 else "; more blocks hardly help"
 
 
 def _if_unlike_itself(
@@ -393,7 +353,10 @@ def _if_unlike_itself(
             continue
         nearest = min(abs(effect.low), abs(effect.high))
         if max(abs(again.low), abs(again.high)) >= nearest:
-            return OPEN, f"the baseline differs from itself in {place.cell}, by {100 * math.expm1(again.value or 0):+.1f} %"
+            return (
+                OPEN,
+                f"the baseline differs from itself in {place.cell}, by {100 * math.expm1(again.value or 0):+.1f} %",
+            )
     return judged
 
 
@@ -419,31 +382,16 @@ def _why_nothing(groups: Sequence[_Group], says: Says) -> str:
     return f"{says.metric} was not measured in the cells that it is about"
 
 
-def _size(statement: Statement, one: Evaluation) -> str:
-    """How large the effect is beside the published one, where both are on the same side."""
-    said, says = statement.published, statement.says
-    if said is None or one.low is None or one.high is None or says is None or says.by_difference or said <= 0:
-        return ""
-    if one.state != CONFIRMED:
-        return ""
-    if one.low <= said <= one.high:
-        return "as large"
-    ours = abs(math.log(one.value)) if one.value else 0.0
-    return "larger" if ours > abs(math.log(said)) else "smaller"
-
-
-# ------------------------------------------------------------------ whole rates and values
-
-
 def _whole(statement: Statement, places: Sequence[Place]) -> Evaluation:
     """A rate that is 100 %: a failure is a counterexample, and no failure says how many there may be at most."""
     says = statement.says
-    assert says is not None  # noqa: S101
-    trials: list[tuple[int, int]] = []
-    for place in places:
-        for row in place.rows:
-            if str(row["arm"]).removesuffix(AA_SUFFIX) in says.arms and row.get("requests"):
-                trials.append((int(row["requests"]), int(row.get("succeeded") or 0)))
+    assert says is not None
+    trials = [
+        (int(row["requests"]), int(row.get("succeeded") or 0))
+        for place in places
+        for row in place.rows
+        if str(row["arm"]).removesuffix(AA_SUFFIX) in says.arms and row.get("requests")
+    ]
     if not trials:
         return Evaluation(statement, OPEN, "no request was counted in the cells that it is about")
     rate = success_rate(trials, places[0].confidence)
@@ -454,7 +402,9 @@ def _whole(statement: Statement, places: Sequence[Place]) -> Evaluation:
     limit = 1 - (says.margin if says.margin is not None else 0.01)
     if rate.low is not None and rate.low >= limit:
         return replace(made, state=CONFIRMED, reason=f"none of {rate.requests} requests failed")
-    return replace(made, reason=f"none of {rate.requests} requests failed: too few to rule out 1 in {1 / (1 - limit):.0f}")
+    return replace(
+        made, reason=f"none of {rate.requests} requests failed: too few to rule out 1 in {1 / (1 - limit):.0f}"
+    )
 
 
 def _arm_values(statement: Statement, places: Sequence[Place]) -> dict[str, float]:

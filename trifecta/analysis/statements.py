@@ -161,6 +161,11 @@ def _names(value: Any) -> tuple[str, ...]:
     return () if value is None else tuple(value) if isinstance(value, list) else (str(value),)
 
 
+def number_id(study: str, subject: Mapping[str, Any], number: Mapping[str, Any], arm: str) -> str:
+    """The id of the statement that a number of a table makes."""
+    return f"{study}.{subject['id']}.{str(number['metric']).removesuffix('_ns')}-{arm}"
+
+
 def _numbers(study: str, base: str, subject: Mapping[str, Any]) -> list[Statement]:
     """A table of a study: every number of an arm that is not the baseline, as a ratio to the baseline's."""
     made = []
@@ -179,7 +184,7 @@ def _numbers(study: str, base: str, subject: Mapping[str, Any]) -> list[Statemen
                 reason = reason or NOT_COUNTS
             made.append(
                 Statement(
-                    id=f"{study}.{subject['id']}.{metric.removesuffix('_ns')}-{arm}",
+                    id=number_id(study, subject, one, arm),
                     study=study,
                     kind="figure",
                     text=f"{subject['subject']}: {one.get('label', metric)}",

@@ -79,7 +79,7 @@ class Overview:
         return claim_summary([claim for claim, _ in self.claims])
 
     def by_claim(self) -> list[str]:
-        """A line a claim: ``HTTP/3 loads ...: agrees in 2 of 4 cells, contradicts in 1, undecided in 1``."""
+        """A line a claim: ``HTTP/3 loads ...: confirmed in 2 of 4 cells, contradicted in 1, open in 1``."""
         counts: dict[str, Counter[str]] = {}
         for claim, _ in self.claims:
             counts.setdefault(claim.text, Counter())[claim.relation] += 1
@@ -220,8 +220,8 @@ def as_data(made: Overview, folder: Path) -> dict[str, Any]:
             }
             for line in made.lines
         ],
-        "claims": [{"cell": claim.cell, "study": claim.study, "text": claim.text, "relation": claim.relation,
-                    "here": claim.ours} for claim, _ in made.claims],
+        "claims": [{"id": claim.id, "cell": claim.cell, "study": claim.study, "text": claim.text,
+                    "relation": claim.relation, "here": claim.ours} for claim, _ in made.claims],
     }  # fmt: skip
 
 

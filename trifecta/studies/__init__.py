@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from trifecta.analysis.statements import Published
+from trifecta.analysis.statements import parse as parse_published
 from trifecta.design import plan
 from trifecta.design.any_level import FoundLevels
 from trifecta.design.browsers import BUNDLED_CLIPS, BUNDLED_PAGES
@@ -33,6 +36,16 @@ def campaigns() -> dict[str, Path]:
 def experiments() -> dict[str, Path]:
     """The experiments that show the effect of a threat, as ``threats/NAME``."""
     return {f"threats/{path.stem}": path for path in sorted((_FOLDER / "threats").glob("*.yaml"))}
+
+
+@lru_cache(maxsize=1)
+def published() -> dict[str, Published]:
+    """What other studies published, by name, in the order of their years."""
+    from ruamel.yaml import YAML
+
+    reader = YAML(typ="safe", pure=True)
+    made = [parse_published(reader.load(path)) for path in sorted((_FOLDER / "published").glob("*.yaml"))]
+    return {one.id: one for one in sorted(made, key=lambda one: one.year)}
 
 
 def find(study: str) -> Path:

@@ -64,8 +64,9 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Packets | 
     rows = {"packet_metrics": measured, "packet_parts": _parts(shown)}
     claims: list[Claim] = []
     if not about.is_browser:  # a browser's published numbers are of its visits
-        rows["published"] = published.rows(about, measured, cells)
-        claims = published.claims(about, measured, [], cells)
+        here = published.places(about, trials, [])
+        rows["published"] = published.rows(about, measured, here)
+        claims = published.claims(here)
     return Packets(rows, claims, cells, shown)
 
 

@@ -20,7 +20,7 @@ from trifecta.report.packets.pictures import Legend, Picture, pictures
 from trifecta.report.queries import Answer
 from trifecta.report.tables import Column, Table
 from trifecta.report.visits import said
-from trifecta.report.visits.published import Claim, published_table
+from trifecta.report.visits.published import Claim, published_table, sources
 from trifecta.report.visits.said import cell_words
 from trifecta.report.words import listed
 
@@ -77,8 +77,8 @@ def section(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Pac
     return Section(
         claim_words=said.claim_summary(derived.claims),
         claims=[(one, cell_words(one.cell)) for one in derived.claims],
-        published=_published_table(published),
-        published_sources=_sources(published),
+        published=published_table(published),
+        published_sources=sources(published),
         cells=cells,
         refused=refused,
     )
@@ -252,24 +252,3 @@ def _part_tables(answer: Answer, cell: str, number: int) -> list[Table]:
             "Of the trials that are shown, mean over requests. Times of several causes overlap.",
         ),
     ]
-
-
-def _published_table(answer: Answer) -> Table:
-    notes = [
-        "Absolute values are those of another machine, other programs and another path: only ratios are compared. "
-        "agrees: our interval lies on the same side of 1. contradicts: on the other side, or inside the margin. A name "
-        "instead is that of the artefact that made the published number: it is shown, not judged."
-    ]
-    return published_table(answer, notes)
-
-
-def _sources(answer: Answer) -> list[str]:
-    from trifecta.report.visits import published
-
-    told = {row["study"] for row in answer}
-    made = []
-    for study in published.known():
-        if study["id"] in told:
-            made.append(f"{study['id']} ({study['year']}): {study['title']}. {study['stack']}. {study['facts']}.")
-            made += [f"{name}: {fact}." for name, fact in study.get("threats", {}).items()]
-    return made

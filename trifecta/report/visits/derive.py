@@ -30,5 +30,6 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts, found: Sequen
     trials = metrics.trial_values(connection, metrics.metrics_of(about))
     cells = content.cells_in_order(about, {row["cell"] for row in trials})
     measured = metrics.rows(about, trials, metrics.metrics_of(about))
-    rows = {"visit_metrics": measured, "published": published.rows(about, measured, cells)}
-    return Visits(rows, published.claims(about, measured, found, cells), cells)
+    here = published.places(about, trials, found)
+    rows = {"visit_metrics": measured, "published": published.rows(about, measured, here)}
+    return Visits(rows, published.claims(here), cells)

@@ -1,72 +1,38 @@
-"""What other studies published, beside what was measured here: ratios are compared, never absolute values.
+"""What other studies published, beside what a run measured: ratios are compared, never absolute values.
 
-The files in ``trifecta/studies/published`` hold the numbers and, in a form that can be tested, the claims.
+The files in ``trifecta/studies/published`` hold what was said; ``trifecta.analysis.published`` judges it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from trifecta import studies
-from trifecta.design.quantity import parse_size_bytes
+from trifecta.analysis.judging import NOT_COMPARED
+from trifecta.analysis.published import Evaluation, Place, evaluate, matching
+from trifecta.analysis.statements import Published, number_id
+from trifecta.design import plan
+from trifecta.design.model import Cell, Study
+from trifecta.design.study_file import parse_study
 from trifecta.report import numbers, tables
-from trifecta.report.comparisons import Comparison, levels
+from trifecta.report.comparisons import Comparison
 from trifecta.report.facts import RunFacts
-from trifecta.report.figures import style
 from trifecta.report.queries import Answer
 from trifecta.report.tables import Column, Table
+from trifecta.store.run import RunDirectory
 
 Row = dict[str, Any]
-AGREES, CONTRADICTS, UNDECIDED = "agrees", "contradicts", "undecided"
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """A ratio to the baseline (or, of what can be zero, a difference) with its interval."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    even: float = 1.0  # where there is no difference
-
-    def relation(self, above: bool, margin: float) -> str:
-        """Whether it agrees with a published ratio above (or below) 1.
-
-        It contradicts when it lies on the other side, and when it lies inside the margin: then there is no difference
-        that matters.
-        """
-        low, high = self.low, self.high
-        if low is not None and low > self.even and self.value is not None:
-            side = True
-        elif high is not None and high < self.even and self.value is not None:
-            side = False
-        else:
-            side = None
-        inside = self.even == 1 and low is not None and high is not None
-        if inside and 1 / (1 + margin) <= (low or 0.0) and (high or 0.0) <= 1 + margin:
-            return CONTRADICTS
-        return UNDECIDED if side is None else AGREES if side == above else CONTRADICTS
-
-    def words(self) -> str:
-        """``1.12 [1.08, 1.17]``."""
-        if self.even == 1:
-            return f"{numbers.ratio(self.value)} {numbers.interval((self.low, self.high))}"
-        ends = [_signed(end) for end in (self.low, self.high)]
-        return f"{_signed(self.value)} [{ends[0]}, {ends[1]}]"
-
-
-def _signed(value: float | None) -> str:
-    return numbers.NO_VALUE if value is None else f"{'+' if value > 0 else ''}{numbers.significant(value)}"
+VERDICT_METRICS = {"page": "load_ns", "video": "startup_ns"}
+"""What the latency of a visit is called among its metrics."""
 
 
 @dataclass(frozen=True)
 class Claim:
     """A published claim and what a cell of this run says to it."""
 
+    id: str
     study: str
     text: str
     cell: str
@@ -74,100 +40,133 @@ class Claim:
     ours: str
 
 
-@lru_cache(maxsize=1)
-def known() -> tuple[Mapping[str, Any], ...]:
-    """The files of published numbers."""
-    from ruamel.yaml import YAML
-
-    folder = Path(studies.__file__).parent / "published"
-    return tuple(YAML(typ="safe", pure=True).load(file) for file in sorted(folder.glob("*.yaml")))
+def known() -> tuple[Published, ...]:
+    """The published studies."""
+    return tuple(studies.published().values())
 
 
-def cells_of(about: RunFacts, where: Mapping[str, Any], cells: Sequence[str]) -> list[str]:
-    """The cells that a published number is about: its kind of workload, and the same page, connections and size."""
-    if about.workload.get("kind") != where["kind"]:
-        return []
-    return [cell for cell in cells if _is_about(about, where, levels(cell))]
+def study_of(about: RunFacts) -> Study:
+    """The study of a run."""
+    return parse_study(RunDirectory.open(about.folder).study_text, str(about.folder / "study.yaml"))
 
 
-def _is_about(about: RunFacts, where: Mapping[str, Any], own: Mapping[str, str]) -> bool:
-    for name, wanted in where.items():
-        if name == "response_bytes":
-            level = own.get("response")
-            size = about.workload.get(name) if level is None else parse_size_bytes(level)
-            if size is None or not wanted[0] <= size <= wanted[1]:
-                return False
-        elif name != "kind" and own.get(name, about.workload.get(name)) != wanted:
-            return False
-    return True
+def levels_of(study: Study, cell: Cell) -> dict[str, str]:
+    """What a cell is, as text: the fields of its workload and the levels of its factors."""
+    own = asdict(plan.workload_for(study, cell))
+    return {name: plan.level_text(value) for name, value in own.items() if value is not None} | {
+        name: plan.level_text(level) for name, level in cell.levels.items()
+    }
 
 
-def rows(about: RunFacts, metric_rows: Sequence[Row], cells: Sequence[str]) -> list[Row]:
-    """The rows of the view ``published``."""
+def places(about: RunFacts, trials: Sequence[Row], found: Sequence[Comparison]) -> list[Place]:
+    """The cells of one run, from rows of metrics a trial; where it may end when decided, with its verdicts."""
+    study = study_of(about)
+    rows: dict[str, list[Row]] = {}
+    for row in trials:
+        rows.setdefault(row["cell"], []).append(row)
+    made = []
+    for cell in plan.cells(study):
+        if cell.key in rows:
+            one = Place(about.folder.name, cell.key, levels_of(study, cell), rows[cell.key])
+            settings = {"baseline": about.baseline, "margin": about.margin, "confidence": about.confidence}
+            made.append(Place(**{**vars(one), **settings, "verdicts": verdicts_of(about, study, found, cell.key)}))
+    return made
+
+
+def verdicts_of(
+    about: RunFacts, study: Study, found: Sequence[Comparison], cell: str
+) -> dict[tuple[str, str, str], tuple[float | None, float | None, float | None]]:
+    """The intervals of a cell's verdicts, where the number of blocks was not set in advance."""
+    if study.min_blocks == study.max_blocks:
+        return {}
+    metric = about.metric
+    if metric == "latency_p50_ns":
+        metric = VERDICT_METRICS.get(str(about.workload.get("kind")), metric)
+    return {
+        (metric, one.arm, one.reference): (one.row["ratio"], one.row["low"], one.row["high"])
+        for one in found
+        if one.cell == cell
+    }
+
+
+def rows(about: RunFacts, metric_rows: Sequence[Row], here: Sequence[Place]) -> list[Row]:
+    """The rows of the view ``published``: each number of a study, by cell and arm, and what we have."""
     ours = {(row["cell"], row["metric"], row["arm"]): row for row in metric_rows}
     made = []
     for study in known():
-        base = study["baseline"]
-        for subject in study["numbers"]:
-            for cell in cells_of(about, subject["where"], cells):
-                for place, one in enumerate(subject["metrics"]):
-                    for arm in (arm for arm in about.protocols if arm in one):
-                        row = ours.get((cell, one["metric"], arm), {})
-                        ratio = one[arm] / one[base] if arm != base and one[base] else None
-                        above = ratio is not None and ratio > 1
-                        own = _ratio(row, about, base)
-                        tells = ratio is not None and ratio != 1 and own is not None and one["unit"] != "count"
-                        tells, artefact = tells and "artefact" not in one, one.get("artefact")
+        base = study.document["baseline"]
+        statements = {one.id: one for one in study.statements}
+        for subject in study.document.get("numbers") or ():
+            for place, one in enumerate(subject["metrics"]):
+                arms = [arm for arm in about.protocols if arm in one]
+                told = {arm: statements.get(number_id(study.id, subject, one, arm)) for arm in arms}
+                for cell in (cell for cell in here if any(x and matching(x, [cell]) for x in told.values())):
+                    for arm in arms:
+                        row = ours.get((cell.cell, one["metric"], arm), {})
+                        statement = told[arm]
                         made.append(
-                            {"cell": cell, "study": study["id"], "subject": subject["subject"], "place": place}
+                            {"cell": cell.cell, "study": study.id, "subject": subject["subject"], "place": place}
                             | {"metric": one["metric"], "label": row.get("label") or one["metric"], "arm": arm}
-                            | {"unit": one["unit"], "published": float(one[arm]), "published_ratio": ratio}
+                            | {"unit": one["unit"], "published": float(one[arm])}
+                            | {"published_ratio": one[arm] / one[base] if arm != base and one[base] else None}
                             | {"value": None if one["unit"] == "ratio" else row.get("value"), "ratio": row.get("ratio")}
                             | {name: row.get(name) for name in ("ratio_low", "ratio_high")}
-                            | {"relation": own.relation(above, about.margin) if tells and own else artefact}
+                            | {"relation": None if statement is None else _relation(evaluate(statement, [cell]), one)}
                         )
-    return made
+    cells = {cell.cell: number for number, cell in enumerate(here)}
+    return sorted(made, key=lambda row: cells[row["cell"]])
 
 
-def _ratio(row: Mapping[str, Any], about: RunFacts, base: str) -> Ratio | None:
-    """A row's ratio or difference to the baseline, which must be that of the published study."""
-    if not row or about.baseline != base:
-        return None
-    if row["ratio"] is not None:
-        return Ratio(row["ratio"], row["ratio_low"], row["ratio_high"])
-    if row["difference"] is not None:
-        return Ratio(row["difference"], row["difference_low"], row["difference_high"], 0.0)
-    return None
+def _relation(said: Evaluation, number: Mapping[str, Any]) -> str | None:
+    """How it stands; of what is not compared the artefact that made it, where there is one."""
+    if said.state == NOT_COMPARED:
+        return number.get("artefact")
+    return said.state if said.blocks else None
 
 
-def claims(
-    about: RunFacts, metric_rows: Sequence[Row], found: Sequence[Comparison], cells: Sequence[str]
-) -> list[Claim]:
-    """What every cell says to every published claim that is about it.
-
-    Of the study's own metric the interval is that of its verdict, of the others that of ``visit_metrics``.
-    """
-    ours = {(row["cell"], row["metric"], row["arm"]): row for row in metric_rows}
-    verdicts = {(one.cell, one.arm, one.reference): one for one in found}
-    judged = {"page": "load_ns", "video": "startup_ns"}.get(str(about.workload.get("kind")))
+def claims(here: Sequence[Place]) -> list[Claim]:
+    """What every cell says to every published claim that is about it."""
     made = []
     for study in known():
-        for claim in study["claims"]:
-            says = claim["says"]
-            for cell in cells_of(about, claim["where"], cells):
-                verdict = verdicts.get((cell, says["arm"], says["to"]))
-                own = _ratio(ours.get((cell, says["metric"], says["arm"]), {}), about, says["to"])
-                if says["metric"] == judged and about.metric == "latency_p50_ns" and verdict is not None:
-                    own = Ratio(verdict.row["ratio"], verdict.row["low"], verdict.row["high"])
-                if own is None:
-                    continue
-                relation = own.relation(says["ratio"] == "above", about.margin)
-                pair = f"{style.name(says['arm'])} {'÷' if own.even else '−'} {style.name(says['to'])}"
-                made.append(Claim(study["id"], claim["text"], cell, relation, f"{pair} here: {own.words()}"))
+        for claim in study.claims:
+            if claim.says is None or claim.says.between_cells:
+                continue  # a claim about two cells is for a campaign
+            for place in matching(claim, here):
+                said = evaluate(claim, [place])
+                if said.blocks:
+                    made.append(Claim(claim.id, study.id, claim.text, place.cell, said.state, ours(said)))
     return made
 
 
-def published_table(answer: Answer, notes: Sequence[str]) -> Table:
+def ours(said: Evaluation) -> str:
+    """``HTTP/3 ÷ HTTP/2 here: 1.12 [1.08, 1.17]``."""
+    return f"{said.change()} here: {estimate_words(said)}"
+
+
+def estimate_words(said: Evaluation) -> str:
+    """``1.12 [1.08, 1.17]``; a difference with its sign."""
+    if not said.difference:
+        return f"{numbers.ratio(said.value)} {numbers.interval((said.low, said.high))}"
+    ends = [_signed(end) for end in (said.low, said.high)]
+    return f"{_signed(said.value)} [{ends[0]}, {ends[1]}]"
+
+
+def _signed(value: float | None) -> str:
+    return numbers.NO_VALUE if value is None else f"{'+' if value > 0 else ''}{numbers.significant(value)}"
+
+
+def sources(answer: Answer) -> list[str]:
+    """A line a study that the table names, and one for each threat to what it says."""
+    told = {row["study"] for row in answer}
+    made = []
+    for study in known():
+        if study.id in told:
+            made.append(f"{study.id} ({study.year}): {study.title}. {study.stack}. {study.facts}.")
+            made += [f"{name}: {fact}." for name, fact in study.threats.items()]
+    return made
+
+
+def published_table(answer: Answer) -> Table:
     """The published numbers with their ratios, and ours beside them."""
     columns = [
         Column("published for", "subject"),
@@ -179,5 +178,10 @@ def published_table(answer: Answer, notes: Sequence[str]) -> Table:
         Column("our ratio to HTTP/2", "ratio", "ratio"),
         Column("interval", "ratio_low,ratio_high", "interval"),
         Column("", "relation"),
+    ]
+    notes = [
+        "Absolute values are those of another machine, other programs and another path: only the ratios are compared. "
+        "confirmed: our interval lies beyond the margin on the same side of 1. contradicted: short of that, so inside "
+        "the margin or on the other side. A name instead is that of the artefact that made the published number."
     ]
     return tables.build(answer, "published", "Published numbers and ours", ("cell", "cell"), columns, notes=notes)

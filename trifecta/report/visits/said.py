@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trifecta.analysis.judging import CONFIRMED, CONTRADICTED
 from trifecta.report import numbers
 from trifecta.report.comparisons import levels, place_words
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures import style
 from trifecta.report.visits.derive import Visits
 from trifecta.report.visits.metrics import metrics_of
-from trifecta.report.visits.published import AGREES, CONTRADICTS, Claim
+from trifecta.report.visits.published import Claim
 from trifecta.report.words import counted
 
 # Metrics that a sentence names.
@@ -43,15 +44,15 @@ def metric_lines(about: RunFacts, rows: Sequence[Mapping[str, Any]], cell: str) 
 
 
 def claim_summary(claims: Sequence[Claim]) -> str:
-    """How many of the published claims this run agrees with."""
+    """How many of the published claims this run confirms."""
     if not claims:
         return ""
-    agree, against = (sum(one.relation == kind for one in claims) for kind in (AGREES, CONTRADICTS))
+    agree, against = (sum(one.relation == kind for one in claims) for kind in (CONFIRMED, CONTRADICTED))
     open_ = len(claims) - agree - against
     studies = " and ".join(dict.fromkeys(one.study for one in claims))
     return (
-        f"Of {counted(len(claims), 'claim')} published in {studies}, looked at cell by cell, this run agrees with "
-        f"{agree}, contradicts {against} and leaves {open_} undecided."
+        f"Of {counted(len(claims), 'claim')} published in {studies}, looked at cell by cell, this run confirms "
+        f"{agree}, contradicts {against} and leaves {open_} open."
     )
 
 

@@ -20,7 +20,7 @@ from trifecta.report.visits.cell import CellPart, Figure, cell_part
 from trifecta.report.visits.derive import Visits
 from trifecta.report.visits.frames import MOST_BYTES
 from trifecta.report.visits.metrics import metrics_of
-from trifecta.report.visits.published import Claim, published_table
+from trifecta.report.visits.published import Claim, published_table, sources
 from trifecta.report.visits.said import cell_words
 
 _MOST_RATIOS = 12  # cells whose ratios are drawn; their tables have all
@@ -55,24 +55,18 @@ class Section:
 
 def section(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Visits) -> Section:
     """Everything the section and the cells show. Ask within ``svg.drawing()``."""
-    from trifecta.report.visits import published
 
     answers = {query.name: queries.ask(connection, query) for query in catalogue.QUERIES}
     pictures = Pictures(MOST_BYTES)
     cells = {cell: cell_part(about, answers, cell, number, pictures) for number, cell in enumerate(derived.cells)}
     used = {span.column for row in answers[catalogue.FETCHES.name] for span, _, _ in bars(row)}
-    told = {row["study"] for row in answers[catalogue.PUBLISHED.name]}
     return Section(
         heading="Video" if about.is_video else "Page loads",
         ratios=_ratio_figures(about, derived),
         claim_words=said.claim_summary(derived.claims),
         claims=[(one, cell_words(one.cell)) for one in derived.claims],
-        published=_published_table(answers[catalogue.PUBLISHED.name]),
-        published_sources=[
-            f"{study['id']} ({study['year']}): {study['title']}. {study['stack']}. {study['facts']}."
-            for study in published.known()
-            if study["id"] in told
-        ],
+        published=published_table(answers[catalogue.PUBLISHED.name]),
+        published_sources=sources(answers[catalogue.PUBLISHED.name]),
         work=_work_table(about, answers),
         failed=_failed_table(answers[catalogue.FAILED_VISITS.name]),
         left_out=_left_out_table(answers[catalogue.LEFT_OUT.name]),
@@ -98,15 +92,6 @@ def _ratio_figures(about: RunFacts, derived: Visits) -> list[Figure]:
             svg = metric_ratios(lines, about.baseline, about.margin, f"vr{number}")
             made.append(Figure(cell_words(cell), "", svg, wide=False))
     return made
-
-
-def _published_table(answer: Answer) -> Table:
-    notes = [
-        "Absolute values are those of another machine, other programs and another path: only the ratios say something "
-        "about each other. agrees: our interval lies on the same side of 1. contradicts: on the other side, or inside "
-        "the margin."
-    ]
-    return published_table(answer, notes)
 
 
 def _work_table(about: RunFacts, answers: Mapping[str, Answer]) -> Table:

@@ -1,0 +1,77 @@
+"""One estimate and one published statement: confirmed, contradicted or open, and why."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from trifecta.analysis.intervals import Estimate
+from trifecta.analysis.statements import Says, Statement
+
+State = Literal["confirmed", "contradicted", "open", "not compared"]
+CONFIRMED: State = "confirmed"
+CONTRADICTED: State = "contradicted"
+OPEN: State = "open"
+NOT_COMPARED: State = "not compared"
+_MOST_BLOCKS = 200  # an estimate beyond that is no advice
+
+
+def judge(says: Says, one: Estimate, margin: float) -> tuple[State, str]:
+    """A statement about one estimate. ``margin`` is a ratio - 1; a difference has the statement's, in its unit."""
+    if one.blocks == 0:
+        return OPEN, "no usable block"
+    edge = (says.margin or 0.0) if says.by_difference else math.log1p(margin)
+    named = f"{edge:g}" if says.by_difference else f"{100 * margin:g} %"
+    if one.low is None and one.high is None:
+        return OPEN, f"{one.blocks} usable block{'' if one.blocks == 1 else 's'} are too few for an interval"
+    if says.by_difference and one.low == one.high == 0:
+        return OPEN, "it is the same in every block, so this run has nothing to tell them apart by"
+    low, high = -math.inf if one.low is None else one.low, math.inf if one.high is None else one.high
+    state, reason = _same(low, high, edge, named) if says.relation == "same" else _beyond(says, low, high, edge, named)
+    return (
+        (state, reason) if reason else (OPEN, f"the interval reaches across the margin of {named}{_needed(one, edge)}")
+    )
+
+
+def _same(low: float, high: float, edge: float, named: str) -> tuple[State, str]:
+    if -edge <= low and high <= edge:
+        return CONFIRMED, f"the whole interval lies within the margin of {named}"
+    if low > edge or high < -edge:
+        return CONTRADICTED, f"the whole interval lies outside the margin of {named}"
+    return OPEN, ""
+
+
+def _beyond(says: Says, low: float, high: float, edge: float, named: str) -> tuple[State, str]:
+    if says.relation == "below":
+        low, high = -high, -low
+    if low > edge:
+        return CONFIRMED, f"the whole interval lies beyond the margin of {named}"
+    if high < -edge:
+        return CONTRADICTED, "the whole interval lies on the other side"
+    if high < edge:
+        return CONTRADICTED, f"there is no such difference beyond the margin of {named}"
+    return OPEN, ""
+
+
+def _needed(one: Estimate, edge: float) -> str:
+    """How many blocks would decide, if further ones were like these."""
+    if one.value is None or one.reach is None or one.reach == 0:
+        return ""
+    distance = min(abs(one.value - edge), abs(one.value + edge))
+    blocks = math.ceil(one.blocks * (one.reach / distance) ** 2) if distance else _MOST_BLOCKS
+    if blocks >= _MOST_BLOCKS:
+        return "; more blocks hardly help"
+    return f"; about {max(blocks, one.blocks + 1)} blocks would decide"
+
+
+def size_words(statement: Statement, state: State, estimate: tuple[float | None, float | None, float | None]) -> str:
+    """How large a confirmed ratio is beside the published one: ``as large``, ``larger``, ``smaller``."""
+    said, says = statement.published, statement.says
+    value, low, high = estimate
+    if said is None or said <= 0 or says is None or says.by_difference or state != CONFIRMED:
+        return ""
+    if value is None or low is None or high is None:
+        return ""
+    if low <= said <= high:
+        return "as large"
+    return "larger" if abs(math.log(value)) > abs(math.log(said)) else "smaller"
