@@ -2,7 +2,7 @@
 
 Its file has fields ``common`` to every study, ``suites`` and ``scenarios`` that each add theirs, and two depths,
 ``full`` and ``quick``. Each pair of a scenario and a suite is a study, named ``SCENARIO-SUITE``. A scenario that runs
-in several places can have a label for each.
+in several places can have a label for each. A depth may name the ``studies`` that it runs, of all of them.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def parse_campaign(
     suite_of: dict[str, str] = {}
     named = [(f"{scenario}-{suite}", scenario, suite) for scenario in scenarios.mapping for suite in suites.mapping]
     labels = {scenario: _labels(scenarios.section(scenario)) for scenario in scenarios.mapping}
-    wanted = _wanted(only, named, labels)
+    wanted = _wanted(only, named, labels, _at_depth(root, depth, [name for name, _, _ in named]))
     for name, scenario, suite in named:
         if name not in wanted:
             continue
@@ -114,12 +114,25 @@ def _labels(scenario: Section) -> dict[str, str]:
     return {str(place): str(name) for place, name in scenario.section("labels").mapping.items()}
 
 
+def _at_depth(root: Section, depth: Depth, names: Sequence[str]) -> list[str]:
+    """The studies of a depth: those that it names, else all."""
+    section = root.section(depth)
+    asked = section.mapping.get("studies", list(names))
+    for name in asked if isinstance(asked, list) else [asked]:
+        if name not in names:
+            raise section.error("studies", f"no such study {name!r}; {did_you_mean(str(name), names)}")
+    return [name for name in names if name in asked]
+
+
 def _wanted(
-    only: Sequence[str], named: Sequence[tuple[str, str, str]], labels: Mapping[str, Mapping[str, str]]
+    only: Sequence[str],
+    named: Sequence[tuple[str, str, str]],
+    labels: Mapping[str, Mapping[str, str]],
+    usual: Sequence[str],
 ) -> dict[str, list[str]]:
     """The studies that ``only`` selects, each with the places that it narrows them to; no place: all of them."""
     if not only:
-        return {name: [] for name, _, _ in named}
+        return {name: [] for name in usual}
     wanted: dict[str, list[str]] = {}
     known = dict.fromkeys(word for name, scenario, suite in named for word in (name, scenario, suite))
     by_label = {label: (scenario, place) for scenario, by in labels.items() for place, label in by.items()}
@@ -143,8 +156,9 @@ def _parts(root: Section, depth: Depth, scenario: str, suite: str) -> list[Mappi
     own = root.section("scenarios").section(scenario)
     suites = root.section("suites").mapping
     at_depth = root.section(depth)
-    at_depth.allow("common", "scenarios", *suites)
+    at_depth.allow("common", "scenarios", "studies", *suites)
     at_depth.section("scenarios").allow(*root.section("scenarios").mapping)
+    deepest = at_depth.section("scenarios").section(scenario)
     return [
         root.section("common").mapping,
         root.section("suites").section(suite).mapping,
@@ -152,7 +166,8 @@ def _parts(root: Section, depth: Depth, scenario: str, suite: str) -> list[Mappi
         own.section(suite).mapping,
         at_depth.section("common").mapping,
         at_depth.section(suite).mapping,
-        at_depth.section("scenarios").section(scenario).mapping,
+        {key: value for key, value in deepest.mapping.items() if key not in suites},
+        deepest.section(suite).mapping,
     ]
 
 
