@@ -144,8 +144,13 @@ def test_published_numbers_of_ding2022_stand_beside_cells_of_their_size() -> Non
     study = next(one for one in known() if one.id == "ding2022")
     levels = [("new", 1_000_000), ("reused", 13), ("new", 10_000_000)]
     cells = [
-        Place("run", f"{connection}, {size}", {"kind": "requests", "connection": connection, "response_bytes": str(size)}, [])
-        for connection, size in levels
+        Place(
+            "run",
+            f"{way}, {size}",
+            {"kind": "requests", "connection": way, "response_bytes": str(size)},
+            [],
+        )
+        for way, size in levels
     ]
     found = {one.text.split(":")[0]: matching(one, cells) for one in study.statements if one.kind == "figure"}
     assert found == {

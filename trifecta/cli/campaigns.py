@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from trifecta.cli.running import INTERRUPTED, enter_lab
 
 if TYPE_CHECKING:
     from trifecta.design.campaign import Campaign
+    from trifecta.report.campaign import Overview
 
 
 def begin(asked: dict[str, Any], out: Path | None, **how: bool) -> int:
@@ -22,7 +24,7 @@ def begin(asked: dict[str, Any], out: Path | None, **how: bool) -> int:
     """
     from trifecta.workloads import campaign as campaigns
 
-    read = _read(asked)
+    read = read_asked(asked)
     folder = out if out is not None else Path("runs") / f"{read.name}-{time.strftime('%Y%m%d-%H%M%S')}"
     return _carry_out(read, campaigns.create(folder, read, asked), **how)
 
@@ -31,10 +33,11 @@ def go_on(folder: Path, **how: bool) -> int:
     """Go on with a campaign; the exit code."""
     from trifecta.workloads import campaign as campaigns
 
-    return _carry_out(_read(campaigns.read(folder)), folder.resolve(), **how)
+    return _carry_out(read_asked(campaigns.read(folder)), folder.resolve(), **how)
 
 
-def _read(asked: dict[str, Any]) -> Campaign:
+def read_asked(asked: dict[str, Any]) -> Campaign:
+    """The campaign that ``asked`` describes, read and checked."""
     from trifecta.design.campaign import parse_campaign
     from trifecta.threats import switches
 
@@ -50,36 +53,10 @@ def _carry_out(campaign: Campaign, folder: Path, *, quiet: bool, as_json: bool) 
     enter_lab(campaign.studies.values())
 
     from trifecta.report import campaign as shown
-    from trifecta.report import html
-    from trifecta.workloads import campaign as campaigns
-    from trifecta.workloads.progress import NoProgress
-    from trifecta.workloads.runner import run_study
     from trifecta.workloads.stopping import StopFlag
 
-    problems: dict[str, str] = {}
     with StopFlag() as stop:
-
-        def run_one(study: Any, run: Path, resume: bool) -> Any:
-            if quiet:
-                return run_study(study, run, NoProgress(), stop, resume=resume)
-            from trifecta.report.progress import LiveProgress
-
-            with LiveProgress() as progress:
-                return run_study(study, run, progress, stop, resume=resume)
-
-        ran = campaigns.run_all(campaign, folder, run_one, stop)
-        for number, (name, outcome, problem) in enumerate(ran, 1):
-            if problem is not None:
-                problems[name] = problem
-            else:
-                html.write_report(outcome.run_path)
-            made = shown.overview(campaign, folder, problems)
-            shown.write_page(made, folder)
-            if not quiet:
-                said = problem or f"{outcome.trials} trials in {outcome.elapsed_ns / 1e9:.0f} s, {outcome.reason}"
-                click.echo(f"{name} ({number} of {len(campaign.studies)}): {said}", err=True)
-        made = shown.overview(campaign, folder, problems)
-        shown.write_page(made, folder)
+        made = run_in_turn(campaign, folder, stop, quiet=quiet)
         if as_json:
             click.echo(json.dumps(shown.as_data(made, folder), indent=1, default=str))
         else:
@@ -87,3 +64,42 @@ def _carry_out(campaign: Campaign, folder: Path, *, quiet: bool, as_json: bool) 
         if stop():
             return INTERRUPTED
     return 0 if made.lines else 1
+
+
+def run_in_turn(campaign: Campaign, folder: Path, stop: Callable[[], bool], *, quiet: bool) -> Overview:
+    """Run what is not over of a campaign, write reports and its page, and say what there is; inside the lab."""
+    from trifecta.report import campaign as shown
+    from trifecta.report import html
+    from trifecta.workloads import campaign as campaigns
+
+    problems: dict[str, str] = {}
+    ran = campaigns.run_all(campaign, folder, runner(stop, quiet=quiet), stop)
+    for number, (name, outcome, problem) in enumerate(ran, 1):
+        if problem is not None:
+            problems[name] = problem
+        else:
+            html.write_report(outcome.run_path)
+        made = shown.overview(campaign, folder, problems)
+        shown.write_page(made, folder)
+        if not quiet:
+            said = problem or f"{outcome.trials} trials in {outcome.elapsed_ns / 1e9:.0f} s, {outcome.reason}"
+            click.echo(f"{name} ({number} of {len(campaign.studies)}): {said}", err=True)
+    made = shown.overview(campaign, folder, problems)
+    shown.write_page(made, folder)
+    return made
+
+
+def runner(stop: Callable[[], bool], *, quiet: bool) -> Callable[[Any, Path, bool], Any]:
+    """What runs a study into a folder, or goes on with it, and shows how far it is."""
+    from trifecta.workloads.progress import NoProgress
+    from trifecta.workloads.runner import run_study
+
+    def run_one(study: Any, run: Path, resume: bool) -> Any:
+        if quiet:
+            return run_study(study, run, NoProgress(), stop, resume=resume)
+        from trifecta.report.progress import LiveProgress
+
+        with LiveProgress() as progress:
+            return run_study(study, run, progress, stop, resume=resume)
+
+    return run_one

@@ -24,6 +24,7 @@ INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 COMMANDS: dict[str, str] = {
     "race": "Run the bundled study 'race' and say which HTTP is fastest where.",
     "run": "Run a study file or a bundled study.",
+    "reproduce": "Run published studies again, and say which of their claims hold here.",
     "resume": "Go on with a run that was interrupted.",
     "report": "Write a run's report and show its verdicts.",
     "studies": "List the bundled studies, or show one.",

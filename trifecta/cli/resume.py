@@ -22,13 +22,19 @@ Example:
 def command(*, run: Path, quiet: bool, as_json: bool) -> int:
     """Go on with RUN after its last finished trial, under the same study, seed and budget.
 
-    No trial is run twice: an unfinished block gets the arms it lacks. RUN can be the folder of a campaign too.
+    No trial is run twice: an unfinished block gets the arms it lacks. RUN can be the folder of a campaign or of a
+    reproduction too.
     """
     from trifecta.cli import running
     from trifecta.design.study_file import parse_study
     from trifecta.store.run import RunDirectory
     from trifecta.workloads.campaign import is_campaign
+    from trifecta.workloads.reproduction import is_reproduction
 
+    if is_reproduction(run):
+        from trifecta.cli import reproduce
+
+        return reproduce.go_on(run, quiet=quiet, as_json=as_json)
     if is_campaign(run):
         from trifecta.cli import campaigns
 

@@ -1,0 +1,82 @@
+"""Published ratios and ours on one axis: what a study said, and the interval of what runs here say to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.transforms import blended_transform_factory
+
+from trifecta.analysis.published import Evaluation
+from trifecta.report import numbers
+from trifecta.report.figures import ratios, scales, style, svg
+from trifecta.report.reproduction.result import StudyResult
+
+_WIDTH = 620.0
+_ROW = 31.0
+_FURTHEST = 30.0
+
+
+def of_studies(studies: Sequence[StudyResult]) -> Mapping[str, list[tuple[str, str]]]:
+    """By study its pictures as (caption, SVG): the claims, then the figures with a published ratio."""
+    made: dict[str, list[tuple[str, str]]] = {}
+    with svg.drawing():
+        for study in studies:
+            name = study.published.id
+            parts = (("claims", study.claims), ("figures", [o for o in study.figures if o.statement.published]))
+            made[name] = [
+                (f"{what.capitalize()} and what was measured here", _forest(shown, f"{name}-{what}"))
+                for what, every in parts
+                if (shown := [one for one in every if _drawn(one)])
+            ]
+    return made
+
+
+def _drawn(one: Evaluation) -> bool:
+    says = one.statement.says
+    compared = one.state != "not compared" and says is not None and not says.by_difference and says.relation != "whole"
+    return compared and one.value is not None
+
+
+def _forest(shown: Sequence[Evaluation], identity: str) -> str:
+    made = svg.figure(58 + _ROW * len(shown), _WIDTH)
+    target = svg.axes(made, 12, 20, 12, 40)
+    ends = [end for one in shown for end in (one.value, one.low, one.high, one.statement.published) if end]
+    low, high = scales.ratio_limits([min(max(end, 1 / _FURTHEST), _FURTHEST) for end in ends], 0.05)
+    target.set_ylim(len(shown) - 0.02, -0.02)
+    ratios.ratio_frame(target, low, high, 0.05, "x")
+    svg.ticks(target, "y", [], [])
+    mixed = blended_transform_factory(target.transAxes, target.transData)
+    for row, one in enumerate(shown):
+        said = one.statement.published
+        look = style.look(one.statement.says.arms[0] if one.statement.says else "h3")
+        target.text(
+            0.0,
+            row + 0.08,
+            one.statement.text,
+            transform=mixed,
+            ha="left",
+            va="top",
+            color=style.INK,
+            fontsize=svg.SMALL,
+        )
+        left, right = one.low or low, one.high or high
+        target.plot(
+            [max(left, low), min(right, high)],
+            [row + 0.74] * 2,
+            color=look.colour,
+            linewidth=2.0,
+            solid_capstyle="butt",
+        )
+        fill = look.colour if one.state != "open" else style.PAPER
+        target.plot([np.clip(one.value or 1.0, low, high)], [row + 0.74], look.marker, markersize=6.5,
+                    markerfacecolor=fill, markeredgecolor=look.colour, markeredgewidth=1.4)  # fmt: skip
+        if said:
+            target.plot([np.clip(said, low, high)], [row + 0.74], "D", markersize=6.0, markerfacecolor="none",
+                        markeredgecolor=style.INK, markeredgewidth=1.2)  # fmt: skip
+    target.set_xlabel("ratio (log); diamond: published", color=style.INK, fontsize=svg.FONT)
+    words = "; ".join(
+        f"{one.statement.text}: {numbers.ratio(one.value)} {numbers.interval((one.low, one.high))}, {one.state}"
+        for one in shown
+    )
+    return svg.render(made, identity, f"Ratios measured here beside those published. {words}")

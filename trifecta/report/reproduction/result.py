@@ -1,0 +1,218 @@
+"""What a reproduction found: every published statement evaluated, the threats measured, and what could not be run."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from trifecta import __version__, studies
+from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN
+from trifecta.analysis.published import Evaluation, Place, evaluate
+from trifecta.analysis.statements import Published
+from trifecta.design.campaign import Campaign
+from trifecta.report import campaign as campaigns
+from trifecta.report.reproduction import places
+from trifecta.store import files
+from trifecta.store.run import RunDirectory
+from trifecta.workloads import reproduction
+from trifecta.workloads.campaign import CAMPAIGN_FILE
+
+DATA_FILE = "reproduction.json"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run below the folder of a reproduction."""
+
+    study: str
+    name: str
+    folder: str
+    report: str
+    trials: int
+    valid: int
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """One published study: what the runs say to it."""
+
+    published: Published
+    evaluations: tuple[Evaluation, ...]
+    runs: tuple[Run, ...] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """What could not be run, with the reason."""
+
+    @property
+    def claims(self) -> list[Evaluation]:
+        """The sentences a reader takes home."""
+        return [one for one in self.evaluations if one.statement.kind == "claim"]
+
+    @property
+    def figures(self) -> list[Evaluation]:
+        """The published figures."""
+        return [one for one in self.evaluations if one.statement.kind == "figure"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """All of it."""
+
+    folder: Path
+    asked: Mapping[str, Any]
+    studies: tuple[StudyResult, ...]
+    threats: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def quick(self) -> bool:
+        """Whether it was the quick depth."""
+        return self.asked.get("depth") == "quick"
+
+    def evaluations(self) -> Iterator[Evaluation]:
+        """Those of every study."""
+        for one in self.studies:
+            yield from one.evaluations
+
+
+def counts(evaluations: Sequence[Evaluation]) -> Counter[str]:
+    """How many there are of each state."""
+    return Counter(one.state for one in evaluations)
+
+
+def summary(evaluations: Sequence[Evaluation], what: str) -> str:
+    """``Of 14 claims 6 are confirmed, 4 contradicted and 4 open.``."""
+    found = counts(evaluations)
+    said = [f"{found[CONFIRMED]} confirmed", f"{found[CONTRADICTED]} contradicted", f"{found[OPEN]} open"]
+    if found["not compared"]:
+        said.append(f"{found['not compared']} not comparable")
+    words = f"{', '.join(said[:-1])} and {said[-1]}"
+    plural = "" if len(evaluations) == 1 else "s"
+    return f"Of {len(evaluations)} {what}{plural}: {words}."
+
+
+def read(folder: Path, campaigns_read: Mapping[str, Campaign], problems: Mapping[str, Mapping[str, str]]) -> Result:
+    """Evaluate what is there now; ``problems`` has by study what could not run in this session."""
+    asked = reproduction.read(folder)
+    known = studies.published()
+    made = [
+        _study(folder / name, known[name], campaigns_read[name], problems.get(name, {}))
+        for name in asked["studies"]
+        if name in known
+    ]
+    return Result(folder, asked, tuple(made), tuple(_threats(folder)))
+
+
+def _study(folder: Path, published: Published, campaign: Campaign, problems: Mapping[str, str]) -> StudyResult:
+    if not (folder / CAMPAIGN_FILE).is_file():
+        found = tuple(evaluate(one, []) for one in published.statements)
+        return StudyResult(published, found, (), dict.fromkeys(campaign.studies, "not run yet"))
+    runs, cells, captured = [], [], []
+    for name, study in campaign.studies.items():
+        run = folder / name
+        if not (run / "run.json").is_file():
+            continue
+        here = places.read(run, f"{published.id}/{name}")
+        (captured if study.capture else cells).extend(here)
+        report = run / "report.html"
+        runs.append(
+            Run(
+                study=published.id,
+                name=name,
+                folder=f"{published.id}/{name}",
+                report=f"{published.id}/{name}/report.html" if report.exists() else "",
+                trials=sum(place.trials for place in here),
+                valid=sum(len(place.rows) for place in here),
+            )
+        )
+    cells += [_without_times(place) for place in captured] if cells else captured
+    overview = campaigns.overview(campaign, folder, dict(problems))
+    found = tuple(evaluate(one, cells) for one in published.statements)
+    return StudyResult(published, found, tuple(runs), overview.problems)
+
+
+def _without_times(place: Place) -> Place:
+    """Capturing costs time: where the same was timed without, a captured run tells of packets only."""
+    timed = ("_ns", "_per_s", "progression", "later_to")
+    rows = [
+        {name: value for name, value in row.items() if not any(word in name for word in timed)} for row in place.rows
+    ]
+    return replace(place, rows=rows)
+
+
+def _threats(folder: Path) -> list[Mapping[str, Any]]:
+    """What the experiments left in ``threats.json``, run by run."""
+    path = folder / reproduction.THREATS_FOLDER / "threats.json"
+    if not path.is_file():
+        return []
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return [one for one in found if isinstance(one, dict)]
+
+
+def as_data(result: Result) -> dict[str, Any]:
+    """The same for a program; keys are stable (docs/reproduce.md)."""
+    return {
+        "reproduction": {name: value for name, value in result.asked.items() if name != "campaigns"}
+        | {"version": __version__, "folder": str(result.folder), "machine": _machine(result)},
+        "claims": [evaluation_data(one) for one in result.evaluations() if one.statement.kind == "claim"],
+        "figures": [evaluation_data(one) for one in result.evaluations() if one.statement.kind == "figure"],
+        "threats": [dict(one) for one in result.threats],
+        "runs": [vars(run) for study in result.studies for run in study.runs],
+        "missing": [
+            {"study": study.published.id, "what": name, "reason": reason}
+            for study in result.studies
+            for name, reason in study.missing.items()
+        ],
+    }
+
+
+def _machine(result: Result) -> Any:
+    for study in result.studies:
+        for run in study.runs:
+            facts = RunDirectory.open(result.folder / run.folder).facts
+            return {name: facts.get(name) for name in ("machine", "versions", "seed") if name in facts}
+    return None
+
+
+def evaluation_data(one: Evaluation) -> dict[str, Any]:
+    """One statement for a program; ``ratio`` is null where a difference is compared."""
+    statement = one.statement
+    only = one.effects[0] if len({(effect.run, effect.cell) for effect in one.effects}) == 1 else None
+    return {
+        "id": statement.id,
+        "study": statement.study,
+        "kind": statement.kind,
+        "text": statement.text,
+        "source": statement.source,
+        "state": one.state,
+        "reason": one.reason,
+        "depends": one.depends,
+        "metric": statement.says.metric if statement.says else None,
+        "is": statement.says.relation if statement.says else None,
+        "of": one.change(),
+        "form": "difference" if one.difference else "ratio",
+        "ratio": None if one.difference else one.value,
+        "difference": one.value if one.difference else None,
+        "low": one.low,
+        "high": one.high,
+        "blocks": one.blocks,
+        "published": statement.published,
+        "said": statement.said,
+        "size": one.size,
+        "arms": dict(one.arms),
+        "run": only.run if only else None,
+        "cell": only.cell if only else None,
+        "cells": [vars(effect) for effect in one.effects],
+        "checks": dict(one.checks),
+        "threats": list(statement.threats),
+    }
+
+
+def write_data(result: Result) -> Path:
+    """Write ``reproduction.json``."""
+    path = result.folder / DATA_FILE
+    with files.disk_errors(path):
+        files.write_text(path, json.dumps(as_data(result), indent=1, ensure_ascii=False, default=str) + "\n")
+    return path

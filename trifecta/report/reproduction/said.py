@@ -1,0 +1,91 @@
+"""How a statement, its published value and ours are put into words."""
+
+from __future__ import annotations
+
+from trifecta.analysis.published import Effect, Evaluation
+from trifecta.analysis.statements import Statement
+from trifecta.report import numbers
+from trifecta.report.comparisons import levels, place_words
+from trifecta.report.visits.published import estimate_words
+
+UNITS = {
+    "_ns": numbers.duration,
+    "_bytes": numbers.size,
+    "bits_per_s": numbers.bit_rate,
+    "requests_per_s": numbers.per_second,
+    "success_rate": numbers.percent,
+}
+_RELATIONS = {"above": "above 1", "below": "below 1", "same": "1"}
+
+
+def published_words(statement: Statement) -> str:
+    """What was published: ``1.12``, ``about 20 times``, ``above 1``."""
+    says = statement.says
+    value = "" if statement.published is None else numbers.ratio(statement.published)
+    if says is not None and says.by_difference and statement.published is not None:
+        value = f"{statement.published:+g}"
+    if statement.said:
+        return f"{statement.said} ({value})" if value else statement.said
+    if value:
+        return value
+    if says is None:
+        return ""
+    if says.by_difference:
+        return {"above": "more", "below": "fewer"}.get(says.relation, "the same")
+    return _RELATIONS.get(says.relation, "100 %")
+
+
+def our_words(one: Evaluation) -> str:
+    """``1.43 [1.38, 1.49]``; of what is not compared the values of the protocols, as they are here."""
+    says = one.statement.says
+    if one.state == "not compared":
+        if says is None or not one.arms:
+            return numbers.NO_VALUE
+        return ", ".join(f"{numbers.protocol(arm)} {value_words(says.metric, v)}" for arm, v in one.arms.items())
+    if one.value is None and one.low is None:
+        return numbers.NO_VALUE
+    if says is not None and says.relation == "whole":
+        ends = f"[{numbers.percent(one.low)}, {numbers.percent(one.high)}]"
+        return f"{numbers.percent(one.value)} {ends}"
+    return estimate_words(one)
+
+
+def value_words(metric: str, value: float) -> str:
+    """A value of a metric in its unit."""
+    for ending, write in UNITS.items():
+        if metric.endswith(ending) or metric.removesuffix("_per_request").endswith(ending):
+            return write(value)
+    return numbers.number(value)
+
+
+def effect_words(effect: Effect, one: Evaluation) -> str:
+    """``bare-page, page light: 1.12 [1.08, 1.17] confirmed``."""
+    run = effect.run.rpartition("/")[2]
+    there = levels(effect.cell)
+    place = place_words(effect.cell) if len(there) > 1 else effect.cell
+    pieces = [run, there.get("path", ""), place]
+    low_high = numbers.interval((effect.low, effect.high)) if not one.difference else f"[{effect.low}, {effect.high}]"
+    value = numbers.ratio(effect.value) if not one.difference else f"{effect.value}"
+    against = f" to {numbers.protocol(effect.to)}" if effect.to and len({e.to for e in one.effects}) > 1 else ""
+    return f"{', '.join(piece for piece in pieces if piece)}{against}: {value} {low_high}, {effect.state}"
+
+
+def reason_words(one: Evaluation) -> str:
+    """Why it stands as it does, with the size of the effect beside the published one, and checks that spoke up."""
+    said = one.reason
+    if one.size:
+        size = {
+            "as large": "as large as published",
+            "larger": "larger than published",
+            "smaller": "smaller than published",
+        }
+        said += f"; the effect is {size[one.size]}"
+    return said
+
+
+def check_words(one: Evaluation) -> str:
+    """``checks: headroom in 3 trials, drops in 1``; empty where all was passed."""
+    if not one.checks or one.state == "not compared":
+        return ""
+    found = sorted(one.checks.items(), key=lambda item: -item[1])
+    return "checks that spoke up: " + ", ".join(f"{name} in {number} trials" for name, number in found[:4])
