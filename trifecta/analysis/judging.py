@@ -23,7 +23,7 @@ def judge(says: Says, one: Estimate, margin: float) -> tuple[State, str]:
     edge = (says.margin or 0.0) if says.by_difference else math.log1p(margin)
     named = f"{edge:g}" if says.by_difference else f"{100 * margin:g} %"
     if one.low is None and one.high is None:
-        return OPEN, f"{one.blocks} usable block{'' if one.blocks == 1 else 's'} are too few for an interval"
+        return OPEN, f"too few usable blocks for an interval: {one.blocks}"
     if says.by_difference and one.low == one.high == 0:
         return OPEN, "it is the same in every block, so this run has nothing to tell them apart by"
     low, high = -math.inf if one.low is None else one.low, math.inf if one.high is None else one.high

@@ -1,0 +1,337 @@
+"""Published statements: how they are read, and how often what was measured confirms what is not so."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trifecta import studies
+from trifecta.analysis.intervals import Estimate, linear
+from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED, OPEN, judge
+from trifecta.analysis.published import Place, evaluate, matching
+from trifecta.analysis.statements import Says, Statement, parse
+
+ARMS = ("h1", "h2", "h2#aa", "h3")
+
+
+def place(
+    effects: dict[str, float] | None = None,
+    *,
+    noise: float = 0.02,
+    blocks: int = 6,
+    seed: int = 1,
+    metric: str = "latency_p50_ns",
+    run: str = "run",
+    **levels: str,
+) -> Place:
+    """A cell whose arms are these factors of 1 ms, each block with weather of its own."""
+    rng = np.random.default_rng(seed)
+    rows: list[dict[str, Any]] = []
+    for block in range(blocks):
+        weather = rng.normal(0, 0.2)
+        for arm in ARMS:
+            factor = (effects or {}).get(arm.removesuffix("#aa"), 1.0)
+            value = 1e6 * factor * math.exp(weather + rng.normal(0, noise))
+            rows.append({"arm": arm, "block": block, metric: value, "requests": 100, "succeeded": 100})
+    there = {"kind": "chain", **levels}
+    cell = ",".join(f"{name}={level}" for name, level in there.items())
+    return Place(run, cell, there, rows, trials=len(rows))
+
+
+def claim(says: dict[str, Any], where: dict[str, Any] | None = None, **more: Any) -> Statement:
+    one = {
+        "id": "x",
+        "text": "A text.",
+        "where": where or {"kind": "chain"},
+        "says": {"metric": "latency_p50_ns", **says},
+    }
+    document = {"id": "s", "title": "", "year": 1, "stack": "", "facts": "", "baseline": "h2", "claims": [one | more]}
+    return parse(document).statements[0]
+
+
+H3_SLOWER = {"arm": "h3", "to": "h2", "is": "above"}
+
+
+# ------------------------------------------------------------------ what was published
+
+
+def test_all_four_studies_are_there_with_every_claim_and_figure() -> None:
+    found = {
+        name: (len(one.claims), len(one.statements) - len(one.claims)) for name, one in studies.published().items()
+    }
+    assert found == {
+        "bourbon2020": (14, 14),
+        "baccichet2021": (10, 36),
+        "ding2022": (6, 20),
+        "milicevic2023": (3, 16),
+    }
+
+
+def test_every_statement_has_a_source_and_either_a_comparison_or_a_reason_for_none() -> None:
+    for study in studies.published().values():
+        for one in study.statements:
+            assert one.source, one.id
+            assert one.says is not None or one.not_compared, one.id
+            assert one.id.startswith(f"{study.id}."), one.id
+
+
+def test_a_published_ratio_is_on_the_side_that_is_said() -> None:
+    for study in studies.published().values():
+        for one in study.statements:
+            if one.published is None or one.says is None or one.says.relation == "same":
+                continue
+            even = 0.0 if one.says.by_difference else 1.0
+            assert (one.published > even) == (one.says.relation == "above"), one.id
+
+
+def test_claims_about_cells_name_cells_that_the_campaign_runs() -> None:
+    """Every claim finds its cells in the campaign of its study, at the quick depth already."""
+    from trifecta.design import plan
+    from trifecta.design.campaign import parse_campaign
+    from trifecta.report.visits.published import levels_of
+
+    for name, study in studies.published().items():
+        campaign = parse_campaign(studies.read_text(studies.campaigns()[name]), name, "quick")
+        cells = [
+            Place(run, cell.key, levels_of(one, cell), [])
+            for run, one in campaign.studies.items()
+            for cell in plan.cells(one)
+        ]
+        lost = [one.id for one in study.statements if not matching(one, cells)]
+        assert lost == [], name
+
+
+def test_two_statements_of_one_name_are_refused() -> None:
+    one = {"id": "x", "text": "t", "where": {}, "says": {"metric": "m", "arm": "h3", "to": "h2", "is": "above"}}
+    document = {"id": "s", "title": "", "year": 1, "stack": "", "facts": "", "baseline": "h2", "claims": [one, one]}
+    with pytest.raises(ValueError, match="is there twice"):
+        parse(document)
+
+
+# ------------------------------------------------------------------ judging
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "relation", "state"),
+    [
+        (1.1, 1.3, "above", CONFIRMED),
+        (1.1, 1.3, "below", CONTRADICTED),
+        (0.8, 0.9, "below", CONFIRMED),
+        (0.8, 0.9, "above", CONTRADICTED),
+        (0.97, 1.03, "above", CONTRADICTED),
+        (1.01, 1.04, "above", CONTRADICTED),
+        (1.02, 1.2, "above", OPEN),
+        (0.9, 1.2, "above", OPEN),
+        (None, None, "above", OPEN),
+        (1.2, None, "above", CONFIRMED),
+        (0.97, 1.03, "same", CONFIRMED),
+        (1.06, 1.2, "same", CONTRADICTED),
+        (1.03, 1.2, "same", OPEN),
+    ],
+)
+def test_an_interval_confirms_contradicts_or_leaves_open(
+    low: float | None, high: float | None, relation: Any, state: str
+) -> None:
+    ends = [None if end is None else math.log(end) for end in (low, high)]
+    says = Says("latency_p50_ns", ("h3",), ("h2",), relation)
+    assert judge(says, Estimate(0.0, ends[0], ends[1], 6), 0.05)[0] == state
+
+
+@pytest.mark.parametrize("noise", [0.005, 0.05, 0.3])
+@pytest.mark.parametrize("truth", [1.0, 1.05])
+def test_false_decisions_are_at_most_nominal(truth: float, noise: float) -> None:
+    """With no effect, and with one as large as the margin, where both decisions are wrong at the same time."""
+    says = claim(H3_SLOWER)
+    found = [evaluate(says, [place({"h3": truth}, noise=noise, seed=seed)]).state for seed in range(400)]
+    limit = 400 * 0.025 + 3 * math.sqrt(400 * 0.025)  # one side of 95 %, and three standard deviations
+    assert found.count(CONFIRMED) <= limit
+    if truth == 1.05:
+        assert found.count(CONTRADICTED) <= limit
+
+
+def test_false_decisions_are_at_most_nominal_over_several_cells_and_references() -> None:
+    says = claim({"arm": "h3", "to": ["h1", "h2"], "is": "above"})
+    found = []
+    for seed in range(400):
+        cells = [place({"h3": 1.05}, noise=0.1, seed=10 * seed + n, request=str(n)) for n in range(3)]
+        found.append(evaluate(says, cells).state)
+    limit = 400 * 0.025 + 3 * math.sqrt(400 * 0.025)
+    assert found.count(CONFIRMED) <= limit
+    assert found.count(CONTRADICTED) <= 2 * limit  # against either of two references, each at half of alpha
+
+
+def test_a_clear_effect_is_decided_with_six_blocks() -> None:
+    confirmed = [evaluate(claim(H3_SLOWER), [place({"h3": 1.5}, noise=0.1, seed=s)]).state for s in range(50)]
+    assert confirmed.count(CONFIRMED) == 50
+    against = [evaluate(claim(H3_SLOWER), [place({"h3": 0.7}, noise=0.1, seed=s)]).state for s in range(50)]
+    assert against.count(CONTRADICTED) == 50
+
+
+def test_the_estimate_is_the_effect_and_says_how_large_it_is_beside_the_published_one() -> None:
+    said = evaluate(claim(H3_SLOWER, published=1.5), [place({"h3": 1.5}, noise=0.01)])
+    assert said.value == pytest.approx(1.5, rel=0.02)
+    assert said.size == "as large"
+    assert evaluate(claim(H3_SLOWER, published=5), [place({"h3": 1.5}, noise=0.01)]).size == "smaller"
+    assert evaluate(claim(H3_SLOWER, published=1.1), [place({"h3": 1.5}, noise=0.01)]).size == "larger"
+    assert said.change() == "HTTP/3 ÷ HTTP/2"
+    assert said.arms["h3"] / said.arms["h2"] == pytest.approx(1.5, rel=0.05)
+
+
+def test_highest_of_three_needs_both_comparisons() -> None:
+    highest = claim({"arm": "h3", "to": ["h1", "h2"], "is": "above"})
+    assert evaluate(highest, [place({"h3": 1.5})]).state == CONFIRMED
+    second = evaluate(highest, [place({"h3": 1.5, "h1": 2.0})])
+    assert (second.state, second.to) == (CONTRADICTED, "h1")
+
+
+def test_cells_that_say_opposite_things_leave_it_open() -> None:
+    cells = [place({"h3": 1.6}, seed=1, request="128"), place({"h3": 0.8}, seed=2, request="10240")]
+    said = evaluate(claim(H3_SLOWER), cells)
+    assert said.state == OPEN
+    assert said.depends
+    assert {one.state for one in said.effects} == {CONFIRMED, CONTRADICTED}
+
+
+def test_a_baseline_that_differs_from_itself_leaves_it_open() -> None:
+    odd = place({"h3": 1.1}, noise=0.002)
+    for row in odd.rows:
+        if row["arm"] == "h2#aa":
+            row["latency_p50_ns"] *= 1.3  # type: ignore[index]
+    said = evaluate(claim({"arm": "h3", "to": "h2", "is": "below"}), [odd])
+    assert said.state == OPEN
+    assert "differs from itself" in said.reason
+
+
+def test_censored_blocks_are_longer_than_all_others() -> None:
+    there = place()
+    for row in there.rows:
+        if row["arm"] == "h3":
+            row["latency_p50_ns"] = math.inf  # type: ignore[index]
+    assert evaluate(claim(H3_SLOWER), [there]).state == CONFIRMED
+    assert evaluate(claim({"arm": "h3", "to": "h2", "is": "below"}), [there]).state == CONTRADICTED
+
+
+# ------------------------------------------------------------------ between cells
+
+
+def test_two_cells_are_compared_where_all_else_is_the_same() -> None:
+    containers = claim(
+        {"arm": ["h1", "h2", "h3"], "at": {"place": "docker"}, "against": {"place": "native"}, "is": "above"}
+    )
+    everyone = dict.fromkeys(("h1", "h2", "h3"), 1.6)
+    cells = [
+        place(everyone, noise=0.1, seed=1, place="docker", request="128", requests="5"),
+        place(noise=0.1, seed=2, place="native", request="128", requests="9"),
+        place(dict.fromkeys(everyone, 9.0), seed=3, place="native", request="999"),
+    ]
+    said = evaluate(containers, cells)
+    assert said.state in (CONFIRMED, OPEN)
+    assert said.value == pytest.approx(1.6, rel=0.4)
+    assert len(said.effects) == 1
+    assert evaluate(containers, cells[:1]).state == OPEN
+
+
+def test_false_decisions_between_cells_are_at_most_nominal() -> None:
+    longer = claim({"arm": "h3", "to": "h2", "along": "request", "is": "above"})
+    found = []
+    for seed in range(400):
+        cells = [
+            place({"h3": 1.5}, noise=0.1, seed=2 * seed + n, request_bytes=str(128 * (1 + 9 * n))) for n in range(2)
+        ]
+        found.append(evaluate(longer, cells).state)
+    assert found.count(CONFIRMED) <= 400 * 0.025 + 3 * math.sqrt(400 * 0.025)
+
+
+def test_along_a_factor_the_largest_level_is_set_against_the_smallest() -> None:
+    grows = claim({"arm": "h3", "to": "h2", "along": "request", "is": "above"})
+    cells = [
+        place({"h3": factor}, seed=seed, request_bytes=size)
+        for seed, (size, factor) in enumerate({"10240": 2.0, "128": 1.2, "1024": 1.2}.items())
+    ]
+    said = evaluate(grows, cells)
+    assert said.state == CONFIRMED
+    assert said.value == pytest.approx(2.0 / 1.2, rel=0.1)
+
+
+# ------------------------------------------------------------------ rates, reasons
+
+
+def test_one_failure_refutes_a_rate_of_all_and_few_requests_prove_nothing() -> None:
+    whole = claim({"metric": "success_rate", "arm": "h3", "is": "whole"})
+    there = place()
+    assert evaluate(whole, [there]).state == CONFIRMED
+    few = place()
+    for row in few.rows:
+        row["requests"] = row["succeeded"] = 3  # type: ignore[index]
+    assert evaluate(whole, [few]).state == OPEN
+    next(row for row in few.rows if row["arm"] == "h3")["succeeded"] = 2  # type: ignore[index]
+    assert evaluate(whole, [few]).state == CONTRADICTED
+
+
+def test_what_never_differs_is_no_proof_of_anything() -> None:
+    drops = claim({"metric": "frames_dropped", "arm": "h3", "to": "h2", "is": "above"})
+    there = place()
+    for row in there.rows:
+        row["frames_dropped"] = 0  # type: ignore[index]
+    assert evaluate(drops, [there]).state == OPEN
+
+
+def test_it_says_why_it_cannot_decide() -> None:
+    assert "nothing was run" in evaluate(claim(H3_SLOWER), []).reason
+    empty = Place("run", "cell", {"kind": "chain"}, [], trials=24, checks={"headroom": 24})
+    assert evaluate(claim(H3_SLOWER), [empty]).reason == "none of 24 trials passed every check (headroom)"
+    few = evaluate(claim(H3_SLOWER), [place(blocks=1)])
+    assert "too few" in few.reason
+    assert "blocks would decide" in evaluate(claim(H3_SLOWER), [place({"h3": 1.15}, noise=0.2)]).reason
+
+
+def test_a_verdict_of_a_run_that_ends_when_decided_is_taken_with_its_interval() -> None:
+    there = place({"h3": 1.5})
+    verdicts = {("latency_p50_ns", "h3", "h2"): (1.5, 0.9, 2.0)}
+    said = evaluate(claim(H3_SLOWER), [Place(**{**vars(there), "verdicts": verdicts})])
+    assert (said.state, said.low, said.high) == (OPEN, pytest.approx(0.9), pytest.approx(2.0))
+
+
+def test_what_is_not_compared_says_why_and_shows_our_values() -> None:
+    one = claim(H3_SLOWER)
+    said = evaluate(Statement(**{**vars(one), "not_compared": "a time of theirs"}), [place()])
+    assert (said.state, said.reason) == (NOT_COMPARED, "a time of theirs")
+    assert set(said.arms) == {"h1", "h2", "h3"}
+
+
+VALUES = st.one_of(st.none(), st.floats(0, 1e12), st.just(math.inf), st.just(0.0), st.just(math.nan))
+ROWS = st.lists(
+    st.fixed_dictionaries({"arm": st.sampled_from(ARMS), "block": st.integers(0, 4), "latency_p50_ns": VALUES}),
+    max_size=20,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(ROWS, ROWS, st.sampled_from(["above", "below", "same"]), st.booleans())
+def test_no_rows_make_it_fail(first: list[Any], second: list[Any], relation: str, between: bool) -> None:
+    says = {"arm": ["h1", "h3"], "to": "h2", "is": relation}
+    if between:
+        says |= {"at": {"path": "a"}, "against": {"path": "b"}}
+    cells = [
+        Place("run", f"path={path}", {"kind": "chain", "path": path}, rows)
+        for path, rows in (("a", first), ("b", second))
+    ]
+    said = evaluate(claim(says), cells)
+    assert said.state in (CONFIRMED, CONTRADICTED, OPEN)
+    assert said.reason
+
+
+def test_intervals_of_sums_cover_the_truth() -> None:
+    rng = np.random.default_rng(7)
+    inside = 0
+    for _ in range(1000):
+        first, second = rng.normal(1, 0.5, 6), rng.normal(3, 0.1, 8)
+        one = linear([(1.0, first), (-0.5, second)], 0.95)
+        assert one.low is not None and one.high is not None
+        inside += one.low <= -0.5 <= one.high
+    assert inside >= 930
