@@ -169,12 +169,12 @@ def _more(connection: duckdb.DuckDBPyConnection, about: RunFacts, trials: Sequen
     if of_services.is_services(about):
         for rows in of_services.read(connection, about).trials.values():
             for row in rows:
-                made[row["trial"]] |= {name: row.get(name) for name in _SERVICES}
+                made[row["trial"]] |= {name: row.get(name) for name in SERVICES}
     return made
 
 
 _HEAD = frozenset({"cell", "trial", "arm", "block"})
-_SERVICES = ("cpu_ns_per_request", "rss_bytes", "requests", "succeeded")
+SERVICES = ("cpu_ns_per_request", "rss_bytes", "requests", "succeeded")
 
 
 def _captured(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> dict[str, Row]:

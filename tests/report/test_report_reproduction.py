@@ -1,0 +1,162 @@
+"""A reproduction's page, terminal and data; and what is read out of a run for it."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from tests.report import pages
+from tests.report.synthetic import Shape, write_run
+from trifecta import studies
+from trifecta.analysis.published import evaluate
+from trifecta.design.campaign import parse_campaign
+from trifecta.design.errors import UserError
+from trifecta.report.reproduction import Result, as_data, print_result, read, write
+from trifecta.report.reproduction.places import half_sample_mode
+from trifecta.report.reproduction.places import read as read_places
+from trifecta.workloads import campaign as campaigns
+from trifecta.workloads import reproduction
+
+THREAT = {
+    "threat": "round-trips",
+    "title": "a title <b>",
+    "fact": "f",
+    "studies": ["milicevic2023"],
+    "check": None,
+    "undetected": "why",
+    "outcome": "not measured",
+    "reason": "no time",
+    "run": None,
+    "effects": [],
+}
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """One study of two: a run that knows the far path, everything else not run."""
+    folder = tmp_path_factory.mktemp("reproduced") / "all"
+    names = ["milicevic2023", "ding2022"]
+    read_campaigns, asked = {}, {}
+    for name in names:
+        text = studies.read_text(studies.campaigns()[name])
+        asked[name] = {"text": text, "file": name, "depth": "quick", "overrides": [], "only": []}
+        read_campaigns[name] = parse_campaign(text, name, "quick")
+    about = {"studies": names, "depth": "quick", "began": "2026-01-01T00:00:00Z", "argv": ["trifecta"], "elapsed_s": {}}
+    reproduction.create(folder, {**about, "campaigns": asked})
+    campaigns.create(folder / "milicevic2023", read_campaigns["milicevic2023"], asked["milicevic2023"])
+    shape = Shape(blocks=6, samples_per_trial=60, paths=("far",), connections=("new",), servers=("origin",))
+    shape.troubles = False
+    write_run(folder / "milicevic2023" / "python-latency", shape)
+    (folder / "threats").mkdir()
+    (folder / "threats" / "threats.json").write_text(json.dumps([THREAT]))
+    return read(folder, read_campaigns, {"ding2022": {"captured-transfers": "no tshark"}})
+
+
+def test_what_was_run_is_judged_and_what_was_not_is_named(result: Result) -> None:
+    said = {one.statement.id: one for one in result.evaluations()}
+    far = said["milicevic2023.new-half-far"]
+    assert far.blocks == 6
+    assert far.effects[0].run == "milicevic2023/python-latency"
+    assert said["milicevic2023.new-half-near"].reason == "nothing was run that it is about"
+    missing = {study.published.id: study.missing for study in result.studies}
+    assert missing["milicevic2023"]["engine-latency"] == "not run"
+    assert set(missing["ding2022"]) == {"captured-transfers", "timed-transfers"}
+
+
+def test_the_page_holds_every_statement_and_nothing_from_outside(result: Result) -> None:
+    page = pages.parse(write(result).read_text())
+    ids = {element.attributes.get("id") for element in page.all("tr")}
+    assert {one.statement.id for one in result.evaluations()} <= ids
+    text = page.text
+    assert "a title <b>" in text  # escaped, so that it is text
+    assert "Of 9 claims" in text
+    assert "python-latency" in text
+    for element in page.all("a"):
+        target = str(element.attributes["href"])
+        assert target.startswith("#") or (result.folder / target).exists(), target
+
+
+def test_the_data_have_what_the_table_says(result: Result) -> None:
+    write(result)
+    data = json.loads((result.folder / "reproduction.json").read_text())
+    assert data == json.loads(json.dumps(as_data(result), default=str))
+    claim = next(one for one in data["claims"] if one["id"] == "milicevic2023.new-half-far")
+    assert claim["study"] == "milicevic2023"
+    assert claim["state"] in ("confirmed", "contradicted", "open")
+    assert claim["low"] < claim["ratio"] < claim["high"]
+    assert claim["run"] == "milicevic2023/python-latency"
+    assert "path=far" in claim["cell"]
+    assert {one["study"] for one in data["missing"]} == {"milicevic2023", "ding2022"}
+    assert data["threats"][0]["threat"] == "round-trips"
+    assert len(data["figures"]) == 36
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_the_terminal_has_a_row_for_each_at_any_width(result: Result, width: int) -> None:
+    out = Console(file=io.StringIO(), width=width)
+    print_result(result, out)
+    said = out.file.getvalue()  # type: ignore[attr-defined]
+    assert "Of 9 claims" in said.replace("\n", " ")
+    assert max(map(len, said.splitlines())) <= max(width, len(str(result.folder)) + 40, 200)
+
+
+def test_metrics_of_single_requests_are_those_of_the_samples(result: Result) -> None:
+    place = read_places(result.folder / "milicevic2023" / "python-latency")[0]
+    assert place.levels["kind"] == "requests"
+    row: dict[str, Any] = dict(place.rows[0])
+    assert row["latency_min_ns"] <= row["latency_mode_ns"] <= row["latency_max_ns"]
+    assert row["latency_min_ns"] <= row["latency_p50_ns"] <= row["latency_max_ns"]
+    assert 0 < row["latency_spread_ns"] <= row["latency_max_ns"] - row["latency_min_ns"]
+    assert row["duration_ns"] > 0
+
+
+def test_every_metric_of_a_statement_is_one_that_is_read() -> None:
+    """A metric that nobody measures would leave its claim open for ever."""
+    from trifecta.analysis.estimate import METRICS
+    from trifecta.report.packets.metrics import METRICS as OF_PACKETS
+    from trifecta.report.reproduction.places import SAMPLES, SERVICES
+    from trifecta.report.visits.metrics import PAGE, VIDEO
+
+    known = {*METRICS, *SERVICES, "latency_mode_ns", "dns_ns"} | {one.name for one in (*OF_PACKETS, *PAGE, *VIDEO)}
+    for study in studies.published().values():
+        for one in study.statements:
+            assert one.says is not None
+            metric = one.says.metric
+            assert metric in known or f" AS {metric}" in SAMPLES.sql, one.id
+
+
+@given(st.lists(st.floats(1, 1e9), min_size=1, max_size=60))
+def test_a_mode_lies_among_the_values(values: list[float]) -> None:
+    mode = half_sample_mode(np.array(values))
+    assert min(values) * (1 - 1e-9) <= mode <= max(values) * (1 + 1e-9)
+
+
+def test_a_mode_is_where_most_values_are() -> None:
+    rng = np.random.default_rng(3)
+    values = np.concatenate([rng.normal(30, 1, 800), rng.uniform(0, 200, 300)])
+    assert half_sample_mode(values) == pytest.approx(30, abs=2)
+
+
+def test_a_folder_that_is_no_reproduction_is_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="holds no reproduction"):
+        reproduction.read(tmp_path)
+    (tmp_path / "reproduce.json").write_text("{}")
+    with pytest.raises(UserError, match="'studies' is missing"):
+        reproduction.read(tmp_path)
+    (tmp_path / "reproduce.json").write_text("{")
+    with pytest.raises(UserError, match="not valid JSON"):
+        reproduction.read(tmp_path)
+
+
+def test_nothing_is_confirmed_without_a_run() -> None:
+    for study in studies.published().values():
+        states = {evaluate(one, []).state for one in study.statements}
+        assert states <= {"open", "not compared"}
