@@ -19,7 +19,8 @@ from trifecta import studies
 from trifecta.analysis.published import evaluate
 from trifecta.design.campaign import parse_campaign
 from trifecta.design.errors import UserError
-from trifecta.report.reproduction import Result, as_data, print_result, read, write
+from trifecta.report.reproduction import Result, as_data, print_result, write
+from trifecta.report.reproduction import read as read_result
 from trifecta.report.reproduction.places import half_sample_mode
 from trifecta.report.reproduction.places import read as read_places
 from trifecta.workloads import campaign as campaigns
@@ -57,7 +58,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
     write_run(folder / "milicevic2023" / "python-latency", shape)
     (folder / "threats").mkdir()
     (folder / "threats" / "threats.json").write_text(json.dumps([THREAT]))
-    return read(folder, read_campaigns, {"ding2022": {"captured-transfers": "no tshark"}})
+    return read_result(folder, read_campaigns, {"ding2022": {"captured-transfers": "no tshark"}})
 
 
 def test_what_was_run_is_judged_and_what_was_not_is_named(result: Result) -> None:
@@ -72,7 +73,7 @@ def test_what_was_run_is_judged_and_what_was_not_is_named(result: Result) -> Non
 
 
 def test_the_page_holds_every_statement_and_nothing_from_outside(result: Result) -> None:
-    page = pages.parse(write(result).read_text())
+    page = pages.read(write(result).read_text()).root
     ids = {element.attributes.get("id") for element in page.all("tr")}
     assert {one.statement.id for one in result.evaluations()} <= ids
     text = page.text

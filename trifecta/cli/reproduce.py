@@ -153,6 +153,7 @@ def _carry_out(
 
     problems: dict[str, dict[str, str]] = {}
     measured: dict[str, Any] = {}
+    kept: dict[str, shown.StudyResult] = {}
     with StopFlag() as stop:
         for name, campaign in campaigns.items():
             if stop():
@@ -162,11 +163,12 @@ def _carry_out(
             if asked["threats"] and not stop():
                 with _timed(folder, asked, f"{name}, threats"):
                     _measure(name, folder, asked, measured, stop, quiet=quiet)
-            result = shown.read(folder, campaigns, problems)
+            kept.pop(name, None)
+            result = shown.read(folder, campaigns, problems, kept)
             shown.write(result)
             if not quiet and not as_json:
                 click.echo(f"{name}: {shown.study_summary(result, name)}", err=True)
-        result = shown.read(folder, campaigns, problems)
+        result = shown.read(folder, campaigns, problems, kept)
         shown.write(result)
         if as_json:
             click.echo(json.dumps(shown.as_data(result), indent=1, ensure_ascii=False, default=str))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -93,16 +93,23 @@ def summary(evaluations: Sequence[Evaluation], what: str) -> str:
     return f"Of {len(evaluations)} {what}{plural}: {words}."
 
 
-def read(folder: Path, campaigns_read: Mapping[str, Campaign], problems: Mapping[str, Mapping[str, str]]) -> Result:
-    """Evaluate what is there now; ``problems`` has by study what could not run in this session."""
+def read(
+    folder: Path,
+    campaigns_read: Mapping[str, Campaign],
+    problems: Mapping[str, Mapping[str, str]],
+    kept: MutableMapping[str, StudyResult] | None = None,
+) -> Result:
+    """Evaluate what is there now; ``problems`` has by study what could not run in this session.
+
+    ``kept`` has studies that were evaluated before and did not change since; the others are added to it.
+    """
+    known, kept = studies.published(), {} if kept is None else kept
     asked = reproduction.read(folder)
-    known = studies.published()
-    made = [
-        _study(folder / name, known[name], campaigns_read[name], problems.get(name, {}))
-        for name in asked["studies"]
-        if name in known
-    ]
-    return Result(folder, asked, tuple(made), tuple(_threats(folder)))
+    names = [name for name in asked["studies"] if name in known]
+    for name in names:
+        if name not in kept:
+            kept[name] = _study(folder / name, known[name], campaigns_read[name], problems.get(name, {}))
+    return Result(folder, asked, tuple(kept[name] for name in names), tuple(_threats(folder)))
 
 
 def _study(folder: Path, published: Published, campaign: Campaign, problems: Mapping[str, str]) -> StudyResult:
