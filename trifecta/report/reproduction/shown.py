@@ -51,6 +51,7 @@ def render(result: Result) -> str:
         claims=[one for study in result.studies for one in study.claims],
         pictures=figures.of_studies(result.studies),
         threats=[(one, _sentences(one)) for one in result.threats],
+        measured={str(one["threat"]) for one in result.threats},
     )
 
 
