@@ -179,7 +179,9 @@ def _numbers(study: str, base: str, subject: Mapping[str, Any]) -> list[Statemen
             even = 0.0 if difference else 1.0
             relation: Is = "above" if value > even else "below" if value < even else "same"
             artefact = one.get("artefact")
-            reason = f"made by {artefact}: no property of the protocol" if artefact else str(one.get("not_compared", ""))
+            reason = str(one.get("not_compared", ""))
+            if artefact:
+                reason = f"made by {artefact}: no property of the protocol"
             if metric == "requests":
                 reason = reason or NOT_COUNTS
             made.append(
