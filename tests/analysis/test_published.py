@@ -287,7 +287,7 @@ def test_it_says_why_it_cannot_decide() -> None:
     assert evaluate(claim(H3_SLOWER), [empty]).reason == "none of 24 trials passed every check (headroom)"
     few = evaluate(claim(H3_SLOWER), [place(blocks=1)])
     assert "too few" in few.reason
-    assert "blocks would decide" in evaluate(claim(H3_SLOWER), [place({"h3": 1.15}, noise=0.2)]).reason
+    assert "blocks would decide" in evaluate(claim(H3_SLOWER), [place({"h3": 1.3}, noise=0.2)]).reason
 
 
 def test_a_verdict_of_a_run_that_ends_when_decided_is_taken_with_its_interval() -> None:

@@ -16,6 +16,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from trifecta.analysis.confidence import LARGEST_LOG_RATIO
+
 Floats = NDArray[np.float64]
 Part = tuple[float, Floats]
 _LEAST_EQUAL = 3  # so many equal blocks are taken for a value without spread
@@ -73,7 +75,10 @@ def _by_order(part: Part, confidence: float) -> Estimate:
         outside -= 1
     if outside < 1:
         return Estimate(_finite(middle), None, None, count)
-    return Estimate(_finite(middle), _finite(ordered[outside - 1]), _finite(ordered[count - outside]), count)
+    low, high = float(ordered[outside - 1]), float(ordered[count - outside])
+    # A bound that is beyond every finite value is reported as one that is far out.
+    low, high = min(low, LARGEST_LOG_RATIO), max(high, -LARGEST_LOG_RATIO)
+    return Estimate(_finite(middle), _finite(low), _finite(high), count)
 
 
 def _finite(value: float) -> float | None:

@@ -117,6 +117,7 @@ def _claim(study: str, one: Mapping[str, Any]) -> Statement:
         source=str(one.get("source", "")),
         where=one["where"],
         says=_says(one["says"]),
+        published=float(one["published"]) if "published" in one else None,
         threats=tuple(one.get("threats") or ()),
     )
 
