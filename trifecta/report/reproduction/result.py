@@ -116,7 +116,9 @@ def _study(folder: Path, published: Published, campaign: Campaign, problems: Map
     if not (folder / CAMPAIGN_FILE).is_file():
         found = tuple(evaluate(one, []) for one in published.statements)
         return StudyResult(published, found, (), dict.fromkeys(campaign.studies, "not run yet"))
-    runs, cells, captured = [], [], []
+    runs: list[Run] = []
+    cells: list[Place] = []
+    captured: list[Place] = []
     for name, study in campaign.studies.items():
         run = folder / name
         if not (run / "run.json").is_file():
