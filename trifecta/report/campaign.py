@@ -129,7 +129,7 @@ def overview(campaign: Campaign, folder: Path, problems: dict[str, str]) -> Over
                     label=campaign.label(name, own),
                     tests=campaign.test_names(name, own),
                     where=", ".join(where),
-                    place=", ".join(shown),
+                    place=", ".join(shown) or campaign.studies[name].workload.kind,
                     arms={row["arm"]: row for row in arms if row["cell"] == cell},
                     comparisons={(one.arm, one.reference): one for one in found if one.cell == cell},
                 )
