@@ -175,13 +175,27 @@ DERIVED: dict[str, pa.Schema] = {
     "packet_parts": make_schema(
         ("cell", _TEXT),
         ("arm", _TEXT),
-        ("kind", _TEXT),  # overhead (octets), blocking (ns a request), attribution (ns a request)
+        ("kind", _TEXT),  # overhead (octets), blocking (ns a request), stalls (ns)
         ("part", _TEXT),
         ("label", _TEXT),
         ("unit", _TEXT),
         ("place", _COUNT),
         ("value", _NUMBER),
         ("share", _NUMBER),
+    ),
+    # One row a cell, arm and part of a request's time, and one for the whole: means over blocks, and how much more
+    # than the baseline's.
+    "packet_times": make_schema(
+        ("cell", _TEXT),
+        ("arm", _TEXT),
+        ("part", _TEXT),
+        ("label", _TEXT),
+        ("unit", _TEXT),
+        ("place", _COUNT),
+        ("value", _NUMBER),
+        ("share", _NUMBER),
+        *_with_interval("difference"),
+        ("blocks", _COUNT),
     ),
     # One row a cell, number that a study published, and arm (trifecta/studies/published).
     "published": make_schema(

@@ -238,6 +238,12 @@ def test_frames_that_the_machine_drops_are_told_from_others(dropped, floor, stat
     assert judge("playback", workload=VIDEO, visits=visits).status == status
 
 
+def test_why_the_floor_is_not_known_is_said():
+    unmeasured = watched("h3", watch(frames_dropped_floor=None))
+    result = judge("playback", workload=VIDEO, visits=unmeasured, load={"floor_error": "the browser did not come up"})
+    assert (result.status, "the browser did not come up" in result.evidence) == ("unknown", True)
+
+
 def test_a_live_video_that_was_no_longer_packaged_fails():
     result = judge("playback", workload=VIDEO, server={"live_ended": "ffmpeg was killed by signal 9"})
     assert (result.status, "killed by signal 9" in result.evidence) == ("fail", True)

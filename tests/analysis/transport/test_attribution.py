@@ -22,7 +22,7 @@ from trifecta.analysis.transport.attribution import (
     Stall,
     attribute,
 )
-from trifecta.analysis.transport.differences import difference, mean_parts, sentence
+from trifecta.analysis.transport.differences import by_block, difference, mean_of, mean_parts, sentence
 
 
 def split(scene: Scene, *stalls: Stall, setup: bool | None = None) -> list[RequestTime]:
@@ -224,11 +224,40 @@ def test_differences_of_parts_add_up_to_the_whole() -> None:
     assert sum(one.difference_ns for one in found.parts) == pytest.approx(found.whole.difference_ns)
     assert [one.part for one in found.parts] == list(PARTS)
     assert (found.whole.low_ns, found.whole.high_ns) == (pytest.approx(-20 * MS), pytest.approx(-20 * MS))
-    assert sentence(found, "HTTP/3", "HTTP/2").startswith("HTTP/3 took 20.0 ms less than HTTP/2: ")
+    said = sentence(found, "HTTP/3", "HTTP/2")
+    assert said == "HTTP/3 took 20.0 ms less than HTTP/2 [−20.0, −20.0]: rest −20.0 ms [−20.0, −20.0]."
     assert difference([]) is None
     one = difference([pair])
     assert one is not None
     assert one.whole.low_ns is None
+    assert sentence(one, "HTTP/3", "HTTP/2") == "HTTP/3 took 20.0 ms less than HTTP/2: rest −20.0 ms."
+
+
+def test_a_difference_whose_interval_has_zero_in_it_is_none() -> None:
+    zero = dict.fromkeys(PARTS, 0.0)
+    blocks = [(zero | {CPU: 500.0 + change}, zero | {CPU: 500.0}) for change in (-100e3, 150e3)]
+    found = difference(blocks)
+    assert found is not None
+    # t(0.975, 1) = 12.706: 25 +- 12.706 * 125 us
+    assert sentence(found, "HTTP/3", "HTTP/2").startswith(
+        "HTTP/3 and HTTP/2 cannot be told apart: +25.0 µs [−1563.3, +1613.3]: cpu +25.0 µs"
+    )
+    same = difference([(zero | {CPU: 500e6}, zero | {CPU: 500e6})])
+    assert same is not None
+    assert sentence(same, "A", "B") == "A and B took the same time, 500.0 ms."
+
+
+def test_blocks_that_lack_an_arm_are_left_out_and_the_baselines_two_runs_are_one() -> None:
+    zero = dict.fromkeys(PARTS, 0.0)
+    trials = [
+        (0, "h2", zero | {CPU: 1.0}), (0, "h2", zero | {CPU: 3.0}), (0, "h3", zero | {CPU: 5.0}),
+        (1, "h2", zero | {CPU: 10.0}), (1, "h3", {}), (2, "h2", zero | {CPU: 4.0}), (2, "h3", zero | {CPU: 7.0}),
+    ]  # fmt: skip
+    found = by_block(trials, ["h1", "h2", "h3"])
+    assert {arm: [one[CPU] for one in blocks] for arm, blocks in found.items()} == {"h2": [2, 4], "h3": [5, 7]}
+    assert mean_of(found["h2"])[CPU] == 3
+    assert by_block([(0, "h2", zero), (1, "h3", zero)], ["h2", "h3"]) == {}
+    assert by_block([], ["h2"]) == {}
 
 
 def test_the_interval_is_students() -> None:

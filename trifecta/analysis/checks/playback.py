@@ -27,7 +27,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
         return worst(evidence, "playback", [Finding("unknown", "no watch succeeded")])
     findings = [
         *_slip(visits.loaded),
-        *_frames(visits.loaded),
+        *_frames(visits.loaded, (evidence.load or {}).get("floor_error")),
         *_stalls(visits.loaded),
         *_media(evidence, workload, visits),
     ]
@@ -61,7 +61,7 @@ def _slip(watches: Sequence[Visit]) -> list[Finding]:
     return [Finding("pass", text + "are not accounted for", float(abs(slip)), limit)]
 
 
-def _frames(watches: Sequence[Visit]) -> list[Finding]:
+def _frames(watches: Sequence[Visit], floor_error: str | None) -> list[Finding]:
     told = [visit for visit in watches if visit.frames_shown is not None and visit.frames_dropped is not None]
     frames = sum((visit.frames_shown or 0) + (visit.frames_dropped or 0) for visit in told)
     if not frames:
@@ -70,6 +70,7 @@ def _frames(watches: Sequence[Visit]) -> list[Finding]:
     floors = [visit.frames_dropped_floor for visit in told if visit.frames_dropped_floor is not None]
     if len(floors) < len(told):
         text = f"{dropped:.2%} of {frames} frames were dropped; what the machine drops by itself was not measured"
+        text += f": {floor_error}" if floor_error else ""
         return [Finding("unknown", text, dropped)]
     floor = sum(floors) / frames
     text = f"the machine by itself drops {floor:.2%} of {frames} frames"

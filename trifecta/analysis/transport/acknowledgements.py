@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from trifecta.analysis.transport.columns import NULL, Connection, Ints
+from trifecta.analysis.transport.columns import NULL, Bools, Connection, Ints, Rows
 from trifecta.analysis.transport.flight import HANDOVER_NS
 from trifecta.analysis.transport.octets import frontier
 from trifecta.analysis.transport.quantiles import Quantiles, quantiles
@@ -43,12 +43,33 @@ def acknowledgements(connection: Connection, *, up: bool) -> Acknowledgements:
     return (_tcp if connection.tcp else _quic)(connection, up, notes)
 
 
-def _tcp(connection: Connection, up: bool, notes: list[str]) -> Acknowledgements:
+def moments_of(connection: Connection, *, up: bool) -> tuple[Ints, Ints] | None:
+    """When packets with data arrived (QUIC: ack-eliciting ones), and when acknowledgements were sent; None: not known.
+
+    Both at the end that acknowledges, as `Acknowledgements.data_packets` and `count` count them.
+    """
+    data = connection.arrived(up=not up)
+    if connection.tcp:
+        own, pure, raised = _tcp_acks(connection, up)
+        data = data.where((data["payload_bytes"] > 0) & (data["sequence"] != NULL))
+        return data["time_ns"], own["time_ns"][pure | raised]
+    if not connection.row["decrypted"]:
+        return None
+    frames = connection.frames_of("quic", up=up)
+    return data["time_ns"][data["eliciting"] == 1], frames["time_ns"][frames.is_in("type", "ACK", "ACK_ECN")]
+
+
+def _tcp_acks(connection: Connection, up: bool) -> tuple[Rows, Bools, Bools]:
+    """Segments with ACK; which of them do nothing else, and which acknowledge something new."""
     own = connection.sent(up=up)
     own = own.where((own["ack"] == 1) & (own["acknowledged"] != NULL))
     pure = (own["payload_bytes"] == 0) & (own["syn"] != 1) & (own["fin"] != 1) & (own["rst"] != 1)
     highest = np.maximum.accumulate(own["acknowledged"]) if len(own) else own["acknowledged"]
-    raised = np.concatenate(([True], np.diff(highest) > 0)) if len(own) else pure
+    return own, pure, np.concatenate(([True], np.diff(highest) > 0)) if len(own) else pure
+
+
+def _tcp(connection: Connection, up: bool, notes: list[str]) -> Acknowledgements:
+    own, pure, raised = _tcp_acks(connection, up)
     same = np.zeros(len(own), dtype=np.bool_)
     same[1:] = (np.diff(own["acknowledged"]) == 0) & (np.diff(own["window"]) == 0)
     data = connection.arrived(up=not up)

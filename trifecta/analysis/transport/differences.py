@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,16 +72,69 @@ def _paired(
     return PartDifference(part, float(arm.mean()), float(reference.mean()), mean, low, high)
 
 
+def by_block(
+    trials: Iterable[tuple[int, str, Mapping[str, float]]], arms: Sequence[str]
+) -> dict[str, list[dict[str, float]]]:
+    """`mean_parts` of trials (block, arm, parts) as a list of blocks for each arm, in the same order for all.
+
+    Of two trials of an arm in a block (the baseline's) the mean. Only blocks with every one of the arms that has any
+    trial at all count, so that means of arms differ by the mean difference. Trials without parts are left out.
+    """
+    found: dict[str, dict[int, list[Mapping[str, float]]]] = {arm: {} for arm in arms}
+    for block, arm, parts in trials:
+        if arm in found and parts:
+            found[arm].setdefault(block, []).append(parts)
+    there = {arm: blocks for arm, blocks in found.items() if blocks}
+    shared = sorted(set.intersection(*(set(blocks) for blocks in there.values()))) if there else []
+    return {
+        arm: [
+            {part: sum(one[part] for one in blocks[block]) / len(blocks[block]) for part in PARTS} for block in shared
+        ]
+        for arm, blocks in there.items()
+        if shared
+    }
+
+
+def mean_of(blocks: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of each part over blocks."""
+    return {part: sum(block[part] for block in blocks) / len(blocks) for part in PARTS}
+
+
 def sentence(found: Difference, arm: str, reference: str) -> str:
-    """One sentence: which is faster by how much, and the parts that make most of it."""
-    whole = found.whole.difference_ns
-    if round(abs(whole) / 1e6, 1) == 0:
-        return f"{arm} and {reference} took the same time, {found.whole.arm_ns / 1e6:.1f} ms."
+    """One sentence: which is faster by how much, and the parts that make most of it, with their intervals."""
+    whole = found.whole
+    write = _Writer(max(whole.arm_ns, whole.reference_ns))
+    if whole.low_ns is not None and whole.high_ns is not None and whole.low_ns <= 0 <= whole.high_ns:
+        opening = f"{arm} and {reference} cannot be told apart: {write.signed(whole)}"
+    elif write.number(whole.difference_ns) == write.number(0):
+        return f"{arm} and {reference} took the same time, {write.number(whole.arm_ns)} {write.unit}."
+    else:
+        more = "less" if whole.difference_ns < 0 else "more"
+        size = f"{write.number(abs(whole.difference_ns))} {write.unit}"
+        opening = f"{arm} took {size} {more} than {reference}{write.interval(whole)}"
     largest = sorted(found.parts, key=lambda one: -abs(one.difference_ns))
-    shown = [one for one in largest if abs(one.difference_ns) >= 0.1 * abs(whole)][:4]
-    words = ", ".join(
-        f"{abs(one.difference_ns) / 1e6:.1f} ms {'less' if one.difference_ns < 0 else 'more'} {one.part}"
-        for one in shown
-    )
-    faster = "less" if whole < 0 else "more"
-    return f"{arm} took {abs(whole) / 1e6:.1f} ms {faster} than {reference}: {words}."
+    least = max(0.1 * abs(whole.difference_ns), 0.01 * whole.reference_ns)
+    words = ", ".join(f"{one.part} {write.signed(one)}" for one in largest[:4] if abs(one.difference_ns) >= least)
+    return f"{opening}{': ' if words else ''}{words}."
+
+
+class _Writer:
+    """Writes times in one unit, with a decimal: ms, or us where requests take less than 10 ms."""
+
+    def __init__(self, longest_ns: float) -> None:
+        self.unit, self.ns = ("ms", 1e6) if longest_ns >= 1e7 else ("µs", 1e3)
+
+    def number(self, ns: float) -> str:
+        return f"{ns / self.ns:.1f}"
+
+    def signed(self, one: PartDifference) -> str:
+        return f"{self._sign(one.difference_ns)} {self.unit}{self.interval(one)}"
+
+    def interval(self, one: PartDifference) -> str:
+        """`` [−12.1, −8.0]``; nothing with one block."""
+        if one.low_ns is None or one.high_ns is None:
+            return ""
+        return f" [{self._sign(one.low_ns)}, {self._sign(one.high_ns)}]"
+
+    def _sign(self, ns: float) -> str:
+        return f"{ns / self.ns:+.1f}".replace("-", "\N{MINUS SIGN}")

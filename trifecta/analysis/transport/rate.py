@@ -46,7 +46,7 @@ class Gaps:
 def rate(connection: Connection, *, up: bool, bin_ns: int | None = None) -> Rate:
     """Bins begin with the connection's first packet, so that both directions share them."""
     start, end = _span(connection)
-    width = bin_ns if bin_ns else _nice(end - start)
+    width = bin_ns if bin_ns else nice(end - start)
     rows = connection.arrived(up=up)
     at = (rows["time_ns"] - start) // width
     count = int((end - start) // width) + 1
@@ -77,11 +77,11 @@ def _span(connection: Connection) -> tuple[int, int]:
     return (int(times[0]), int(times[-1])) if len(times) else (0, 0)
 
 
-def _nice(length_ns: int) -> int:
-    """A width of 1, 2 or 5 times a power of ten with at most as many bins as a picture shows."""
+def nice(length_ns: int, bins: int = _BINS) -> int:
+    """A width of 1, 2 or 5 times a power of ten with at most so many bins."""
     width = 1_000
     while True:
         for factor in (1, 2, 5):
-            if width * factor * _BINS >= length_ns:
+            if width * factor * bins >= length_ns:
                 return width * factor
         width *= 10

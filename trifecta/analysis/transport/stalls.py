@@ -154,15 +154,15 @@ def _no_room(connection: Connection, of: Flight, start: Ints, up: bool) -> Bools
 
 def _messages(connection: Connection, up: bool) -> tuple[dict[int, Span], list[Span]]:
     """From first to last octet sent of each message, by stream, and how long each had been waited for before."""
-    sent = _extents(connection, up=up, arrived=False)
+    sent = extents(connection, up=up, arrived=False)
     if up:
         return sent, []
-    asked = _extents(connection, up=True, arrived=True)
+    asked = extents(connection, up=True, arrived=True)
     waiting = [(asked[n][1], first) for n, (first, _) in sent.items() if n in asked and asked[n][1] < first]
     return sent, waiting
 
 
-def _extents(connection: Connection, *, up: bool, arrived: bool) -> dict[int, Span]:
+def extents(connection: Connection, *, up: bool, arrived: bool) -> dict[int, Span]:
     """First and last time of the octets of each message, by stream (HTTP/1.1: by ordinal)."""
     if not connection.tcp:
         frames = connection.frames_of("quic", up=up)

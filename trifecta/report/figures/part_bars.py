@@ -50,6 +50,17 @@ OCTETS: Mapping[str, PartLook] = {
 }
 """Parts of the octets on the wire (`analysis.transport.overhead`)."""
 
+HELD: Mapping[str, PartLook] = {
+    "sender": PartLook("sender: pacing, CPU", style.CLIENT),
+    "application": PartLook("server has nothing to send", style.WAIT),
+    "congestion_window": PartLook("congestion window", style.QUIC, "xx", "quic"),
+    "stream_window": PartLook("window of the stream", style.PART_CROSSED, "\\\\", "tls"),
+    "connection_window": PartLook("window of the connection", style.LATE, "//", "tcp"),
+    "receiver_window": PartLook("window of TCP", style.TCP),
+    "unknown": PartLook("not known", style.PART_NOISE),
+}
+"""What a sender of responses waited for (`analysis.transport.stalls`)."""
+
 
 @dataclass(frozen=True)
 class Bar:

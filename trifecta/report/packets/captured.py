@@ -13,6 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trifecta.analysis.transport.columns import Connection, connections
+from trifecta.analysis.transport.overhead import PARTS, overhead
+from trifecta.analysis.transport.stalls import CAUSES, stalls
+from trifecta.analysis.transport.trial import Capture, look_at
 from trifecta.trace.names import study_name
 
 Array = np.ndarray[Any, Any]
@@ -22,7 +25,7 @@ _SUFFIX = re.compile(r"\.(?:pcapng|pcap|cap)$")
 _NEAR = {"up": "a", "down": "b"}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Captured:
     """One capture: its tables (`trifecta.trace.schema`), the protocol (``h1``, ``h2``, ``h3`` or ``?``), a heading."""
 
@@ -42,6 +45,35 @@ class Captured:
     def analysed(self) -> list[Connection]:
         """Its connections as the analysis takes them."""
         return connections(self.packets, self.frames, self.messages, self.connections)
+
+    @cached_property
+    def told(self) -> Capture:
+        """What it says in numbers: where the time of its requests went, and how long their octets waited."""
+        return look_at(
+            {"packets": self.packets, "frames": self.frames, "messages": self.messages, "connections": self.connections}
+        )
+
+    @cached_property
+    def octets(self) -> dict[str, float]:
+        """Octets on the wire by part (`analysis.transport.overhead`), all connections together."""
+        total = dict.fromkeys(PARTS, 0.0)
+        for connection in self.analysed:
+            for part, value in overhead(connection).parts.items():
+                total[part] += value
+        return total
+
+    @cached_property
+    def held(self) -> dict[str, float]:
+        """ns in which responses were being sent, by what was waited for (`analysis.transport.stalls`).
+
+        Empty where nobody can know: of a capture of one side, and without keys.
+        """
+        found = [stalls(connection, up=False) for connection in self.analysed if connection.both_sides]
+        total = dict.fromkeys(CAUSES, 0.0)
+        for one in found:
+            for cause, value in one.causes.items():
+                total[cause] += value
+        return total if any(one.total_ns for one in found) else {}
 
     @cached_property
     def has_sides(self) -> bool:

@@ -51,5 +51,18 @@ ORDER BY t.cell, t.kind, t.arm, t.place
     ("cell", "arm", "kind", "part"),
 )
 
-QUERIES = (CHOSEN, METRICS, METRIC_RATIOS, PUBLISHED, PARTS)
+# The parts of a request's time, over all blocks.
+TIMES = Query(
+    "packet_times",
+    """
+SELECT t.cell, t.arm, t.part, t.label, t.unit, t.place, t.value, t.share, t.difference, t.difference_low,
+       t.difference_high, t.blocks
+FROM packet_times AS t
+WHERE true{and_cell}
+ORDER BY t.cell, t.arm, t.place
+""",
+    ("cell", "arm", "part"),
+)
+
+QUERIES = (CHOSEN, METRICS, METRIC_RATIOS, PUBLISHED, PARTS, TIMES)
 """All of them."""

@@ -1,23 +1,24 @@
-"""Works out what the report says of captures: the views ``packet_metrics``, ``packet_parts`` and ``published``."""
+"""Works out what the report says of captures: the views ``packet_metrics``, ``packet_parts``, ``packet_times``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
 
-from trifecta.analysis.transport.attribution import attribute
-from trifecta.analysis.transport.blocking import RequestBlocking, blocking
-from trifecta.analysis.transport.differences import mean_parts
-from trifecta.analysis.transport.overhead import PARTS, overhead
+from trifecta.analysis.transport.overhead import PARTS
+from trifecta.analysis.transport.stalls import CAUSES
+from trifecta.analysis.transport.trial import look_at
+from trifecta.design.model import AA_SUFFIX
 from trifecta.report import content, queries
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures import style
-from trifecta.report.figures.part_bars import OCTETS, TIME
-from trifecta.report.packets import catalogue, metrics
+from trifecta.report.figures.part_bars import HELD, OCTETS
+from trifecta.report.packets import catalogue, metrics, times
 from trifecta.report.packets.captured import Captured, captures
+from trifecta.report.packets.times import Times
 from trifecta.report.visits import metrics as of_visits
 from trifecta.report.visits import published
 from trifecta.report.visits.published import Claim, Row
@@ -33,56 +34,71 @@ _WAITS = {
 
 @dataclass(frozen=True)
 class Shown:
-    """The capture that stands for an arm, and how long its requests waited."""
+    """The capture that stands for an arm: of the captured trials that with the median duration."""
 
     captured: Captured
     trial: str
     trials: int
-    waits: list[RequestBlocking]
-    parts: dict[str, float]  # of a request's time, mean over requests in ns; empty where it cannot be split
 
 
 @dataclass(frozen=True)
 class Packets:
-    """Rows of the derived views, by view; what is said to published claims; by cell and arm what is shown."""
+    """Rows of the derived views, by view; what is said to published claims; by cell (and arm) what is shown."""
 
     rows: dict[str, list[Row]]
     claims: list[Claim]
     cells: list[str]
     shown: dict[str, dict[str, Shown]]
+    times: dict[str, Times]  # of cells whose requests could be split
 
 
 def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Packets | None:
     """Work it out from the dissected captures; None when the run has none."""
     there = connection.execute("SELECT count(*) FROM connections").fetchone()
     if not there or not there[0]:
-        return Packets({}, [], [], {}) if any((about.folder / "captures").glob("*.pcapng")) else None
+        return Packets({}, [], [], {}, {}) if any((about.folder / "captures").glob("*.pcapng")) else None
     trials = metrics.trial_values(connection)
     cells = content.cells_in_order(about, {row["cell"] for row in trials})
+    shown, parts = _look(connection, about, cells, {row["trial"]: row for row in trials})
     measured = of_visits.rows(about, trials, metrics.METRICS)
-    shown = _shown(connection, about, cells)
-    rows = {"packet_metrics": measured, "packet_parts": _parts(shown)}
+    split = {
+        cell: times.times_of(parts.get(cell, []), about.protocols, about.baseline, about.confidence) for cell in cells
+    }
+    known = {cell: one for cell, one in split.items() if one is not None}
+    rows = {"packet_metrics": measured, "packet_parts": _parts(shown), "packet_times": times.rows(known)}
     claims: list[Claim] = []
     if not about.is_browser:  # a browser's published numbers are of its visits
         here = published.places(about, trials, [])
         rows["published"] = published.rows(about, measured, here)
         claims = published.claims(here)
-    return Packets(rows, claims, cells, shown)
+    return Packets(rows, claims, cells, shown, known)
 
 
-def _shown(connection: duckdb.DuckDBPyConnection, about: RunFacts, cells: list[str]) -> dict[str, dict[str, Shown]]:
-    found: dict[str, dict[str, Shown]] = {cell: {} for cell in cells}
-    chosen = queries.ask(connection, catalogue.CHOSEN).rows
-    for arm in about.protocols:
-        for row in chosen:
-            if row["arm"] == arm:
-                tables = read(connection, row["capture"])
-                one = captures(tables, {row["capture"]: style.name(arm)})[0]
-                waits = [wait for wait in blocking(tables).requests if wait.direction == "down"]
-                times, _ = attribute(tables)
-                parts = mean_parts(times) if times else {}
-                found[row["cell"]][arm] = Shown(one, row["trial"], row["trials"], waits, parts)
-    return found
+def _look(
+    connection: duckdb.DuckDBPyConnection, about: RunFacts, cells: Sequence[str], trials: Mapping[str, Row]
+) -> tuple[dict[str, dict[str, Shown]], dict[str, list[tuple[int, str, dict[str, float]]]]]:
+    """Look at every capture once, one after the other: its numbers go into the rows of the trials.
+
+    Gives what is shown of each cell, and where the time of every trial's requests went.
+    """
+    chosen = {row["trial"]: row for row in queries.ask(connection, catalogue.CHOSEN).rows}
+    found: dict[tuple[str, str], Shown] = {}
+    parts: dict[str, list[tuple[int, str, dict[str, float]]]] = {}
+    for row in metrics.trial_captures(connection):
+        tables = read(connection, row["capture"])
+        told = look_at(tables)
+        trials[row["trial"]].update(told.values)
+        arm = row["arm"].removesuffix(AA_SUFFIX)
+        parts.setdefault(row["cell"], []).append((row["block"], arm, told.parts))
+        if row["trial"] in chosen:
+            one = captures(tables, {row["capture"]: style.name(arm)})[0]
+            one.told = told
+            found[row["cell"], arm] = Shown(one, row["trial"], chosen[row["trial"]]["trials"])
+    shown = {
+        cell: {arm: found[cell, arm] for arm in about.protocols if (cell, arm) in found}
+        for cell in cells
+    }  # fmt: skip
+    return shown, parts
 
 
 def read(connection: duckdb.DuckDBPyConnection, capture: str) -> Mapping[str, pa.Table]:
@@ -99,28 +115,28 @@ def _parts(shown: Mapping[str, Mapping[str, Shown]]) -> list[Row]:
     for cell, arms in shown.items():
         for arm, one in arms.items():
             head: Row = {"cell": cell, "arm": arm}
-            octets = dict.fromkeys(PARTS, 0)
-            for connection in one.captured.analysed:
-                for part, value in overhead(connection).parts.items():
-                    octets[part] += value
+            octets = one.captured.octets
             inside = octets["content"]
             order = list(OCTETS)
             made += [
                 head | {"kind": "overhead", "part": part, "label": OCTETS[part].words, "unit": "B"}
-                | {"place": order.index(part), "value": float(value), "share": value / inside if inside else None}
-                for part, value in octets.items()
+                | {"place": order.index(part), "value": octets[part]}
+                | {"share": octets[part] / inside if inside else None}
+                for part in PARTS
             ]  # fmt: skip
+            waits = one.captured.told.waits
             for place, (part, label) in enumerate(_WAITS.items()):
-                if one.waits:
-                    value = sum(getattr(wait, f"{part}_ns") for wait in one.waits) / len(one.waits)
-                    loads = [wait.load_ns for wait in one.waits]
+                if waits:
+                    value = sum(getattr(wait, f"{part}_ns") for wait in waits) / len(waits)
+                    loads = [wait.load_ns for wait in waits]
                     whole = None if None in loads else sum(load for load in loads if load is not None) / len(loads)
                     row: Row = {"kind": "blocking", "part": part, "label": label, "unit": "ns", "place": place}
                     made.append(head | row | {"value": value, "share": value / whole if whole else None})
-            whole_ns = sum(one.parts.values())
+            held = one.captured.held
+            whole_ns = sum(held.values())
             made += [
-                head | {"kind": "attribution", "part": part, "label": TIME[part].words, "unit": "ns"}
-                | {"place": place, "value": value, "share": value / whole_ns if whole_ns else None}
-                for place, (part, value) in enumerate(one.parts.items())
+                head | {"kind": "stalls", "part": cause, "label": HELD[cause].words, "unit": "ns", "place": place}
+                | {"value": held[cause], "share": held[cause] / whole_ns if whole_ns else None}
+                for place, cause in enumerate(CAUSES) if held
             ]  # fmt: skip
     return made

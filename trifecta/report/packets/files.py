@@ -34,7 +34,7 @@ def write_run_figures(run: Path, derived: Packets) -> list[Path]:
     written: list[Path] = []
     with svg.drawing():
         for cell in derived.cells:
-            for picture in cell_pictures(derived.shown[cell]):
+            for picture in cell_pictures(derived, cell):
                 name = f"{stem(cell.replace('=', '-').replace(',', '_'))}-{picture.name}"
                 written += picture_files.write(picture.draw(), run / "figures", name)
     return written

@@ -22,8 +22,22 @@ METRICS = (
     VisitMetric("wire_bytes", "octets on the wire", "B", ratio="octets on the wire"),
     VisitMetric("content_bytes", "octets of content", "B"),
     VisitMetric("largest_bytes", "largest packet", "B"),
+    VisitMetric("request_packets", "packets up to the first request octet", "count", ratio="packets up to the request"),
+    VisitMetric("setup_round_trips", "round trips until the first response octet", "count"),
+    VisitMetric("setup_ratio", "time until it, by the least that the protocol needs", "ratio"),
+    VisitMetric("again_kept", "later request: first window by the one before", "ratio", ratio="window kept"),
+    VisitMetric("again_ramp_ns", "later request: time until that window is back", "ns", zero=True),
+    VisitMetric("by_others_ns", "head-of-line blocking by other streams, a request", "ns", zero=True),
+    VisitMetric("by_others_share", "of its time", "ratio", zero=True),
+    VisitMetric("by_own_ns", "waiting for octets of its own, a request", "ns", zero=True),
+    VisitMetric("flow_control_ns", "flow control kept responses back", "ns", zero=True),
+    VisitMetric("packets_per_ack", "packets with data for each acknowledgement", "count"),
     VisitMetric("lost", "packets lost on the path", "count", zero=True),
     VisitMetric("again", "TCP segments with octets sent before", "count", zero=True),
+    VisitMetric("spurious", "packets with only octets that had arrived", "count", zero=True),
+    VisitMetric("repair_ns", "from sending what was lost until its octets were there", "ns"),
+    VisitMetric("timeouts", "retransmission timeouts (RTO)", "count", zero=True),
+    VisitMetric("probes", "probe timeouts (TLP, PTO)", "count", zero=True),
 )
 """At the client's side of the link (side ``a``), but for what was lost, which is counted where it was sent."""
 
@@ -70,8 +84,22 @@ ORDER BY o.block, o.trial
 """.replace("{captured}", CAPTURED.strip())
 
 
+# The capture of each trial that is looked at packet by packet: of several wires the one with the most packets.
+CAPTURES = """
+WITH {captured}
+SELECT o.cell, o.arm, o.block, o.trial, arg_max(o.capture, o.packets) AS capture
+FROM one AS o GROUP BY o.cell, o.arm, o.block, o.trial ORDER BY o.cell, o.block, o.trial
+""".replace("{captured}", CAPTURED.strip())
+
+
+def trial_captures(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+    """Cell, arm, block, trial and capture of every captured trial that says something."""
+    cursor = connection.execute(CAPTURES.replace("{and_cell}", ""))
+    return [dict(zip(("cell", "arm", "block", "trial", "capture"), row, strict=True)) for row in cursor.fetchall()]
+
+
 def trial_values(connection: duckdb.DuckDBPyConnection) -> list[Row]:
-    """A row a captured trial: its cell, arm and block, and its value of every metric."""
+    """A row a captured trial: its cell, arm and block, and its value of every metric that SQL can tell."""
     cursor = connection.execute(VALUES.replace("{and_cell}", ""))
     names = [column[0] for column in cursor.description or ()]
     return [{name: _plain(value) for name, value in zip(names, row, strict=True)} for row in cursor.fetchall()]

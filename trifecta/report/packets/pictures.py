@@ -3,42 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
 from trifecta.report.figures import svg
+from trifecta.report.figures.over_time import acknowledgements, rates
 from trifecta.report.figures.packet_sizes import packet_gaps, packet_sizes
-from trifecta.report.figures.panels import Drawn
 from trifecta.report.figures.setup_ladder import setup_ladder
 from trifecta.report.figures.stream_lanes import MOST_LANES, stream_lanes
 from trifecta.report.figures.time_sequence import swatches, time_sequence
-from trifecta.report.packets import flights, series
+from trifecta.report.packets import flights, parts, series
 from trifecta.report.packets.captured import Captured, captures
+from trifecta.report.packets.picture import Picture
+from trifecta.report.packets.times import Times
 
-Legend = Sequence[tuple[str, str, str]]  # words, CSS variable, texture
 MOST_PANELS = 4
 _PROTOCOL = re.compile(r"[-_. ]?(?<![a-z0-9])(?:http[-/]?[123](?:\.[01])?|h[123])(?![a-z0-9])", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A figure, the stem of its file, its title and how to read it; ``draw`` makes a new one each time."""
+def pictures(shown: Sequence[Captured], times: Times | None = None) -> list[Picture]:
+    """The pictures of captures that belong together, at most four; none of what they have no data for.
 
-    name: str
-    title: str
-    caption: str
-    draw: Callable[[], Drawn]
-    wide: bool = True
-    legend: Legend = field(default_factory=list)
-
-
-def pictures(shown: Sequence[Captured]) -> list[Picture]:
-    """The pictures of captures that belong together, at most four; none of what they have no data for."""
+    ``times`` are those of a run's blocks; without, each capture's own requests are shown.
+    """
     heads = [(one.label, one.arm) for one in shown]
-    made = []
+    made = parts.where_time_went(shown, times)
     octets = [series.octets(one) for one in shown]
     if any(len(one.sent) for one in octets):
         caption = (
@@ -48,15 +39,19 @@ def pictures(shown: Sequence[Captured]) -> list[Picture]:
         if any(one.of == "datagrams" for one in octets):
             caption += " Without keys the octets of QUIC streams cannot be told: datagrams are counted."
         legend = [(words, variable, "") for variable, words in swatches(octets).items()]
-        parts = [(*head, one) for head, one in zip(heads, octets, strict=True)]
-        made.append(Picture("time-sequence", "Time and sequence", caption, lambda: time_sequence(parts), legend=legend))
+        placed = [(*head, one) for head, one in zip(heads, octets, strict=True)]
+        made.append(
+            Picture("time-sequence", "Time and sequence", caption, lambda: time_sequence(placed), legend=legend)
+        )
     made += _streams(shown)
     sizes = [(one.label, one.arm, series.sizes(one, "down"), series.sizes(one, "up")) for one in shown]
     caption = "A mark is a packet as it was captured, with its link-layer header; above zero those of the server."
     made.append(Picture("packet-sizes", "Packet sizes over time", caption, lambda: packet_sizes(sizes)))
+    made += _over_time(shown)
     ladders = [(one.label, one.arm, found) for one in shown if (found := flights.ladder(one)) is not None]
     if ladders:
         made.append(_ladder(ladders))
+    made += parts.what_was_carried(shown) + parts.what_waited(shown)
     gaps = [(one.label, one.arm, series.gaps(one, "down"), series.gaps(one, "up")) for one in shown]
     if any(len(one) for _, _, *both in gaps for one in both):
         caption = "Bold: server to client. Thin: client to server."
@@ -79,6 +74,27 @@ def _streams(shown: Sequence[Captured]) -> list[Picture]:
         ("to the last octet", "--band", ""),
     ]
     return [Picture("streams", "Streams", caption, lambda: stream_lanes(lanes), legend=legend)]
+
+
+def _over_time(shown: Sequence[Captured]) -> list[Picture]:
+    made = []
+    flow = [(one.label, one.arm, series.rates(one)) for one in shown]
+    if any(one.down.any() or one.up.any() for _, _, one in flow):
+        caption = (
+            "Octets on the wire where they arrive, in bins of equal length. Coloured: server to client; grey: client "
+            "to server."
+        )
+        made.append(Picture("rate", "Rate over time", caption, lambda: rates(flow)))
+    acks = [(one.label, one.arm, series.acknowledged(one)) for one in shown]
+    if any(one.mean is not None for _, _, one in acks):
+        caption = (
+            "How many packets with data of the server came for each acknowledgement of the client, in bins of equal "
+            "length. Heading: the mean, and the size of packets that only acknowledge."
+        )
+        made.append(
+            Picture("acknowledgements", "Packets for each acknowledgement", caption, lambda: acknowledgements(acks))
+        )
+    return made
 
 
 def _ladder(ladders: Sequence[tuple[str, str, flights.Ladder]]) -> Picture:
@@ -104,8 +120,8 @@ def groups(found: Sequence[Captured]) -> list[tuple[str, list[Captured]]]:
         by_name = {"captures": list(found)}
     made = []
     for name, group in by_name.items():
-        parts = [group[at : at + MOST_PANELS] for at in range(0, len(group), MOST_PANELS)]
-        made += [(name if len(parts) == 1 else f"{name}-{place}", part) for place, part in enumerate(parts, 1)]
+        some = [group[at : at + MOST_PANELS] for at in range(0, len(group), MOST_PANELS)]
+        made += [(name if len(some) == 1 else f"{name}-{place}", part) for place, part in enumerate(some, 1)]
     return made
 
 

@@ -7,16 +7,13 @@ from dataclasses import dataclass, field
 
 import duckdb
 
-from trifecta.analysis.transport.differences import difference, sentence
-from trifecta.analysis.transport.overhead import overhead
-from trifecta.report import numbers, queries, tables
+from trifecta.report import queries, tables
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures import style
-from trifecta.report.figures.blocking import Waited, blocking
-from trifecta.report.figures.part_bars import OCTETS, TIME, Bar, legend, part_bars
 from trifecta.report.packets import catalogue
 from trifecta.report.packets.derive import Packets, Shown
-from trifecta.report.packets.pictures import Legend, Picture, pictures
+from trifecta.report.packets.picture import Legend, Picture
+from trifecta.report.packets.pictures import pictures
 from trifecta.report.queries import Answer
 from trifecta.report.tables import Column, Table
 from trifecta.report.visits import said
@@ -66,7 +63,7 @@ def section(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Pac
     refused: list[str] = []
     left, cells = MOST_BYTES, {}
     for number, cell in enumerate(derived.cells):
-        figures = _figures(derived.shown[cell], number)
+        figures = _figures(derived, cell, number)
         size = sum(len(one.svg) for one in figures)
         if size > left:
             refused.append(cell)
@@ -84,82 +81,15 @@ def section(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Pac
     )
 
 
-def cell_pictures(shown: dict[str, Shown]) -> list[Picture]:
-    """All pictures of a cell: those of its captures, then what its wire carried and how long requests waited."""
-    made = _attribution(shown) + pictures([one.captured for one in shown.values()])
-    bars = [Bar(one.captured.label, _octets(one)) for one in shown.values()]
-    if any(bar.whole for bar in bars):
-        caption = "Every octet of both directions, where it was sent, in one part; the parts add up to the whole."
-        made.append(
-            Picture(
-                "overhead", "What the wire carried", caption,
-                lambda: part_bars(bars, OCTETS, "octets on the wire", numbers.size), legend=legend(bars, OCTETS),
-            )
-        )  # fmt: skip
-    waits = [(one.captured.label, arm, _waited(one)) for arm, one in shown.items()]
-    if any(found for _, _, found in waits):
-        caption = (
-            "How long octets of a response lay received at the client and could not be delivered: because octets of "
-            "other streams were missing, octets of its own, or only the rest of a TLS record."
-        )
-        marks = [("for other streams", "--part-crossed", ""), ("for octets of its own", "--phase-late", "tcp")]
-        marks.append(("only for the rest of a TLS record", "--phase-send", ""))
-        made.append(
-            Picture("blocking", "Head-of-line blocking, by request", caption, lambda: blocking(waits), legend=marks)
-        )
-    return made
+def cell_pictures(derived: Packets, cell: str) -> list[Picture]:
+    """All pictures of a cell: where the time of its requests went over all blocks, and what is in its captures."""
+    return pictures([one.captured for one in derived.shown[cell].values()], derived.times.get(cell))
 
 
-def _attribution(shown: dict[str, Shown]) -> list[Picture]:
-    bars = [Bar(one.captured.label, one.parts) for one in shown.values() if one.parts]
-    if not bars:
-        return []
-    arms = [arm for arm, one in shown.items() if one.parts]
-    told = [
-        sentence(found, style.name(arm), style.name(arms[0]))
-        for arm in arms[1:]
-        if (found := difference([(shown[arm].parts, shown[arms[0]].parts)])) is not None
-    ]
-    caption = (
-        " ".join(told)
-        + " A request's critical path, walked back from its last octet; the mean over requests. rest: the "
-        "least delay of the path, once a round trip, and the waiting for acknowledgements. "
-        "One trial each, so no interval."
-    )
-    return [
-        Picture(
-            "attribution", "Where the time of a request went", caption.strip(),
-            lambda: part_bars(bars, TIME, "time of a request", numbers.duration), legend=legend(bars, TIME),
-        )
-    ]  # fmt: skip
-
-
-def _octets(one: Shown) -> dict[str, float]:
-    total: dict[str, float] = {}
-    for connection in one.captured.analysed:
-        for part, value in overhead(connection).parts.items():
-            total[part] = total.get(part, 0.0) + value
-    return total
-
-
-def _waited(one: Shown) -> list[Waited]:
-    found = sorted(one.waits, key=lambda wait: (wait.connection, wait.request if wait.request is not None else 0))
-    return [
-        Waited(
-            str(wait.request),
-            wait.by_others_ns,
-            wait.by_own_ns,
-            max(0, wait.blocked_ns - wait.by_others_ns - wait.by_own_ns),
-            wait.load_ns,
-        )
-        for wait in found
-    ]
-
-
-def _figures(shown: dict[str, Shown], number: int) -> list[Figure]:
+def _figures(derived: Packets, cell: str, number: int) -> list[Figure]:
     return [
         Figure(one.title, one.caption, one.draw().svg(f"k{number}{one.name}"), one.wide, one.legend)
-        for one in cell_pictures(shown)
+        for one in cell_pictures(derived, cell)
     ]
 
 
@@ -172,8 +102,17 @@ def _cell_part(
 ) -> CellPart:
     shown, figures = stands
     chosen = [f"{style.name(arm)} {one.trial} of {one.trials}" for arm, one in shown.items()]
-    whose = f"The captured trial with the median duration of each protocol: {listed(chosen)}." if chosen else ""
-    made = [*_metric_tables(about, answers, cell, number), *_part_tables(answers[catalogue.PARTS.name], cell, number)]
+    whose = (
+        f"The captured trial with the median duration of each protocol: {listed(chosen)}. Where the time of a request "
+        "went is over all captured blocks."
+        if chosen
+        else ""
+    )
+    made = [
+        *_metric_tables(about, answers, cell, number),
+        _times_table(about, answers[catalogue.TIMES.name], cell, number),
+        *_part_tables(answers[catalogue.PARTS.name], cell, number),
+    ]
     sql = {"The trials that are shown": catalogue.CHOSEN.text(cell)}
     return CellPart(whose, figures, [one for one in made if one.lines], sql)
 
@@ -216,9 +155,27 @@ def _metric_tables(about: RunFacts, answers: dict[str, Answer], cell: str, numbe
     ]  # fmt: skip
 
 
+def _times_table(about: RunFacts, answer: Answer, cell: str, number: int) -> Table:
+    base = style.name(about.baseline)
+    columns = [
+        Column("part", "label"),
+        Column("a request", "value", "unit"),
+        Column("of it", "share", "percent"),
+        Column(f"less {base}", "difference", "unit"),
+        Column("interval", "difference_low,difference_high", "unit_interval"),
+        Column("blocks", "blocks", "count"),
+    ]
+    notes = [
+        "Mean over requests, then over the captured blocks that have every protocol; the parts add up to the whole, "
+        "and their differences to that of the whole. Intervals are Student's over blocks, each for its part alone."
+    ]
+    caption = "Where the time of a request went"
+    return tables.build(answer, f"packet-times-{number}", caption, ("protocol", "arm"), columns, cell=cell, notes=notes)
+
+
 def _part_tables(answer: Answer, cell: str, number: int) -> list[Table]:
     def table(kind: str, caption: str, columns: Sequence[Column], note: str) -> Table:
-        rows = [row for row in answer.where(cell=cell, kind=kind) if row["value"] or kind != "overhead"]
+        rows = [row for row in answer.where(cell=cell, kind=kind) if row["value"] or kind == "blocking"]
         return tables.build(
             tables.with_rows(answer, rows), f"packet-{kind}-{number}", caption, ("protocol", "arm"), columns,
             cell=cell, notes=[note],
@@ -226,10 +183,10 @@ def _part_tables(answer: Answer, cell: str, number: int) -> list[Table]:
 
     return [
         table(
-            "attribution",
-            "Where the time of a request went",
-            [Column("part", "label"), Column("a request", "value", "unit"), Column("of it", "share", "percent")],
-            "Of the trials that are shown, mean over requests; the parts add up to the whole.",
+            "stalls",
+            "What responses waited for at their sender",
+            [Column("for", "label"), Column("time", "value", "unit"), Column("of it", "share", "percent")],
+            "Of the trials that are shown: the time in which responses were being sent, by cause (docs/packets.md).",
         ),
         table(
             "overhead",

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trifecta.analysis.transport.acknowledgements import acknowledgements, moments_of
+from trifecta.analysis.transport.rate import nice
 from trifecta.report.packets.captured import Array, Captured, numbers, where
 
 
@@ -133,6 +135,74 @@ def gaps(captured: Captured, direction: str) -> Array:
         own = where(table, connection=connection)
         found.append(np.diff(own["time_ns"].to_numpy()))
     return np.sort(np.concatenate(found)) if found else np.empty(0)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """bit/s on the wire where packets arrive, in bins of ``bin_ns`` from the capture's first packet on."""
+
+    bin_ns: int
+    end_ns: int
+    down: Array
+    up: Array
+
+
+_BINS = 120
+
+
+def rates(captured: Captured) -> Rates:
+    """Of all connections together."""
+    width = nice(captured.end_ns, _BINS)
+    found = []
+    for direction in ("down", "up"):
+        table = captured.far(direction)
+        times, octets = captured.since(table["time_ns"]), numbers(table["wire_bytes"])
+        found.append(_binned(times, width, captured.end_ns, octets) * 8e9 / width)
+    return Rates(width, captured.end_ns, *found)
+
+
+@dataclass(frozen=True)
+class Acknowledged:
+    """Packets with data that arrived at the client by acknowledgements that it sent, in bins; NaN: it sent none.
+
+    ``mean``: of the whole capture, None: not known. ``size``: of packets that only acknowledge, mean octets.
+    """
+
+    bin_ns: int
+    end_ns: int
+    each: Array
+    mean: float | None
+    size: float | None
+
+
+def acknowledged(captured: Captured) -> Acknowledged:
+    """Of all connections together."""
+    width = nice(captured.end_ns, _BINS // 2)
+    told = [acknowledgements(one, up=True) for one in captured.analysed]
+    moments = [found for one in captured.analysed if (found := moments_of(one, up=True)) is not None]
+    data, acks = (
+        _binned(np.concatenate([one[at] for one in moments]) - captured.start_ns, width, captured.end_ns)
+        if moments
+        else np.zeros(1)
+        for at in (0, 1)
+    )
+    each = np.divide(data, acks, out=np.full(len(acks), np.nan), where=acks > 0)
+    count = sum(one.count or 0 for one in told)
+    packets, wire = sum(one.packets or 0 for one in told), sum(one.packets_wire_bytes or 0 for one in told)
+    return Acknowledged(
+        width,
+        captured.end_ns,
+        each,
+        sum(one.data_packets or 0 for one in told if one.count) / count if count else None,
+        wire / packets if packets else None,
+    )
+
+
+def _binned(times: Array, width: int, end_ns: int, weights: Array | None = None) -> Array:
+    """How many, or how much, is in each bin."""
+    bins = end_ns // width + 1
+    at = np.clip(np.asarray(times, float) // width, 0, bins - 1).astype(np.int64)
+    return np.bincount(at, weights=weights, minlength=bins).astype(float)
 
 
 @dataclass(frozen=True)

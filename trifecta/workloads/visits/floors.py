@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,28 +30,27 @@ class Floors:
         """Nothing is played before it is asked for."""
         self._session = session
         self._faults = faults
-        self._known: dict[tuple[object, ...], list[float] | None] = {}
+        self._known: dict[tuple[object, ...], tuple[list[float] | None, str | None]] = {}
 
-    def shares(self, trial: Trial, place: Place) -> Sequence[float] | None:
-        """The share of frames that is dropped at each rung without a network; None for a page, and when not known.
+    def shares(self, trial: Trial, place: Place) -> tuple[Sequence[float] | None, str | None]:
+        """The share of frames that is dropped at each rung without a network, or why it is not known.
 
-        Stopped when the user asks for it.
+        Of a page neither. Stopped when the user asks for it.
         """
         workload, material = self._session.workload(trial.cell), self._session.material(trial.cell)
         if not isinstance(workload, VideoWorkload) or material.video is None:
-            return None
+            return None, None
         browser = plan.client_of(trial.cell)
         key = (browser, material.video.local)
         if key not in self._known:
-            self._known[key] = None
-            # Without a floor the check of the playback says that it is not known; what is wrong the trials will say.
-            with suppress(EngineError, CannotError):
-                self._known[key] = self._measure(trial, workload, material.video, browser, place)
+            # Without a floor the trials go on: the check of the playback says that it is not known, and why.
+            try:
+                self._known[key] = self._measure(trial, workload, material.video, browser, place), None
+            except (EngineError, CannotError) as error:
+                self._known[key] = None, " ".join(str(error).split())
         return self._known[key]
 
-    def _measure(
-        self, trial: Trial, workload: VideoWorkload, video: Video, browser: str, place: Place
-    ) -> list[float] | None:
+    def _measure(self, trial: Trial, workload: VideoWorkload, video: Video, browser: str, place: Place) -> list[float]:
         session = self._session
         drafts = _drafts(session.state)
         with LocalVideo(video, place.network.host("client"), session.log("floor")) as local:
@@ -73,12 +71,15 @@ class Floors:
                     driver.wait_summary((START_NS + total_timeout_ns(alone)) / 1e9 + _GRACE_S, session.stop)
                 assert drafts.playback is not None
                 rows = pq.read_table(drafts.playback).to_pylist()
-            except FileNotFoundError:
-                return None
+            except FileNotFoundError as error:
+                raise CannotError("the browser's driver wrote no playback of the video without a network") from error
             finally:
                 for path in drafts.files:
                     path.unlink(missing_ok=True)
-        return shares_of(rows, len(video.ladder.renditions))
+        shares = shares_of(rows, len(video.ladder.renditions))
+        if shares is None:
+            raise CannotError("without a network the browser did not show every rung of the video")
+        return shares
 
 
 def _drafts(folder: Path) -> Drafts:

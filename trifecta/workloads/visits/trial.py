@@ -102,7 +102,7 @@ class BrowserTrialRunner:
         workload, path, place = session.workload(trial.cell), session.path(trial.cell), session.place(trial.cell)
         servers = session.servers(trial.cell)
         place.network.use_congestion_control(workload.congestion_control)
-        floor = self._floors.shares(trial, place)
+        floor, floor_error = self._floors.shares(trial, place)
         drafts = self._drafts(trial, workload)
         capture = TrialCapture(session.run, session.study, trial, workload)
         details: dict[str, Any] = {"load": None, "link": None, "probe": session.probe_of(trial.cell)}
@@ -135,7 +135,7 @@ class BrowserTrialRunner:
             machine = self._machine.end(time.monotonic_ns(), own_cpu_ns(resources) + driven_cpu_ns)
             details["machine"] = machine | {"transport": transport.end(), "sampler": resources.cost()}
             self.start_ahead(trial)  # nothing is measured any more: it loads while this trial is read
-            self._tell(place, details["load"])
+            self._tell(place, details["load"], floor_error)
             errors += filter(None, (serving.problem() for serving in servers))
             found = read_samples(drafts.samples, details["load"], errors)
             visits = _read_visits(drafts, found, errors)
@@ -170,8 +170,9 @@ class BrowserTrialRunner:
             links[wire] = stack.enter_context(link)
         return links
 
-    def _tell(self, place: Place, load: dict[str, Any] | None) -> None:
-        """Add what the lab knows to what the driver said: cores, and names that were asked for and are not there.
+    def _tell(self, place: Place, load: dict[str, Any] | None, floor_error: str | None) -> None:
+        """Add what the lab knows to what the driver said: cores, names that were asked for and are not there, and why
+        nobody knows what the machine drops of a video.
 
         A browser's own rules keep most such questions off DNS; it counts those itself.
         """
@@ -179,6 +180,7 @@ class BrowserTrialRunner:
         if load is not None:
             load["cpus"] = len(self._session.pins["client"] or os.sched_getaffinity(0))
             load["stray_lookups"] = (load.get("stray_lookups") or 0) + sum(strays.values())
+            load |= {"floor_error": floor_error} if floor_error is not None else {}
             load["stray_names"] = dict(sorted(strays.items(), key=lambda item: -item[1])[:_MOST_STRAY_NAMES])
 
     def _drafts(self, trial: Trial, workload: BrowserWorkload) -> Drafts:

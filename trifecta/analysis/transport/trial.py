@@ -1,0 +1,121 @@
+"""What one capture says in numbers: a value a metric, over its connections and requests (docs/packets.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import TYPE_CHECKING
+
+from trifecta.analysis.transport.acknowledgements import acknowledgements
+from trifecta.analysis.transport.again import again
+from trifecta.analysis.transport.attribution import attribute
+from trifecta.analysis.transport.blocking import RequestBlocking, blocking
+from trifecta.analysis.transport.columns import Connection, connections
+from trifecta.analysis.transport.delivery import passage
+from trifecta.analysis.transport.differences import mean_parts
+from trifecta.analysis.transport.recovery import Recovery, recovery
+from trifecta.analysis.transport.setup import setup
+from trifecta.analysis.transport.stalls import stalls
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Values = dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class Capture:
+    """The numbers of a capture, and what they are made of.
+
+    ``parts``: where the time of a request went, the mean over requests in ns; empty where it cannot be split. ``waits``
+    are those of responses.
+    """
+
+    values: Values
+    parts: dict[str, float]
+    waits: list[RequestBlocking]
+    recovered: list[Recovery]
+
+
+def look_at(tables: Mapping[str, pa.Table]) -> Capture:
+    """Of the four tables of one capture."""
+    seen = passage(tables["packets"], tables["frames"], tables["connections"])
+    recovered, _ = recovery(tables, seen)
+    times, _ = attribute(tables, seen=seen, recovered=recovered)
+    whole = connections(*(tables[name] for name in ("packets", "frames", "messages", "connections")))
+    # What a former trial left over, a late FIN, is no connection of this one.
+    own = [one for one in whole if one.starts]
+    numbers = {one.number for one in own}
+    recovered = [one for one in recovered if one.connection in numbers]
+    found = blocking(tables, seen).requests
+    waits = [one for one in found if one.direction == "down" and one.connection in numbers]
+    values = _setups(own) | _later(own) | _of_the_server(own) | _waited(waits) | _recovered(recovered)
+    return Capture(values, mean_parts(times) if times else {}, waits, recovered)
+
+
+def _setups(own: Iterable[Connection]) -> Values:
+    found = [setup(one) for one in own]
+    asked = [one.to_request for one in found if one.to_request is not None]
+    trips = [one.to_response.round_trips for one in found if one.to_response is not None]
+    return {
+        "request_packets": _median(one.packets_up + one.packets_down for one in asked),
+        "setup_round_trips": _median(trips),
+        "setup_ratio": _median(one.ratio for one in found),
+    }
+
+
+def _later(own: Iterable[Connection]) -> Values:
+    later = [each for one in own for each in again(one)]
+    return {
+        "again_kept": _median(each.kept for each in later),
+        "again_ramp_ns": _mean(each.ramp_ns for each in later),
+    }
+
+
+def _of_the_server(own: Sequence[Connection]) -> Values:
+    acks = [acknowledgements(one, up=True) for one in own]
+    known = [one for one in acks if one.count is not None and one.data_packets is not None]
+    count, packets = sum(one.count or 0 for one in known), sum(one.data_packets or 0 for one in known)
+    held = [stalls(one, up=False) for one in own if one.both_sides]
+    return {
+        "packets_per_ack": packets / count if count else None,
+        "flow_control_ns": float(sum(end - start for one in held for start, end in one.flow_control)) if held else None,
+    }
+
+
+def _waited(waits: Sequence[RequestBlocking]) -> Values:
+    return {
+        "by_others_ns": _mean(one.by_others_ns for one in waits),
+        "by_own_ns": _mean(one.by_own_ns for one in waits),
+        "by_others_share": _mean(one.share for one in waits),
+    }
+
+
+def _recovered(found: Sequence[Recovery]) -> Values:
+    return {
+        "spurious": _sum(one.spurious for one in found),
+        "timeouts": _sum(one.timeouts for one in found),
+        "probes": _sum(one.probes for one in found),
+        "repair_ns": _median(each.took_ns for one in found for each in one.repairs),
+    }
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [float(value) for value in values if value is not None]
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = _known(values)
+    return median(known) if known else None
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = _known(values)
+    return fmean(known) if known else None
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    """Over all directions; None where one of them cannot be known."""
+    found = list(values)
+    return None if not found or None in found else sum(_known(found))

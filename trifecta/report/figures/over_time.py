@@ -1,0 +1,68 @@
+"""Rate over time by direction, and how many packets each acknowledgement stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from trifecta.report import numbers
+from trifecta.report.figures import scales, style, svg
+from trifecta.report.figures.panels import Drawn, panels
+from trifecta.report.packets.series import Acknowledged, Rates
+
+
+def rates(shown: Sequence[tuple[str, str, Rates]]) -> Drawn:
+    """Draw captures, each (title, arm, rates), on one pair of axes: server to client filled, client to server thin."""
+    made, targets = panels([f"{title}: {_peak(one)}" for title, _, one in shown], 220)
+    right = max((one.end_ns for _, _, one in shown), default=1e6) or 1e6
+    top = max((float(one.down.max(initial=0)) for _, _, one in shown), default=0.0)
+    top = max(top, *(float(one.up.max(initial=0)) for _, _, one in shown)) * 1.08 or 1e6
+    for place, (target, (_, arm, one)) in enumerate(zip(targets, shown, strict=True)):
+        _axes(target, right)
+        target.set_ylim(0, top)
+        ticks = scales.linear_ticks(top, 4)
+        svg.ticks(
+            target, "y", ticks, [(numbers.bit_rate(tick) if tick else "0") if place == 0 else "" for tick in ticks]
+        )
+        edges = np.arange(len(one.down) + 1) * one.bin_ns
+        target.stairs(one.down, edges, color=style.look(arm).colour, linewidth=1.4)
+        target.stairs(one.up, edges, color=style.MUTED, linewidth=0.9)
+    said = "; ".join(f"{title}: {_peak(one)}" for title, _, one in shown)
+    return Drawn(made, f"Rate over time, where packets arrive. {said}")
+
+
+def acknowledgements(shown: Sequence[tuple[str, str, Acknowledged]]) -> Drawn:
+    """Draw captures, each (title, arm, what the client acknowledged), on one pair of axes."""
+    made, targets = panels([f"{title}: {_mean(one)}" for title, _, one in shown], 220)
+    right = max((one.end_ns for _, _, one in shown), default=1e6) or 1e6
+    each = [one.each[np.isfinite(one.each)] for _, _, one in shown]
+    top = max((float(one.max(initial=0)) for one in each), default=0.0) * 1.1 or 1.0
+    for place, (target, (_, arm, one)) in enumerate(zip(targets, shown, strict=True)):
+        _axes(target, right)
+        target.set_ylim(0, top)
+        ticks = scales.linear_ticks(top, 4)
+        svg.ticks(target, "y", ticks, [scales.plain(tick) if place == 0 else "" for tick in ticks])
+        edges = np.arange(len(one.each) + 1) * one.bin_ns
+        target.stairs(one.each, edges, color=style.look(arm).colour, linewidth=1.4, baseline=None)
+    said = "; ".join(f"{title}: {_mean(one)}" for title, _, one in shown)
+    return Drawn(made, f"Packets with data for each acknowledgement of the client, over time. {said}")
+
+
+def _axes(target: Axes, right: float) -> None:
+    target.set_xlim(0, right * 1.02)
+    svg.ticks(target, "x", *scales.labelled(scales.linear_ticks(right * 1.02, 4)))
+    target.set_xlabel("time since the first packet", color=style.INK, fontsize=svg.SMALL)
+
+
+def _peak(one: Rates) -> str:
+    most = float(one.down.max(initial=0))
+    return f"up to {numbers.bit_rate(most)}" if most else "nothing from the server"
+
+
+def _mean(one: Acknowledged) -> str:
+    if one.mean is None:
+        return "not known"
+    size = "" if one.size is None else f", {numbers.size(one.size)}"
+    return f"{numbers.number(one.mean)} packets an ACK{size}"

@@ -1,0 +1,61 @@
+"""The difference between protocols, part by part, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from trifecta.analysis.transport.differences import Difference, PartDifference
+from trifecta.report import numbers
+from trifecta.report.figures import scales, style, svg
+from trifecta.report.figures.panels import Drawn
+from trifecta.report.figures.part_bars import PartLook
+
+_LINE = 13.0
+
+
+def part_differences(shown: Mapping[str, Difference], looks: Mapping[str, PartLook], reference: str) -> Drawn:
+    """Draw a line a part and arm, the whole first; parts that no arm has are left out."""
+    rows = [("all of it", {arm: one.whole for arm, one in shown.items()})]
+    for name, look in looks.items():
+        here = {arm: part for arm, one in shown.items() for part in one.parts if part.part == name}
+        if any(part.arm_ns or part.reference_ns for part in here.values()):
+            rows.append((look.words, here))
+    step = 10.0 + _LINE * len(shown)
+    made = svg.figure(52 + step * len(rows))
+    target = svg.axes(made, 128, 6, 14, 40)
+    ends = [end for _, parts in rows for part in parts.values() for end in _ends(part)]
+    reach = max((abs(end) for end in ends), default=1e6) * 1.08 or 1e6
+    target.set_xlim(-reach, reach)
+    target.set_ylim(len(rows) * step, 0)
+    ticks = scales.linear_ticks(reach, 2)
+    both = [*[-tick for tick in ticks[:0:-1]], *ticks]
+    svg.ticks(target, "x", both, [_signed(tick) for tick in both])
+    svg.ticks(target, "y", [], [])
+    target.axvline(0, color=style.MUTED, linewidth=1.0)
+    target.set_xlabel(f"longer than over {reference}", color=style.INK, fontsize=svg.SMALL)
+    said = []
+    for place, (label, parts) in enumerate(rows):
+        middle = place * step + step / 2
+        target.text(
+            -0.02, middle, label, transform=target.get_yaxis_transform(), ha="right", va="center", color=style.INK,
+            fontsize=svg.SMALL, fontweight="bold" if place == 0 else "normal",
+        )  # fmt: skip
+        for line, (arm, part) in enumerate(parts.items()):
+            look, at = style.look(arm), middle + _LINE * (line - (len(parts) - 1) / 2)
+            clear = part.low_ns is not None and part.high_ns is not None and not part.low_ns <= 0 <= part.high_ns
+            if part.low_ns is not None and part.high_ns is not None:
+                target.plot([part.low_ns, part.high_ns], [at] * 2, color=look.colour, linewidth=2.0)
+            target.plot(
+                [part.difference_ns], [at], look.marker, markersize=6.0, markeredgecolor=look.colour,
+                markerfacecolor=look.colour if clear else style.PAPER, markeredgewidth=1.3,
+            )  # fmt: skip
+            said.append(f"{label}, {style.name(arm)}: {_signed(part.difference_ns)}")
+    return Drawn(made, f"Time of a request less that over {reference}, part by part. {'; '.join(said)}")
+
+
+def _ends(part: PartDifference) -> list[float]:
+    return [end for end in (part.difference_ns, part.low_ns, part.high_ns) if end is not None]
+
+
+def _signed(ns: float) -> str:
+    return f"{'+' if ns > 0 else ''}{numbers.duration(ns)}".replace("-", "\N{MINUS SIGN}") if ns else "0"

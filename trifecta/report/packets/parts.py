@@ -1,0 +1,112 @@
+"""Pictures of wholes and their parts: a request's time, octets on the wire, what senders and octets waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trifecta.analysis.transport.differences import sentence
+from trifecta.report import numbers
+from trifecta.report.figures import style
+from trifecta.report.figures.blocking import Waited, blocking
+from trifecta.report.figures.part_bars import HELD, OCTETS, TIME, Bar, legend, part_bars
+from trifecta.report.figures.part_differences import part_differences
+from trifecta.report.packets.captured import Captured
+from trifecta.report.packets.picture import Picture
+from trifecta.report.packets.times import Times
+
+_PATH = (
+    "A request's critical path, walked back from its last octet. rest: the least delay of the path, once a round trip, "
+    "and the waiting for acknowledgements."
+)
+
+
+def where_time_went(shown: Sequence[Captured], times: Times | None) -> list[Picture]:
+    """A bar a protocol with the parts of a request's time, over all blocks; of captures without a run, a bar each."""
+    if times is None:
+        bars = [Bar(one.label, one.told.parts) for one in shown if one.told.parts]
+        return [_bars(bars, f"{_PATH} The mean over the requests of each capture.")] if bars else []
+    bars = [Bar(style.name(arm), parts) for arm, parts in times.parts.items()]
+    base = style.name(times.baseline)
+    told = [sentence(one, style.name(arm), base) for arm, one in times.differences.items()]
+    over = f"The mean over requests and over {times.blocks} captured blocks."
+    if times.blocks < 2:
+        over = "The mean over the requests of one captured block, which has no interval."
+    made = [_bars(bars, " ".join([*told, _PATH, over]))]
+    if times.differences and times.blocks > 1:
+        caption = (
+            f"How much longer a request took than over {base}, part by part; left of zero: less. Bars are intervals "
+            "over blocks, each for its part alone; a filled mark: zero is outside. The marks of a protocol add up to "
+            "that of all."
+        )
+        made.append(
+            Picture(
+                "time-differences", f"The difference to {base}, part by part", caption,
+                lambda: part_differences(times.differences, TIME, base), wide=False,
+            )
+        )  # fmt: skip
+    return made
+
+
+def _bars(bars: Sequence[Bar], caption: str) -> Picture:
+    return Picture(
+        "attribution", "Where the time of a request went", caption,
+        lambda: part_bars(bars, TIME, "time of a request", numbers.duration), legend=legend(bars, TIME),
+    )  # fmt: skip
+
+
+def what_was_carried(shown: Sequence[Captured]) -> list[Picture]:
+    """Octets on the wire, and what responses waited for at their sender."""
+    made = []
+    octets = [Bar(one.label, one.octets) for one in shown]
+    if any(bar.whole for bar in octets):
+        caption = "Every octet of both directions, where it was sent, in one part; the parts add up to the whole."
+        made.append(
+            Picture(
+                "overhead", "What the wire carried", caption,
+                lambda: part_bars(octets, OCTETS, "octets on the wire", numbers.size), legend=legend(octets, OCTETS),
+            )
+        )  # fmt: skip
+    held = [Bar(one.label, one.held) for one in shown if one.held]
+    if held:
+        caption = (
+            "The time in which responses were being sent, connections one after the other, by what the sender waited "
+            "for. The windows of stream, connection and TCP are the receiver's (flow control) and read exactly; the "
+            "congestion window is in no packet and is inferred from sends that follow an acknowledgement at once."
+        )
+        made.append(
+            Picture(
+                "stalls", "What responses waited for at their sender", caption,
+                lambda: part_bars(held, HELD, "time in which responses were sent", numbers.duration),
+                legend=legend(held, HELD),
+            )
+        )  # fmt: skip
+    return made
+
+
+def what_waited(shown: Sequence[Captured]) -> list[Picture]:
+    """How long octets lay received and undeliverable, by request."""
+    waits = [(one.label, one.arm, _waited(one)) for one in shown]
+    if not any(found for _, _, found in waits):
+        return []
+    caption = (
+        "How long octets of a response lay received at the client and could not be delivered: because octets of "
+        "other streams were missing, octets of its own, or only the rest of a TLS record."
+    )
+    marks = [("for other streams", "--part-crossed", ""), ("for octets of its own", "--phase-late", "tcp")]
+    marks.append(("only for the rest of a TLS record", "--phase-send", ""))
+    return [Picture("blocking", "Head-of-line blocking, by request", caption, lambda: blocking(waits), legend=marks)]
+
+
+def _waited(one: Captured) -> list[Waited]:
+    waits = one.told.waits
+    found = sorted(waits, key=lambda wait: (wait.connection, wait.request if wait.request is not None else 0))
+    return [
+        Waited(
+            str(wait.request),
+            wait.by_others_ns,
+            wait.by_own_ns,
+            max(0, wait.blocked_ns - wait.by_others_ns - wait.by_own_ns),
+            wait.load_ns,
+        )
+        for wait in found
+    ]

@@ -1,0 +1,22 @@
+"""A picture: what it is called, how to read it, and how to draw it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from trifecta.report.figures.panels import Drawn
+
+Legend = Sequence[tuple[str, str, str]]  # words, CSS variable, texture
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure, the stem of its file, its title and how to read it; ``draw`` makes a new one each time."""
+
+    name: str
+    title: str
+    caption: str
+    draw: Callable[[], Drawn]
+    wide: bool = True
+    legend: Legend = field(default_factory=list)
