@@ -6,17 +6,21 @@ Definitions and sources: docs/packets.md. A value that cannot be known is null, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from trifecta.analysis.transport.acknowledgements import acknowledgements
+from trifecta.analysis.transport.again import again
 from trifecta.analysis.transport.columns import Connection, connections
 from trifecta.analysis.transport.overhead import overhead
 from trifecta.analysis.transport.rate import gaps, rate
 from trifecta.analysis.transport.setup import setup
 from trifecta.analysis.transport.slow_start import restarts, slow_start
 from trifecta.analysis.transport.stalls import stalls
+from trifecta.trace.schema import TABLES
+from trifecta.trace.waits import Waits
 
 if TYPE_CHECKING:
     from trifecta.trace.dissection import Dissection
@@ -26,7 +30,8 @@ _FIELDS: list[tuple[str, pa.DataType]] = [
     ("connection", pa.uint32()),
     ("protocol", pa.string()),
     ("direction", pa.string()),  # up, down; null: of the whole connection
-    ("family", pa.string()),  # setup, overhead, rate, acknowledgements, slow_start, stalls
+    # setup, overhead, rate, acknowledgements, slow_start, again, stalls, recovery, blocking, attribution
+    ("family", pa.string()),
     ("metric", pa.string()),
     ("value", pa.float64()),
     ("unit", pa.string()),  # ns, B, bit/s, 1
@@ -40,9 +45,10 @@ Found = tuple[str, Any, str, float | None]  # metric, value, unit, bound
 def trace_metrics(found: Dissection) -> pa.Table:
     """The table, with the columns of `METRICS`."""
     rows = []
+    waits = Waits({name: getattr(found, name) for name in TABLES})
     for connection in connections(found.packets, found.frames, found.messages, found.connections):
         head = {name: connection.row[name] for name in ("capture", "connection", "protocol")}
-        for family, up, metrics, notes in _families(connection):
+        for family, up, metrics, notes in (*_families(connection), *waits.families(connection.number)):
             note = "; ".join(notes) or None
             for metric, value, unit, bound in metrics:
                 rows.append(
@@ -72,6 +78,7 @@ def _families(connection: Connection) -> Iterator[tuple[str, bool | None, list[F
     for family, work in directed:
         for up in (True, False):
             yield family, up, *work(connection, up)
+    yield "again", False, *_again(connection)
 
 
 def _setup(connection: Connection) -> tuple[list[Found], list[str]]:
@@ -173,6 +180,20 @@ def _slow_start(connection: Connection, up: bool) -> tuple[list[Found], list[str
         ("pauses_window_lost", sum(one.kept is False for one in pauses) if found is not None else None, "1", 0.0)
     )
     return rows, notes
+
+
+def _again(connection: Connection) -> tuple[list[Found], list[str]]:
+    found = again(connection)
+    known = [one for one in found if one.kept is not None]
+    notes = [] if known else ["no later response that began alone and was large enough to show a window"]
+    kept = [one.kept for one in known if one.kept is not None]
+    ramp = [one.ramp_ns for one in known if one.ramp_ns is not None]
+    return [
+        ("responses", len(known), "1", None),
+        ("window_kept", median(kept) if kept else None, "1", 1.0),
+        ("ramp", median(ramp) if ramp else None, "ns", 0.0),
+        ("not_regained", sum(one.regained is False for one in known), "1", 0.0),
+    ], notes
 
 
 def _stalls(connection: Connection, up: bool) -> tuple[list[Found], list[str]]:

@@ -14,19 +14,16 @@ from trifecta.report.figures.panels import Drawn, dots, panels
 
 @dataclass(frozen=True)
 class Waited:
-    """A request: how long its octets lay undeliverable, in ns: for a hole of another stream, for one of its own, and
-    otherwise, for the rest of a TLS record only."""
+    """A request: how long its octets lay undeliverable, in ns: for a hole of another stream, and for one of its own."""
 
     name: str
     other_ns: float
     own_ns: float
-    record_ns: float
-    total_ns: float | None
 
     @property
     def whole_ns(self) -> float:
         """All of it."""
-        return self.other_ns + self.own_ns + self.record_ns
+        return self.other_ns + self.own_ns
 
 
 _MOST_BARS = 120
@@ -47,9 +44,7 @@ def blocking(shown: Sequence[tuple[str, str, Sequence[Waited]]]) -> Drawn:
         other, own = np.array([one.other_ns for one in waits]), np.array([one.own_ns for one in waits])
         rows = np.arange(len(waits))
         if len(waits) <= _MOST_BARS:
-            record = np.array([one.record_ns for one in waits])
             target.bar(rows, other, width=0.8, color=style.PART_CROSSED, linewidth=0)
-            target.bar(rows, record, width=0.8, bottom=other + own, color=style.SEND, linewidth=0)
             target.bar(
                 rows, own, width=0.8, bottom=other, color=style.LATE, edgecolor=style.PAPER, hatch="//", linewidth=0.4
             )

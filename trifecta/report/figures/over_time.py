@@ -15,7 +15,7 @@ from trifecta.report.packets.series import Acknowledged, Rates
 
 def rates(shown: Sequence[tuple[str, str, Rates]]) -> Drawn:
     """Draw captures, each (title, arm, rates), on one pair of axes: server to client filled, client to server thin."""
-    made, targets = panels([f"{title}: {_peak(one)}" for title, _, one in shown], 220)
+    made, targets = panels([f"{title}: {_peak(one)}" for title, _, one in shown], 220, left=78)
     right = max((one.end_ns for _, _, one in shown), default=1e6) or 1e6
     top = max((float(one.down.max(initial=0)) for _, _, one in shown), default=0.0)
     top = max(top, *(float(one.up.max(initial=0)) for _, _, one in shown)) * 1.08 or 1e6

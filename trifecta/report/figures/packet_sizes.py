@@ -20,7 +20,7 @@ def packet_sizes(shown: Sequence[tuple[str, str, Sizes, Sizes]]) -> Drawn:
     made, targets = panels([f"{title}: largest {_largest(down, up)}" for title, _, down, up in shown], 260)
     every = [one for _, _, *both in shown for one in both if len(one[0])]
     right = max((float(times.max()) for times, _ in every), default=1e6) * 1.02
-    top = max((float(octets.max()) for _, octets in every), default=1500.0) * 1.08
+    top = max((float(octets.max()) for _, octets in every), default=1500.0) * 1.22  # room for words
     said = []
     for place, (target, (title, arm, down, up)) in enumerate(zip(targets, shown, strict=True)):
         target.set_xlim(0, right)
@@ -33,7 +33,7 @@ def packet_sizes(shown: Sequence[tuple[str, str, Sizes, Sizes]]) -> Drawn:
         target.set_xlabel("time since the first packet", color=style.INK, fontsize=svg.SMALL)
         dots(target, np.column_stack([down[0], down[1]]), style.look(arm).colour, size=2.2)
         dots(target, np.column_stack([up[0], -up[1]]), style.MUTED, size=2.2)
-        for word, at in (("down", 0.97), ("up", 0.03)):
+        for word, at in (("down", 0.995), ("up", 0.005)):
             target.text(
                 0.995, at, _WORDS[word], transform=target.transAxes, ha="right", va="top" if at > 0.5 else "bottom",
                 color=style.MUTED, fontsize=svg.SMALL - 1,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,10 @@ from matplotlib.collections import Collection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
+from matplotlib.patches import Patch, Rectangle
 from matplotlib.text import Text
 
-from trifecta.report.figures import style
+from trifecta.report.figures import style, svg
 from trifecta.report.figures.panels import Drawn
 
 _CSS = Path(__file__).parents[1] / "templates" / "report.css"
@@ -26,6 +26,10 @@ _BLOCK = re.compile(r"(?<![\w)\]]):root \{([^}]*)\}")
 _DARK = re.compile(r":root\[data-theme=\"dark\"\] \{([^}]*)\}")
 _VARIABLE = re.compile(r"(--[\w-]+):\s*([^;]+);")
 _PIXELS = 2.0  # of the PNG, to a CSS pixel
+_EDGE, _SWATCH, _LINE = 12.0, 11.0, 18.0  # of a legend, in CSS pixels
+_HATCH = {"quic": "xx", "tcp": "//", "tls": "\\\\"}  # as report.css draws these textures
+Legend = Sequence[tuple[str, str, str]]
+"""What marks mean: words, CSS variable, texture."""
 
 
 @lru_cache(maxsize=2)
@@ -36,6 +40,40 @@ def _variables(dark: bool) -> Mapping[str, str]:
     if found is None:
         raise ValueError("report.css has lost its variables")
     return dict(_VARIABLE.findall(found[1]))
+
+
+def with_legend(drawn: Drawn, legend: Legend) -> Drawn:
+    """The figure with its legend above it: a page has that in HTML, a file needs it in the picture."""
+    if not legend:
+        return drawn
+    made = drawn.made
+    width, height = made.get_size_inches() * svg.POINTS
+    placed, x, row = [], _EDGE, 0
+    for words, variable, texture in legend:
+        needs = _SWATCH + 6 + 6.6 * len(words) + 16
+        if x + needs > width and x > _EDGE:
+            x, row = _EDGE, row + 1
+        placed.append((x, row, words, variable, texture))
+        x += needs
+    taller = height + (row + 1) * _LINE + 8
+    for axes in made.axes:
+        box = axes.get_position()
+        axes.set_position((box.x0, box.y0 * height / taller, box.width, box.height * height / taller))
+    made.set_size_inches(width / svg.POINTS, taller / svg.POINTS)
+    stand_ins = {variable: stand_in for stand_in, variable in style.CSS_VARIABLES.items()}
+    for left, line, words, variable, texture in placed:
+        middle = 1 - (6 + _LINE * (line + 0.5)) / taller
+        made.add_artist(
+            Rectangle(
+                (left / width, middle - _SWATCH / 2 / taller), _SWATCH / width, _SWATCH / taller,
+                transform=made.transFigure, facecolor=stand_ins[variable], edgecolor=style.PAPER, linewidth=0.6,
+                hatch=_HATCH.get(texture),
+            )
+        )  # fmt: skip
+        made.text(
+            (left + _SWATCH + 6) / width, middle, words, ha="left", va="center", color=style.INK, fontsize=svg.FONT
+        )
+    return drawn
 
 
 def svg_file(drawn: Drawn, identity: str) -> str:
@@ -59,10 +97,11 @@ def png_file(drawn: Drawn) -> bytes:
     return buffer.getvalue()
 
 
-def write(drawn: Drawn, folder: Path, name: str) -> list[Path]:
-    """Write ``name.svg`` and ``name.png`` into the folder."""
+def write(drawn: Drawn, folder: Path, name: str, legend: Legend = ()) -> list[Path]:
+    """Write ``name.svg`` and ``name.png`` into the folder, with the legend in them."""
     from trifecta.store import files
 
+    drawn = with_legend(drawn, legend)
     vector, picture = folder / f"{name}.svg", folder / f"{name}.png"
     with files.disk_errors(vector):
         folder.mkdir(parents=True, exist_ok=True)

@@ -12,6 +12,7 @@ from trifecta.report.figures.panels import Drawn, fitted, panels
 from trifecta.report.packets.flights import Flight, Ladder
 
 _HEIGHT, _STEP = 430.0, 13.0
+_PER_LETTER = 6.0  # pixels
 _CLIENT, _SERVER = 0.0, 1.0
 
 
@@ -38,7 +39,7 @@ def setup_ladder(shown: Sequence[tuple[str, str, Ladder]]) -> Drawn:
             _arrow(target, flight, style.look(arm).colour if flight.direction == "down" else style.INK)
             width = (960 - 60) / len(shown) * 0.9
             target.text(
-                0.5, at, fitted(_words(flight), width), ha="center", va="center", color=style.INK,
+                0.5, at, _words(flight, width), ha="center", va="center", color=style.INK,
                 fontsize=svg.SMALL - 1, bbox={"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.8}, zorder=6,
             )  # fmt: skip
         if one.first_response_ns is not None:
@@ -116,10 +117,17 @@ def _look(colour: str) -> dict[str, object]:
     return {"arrowstyle": "-|>", "color": colour, "linewidth": 1.2, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 8}
 
 
-def _words(flight: Flight) -> str:
+def _words(flight: Flight, width: float) -> str:
+    """What a flight is, with as many of its words as fit into so many pixels."""
     count = f"{flight.packets} × " if flight.packets > 1 else ""
     lost = f", {flight.lost} lost" if flight.lost else ""
-    return f"{count}{flight.what} ({numbers.size(flight.octets)}{lost})"
+    size = f" ({numbers.size(flight.octets)}{lost})"
+    words = flight.what.split(", ")
+    for kept in range(len(words), 0, -1):
+        text = count + ", ".join(words[:kept]) + (", …" if kept < len(words) and words[kept - 1] != "…" else "") + size
+        if kept == 1 or len(text) * _PER_LETTER <= width:
+            return fitted(text, width)
+    return count + size
 
 
 def _spread(wanted: Sequence[float], step: float) -> list[float]:

@@ -36,5 +36,5 @@ def write_run_figures(run: Path, derived: Packets) -> list[Path]:
         for cell in derived.cells:
             for picture in cell_pictures(derived, cell):
                 name = f"{stem(cell.replace('=', '-').replace(',', '_'))}-{picture.name}"
-                written += picture_files.write(picture.draw(), run / "figures", name)
+                written += picture_files.write(picture.draw(), run / "figures", name, picture.legend)
     return written

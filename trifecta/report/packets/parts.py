@@ -90,23 +90,14 @@ def what_waited(shown: Sequence[Captured]) -> list[Picture]:
         return []
     caption = (
         "How long octets of a response lay received at the client and could not be delivered: because octets of "
-        "other streams were missing, octets of its own, or only the rest of a TLS record."
+        "other streams were missing, or octets of its own. What waited only for the rest of a TLS record, as most of "
+        "TCP's octets do, is in the table."
     )
     marks = [("for other streams", "--part-crossed", ""), ("for octets of its own", "--phase-late", "tcp")]
-    marks.append(("only for the rest of a TLS record", "--phase-send", ""))
     return [Picture("blocking", "Head-of-line blocking, by request", caption, lambda: blocking(waits), legend=marks)]
 
 
 def _waited(one: Captured) -> list[Waited]:
     waits = one.told.waits
     found = sorted(waits, key=lambda wait: (wait.connection, wait.request if wait.request is not None else 0))
-    return [
-        Waited(
-            str(wait.request),
-            wait.by_others_ns,
-            wait.by_own_ns,
-            max(0, wait.blocked_ns - wait.by_others_ns - wait.by_own_ns),
-            wait.load_ns,
-        )
-        for wait in found
-    ]
+    return [Waited(str(wait.request), wait.by_others_ns, wait.by_own_ns) for wait in found]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from trifecta.report.figures.panels import Drawn
-
-Legend = Sequence[tuple[str, str, str]]  # words, CSS variable, texture
+from trifecta.report.figures.picture_files import Legend
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,7 @@ def write_figures(tables: Mapping[str, pa.Table], folder: Path, labels: Mapping[
     with svg.drawing():
         for name, group in groups(captures(tables, labels)):
             for picture in pictures(group):
-                written += picture_files.write(picture.draw(), folder, f"{stem(name)}-{picture.name}")
+                written += picture_files.write(picture.draw(), folder, f"{stem(name)}-{picture.name}", picture.legend)
     return written
 
 

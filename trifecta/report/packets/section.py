@@ -8,17 +8,18 @@ from dataclasses import dataclass, field
 import duckdb
 
 from trifecta.report import queries, tables
+from trifecta.report.comparisons import place_words
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures import style
+from trifecta.report.figures.picture_files import Legend
 from trifecta.report.packets import catalogue
 from trifecta.report.packets.derive import Packets, Shown
-from trifecta.report.packets.picture import Legend, Picture
+from trifecta.report.packets.picture import Picture
 from trifecta.report.packets.pictures import pictures
 from trifecta.report.queries import Answer
 from trifecta.report.tables import Column, Table
 from trifecta.report.visits import said
 from trifecta.report.visits.published import Claim, published_table, sources
-from trifecta.report.visits.said import cell_words
 from trifecta.report.words import listed
 
 MOST_BYTES = 3_000_000  # of all pictures of a report; the others are files
@@ -73,7 +74,7 @@ def section(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Pac
     published = answers[catalogue.PUBLISHED.name] if not about.is_browser else Answer(catalogue.PUBLISHED, [])
     return Section(
         claim_words=said.claim_summary(derived.claims),
-        claims=[(one, cell_words(one.cell)) for one in derived.claims],
+        claims=[(one, place_words(one.cell, without="")) for one in derived.claims],
         published=published_table(published),
         published_sources=sources(published),
         cells=cells,
@@ -169,6 +170,9 @@ def _times_table(about: RunFacts, answer: Answer, cell: str, number: int) -> Tab
         "Mean over requests, then over the captured blocks that have every protocol; the parts add up to the whole, "
         "and their differences to that of the whole. Intervals are Student's over blocks, each for its part alone."
     ]
+    here = answer.where(cell=cell)
+    there = {row["part"] for row in here if row["value"]}
+    answer = tables.with_rows(answer, [row for row in here if row["part"] in there])
     caption = "Where the time of a request went"
     return tables.build(answer, f"packet-times-{number}", caption, ("protocol", "arm"), columns, cell=cell, notes=notes)
 

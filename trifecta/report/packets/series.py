@@ -231,6 +231,13 @@ def lanes(captured: Captured) -> list[Lane]:
     for connection, stream, time, number in rows:
         at.setdefault((connection, stream), []).append((float(time), number in captured.is_lost))
     made = []
+    plain: dict[Any, list[tuple[float, bool]]] = {}
+    if layer == "h1":
+        data = captured.near("down")
+        data = data.filter(pc.greater(data["payload_bytes"], pa.scalar(0, pa.uint32())))
+        columns = (data["connection"].to_pylist(), captured.since(data["time_ns"]), data["number"].to_pylist())
+        for connection, time, number in zip(*columns, strict=True):
+            plain.setdefault(connection, []).append((float(time), number in captured.is_lost))
     messages = captured.messages.sort_by([("request_start_ns", "ascending")]).to_pylist()
     shared = len({message["connection"] for message in messages}) > 1
     for message in messages:
@@ -242,8 +249,10 @@ def lanes(captured: Captured) -> list[Lane]:
         )
         assert started is not None
         sent = at.get((message["connection"], message["stream"]), [])
-        if message["stream"] is None:  # of HTTP/1.1 one after the other: told apart by time
-            sent = [one for one in sent if started <= one[0] <= (done if done is not None else captured.end_ns)]
+        if message["stream"] is None:
+            # HTTP/1.1 has no frames: what the server sent between the request and the last octet, packet by packet.
+            end = done if done is not None else captured.end_ns
+            sent = [one for one in plain.get(message["connection"], []) if started <= one[0] <= end]
         name = f"stream {message['stream']}" if message["stream"] is not None else f"request {message['request']}"
         name = f"{message['connection']}: {name.rsplit(maxsplit=1)[-1]}" if shared else name
         lost = np.array([time for time, gone in sent if gone])
