@@ -77,6 +77,10 @@ def test_every_picture_is_in_the_page_and_a_file(captured: Path) -> None:
         "Where the time of a request went",
         "Time and sequence",
         "Streams",
+        "The difference to HTTP/2, part by part",
+        "Rate over time",
+        "Packets for each acknowledgement",
+        "What responses waited for at their sender",
         "Packet sizes over time",
         "Set-up",
         "Gaps between packets",
@@ -85,7 +89,8 @@ def test_every_picture_is_in_the_page_and_a_file(captured: Path) -> None:
     ):
         assert titles.count(title) == 1, title
     names = {file.name for file in (captured / "figures").iterdir()}
-    for name in ("attribution", "time-sequence", "streams", "packet-sizes", "set-up", "packet-gaps", "overhead"):
+    drawn = ("attribution", "time-differences", "time-sequence", "streams", "packet-sizes", "rate", "acknowledgements")
+    for name in (*drawn, "set-up", "packet-gaps", "overhead", "stalls", "blocking"):
         for kind in ("svg", "png"):
             assert any(one.endswith(f"-{name}.{kind}") for one in names), name
     html = (captured / "report.html").read_text()
@@ -106,12 +111,46 @@ def test_parts_add_up(captured: Path) -> None:
             captured, f"SELECT sum(wire_bytes) AS n FROM packets WHERE {sides} AND capture = '{row['capture']}'"
         )
         assert whole["overhead"] == float(sent[0]["n"])
+
+
+def test_times_of_requests_are_means_over_all_blocks_and_add_up(captured: Path) -> None:
+    rows = asked(captured, catalogue.TIMES.text())
+    by = {(row["arm"], row["part"]): row for row in rows}
+    assert {row["blocks"] for row in rows} == {SHAPE["blocks"]}
+    for arm in ("h1", "h2", "h3"):
+        parts = [row for row in rows if row["arm"] == arm and row["part"] != "whole"]
+        whole = by[arm, "whole"]
+        assert len(parts) == 8
+        assert sum(row["value"] for row in parts) == pytest.approx(whole["value"], rel=1e-12)
+        # The mean over blocks of the mean over requests, from the request's (or its connection's) first packet on.
         loads = asked(
             captured,
-            f"SELECT avg(response_end_ns - request_start_ns) AS mean FROM messages WHERE capture = '{row['capture']}'",
+            "SELECT avg(mean) AS mean FROM (SELECT block, avg(response_end_ns - request_start_ns) AS mean FROM "
+            "messages AS m JOIN trials AS t ON m.capture = t.trial || '.pcapng' "
+            f"WHERE t.arm IN ('{arm}', '{arm}#aa') GROUP BY block)",
         )
-        if "attribution" in whole:
-            assert whole["attribution"] >= float(loads[0]["mean"]) * 0.999
+        assert whole["value"] >= float(loads[0]["mean"]) * 0.999
+        if arm == "h2":
+            assert whole["difference"] is None
+            continue
+        assert whole["difference"] == pytest.approx(whole["value"] - by["h2", "whole"]["value"])
+        assert sum(row["difference"] for row in parts) == pytest.approx(whole["difference"])
+        assert whole["difference_low"] <= whole["difference"] <= whole["difference_high"]
+    page = (captured / "report.html").read_text()
+    assert "HTTP/3 took" in page or "HTTP/3 and HTTP/2 cannot be told apart" in page
+    assert f"over {SHAPE['blocks']} captured blocks" in page
+
+
+def test_every_trial_has_its_values_of_packets(captured: Path) -> None:
+    from trifecta.report import queries
+    from trifecta.report.packets.metrics import trial_values
+
+    with queries.connect(captured) as connection:
+        rows = trial_values(connection)
+    assert {row["request_packets"] for row in rows if row["arm"] == "h3"} == {5}
+    assert {row["request_packets"] for row in rows if row["arm"] != "h3"} == {8}
+    kept = asked(captured, "SELECT metric, arm, value FROM packet_metrics WHERE metric = 'request_packets'")
+    assert {row["arm"]: round(row["value"], 6) for row in kept} == {"h1": 8, "h2": 8, "h3": 5}
 
 
 def test_only_a_check_on_captures_may_have_failed(captured: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from trifecta.cli.options import as_json
 @click.command(
     epilog="""\
 FILE is a pcap or pcapng file of anybody's, or a run directory: then all its captures, and the tables go to its folder
-trace/. Tables: packets, frames, messages, connections (docs/packets.md). Needs tshark.
+trace/. Tables: packets, frames, messages, connections, metrics (docs/trace.md, docs/packets.md). Needs tshark.
 
 \b
 Examples:
@@ -40,7 +40,7 @@ def command(
     from trifecta.trace import overview, tables
     from trifecta.trace.dissect import dissect
     from trifecta.trace.schema import TABLES
-    from trifecta.trace.summary import trace_metrics
+    from trifecta.trace.summary import by_connection, trace_metrics
 
     captures, logs, run = overview.find_captures(files)
     folder = out or (run / "trace" if run else None)
@@ -49,14 +49,18 @@ def command(
     if figures is not None and figures.exists() and not figures.is_dir():
         raise UserError(f"--figures: {figures} is a file; name a folder")
     found = dissect(captures, keys, folder, csv=as_csv, link_logs=logs)
-    if folder is not None:
-        tables.write({"metrics": trace_metrics(found)}, folder, csv=as_csv)
+    metrics = trace_metrics(found) if folder is not None or as_json else None
+    if folder is not None and metrics is not None:
+        tables.write({"metrics": metrics}, folder, csv=as_csv)
     told = overview.by_capture(found), overview.by_connection(found)
     if figures is not None:
         from trifecta.report.packets import write_figures
 
         drawn = write_figures({name: getattr(found, name) for name in TABLES}, figures)
-    if as_json:
+    if as_json and metrics is not None:
+        by_number = by_connection(metrics)
+        for row in told[1]:
+            row["metrics"] = by_number.get(row["connection"], {})
         click.echo(json.dumps({"captures": told[0], "connections": told[1], "notes": found.notes}, indent=2))
         return
     trace.show(Console(), *told, found.notes)

@@ -66,6 +66,15 @@ def trace_metrics(found: Dissection) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=METRICS)
 
 
+def by_connection(metrics: pa.Table) -> dict[int, dict[str, Any]]:
+    """The same for a program: by connection ``{family: {"up" | "down" | "both": {metric: value}}}``."""
+    found: dict[int, dict[str, Any]] = {}
+    names = ("connection", "family", "direction", "metric", "value")
+    for number, family, direction, metric, value in zip(*(metrics[name].to_pylist() for name in names), strict=True):
+        found.setdefault(number, {}).setdefault(family, {}).setdefault(direction or "both", {})[metric] = value
+    return found
+
+
 def _families(connection: Connection) -> Iterator[tuple[str, bool | None, list[Found], list[str]]]:
     yield "setup", None, *_setup(connection)
     yield from _overhead(connection)

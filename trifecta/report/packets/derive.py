@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
-import pyarrow as pa
 
 from trifecta.analysis.transport.overhead import PARTS
 from trifecta.analysis.transport.stalls import CAUSES
-from trifecta.analysis.transport.trial import look_at
 from trifecta.design.model import AA_SUFFIX
 from trifecta.report import content, queries
 from trifecta.report.facts import RunFacts
@@ -22,7 +20,6 @@ from trifecta.report.packets.times import Times
 from trifecta.report.visits import metrics as of_visits
 from trifecta.report.visits import published
 from trifecta.report.visits.published import Claim, Row
-from trifecta.trace.schema import SCHEMAS
 
 _WAITS = {
     "by_others": "for other streams' octets",
@@ -57,7 +54,7 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Packets | 
     there = connection.execute("SELECT count(*) FROM connections").fetchone()
     if not there or not there[0]:
         return Packets({}, [], [], {}, {}) if any((about.folder / "captures").glob("*.pcapng")) else None
-    trials = metrics.trial_values(connection)
+    trials = metrics.counted(connection)
     cells = content.cells_in_order(about, {row["cell"] for row in trials})
     shown, parts = _look(connection, about, cells, {row["trial"]: row for row in trials})
     measured = of_visits.rows(about, trials, metrics.METRICS)
@@ -84,30 +81,20 @@ def _look(
     chosen = {row["trial"]: row for row in queries.ask(connection, catalogue.CHOSEN).rows}
     found: dict[tuple[str, str], Shown] = {}
     parts: dict[str, list[tuple[int, str, dict[str, float]]]] = {}
-    for row in metrics.trial_captures(connection):
-        tables = read(connection, row["capture"])
-        told = look_at(tables)
-        trials[row["trial"]].update(told.values)
-        arm = row["arm"].removesuffix(AA_SUFFIX)
-        parts.setdefault(row["cell"], []).append((row["block"], arm, told.parts))
-        if row["trial"] in chosen:
-            one = captures(tables, {row["capture"]: style.name(arm)})[0]
-            one.told = told
-            found[row["cell"], arm] = Shown(one, row["trial"], chosen[row["trial"]]["trials"])
+    for one in metrics.look(connection):
+        trials[one.trial].update(one.told.values)
+        arm = one.arm.removesuffix(AA_SUFFIX)
+        parts.setdefault(one.cell, []).append((one.block, arm, one.told.parts))
+        if one.trial in chosen:
+            row = chosen[one.trial]
+            kept = captures(one.tables, {row["capture"]: style.name(arm)})[0]
+            kept.told = one.told
+            found[one.cell, arm] = Shown(kept, one.trial, row["trials"])
     shown = {
         cell: {arm: found[cell, arm] for arm in about.protocols if (cell, arm) in found}
         for cell in cells
     }  # fmt: skip
     return shown, parts
-
-
-def read(connection: duckdb.DuckDBPyConnection, capture: str) -> Mapping[str, pa.Table]:
-    """The tables of one capture."""
-    made = {}
-    for name, schema in SCHEMAS.items():
-        answer = connection.sql(f"SELECT * FROM {name} WHERE capture = ?", params=[capture])  # noqa: S608 - constants
-        made[name] = answer.to_arrow_table().select(schema.names).cast(schema)
-    return made
 
 
 def _parts(shown: Mapping[str, Mapping[str, Shown]]) -> list[Row]:

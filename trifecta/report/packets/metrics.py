@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
+from trifecta.analysis.transport.trial import Capture, look_at
 from trifecta.report.visits.metrics import VisitMetric
+from trifecta.trace.schema import SCHEMAS
 
 Row = dict[str, Any]
 
@@ -92,14 +97,45 @@ FROM one AS o GROUP BY o.cell, o.arm, o.block, o.trial ORDER BY o.cell, o.block,
 """.replace("{captured}", CAPTURED.strip())
 
 
-def trial_captures(connection: duckdb.DuckDBPyConnection) -> list[Row]:
-    """Cell, arm, block, trial and capture of every captured trial that says something."""
-    cursor = connection.execute(CAPTURES.replace("{and_cell}", ""))
-    return [dict(zip(("cell", "arm", "block", "trial", "capture"), row, strict=True)) for row in cursor.fetchall()]
+@dataclass(frozen=True)
+class Looked:
+    """A captured trial that says something: which it is, the tables of its capture, and what they say."""
+
+    cell: str
+    arm: str
+    block: int
+    trial: str
+    tables: Mapping[str, pa.Table]
+    told: Capture
+
+
+def look(connection: duckdb.DuckDBPyConnection) -> Iterator[Looked]:
+    """The captured trials, one after the other: the tables of all of them do not fit into memory."""
+    for cell, arm, block, trial, capture in connection.execute(CAPTURES.replace("{and_cell}", "")).fetchall():
+        tables = read(connection, capture)
+        yield Looked(cell, arm, block, trial, tables, look_at(tables))
+
+
+def read(connection: duckdb.DuckDBPyConnection, capture: str) -> Mapping[str, pa.Table]:
+    """The tables of one capture."""
+    made = {}
+    for name, schema in SCHEMAS.items():
+        answer = connection.sql(f"SELECT * FROM {name} WHERE capture = ?", params=[capture])  # noqa: S608 - constants
+        made[name] = answer.to_arrow_table().select(schema.names).cast(schema)
+    return made
 
 
 def trial_values(connection: duckdb.DuckDBPyConnection) -> list[Row]:
-    """A row a captured trial: its cell, arm and block, and its value of every metric that SQL can tell."""
+    """A row a captured trial: its cell, arm and block, and its value of every metric."""
+    rows = counted(connection)
+    by_trial = {row["trial"]: row for row in rows}
+    for one in look(connection):
+        by_trial[one.trial].update(one.told.values)
+    return rows
+
+
+def counted(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+    """The same, but only what SQL can count."""
     cursor = connection.execute(VALUES.replace("{and_cell}", ""))
     names = [column[0] for column in cursor.description or ()]
     return [{name: _plain(value) for name, value in zip(names, row, strict=True)} for row in cursor.fetchall()]
