@@ -111,6 +111,7 @@ class World:
 def _handshake(world: World) -> tuple[int, int]:
     """Times when the client can send its request, and the next TCP sequence of the server."""
     now, half, sequence, last = world.start_ns, world.rtt_ns // 2, {"up": 0, "down": 0}, "up"
+    crypto: dict[tuple[str, str], int] = {}  # octets of CRYPTO frames so far, by direction and packet number space
     flights = QUIC_FLIGHTS if world.arm == "h3" else TCP_FLIGHTS
     for place, (direction, payload, what, frames) in enumerate(flights):
         now += half + 100_000 if direction != last else 30_000 if place else 0
@@ -118,7 +119,12 @@ def _handshake(world: World) -> tuple[int, int]:
         if world.arm == "h3":
             form = "long" if "1-RTT" not in what else "short"
             number = world.packet(direction, now, payload, packet_type=what, header_form=form, frames=str(frames))
-            world.frame(number, now, "quic", "CRYPTO", direction, length=payload - 100)
+            space = what.split(",")[-1].lower()
+            offset = crypto.get((direction, space), 0)
+            crypto[direction, space] = offset + payload - 100
+            world.frame(
+                number, now, "quic", "CRYPTO", direction, length=payload - 100, offset=offset, packet_space=space
+            )  # fmt: skip
         else:
             columns = {
                 "flags": what,

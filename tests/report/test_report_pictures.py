@@ -129,11 +129,13 @@ def test_captures_that_differ_by_protocol_stand_side_by_side() -> None:
 def test_files_need_nothing_else(tmp_path: Path) -> None:
     worlds = [World(arm=arm, capture=f"small-closed-http{arm[1]}.pcapng", size=60_000) for arm in ("h2", "h3")]
     written = write_figures(made(*worlds), tmp_path)
+    of_packets = ("time-sequence", "streams", "packet-sizes", "set-up", "packet-gaps", "rate", "acknowledgements")
+    of_parts = ("attribution", "overhead", "stalls", "blocking")
     assert {file.name for file in written} == {
-        f"small-closed-{name}.{kind}"
-        for name in ("time-sequence", "streams", "packet-sizes", "set-up", "packet-gaps")
-        for kind in ("svg", "png")
+        f"small-closed-{name}.{kind}" for name in of_packets + of_parts for kind in ("svg", "png")
     }
+    # A page has its legends in HTML, a file in the picture.
+    assert re.search(r"<text[^>]*>rest</text>", (tmp_path / "small-closed-attribution.svg").read_text())
     for file in written:
         if file.suffix == ".png":
             with Image.open(file) as image:

@@ -187,6 +187,7 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     "duration_interval": _both(duration),
     "per_second_interval": _both(per_second),
     "percent_interval": _both(percent),
+    "ratio_interval": _both(ratio),
     "size_interval": _both(size),
     "rate": rate,
     "rate_interval": _both(rate),
