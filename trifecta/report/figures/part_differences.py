@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from trifecta.analysis.transport.differences import Difference, PartDifference
 from trifecta.report import numbers
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.panels import Drawn
+from trifecta.report.figures.panels import WIDE, Drawn
 from trifecta.report.figures.part_bars import PartLook
 
 _LINE = 13.0
@@ -21,13 +21,13 @@ def part_differences(shown: Mapping[str, Difference], looks: Mapping[str, PartLo
         if any(part.arm_ns or part.reference_ns for part in here.values()):
             rows.append((look.words, here))
     step = 10.0 + _LINE * len(shown)
-    made = svg.figure(52 + step * len(rows))
-    target = svg.axes(made, 128, 6, 14, 40)
+    made = svg.figure(52 + step * len(rows), WIDE)
+    target = svg.axes(made, 150, 6, 20, 40)
     ends = [end for _, parts in rows for part in parts.values() for end in _ends(part)]
     reach = max((abs(end) for end in ends), default=1e6) * 1.08 or 1e6
     target.set_xlim(-reach, reach)
     target.set_ylim(len(rows) * step, 0)
-    ticks = scales.linear_ticks(reach, 2)
+    ticks = scales.linear_ticks(reach, 4)
     both = [*[-tick for tick in ticks[:0:-1]], *ticks]
     svg.ticks(target, "x", both, [_signed(tick) for tick in both])
     svg.ticks(target, "y", [], [])
@@ -37,7 +37,7 @@ def part_differences(shown: Mapping[str, Difference], looks: Mapping[str, PartLo
     for place, (label, parts) in enumerate(rows):
         middle = place * step + step / 2
         target.text(
-            -0.02, middle, label, transform=target.get_yaxis_transform(), ha="right", va="center", color=style.INK,
+            -0.01, middle, label, transform=target.get_yaxis_transform(), ha="right", va="center", color=style.INK,
             fontsize=svg.SMALL, fontweight="bold" if place == 0 else "normal",
         )  # fmt: skip
         for line, (arm, part) in enumerate(parts.items()):

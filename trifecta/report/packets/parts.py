@@ -41,7 +41,7 @@ def where_time_went(shown: Sequence[Captured], times: Times | None) -> list[Pict
         made.append(
             Picture(
                 "time-differences", f"The difference to {base}, part by part", caption,
-                lambda: part_differences(times.differences, TIME, base), wide=False,
+                lambda: part_differences(times.differences, TIME, base),
             )
         )  # fmt: skip
     return made
