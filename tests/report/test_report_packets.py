@@ -133,8 +133,8 @@ def test_times_of_requests_are_means_over_all_blocks_and_add_up(captured: Path) 
         if arm == "h2":
             assert whole["difference"] is None
             continue
-        assert whole["difference"] == pytest.approx(whole["value"] - by["h2", "whole"]["value"])
-        assert sum(row["difference"] for row in parts) == pytest.approx(whole["difference"])
+        assert whole["difference"] == pytest.approx(whole["value"] - by["h2", "whole"]["value"], abs=1)
+        assert sum(row["difference"] for row in parts) == pytest.approx(whole["difference"], abs=1)
         assert whole["difference_low"] <= whole["difference"] <= whole["difference_high"]
     page = (captured / "report.html").read_text()
     assert "HTTP/3 took" in page or "HTTP/3 and HTTP/2 cannot be told apart" in page
