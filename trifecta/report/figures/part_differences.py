@@ -41,13 +41,13 @@ def part_differences(shown: Mapping[str, Difference], looks: Mapping[str, PartLo
             fontsize=svg.SMALL, fontweight="bold" if place == 0 else "normal",
         )  # fmt: skip
         for line, (arm, part) in enumerate(parts.items()):
-            look, at = style.look(arm), middle + _LINE * (line - (len(parts) - 1) / 2)
+            mark, at = style.look(arm), middle + _LINE * (line - (len(parts) - 1) / 2)
             clear = part.low_ns is not None and part.high_ns is not None and not part.low_ns <= 0 <= part.high_ns
             if part.low_ns is not None and part.high_ns is not None:
-                target.plot([part.low_ns, part.high_ns], [at] * 2, color=look.colour, linewidth=2.0)
+                target.plot([part.low_ns, part.high_ns], [at] * 2, color=mark.colour, linewidth=2.0)
             target.plot(
-                [part.difference_ns], [at], look.marker, markersize=6.0, markeredgecolor=look.colour,
-                markerfacecolor=look.colour if clear else style.PAPER, markeredgewidth=1.3,
+                [part.difference_ns], [at], mark.marker, markersize=6.0, markeredgecolor=mark.colour,
+                markerfacecolor=mark.colour if clear else style.PAPER, markeredgewidth=1.3,
             )  # fmt: skip
             said.append(f"{label}, {style.name(arm)}: {_signed(part.difference_ns)}")
     return Drawn(made, f"Time of a request less that over {reference}, part by part. {'; '.join(said)}")
