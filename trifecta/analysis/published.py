@@ -11,42 +11,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
-from trifecta.analysis.intervals import NOTHING, Estimate, Floats, Part, linear
+from trifecta.analysis.intervals import NOTHING, Estimate, Part, linear
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED, OPEN, State, judge, size_words
+from trifecta.analysis.places import Group, Place, block_values, groups_of, matching, paired, plain
 from trifecta.analysis.statements import Says, Statement
 from trifecta.analysis.success import success_rate
 from trifecta.design.model import AA_SUFFIX, PROTOCOL_NAMES
 
+__all__ = ["Effect", "Evaluation", "Place", "change_words", "evaluate", "matching"]
 _AA_CONFIDENCE = 0.99  # that of "the baseline differs from itself", which is asked of every cell
-
-
-@dataclass(frozen=True)
-class Place:
-    """A cell of a run: what it is (``levels``: its factors and its workload's fields, as text), and its valid trials.
-
-    A row has ``arm``, ``block`` and the metrics: infinite is worse than every other, None was not measured. ``checks``
-    has for every check that was not passed how many trials it struck. ``verdicts`` hold for runs that may end when
-    they are decided: (metric, arm, to) -> ratio, low, high.
-    """
-
-    run: str
-    cell: str
-    levels: Mapping[str, str]
-    rows: Sequence[Mapping[str, Any]]
-    baseline: str = "h2"
-    margin: float = 0.05
-    confidence: float = 0.95
-    trials: int = 0
-    checks: Mapping[str, int] = field(default_factory=dict)
-    verdicts: Mapping[tuple[str, str, str], tuple[float | None, float | None, float | None]] = field(
-        default_factory=dict
-    )
 
 
 @dataclass(frozen=True)
@@ -132,46 +110,10 @@ def evaluate(statement: Statement, places: Sequence[Place]) -> Evaluation:
     return replace(made, checks=dict(checks), arms=_arm_values(statement, here))
 
 
-def matching(statement: Statement, places: Iterable[Place]) -> list[Place]:
-    """The places that a statement is about; of one that needs two cells, those of either."""
-    says = statement.says
-    sides = [says.at, says.against] if says is not None and says.at else [{}]
-    return [place for place in places if any(_fits(place.levels, {**statement.where, **side}) for side in sides)]
-
-
-def _fits(levels: Mapping[str, str], where: Mapping[str, Any]) -> bool:
-    for name, wanted in where.items():
-        own = levels.get(name)
-        if own is None:
-            return False
-        if name.endswith("_bytes") and isinstance(wanted, list):
-            if not wanted[0] <= float(own) <= wanted[1]:
-                return False
-        elif own not in ([str(one) for one in wanted] if isinstance(wanted, list) else [str(wanted)]):
-            return False
-    return True
-
-
-@dataclass(frozen=True)
-class _Group:
-    """One cell, or the two cells of a comparison."""
-
-    place: Place
-    against: Place | None = None
-
-    @property
-    def names(self) -> tuple[str, str, str]:
-        return (
-            self.place.run,
-            self.place.cell,
-            "" if self.against is None else f"{self.against.run}/{self.against.cell}",
-        )
-
-
 def _compared(statement: Statement, places: Sequence[Place]) -> Evaluation:
     says = statement.says
     assert says is not None
-    groups = _groups(says, statement.where, places)
+    groups = groups_of(says, statement.where, places)
     if not groups:
         return Evaluation(statement, OPEN, "one of the two cells that it compares was not run")
     references = says.to or ("",)
@@ -194,7 +136,7 @@ def _favour(says: Says, one: Evaluation) -> float:
     return -value if says.relation == "below" else value
 
 
-def _against(statement: Statement, groups: Sequence[_Group], reference: str, family: int) -> Evaluation:
+def _against(statement: Statement, groups: Sequence[Group], reference: str, family: int) -> Evaluation:
     says = statement.says
     assert says is not None
     margin = _margin(says, groups)
@@ -227,7 +169,7 @@ def _against(statement: Statement, groups: Sequence[_Group], reference: str, fam
 
 
 def _effects(
-    says: Says, parts: Sequence[tuple[_Group, list[Part]]], reference: str, margin: float, confidence: float
+    says: Says, parts: Sequence[tuple[Group, list[Part]]], reference: str, margin: float, confidence: float
 ) -> tuple[Effect, ...]:
     made = []
     own = 1 - (1 - confidence) / len(parts)
@@ -239,84 +181,19 @@ def _effects(
     return tuple(made)
 
 
-def _groups(says: Says, where: Mapping[str, Any], places: Sequence[Place]) -> list[_Group]:
-    """The cells, or the pairs of cells that are alike but for what is compared."""
-    if says.along:
-        lines: dict[tuple[Any, ...], list[tuple[float, Place]]] = {}
-        for place in places:
-            number = _number(place.levels, says.along)
-            if number is not None:
-                lines.setdefault(_identity(place, (says.along, f"{says.along}_bytes")), []).append((number, place))
-        ordered = [sorted(line, key=lambda step: step[0]) for line in lines.values()]
-        return [_Group(line[-1][1], line[0][1]) for line in ordered if line[-1][0] > line[0][0]]
-    if not says.at:
-        return [_Group(place) for place in places]
-    changed = tuple({*says.at, *says.against})
-    others = {_identity(one, changed): one for one in places if _fits(one.levels, {**where, **says.against})}
-    there = [one for one in places if _fits(one.levels, {**where, **says.at})]
-    return [_Group(one, others[_identity(one, changed)]) for one in there if _identity(one, changed) in others]
-
-
-def _identity(place: Place, without: Sequence[str]) -> tuple[Any, ...]:
-    # How long a trial is differs between scenarios and is no part of what a cell is.
-    ignored = {*without, "requests", "duration_ns", "visits", "study"}
-    return tuple(sorted((name, level) for name, level in place.levels.items() if name not in ignored))
-
-
-def _number(levels: Mapping[str, str], factor: str) -> float | None:
-    for name in (f"{factor}_bytes", factor):
-        try:
-            return float(levels[name])
-        except (KeyError, ValueError):
-            continue
-    return None
-
-
-def _parts(says: Says, group: _Group, reference: str) -> list[Part]:
+def _parts(says: Says, group: Group, reference: str) -> list[Part]:
     """What a group adds up to; nothing where one side has no block."""
     sides = [(1.0, group.place)] + ([(-1.0, group.against)] if group.against is not None else [])
     made: list[Part] = []
     for weight, place in sides:
-        values = _paired(says, place, reference) if reference else _plain(says, place)
+        values = paired(says, place, reference) if reference else plain(says, place)
         if not len(values):
             return []
         made.append((weight, values))
     return made
 
 
-def block_values(place: Place, metric: str, arm: str, *, by_difference: bool) -> dict[int, float]:
-    """The value of every block, a log unless it is compared by difference; of the baseline's two runs the mean."""
-    found: dict[int, list[float]] = {}
-    for row in place.rows:
-        value = row.get(metric)
-        if row["arm"] not in (arm, arm + AA_SUFFIX) or value is None or math.isnan(value):
-            continue
-        if by_difference:
-            found.setdefault(int(row["block"]), []).append(float(value))
-        elif value > 0:
-            found.setdefault(int(row["block"]), []).append(math.log(value))
-    return {block: float(np.mean(values)) for block, values in found.items()}
-
-
-def _paired(says: Says, place: Place, reference: str) -> Floats:
-    """Arm less reference by block; of several arms the mean. Two that are both censored are a tie."""
-    base = block_values(place, says.metric, reference, by_difference=says.by_difference)
-    own = [block_values(place, says.metric, arm, by_difference=says.by_difference) for arm in says.arms]
-    shared = [block for block in sorted(base) if all(block in values for values in own)]
-    made = []
-    for block in shared:
-        both = [(values[block], base[block]) for values in own]
-        made.append(float(np.mean([0.0 if math.isinf(a) and a == b else a - b for a, b in both])))
-    return np.array(made, dtype=np.float64)
-
-
-def _plain(says: Says, place: Place) -> Floats:
-    own = [block_values(place, says.metric, arm, by_difference=says.by_difference) for arm in says.arms]
-    shared = sorted(set.intersection(*(set(values) for values in own))) if own else []
-    return np.array([float(np.mean([values[block] for values in own])) for block in shared], dtype=np.float64)
-
-
-def _alone(says: Says, parts: Sequence[tuple[_Group, list[Part]]], reference: str) -> Estimate | None:
+def _alone(says: Says, parts: Sequence[tuple[Group, list[Part]]], reference: str) -> Estimate | None:
     """The interval of the run's own verdict, where it has one that holds although the run may end when decided."""
     if len(parts) != 1 or parts[0][0].against is not None or len(says.arms) != 1:
         return None
@@ -328,12 +205,12 @@ def _alone(says: Says, parts: Sequence[tuple[_Group, list[Part]]], reference: st
     return Estimate(ends[0], ends[1], ends[2], len(made[0][1]))
 
 
-def _margin(says: Says, groups: Sequence[_Group]) -> float:
+def _margin(says: Says, groups: Sequence[Group]) -> float:
     return max(group.place.margin for group in groups) if says.margin is None else says.margin
 
 
 def _if_unlike_itself(
-    says: Says, groups: Sequence[_Group], reference: str, effect: Estimate, judged: tuple[State, str]
+    says: Says, groups: Sequence[Group], reference: str, effect: Estimate, judged: tuple[State, str]
 ) -> tuple[State, str]:
     """Open where the baseline's two runs differ from each other by as much as the arm differs from it."""
     if judged[0] == OPEN or says.between_cells or says.by_difference or effect.low is None or effect.high is None:
@@ -369,7 +246,7 @@ def _where_states(effects: Sequence[Effect]) -> str:
     return ", ".join(said)
 
 
-def _why_nothing(groups: Sequence[_Group], says: Says) -> str:
+def _why_nothing(groups: Sequence[Group], says: Says) -> str:
     sides = [one for group in groups for one in (group.place, group.against) if one is not None]
     trials = sum(place.trials for place in sides)
     valid = sum(len(place.rows) for place in sides)

@@ -78,7 +78,10 @@ def run_in_turn(campaign: Campaign, folder: Path, stop: Callable[[], bool], *, q
         if problem is not None:
             problems[name] = problem
         else:
-            html.write_report(outcome.run_path)
+            try:
+                html.write_report(outcome.run_path)
+            except Exception as error:  # a fault in one report must not end the studies that come after it
+                problems[f"{name}, its report"] = f"internal error: {type(error).__name__}: {error}"
         made = shown.overview(campaign, folder, problems)
         shown.write_page(made, folder)
         if not quiet:

@@ -1,0 +1,144 @@
+"""Cells as published statements need them: which a statement is about, which two are compared, and their values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from trifecta.analysis.intervals import Floats
+from trifecta.analysis.statements import Says, Statement
+from trifecta.design.model import AA_SUFFIX
+
+# How long a trial is differs between scenarios and is no part of what a cell is.
+_LENGTHS = frozenset(
+    {"requests", "duration_ns", "warmup_requests", "warmup_ns", "visits", "warmup_visits", "watch_ns", "settle_ns"}
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A cell of a run: what it is (``levels``: its factors and its workload's fields, as text), and its valid trials.
+
+    A row has ``arm``, ``block`` and the metrics: infinite is worse than every other, None was not measured. ``checks``
+    has for every check that was not passed how many trials it struck. ``verdicts`` hold for runs that may end when
+    they are decided: (metric, arm, to) -> ratio, low, high.
+    """
+
+    run: str
+    cell: str
+    levels: Mapping[str, str]
+    rows: Sequence[Mapping[str, Any]]
+    baseline: str = "h2"
+    margin: float = 0.05
+    confidence: float = 0.95
+    trials: int = 0
+    checks: Mapping[str, int] = field(default_factory=dict)
+    verdicts: Mapping[tuple[str, str, str], tuple[float | None, float | None, float | None]] = field(
+        default_factory=dict
+    )
+
+
+def matching(statement: Statement, places: Iterable[Place]) -> list[Place]:
+    """The places that a statement is about; of one that needs two cells, those of either."""
+    says = statement.says
+    sides = [says.at, says.against] if says is not None and says.at else [{}]
+    return [place for place in places if any(_fits(place.levels, {**statement.where, **side}) for side in sides)]
+
+
+def _fits(levels: Mapping[str, str], where: Mapping[str, Any]) -> bool:
+    for name, wanted in where.items():
+        own = levels.get(name)
+        if own is None:
+            return False
+        if name.endswith("_bytes") and isinstance(wanted, list):
+            if not wanted[0] <= float(own) <= wanted[1]:
+                return False
+        elif own not in ([str(one) for one in wanted] if isinstance(wanted, list) else [str(wanted)]):
+            return False
+    return True
+
+
+@dataclass(frozen=True)
+class Group:
+    """One cell, or the two cells of a comparison."""
+
+    place: Place
+    against: Place | None = None
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """Run and cell, and the other cell."""
+        return (
+            self.place.run,
+            self.place.cell,
+            "" if self.against is None else f"{self.against.run}/{self.against.cell}",
+        )
+
+
+def groups_of(says: Says, where: Mapping[str, Any], places: Sequence[Place]) -> list[Group]:
+    """The cells, or the pairs of cells that are alike but for what is compared."""
+    if says.along:
+        lines: dict[tuple[Any, ...], list[tuple[float, Place]]] = {}
+        for place in places:
+            number = _number(place.levels, says.along)
+            if number is not None:
+                lines.setdefault(_identity(place, (says.along, f"{says.along}_bytes")), []).append((number, place))
+        ordered = [sorted(line, key=lambda step: step[0]) for line in lines.values()]
+        return [Group(line[-1][1], line[0][1]) for line in ordered if line[-1][0] > line[0][0]]
+    if not says.at:
+        return [Group(place) for place in places]
+    changed = tuple({*says.at, *says.against})
+    others = {_identity(one, changed): one for one in places if _fits(one.levels, {**where, **says.against})}
+    there = [one for one in places if _fits(one.levels, {**where, **says.at})]
+    return [Group(one, others[_identity(one, changed)]) for one in there if _identity(one, changed) in others]
+
+
+def _identity(place: Place, without: Sequence[str]) -> tuple[Any, ...]:
+    ignored = {*without, *_LENGTHS}
+    return tuple(sorted((name, level) for name, level in place.levels.items() if name not in ignored))
+
+
+def _number(levels: Mapping[str, str], factor: str) -> float | None:
+    for name in (f"{factor}_bytes", factor):
+        try:
+            return float(levels[name])
+        except (KeyError, ValueError):
+            continue
+    return None
+
+
+def block_values(place: Place, metric: str, arm: str, *, by_difference: bool) -> dict[int, float]:
+    """The value of every block, a log unless it is compared by difference; of the baseline's two runs the mean."""
+    found: dict[int, list[float]] = {}
+    for row in place.rows:
+        value = row.get(metric)
+        if row["arm"] not in (arm, arm + AA_SUFFIX) or value is None or math.isnan(value):
+            continue
+        if by_difference:
+            found.setdefault(int(row["block"]), []).append(float(value))
+        elif value > 0:
+            found.setdefault(int(row["block"]), []).append(math.log(value))
+    return {block: float(np.mean(values)) for block, values in found.items()}
+
+
+def paired(says: Says, place: Place, reference: str) -> Floats:
+    """Arm less reference by block; of several arms the mean. Two that are both censored are a tie."""
+    base = block_values(place, says.metric, reference, by_difference=says.by_difference)
+    own = [block_values(place, says.metric, arm, by_difference=says.by_difference) for arm in says.arms]
+    shared = [block for block in sorted(base) if all(block in values for values in own)]
+    made = []
+    for block in shared:
+        both = [(values[block], base[block]) for values in own]
+        made.append(float(np.mean([0.0 if math.isinf(a) and a == b else a - b for a, b in both])))
+    return np.array(made, dtype=np.float64)
+
+
+def plain(says: Says, place: Place) -> Floats:
+    """The arms themselves by block; of several the mean."""
+    own = [block_values(place, says.metric, arm, by_difference=says.by_difference) for arm in says.arms]
+    shared = sorted(set.intersection(*(set(values) for values in own))) if own else []
+    return np.array([float(np.mean([values[block] for values in own])) for block in shared], dtype=np.float64)
