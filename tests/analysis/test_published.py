@@ -83,7 +83,7 @@ def test_every_statement_has_a_source_and_either_a_comparison_or_a_reason_for_no
 def test_a_published_ratio_is_on_the_side_that_is_said() -> None:
     for study in studies.published().values():
         for one in study.statements:
-            if one.published is None or one.says is None or one.says.relation == "same":
+            if one.published is None or one.says is None or one.says.relation not in ("above", "below"):
                 continue
             even = 0.0 if one.says.by_difference else 1.0
             assert (one.published > even) == (one.says.relation == "above"), one.id
@@ -140,6 +140,35 @@ def test_an_interval_confirms_contradicts_or_leaves_open(
     ends = [None if end is None else math.log(end) for end in (low, high)]
     says = Says("latency_p50_ns", ("h3",), ("h2",), relation)
     assert judge(says, Estimate(0.0, ends[0], ends[1], 6), 0.05)[0] == state
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "state", "word"),
+    [
+        (0.45, 0.55, CONFIRMED, "within"),
+        (0.64, 0.70, CONTRADICTED, "not so far"),
+        (0.20, 0.30, CONTRADICTED, "further"),
+        (0.95, 1.05, CONTRADICTED, "nothing like it"),
+        (1.5, 1.6, CONTRADICTED, "nothing like it"),
+        (0.50, 0.70, OPEN, "across"),
+        (0.30, 1.50, OPEN, "across"),
+    ],
+)
+def test_about_half_is_neither_a_quarter_nor_two_thirds(low: float, high: float, state: str, word: str) -> None:
+    says = Says("latency_p50_ns", ("h3",), ("h2",), "about", ratio=0.5)
+    told, reason = judge(says, Estimate(0.0, math.log(low), math.log(high), 6), 0.05)
+    assert told == state
+    assert word in reason
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "word"), [(1.1, 1.3, "not so far"), (8, 9, "further"), (0.9, 1.1, "nothing"), (0.2, 0.3, "nothing")]
+)
+def test_about_five_times_is_said_the_other_way_round(low: float, high: float, word: str) -> None:
+    says = Says("requests_per_s", ("h3",), ("h2",), "about", ratio=5.0)
+    told, reason = judge(says, Estimate(0.0, math.log(low), math.log(high), 6), 0.05)
+    assert told == CONTRADICTED
+    assert word in reason
 
 
 @pytest.mark.parametrize("noise", [0.005, 0.05, 0.3])

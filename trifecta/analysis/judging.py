@@ -6,7 +6,7 @@ import math
 from typing import Literal
 
 from trifecta.analysis.intervals import Estimate
-from trifecta.analysis.statements import Says, Statement
+from trifecta.analysis.statements import ABOUT, Says, Statement
 
 State = Literal["confirmed", "contradicted", "open", "not compared"]
 CONFIRMED: State = "confirmed"
@@ -27,6 +27,8 @@ def judge(says: Says, one: Estimate, margin: float) -> tuple[State, str]:
     if says.by_difference and one.low == one.high == 0:
         return OPEN, "it is the same in every block, so this run has nothing to tell them apart by"
     low, high = -math.inf if one.low is None else one.low, math.inf if one.high is None else one.high
+    if says.ratio is not None:
+        return _about(says.ratio, low, high)
     state, reason = _same(low, high, edge, named) if says.relation == "same" else _beyond(says, low, high, edge, named)
     return (
         (state, reason) if reason else (OPEN, f"the interval reaches across the margin of {named}{_needed(one, edge)}")
@@ -39,6 +41,21 @@ def _same(low: float, high: float, edge: float, named: str) -> tuple[State, str]
     if low > edge or high < -edge:
         return CONTRADICTED, f"the whole interval lies outside the margin of {named}"
     return OPEN, ""
+
+
+def _about(ratio: float, low: float, high: float) -> tuple[State, str]:
+    middle, reach = math.log(ratio), math.log(ABOUT)
+    named = f"{ratio / ABOUT:.2g} to {ratio * ABOUT:.2g}"
+    if middle - reach <= low and high <= middle + reach:
+        return CONFIRMED, f"the whole interval lies within what 'about' allows, {named}"
+    if low > middle + reach or high < middle - reach:
+        side = low if middle > 0 else -high
+        if side > 0 and abs(low + high) < 2 * abs(middle):
+            return CONTRADICTED, f"it goes that way, but not so far: about would be {named}"
+        if side > 0:
+            return CONTRADICTED, f"it goes that way, and further: about would be {named}"
+        return CONTRADICTED, f"there is nothing like it: about would be {named}"
+    return OPEN, f"the interval reaches across an end of what 'about' allows, {named}"
 
 
 def _beyond(says: Says, low: float, high: float, edge: float, named: str) -> tuple[State, str]:
@@ -69,6 +86,8 @@ def size_words(statement: Statement, state: State, estimate: tuple[float | None,
     said, says = statement.published, statement.says
     value, low, high = estimate
     if said is None or said <= 0 or says is None or says.by_difference or state != CONFIRMED:
+        return ""
+    if says.relation not in ("above", "below"):
         return ""
     if value is None or low is None or high is None:
         return ""

@@ -133,6 +133,8 @@ def _favour(says: Says, one: Evaluation) -> float:
     value = one.value if one.value is not None else math.nan
     if math.isnan(value):
         return -math.inf
+    if says.ratio is not None:
+        return -abs(math.log(value / says.ratio)) if value > 0 else -math.inf
     return -value if says.relation == "below" else value
 
 

@@ -3,6 +3,7 @@
 A statement says where it holds (``where``: a kind of workload and levels) and what (``says``):
 
 * ``{metric, arm, to, is: above|below|same}``: an arm against others, within each cell. Several in ``to``: against each.
+* ``is: about``: an arm against others, by about the ``published`` ratio (within a factor of `ABOUT`).
 * with ``at`` and ``against`` (levels): the same metric in two cells that differ in these; without ``to`` of the arms
   themselves (several: their mean), with it of their ratio.
 * with ``along`` (a factor): at its largest level against its smallest.
@@ -18,8 +19,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Is = Literal["above", "below", "same", "whole"]
+Is = Literal["above", "below", "same", "about", "whole"]
 Kind = Literal["claim", "figure"]
+ABOUT = 1.25
+"""A ratio that is 'about' another is within this factor of it: 'about half' is 0.4 to 0.625."""
 NOT_COUNTS = "how many there are is a matter of the page and of the browser's version"
 # What can be zero is compared by differences; see report/visits/metrics.py.
 BY_DIFFERENCE = frozenset(
@@ -41,6 +44,8 @@ class Says:
     against: Mapping[str, str] = field(default_factory=dict)
     along: str = ""
     by_difference: bool = False
+    ratio: float | None = None
+    """What ``about`` means."""
     margin: float | None = None
 
     @property
@@ -116,7 +121,7 @@ def _claim(study: str, one: Mapping[str, Any]) -> Statement:
         text=str(one["text"]),
         source=str(one.get("source", "")),
         where=one["where"],
-        says=_says(one["says"]),
+        says=_says(one["says"], one.get("published")),
         published=float(one["published"]) if "published" in one else None,
         threats=tuple(one.get("threats") or ()),
     )
@@ -132,7 +137,7 @@ def _figure(study: str, one: Mapping[str, Any]) -> Statement:
         text=str(one["text"]),
         source=str(one.get("source", "")),
         where=one.get("where") or {},
-        says=_says(one["says"]) if "says" in one else None,
+        says=_says(one["says"], value) if "says" in one else None,
         published=None if value is None else float(value),
         said=str(one.get("said", "")),
         not_compared=str(one.get("not_compared", "")),
@@ -140,11 +145,13 @@ def _figure(study: str, one: Mapping[str, Any]) -> Statement:
     )
 
 
-def _says(one: Mapping[str, Any]) -> Says:
+def _says(one: Mapping[str, Any], published: Any = None) -> Says:
     metric = str(one["metric"])
     relation = one["is"]
-    if relation not in ("above", "below", "same", "whole"):
-        raise ValueError(f"'is' is {relation!r}; give above, below, same or whole")
+    if relation not in ("above", "below", "same", "about", "whole"):
+        raise ValueError(f"'is' is {relation!r}; give above, below, same, about or whole")
+    if relation == "about" and not published:
+        raise ValueError("'is: about' needs the ratio in 'published'")
     return Says(
         metric=metric,
         arms=_names(one["arm"]),
@@ -154,6 +161,7 @@ def _says(one: Mapping[str, Any]) -> Says:
         against={str(name): str(level) for name, level in (one.get("against") or {}).items()},
         along=str(one.get("along", "")),
         by_difference=metric in BY_DIFFERENCE,
+        ratio=float(published) if relation == "about" else None,
         margin=one.get("margin", MARGINS.get(metric)),
     )
 

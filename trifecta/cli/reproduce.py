@@ -170,10 +170,13 @@ def _carry_out(
                 click.echo(f"{name}: {shown.study_summary(result, name)}", err=True)
         result = shown.read(folder, campaigns, problems, kept)
         shown.write(result)
+        page = _reconcile(folder) if asked["all"] else None
         if as_json:
             click.echo(json.dumps(shown.as_data(result), indent=1, ensure_ascii=False, default=str))
         else:
             shown.print_result(result)
+            if page is not None:
+                click.echo(f"Reconciliation: {page}")
         if stop():
             return INTERRUPTED
     return 0 if any(run.valid for study in result.studies for run in study.runs) else 1
@@ -202,6 +205,15 @@ def _run_campaign(
     if not campaigns.is_campaign(folder):
         campaigns.create(folder, campaign, asked)
     return dict(run_in_turn(campaign, folder, stop, quiet=quiet).problems)
+
+
+def _reconcile(folder: Path) -> Path | None:
+    """Write the page that takes the claims of all studies that contradict each other."""
+    reconcile = part("trifecta.report.reconcile")
+    if reconcile is None:
+        return None
+    reconcile.write(reconcile.read(folder))
+    return folder / str(reconcile.PAGE)
 
 
 def _experiments(asked: dict[str, Any]) -> dict[str, Any]:

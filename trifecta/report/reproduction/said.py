@@ -26,6 +26,8 @@ def published_words(statement: Statement) -> str:
         value = f"{statement.published:+g}"
     if statement.said:
         return f"{statement.said} ({value})" if value else statement.said
+    if value and says is not None and says.relation == "about":
+        return f"about {value}"
     if value:
         return value
     if says is None:

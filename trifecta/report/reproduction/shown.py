@@ -90,8 +90,11 @@ def print_result(result: Result, console: Console | None = None) -> None:
 def _print_study(out: Console, study: StudyResult) -> None:
     about = study.published
     out.print(Text(f"{about.id} ({about.year}): {about.title}", style="bold"))
-    out.print(_grid(out, study.claims, "claim"))
-    out.print(_grid(out, study.figures, "published figure"))
+    if study.runs:
+        out.print(_grid(out, study.claims, "claim"))
+        out.print(_grid(out, study.figures, "published figure"))
+    else:
+        out.print(Text("nothing of it was run"))
     for name, reason in study.missing.items():
         out.print(Text(f"not run: {name}: {reason}", style="yellow"))
     out.print()
