@@ -313,7 +313,16 @@ def test_what_never_differs_is_no_proof_of_anything() -> None:
 def test_it_says_why_it_cannot_decide() -> None:
     assert "nothing was run" in evaluate(claim(H3_SLOWER), []).reason
     empty = Place("run", "cell", {"kind": "chain"}, [], trials=24, checks={"headroom": 24})
-    assert evaluate(claim(H3_SLOWER), [empty]).reason == "none of 24 trials passed every check (headroom)"
+    assert (
+        evaluate(claim(H3_SLOWER), [empty]).reason
+        == "none of 24 trials counts; of 24 trials a check spoke up: headroom in 24"
+    )
+    without = place()
+    gone = [row for row in without.rows if row["arm"] != "h3"]
+    lost = evaluate(claim(H3_SLOWER), [Place(**{**vars(without), "rows": gone})])
+    assert lost.reason == "no block has a trial of HTTP/3 and HTTP/2 that counts"
+    other = claim({**H3_SLOWER, "metric": "rss_bytes"})
+    assert "not measured" in evaluate(other, [place()]).reason
     few = evaluate(claim(H3_SLOWER), [place(blocks=1)])
     assert "too few" in few.reason
     assert "blocks would decide" in evaluate(claim(H3_SLOWER), [place({"h3": 1.3}, noise=0.2)]).reason

@@ -70,6 +70,11 @@ class Group:
     against: Place | None = None
 
     @property
+    def places(self) -> list[Place]:
+        """The one cell, or both."""
+        return [self.place] if self.against is None else [self.place, self.against]
+
+    @property
     def names(self) -> tuple[str, str, str]:
         """Run and cell, and the other cell."""
         return (

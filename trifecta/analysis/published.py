@@ -145,7 +145,7 @@ def _against(statement: Statement, groups: Sequence[Group], reference: str, fami
     confidence = groups[0].place.confidence
     parts = [(group, made) for group in groups if (made := _parts(says, group, reference))]
     if not parts:
-        return Evaluation(statement, OPEN, _why_nothing(groups, says), to=reference)
+        return Evaluation(statement, OPEN, _why_nothing(groups, says, reference), to=reference)
     alone = _alone(says, parts, reference)
     pooled = alone or linear([(w / len(parts), v) for _, made in parts for w, v in made], confidence)
     state, reason = judge(says, pooled, margin)
@@ -162,8 +162,9 @@ def _against(statement: Statement, groups: Sequence[Group], reference: str, fami
         depends = True
     if depends:
         state, reason = OPEN, f"it depends on the place: {_where_states(effects)}"
-    if len(parts) < len(groups):
-        reason += f"; {len(groups) - len(parts)} of {len(groups)} cells have no usable block"
+    told = [group for group in groups if all(_measured(place, says.metric) for place in group.places)]
+    if len(parts) < len(told):
+        reason += f"; {len(told) - len(parts)} of {len(told)} cells have no usable block"
     value, low, high = (_write(end, says.by_difference) for end in (pooled.value, pooled.low, pooled.high))
     return Evaluation(
         statement, state, reason, value, low, high, pooled.blocks, reference, depends=depends, effects=effects
@@ -248,17 +249,27 @@ def _where_states(effects: Sequence[Effect]) -> str:
     return ", ".join(said)
 
 
-def _why_nothing(groups: Sequence[Group], says: Says) -> str:
-    sides = [one for group in groups for one in (group.place, group.against) if one is not None]
+def _measured(place: Place, metric: str) -> bool:
+    """Whether any trial of a cell has a metric; one without a valid trial could have had it."""
+    return not place.rows or any(row.get(metric) is not None for row in place.rows)
+
+
+def _why_nothing(groups: Sequence[Group], says: Says, reference: str) -> str:
+    sides = [place for group in groups for place in group.places]
+    if not any(row.get(says.metric) is not None for place in sides for row in place.rows) and any(
+        place.rows for place in sides
+    ):
+        return f"{says.metric} was not measured in the cells that it is about"
+    failed: Counter[str] = Counter()
+    for place in sides:
+        failed.update(place.checks)
+    names = ", ".join(f"{name} in {number}" for name, number in failed.most_common(2))
     trials = sum(place.trials for place in sides)
-    valid = sum(len(place.rows) for place in sides)
-    if trials and not valid:
-        failed: Counter[str] = Counter()
-        for place in sides:
-            failed.update(place.checks)
-        names = ", ".join(name for name, _ in failed.most_common(2))
-        return f"none of {trials} trials passed every check{f' ({names})' if names else ''}"
-    return f"{says.metric} was not measured in the cells that it is about"
+    spoke = f"; of {trials} trials a check spoke up: {names}" if names else ""
+    if not any(place.rows for place in sides):
+        return f"none of {trials} trials counts{spoke}"
+    arms = " and ".join(PROTOCOL_NAMES.get(arm, arm) for arm in (*says.arms, *([reference] if reference else [])))
+    return f"no block has a trial of {arms} that counts{spoke}"
 
 
 def _whole(statement: Statement, places: Sequence[Place]) -> Evaluation:
