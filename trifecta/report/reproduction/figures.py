@@ -12,6 +12,7 @@ from trifecta.report import numbers
 from trifecta.report.figures import ratios, scales, style, svg
 from trifecta.report.reproduction.result import StudyResult
 
+_LEGEND = "Filled: decided, hollow: open; diamond: published; shaded: too small to matter."
 _WIDTH = 620.0
 _ROW = 31.0
 _FURTHEST = 30.0
@@ -25,7 +26,7 @@ def of_studies(studies: Sequence[StudyResult]) -> Mapping[str, list[tuple[str, s
             name = study.published.id
             parts = (("claims", study.claims), ("figures", [o for o in study.figures if o.statement.published]))
             made[name] = [
-                (f"{what.capitalize()} and what was measured here", _forest(shown, f"{name}-{what}"))
+                (f"{what.capitalize()} and what was measured here. {_LEGEND}", _forest(shown, f"{name}-{what}"))
                 for what, every in parts
                 if (shown := [one for one in every if _drawn(one)])
             ]
@@ -59,6 +60,7 @@ def _forest(shown: Sequence[Evaluation], identity: str) -> str:
             va="top",
             color=style.INK,
             fontsize=svg.SMALL,
+            bbox={"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.5},
         )
         left, right = one.low or low, one.high or high
         target.plot(
@@ -74,7 +76,7 @@ def _forest(shown: Sequence[Evaluation], identity: str) -> str:
         if said:
             target.plot([np.clip(said, low, high)], [row + 0.74], "D", markersize=6.0, markerfacecolor="none",
                         markeredgecolor=style.INK, markeredgewidth=1.2)  # fmt: skip
-    target.set_xlabel("ratio (log); diamond: published", color=style.INK, fontsize=svg.FONT)
+    target.set_xlabel("ratio (log)", color=style.INK, fontsize=svg.FONT)
     words = "; ".join(
         f"{one.statement.text}: {numbers.ratio(one.value)} {numbers.interval((one.low, one.high))}, {one.state}"
         for one in shown
