@@ -45,7 +45,7 @@ def _same(low: float, high: float, edge: float, named: str) -> tuple[State, str]
 
 def _about(ratio: float, low: float, high: float) -> tuple[State, str]:
     middle, reach = math.log(ratio), math.log(ABOUT)
-    named = f"{ratio / ABOUT:.2g} to {ratio * ABOUT:.2g}"
+    named = f"{ratio / ABOUT:.3g} to {ratio * ABOUT:.3g}"
     if middle - reach <= low and high <= middle + reach:
         return CONFIRMED, f"the whole interval lies within what 'about' allows, {named}"
     if low > middle + reach or high < middle - reach:

@@ -21,7 +21,7 @@ _RELATIONS = {"above": "above 1", "below": "below 1", "same": "1"}
 def published_words(statement: Statement) -> str:
     """What was published: ``1.12``, ``about 20 times``, ``above 1``."""
     says = statement.says
-    value = "" if statement.published is None else numbers.ratio(statement.published)
+    value = "" if statement.published is None else f"{statement.published:.3g}"
     if says is not None and says.by_difference and statement.published is not None:
         value = f"{statement.published:+g}"
     if statement.said:
