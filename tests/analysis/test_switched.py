@@ -94,6 +94,7 @@ def test_trials_count_that_only_the_threats_own_check_excludes():
     ]
     assert [row["valid"] for row in countable(rows, "protocol")] == [True, False, False, True]
     assert [row["valid"] for row in countable(rows, None)] == [False, False, False, True]
+    assert [row["valid"] for row in countable(rows, "protocol", "success_rate")] == [True, True, False, True]
 
 
 def test_what_a_check_says_is_counted_off_and_on():
@@ -102,16 +103,29 @@ def test_what_a_check_says_is_counted_off_and_on():
     for row in rows:
         if "overtaking" in row["cell"]:
             row["checks_json"] = warned
-    told = detected(rows, "path", ("in-order", "overtaking"), "reordering")
+    told = detected(rows, ASKED, "reordering")
     assert (told.off, told.off_trials, told.on, told.on_trials) == (0, 6, 6, 6)
 
 
-def test_a_rate_is_counted_over_requests():
-    effects = truth(1, 1)
-    rows = world(effects, blocks=4)
+def rates(failed, blocks=4):
+    rows = world(truth(1, 1), blocks=blocks)
     for row in rows:
-        if "overtaking" in row["cell"]:
-            row |= {"errors": 5, "success_rate": 0.5}
+        if "overtaking" in row["cell"] and row["arm"].startswith("h2"):
+            row |= {"errors": failed, "success_rate": 1 - failed / 10}
     asked = Asked(**{**vars(ASKED), "metric": "success_rate"})
-    h3 = next(one for one in switched(rows, asked) if one.arm == "h3" and one.reference is None)
-    assert (h3.off.value, h3.on.value, h3.contrast.ratio) == (1.0, 0.5, 0.5)
+    return {one.arm: one for one in switched(rows, asked)}
+
+
+def test_success_is_counted_over_requests_and_may_be_none():
+    for failed, ratio in ((10, 0.0), (5, 0.5)):
+        found = rates(failed)
+        assert (found["h2"].off.value, found["h2"].on.value) == (1.0, ratio)
+        assert found["h2"].contrast.ratio == ratio
+        assert found["h2"].contrast.low <= ratio < found["h2"].contrast.high < 1
+        assert found["h2"].contrast.outcome(0.05, 0.05) == "less"
+        assert found["h3"].contrast.p == 1.0
+        assert found["h3"].reference is None
+
+
+def test_few_requests_that_fail_decide_nothing():
+    assert rates(1, blocks=1)["h2"].contrast.outcome(0.05, 0.05) == "undecided"

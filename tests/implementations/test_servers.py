@@ -254,3 +254,10 @@ def test_caddy_serves_the_site_inside_the_lab(tmp_path: Path) -> None:
         """
     )
     assert done.stdout == "HTTP/1.1 200 OK True\n", done.stderr
+
+
+def test_caddy_takes_timeouts_of_the_study(site: Site) -> None:
+    adapter = SERVERS["caddy"]
+    adapter.command(site, ServerOptions(write_timeout_ns=10**9))
+    server = json.loads((site.state / "caddy.json").read_text())["apps"]["http"]["servers"]["lab"]
+    assert (server["write_timeout"], "read_timeout" in server) == (10**9, False)

@@ -90,10 +90,44 @@ EXPERIMENTS = {name: threat for name, threat in THREATS.items() if threat.experi
 @pytest.mark.parametrize("threat", EXPERIMENTS.values(), ids=EXPERIMENTS)
 @pytest.mark.parametrize("quick", [True, False])
 def test_an_experiment_has_the_threat_off_and_on_side_by_side(threat, quick):
-    study = studies.load(f"threats/{threat.experiment}", threat.quick if quick else ())
     assert threat.effects
-    cells = [{name: plan.level_text(level) for name, level in cell.levels.items()} for cell in plan.cells(study)]
     for effect in threat.effects:
+        study = studies.experiment(effect.experiment or threat.experiment, threat.quick if quick else ())
+        cells = [{name: plan.level_text(level) for name, level in cell.levels.items()} for cell in plan.cells(study)]
         for level in (effect.off, effect.on):
             wanted = {effect.factor: level, **dict(effect.where)}
             assert any(wanted.items() <= cell.items() for cell in cells), (effect, cells)
+
+
+SERVICES = "study: mine\nworkload: {{kind: chain, requests: 10, hosts: {hosts}}}\n"
+
+
+def test_services_go_over_loopback_and_back():
+    on = read(on=["loopback-offload"], text=SERVICES.format(hosts=4))
+    assert (on.workload.hosts, on.paths["clean"].frames) == (1, "merged")
+    off = read(off=["loopback-offload"], text=SERVICES.format(hosts=1))
+    assert (off.workload.hosts, off.paths["clean"].frames) == (2, "wire")
+    assert {path.frames for path in read(off=["loopback-offload"]).paths.values()} == {"wire"}
+    with pytest.raises(UserError, match="the workload 'requests' has client and server on hosts of their own"):
+        read(on=["loopback-offload"])
+
+
+def test_a_table_of_connections_needs_hosts():
+    assert read(on=["conntrack"], text=SERVICES.format(hosts=2)).workload.conntrack == "100"
+    assert read(off=["conntrack"], text=SERVICES.format(hosts=2)).workload.conntrack == "bypass"
+    for text, said in ((SERVICES.format(hosts=1), "services of one host"), (JITTERY, "for services only")):
+        with pytest.raises(UserError, match=said):
+            read(on=["conntrack"], text=text)
+
+
+@pytest.mark.parametrize(
+    ("threat", "factor", "on", "off"),
+    [
+        ("round-trips", "connection", ("new",), ("reused",)),
+        ("congestion-control", "congestion_control", "bbr/cubic", "cubic"),
+        ("server-timeouts", "write_timeout_ns", 10**9, None),
+    ],
+)
+def test_switches_set_what_they_say(threat, factor, on, off):
+    for study, wanted in ((read(on=[threat]), on), (read(off=[threat]), off)):
+        assert (study.factors.get(factor) or getattr(study.workload, factor)) == wanted

@@ -167,3 +167,14 @@ def test_nothing_left_is_an_error_with_the_reasons() -> None:
 def test_an_unknown_name_is_bad_input() -> None:
     with pytest.raises(UserError, match="unknown client 'none'; known: ext, load"):
         here({"ext": Client("ext")}, race(["none"]))
+
+
+def test_a_server_without_timeouts_is_left_out_where_a_study_asks_for_them():
+    patient, limited = Server("patient"), Server("limited")
+    limited.has_timeouts = True
+    given = study(
+        "timeouts", workload=requests(requests=10, write_timeout="1 s"), factors={"server": ["patient", "limited"]}
+    )
+    found = supported(given, {"patient": patient, "limited": limited}, {})
+    assert [cell.levels["server"] for cell in found.cells] == ["limited"]
+    assert found.left_out[0]["reason"] == "patient cannot be given a read or write timeout; use server: caddy"

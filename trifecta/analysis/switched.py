@@ -4,6 +4,9 @@
 either level, the ratio on / off of a protocol, and the ratio of ratios: how many times on / off of one protocol is that
 of the baseline, which is what the switch does to a comparison. Intervals are Welch's over blocks (`contrasts`), those
 of the ratio of ratios over the ratios within blocks; Holm's correction over all of them.
+
+Success rates can be 0, which has no logarithm: they are compared by protocol, by Fisher's exact test of requests, as
+many as the design effect leaves of them (`success`), and the interval of on / off is that of both rates' ends.
 """
 
 from __future__ import annotations
@@ -18,12 +21,13 @@ from numpy.typing import NDArray
 from trifecta.analysis.contrasts import Contrast, adjusted, contrast, contrast_over
 from trifecta.analysis.estimate import METRICS, Row, by_cell, pair_blocks
 from trifecta.analysis.means import Mean, block_logs, geometric_mean
-from trifecta.analysis.success import success_rate
+from trifecta.analysis.success import Rate, success_rate
 from trifecta.design import plan
 from trifecta.design.model import AA_SUFFIX
 
 Floats = NDArray[np.float64]
 EVERYWHERE = "all places"
+SUCCESS = "success_rate"
 
 
 Side = tuple[str, Sequence[Row]]
@@ -72,11 +76,14 @@ class Detected:
     on_trials: int
 
 
-def countable(rows: Sequence[Row], check: str | None) -> list[Row]:
+def countable(rows: Sequence[Row], check: str | None, metric: str = "") -> list[Row]:
     """The rows with trials that count for an effect: valid ones, and those that the threat's own check alone fails.
 
-    What detects a threat may exclude its trials from verdicts; here they are what is looked at.
+    What detects a threat may exclude its trials from verdicts; here they are what is looked at. Of successes every
+    trial counts that ended, because several checks fail where all requests do.
     """
+    if metric == SUCCESS:
+        return [{**row, "valid": row.get("error") is None} for row in rows]
     if check is None:
         return list(rows)
     return [{**row, "valid": True} if _fails_only(row, check) else row for row in rows]
@@ -89,11 +96,12 @@ def _fails_only(row: Row, check: str) -> bool:
     return failed == {check}
 
 
-def detected(rows: Sequence[Row], factor: str, levels: tuple[str, str], check: str) -> Detected:
+def detected(rows: Sequence[Row], asked: Asked, check: str) -> Detected:
     """How often a check failed or warned, off and on."""
     found = []
-    for level in levels:
-        here = [row for row in rows if _levels(row).get(factor) == level]
+    for level in (asked.off, asked.on):
+        wanted = {asked.factor: level, **dict(asked.where)}.items()
+        here = [row for row in rows if wanted <= _levels(row).items()]
         loud = sum(
             any(one["check"] == check and one["status"] in ("fail", "warn") for one in _checks(row)) for row in here
         )
@@ -115,10 +123,11 @@ def switched(rows: Sequence[Row], asked: Asked) -> list[Switched]:
     }
     heads: list[tuple[str, dict[str, str], str, str | None, Mean | None, Mean | None]] = []
     values: list[Contrast] = []
-    ratios = [(arm, baseline) for arm in asked.arms if arm != baseline]
+    counted = asked.metric == SUCCESS
+    ratios = [] if counted else [(arm, baseline) for arm in asked.arms if arm != baseline]
     for arm, reference in [*((arm, None) for arm in asked.arms), *ratios]:
         sides = [tuple(_logs(side, asked, arm, reference) for side in pair.sides) for pair in pairs]
-        if len(pairs) > 1:
+        if len(pairs) > 1 and not counted:
             heads.append((EVERYWHERE, {}, arm, reference, None, None))
             values.append(contrast_over([(on, off) for off, on in sides], asked.confidence))
         for pair, (off, on) in zip(pairs, sides, strict=True):
@@ -128,7 +137,9 @@ def switched(rows: Sequence[Row], asked: Asked) -> list[Switched]:
                 _mean(side[1], asked, (arm, reference), logs) for side, logs in zip(pair.sides, (off, on), strict=True)
             ]
             heads.append((place, shown, arm, reference, means[0], means[1]))
-            values.append(contrast(on, off, asked.confidence))
+            values.append(
+                _of_rates(pair.sides, arm, asked.confidence) if counted else contrast(on, off, asked.confidence)
+            )
     order = sorted(range(len(heads)), key=lambda i: (heads[i][0] != EVERYWHERE, _place(heads[i], pairs), i))
     whole = adjusted(values)
     return [Switched(*heads[i], whole[i]) for i in order]
@@ -169,13 +180,34 @@ def _logs(side: Side, asked: Asked, arm: str, reference: str | None) -> Floats:
 
 
 def _mean(rows: Sequence[Row], asked: Asked, pair: tuple[str, str | None], logs: Floats) -> Mean | None:
-    arm, reference = pair
-    if asked.metric != "success_rate" or reference is not None:
+    if asked.metric != SUCCESS:
         return geometric_mean(logs, asked.confidence)
-    own = [row for row in rows if row["arm"] in (arm, arm + AA_SUFFIX) and row.get("valid")]
-    counted = [(int(row["samples"]), int(row["samples"]) - int(row["errors"])) for row in own]
-    rate = success_rate(counted, asked.confidence)
+    rate = _rate(rows, pair[0], asked.confidence)
     return Mean(rate.rate, rate.low, rate.high, rate.trials, 0)
+
+
+def _rate(rows: Sequence[Row], arm: str, confidence: float) -> Rate:
+    own = [row for row in rows if row["arm"] in (arm, arm + AA_SUFFIX) and row.get("valid")]
+    return success_rate([(int(row["samples"]), int(row["samples"]) - int(row["errors"])) for row in own], confidence)
+
+
+def _of_rates(sides: tuple[Side, Side], arm: str, confidence: float) -> Contrast:
+    """Success rates of one protocol, on against off."""
+    from scipy import stats
+
+    off, on = (_rate(rows, arm, confidence) for _, rows in sides)
+    if off.rate is None or on.rate is None or not off.rate:
+        return Contrast(None, None, None, None, on.trials, off.trials)
+    table = [[rate.succeeded / _effect(rate), (rate.requests - rate.succeeded) / _effect(rate)] for rate in (on, off)]
+    p = float(stats.fisher_exact([[round(count) for count in row] for row in table]).pvalue)
+    low = (on.low or 0.0) / (off.high or 1.0)
+    high = (on.high or 0.0) / off.low if off.low else None
+    return Contrast(on.rate / off.rate, low, high, p, on.trials, off.trials)
+
+
+def _effect(rate: Rate) -> float:
+    """How many requests count as one; never less than one."""
+    return max(1.0, rate.design_effect or 1.0)
 
 
 def _place(head: tuple[str, dict[str, str], str, str | None, Mean | None, Mean | None], pairs: Sequence[_Pair]) -> int:

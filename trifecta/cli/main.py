@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "resume": "Go on with a run that was interrupted.",
     "report": "Write a run's report and show its verdicts.",
     "studies": "List the bundled studies, or show one.",
+    "threats": "List threats to validity, and measure what each does on this machine.",
     "implementations": "List servers, clients and browsers: found or not, version, where from, how to get it.",
     "get": "Bring servers and clients into Trifecta's own cache.",
     "conformance": "Let every server and client transfer the same objects, and compare every octet.",

@@ -15,6 +15,7 @@ from trifecta.design import quantity
 from trifecta.design.document import did_you_mean, one_of, parse_flag, parse_text
 from trifecta.design.model import PROTOCOL_NAMES, PROTOCOLS
 from trifecta.design.quantity import QuantityError
+from trifecta.design.transports import one_or_two
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 SAFE_METHODS = ("GET", "HEAD")  # those of ours that RFC 9110 section 9.2.1 calls safe
@@ -53,6 +54,15 @@ def _positive_frequency(value: Any) -> float:
     return per_s
 
 
+def _time_or_none(value: Any) -> int | None:
+    """A time, or ``none``."""
+    return None if parse_text(value) == "none" else _positive_time(value)
+
+
+def _format_time_or_none(time_ns: int | None) -> str:
+    return "none" if time_ns is None else quantity.format_time(time_ns)
+
+
 def _as_is(value: Any) -> Any:
     return value
 
@@ -82,10 +92,12 @@ REQUESTS_FIELDS = (
     Field("connect_timeout", "connect_timeout_ns", _positive_time, quantity.format_time, factor=False),
     Field("resumption", "resumption", parse_flag),
     Field("zero_rtt", "zero_rtt", parse_flag),
-    Field("congestion_control", "congestion_control", one_of("a congestion control", *CONGESTION_CONTROLS)),
+    Field("congestion_control", "congestion_control", one_or_two("a congestion control", *CONGESTION_CONTROLS)),
     Field("tcp_nodelay", "tcp_nodelay", parse_flag),
-    Field("tls_version", "tls_version", one_of("a TLS version", "1.2", "1.3")),
+    Field("tls_version", "tls_version", one_or_two("a TLS version", "1.2", "1.3")),
     Field("key_exchange", "key_exchange", one_of("a key exchange", *KEY_EXCHANGES)),
+    Field("read_timeout", "read_timeout_ns", _time_or_none, _format_time_or_none),
+    Field("write_timeout", "write_timeout_ns", _time_or_none, _format_time_or_none),
     Field("keylog", "keylog", parse_flag, factor=False),
     Field("qlog", "qlog", parse_flag, factor=False),
 )

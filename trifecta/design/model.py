@@ -40,7 +40,8 @@ class PathSpec:
     they are what is carried out. The scalars say the same for reports and checks: ``rtt_ns`` is the constant delay of
     both directions together, ``rate_bits_per_s`` and ``queue_bytes`` are those of the slower direction, ``loss`` is
     the larger independent loss of the two. ``trial``, if given, replaces the workload's length on this path: for every
-    connection mode, or for the modes it names.
+    connection mode, or for the modes it names. ``frames``: what hosts receive: super-packets, as from a device that
+    merges frames (the impairments act on wire packets all the same), or every frame at a wire's size.
     """
 
     name: str
@@ -51,6 +52,7 @@ class PathSpec:
     forward: tuple[dict[str, Any], ...] = ()
     backward: tuple[dict[str, Any], ...] = ()
     trial: TrialLength | Mapping[str, TrialLength] | None = None
+    frames: Literal["merged", "wire"] = "merged"
 
     def length(self, connection: str) -> TrialLength | None:
         """How long a trial is here with this connection mode; None: as the workload says."""
@@ -61,6 +63,11 @@ class PathSpec:
         """Whether anything but the bare link is asked for."""
         return bool(self.forward or self.backward)
 
+    @property
+    def linked(self) -> bool:
+        """Whether it takes a link to carry out; a lab of two hosts has one always."""
+        return self.impaired or self.frames == "wire"
+
 
 @dataclass(frozen=True)
 class RequestsWorkload:
@@ -68,7 +75,9 @@ class RequestsWorkload:
 
     ``in_flight`` requests are outstanding: on HTTP/1.1 as that many connections, on HTTP/2 and HTTP/3 as that many
     streams of one connection, unless ``connections`` and ``streams`` say otherwise; with a new connection per request,
-    that many connections on every protocol.
+    that many connections on every protocol. ``congestion_control`` and ``tls_version`` are one value for both
+    transports, or ``TCP/QUIC`` (``trifecta.design.transports``). ``read_timeout_ns`` and ``write_timeout_ns`` are those
+    of the server, None where it waits as long as it takes.
     """
 
     method: str = "GET"
@@ -90,10 +99,12 @@ class RequestsWorkload:
     zero_rtt: bool = False
     congestion_control: str = "cubic"
     tcp_nodelay: bool = True
-    tls_version: Literal["1.2", "1.3"] = "1.3"
+    tls_version: str = "1.3"
     key_exchange: str = "X25519"
     keylog: bool = False
     qlog: bool = False
+    read_timeout_ns: int | None = None
+    write_timeout_ns: int | None = None
     kind: Literal["requests", "chain", "fan-in", "sba-registration", "page", "video"] = "requests"
 
 

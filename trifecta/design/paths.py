@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, cast
 
 from trifecta.design import quantity
-from trifecta.design.document import Section
+from trifecta.design.document import Section, one_of
 from trifecta.design.impairments import (
     DEFAULT_QUEUE_PACKETS,
     ETHERNET_FRAME_BYTES,
@@ -45,6 +45,7 @@ PATH_FIELDS = (
     "duplicate",
     "reorder",
     "trace",
+    "frames",
     "trial",
 )
 # The order in which impairments act on a packet, in each direction.
@@ -92,6 +93,9 @@ def read_path(name: str, section: Section, read_trace: ReadTrace = no_trace_file
     for direction in DIRECTIONS:
         if "reorder" in documents[direction] and not documents[direction].get("delay"):
             raise section.error("reorder", "needs a delay to overtake in; give the path an rtt or a delay")
+    frames = section.parse("frames", one_of("a kind of frames", "merged", "wire"), "merged")
+    if "frames" in section:  # else left out: the identity of studies from before there was a choice stays
+        canonical["frames"] = frames
     trial = None
     if "trial" in section:
         trial, canonical["trial"] = read_lengths(section.section("trial"))
@@ -107,6 +111,7 @@ def read_path(name: str, section: Section, read_trace: ReadTrace = no_trace_file
         forward=ordered["forward"],
         backward=ordered["backward"],
         trial=trial,
+        frames=cast(Literal["merged", "wire"], frames),
     )
     return spec, {field: canonical[field] for field in PATH_FIELDS if field in canonical}
 

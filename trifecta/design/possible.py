@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from trifecta.design import browsers, services
 from trifecta.design.factors import CONTENT_METHODS, SAFE_METHODS
 from trifecta.design.model import BrowserWorkload, PathSpec, RequestsWorkload, ServicesWorkload, VideoWorkload
+from trifecta.design.transports import apart, over
 
 
 def workload_problem(workload: RequestsWorkload, protocols: Sequence[str], path: PathSpec) -> tuple[str, str] | None:
@@ -43,9 +44,13 @@ def _browser_problem(workload: BrowserWorkload, protocols: Sequence[str], path: 
 
 
 def _transport_problem(workload: RequestsWorkload, protocols: Sequence[str]) -> tuple[str, str] | None:
-    if workload.tls_version == "1.2" and "h3" in protocols:
-        return "tls_version", "HTTP/3 needs TLS 1.3 (RFC 9001 section 4.2); take HTTP/3 out of factors.protocol"
-    if workload.tls_version == "1.2" and workload.key_exchange == "X25519MLKEM768":
+    if "h3" in protocols and over(workload.tls_version, "h3") == "1.2":
+        text = "HTTP/3 needs TLS 1.3 (RFC 9001 section 4.2); take HTTP/3 out of factors.protocol, or give '1.2/1.3'"
+        return "tls_version", f"{text} (TCP/QUIC)"
+    pairs = apart(workload)
+    if pairs and workload.kind != "requests":
+        return pairs[0], f"one value for TCP and QUIC together: programs of the workload {workload.kind!r} speak both"
+    if "1.2" in workload.tls_version and workload.key_exchange == "X25519MLKEM768":
         return "key_exchange", "X25519MLKEM768 needs TLS 1.3; use X25519"
     return _early_data_problem(workload) if workload.zero_rtt else None
 

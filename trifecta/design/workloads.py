@@ -11,7 +11,9 @@ from trifecta.design.model import PageWorkload, RequestsWorkload, ServicesWorklo
 from trifecta.design.services import SERVER_LEVEL
 
 _REQUESTS = tuple(entry.name for entry in REQUESTS_FIELDS)
-_SHARED = tuple(name for name in _REQUESTS if name not in ("connections", "streams", "zero_rtt"))
+_SHARED = tuple(
+    name for name in _REQUESTS if name not in ("connections", "streams", "zero_rtt", "read_timeout", "write_timeout")
+)
 _PLACE = ("hosts", "place", "impaired", "conntrack")
 _BROWSER = (
     *(entry.name for entry in BROWSER_FIELDS),

@@ -21,6 +21,10 @@ class ServerOptions:
     tls_version: str = "1.3"
     zero_rtt: bool = False
     max_streams: int = 250
+    read_timeout_ns: int | None = None
+    """How long a request may take to arrive, from the connection's start or the end of the response before."""
+    write_timeout_ns: int | None = None
+    """How long a response may take, from the end of the request's head."""
     alt_svc: bool = False
     """Whether answers over TCP say that HTTP/3 is on the same port (RFC 7838)."""
 
@@ -72,6 +76,8 @@ class ServerAdapter(ABC):
     source: str
     """Where the program comes from and how to install it."""
     protocols: frozenset[Protocol] = frozenset({"h1", "h2", "h3"})
+    has_timeouts: bool = False
+    """Whether it can be given ``read_timeout_ns`` and ``write_timeout_ns``."""
     is_proxy: bool = False
     """Whether it passes requests on to another server: that adds a hop, which the report must say."""
 

@@ -28,7 +28,7 @@ def link_config(
         "a_device": left,
         "b_device": right,
         "seed": seed,
-        "split": "merge",
+        "split": "real" if path.frames == "wire" else "merge",
         "a_to_b": [dict(impairment) for impairment in path.forward],
         "b_to_a": [dict(impairment) for impairment in path.backward],
         "log_file": None if log_file is None else str(log_file),

@@ -91,13 +91,13 @@ def _take_host(host: Host) -> dict[str, Any]:
             for name in names:
                 if name in table.get(protocol, {}):
                     counters[f"{protocol}{name}"] = table[protocol][name]
-    devices.pop("lo", None)
+    loopback = devices.pop("lo", {})
     tracked: dict[str, int] | None = None
     if conntrack:
         tracked = {name: conntrack[name] for name in _CONNTRACK if name in conntrack}
         if host.tracking is not None and host.tracking.table_size is not None:
             tracked["refused"] = host.tracking.refused()
-    return {"counters": counters, "devices": devices, "conntrack": tracked}
+    return {"counters": counters, "devices": devices, "loopback": loopback, "conntrack": tracked}
 
 
 def _text(path: str) -> str:

@@ -48,6 +48,11 @@ def published() -> dict[str, Published]:
     return {one.id: one for one in sorted(made, key=lambda one: one.year)}
 
 
+def experiment(name: str, overrides: Sequence[str] = ()) -> Study:
+    """The experiment of a threat by its name."""
+    return load(f"threats/{name}", overrides)
+
+
 def find(study: str) -> Path:
     """The file of a bundled study's, campaign's or experiment's name, or of a path to one."""
     known = bundled() | campaigns()

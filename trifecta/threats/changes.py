@@ -9,6 +9,7 @@ from trifecta.design.document import Document
 from trifecta.design.errors import UserError
 
 Tree = dict[str, Any]
+SERVICES = ("chain", "fan-in", "sba-registration")  # workloads of services that call each other
 
 
 def mappings(value: Any) -> Iterator[Tree]:
@@ -30,8 +31,18 @@ def kind(document: Document) -> str:
     return str(workload.get("kind", "requests")) if isinstance(workload, dict) else "requests"
 
 
+def workload(document: Document) -> Tree:
+    """The workload of a study, made where it has none."""
+    found = document.tree.setdefault("workload", {})
+    if not isinstance(found, dict):
+        raise document.error(("workload",), "is a single value; write 'name: value' lines below it")
+    return found
+
+
 def set_jitter(field: str, value: Any) -> Callable[[Document], None]:
     """A change of a field of every jitter of the study's paths."""
+
+    words = str(value).lower() if isinstance(value, bool) else str(value)
 
     def change(document: Document) -> None:
         found = [jitter for path in paths(document) for jitter in mappings(path.get("jitter"))]
@@ -42,4 +53,5 @@ def set_jitter(field: str, value: Any) -> Callable[[Document], None]:
         for jitter in found:
             jitter[field] = value
 
+    change.__doc__ = f"Every jitter of the study's paths has {field}: {words}."
     return change

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from trifecta.threats import jitter_reordering
+from trifecta.threats import (
+    congestion_control,
+    conntrack,
+    implementation,
+    jitter_reordering,
+    loopback_offload,
+    round_trips,
+    server_timeouts,
+)
 from trifecta.threats.threat import Threat
 
 THREATS: dict[str, Threat] = {
     threat.id: threat
     for threat in (
+        round_trips.THREAT,
         jitter_reordering.THREAT,
+        loopback_offload.THREAT,
+        conntrack.THREAT,
+        server_timeouts.THREAT,
+        congestion_control.THREAT,
+        implementation.THREAT,
     )
 }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from trifecta.design.document import Document
 
@@ -29,6 +30,8 @@ class Effect:
     title: str = ""
     """What is compared, in a few words; empty where the threat's title says it."""
     where: tuple[tuple[str, str], ...] = ()
+    experiment: str = ""
+    """Another experiment than the threat's own."""
 
 
 @dataclass(frozen=True)
@@ -56,4 +59,12 @@ class Threat:
     """What the experiment shows of it, the main one first."""
     quick: tuple[str, ...] = ()
     """``KEY=VALUE`` that make the experiment about 30 s long."""
+    model: Literal["", "round-trips", "decomposition"] = ""
+    """What else is worked out of its trials: measured against the round trips needed, or the parts of the effect."""
     elsewhere: str = ""
+
+    @property
+    def experiments(self) -> tuple[str, ...]:
+        """The bundled experiments, its own first; none where there is no traffic to make."""
+        named = (self.experiment, *(effect.experiment for effect in self.effects))
+        return tuple(dict.fromkeys(name for name in named if name))

@@ -37,7 +37,7 @@ def ask(
     workload = RequestsWorkload(
         requests=1,
         in_flight=1,
-        tls_version=tls_version,  # type: ignore[arg-type]
+        tls_version=tls_version,
         connect_timeout_ns=TIMEOUT_NS,
         request_timeout_ns=TIMEOUT_NS,
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 from trifecta.design.errors import UserError
 from trifecta.design.model import BrowserWorkload, Study
+from trifecta.design.transports import BETWEEN
 from trifecta.lab.engine import engine_versions
 from trifecta.lab.host import browser_pin_table, describe_pins, pin_table
 from trifecta.lab.hosts import MTU
@@ -52,7 +53,7 @@ def first_facts(
         # The same for every arm by construction; each trial's checks compare what was really used.
         "parity": {
             "tls_version": workload.tls_version,
-            "cipher": CIPHER[workload.tls_version],
+            "cipher": BETWEEN.join(CIPHER[part] for part in workload.tls_version.split(BETWEEN)),
             "key_exchange": workload.key_exchange,
             "certificate": "ECDSA P-256, verified",
             "congestion_control": workload.congestion_control,

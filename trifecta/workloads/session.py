@@ -16,6 +16,7 @@ from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import Cell, PathSpec, RequestsWorkload, Study
+from trifecta.design.transports import for_protocol
 from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerAdapter, ServerOptions, Site
 from trifecta.lab.certificates import Certificates, make_certificates
@@ -30,17 +31,20 @@ from trifecta.workloads.probing import measure_config, measure_path
 FIRST_PORT = 8443
 LINK_READY_S = 10.0
 READY_MORE_S = 10.0  # for each further protocol of a server that answers over one: the program is there
+ServerKey = tuple[str, ServerOptions]
 Program = TypeVar("Program", bound=EngineProgram)
 _PATTERN = bytes(0x61 + i % 26 for i in range(26))
 
 
 def options_for(workload: RequestsWorkload) -> ServerOptions:
-    """What a cell's workload asks of its server."""
+    """What a cell's workload, as one protocol meets it, asks of its server."""
     return ServerOptions(
         congestion_control=workload.congestion_control,
         tcp_nodelay=workload.tcp_nodelay,
         tls_version=workload.tls_version,
         zero_rtt=workload.zero_rtt,
+        read_timeout_ns=workload.read_timeout_ns,
+        write_timeout_ns=workload.write_timeout_ns,
         max_streams=max(250, workload.streams or workload.in_flight),
     )
 
@@ -108,8 +112,10 @@ class Session:
     link_changes: Mapping[str, Any] = field(default_factory=dict)
     probes: dict[str, dict[str, Any]] = field(default_factory=dict)
     probed_at: dict[str, float] = field(default_factory=dict)
-    servers: dict[tuple[str, ServerOptions], RunningServer] = field(default_factory=dict)
-    failed: dict[tuple[str, ServerOptions], str] = field(default_factory=dict)
+    servers: dict[ServerKey, RunningServer] = field(default_factory=dict)
+    protocols: dict[ServerKey, list[str]] = field(default_factory=dict)
+    """What each server is asked over: not all of them where a study has other settings over TCP than over QUIC."""
+    failed: dict[ServerKey, str] = field(default_factory=dict)
     """Servers that did not come up, with the reason: their cells cannot be measured, those of the others can."""
 
     def __enter__(self) -> Session:
@@ -151,27 +157,9 @@ class Session:
         workloads = [plan.workload_for(self.study, cell) for cell in cells]
         folder = self.run.path / "site"
         write_site(folder, {workload.response_bytes for workload in workloads} | {1, *more_sizes})
-        for cell, workload in zip(cells, workloads, strict=True):
-            name, options = str(cell.levels["server"]), options_for(workload)
-            if (name, options) not in self.servers:
-                number = len(self.servers)
-                label = f"{name}-{number}"
-                site = Site(
-                    folder=folder,
-                    certificates=self.certificates,
-                    address=SERVER_ADDRESS,
-                    port=FIRST_PORT + number,
-                    state=self.run.path / "logs" / label,
-                )
-                self.servers[name, options] = RunningServer(
-                    self.adapters[name],
-                    versions[name],
-                    site,
-                    options,
-                    self.lab.server,
-                    log=self.log(label),
-                    cpus=self.pins["server"],
-                )
+        for cell in cells:
+            for protocol in self.study.factors[plan.PROTOCOL_FACTOR]:
+                self._prepare(self._key(cell, str(protocol)), str(protocol), folder, versions)
         waited: dict[str, float] = {}
         with self.link(PathSpec("setup"), 0):
             for key, server in self.servers.items():
@@ -184,14 +172,50 @@ class Session:
                     self.fail(key, str(error))
         return waited
 
-    def fail(self, key: tuple[str, ServerOptions], reason: str) -> None:
+    def _key(self, cell: Cell, protocol: str) -> ServerKey:
+        """Which server answers a cell over a protocol."""
+        workload = for_protocol(plan.workload_for(self.study, cell), protocol)
+        return str(cell.levels["server"]), options_for(workload)
+
+    def _keys(self, cell: Cell) -> list[ServerKey]:
+        """The servers of a cell: one, or one for each transport where these have settings of their own."""
+        return list(dict.fromkeys(self._key(cell, str(each)) for each in self.study.factors[plan.PROTOCOL_FACTOR]))
+
+    def _prepare(self, key: ServerKey, protocol: str, folder: Path, versions: Mapping[str, str]) -> None:
+        """Make a server ready to be started, once."""
+        asked = self.protocols.setdefault(key, [])
+        if protocol not in asked:
+            asked.append(protocol)
+        if key in self.servers:
+            return
+        name, options = key
+        number = len(self.servers)
+        label = f"{name}-{number}"
+        site = Site(
+            folder=folder,
+            certificates=self.certificates,
+            address=SERVER_ADDRESS,
+            port=FIRST_PORT + number,
+            state=self.run.path / "logs" / label,
+        )
+        self.servers[key] = RunningServer(
+            self.adapters[name],
+            versions[name],
+            site,
+            options,
+            self.lab.server,
+            log=self.log(label),
+            cpus=self.pins["server"],
+        )
+
+    def fail(self, key: ServerKey, reason: str) -> None:
         """Give a server up: it is ended, so that it takes nothing from the others."""
         self.failed[key] = reason
         self.servers[key].close()
 
     def has_failed(self, cell: Cell) -> str | None:
         """Why the server of a cell is given up; None when it is not."""
-        return self.failed.get((str(cell.levels["server"]), options_for(plan.workload_for(self.study, cell))))
+        return next((self.failed[key] for key in self._keys(cell) if key in self.failed), None)
 
     def _start(self, server: RunningServer) -> None:
         """Start a server; ServerFailed for whatever its adapter or program does wrong."""
@@ -199,9 +223,9 @@ class Session:
         self.lab.use_congestion_control(server.options.congestion_control)
         bring_up(server)
 
-    def server_for(self, cell: Cell) -> RunningServer:
-        """The server of a cell."""
-        return self.servers[str(cell.levels["server"]), options_for(plan.workload_for(self.study, cell))]
+    def server_for(self, cell: Cell, protocol: str) -> RunningServer:
+        """The server of a cell over a protocol."""
+        return self.servers[self._key(cell, protocol)]
 
     def restart(self, server: RunningServer) -> None:
         """Start a server that died again, and wait until it answers; ServerFailed when it does not."""
@@ -240,17 +264,21 @@ class Session:
 
     def down(self, cell: Cell) -> str | None:
         """How the server of a cell ended, in words; None while it runs."""
-        server = self.server_for(cell)
-        return None if server.running() else server.describe_end()
+        servers = (self.servers[key] for key in self._keys(cell))
+        return next((server.describe_end() for server in servers if not server.running()), None)
 
     def stand_up(self, cell: Cell) -> bool:
         """Start the server of a cell again; False when it does not come up, and is given up."""
-        server = self.server_for(cell)
-        try:
-            self.restart(server)
-        except ServerFailed as error:
-            self.fail((server.adapter.name, server.options), str(error))
-        return server.running()
+        for key in self._keys(cell):
+            server = self.servers[key]
+            if server.running():
+                continue
+            try:
+                self.restart(server)
+            except ServerFailed as error:
+                self.fail(key, str(error))
+                return False
+        return True
 
     def probe_due(self, cell: Cell, every_s: float) -> bool:
         """Whether the path of a cell was not probed for so long."""
@@ -277,7 +305,7 @@ class Session:
 
     def _wait_ready(self, server: RunningServer) -> float:
         waited = 0.0
-        for protocol in self.study.factors[plan.PROTOCOL_FACTOR]:
+        for protocol in self.protocols[server.adapter.name, server.options]:
             limit = READY_MORE_S if waited else None
             waited += server.wait_ready(lambda protocol=protocol: self._ask(server, protocol), self.stop, limit)  # type: ignore[misc]
         return waited

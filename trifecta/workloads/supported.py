@@ -11,6 +11,7 @@ from trifecta.design import plan
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
 from trifecta.design.model import Cell, Study
+from trifecta.design.transports import for_protocol
 from trifecta.implementations.browsers.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.clients import errands
@@ -105,7 +106,10 @@ def possible_servers(study: Study, adapters: Mapping[str, ServerAdapter], left_o
             if missing:
                 raise Unsupported(f"{name} does not speak {', '.join(missing)}")
             for cell in own:
-                adapter.check_workload(plan.workload_for(study, cell))
+                workload = plan.workload_for(study, cell)
+                if not adapter.has_timeouts and (workload.read_timeout_ns or workload.write_timeout_ns):
+                    raise Unsupported(f"{name} cannot be given a read or write timeout; use server: caddy")
+                adapter.check_workload(workload)
             possible += own
         except Unsupported as error:
             left_out.append({"factor": "server", "level": name, "reason": str(error)})
@@ -143,7 +147,7 @@ def _refusal(study: Study, cell: Cell, adapter: ClientAdapter) -> str | None:
     connection = str(cell.levels.get("connection", "reused"))
     for protocol in study.factors[plan.PROTOCOL_FACTOR]:
         try:
-            errands.refuse(adapter, workload, protocol, connection)
+            errands.refuse(adapter, for_protocol(workload, protocol), protocol, connection)
         except Unsupported as error:
             return str(error)
     return None

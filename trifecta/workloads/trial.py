@@ -15,6 +15,7 @@ from trifecta.analysis.checks.visits import Visits
 from trifecta.design import plan
 from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import PathSpec, RequestsWorkload, Trial
+from trifecta.design.transports import for_protocol
 from trifecta.implementations.running import RunningServer
 from trifecta.implementations.servers.origin import BACKEND_ADDRESS
 from trifecta.lab.engine import (
@@ -123,9 +124,9 @@ class TrialRunner:
         Stopped when the user asks for it: then nothing is kept.
         """
         session = self._session
-        workload = plan.workload_for(session.study, trial.cell)
+        workload = for_protocol(plan.workload_for(session.study, trial.cell), trial.protocol)
         path = session.study.paths[str(trial.cell.levels["path"])]
-        server = session.server_for(trial.cell)
+        server = session.server_for(trial.cell, trial.protocol)
         session.lab.use_congestion_control(workload.congestion_control)
         samples = session.run.draft("samples", trial.trial, ".parquet")
         capture = TrialCapture(session.run, session.study, trial, workload)

@@ -17,6 +17,8 @@ from trifecta.analysis.checks import (
     conntrack,
     drops,
     errors,
+    frames,
+    handshakes,
     headroom,
     machine,
     noise_floor,
@@ -62,6 +64,7 @@ TRIAL_CHECKS: dict[str, TrialCheck] = {
     "browser": TrialCheck("Had the browser time to spare, and was it the same one?", browser.check),
     "playback": TrialCheck("Did the player keep up with the clock, and decode in time?", playback.check),
     "drops": TrialCheck("Did a host itself lose packets?", drops.check),
+    "frames": TrialCheck("Were the frames of a size that a wire carries?", frames.check),
     "conntrack": TrialCheck("Had every host's table of connections room?", conntrack.check),
     "service": TrialCheck("Was every service there to the end, and are its errors in the rows?", service.check),
     "steady_state": TrialCheck("Is the warm-up left out, and nothing drifting?", steady_state.check),
@@ -72,6 +75,7 @@ TRIAL_CHECKS: dict[str, TrialCheck] = {
 
 RUN_CHECKS: dict[str, RunCheck] = {
     "blocks": RunCheck("Are there enough usable blocks?", blocks.check),
+    "handshakes": RunCheck("Is it requests that are compared, or their handshakes?", handshakes.check),
     "noise_floor": RunCheck("Is the baseline the same as itself, and how fine can this lab see?", noise_floor.check),
 }
 

@@ -20,6 +20,7 @@ from trifecta.design.model import (
     Study,
     Trial,
 )
+from trifecta.design.transports import for_protocol
 
 Document = Mapping[str, Any]
 # The transport below and the kernel's counter of what a host sent over it: no client can lie about that.
@@ -103,8 +104,8 @@ class Evidence:
 
     @property
     def workload(self) -> RequestsWorkload:
-        """The workload as asked for in this trial's cell."""
-        return plan.workload_for(self.study, self.trial.cell)
+        """The workload as asked for in this trial's cell, over its protocol's transport."""
+        return for_protocol(plan.workload_for(self.study, self.trial.cell), self.trial.protocol)
 
     @property
     def path(self) -> PathSpec:

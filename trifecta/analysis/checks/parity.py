@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from trifecta.analysis.checks.evidence import Evidence, Finding, worst
+from trifecta.design import plan
 from trifecta.design.model import CheckResult
+from trifecta.design.transports import apart, over
 
 WINDOW_SPREAD = 1.25  # TCP counts ten segments, QUIC up to 14,720 octets (RFC 6928, RFC 9002 7.2): not exactly equal
 
@@ -42,12 +44,14 @@ def check(evidence: Evidence) -> list[CheckResult]:
         if asked is not None and given != asked:
             findings.append(Finding("fail", f"{trait.name} is {given}, asked was {asked}", remedy=trait.remedy))
             continue
-        others = [(s.trial.arm, trait.given(s)) for s in evidence.siblings]
+        # A study may ask for other values over TCP than over QUIC: that is told below, and is no fault of the trial.
+        others = [(s.trial.arm, trait.given(s)) for s in evidence.siblings if trait.asked(s) == asked]
         odd = [f"{value} in {arm}" for arm, value in others if value is not None and value != given]
         if odd:
             findings.append(Finding("fail", f"{trait.name} is {given} here and {', '.join(odd)}", remedy=trait.remedy))
         else:
             findings.append(Finding("pass", f"{trait.name} {given}"))
+    findings += _apart(evidence)
     findings += _windows(evidence)
     findings += _server(evidence)
     findings += _backend(evidence)
@@ -56,6 +60,18 @@ def check(evidence: Evidence) -> list[CheckResult]:
     if evidence.foreign:
         findings += _verification(evidence)
     return worst(evidence, "parity", findings)
+
+
+def _apart(evidence: Evidence) -> list[Finding]:
+    """What the study itself gives TCP and QUIC apart: then the arms differ in that as well."""
+    workload = plan.workload_for(evidence.study, evidence.trial.cell)
+    found = []
+    for name in apart(workload):
+        tcp, quic = (over(getattr(workload, name), protocol) for protocol in ("h2", "h3"))
+        what = name.replace("tls", "TLS").replace("_", " ")
+        text = f"the study asks for {what} {tcp} over TCP and {quic} over QUIC"
+        found.append(Finding("warn", text, remedy=f"read it as a difference of both, or give one {what}"))
+    return found
 
 
 def _verification(evidence: Evidence) -> list[Finding]:

@@ -1,8 +1,6 @@
 """Connection set-up: what passed until the first request and response octet, against the least that is needed.
 
-The least number of round trips to the first octet of a response: TCP 1 (RFC 9293, 3.5), TLS 1.3 1 (RFC 8446, 2), none
-with early data, TLS 1.2 2 (RFC 5246, 7.3) or 1 resumed; QUIC 1 for transport and TLS together (RFC 9000, 7), none with
-0-RTT; and 1 for the request itself.
+The least number of round trips to the first octet of a response: `trifecta.analysis.round_trips`.
 """
 
 from __future__ import annotations
@@ -11,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trifecta.analysis.round_trips import setup_round_trips
 from trifecta.analysis.transport.columns import NULL, Connection, Ints, Rows
 
 AMPLIFICATION = 3  # RFC 9000, section 8.1
@@ -96,18 +95,17 @@ def _bound(connection: Connection, rows: Rows, notes: list[str]) -> int | None:
     row = connection.row
     early = bool(row["zero_rtt"])
     if not connection.tcp:
-        return 1 if early else 2
+        return 1 + setup_round_trips(quic=True, early=early)
     # TCP Fast Open (RFC 7413): data in the SYN saves the round trip.
-    open_trips = 0 if ((rows["syn"] == 1) & (rows["up"] == 1) & (rows["payload_bytes"] > 0)).any() else 1
+    saved = 1 if ((rows["syn"] == 1) & (rows["up"] == 1) & (rows["payload_bytes"] > 0)).any() else 0
     version = row["tls_version"]
     if version is None:
         if len(connection.frames_of("tls")) or row["protocol"] is None:
             notes.append("the version of TLS is unknown, and so is the least number of round trips")
             return None
-        return open_trips + 1  # without TLS
-    if version == "1.3":
-        return open_trips + (0 if early else 1) + 1
-    return open_trips + (1 if row["resumed"] else 2) + 1
+        return 2 - saved  # without TLS
+    resumed = bool(row["resumed"])
+    return 1 + setup_round_trips(quic=False, tls_version=str(version), resumed=resumed, early=early) - saved
 
 
 def _path_rtt(connection: Connection, rows: Rows) -> tuple[int | None, str | None]:

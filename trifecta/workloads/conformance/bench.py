@@ -100,7 +100,7 @@ class Bench:
             if keep is not None and protocol == "h3":
                 qlog = keep / "qlog"
                 qlog.mkdir(parents=True, exist_ok=True)
-            workload = replace(case.workload(), tls_version=target.tls_version)  # type: ignore[arg-type]
+            workload = replace(case.workload(), tls_version=target.tls_version)
             config = load_config(
                 Trial("t00000", 0, Cell("conformance", {"connection": "reused"}), protocol, 0, _SEED),
                 workload,

@@ -8,7 +8,6 @@ from typing import Any
 
 from trifecta.design.conformance import QUICK, ConformanceResult, cases
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
-from trifecta.design.plan import PROTOCOL_FACTOR
 from trifecta.implementations.client import ClientAdapter
 from trifecta.workloads.conformance.bench import LOAD, Bench, Target
 from trifecta.workloads.conformance.clients import ClientProbe
@@ -49,7 +48,7 @@ def quick(
                 continue
             target = Target(server.adapter.name, server.site, server.log, tls_version=server.options.tls_version)
             up.append(target)
-            for protocol in session.study.factors[PROTOCOL_FACTOR]:
+            for protocol in session.protocols[key]:
                 for case in QUICK:
                     finding, folder = bench.observed(LOAD, target, case, str(protocol), "server")
                     result = result_of(finding, case, str(protocol), **about)

@@ -78,7 +78,7 @@ class ServicesSession:
     def key(self, cell: Cell) -> PlaceKey:
         """Which place a cell has."""
         # A capture is made by a link, so a path that does nothing has one too then.
-        linked = self.path(cell).impaired or self.study.capture
+        linked = self.path(cell).linked or self.study.capture
         return key_of(self.graph(cell), self.workload(cell), linked=linked)
 
     def begin(self, cells: Sequence[Cell], versions: Mapping[str, str], more_sizes: Iterable[int] = ()) -> None:

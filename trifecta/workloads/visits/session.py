@@ -74,7 +74,7 @@ class BrowserSession:
 
     def wires(self, cell: Cell) -> Wires:
         """The wires that the path of a cell lies on; none when it does nothing to packets and nothing is captured."""
-        linked = self.path(cell).impaired or self.study.capture
+        linked = self.path(cell).linked or self.study.capture
         return browsers.impaired_wires(self.workload(cell)) if linked else ()
 
     def keys(self, cell: Cell) -> tuple[ServerKey, ...]:

@@ -1,0 +1,67 @@
+"""Checks that detect a threat: silent without it, heard with it."""
+
+import dataclasses
+
+from tests.analysis.checks.sound import HOST, LOAD, TRANSPORT, evidence, judge
+from tests.analysis.worlds import make_rows, one_cell_study
+from trifecta.analysis.checks import RUN_CHECKS, TRIAL_CHECKS
+from trifecta.analysis.checks.evidence import RunEvidence
+from trifecta.design import plan
+from trifecta.design.model import RequestsWorkload
+
+
+def over_loopback(octets, packets):
+    return {**TRANSPORT, "server": {**HOST, "loopback": {"rx_bytes": octets, "rx_packets": packets}}}
+
+
+def test_frames_that_no_wire_has_warn():
+    result = judge("frames", transport=over_loopback(3_200_000, 100))
+    assert (result.status, result.value, result.limit) == ("warn", 32_000.0, 1514.0)
+    assert "host server: 100 frames over loopback, 32000 B each on the mean, where a wire has 1514 B" in result.evidence
+    assert judge("frames", transport=over_loopback(100_000, 100)).status == "pass"
+    for transport in (None, TRANSPORT, over_loopback(640_000, 10)):
+        assert TRIAL_CHECKS["frames"].function(evidence(transport=transport)) == []
+
+
+def handshakes(connection, connect_ns, tls_ns):
+    study = one_cell_study()
+    rows = make_rows(study, lambda cell, protocol: 30e6, 6)
+    for row in rows:
+        row |= {"connection": connection, "tls_p50_ns": tls_ns, "latency_p50_ns": 30e6}
+        row["connect_p50_ns"] = None if row["arm"] == "h3" else connect_ns
+    return RUN_CHECKS["handshakes"].function(RunEvidence(study, plan.cells(study), rows))
+
+
+def test_handshakes_that_take_a_third_of_a_request_warn():
+    (result,) = handshakes("new", 10e6, 10e6)
+    assert (result.status, round(result.value, 2)) == ("warn", 0.67)
+    assert "HTTP/2 67%, HTTP/3 33%" in result.evidence
+    assert handshakes("new", 1e6, 2e6)[0].status == "pass"
+    assert handshakes("reused", 10e6, 10e6) == []
+    assert handshakes("new", None, None) == []
+
+
+APART = RequestsWorkload(requests=220, response_bytes=1000, warmup_requests=20, congestion_control="bbr/cubic")
+
+
+def test_a_study_that_gives_transports_other_settings_is_told_and_not_left_out():
+    bbr = {"congestion_control": "bbr", "initial_window_bytes": 14_480, "nodelay": True}
+    server = {"congestion_control": {"tcp": "bbr", "quic": "bbr"}, "tcp_nodelay": True}
+    h2 = evidence("h2", workload=APART, load={**LOAD, "quic": None, "tcp": bbr}, server=server)
+    result = judge("parity", "h3", workload=APART, siblings=(h2,))
+    assert result.status == "warn"
+    assert "the study asks for congestion control bbr over TCP and cubic over QUIC" in result.evidence
+    (alone,) = TRIAL_CHECKS["parity"].function(h2)
+    assert alone.status == "warn"
+
+
+def test_what_the_study_did_not_ask_for_still_fails():
+    asked = dataclasses.replace(APART, congestion_control="cubic")
+    h2 = evidence("h2", workload=asked)
+    changed = {**LOAD, "quic": {**LOAD["quic"], "congestion_control": "bbr"}}
+    assert judge("parity", "h3", workload=asked, siblings=(h2,), load=changed).status == "fail"
+    cubic_over_tcp = evidence(
+        "h3", workload=APART, load={**LOAD, "quic": {**LOAD["quic"], "congestion_control": "bbr"}}
+    )
+    (result,) = TRIAL_CHECKS["parity"].function(cubic_over_tcp)
+    assert result.status == "fail"

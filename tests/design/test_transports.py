@@ -1,0 +1,74 @@
+"""Settings given apart for TCP and QUIC, timeouts of a server, frames of a wire."""
+
+import pytest
+
+from trifecta.design import plan
+from trifecta.design.errors import UserError
+from trifecta.design.study_file import parse_study
+from trifecta.design.transports import apart, for_protocol, over
+from trifecta.lab.paths import link_config
+from trifecta.workloads.session import options_for
+
+MINE = "study: mine\nworkload: {{requests: 10, {}}}\n{}"
+
+
+def read(fields="", rest=""):
+    return parse_study(MINE.format(fields, rest), "mine.yaml")
+
+
+def test_each_transport_has_its_part():
+    workload = read("congestion_control: bbr/cubic, tls_version: 1.2/1.3").workload
+    assert apart(workload) == ["congestion_control", "tls_version"]
+    found = {name: for_protocol(workload, name) for name in ("h1", "h2", "h3")}
+    assert {name: one.congestion_control for name, one in found.items()} == {"h1": "bbr", "h2": "bbr", "h3": "cubic"}
+    assert {name: one.tls_version for name, one in found.items()} == {"h1": "1.2", "h2": "1.2", "h3": "1.3"}
+    assert options_for(found["h2"]) != options_for(found["h3"]), "a server each"
+
+
+def test_two_equal_parts_are_one():
+    workload = read("congestion_control: bbr/bbr").workload
+    assert workload.congestion_control == "bbr"
+    assert apart(workload) == []
+    assert for_protocol(workload, "h3") is workload
+    assert over("cubic", "h3") == over("cubic", "h2") == "cubic"
+
+
+def test_they_can_be_levels():
+    study = read(rest="factors: {congestion_control: [cubic, bbr/cubic], tls_version: [1.3, 1.2/1.3]}")
+    values = {plan.workload_for(study, cell).congestion_control for cell in plan.cells(study)}
+    assert values == {"cubic", "bbr/cubic"}
+    assert parse_study(study.source, "again.yaml") == study
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ("congestion_control: bbr/cubic/reno", "has 3 parts"),
+        ("congestion_control: bbr/fast", "'fast' is not a congestion control"),
+        ("tls_version: 1.3/1.2", "or give '1.2/1.3' (TCP/QUIC)"),
+        ("tls_version: 1.2", "HTTP/3 needs TLS 1.3"),
+        ("kind: chain, congestion_control: bbr/cubic", "one value for TCP and QUIC together"),
+        ("write_timeout: 0 s", "is no time at all"),
+    ],
+)
+def test_what_cannot_be_is_refused(fields, said):
+    with pytest.raises(UserError) as error:
+        read(fields)
+    assert said in str(error.value)
+
+
+def test_timeouts_of_a_server_are_levels_and_none_by_default():
+    study = read("read_timeout: 5 s", "factors: {write_timeout: [none, 1 s]}")
+    options = [options_for(plan.workload_for(study, cell)) for cell in plan.cells(study)]
+    assert [(one.read_timeout_ns, one.write_timeout_ns) for one in options] == [(5 * 10**9, None), (5 * 10**9, 10**9)]
+    assert parse_study(study.source, "again.yaml") == study
+    assert "timeout: none" not in read().source
+
+
+def test_frames_of_a_wire_are_the_links_work():
+    study = read(rest="paths: {a: {frames: wire}, b: {rtt: 10 ms}}")
+    assert link_config(study.paths["a"], 1)["split"] == "real"
+    assert link_config(study.paths["b"], 1)["split"] == "merge"
+    assert (study.paths["a"].impaired, study.paths["a"].linked) == (False, True)
+    assert parse_study(study.source, "again.yaml") == study
+    assert "frames" not in study.source.split("b:")[1]

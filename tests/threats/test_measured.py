@@ -1,0 +1,99 @@
+"""What is said of a measured threat, and the experiment of one through the whole lab."""
+
+import json
+
+import pytest
+
+from tests.cli.test_run import trifecta
+from trifecta.report.threats import print_list, print_measured, print_one, sentences
+from trifecta.threats import THREATS
+from trifecta.workloads.experiments import _finite, _outcome, measured, not_measured
+
+MEAN = {"value": 1e8, "low": 0.9e8, "high": 1.1e8, "blocks": 4}
+
+
+def row(outcome, arm="h3", reference="h2", **changes):
+    ratio = {"more": 1.5, "less": 0.5, "same": 1.0, "undecided": 1.1}[outcome]
+    found = {"place": "", "levels": {}, "arm": arm, "reference": reference, "off": None, "on": None}
+    if reference is None:
+        found |= {"off": MEAN, "on": MEAN}
+    found |= {
+        "ratio": ratio,
+        "low": ratio * 0.98,
+        "high": ratio * 1.02,
+        "p_holm": 0.01,
+        "outcome": outcome,
+        "blocks": 4,
+    }
+    return found | changes
+
+
+def threat(*rows, **changes):
+    effect = {
+        "title": "", "factor": "path", "off": "in-order", "on": "overtaking", "metric": "latency_p50_ns",
+        "metric_label": "median latency", "unit": "ns", "lower_is_better": True, "baseline": "h2", "margin": 0.05,
+        "confidence": 0.95, "rows": list(rows),
+        "detected": {"check": "reordering", "off": 0, "off_trials": 12, "on": 11, "on_trials": 12},
+    }  # fmt: skip
+    made = {"threat": "jitter-reordering", "title": "t", "check": "reordering", "undetected": "", "reason": ""}
+    return made | {"outcome": _outcome([effect]), "runs": ["r"], "effects": [effect], "model": []} | changes
+
+
+def test_one_difference_is_an_effect_and_all_the_same_is_none():
+    assert threat(row("more"), row("same"))["outcome"] == "effect"
+    assert threat(row("same"), row("same"))["outcome"] == "no effect"
+    assert threat(row("same"), row("undecided"))["outcome"] == "not decided"
+    assert threat(row("more", blocks=0))["outcome"] == "not measured"
+    assert threat()["outcome"] == "not measured"
+
+
+def test_the_sentences_name_effect_and_detection():
+    said = sentences(threat(row("same", "h2", None), row("more")))
+    assert said == [
+        "an effect",
+        "it multiplies HTTP/3 : HTTP/2 (median latency) by 1.50 [1.47, 1.53]",
+        "the check reordering spoke up in 11 of 12 trials with it, in 0 of 12 without",
+    ]
+    assert sentences(threat(row("same")))[:2] == [
+        "no effect on this machine",
+        "HTTP/3 : HTTP/2 stays within 5 %: times 1.00 [0.98, 1.02]",
+    ]
+    cannot = not_measured(THREATS["conntrack"], "this kernel tracks nothing")
+    assert sentences(cannot) == ["not measured here: this kernel tracks nothing"]
+
+
+def test_no_infinity_is_left_for_json():
+    assert _finite({"a": [1.0, float("inf")], "b": float("nan")}) == {"a": [1.0, None], "b": None}
+
+
+def test_everything_can_be_shown(capsys, tmp_path):
+    print_list(list(THREATS.values()))
+    for one in THREATS.values():
+        print_one(one)
+    print_measured([threat(row("more"), row("same", "h2", None, place="path far"))], tmp_path)
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in THREATS)
+    assert "HTTP/3 : HTTP/2" in shown
+
+
+@pytest.mark.lab
+def test_an_experiment_runs_and_is_detected(tmp_path):
+    """Also: a server for each transport, so that parity has something to warn of."""
+    tiny = ["--set", "blocks={at_least: 2, at_most: 2}", "--set", "response=50 kB", "--set", "requests=1"]
+    tiny += ["--set", "congestion_control=cubic,bbr/cubic,cubic/bbr,bbr"]
+    done = trifecta(
+        "threats", "measure", "congestion-control", *tiny, "--quiet", "--json", "--out", "here", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    (one,) = json.loads(done.stdout)
+    assert one["outcome"] != "not measured"
+    told = one["effects"][0]["detected"]
+    assert (told["off"], told["on"], told["on_trials"]) == (0, 6, 6)
+    again = measured(THREATS["congestion-control"], tmp_path / "here")
+    assert json.loads(json.dumps(again)) == one
+    assert json.loads((tmp_path / "here/threats.json").read_text()) == [one]
+
+
+def test_a_threat_that_is_none_is_named(tmp_path):
+    done = trifecta("threats", "measure", "contrack", cwd=tmp_path)
+    assert (done.returncode, done.stderr.strip()) == (2, "trifecta: no threat 'contrack'; did you mean 'conntrack'?")

@@ -1,0 +1,31 @@
+"""Were the frames of a size that a wire carries? On loopback they are not: its MTU is 65,536 octets.
+
+TCP fills such frames, QUIC does not, so counts, sizes and gaps of frames differ there for no reason of the protocol's.
+"""
+
+from __future__ import annotations
+
+from trifecta.analysis.checks.evidence import Evidence, Finding, worst
+from trifecta.design.impairments import ETHERNET_FRAME_BYTES
+from trifecta.design.model import CheckResult
+
+FEW_FRAMES = 20  # fewer say nothing of a trial
+_REMEDY = "let client and server have hosts of their own (`--without loopback-offload`), and count packets on a wire"
+
+
+def check(evidence: Evidence) -> list[CheckResult]:
+    """Warn where loopback carried frames that no wire has, on the mean; no result where nothing crossed it."""
+    findings = []
+    for name, host in (evidence.transport or {}).items():
+        loopback = host.get("loopback") if isinstance(host, dict) else None
+        frames = int((loopback or {}).get("rx_packets") or 0)
+        if loopback is None or frames < FEW_FRAMES:
+            continue
+        mean = int(loopback["rx_bytes"]) / frames
+        text = f"host {name}: {frames} frames over loopback, {mean:.0f} B each on the mean"
+        if mean > ETHERNET_FRAME_BYTES:
+            text += f", where a wire has {ETHERNET_FRAME_BYTES} B at most"
+            findings.append(Finding("warn", text, mean, float(ETHERNET_FRAME_BYTES), _REMEDY))
+        else:
+            findings.append(Finding("pass", text, mean, float(ETHERNET_FRAME_BYTES)))
+    return worst(evidence, "frames", findings) if findings else []

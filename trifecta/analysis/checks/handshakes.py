@@ -1,0 +1,50 @@
+"""Is it a request that is compared, or the handshake before it? On a path with a delay both are counted in round trips.
+
+A new connection takes one round trip over QUIC, two over TCP with TLS 1.3, three with TLS 1.2 before the request's own
+(RFC 9000 section 7, RFC 9293 section 3.5, RFC 8446 section 2, RFC 5246 section 7.3): whatever the request is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import median
+
+from trifecta.analysis.checks.evidence import RunEvidence
+from trifecta.analysis.estimate import Row, by_cell, usable
+from trifecta.design.model import AA_SUFFIX, PROTOCOL_NAMES, CheckResult
+
+# Share of the median time of a request. From a third on, a protocol with one round trip less looks a third faster.
+HANDSHAKE_LIMIT = 1 / 3
+_REMEDY = "compare on connections that stand too (`--without round-trips`), or read it as a comparison of handshakes"
+
+
+def check(evidence: RunEvidence) -> list[CheckResult]:
+    """Per cell: warn where a protocol spends a third or more of a request on its handshake."""
+    rows = by_cell(evidence.rows)
+    results = []
+    for cell in evidence.cells:
+        shares = _shares(rows.get(cell.key, []))
+        if not shares:
+            continue
+        words = ", ".join(f"{PROTOCOL_NAMES[arm]} {share:.0%}" for arm, share in shares.items())
+        text = f"share of the handshake in a request's median time: {words}"
+        most = max(shares.values())
+        if most >= HANDSHAKE_LIMIT:
+            results.append(CheckResult("handshakes", cell.key, "warn", text, most, HANDSHAKE_LIMIT, _REMEDY))
+        else:
+            results.append(CheckResult("handshakes", cell.key, "pass", text, most, HANDSHAKE_LIMIT))
+    return results
+
+
+def _shares(rows: Sequence[Row]) -> dict[str, float]:
+    """By protocol, where every request opens a connection and the phases are known."""
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        latency, tls = row.get("latency_p50_ns"), row.get("tls_p50_ns")
+        if row.get("connection") != "new" or not usable(row) or not latency or tls is None:
+            continue
+        share = (float(row.get("connect_p50_ns") or 0.0) + float(tls)) / float(latency)
+        if math.isfinite(share):
+            found.setdefault(str(row["arm"]).removesuffix(AA_SUFFIX), []).append(share)
+    return {arm: median(values) for arm, values in sorted(found.items())}

@@ -1,0 +1,164 @@
+"""``trifecta threats``."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trifecta.cli import options
+
+if TYPE_CHECKING:
+    from trifecta.design.model import Study
+    from trifecta.threats import Threat
+
+
+class _Threats(click.Group):
+    """``measure``, or a threat's name."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The subcommand of this name, or the one that shows the threat of this name."""
+        known = super().get_command(ctx, cmd_name)
+        return known if known is not None else _shower(cmd_name)
+
+
+@click.group(
+    cls=_Threats,
+    invoke_without_command=True,
+    subcommand_metavar="[ID | measure ID...]",
+    epilog="""\
+\b
+Examples:
+  trifecta threats
+  trifecta threats jitter-reordering
+  trifecta threats measure jitter-reordering --quick
+  trifecta threats measure all --quick --out threats
+""",
+)
+@options.as_json
+@click.pass_context
+def command(ctx: click.Context, as_json: bool) -> None:
+    """List what can make a conclusion about protocols wrong, and how each is detected and switched on and off.
+
+    With ID, one of them in full. With `measure`, run its experiment, which has it off and on side by side, and say
+    what it does on this machine.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from trifecta.report import threats as shown
+    from trifecta.threats import THREATS
+
+    if as_json:
+        click.echo(json.dumps([shown.as_data(threat) for threat in THREATS.values()], indent=1))
+    else:
+        shown.print_list(list(THREATS.values()))
+
+
+def _shower(name: str) -> click.Command:
+    @click.command(name=name, help="One threat in full.")
+    @options.as_json
+    def show(as_json: bool) -> None:
+        from trifecta.report import threats as shown
+        from trifecta.threats import find
+
+        threat = find(name)
+        if as_json:
+            click.echo(json.dumps(shown.as_data(threat), indent=1))
+        else:
+            shown.print_one(threat)
+
+    return show
+
+
+@command.command(
+    name="measure",
+    epilog="""\
+\b
+Exit code: 0 when every experiment asked for could run, 1 when one could not, 2 bad input, 3 this machine cannot,
+130 interrupted (the same command with the same --out goes on).
+""",
+)
+@click.argument("threats", nargs=-1, required=True, metavar="ID...|all")
+@click.option("--quick/--full", default=False, help="About 30 s each, or narrow intervals.  [default: full]")
+@click.option(
+    "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a factor or a field of the experiments."
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Folder of the runs; those that are in it are gone on with.  [default: runs/threats-DATE-TIME]",
+)
+@click.option("--quiet", "-q", is_flag=True, help="No progress, only the result.")
+@options.as_json
+def measure(
+    *, threats: tuple[str, ...], quick: bool, overrides: tuple[str, ...], out: Path | None, quiet: bool, as_json: bool
+) -> int:
+    """Measure what threats do: how the comparison of protocols changes when each is switched on."""
+    from trifecta.threats import THREATS, find
+    from trifecta.workloads.experiments import studies_of
+
+    named = list(THREATS) if threats == ("all",) else list(dict.fromkeys(threats))
+    chosen = [find(name) for name in named]
+    experiments = [study for threat in chosen for study in studies_of(threat, quick=quick, overrides=overrides)]
+    folder = out if out is not None else Path("runs") / f"threats-{time.strftime('%Y%m%d-%H%M%S')}"
+    return _measure(
+        chosen, experiments, folder.resolve(), quick=quick, overrides=overrides, quiet=quiet, as_json=as_json
+    )
+
+
+def _measure(
+    chosen: list[Threat],
+    studies: list[Study],
+    folder: Path,
+    *,
+    quick: bool,
+    overrides: tuple[str, ...],
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    from trifecta.cli.running import INTERRUPTED, enter_lab
+
+    if studies:
+        enter_lab(studies)
+
+    from trifecta.report import html
+    from trifecta.report import threats as shown
+    from trifecta.store import files
+    from trifecta.workloads import experiments
+    from trifecta.workloads.progress import NoProgress
+    from trifecta.workloads.runner import run_study
+    from trifecta.workloads.stopping import StopFlag
+
+    with files.disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    found: list[dict[str, Any]] = []
+    with StopFlag() as stop:
+
+        def run_one(study: Any, run: Path, resume: bool) -> Any:
+            if quiet:
+                outcome = run_study(study, run, NoProgress(), stop, resume=resume)
+            else:
+                from trifecta.report.progress import LiveProgress
+
+                with LiveProgress() as progress:
+                    outcome = run_study(study, run, progress, stop, resume=resume)
+            html.write_report(outcome.run_path)
+            return outcome
+
+        for threat in chosen:
+            if stop():
+                break
+            found.append(experiments.run_experiment(threat, folder, run_one, quick=quick, overrides=overrides))
+            experiments.write(folder, found)
+        if as_json:
+            click.echo(json.dumps(found, indent=1))
+        else:
+            shown.print_measured(found, folder)
+        if stop():
+            return INTERRUPTED
+    wanted = {threat.id for threat in chosen if threat.experiment}
+    return 1 if any(one["threat"] in wanted and one["outcome"] == "not measured" for one in found) else 0

@@ -1,0 +1,45 @@
+"""Settings that a study may give apart for the two transports: ``bbr/cubic`` is BBR over TCP and Cubic over QUIC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from trifecta.design.document import one_of, parse_text
+from trifecta.design.model import RequestsWorkload
+from trifecta.design.quantity import QuantityError
+
+Workload = TypeVar("Workload", bound=RequestsWorkload)
+BETWEEN = "/"
+APART = ("congestion_control", "tls_version")  # attributes of a workload
+
+
+def one_or_two(what: str, *choices: str) -> Callable[[Any], str]:
+    """A parser for one of a few words, or two of them as ``TCP/QUIC``."""
+    one = one_of(what, *choices)
+
+    def parse(value: Any) -> str:
+        halves = [one(half.strip()) for half in parse_text(value).split(BETWEEN)]
+        if len(halves) > 2:
+            raise QuantityError(f"{value!r} has {len(halves)} parts; write {what} for both transports, or TCP/QUIC")
+        return halves[0] if len(set(halves)) == 1 else BETWEEN.join(halves)
+
+    return parse
+
+
+def over(value: str, protocol: str) -> str:
+    """The part of such a value that counts for a protocol."""
+    tcp, _, quic = value.partition(BETWEEN)
+    return quic if quic and protocol == "h3" else tcp
+
+
+def apart(workload: RequestsWorkload) -> list[str]:
+    """The settings that a workload gives apart."""
+    return [name for name in APART if BETWEEN in getattr(workload, name)]
+
+
+def for_protocol(workload: Workload, protocol: str) -> Workload:
+    """The workload as one protocol meets it, with one value of each setting."""
+    values = {name: over(getattr(workload, name), protocol) for name in apart(workload)}
+    return replace(workload, **values) if values else workload

@@ -1,0 +1,209 @@
+"""Threats in a terminal: the list, one in full, and what was measured of them; and the same as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from trifecta.design.model import PROTOCOL_NAMES
+from trifecta.report import numbers
+from trifecta.threats import Threat
+from trifecta.threats.threat import Change
+
+Data = dict[str, Any]
+
+_UNITS = {"ns": numbers.duration, "ratio": numbers.rate, "1/s": numbers.per_second, "bit/s": numbers.bit_rate}
+_OUTCOMES = {
+    "effect": "an effect",
+    "no effect": "no effect on this machine",
+    "not decided": "not decided",
+    "not measured": "not measured",
+}
+_COLOURS = {"more": "red", "less": "green", "same": "", "undecided": "yellow"}
+
+
+def as_data(threat: Threat) -> Data:
+    """A threat for a program to read."""
+    return {
+        "id": threat.id,
+        "title": threat.title,
+        "fact": threat.fact,
+        "studies": list(threat.studies),
+        "check": threat.check,
+        "undetected": threat.undetected,
+        "on": _change(threat.on),
+        "off": _change(threat.off),
+        "no_switch": threat.no_switch,
+        "experiment": f"threats/{threat.experiment}" if threat.experiment else None,
+        "elsewhere": threat.elsewhere,
+    }
+
+
+def _change(change: Change | None) -> list[str] | str | None:
+    """What a switch does, in the words of ``--set``, or that it changes what it finds."""
+    if change is None:
+        return None
+    return (change.__doc__ or "changes what it finds in the study") if callable(change) else list(change)
+
+
+def _switch(threat: Threat) -> str:
+    ways = [way for way, change in (("on", threat.on), ("off", threat.off)) if change is not None]
+    return ", ".join(ways) or "none"
+
+
+def print_list(threats: Sequence[Threat]) -> None:
+    """All threats, a line each."""
+    out = Console(highlight=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
+    for title in ("threat", "what it is", "studies", "detected by", "switch"):
+        table.add_column(title, overflow="fold", no_wrap=title == "threat")
+    for threat in threats:
+        name = Text(threat.id, "bold")
+        table.add_row(name, threat.title, "\n".join(threat.studies), threat.check or "no check", _switch(threat))
+    out.print(table)
+    out.print(
+        "\nOne in full: trifecta threats ID. Its effect here: trifecta threats measure ID --quick", soft_wrap=True
+    )
+
+
+def print_one(threat: Threat) -> None:
+    """One threat in full."""
+    out = Console(highlight=False)
+    out.print(Text(f"{threat.id}: {threat.title}", "bold"))
+    out.print(threat.fact, markup=False)
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row("studies", ", ".join(threat.studies))
+    table.add_row("detected by", f"the check {threat.check}" if threat.check else f"no check: {threat.undetected}")
+    for option, change in (("--with", threat.on), ("--without", threat.off)):
+        said = _change(change)
+        words = said if isinstance(said, str) else "; ".join(said or ())
+        table.add_row(f"{option} {threat.id}", words or threat.no_switch)
+    if threat.experiment:
+        table.add_row("experiment", f"trifecta threats measure {threat.id} --quick")
+        for effect in threat.effects:
+            what = f"{effect.title or threat.title}: {effect.factor} {effect.off} against {effect.on}"
+            table.add_row("", Text(what))
+    else:
+        table.add_row("its effect", threat.elsewhere)
+    out.print(table)
+
+
+def print_measured(found: Sequence[Data], folder: Path) -> None:
+    """What the experiments showed: a table for each, and what that says in words."""
+    out = Console(highlight=False)
+    for one in found:
+        out.print(Text(f"{one['threat']}: {one['title']}", "bold"))
+        for line in sentences(one):
+            out.print(line, markup=False)
+        for effect in one["effects"]:
+            out.print(_table(effect))
+        for line in _model_lines(one["model"]):
+            out.print(f"  {line}", markup=False)
+        for run in one["runs"]:
+            out.print(f"report: {run}/report.html", soft_wrap=True, markup=False)
+        out.print("")
+    out.print(f"all of it: {folder}/threats.json", soft_wrap=True, markup=False)
+
+
+def sentences(one: Data) -> list[str]:
+    """What was found of a threat, in words: what it does to the comparison, and whether it was noticed."""
+    if one["outcome"] == "not measured":
+        return [f"not measured here: {one['reason']}"]
+    said = [f"{_OUTCOMES[one['outcome']]}"]
+    for effect in one["effects"]:
+        if effect["metric"] == "success_rate":
+            said.append(_rates(effect))
+            continue
+        told = [_comparison(effect, row) for row in effect["rows"] if row["reference"] and row["ratio"] is not None]
+        said += told[:1]
+    if one["reason"]:
+        said.append(f"left out: {one['reason']}")
+    check = next((effect["detected"] for effect in one["effects"] if effect["detected"]), None)
+    if check:
+        said.append(
+            f"the check {check['check']} spoke up in {check['on']} of {check['on_trials']} trials with it, "
+            f"in {check['off']} of {check['off_trials']} without"
+        )
+    elif not one["check"]:
+        said.append(f"no check detects it: {one['undetected']}")
+    return said
+
+
+def _rates(effect: Data) -> str:
+    """Success rates off and on, by protocol."""
+    words = []
+    for row in effect["rows"]:
+        if row["off"] and row["on"]:
+            off, on = (numbers.rate(row[side]["value"]) for side in ("off", "on"))
+            words.append(f"{PROTOCOL_NAMES[row['arm']]} {off} without, {on} with")
+    return f"{effect['title'] or 'requests that succeed'}: {'; '.join(words)}"
+
+
+def _model_lines(model: Sequence[Data]) -> list[str]:
+    """Measured ratios beside those that round trips alone make, or the shares of a decomposition."""
+    said = []
+    for item in model:
+        if "trips" in item:
+            levels = item["levels"]
+            shown = ("path", "connection", "tls_version", "zero_rtt")
+            place = ", ".join(f"{name} {levels[name]}" for name in shown if name in levels)
+            arms = f"{PROTOCOL_NAMES[item['arm']]} : {PROTOCOL_NAMES[item['reference']]}"
+            ends = numbers.interval((item["low"], item["high"]))
+            trips = f"{item['trips'][0]} : {item['trips'][1]} round trips = {numbers.ratio(item['expected'])}"
+            said.append(f"{place}: {arms} {numbers.ratio(item['ratio'])} {ends}; {trips}")
+        elif item["shares"]:
+            shares = (
+                f"{one['part']} {numbers.percent(one['share'])} "
+                f"[{numbers.percent(one['low'])}, {numbers.percent(one['high'])}]"
+                for one in item["shares"]
+            )
+            said.append(f"{item['place']}: of the effect {', '.join(shares)}")
+    return said
+
+
+def _comparison(effect: Data, row: Data) -> str:
+    arm, reference = PROTOCOL_NAMES[row["arm"]], PROTOCOL_NAMES[row["reference"]]
+    ends = numbers.interval((row["low"], row["high"]))
+    change = f"{numbers.ratio(row['ratio'])} {ends} times {arm} : {reference} of the {effect['metric_label']}"
+    said = {
+        "more": f"with it {change} is larger",
+        "less": f"with it {change} is smaller",
+        "same": f"{arm} : {reference} stays within {numbers.percent(effect['margin'])}",
+        "undecided": f"whether {arm} : {reference} changes is open",
+    }[row["outcome"]]
+    if row["outcome"] in ("more", "less"):
+        said = f"it multiplies {arm} : {reference} ({effect['metric_label']}) by {numbers.ratio(row['ratio'])} {ends}"
+    else:
+        said = f"{said}: times {numbers.ratio(row['ratio'])} {ends}"
+    return f"{effect['title']}: {said}" if effect["title"] else said
+
+
+def _table(effect: Data) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
+    places = any(row["place"] for row in effect["rows"])
+    heads = [f"{effect['metric_label']}", effect["off"], effect["on"], "with : without", "interval", "blocks"]
+    for number, title in enumerate((["place"] if places else []) + heads):
+        table.add_column(title, justify="right" if number > places else "left", overflow="fold")
+    write = _UNITS.get(effect["unit"], numbers.number)
+    last = None
+    for row in effect["rows"]:
+        what = PROTOCOL_NAMES[row["arm"]]
+        show = write
+        if row["reference"]:
+            what, show = f"{what} : {PROTOCOL_NAMES[row['reference']]}", numbers.ratio
+        values = [show(row[side]["value"]) if row[side] else "" for side in ("off", "on")]
+        cells: list[str | Text] = [what, *values, Text(numbers.ratio(row["ratio"]), _COLOURS[row["outcome"]])]
+        cells += [numbers.interval((row["low"], row["high"])), str(row["blocks"])]
+        if places:
+            cells.insert(0, row["place"] if row["place"] != last else "")
+            last = row["place"]
+        table.add_row(*cells)
+    return table

@@ -1,0 +1,46 @@
+"""A table of connections that is too small for flows over UDP."""
+
+from __future__ import annotations
+
+from trifecta.design.document import Document
+from trifecta.design.errors import UserError
+from trifecta.threats.changes import SERVICES, kind, workload
+from trifecta.threats.threat import Change, Effect, Threat
+
+
+def _table(size: str) -> Change:
+    def change(document: Document) -> None:
+        if kind(document) not in SERVICES:
+            raise UserError(f"connections are tracked for services only, and this is the workload {kind(document)!r}")
+        factors = document.tree.get("factors")
+        hosts = [workload(document).get("hosts", 1), *((factors or {}).get("hosts") or ())]
+        if all(str(number) == "1" for number in hosts):
+            raise UserError("services of one host have no tracked connections; give hosts: 2 or more")
+        if isinstance(factors, dict):
+            factors.pop("conntrack", None)
+        workload(document)["conntrack"] = size
+
+    change.__doc__ = f"Every host that serves has conntrack: {size}."
+    return change
+
+
+THREAT = Threat(
+    id="conntrack",
+    title="a full table of connections, which UDP fills sooner",
+    fact=(
+        "Connection tracking sees a TCP connection end; a flow over UDP it keeps for 30 s after the last packet, 120 s "
+        "if it went both ways for 2 s (nf_conntrack_udp_timeout, _stream). bourbon2020 had its table "
+        "overflow with 50 clients over HTTP/3 until their traffic was taken out of it. What finds no room is dropped: "
+        "a lost handshake, over QUIC only."
+    ),
+    studies=("bourbon2020",),
+    on=_table("100"),
+    off=_table("bypass"),
+    check="conntrack",
+    experiment="conntrack",
+    effects=(
+        Effect("conntrack", "bypass", "100", metric="success_rate", title="requests that succeed"),
+        Effect("conntrack", "bypass", "100", title="time of a request"),
+    ),
+    quick=("blocks={at_least: 4, at_most: 4}",),
+)

@@ -1,0 +1,51 @@
+"""Frames of 64 KB on loopback, or merged by offloads, taken for packets of a wire."""
+
+from __future__ import annotations
+
+from trifecta.design.document import Document
+from trifecta.design.errors import UserError
+from trifecta.threats.changes import SERVICES, kind, workload
+from trifecta.threats.threat import Effect, Threat
+
+
+def _on(document: Document) -> None:
+    """Services share one host, so that they speak over its loopback."""
+    if kind(document) not in SERVICES:
+        what = f"the workload {kind(document)!r} has client and server on hosts of their own"
+        raise UserError(
+            f"{what}; only services can share one, for example `trifecta run chain --with loopback-offload`"
+        )
+    workload(document)["hosts"] = 1
+
+
+def _off(document: Document) -> None:
+    """Every path carries frames of a wire's size one by one, between hosts of their own."""
+    if kind(document) in SERVICES and str(workload(document).get("hosts", 1)) == "1":
+        workload(document)["hosts"] = 2
+    section = document.tree.setdefault("paths", {})
+    if not section:
+        section["clean"] = {}
+    for path in section.values():
+        path["frames"] = "wire"
+
+
+THREAT = Threat(
+    id="loopback-offload",
+    title="frames of 64 KB on loopback taken for packets of a wire",
+    fact=(
+        "Loopback has an MTU of 65,536 octets: TCP sends segments of 64 KB there, and QUIC datagrams stay below 1,500. "
+        "ding2022 captured on it: HTTP/2's frames were up to 65,539 B and HTTP/3's at most 1,476 B, so 2,308 frames "
+        "stood against 31,995 for the same 30 MB. Segmentation offload (GSO, GRO) does the same between hosts. Nothing "
+        "of that is a property of HTTP."
+    ),
+    studies=("ding2022",),
+    on=_on,
+    off=_off,
+    check="frames",
+    experiment="loopback-offload",
+    effects=(
+        Effect("hosts", "2", "1", title="loopback instead of a wire", where=(("path", "wire"),)),
+        Effect("path", "wire", "merged", title="frames merged by offloads on a wire", where=(("hosts", "2"),)),
+    ),
+    quick=("blocks={at_least: 4, at_most: 4}",),
+)

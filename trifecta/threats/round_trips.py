@@ -1,0 +1,40 @@
+"""The round trips of handshakes: TLS 1.2 or 1.3, a new connection or one that stands, early data."""
+
+from __future__ import annotations
+
+from trifecta.threats.threat import Effect, Threat
+
+THREAT = Threat(
+    id="round-trips",
+    title="round trips of handshakes taken for a property of HTTP",
+    fact=(
+        "Before the first octet of an answer TCP with TLS 1.2 takes four round trips, with TLS 1.3 three, QUIC two "
+        "(RFC 9293 3.5, RFC 5246 7.3, RFC 8446 2, RFC 9000 7), and all of them one on a connection that stands. A new "
+        "connection for every request makes HTTP/3 'twice as fast' at any distance without anything that HTTP/3 does: "
+        "milicevic2023 published modes of 320 to 335 ms against 156 to 165 ms, and four round trips are twice two."
+    ),
+    studies=("milicevic2023", "bourbon2020", "ding2022"),
+    on=("connection=new", "resumption=false"),
+    off=("connection=reused",),
+    check="handshakes",
+    experiment="round-trips",
+    effects=(
+        Effect(
+            "connection",
+            "reused",
+            "new",
+            title="a new connection for every request, TLS 1.3",
+            where=(("tls_version", "1.3"),),
+        ),
+        Effect(
+            "tls_version",
+            "1.3",
+            "1.2/1.3",
+            title="TLS 1.2 over TCP, with new connections",
+            where=(("connection", "new"),),
+        ),
+        Effect("zero_rtt", "false", "true", title="early data in resumed sessions", experiment="early-data"),
+    ),
+    quick=("blocks={at_least: 3, at_most: 3}",),
+    model="round-trips",
+)

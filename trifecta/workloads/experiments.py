@@ -1,0 +1,218 @@
+"""The experiments of threats: run them, and say from their trials what a threat does here.
+
+`studies_of` is asked before the sandbox is entered, so what starts threads (numpy, Arrow) is imported after that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trifecta import studies
+from trifecta.design.errors import CannotError
+from trifecta.design.model import Study
+from trifecta.design.study_file import parse_study
+from trifecta.threats import Effect, Threat
+
+if TYPE_CHECKING:
+    from trifecta.analysis.means import Mean
+    from trifecta.analysis.switched import Asked, Detected, Switched
+
+Data = dict[str, Any]
+RunOne = Callable[[Study, Path, bool], Any]
+RESULT_FILE = "threats.json"
+
+
+def study_of(threat: Threat, *, quick: bool, overrides: Sequence[str] = (), name: str | None = None) -> Study:
+    """The experiment of a threat (of several the first, or that of this name), about 30 s long or with all blocks."""
+    chosen = name or next(iter(threat.experiments), None)
+    if chosen is None:
+        raise ValueError(f"{threat.id} has no experiment")
+    return studies.experiment(chosen, [*(threat.quick if quick else ()), *overrides])
+
+
+def studies_of(threat: Threat, *, quick: bool, overrides: Sequence[str] = ()) -> list[Study]:
+    """All of its experiments."""
+    return [study_of(threat, quick=quick, overrides=overrides, name=name) for name in threat.experiments]
+
+
+def run_experiment(
+    threat: Threat, folder: Path, run_one: RunOne, *, quick: bool, overrides: Sequence[str] = ()
+) -> Data:
+    """Run the experiments into ``folder / NAME``, or go on with them, and say what they show.
+
+    ``run_one`` gets the study, its folder, and whether it is resumed, as those of a campaign do. A machine that cannot
+    run one is the result then, with the reason; it ends nothing else.
+    """
+    if not threat.experiments:
+        return not_measured(threat, threat.elsewhere)
+    from trifecta.workloads.campaign import standing
+
+    try:
+        for name in threat.experiments:
+            state = standing(folder, name)
+            if state != "over":
+                study = study_of(threat, quick=quick, overrides=overrides, name=name)
+                run_one(study, folder / name, state == "begun")
+        return measured(threat, folder)
+    except CannotError as error:
+        return not_measured(threat, str(error))
+
+
+def not_measured(threat: Threat, reason: str) -> Data:
+    """A threat whose experiment could not run, or that has none."""
+    return {**_head(threat), "outcome": "not measured", "reason": reason, "runs": [], "effects": [], "model": []}
+
+
+def measured(threat: Threat, folder: Path) -> Data:
+    """What the runs of its experiments say of a threat, as plain data (docs/threats.md)."""
+    runs = {name: _Run(folder / name) for name in threat.experiments if (folder / name / "run.json").is_file()}
+    effects = []
+    for effect in threat.effects:
+        run = runs.get(effect.experiment or threat.experiment or "")
+        if run is not None:
+            effects.append(_effect(threat, effect, run))
+    outcome = _outcome(effects)
+    left_out = [reason for run in runs.values() for reason in run.left_out]
+    reason = "; ".join(dict.fromkeys(left_out))
+    if outcome == "not measured" and not reason:
+        reason = "no trial at one of the two levels counts; look at its checks"
+    model = [item for run in runs.values() for item in _model(threat, run)]
+    told = [str(run.path) for run in runs.values()]
+    found = {"outcome": outcome, "reason": reason, "runs": told, "effects": effects, "model": model}
+    return {**_head(threat), **{name: _finite(value) for name, value in found.items()}}
+
+
+def _finite(value: Any) -> Any:
+    """The same for JSON, which has no infinity: a bound that is none is null."""
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class _Run:
+    """A run of an experiment: its study, its trials, what was left out."""
+
+    def __init__(self, path: Path) -> None:
+        from trifecta.store.run import RunDirectory
+
+        run = RunDirectory.open(path)
+        self.path = path
+        self.study = parse_study(run.study_text, str(path / "study.yaml"))
+        self.rows = run.rows()
+        self.checks = run.checks()
+        facts = run.facts
+        self.left_out = [str(item["reason"]) for item in (*facts.get("unsupported", ()), *facts.get("failed", ()))]
+
+
+def _head(threat: Threat) -> Data:
+    return {
+        "threat": threat.id,
+        "title": threat.title,
+        "fact": threat.fact,
+        "studies": list(threat.studies),
+        "check": threat.check,
+        "undetected": threat.undetected,
+    }
+
+
+def _effect(threat: Threat, effect: Effect, run: _Run) -> Data:
+    from trifecta.analysis.estimate import METRICS
+    from trifecta.analysis.switched import Asked, countable, switched
+
+    study = run.study
+    protocols = tuple(str(protocol) for protocol in study.factors["protocol"])
+    baseline = study.baseline.protocol
+    asked = Asked(
+        effect.factor, effect.off, effect.on, effect.metric, protocols, baseline, study.confidence, effect.where
+    )
+    metric = METRICS[effect.metric]
+    told = None if threat.check is None else dataclasses.asdict(_detected(asked, threat.check, run))
+    return {
+        "title": effect.title,
+        "factor": effect.factor,
+        "off": effect.off,
+        "on": effect.on,
+        "metric": effect.metric,
+        "metric_label": metric.label,
+        "unit": metric.unit,
+        "lower_is_better": metric.lower_is_better,
+        "baseline": baseline,
+        "margin": study.margin,
+        "confidence": study.confidence,
+        "detected": told,
+        "rows": [_row(one, study) for one in switched(countable(run.rows, threat.check, effect.metric), asked)],
+    }
+
+
+def _detected(asked: Asked, check: str, run: _Run) -> Detected:
+    from trifecta.analysis.checks import RUN_CHECKS
+    from trifecta.analysis.switched import detected
+
+    if check not in RUN_CHECKS:
+        return detected(run.rows, asked, check)
+    # A check of cells: every trial of a cell stands for what was said of it.
+    loud = {one.scope for one in run.checks if one.check == check and one.status in ("fail", "warn")}
+    said = json.dumps([{"check": check, "status": "warn"}])
+    return detected([{**row, "checks_json": said if row["cell"] in loud else "[]"} for row in run.rows], asked, check)
+
+
+def _row(one: Switched, study: Study) -> Data:
+    found = one.contrast
+    return {
+        "place": one.place,
+        "levels": dict(one.levels),
+        "arm": one.arm,
+        "reference": one.reference,
+        "off": _mean(one.off),
+        "on": _mean(one.on),
+        "ratio": found.ratio,
+        "low": found.low,
+        "high": found.high,
+        "p_holm": found.p_holm,
+        "outcome": found.outcome(study.margin, 1 - study.confidence),
+        "blocks": min(found.blocks, found.against_blocks),
+    }
+
+
+def _mean(mean: Mean | None) -> Data | None:
+    return None if mean is None else {"value": mean.value, "low": mean.low, "high": mean.high, "blocks": mean.blocks}
+
+
+def _outcome(effects: Sequence[Data]) -> str:
+    """``effect`` when anything it compares differs, ``no effect`` when all of it is the same, else ``not decided``."""
+    rows = [row for effect in effects for row in effect["rows"] if row["blocks"]]
+    if not rows:
+        return "not measured"
+    outcomes = {row["outcome"] for row in rows}
+    if outcomes & {"more", "less"}:
+        return "effect"
+    return "no effect" if outcomes == {"same"} else "not decided"
+
+
+def _model(threat: Threat, run: _Run) -> list[Data]:
+    """What a model makes of the same trials: round trips alone, or the parts of the effect."""
+    from trifecta.analysis.decomposition import decompose
+    from trifecta.analysis.round_trips import explained
+
+    if threat.model == "round-trips":
+        return [dataclasses.asdict(one) for one in explained(run.study, run.rows)]
+    if threat.model == "decomposition":
+        return [dataclasses.asdict(one) for one in decompose(run.study, run.rows)]
+    return []
+
+
+def write(folder: Path, found: Sequence[Data]) -> Path:
+    """Leave what was measured in ``threats.json`` of the folder."""
+    from trifecta.store import files
+
+    path = folder / RESULT_FILE
+    with files.disk_errors(folder):
+        files.write_text(path, files.to_json(list(found)) + "\n")
+    return path
