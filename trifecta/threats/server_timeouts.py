@@ -1,4 +1,4 @@
-"""Timeouts of a server that turn slow responses into failures, over TCP only."""
+"""Timeouts of a server that turn slow responses into failures."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from trifecta.threats.threat import Effect, Threat
 
 THREAT = Threat(
     id="server-timeouts",
-    title="timeouts of a server that end slow responses, over one transport only",
+    title="timeouts of a server that turn slow responses into failures",
     fact=(
-        "Go's http.Server with WriteTimeout 1 s and ReadTimeout 5 s, as bourbon2020 had it, ends a connection or a "
-        "stream whose response is not out in time (net/http, type Server). quic-go's http3.Server has neither. On a "
-        "slow path HTTP/1.1 and HTTP/2 then fail where HTTP/3 only takes longer: a success rate below 100 % over TCP "
-        "alone is what that study published."
+        "Go's http.Server with WriteTimeout 1 s and ReadTimeout 5 s, as bourbon2020 had it, ends a response that is not "
+        "out in time (net/http, type Server): over HTTP/1.1 the connection closes, over HTTP/2 the stream is reset, and "
+        "Caddy's content over HTTP/3 just ends early. On a slow path what would only take longer fails: a success rate "
+        "below 100 %, as that study published it for HTTP/1.1 and HTTP/2, is then a setting of the server's."
     ),
     studies=("bourbon2020",),
     on=("write_timeout=1s", "read_timeout=5s"),

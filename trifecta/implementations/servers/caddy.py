@@ -49,7 +49,7 @@ class Caddy(ServerAdapter):
             "tls_connection_policies": [{"protocol_min": tls, "protocol_max": tls}],
             "routes": self._routes(site, options),
         }
-        # Of Go's net/http, so over TCP only: Caddy gives its HTTP/3 server none but the idle timeout.
+        # Go's ReadTimeout and WriteTimeout; over HTTP/3 the second ends the content early.
         limits = {"read_timeout": options.read_timeout_ns, "write_timeout": options.write_timeout_ns}
         server |= {name: limit for name, limit in limits.items() if limit is not None}
         files = {"certificate": str(site.certificates.chain), "key": str(site.certificates.key)}
