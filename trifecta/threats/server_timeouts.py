@@ -8,10 +8,10 @@ THREAT = Threat(
     id="server-timeouts",
     title="timeouts of a server that turn slow responses into failures",
     fact=(
-        "Go's http.Server with WriteTimeout 1 s and ReadTimeout 5 s, as bourbon2020 had it, ends a response that is not "
-        "out in time (net/http, type Server): over HTTP/1.1 the connection closes, over HTTP/2 the stream is reset, and "
-        "Caddy's content over HTTP/3 just ends early. On a slow path what would only take longer fails: a success rate "
-        "below 100 %, as that study published it for HTTP/1.1 and HTTP/2, is then a setting of the server's."
+        "Go's http.Server with WriteTimeout 1 s and ReadTimeout 5 s, as bourbon2020 had it, ends a response that is "
+        "not out in time (net/http, Server): over HTTP/1.1 the connection closes, over HTTP/2 the stream is reset, "
+        "and Caddy's content over HTTP/3 just ends early. On a slow path what would only take longer fails: a success "
+        "rate below 100 %, as that study published it for HTTP/1.1 and HTTP/2, is then a setting of the server's."
     ),
     studies=("bourbon2020",),
     on=("write_timeout=1s", "read_timeout=5s"),

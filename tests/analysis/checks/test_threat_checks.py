@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from tests.analysis.checks.sound import HOST, LOAD, TRANSPORT, evidence, judge
+from tests.analysis.checks.sound import HOST, LOAD, TRANSPORT, evidence, facts, judge, link
 from tests.analysis.worlds import make_rows, one_cell_study
 from trifecta.analysis.checks import RUN_CHECKS, TRIAL_CHECKS
 from trifecta.analysis.checks.evidence import RunEvidence
 from trifecta.design import plan
-from trifecta.design.model import RequestsWorkload
+from trifecta.design.model import PathSpec, RequestsWorkload
 
 
 def over_loopback(octets, packets):
@@ -65,3 +65,23 @@ def test_what_the_study_did_not_ask_for_still_fails():
     )
     (result,) = TRIAL_CHECKS["parity"].function(cubic_over_tcp)
     assert result.status == "fail"
+
+
+def test_the_cipher_of_another_tls_version_is_another_matter():
+    """Nothing but the study's own word lets arms differ."""
+    apart = dataclasses.replace(APART, congestion_control="cubic", tls_version="1.2/1.3")
+    ecdhe = facts(tls_versions={"1.2": 200}, ciphers={"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": 200})
+    h2 = evidence("h2", workload=apart, samples=ecdhe)
+    result = judge("parity", "h3", workload=apart, siblings=(h2,))
+    assert result.status == "warn"
+    assert "TLS version 1.2 over TCP and 1.3 over QUIC" in result.evidence
+    other = facts(ciphers={"TLS_CHACHA20_POLY1305_SHA256": 200})
+    assert judge("parity", "h3", siblings=(evidence("h2", samples=other),)).status == "fail"
+
+
+def test_frames_that_leave_one_by_one_wait_for_each_other():
+    wire = PathSpec("clean", frames="wire")
+    waited = link(delay_given_ns={"p50": 300_000, "p99": 600_000, "max": 900_000}, lost=0)
+    quiet = {**waited, "b_to_a": waited["a_to_b"]}
+    assert judge("path", path=wire, link=quiet, probe=None).status == "pass"
+    assert judge("path", path=dataclasses.replace(wire, frames="merged"), link=quiet, probe=None).status == "fail"

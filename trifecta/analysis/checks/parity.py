@@ -28,6 +28,12 @@ class _Trait:
     remedy: str
     told: Callable[[Evidence], bool] = lambda evidence: True
     """Whether the client is the one to tell it."""
+    depends: Callable[[Evidence], Any] | None = None
+    """What must have been asked for alike in two arms for them to be compared; None: the property itself."""
+
+    def along(self, evidence: Evidence) -> Any:
+        """What was asked for of it."""
+        return (self.depends or self.asked)(evidence)
 
 
 def check(evidence: Evidence) -> list[CheckResult]:
@@ -45,7 +51,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
             findings.append(Finding("fail", f"{trait.name} is {given}, asked was {asked}", remedy=trait.remedy))
             continue
         # A study may ask for other values over TCP than over QUIC: that is told below, and is no fault of the trial.
-        others = [(s.trial.arm, trait.given(s)) for s in evidence.siblings if trait.asked(s) == asked]
+        others = [(s.trial.arm, trait.given(s)) for s in evidence.siblings if trait.along(s) == trait.along(evidence)]
         odd = [f"{value} in {arm}" for arm, value in others if value is not None and value != given]
         if odd:
             findings.append(Finding("fail", f"{trait.name} is {given} here and {', '.join(odd)}", remedy=trait.remedy))
@@ -203,7 +209,13 @@ _TRAITS = (
     _Trait(
         "TLS version", _tls_version, lambda e: e.workload.tls_version, "configure the same TLS version for every arm"
     ),
-    _Trait("cipher suite", _cipher, lambda e: None, "offer one cipher suite only"),
+    _Trait(
+        "cipher suite",
+        _cipher,
+        lambda e: None,
+        "offer one cipher suite only",
+        depends=lambda e: e.workload.tls_version,
+    ),
     _Trait(
         "key exchange",
         lambda e: (e.load or {}).get("key_exchange"),

@@ -103,7 +103,7 @@ def _direction(evidence: Evidence, name: str, report: Document, asked: Sequence[
     packets = int(report.get("wire_packets") or 0)
     findings = []
     if packets:
-        findings += _delay(name, report, asked)
+        findings += _delay(name, report, asked, one_by_one=evidence.path.frames == "wire")
         findings += _loss(name, report, asked, packets)
         findings += _rate(name, report, asked)
         findings += _lateness(evidence, name, report)
@@ -115,14 +115,15 @@ def _direction(evidence: Evidence, name: str, report: Document, asked: Sequence[
     return findings
 
 
-def _delay(name: str, report: Document, asked: Sequence[Document]) -> list[Finding]:
+def _delay(name: str, report: Document, asked: Sequence[Document], *, one_by_one: bool) -> list[Finding]:
     given = (report.get("delay_given_ns") or {}).get("p50")
     if given is None:
         return []
     delay_ns = sum(int(impairment["delay_ns"]) for impairment in asked if impairment["kind"] == "delay")
     limit = max(DELAY_FLOOR_NS, DELAY_SHARE * delay_ns)
     off = int(given) - delay_ns
-    variable = any(impairment["kind"] in _VARIABLE for impairment in asked)
+    # The frames of a super-packet that leave one by one wait for each other.
+    variable = one_by_one or any(impairment["kind"] in _VARIABLE for impairment in asked)
     text = f"{name}: median delay {duration(float(given))}, asked {duration(delay_ns)}"
     # Queues and jitter come on top of the constant delay; they never take from it, but for jitter that may.
     jittered = any(impairment["kind"] in ("jitter", "reorder") for impairment in asked)
