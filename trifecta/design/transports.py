@@ -41,5 +41,5 @@ def apart(workload: RequestsWorkload) -> list[str]:
 
 def for_protocol(workload: Workload, protocol: str) -> Workload:
     """The workload as one protocol meets it, with one value of each setting."""
-    values = {name: over(getattr(workload, name), protocol) for name in apart(workload)}
+    values: dict[str, Any] = {name: over(getattr(workload, name), protocol) for name in apart(workload)}
     return replace(workload, **values) if values else workload
