@@ -199,7 +199,7 @@ def _of_rates(sides: tuple[Side, Side], arm: str, confidence: float) -> Contrast
     if off.rate is None or on.rate is None or not off.rate:
         return Contrast(None, None, None, None, on.trials, off.trials)
     table = [[rate.succeeded / _effect(rate), (rate.requests - rate.succeeded) / _effect(rate)] for rate in (on, off)]
-    p = float(stats.fisher_exact([[round(count) for count in row] for row in table]).pvalue)
+    p = float(stats.fisher_exact(np.rint(np.array(table)).astype(np.int64)).pvalue)
     low = (on.low or 0.0) / (off.high or 1.0)
     high = (on.high or 0.0) / off.low if off.low else None
     return Contrast(on.rate / off.rate, low, high, p, on.trials, off.trials)

@@ -42,16 +42,16 @@ class Caddy(ServerAdapter):
     def command(self, site: Site, options: ServerOptions) -> Command:
         """A JSON configuration without administration, automatic HTTPS, access log or stored state."""
         tls = f"tls{options.tls_version}"
+        # Go's ReadTimeout and WriteTimeout; over HTTP/3 the second ends the content early.
+        limits = {"read_timeout": options.read_timeout_ns, "write_timeout": options.write_timeout_ns}
         server = {
             "listen": [f"{site.address}:{site.port}"],
             "protocols": ["h1", "h2", "h3"],
             "automatic_https": {"disable": True},
             "tls_connection_policies": [{"protocol_min": tls, "protocol_max": tls}],
             "routes": self._routes(site, options),
+            **{name: limit for name, limit in limits.items() if limit is not None},
         }
-        # Go's ReadTimeout and WriteTimeout; over HTTP/3 the second ends the content early.
-        limits = {"read_timeout": options.read_timeout_ns, "write_timeout": options.write_timeout_ns}
-        server |= {name: limit for name, limit in limits.items() if limit is not None}
         files = {"certificate": str(site.certificates.chain), "key": str(site.certificates.key)}
         config = {
             "admin": {"disabled": True, "config": {"persist": False}},
