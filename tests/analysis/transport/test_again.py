@@ -116,3 +116,12 @@ def test_nothing_is_said_without_acknowledgements(transport: str) -> None:
     _, position = response(scene, 1, [10, 20], 0, acknowledged=False)
     response(scene, 2, [10], 500, position, acknowledged=False)
     assert again(scene.connection()) == []
+
+
+@BOTH
+def test_octets_without_messages_say_nothing(transport: str) -> None:
+    scene = _scene(transport)
+    at, position = response(scene, 1, [10, 20], 0)
+    response(scene, 2, [10], at, position)
+    scene.rows["frames"] = [row for row in scene.rows["frames"] if row["type"] == "ACK"]  # as without keys
+    assert again(scene.connection()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from trifecta.analysis.transport.attribution import attribute
 from trifecta.analysis.transport.blocking import blocking
 from trifecta.analysis.transport.recovery import recovery
+from trifecta.analysis.transport.trial import look_at
 from trifecta.trace.schema import SCHEMAS
 
 small = st.integers(0, 40)
@@ -96,6 +98,8 @@ def test_no_tables_make_it_crash(packets: list[Any], frames: list[Any], messages
     for way in recovery(made)[0]:
         assert (way.spurious or 0) <= (way.retransmissions or 0) <= way.packets
         assert all(repair.took_ns is None or repair.took_ns > 0 for repair in way.repairs)
+    values = look_at(made).values
+    assert all(value is None or math.isfinite(value) for value in values.values())
     for one in attribute(made)[0]:
         assert sum(one.parts.values()) == one.whole_ns > 0
         assert all(interval.start_ns < interval.end_ns for interval in one.intervals)

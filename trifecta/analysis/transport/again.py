@@ -7,7 +7,6 @@ seen as `flight.rounds` sees them: what was under way when a round trip ended.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -46,14 +45,14 @@ def again(connection: Connection) -> list[Again]:
     found: list[Again] = []
     before = 0  # window
     ended = -1  # the last octet of all responses so far
-    alone = [True, *(start > end for (_, end, _), (start, _, _) in pairwise(_running(spans)))]
-    for (first, last, stream), is_alone in zip(spans, alone, strict=True):
+    for first, last, stream in spans:
+        since, ended = first - ended if ended >= 0 else None, max(ended, last)
         trips = [one for one in rounds(of, first, _LIMIT) if one.start_ns <= last]
         if not trips:
             continue
         octets = _octets(of, first, last)
         windows = [min(one.window, octets) for one in trips]
-        if is_alone and ended >= 0 and before:
+        if since is not None and since > 0 and before:
             enough = octets >= KEPT * before
             reached = next((at for at, window in enumerate(windows) if window >= KEPT * before), None)
             end = last if reached is None else trips[reached].start_ns
@@ -61,7 +60,7 @@ def again(connection: Connection) -> list[Again]:
                 Again(
                     stream=stream,
                     start_ns=first,
-                    idle_ns=first - ended,
+                    idle_ns=since,
                     window_before=before,
                     window_first=windows[0],
                     kept=windows[0] / before if enough else None,
@@ -70,20 +69,10 @@ def again(connection: Connection) -> list[Again]:
                     regained=reached is not None if enough else None,
                 )
             )
-        ended = max(ended, last)
         # One that fits into its first round trip says nothing of the window, nor does one smaller than it.
         if len(trips) > 1 and octets >= before:
             before = max(windows[-_LAST:])
     return found
-
-
-def _running(spans: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """The same with the end of all so far."""
-    made, end = [], -1
-    for first, last, stream in spans:
-        end = max(end, last)
-        made.append((first, end, stream))
-    return made
 
 
 def _octets(of: Flight, first: int, last: int) -> int:

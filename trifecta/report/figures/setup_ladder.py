@@ -12,7 +12,7 @@ from trifecta.report.figures.panels import Drawn, fitted, panels
 from trifecta.report.packets.flights import Flight, Ladder
 
 _HEIGHT, _STEP = 430.0, 13.0
-_PER_LETTER = 6.0  # pixels
+_PER_LETTER = 5.2  # pixels, of the small font
 _CLIENT, _SERVER = 0.0, 1.0
 
 
@@ -125,9 +125,9 @@ def _words(flight: Flight, width: float) -> str:
     words = flight.what.split(", ")
     for kept in range(len(words), 0, -1):
         text = count + ", ".join(words[:kept]) + (", …" if kept < len(words) and words[kept - 1] != "…" else "") + size
-        if kept == 1 or len(text) * _PER_LETTER <= width:
-            return fitted(text, width)
-    return count + size
+        if len(text) * _PER_LETTER <= width:
+            return text
+    return fitted(text, width)
 
 
 def _spread(wanted: Sequence[float], step: float) -> list[float]:
