@@ -57,6 +57,12 @@ def test_streams_of_quic_and_connections_stand_on_top_of_each_other() -> None:
     both = Captured("two", "h2", pa.concat_tables([captured.packets, again]), *_rest(captured))
     top = series.octets(captured).sent[:, 1].max()
     assert series.octets(both).sent[:, 1].max() > 1.9 * top
+    # A connection whose start is not here, and that nobody asked anything on, is what a former trial left over.
+    (row,) = captured.connections.to_pylist()
+    rows = pa.Table.from_pylist([row, row | {"connection": 1, "truncated": "start"}], captured.connections.schema)
+    late = Captured("late", "h2", both.packets, captured.frames, captured.messages, rows)
+    assert late.left_over == {1}
+    assert series.octets(late).sent[:, 1].max() == top
 
 
 def _rest(captured: Captured) -> tuple[pa.Table, pa.Table, pa.Table]:

@@ -110,6 +110,14 @@ class Captured:
         return frozenset(number for number in lost["number"].to_pylist() if number is not None)
 
     @cached_property
+    def left_over(self) -> frozenset[int]:
+        """Connections without a request whose start is not here, beside some with: a former trial's last packets."""
+        asked = set(self.messages["connection"].to_pylist())
+        rows = self.connections.select(["connection", "truncated"]).to_pylist() if asked else []
+        late = {row["connection"] for row in rows if "start" in (row["truncated"] or "").split(",")}
+        return frozenset(late - asked)
+
+    @cached_property
     def end_ns(self) -> int:
         """How long the capture lasts, in ns."""
         last = pc.max(self.packets["time_ns"]).as_py() if self.packets.num_rows else None

@@ -34,9 +34,8 @@ def octets(captured: Captured) -> Octets:
     """The octets that the server sent."""
     sent = captured.near("down")
     sent = sent.filter(pc.greater(sent["payload_bytes"], pa.scalar(0, pa.uint32())))
-    asked = captured.messages["connection"].unique()
-    if len(asked):  # what a former trial left over is no response
-        sent = sent.filter(pc.is_in(sent["connection"], value_set=asked))
+    left = pa.array(sorted(captured.left_over), pa.uint32())
+    sent = sent.filter(pc.invert(pc.is_in(sent["connection"], value_set=left)))
     if "udp" not in sent["transport"].to_pylist():
         return _of_tcp(captured, sent)
     stream = _stream_frames(captured)
