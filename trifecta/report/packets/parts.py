@@ -16,7 +16,8 @@ from trifecta.report.packets.times import Times
 
 _PATH = (
     "A request's critical path, walked back from its last octet. rest: the least delay of the path, once a round trip, "
-    "and the waiting for acknowledgements."
+    "and the waiting for acknowledgements. Requests that run at the same time count in full, each: the mean of a "
+    "page's requests is not its load time."
 )
 
 
