@@ -78,7 +78,7 @@ def test_the_page_holds_every_statement_and_nothing_from_outside(result: Result)
     assert {one.statement.id for one in result.evaluations()} <= ids
     text = page.text
     assert "a title <b>" in text  # escaped, so that it is text
-    assert "Of 9 claims" in text
+    assert "Of 10 claims" in text
     assert "python-latency" in text
     for element in page.all("a"):
         target = str(element.attributes["href"])
@@ -105,7 +105,7 @@ def test_the_terminal_has_a_row_for_each_at_any_width(result: Result, width: int
     out = Console(file=io.StringIO(), width=width)
     print_result(result, out)
     said = out.file.getvalue()  # type: ignore[attr-defined]
-    assert "Of 9 claims" in said.replace("\n", " ")
+    assert "Of 10 claims" in said.replace("\n", " ")
     assert max(map(len, said.splitlines())) <= max(width, len(str(result.folder)) + 40, 200)
 
 
