@@ -17,6 +17,7 @@ PARTS = (
     "bench.sampler",
     "bench.capture",
     "bench.trace",
+    "bench.map",
     "bench.report",
 )
 

@@ -36,6 +36,7 @@ COMMANDS: dict[str, str] = {
     "doctor": "Say what this machine can do, what is missing, and how to mend it.",
     "sql": "Ask a run's tables in SQL.",
     "stat": "Ask one URL over every protocol and show the phases of each request side by side.",
+    "map": "Find who wins where, over round-trip time and loss or any two factors.",
     "link": "Measure what the emulated path delivers.",
     "trace": "Say what captures hold: packets, frames, requests, and what cannot be known.",
     "completion": "Print the completion script of a shell.",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from trifecta.analysis.estimate import Row
 from trifecta.analysis.planner import Decision, Planner, Stop
 from trifecta.analysis.verdict import verdicts
 from trifecta.design import plan
@@ -32,6 +33,16 @@ from trifecta.workloads.supported import Supported
 from trifecta.workloads.ways import WAYS, Adapters, AnySession, AnyTrialRunner, Common
 
 PROBE_EVERY_S = 60.0
+
+
+class AnyPlanner(Protocol):
+    """What chooses the blocks of a run."""
+
+    def next(self, rows: Sequence[Row], elapsed_ns: int) -> Decision | Stop:
+        """The next block, from the rows of all finished trials and the time so far; or that it is enough."""
+
+
+MakePlanner = Callable[[Study, Sequence[Cell], int], AnyPlanner]
 
 
 @dataclass
@@ -70,6 +81,7 @@ def run_study(
     browsers: Mapping[str, BrowserAdapter] = BROWSERS,
     faults: Faults = NO_FAULTS,
     any_levels: Mapping[str, Any] | None = None,
+    planner: MakePlanner = Planner,
 ) -> StudyOutcome:
     """Run a study into a new run directory, or go on with one (``resume``).
 
@@ -77,11 +89,12 @@ def run_study(
     when it says so, the current trial is abandoned and the run ends with what is finished. UserError and CannotError
     are for the user; what goes wrong within a trial is in the trial. ``any_levels``: what ``any`` stood for when the
     study was read, and what was left out then (``trifecta.implementations.survey.Finder.facts``), for ``run.json``.
+    ``planner`` makes what chooses the blocks, from the study, the cells that can run, and the time it began.
     """
     if not sandbox.entered():
         raise RuntimeError("run_study needs the sandbox: call trifecta.lab.sandbox.enter() first")
     known = Adapters(adapters, clients, browsers)
-    run = _Run(study, run_path, progress or NoProgress(), stop or (lambda: False), known, faults)
+    run = _Run(study, run_path, progress or NoProgress(), stop or (lambda: False), known, faults, planner)
     return run.go(resume, any_levels or {})
 
 
@@ -95,6 +108,7 @@ class _Run:
     stop: Callable[[], bool]
     adapters: Adapters
     faults: Faults
+    make_planner: MakePlanner
     phase_ns: dict[str, int] = field(default_factory=dict)
     began_ns: int = field(default_factory=time.monotonic_ns)
     elapsed_before_ns: int = 0
@@ -119,7 +133,7 @@ class _Run:
             self.progress.study_started(self.study, str(self.run.path), len(self.rows))
             for item in [*left_out, *facts.get("not_found", [])]:
                 self.progress.level_unsupported(item["factor"], item["level"], item["reason"])
-            self.planner: Planner | None = Planner(self.study, self.cells, self.began_ns)
+            self.planner: AnyPlanner | None = self.make_planner(self.study, self.cells, self.began_ns)
             self.progress.phase("lab")
             try:
                 common = Common(engine, self.run, self.study, self.stop, self.adapters, self.faults)
@@ -228,7 +242,7 @@ class _Run:
         # Cells that have trials keep their verdicts; the judge holds the same list.
         seen = {row["cell"] for row in self.rows}
         self.cells[:] = [cell for cell in self.cells if reasons[cell.key] is None or cell.key in seen]
-        self.planner = Planner(self.study, alive, self.began_ns) if alive else None
+        self.planner = self.make_planner(self.study, alive, self.began_ns) if alive else None
 
     def _conformance(self, results: list[ConformanceResult]) -> None:
         self.run.write_conformance(results)

@@ -1,0 +1,78 @@
+"""A map's files and sentences."""
+
+import json
+import re
+
+import pytest
+
+from tests.analysis.mapping.plane import a_plan, a_study, explore
+from trifecta.analysis.mapping.result import Answer, work_out
+from trifecta.design.errors import UserError
+from trifecta.report.map import page, words
+
+
+@pytest.fixture(scope="module")
+def made():
+    plan = a_plan("6x6", blocks=40)
+    study = a_study(plan)
+    rows, stop, _ = explore(plan, study, lambda x, y: 0.5 * (x - 0.5) + 0.2 * y - 0.1)
+    for row in rows[:3]:
+        row["valid"] = False
+        row["checks_json"] = json.dumps([{"check": "path", "status": "fail"}])
+    return work_out(plan, study, rows, ending=stop.reason, about={"argv": ["trifecta", "map", "--y", "<loss>"]})
+
+
+def test_the_files_are_there_and_read_back(made, tmp_path):
+    written = page.write(made, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"map.json", "map.svg", "map.png", "map.html"}
+    assert page.load(tmp_path).document() == made.document()
+    text = written.read_text()
+    assert "<script" not in text
+    assert "&lt;loss&gt;" in text
+    assert "HTTP/3" in text and "path in 3 trials" in text
+    assert text.count("<td") == 36
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+    assert "#0100" not in (tmp_path / "map.svg").read_text()  # no stand-in colour is left
+
+
+def test_a_map_without_a_trial_that_counts_has_its_page_too(made, tmp_path):
+    plan = a_plan("4x4")
+    study = a_study(plan)
+    rows, _, _ = explore(a_plan("4x4", blocks=3), study, lambda x, y: 0.3)
+    nothing = work_out(plan, study, [row | {"valid": False} for row in rows])
+    assert "Nothing can be said" in page.write(nothing, tmp_path).read_text()
+
+
+def test_a_sentence_a_kind_of_answer(made):
+    def said(low, high):
+        return words.sentence(Answer(made, 35e6, 0.005, (low + high) / 2, low, high, 0.5, made.spots[:1]))
+
+    begin = "at 35 ms and 0.5 % loss, for 20 objects of 30 kB: "
+    assert said(0.1133, 0.1740) == begin + "HTTP/3, 1.12 to 1.19 times faster"
+    assert said(-0.1740, -0.1133) == begin + "HTTP/2, 1.12 to 1.19 times faster"
+    assert said(-0.02, 0.03).startswith(begin + "the same within 5")
+    assert said(-0.1, 0.2).startswith(begin + "open (HTTP/3 is between 0.90")
+
+
+def test_an_answer_names_the_checks_that_failed_near(made):
+    bad = next(spot for spot in made.spots if spot.failed)
+    i, j = made.plan.places()[bad.place]
+    answer = made.at(made.plan.x.values[i], made.plan.y.values[j])
+    assert "path in 3 trials" in words.evidence(answer)
+    assert answer.document()["checks_failed"] == {"path": 3}
+
+
+def test_the_headline_has_every_part(made):
+    said = words.headline(made)
+    shares = [float(number) for number in re.findall(r"([\d.]+) ?%", said.replace("within 5", ""))]
+    assert said.startswith("For 20 objects of 30 kB, HTTP/3 is faster on")
+    assert sum(shares) > 95
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"format": 1}'])
+def test_a_damaged_file_is_one_line(text, tmp_path):
+    (tmp_path / "map.json").write_text(text)
+    with pytest.raises(UserError, match=r"map\.json"):
+        page.load(tmp_path)
+    with pytest.raises(UserError, match="not there yet"):
+        page.load(tmp_path / "none")

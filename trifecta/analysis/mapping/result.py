@@ -1,0 +1,327 @@
+"""A map's answer: who wins at each place, at any place between, how sure, and on which trials it rests."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from trifecta.analysis.confidence import judge as judge_pair
+from trifecta.analysis.estimate import METRICS, Row
+from trifecta.analysis.mapping.planner import Block, Measured, measured
+from trifecta.analysis.mapping.search import Outcome, Sides, classify, judge
+from trifecta.analysis.mapping.surface import Floats, Surface, as_document, fit, from_document
+from trifecta.design.errors import UserError
+from trifecta.design.mapping import MapPlan, read_plan, traffic
+from trifecta.design.model import AA_SUFFIX, Study
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A place where blocks were made: how many count, their log speed-ups, and what kept the others from counting."""
+
+    place: int
+    values: tuple[float, ...]
+    failed: int
+    reasons: dict[str, int] = field(default_factory=dict)
+    """Check that failed: in how many trials."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The reference against itself, over all blocks: ratio with interval, and whether it differs beyond chance."""
+
+    blocks: int
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    biased: bool = False
+
+    @property
+    def floor(self) -> float:
+        """The ratio - 1 that a claim must exceed: 0 where the reference agrees with itself."""
+        if not self.biased:
+            return 0.0
+        ends = [abs(math.log(end)) for end in (self.low, self.high) if end]
+        return math.expm1(max(ends, default=math.log(2)))
+
+
+@dataclass(frozen=True)
+class MapResult:
+    """Everything that is known of a map."""
+
+    plan: MapPlan
+    traffic: str
+    metric: str
+    margin: float
+    confidence: float
+    spots: list[Spot]
+    noise: Noise
+    surface: Surface | None
+    blocks: int
+    trials: int
+    invalid_trials: int
+    ending: str = ""
+    about: dict[str, Any] = field(default_factory=dict)
+
+    def sides(self) -> Sides | None:
+        """Every place of the grid; None where no block counts."""
+        return None if self.surface is None else self._judged(np.array(self.plan.shares()))
+
+    def _judged(self, places: Floats) -> Sides:
+        assert self.surface is not None
+        prediction = self.surface.at(places)
+        return classify(prediction, margin=self.margin, confidence=self.confidence, floor=self.noise.floor)
+
+    def at(self, x: float, y: float) -> Answer:
+        """The answer at values of both axes, between the places too; UserError where no block counts."""
+        if self.surface is None:
+            raise UserError("the map has no block that counts; see its page for the checks that failed")
+        share = np.array([[self.plan.x.share(x), self.plan.y.share(y)]])
+        sides = self._judged(share)
+        return Answer(
+            map=self,
+            x=x,
+            y=y,
+            mean=float(sides.mean[0]),
+            low=float(sides.low[0]),
+            high=float(sides.high[0]),
+            probability=float(sides.above[0]),
+            nearby=self._near(share[0]),
+        )
+
+    def _near(self, share: Floats) -> list[Spot]:
+        """The spots within a step and a half of the grid, else the nearest three."""
+        shares = np.array(self.plan.shares())
+        steps = np.array([1.5 / max(1, len(axis.values) - 1) for axis in (self.plan.x, self.plan.y)])
+        away = [np.abs((shares[spot.place] - share) / steps).max() for spot in self.spots]
+        order = np.argsort(away)
+        close = [self.spots[i] for i in order if away[i] <= 1]
+        return close or [self.spots[i] for i in order[:3]]
+
+    def outcome_of_border(self) -> dict[str, Any]:
+        """How the plane is divided: share of the places by outcome, and the expected share of wrong sides."""
+        sides = self.sides()
+        if sides is None:
+            return {}
+        counts: Counter[str] = Counter(sides.outcomes)
+        total = len(sides.outcomes)
+        shares = {name: counts[name] / total for name in ("faster", "slower", "same", "open")}
+        return {**shares, "expected_wrong_sides": sides.expected_wrong()}
+
+    def document(self) -> dict[str, Any]:
+        """``map.json``."""
+        sides = self.sides()
+        places = [] if sides is None else _places(self.plan, sides)
+        return {
+            "format": FORMAT,
+            "plan": self.plan.document(),
+            "traffic": self.traffic,
+            "metric": self.metric,
+            "margin": self.margin,
+            "confidence": self.confidence,
+            "blocks": self.blocks,
+            "trials": self.trials,
+            "invalid_trials": self.invalid_trials,
+            "ending": self.ending,
+            "noise": vars(self.noise),
+            "summary": self.outcome_of_border(),
+            "places": places,
+            "spots": [_spot(self.plan, spot) for spot in self.spots],
+            "surface": None if self.surface is None else as_document(self.surface),
+            "about": self.about,
+        }
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the map says at one place; logs of the speed-up of the arm over the reference."""
+
+    map: MapResult
+    x: float
+    y: float
+    mean: float
+    low: float
+    high: float
+    probability: float
+    nearby: list[Spot]
+
+    @property
+    def outcome(self) -> Outcome:
+        """Who wins here."""
+        return judge(self.low, self.high, margin=self.map.margin, floor=self.map.noise.floor)
+
+    @property
+    def winner(self) -> str | None:
+        """The protocol that wins, or None."""
+        return {"faster": self.map.plan.arm, "slower": self.map.plan.reference}.get(self.outcome)
+
+    def factors(self) -> tuple[float, float]:
+        """How many times faster the winner is, from and to; without a winner the arm's speed-up."""
+        low, high = (-self.high, -self.low) if self.outcome == "slower" else (self.low, self.high)
+        return math.exp(low), math.exp(high)
+
+    def checks(self) -> tuple[int, int, dict[str, int]]:
+        """Blocks nearby that count, those that do not, and the checks that failed in their trials."""
+        reasons: Counter[str] = Counter()
+        for spot in self.nearby:
+            reasons.update(spot.reasons)
+        return (
+            sum(len(spot.values) for spot in self.nearby),
+            sum(spot.failed for spot in self.nearby),
+            dict(reasons),
+        )
+
+    def document(self) -> dict[str, Any]:
+        """The answer for a program."""
+        counted, failed, reasons = self.checks()
+        low, high = self.factors()
+        return {
+            self.map.plan.x.name: self.map.plan.x.kind.format(self.x),
+            self.map.plan.y.name: self.map.plan.y.kind.format(self.y),
+            "traffic": self.map.traffic,
+            "arm": self.map.plan.arm,
+            "reference": self.map.plan.reference,
+            "outcome": self.outcome,
+            "winner": self.winner,
+            "times_faster": [low, high],
+            "speed_up": {"mean": math.exp(self.mean), "low": math.exp(self.low), "high": math.exp(self.high)},
+            "probability_arm_faster": self.probability,
+            "confidence": self.map.confidence,
+            "blocks_nearby": counted,
+            "blocks_failed_nearby": failed,
+            "checks_failed": reasons,
+        }
+
+
+def work_out(plan: MapPlan, study: Study, rows: Sequence[Row], *, ending: str = "", about: Any = None) -> MapResult:
+    """The map that the rows of ``trials`` give."""
+    found = measured(plan, study, rows)
+    points = found.points()
+    return MapResult(
+        plan=plan,
+        traffic=traffic(study),
+        metric=study.metric,
+        margin=study.margin,
+        confidence=study.confidence,
+        spots=_spots(found),
+        noise=noise_of(study, found.blocks),
+        surface=fit(points) if points else None,
+        blocks=len(found.blocks),
+        trials=len(rows),
+        invalid_trials=sum(not row.get("valid") for row in rows),
+        ending=ending,
+        about=dict(about or {}),
+    )
+
+
+def read(document: dict[str, Any]) -> MapResult:
+    """A map that was written; UserError when it is none."""
+    try:
+        if document["format"] != FORMAT:
+            raise ValueError(f"format {document['format']}")
+        return MapResult(
+            plan=read_plan(document["plan"]),
+            traffic=str(document["traffic"]),
+            metric=str(document["metric"]),
+            margin=float(document["margin"]),
+            confidence=float(document["confidence"]),
+            spots=[
+                Spot(int(one["place"]), tuple(map(float, one["values"])), int(one["failed"]), dict(one["reasons"]))
+                for one in document["spots"]
+            ],
+            noise=Noise(**document["noise"]),
+            surface=None if document["surface"] is None else from_document(document["surface"]),
+            blocks=int(document["blocks"]),
+            trials=int(document["trials"]),
+            invalid_trials=int(document["invalid_trials"]),
+            ending=str(document["ending"]),
+            about=dict(document["about"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        what = " ".join(str(error).split())[:80]
+        raise UserError(
+            f"map.json: is not a map of this version of Trifecta ({what}); run 'trifecta map DIR' to write it anew"
+        ) from None
+
+
+def noise_of(study: Study, blocks: Sequence[Block]) -> Noise:
+    """The two runs of the reference in every block, against each other; one confidence sequence over the whole map."""
+    metric = METRICS[study.metric]
+    baseline = study.baseline.protocol
+    pairs = []
+    for block in blocks:
+        values = {str(row["arm"]): row.get(metric.name) for row in block.trials if row.get("valid")}
+        again, once = values.get(baseline + AA_SUFFIX), values.get(baseline)
+        if again and once:
+            pairs.append((math.log(float(again)), math.log(float(once))))
+    if not pairs:
+        return Noise(0)
+    logs = np.array(pairs)
+    found = judge_pair(logs, 1 - study.confidence)
+    low, high = found.interval.low, found.interval.high
+    return Noise(
+        blocks=len(pairs),
+        ratio=math.exp(float((logs[:, 0] - logs[:, 1]).mean())),
+        low=None if low is None else math.exp(low),
+        high=None if high is None else math.exp(high),
+        biased=found.interval.excludes_zero(),
+    )
+
+
+def _spots(found: Measured) -> list[Spot]:
+    by_place: dict[int, list[Block]] = {}
+    for block in found.blocks:
+        by_place.setdefault(block.place, []).append(block)
+    spots = []
+    for place, blocks in sorted(by_place.items()):
+        reasons: Counter[str] = Counter()
+        for row in (row for block in blocks for row in block.trials if not row.get("valid")):
+            reasons.update(_failed_checks(row))
+        values = tuple(block.value for block in blocks if block.value is not None)
+        spots.append(Spot(place, values, sum(block.value is None for block in blocks), dict(reasons)))
+    return spots
+
+
+def _failed_checks(row: Row) -> list[str]:
+    if row.get("error"):
+        return ["no samples"]
+    return sorted(
+        {str(item["check"]) for item in json.loads(row.get("checks_json") or "[]") if item["status"] == "fail"}
+    )
+
+
+def _places(plan: MapPlan, sides: Sides) -> list[dict[str, Any]]:
+    return [
+        {
+            plan.x.name: plan.x.texts[i],
+            plan.y.name: plan.y.texts[j],
+            "outcome": sides.outcomes[number],
+            "speed_up": math.exp(float(sides.mean[number])),
+            "low": math.exp(float(sides.low[number])),
+            "high": math.exp(float(sides.high[number])),
+            "probability_arm_faster": float(sides.above[number]),
+        }
+        for number, (i, j) in enumerate(plan.places())
+    ]
+
+
+def _spot(plan: MapPlan, spot: Spot) -> dict[str, Any]:
+    i, j = plan.places()[spot.place]
+    return {
+        "place": spot.place,
+        plan.x.name: plan.x.texts[i],
+        plan.y.name: plan.y.texts[j],
+        "values": list(spot.values),
+        "failed": spot.failed,
+        "reasons": spot.reasons,
+    }
+
+

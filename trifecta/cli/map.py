@@ -1,0 +1,178 @@
+"""``trifecta map``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trifecta.cli import options
+
+if TYPE_CHECKING:
+    from trifecta.design.mapping import MapPlan
+    from trifecta.design.model import Study
+    from trifecta.workloads.runner import StudyOutcome
+
+
+@click.command(
+    epilog="""\
+\b
+Axes: rtt, loss, rate, queue (bdp), duplicate, corrupt of the path; response, request, in_flight, connections,
+streams, depth, clients, hosts of the workload. ':log', ':sqrt' or ':linear' behind one sets its scale.
+
+\b
+Exit code: 0 done, 1 no trial passed the checks that make it count, 2 bad input (also a place outside of the map),
+3 this machine cannot, 130 interrupted (`trifecta resume DIR` goes on).
+
+\b
+Examples:
+  trifecta map --budget "10 min" --out runs/plane
+  trifecta map runs/plane --at rtt=35ms,loss=0.5%
+  trifecta map --x rtt=10ms..100ms --y rate=2Mbit/s..50Mbit/s --set loss="0.5 %" --resolution 12x12
+  trifecta map race --set path=rough --set connection=new --server caddy --x in_flight=1..32 --y loss=0..5%
+"""
+)
+@click.argument("study", metavar="[STUDY|DIR]", default="objects", shell_complete=options.complete_study)
+@click.option("--x", default="rtt", show_default="rtt=5ms..200ms", metavar="NAME=FROM..TO", help="The first axis.")
+@click.option("--y", default="loss", show_default="loss=0..3%", metavar="NAME=FROM..TO", help="The second axis.")
+@click.option("--resolution", default="16x16", show_default=True, help="Places on both axes, 4 to 31 each.")
+@click.option("--arms", default="h3,h2", show_default=True, help="The two protocols: the first against the second.")
+@click.option("--at", "place", metavar="NAME=VALUE,NAME=VALUE", help="Of a map that is there: who wins at this place.")
+@click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change the study, as in `trifecta run`.")
+@click.option("--server", metavar="NAME", shell_complete=options.complete_server, help="The server.")
+@click.option("--blocks", type=click.IntRange(1), help="At most this many blocks in all.")
+@click.option("--budget", metavar="TIME", help="Time to spend.  [default: 10 min, or none with --blocks]")
+@click.option("--seed", metavar="N", help="Seed of orders, losses and arrivals.")
+@options.running
+def command(
+    *,
+    study: str,
+    x: str,
+    y: str,
+    resolution: str,
+    arms: str,
+    place: str | None,
+    overrides: tuple[str, ...],
+    server: str | None,
+    blocks: int | None,
+    budget: str | None,
+    seed: str | None,
+    out: Path | None,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Find who wins where, over round-trip time and loss, or any two factors of STUDY.
+
+    The blocks go where the border may be. Ends with a picture, a page, and numbers; ask them with --at. With the folder
+    DIR of a map and no --at, its files are written anew.
+    """
+    from trifecta.workloads import mapping
+
+    folder = Path(study)
+    if folder.is_dir() or place is not None:
+        if not folder.is_dir():
+            from trifecta.design.errors import UserError
+
+            raise UserError(f"option --at: needs the folder of a map, and {study!r} is none")
+        mapping.plan_in(folder)
+        return _look_up(folder, place, as_json=as_json) if place is not None else _show(folder, as_json=as_json)
+    changes = options.as_overrides(overrides, None, None, seed, (server,) if server else ())
+    plan, made, facts = _read(study, (x, y, resolution, arms), changes, blocks, budget)
+    from trifecta.cli import running
+
+    return _carry_out(
+        plan, made, out or running.default_folder(made), facts, resume=False, quiet=quiet, as_json=as_json
+    )
+
+
+def go_on(folder: Path, *, quiet: bool, as_json: bool) -> int:
+    """Go on with a map; the exit code."""
+    from trifecta.workloads import mapping
+
+    plan, study = mapping.plan_in(folder), mapping.study_in(folder)
+    return _carry_out(plan, study, folder, {}, resume=True, quiet=quiet, as_json=as_json)
+
+
+def _read(
+    study: str,
+    axes: tuple[str, str, str, str],
+    changes: list[str],
+    blocks: int | None,
+    budget: str | None,
+) -> tuple[MapPlan, Study, dict[str, Any]]:
+    from trifecta import studies
+    from trifecta.cli.inputs import time_ns
+    from trifecta.design.mapping import change_to_map, make_plan
+    from trifecta.implementations.survey import Finder
+
+    if budget is None and blocks is None:
+        budget = "10 min"
+    plan = make_plan(*axes, blocks=blocks, budget_ns=time_ns("--budget", budget) if budget else None)
+    finder = Finder()
+    made = studies.load(
+        study,
+        (),
+        studies.known_servers(),
+        clients=studies.known_clients(),
+        found=finder,
+        change=lambda document: change_to_map(document, plan, changes),
+    )
+    return plan, made, finder.facts()
+
+
+def _carry_out(
+    plan: MapPlan, study: Study, folder: Path, facts: dict[str, Any], *, resume: bool, quiet: bool, as_json: bool
+) -> int:
+    from trifecta.cli import running
+
+    running.enter_lab([study])
+
+    from trifecta.report.map.progress import MapProgress
+    from trifecta.workloads import mapping
+    from trifecta.workloads.progress import NoProgress
+    from trifecta.workloads.stopping import StopFlag
+
+    with StopFlag() as stop:
+        outcome: StudyOutcome
+        if quiet:
+            outcome = mapping.run_map(plan, study, folder, NoProgress(), stop, resume=resume, facts=facts)
+        else:
+            with MapProgress() as progress:
+                outcome = mapping.run_map(plan, study, folder, progress, stop, resume=resume, facts=facts)
+        from trifecta.report import html
+
+        html.write_report(outcome.run_path)
+        _show(outcome.run_path, as_json=as_json)
+    return running.exit_code(outcome)
+
+
+def _show(folder: Path, *, as_json: bool) -> int:
+    from trifecta.report.map import page, words
+    from trifecta.workloads import mapping
+
+    made = mapping.result_of(folder)
+    written = page.write(made, folder)
+    if as_json:
+        click.echo(json.dumps(made.document(), indent=1))
+    else:
+        click.echo(words.headline(made))
+        click.echo(words.noise(made.noise, made.plan.reference))
+        click.echo(f"{made.blocks} blocks. {made.ending[:1].upper()}{made.ending[1:]}.")
+        click.echo(f"Page: {written}")
+    return 0 if made.surface is not None else 1
+
+
+def _look_up(folder: Path, place: str, *, as_json: bool) -> int:
+    from trifecta.design.mapping import parse_place
+    from trifecta.report.map import page, words
+
+    made = page.load(folder)
+    answer = made.at(*parse_place("--at", made.plan, place))
+    if as_json:
+        click.echo(json.dumps(answer.document(), indent=1))
+    else:
+        click.echo(words.sentence(answer))
+        click.echo(words.evidence(answer))
+    return 0

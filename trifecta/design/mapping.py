@@ -1,0 +1,182 @@
+"""A map as a study: one cell a place of the plane, two protocols, and what the search needs to know besides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trifecta.design import quantity
+from trifecta.design.axes import Axis, parse_axis, place_text
+from trifecta.design.document import Document
+from trifecta.design.errors import UserError
+from trifecta.design.factors import parse_protocol
+from trifecta.design.levels import CLEAN
+from trifecta.design.model import PROTOCOL_NAMES, Cell, RequestsWorkload, Study
+from trifecta.design.overrides import apply_overrides
+from trifecta.design.quantity import QuantityError
+
+DEFAULT_STUDY = "objects"
+DEFAULT_X, DEFAULT_Y = "rtt", "loss"
+MOST_BLOCKS = 10_000
+_POINT = re.compile(r"x(\d+)-y(\d+)")
+
+
+@dataclass(frozen=True)
+class MapPlan:
+    """What is mapped: ``arm`` against ``reference``; ``blocks`` and ``budget_ns`` end it early (None: no such end)."""
+
+    x: Axis
+    y: Axis
+    resolution: tuple[int, int]
+    arm: str
+    reference: str
+    blocks: int | None = None
+    budget_ns: int | None = None
+
+    def places(self) -> list[tuple[int, int]]:
+        """Every place, as the numbers of its values on both axes."""
+        return [(i, j) for i in range(len(self.x.values)) for j in range(len(self.y.values))]
+
+    def shares(self) -> list[tuple[float, float]]:
+        """The places in the unit square."""
+        across, up = self.x.shares(), self.y.shares()
+        return [(across[i], up[j]) for i, j in self.places()]
+
+    def place_of(self, cell: Cell) -> int:
+        """The number of the place that a cell is."""
+        found = _POINT.fullmatch(str(cell.levels["path"]))
+        both = [int(found[1]), int(found[2])] if found else [0, 0]
+        for number, axis in enumerate((self.x, self.y)):
+            if axis.kind.where == "workload":
+                both[number] = axis.texts.index(str(cell.levels[axis.name]))
+        return both[0] * len(self.y.values) + both[1]
+
+    def document(self) -> dict[str, Any]:
+        """What :func:`read_plan` reads back."""
+        return {
+            "x": self.x.text(),
+            "y": self.y.text(),
+            "resolution": list(self.resolution),
+            "arms": [self.arm, self.reference],
+            "blocks": self.blocks,
+            "budget_ns": self.budget_ns,
+        }
+
+    def where(self, x: float, y: float) -> str:
+        """A place in words: ``at 35 ms and 0.5 % loss``."""
+        return f"at {self.x.words(x)} and {self.y.words(y)}"
+
+
+def make_plan(
+    x: str, y: str, resolution: str, arms: str, *, blocks: int | None = None, budget_ns: int | None = None
+) -> MapPlan:
+    """The plan that a command line asks for; UserError in one line."""
+    sides = re.fullmatch(r"\s*(\d{1,3})\s*[x×]\s*(\d{1,3})\s*", resolution)
+    if not sides:
+        raise UserError(f"option --resolution: {resolution!r} is no resolution; write for example 16x16")
+    counts = int(sides[1]), int(sides[2])
+    axes = parse_axis("--x", x, counts[0]), parse_axis("--y", y, counts[1])
+    if axes[0].name == axes[1].name:
+        raise UserError(f"option --y: {axes[0].name} is the other axis already; choose another factor")
+    try:
+        pair = [parse_protocol(part.strip()) for part in arms.split(",")]
+    except QuantityError as error:
+        raise UserError(f"option --arms: {error}") from None
+    if len(pair) != 2 or pair[0] == pair[1]:
+        raise UserError(f"option --arms: {arms!r} are not two protocols; write for example h3,h2")
+    return MapPlan(*axes, counts, *pair, blocks=blocks, budget_ns=budget_ns)
+
+
+def read_plan(document: dict[str, Any]) -> MapPlan:
+    """The plan of a map that was begun."""
+    x, y = document["resolution"]
+    return make_plan(
+        document["x"],
+        document["y"],
+        f"{x}x{y}",
+        ",".join(document["arms"]),
+        blocks=document["blocks"],
+        budget_ns=document["budget_ns"],
+    )
+
+
+def parse_place(option: str, plan: MapPlan, text: str) -> tuple[float, float]:
+    """``rtt=35ms,loss=0.5%`` as values of both axes; UserError when one is missing, unknown or outside."""
+    given = dict(part.strip().split("=", 1) if "=" in part else (part.strip(), "") for part in text.split(","))
+    axes = (plan.x, plan.y)
+    names = [axis.name for axis in axes]
+    if sorted(given) != sorted(names) or not all(given.values()):
+        example = ",".join(f"{axis.name}={axis.texts[len(axis.texts) // 2].replace(' ', '')}" for axis in axes)
+        raise UserError(f"option {option} {text}: give a value of {names[0]} and of {names[1]}, for example {example}")
+    x, y = (place_text(option, axis, given[axis.name]) for axis in axes)
+    return x, y
+
+
+def change_to_map(document: Document, plan: MapPlan, overrides: Sequence[str]) -> None:
+    """Make the study in the document that of a map: its cells are the plan's places, everything else has one level."""
+    apply_overrides(document, overrides)
+    tree = document.tree
+    factors = tree.setdefault("factors", {})
+    if not isinstance(factors, dict):
+        raise document.error(("factors",), "is not a mapping; write 'name: value' lines below it")
+    paths = tree.get("paths") or {}
+    base = _only(document, "path", factors.get("path") or list(paths) or [CLEAN])
+    for name in [name for name in factors if name not in ("protocol", "path")]:
+        if name not in (plan.x.name, plan.y.name):
+            factors[name] = [_only(document, name, factors[name])]
+    fields = dict(paths.get(base) or {})
+    for axis in (plan.x, plan.y):
+        if axis.kind.where == "workload":
+            tree.get("workload", {}).pop(axis.name, None)
+            factors[axis.name] = list(axis.texts)
+    points: dict[str, Any] = {}
+    for i in range(len(plan.x.texts)) if plan.x.kind.where == "path" else (0,):
+        for j in range(len(plan.y.texts)) if plan.y.kind.where == "path" else (0,):
+            own = {axis.name: axis.texts[n] for axis, n in ((plan.x, i), (plan.y, j)) if axis.kind.where == "path"}
+            if "rtt" in own:
+                fields.pop("delay", None)
+            points[f"x{i:02}-y{j:02}"] = fields | own
+    tree["paths"] = points
+    factors["path"] = list(points)
+    factors["protocol"] = [PROTOCOL_NAMES[plan.reference], PROTOCOL_NAMES[plan.arm]]
+    tree["baseline"] = PROTOCOL_NAMES[plan.reference]
+    tree["blocks"] = {"at_least": "1", "at_most": str(MOST_BLOCKS)}
+    tree["budget"] = "none"
+    if str(tree.get("capture", "")).lower() in ("true", "yes", "on"):
+        tree["captured_trials_count"] = "true"
+
+
+def _only(document: Document, factor: str, levels: Any) -> Any:
+    listed = levels if isinstance(levels, list) else [levels]
+    if len(listed) != 1:
+        said = ", ".join(str(level) for level in listed)
+        raise UserError(
+            f"{document.name}: factors.{factor}: has the levels {said}, and a map has one beside its axes; "
+            f"add --set {factor}={listed[0] if listed else 'LEVEL'}"
+        )
+    return listed[0]
+
+
+def traffic(study: Study) -> str:
+    """What is asked for, in words: ``20 objects of 30 kB``."""
+    workload: RequestsWorkload = study.workload
+    levels = {name: level[0] for name, level in study.factors.items() if len(level) == 1}
+    if workload.kind in ("page", "video"):
+        return f"the {workload.kind} {levels.get(workload.kind) or getattr(workload, 'page', '') or 'watched'}".strip()
+    if workload.kind != "requests":
+        return f"cycles of the workload {workload.kind}"
+    size = "" if "response" in study.factors and len(study.factors["response"]) > 1 else _of_size(levels, workload)
+    fresh = "a new connection each" if "new" in study.factors["connection"] else ""
+    lengths = [path.length(str(study.factors["connection"][0])) for path in study.paths.values()]
+    requests = next((length.requests for length in lengths if length), workload.requests)
+    flight = "in_flight" in study.factors and len(study.factors["in_flight"]) > 1
+    if not flight and requests == workload.in_flight:
+        return ", ".join(filter(None, (f"{requests} objects{size}", fresh)))
+    abreast = "" if flight else f"{workload.in_flight} at a time"
+    return ", ".join(filter(None, (f"requests{size}", abreast, fresh)))
+
+
+def _of_size(levels: dict[str, Any], workload: RequestsWorkload) -> str:
+    return f" of {levels.get('response') or quantity.format_size(workload.response_bytes)}"

@@ -1,0 +1,1 @@
+"""A map as a picture, a page, a file for programs, and sentences."""

@@ -1,0 +1,102 @@
+"""``map.json``, ``map.svg``, ``map.png`` and ``map.html``."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from trifecta.analysis.mapping.result import MapResult, read
+from trifecta.design.errors import UserError
+from trifecta.report import numbers
+from trifecta.report.figures import picture_files, style
+from trifecta.report.html import TEMPLATES
+from trifecta.report.map import picture, words
+from trifecta.store import files
+
+FILE, PAGE = "map.json", "map.html"
+_SIGNS = {"faster": "▲", "slower": "▼", "same": "=", "open": "?"}
+
+
+def write(made: MapResult, folder: Path) -> Path:
+    """Write all files of a map into its folder; the page's path."""
+    files.write_text(folder / FILE, json.dumps(made.document(), indent=1, allow_nan=False) + "\n")
+    picture_files.write(picture.draw(made), folder, "map")
+    page = folder / PAGE
+    files.write_text(page, html(made, folder))
+    return page
+
+
+def load(folder: Path) -> MapResult:
+    """The map that was written into a folder."""
+    path = folder / FILE
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path} is not there yet; `trifecta resume {folder}` goes on with the map") from None
+    except ValueError as error:
+        raise UserError(f"{path} is not valid JSON ({error}); run 'trifecta map {folder}' to write it anew") from None
+    return read(document if isinstance(document, dict) else {})
+
+
+def html(made: MapResult, folder: Path) -> str:
+    """The page of a map; it needs nothing but itself."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
+    sides = made.sides()
+    return environment.get_template("map.html.j2").render(
+        css=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        made=made,
+        plan=made.plan,
+        arm=style.name(made.plan.arm),
+        reference=style.name(made.plan.reference),
+        headline=words.headline(made),
+        noise=words.noise(made.noise, made.plan.reference),
+        checks=words.checks(_reasons(made)),
+        figure=picture.draw(made).svg("map"),
+        rows=_rows(made) if sides is not None else [],
+        confidence=numbers.percent(made.confidence),
+        margin=numbers.percent(made.margin),
+        wrong="" if sides is None else numbers.percent(sides.expected_wrong()),
+        example=_example(made),
+        folder=folder.name,
+    )
+
+
+def _reasons(made: MapResult) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for spot in made.spots:
+        for check, number in spot.reasons.items():
+            total[check] = total.get(check, 0) + number
+    return total
+
+
+def _rows(made: MapResult) -> list[dict[str, Any]]:
+    """A row a value of the second axis, from the top, as in the picture."""
+    sides = made.sides()
+    assert sides is not None
+    across, up = len(made.plan.x.values), len(made.plan.y.values)
+    rows = []
+    for j in reversed(range(up)):
+        cells = []
+        for i in range(across):
+            number = i * up + j
+            low, high = math.exp(float(sides.low[number])), math.exp(float(sides.high[number]))
+            middle = math.exp(float(sides.mean[number]))
+            outcome = sides.outcomes[number]
+            cells.append(
+                {
+                    "text": f"{_SIGNS[outcome]} {numbers.ratio(middle)}",
+                    "title": f"{numbers.ratio(low)} to {numbers.ratio(high)}",
+                    "outcome": outcome,
+                }
+            )
+        rows.append({"name": made.plan.y.texts[j], "cells": cells})
+    return rows
+
+
+def _example(made: MapResult) -> str:
+    x, y = (axis.texts[len(axis.texts) // 2].replace(" ", "") for axis in (made.plan.x, made.plan.y))
+    return f"{made.plan.x.name}={x},{made.plan.y.name}={y}"

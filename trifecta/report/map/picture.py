@@ -1,0 +1,177 @@
+"""The picture of a map: the speed-up in steps of colour, the border with its uncertainty, and where was measured."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+
+from trifecta.analysis.mapping.result import MapResult
+from trifecta.analysis.mapping.search import Sides, classify
+from trifecta.design.axes import Axis
+from trifecta.report import numbers
+from trifecta.report.figures import scales, style, svg
+from trifecta.report.figures.panels import Drawn
+
+WIDTH, HEIGHT = 640.0, 520.0
+_LEFT, _TOP, _RIGHT, _BOTTOM = 70.0, 40.0, 132.0, 84.0
+_FINE = 61  # places of the picture on each axis
+_STEPS = (1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 3.0, 5.0)  # ratios at which the colour changes, on both sides
+_SHADES = (0.10, 0.20, 0.30, 0.42, 0.55, 0.68, 0.82, 0.95)
+
+
+def draw(made: MapResult) -> Drawn:
+    """The map; colour deepens with the ratio, hatching lies where the winner is open, dots grow with the blocks."""
+    figure = svg.figure(HEIGHT, WIDTH)
+    target = svg.axes(figure, _LEFT, _TOP, _RIGHT, _BOTTOM)
+    target.set_xlim(0, 1)
+    target.set_ylim(0, 1)
+    arm, reference = style.name(made.plan.arm), style.name(made.plan.reference)
+    label = f"{arm} against {reference} over {made.plan.x.name} and {made.plan.y.name}"
+    if made.surface is not None:
+        steps = np.linspace(0, 1, _FINE)
+        places = np.array([(x, y) for y in steps for x in steps])
+        prediction = made.surface.at(places)
+        sides = classify(prediction, margin=made.margin, confidence=made.confidence, floor=made.noise.floor)
+        largest = _colours(target, made, sides, steps)
+        _border(target, made, sides, steps)
+        _legend(figure, made, largest)
+    _measured(target, made)
+    for which, axis in (("x", made.plan.x), ("y", made.plan.y)):
+        values = _ticks(axis)
+        svg.ticks(target, which, [axis.share(value) for value in values], [_tick(axis, v) for v in values], grid=False)
+    target.set_xlabel(_axis_label(made.plan.x), color=style.INK, fontsize=svg.FONT)
+    target.set_ylabel(_axis_label(made.plan.y), color=style.INK, fontsize=svg.FONT)
+    figure.text(
+        _LEFT / WIDTH, 1 - 18 / HEIGHT, f"Who is faster, for {made.traffic}", ha="left", va="center", color=style.INK,
+        fontsize=svg.FONT + 1,
+    )  # fmt: skip
+    return Drawn(figure, label)
+
+
+def _colours(target: Axes, made: MapResult, sides: Sides, steps: Any) -> float:
+    """Bands of the expected ratio; the first ratio of the deepest colour used.
+
+    Filled with the protocol's own colour and thinned by its opacity, so that light and dark pages both can show it.
+    """
+    mean = sides.mean.reshape(_FINE, _FINE)
+    reach = float(np.abs(mean).max())
+    used = [step for step in _STEPS if math.log(step) < reach]
+    bounds = [*(math.log(step) for step in used), reach + 0.01]
+    for number, shade in enumerate(_SHADES[: len(used)]):
+        low, high = bounds[number], bounds[number + 1]
+        for arm, band in ((made.plan.arm, [low, high]), (made.plan.reference, [-high, -low])):
+            for path in _filled(target, steps, mean, band):
+                colour = style.look(arm).colour
+                target.add_patch(PathPatch(path, facecolor=colour, edgecolor="none", alpha=shade, zorder=1))
+    return used[-1] if used else 1.0
+
+
+def _border(target: Axes, made: MapResult, sides: Sides, steps: Any) -> None:
+    """The line where none is faster, and the region where it may be, at the confidence asked for."""
+    mean = sides.mean.reshape(_FINE, _FINE)
+    tail = (1 - made.confidence) / 2
+    above = sides.above.reshape(_FINE, _FINE)
+    for path in _filled(target, steps, above, [tail, 1 - tail]):
+        target.add_patch(PathPatch(path, facecolor="none", edgecolor=style.MUTED, linewidth=0, hatch="///", zorder=2))
+    for level in (tail, 1 - tail):
+        for path in _lines(target, steps, above, level):
+            dashed = PathPatch(path, facecolor="none", edgecolor=style.INK, linewidth=0.9, zorder=3)
+            dashed.set_linestyle((0, (4.0, 2.5)))
+            target.add_patch(dashed)
+    for path in _lines(target, steps, mean, 0.0):
+        target.add_patch(PathPatch(path, facecolor="none", edgecolor=style.INK, linewidth=2.4, zorder=4))
+
+
+def _filled(target: Axes, steps: Any, values: Any, band: list[float]) -> list[Path]:
+    """Where the values lie in a band: paths, since a contour set takes its colours from a colour map of its own."""
+    if values.max() <= band[0] or values.min() >= band[1]:
+        return []
+    made = target.contourf(steps, steps, values, levels=band)
+    paths = list(made.get_paths())
+    made.remove()
+    return paths
+
+
+def _lines(target: Axes, steps: Any, values: Any, level: float) -> list[Path]:
+    """The lines on which the values have a level."""
+    if not values.min() < level < values.max():
+        return []
+    made = target.contour(steps, steps, values, levels=[level])
+    paths = list(made.get_paths())
+    made.remove()
+    return paths
+
+
+def _measured(target: Axes, made: MapResult) -> None:
+    shares = made.plan.shares()
+    for spot in made.spots:
+        x, y = shares[spot.place]
+        if spot.values:
+            target.plot(
+                [x], [y], "o", markersize=2.5 + 1.5 * math.sqrt(len(spot.values)), markerfacecolor=style.PAPER,
+                markeredgecolor=style.INK, markeredgewidth=1.0, clip_on=False, zorder=6,
+            )  # fmt: skip
+        else:
+            target.plot(
+                [x], [y], "x", markersize=6, color=style.LATE, markeredgewidth=1.6, clip_on=False, zorder=6,
+            )  # fmt: skip
+
+
+def _legend(figure: Any, made: MapResult, largest: float) -> None:
+    """Beside the picture: the steps of colour of both sides; below it: what the signs mean."""
+    used = [step for step in _STEPS if step <= largest]
+    width, height = _RIGHT - 14, HEIGHT - _TOP - _BOTTOM
+    box = figure.add_axes((1 - width / WIDTH, _BOTTOM / HEIGHT, width / WIDTH, height / HEIGHT))
+    box.set_axis_off()
+    row = min(22.0, (height - 72) / (2 * len(used) + 1))
+    box.set_xlim(0, width)
+    box.set_ylim(-height, 0)
+    steps = [
+        (_SHADES[n], f"{scales.plain(one)} {f'to {scales.plain(used[n + 1])}' if n + 1 < len(used) else 'and more'}")
+        for n, one in enumerate(used)
+    ]
+    ours, theirs = (style.look(arm).colour for arm in (made.plan.arm, made.plan.reference))
+    lines = [(ours, *step) for step in reversed(steps)]
+    lines += [(style.PAPER, 1.0, f"below {scales.plain(_STEPS[0])}"), *((theirs, *step) for step in steps)]
+    for number, (colour, shade, text) in enumerate(lines):
+        y = -36.0 - row * number
+        box.fill_between([0, 16], y, y - row, color=colour, alpha=shade, linewidth=0)
+        box.plot([0, 16, 16, 0, 0], [y, y, y - row, y - row, y], color=style.GRID, linewidth=0.6)
+        box.text(22, y - row / 2, text, va="center", color=style.INK, fontsize=svg.SMALL)
+    for arm, y in ((made.plan.arm, -2.0), (made.plan.reference, -40.0 - row * len(lines))):
+        text = f"{style.name(arm)} faster,\ntimes"
+        box.text(0, y, text, va="top", color=style.INK, fontsize=svg.SMALL, linespacing=1.1)
+    share = numbers.percent(made.confidence)
+    said = (
+        f"Thick line: the border. Hatched, between dashed lines: who wins is not known with {share}.\n"
+        f"Dots: measured, larger with more blocks ({made.blocks} in all). Crosses: no trial counts."
+    )
+    figure.text(
+        _LEFT / WIDTH, 8 / HEIGHT, said, ha="left", va="bottom", color=style.MUTED, fontsize=svg.SMALL, linespacing=1.3
+    )
+
+
+def _ticks(axis: Axis) -> list[float]:
+    if axis.scale == "log":
+        return scales.log_ticks(axis.low, axis.high, 7)
+    even = [value for value in scales.linear_ticks(axis.high, 6) if value >= axis.low]
+    if axis.scale == "sqrt" and len(even) > 1:
+        return [even[0], even[1] / 10, even[1] / 2 if even[1] else 0, *even[1:]]
+    return even
+
+
+def _tick(axis: Axis, value: float) -> str:
+    if axis.kind.digits == 2:
+        return f"{scales.plain(100 * value)} %"
+    return axis.kind.format(value)
+
+
+def _axis_label(axis: Axis) -> str:
+    words = {"rtt": "round-trip time", "loss": "loss, each way", "rate": "rate", "in_flight": "requests in flight"}
+    how = {"log": " (log)", "sqrt": " (square root)", "linear": ""}[axis.scale]
+    return f"{words.get(axis.name, axis.name.replace('_', ' '))}{how}"

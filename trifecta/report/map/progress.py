@@ -1,0 +1,24 @@
+"""Live progress of a map: what is open, instead of verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trifecta.design.model import Verdict
+from trifecta.report.progress import LiveProgress
+
+
+class MapProgress(LiveProgress):
+    """As that of a run; a map's cells are not judged one by one."""
+
+    def block_finished(self, verdicts: Sequence[Verdict], elapsed_ns: int, budget_ns: int | None, reason: str) -> None:
+        """A block is complete."""
+        super().block_finished((), elapsed_ns, budget_ns, reason)
+
+    def finished(self, verdicts: Sequence[Verdict], reason: str) -> None:
+        """The map ends."""
+        self._reason = reason
+        super().finished((), reason)
+
+    def _decided_words(self) -> str:
+        return self._reason or "no block yet"

@@ -1,0 +1,82 @@
+"""What a map says, in sentences."""
+
+from __future__ import annotations
+
+import math
+
+from trifecta.analysis.estimate import METRICS
+from trifecta.analysis.mapping.result import Answer, MapResult, Noise
+from trifecta.report import numbers
+from trifecta.report.figures.style import name
+from trifecta.report.words import counted, listed
+
+
+def times(low: float, high: float) -> str:
+    """``1.12 to 1.19 times``, or ``1.12 times`` where both are written alike."""
+    first, last = numbers.ratio(low), numbers.ratio(high)
+    return f"{first} times" if first == last else f"{first} to {last} times"
+
+
+def sentence(answer: Answer) -> str:
+    """``at 35 ms and 0.5 % loss, for 20 objects of 30 kB: HTTP/3, 1.12 to 1.19 times faster``."""
+    made = answer.map
+    where = f"{made.plan.where(answer.x, answer.y)}, for {made.traffic}: "
+    low, high = answer.factors()
+    if answer.winner:
+        return f"{where}{name(answer.winner)}, {times(low, high)} faster"
+    arm, reference = name(made.plan.arm), name(made.plan.reference)
+    said = f"{arm} is between {numbers.ratio(low)} and {numbers.ratio(high)} times as fast as {reference}"
+    if answer.outcome == "same":
+        return f"{where}the same within {numbers.percent(made.margin)} ({said})"
+    return f"{where}open ({said})"
+
+
+def evidence(answer: Answer) -> str:
+    """What the answer rests on: interval, metric, blocks, checks."""
+    blocks, failed, reasons = answer.checks()
+    made = answer.map
+    parts = [
+        f"{numbers.percent(made.confidence)} interval, {METRICS[made.metric].label}",
+        f"{counted(made.blocks, 'block')} on the plane, {blocks} of them near; every trial of these passed its checks",
+    ]
+    if failed:
+        parts.append(f"{counted(failed, 'block')} near failed and do not count ({checks(reasons)})")
+    return ". ".join(parts) + "."
+
+
+def checks(reasons: dict[str, int]) -> str:
+    """``path in 3 trials, errors in 1 trial``."""
+    return listed([f"{check} in {counted(number, 'trial')}" for check, number in sorted(reasons.items())])
+
+
+def headline(made: MapResult) -> str:
+    """Who wins where, in a sentence."""
+    found = made.outcome_of_border()
+    if not found:
+        return "Nothing can be said: no block has trials that all passed their checks."
+    arm, reference = name(made.plan.arm), name(made.plan.reference)
+    parts = []
+    for key, text in (("faster", f"{arm} is faster"), ("slower", f"{reference} is faster")):
+        if found[key]:
+            parts.append(f"{text} on {numbers.percent(found[key])} of the plane")
+    if found["same"]:
+        parts.append(f"they are the same within {numbers.percent(made.margin)} on {numbers.percent(found['same'])}")
+    if found["open"]:
+        parts.append(f"{numbers.percent(found['open'])} is open")
+    return f"For {made.traffic}, {listed(parts)}."
+
+
+def noise(found: Noise, reference: str) -> str:
+    """What the reference's second runs say."""
+    if found.ratio is None:
+        return f"In no block both runs of {name(reference)} count, so the noise is not known."
+    interval = f"{_end(found.low)} to {_end(found.high)}"
+    over = counted(found.blocks, "block")
+    said = f"{name(reference)} against itself over {over}: {numbers.ratio(found.ratio)} ({interval})"
+    if found.biased:
+        return f"{said}: it differs from itself, so nothing below {numbers.percent(found.floor)} is claimed."
+    return f"{said}: no difference."
+
+
+def _end(value: float | None) -> str:
+    return "no bound" if value is None or not math.isfinite(value) else numbers.ratio(value)

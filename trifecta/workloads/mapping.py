@@ -1,0 +1,92 @@
+"""Runs a map: one run whose cells are the places of a plane, with a planner that looks for the border."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trifecta.design.errors import UserError
+from trifecta.design.mapping import MapPlan, read_plan
+from trifecta.design.model import Cell, Study
+from trifecta.design.study_file import parse_study
+from trifecta.store.run import RunDirectory
+
+# What is not needed to read a plan starts threads, which must not be there when the sandbox is entered.
+if TYPE_CHECKING:
+    from trifecta.analysis.mapping.planner import MapPlanner
+    from trifecta.analysis.mapping.result import MapResult
+    from trifecta.workloads.progress import Progress
+    from trifecta.workloads.runner import StudyOutcome
+
+FACT = "map"  # in run.json: the plan of a run that is a map
+
+
+def is_map(folder: Path) -> bool:
+    """Whether a folder is the run of a map."""
+    return (folder / "run.json").is_file() and FACT in RunDirectory.open(folder).facts
+
+
+def plan_in(folder: Path) -> MapPlan:
+    """The plan of a map that was begun."""
+    document = RunDirectory.open(folder).facts.get(FACT)
+    if document is None:
+        raise UserError(f"{folder} is no map; give the folder that `trifecta map` made, or the name of a study")
+    try:
+        return read_plan(document)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{folder / 'run.json'}: map: is damaged ({error}); start a new map") from error
+
+
+def study_in(folder: Path) -> Study:
+    """The study of a map that was begun."""
+    return parse_study(RunDirectory.open(folder).study_text, str(folder / "study.yaml"))
+
+
+def run_map(
+    plan: MapPlan,
+    study: Study,
+    folder: Path,
+    progress: Progress,
+    stop: Callable[[], bool],
+    *,
+    resume: bool = False,
+    facts: Mapping[str, Any] | None = None,
+) -> StudyOutcome:
+    """Measure a map into a new folder, or go on with it; must run inside the sandbox, as `run_study` does."""
+
+    from trifecta.analysis.mapping.planner import MapPlanner
+    from trifecta.workloads.runner import run_study
+
+    def planner(of: Study, cells: Sequence[Cell], _: int) -> MapPlanner:
+        return MapPlanner(plan, of, cells)
+
+    return run_study(
+        study,
+        folder,
+        progress,
+        stop,
+        resume=resume,
+        any_levels={**(facts or {}), FACT: plan.document()},
+        planner=planner,
+    )
+
+
+def result_of(folder: Path) -> MapResult:
+    """The map that the trials in a folder give, finished or not."""
+    from trifecta.analysis.mapping.result import work_out
+
+    run = RunDirectory.open(folder)
+    facts = run.facts
+    about = {
+        "study": facts["study"]["name"],
+        "seed": facts["seed"],
+        "trifecta": facts["trifecta"],
+        "engine": facts["engine"],
+        "servers": {name: str(one.get("version", "")) for name, one in facts["servers"].items()},
+        "argv": [Path(facts["argv"][0]).name, *facts["argv"][1:]] if facts["argv"] else [],
+        "started_utc": facts["started_utc"],
+        "elapsed_s": round(facts.get("elapsed_ns", 0) / 1e9, 1),
+    }
+    ending = str(facts.get("ended_because", ""))
+    return work_out(plan_in(folder), study_in(folder), run.rows(), ending=ending, about=about)
