@@ -86,7 +86,7 @@ def make_plan(
         raise UserError(f"option --arms: {error}") from None
     if len(pair) != 2 or pair[0] == pair[1]:
         raise UserError(f"option --arms: {arms!r} are not two protocols; write for example h3,h2")
-    return MapPlan(*axes, counts, *pair, blocks=blocks, budget_ns=budget_ns)
+    return MapPlan(axes[0], axes[1], counts, pair[0], pair[1], blocks=blocks, budget_ns=budget_ns)
 
 
 def read_plan(document: dict[str, Any]) -> MapPlan:
@@ -104,7 +104,8 @@ def read_plan(document: dict[str, Any]) -> MapPlan:
 
 def parse_place(option: str, plan: MapPlan, text: str) -> tuple[float, float]:
     """``rtt=35ms,loss=0.5%`` as values of both axes; UserError when one is missing, unknown or outside."""
-    given = dict(part.strip().split("=", 1) if "=" in part else (part.strip(), "") for part in text.split(","))
+    parts = (part.partition("=") for part in text.split(","))
+    given = {name.strip(): value.strip() for name, _, value in parts}
     axes = (plan.x, plan.y)
     names = [axis.name for axis in axes]
     if sorted(given) != sorted(names) or not all(given.values()):

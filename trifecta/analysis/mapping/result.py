@@ -323,5 +323,3 @@ def _spot(plan: MapPlan, spot: Spot) -> dict[str, Any]:
         "failed": spot.failed,
         "reasons": spot.reasons,
     }
-
-

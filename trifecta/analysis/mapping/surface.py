@@ -244,7 +244,7 @@ def log_likelihood(data: Data, sample: Floats) -> Floats:
 
 def _solve(data: Data, draws: Floats) -> tuple[Floats, Floats]:
     """The inverse of the covariance of the means in each draw, and that times the means."""
-    inverse = np.linalg.inv(_noisy_covariance(data, draws, _scatter(draws, data.places)))
+    inverse: Floats = np.linalg.inv(_noisy_covariance(data, draws, _scatter(draws, data.places)))
     return inverse, inverse @ data.means
 
 
