@@ -14,7 +14,7 @@ from trifecta.store import files
 from trifecta.store.run import RunDirectory
 
 CAMPAIGN_FILE = "campaign.json"
-_OVER = ("decided", "budget", "blocks", "unmeasurable")  # states of a run that needs nothing more
+_OVER = ("decided", "budget", "blocks", "unmeasurable", "captured")  # states of a run that needs nothing more
 
 
 def create(folder: Path, campaign: Campaign, asked: Mapping[str, Any]) -> Path:
