@@ -240,6 +240,11 @@ def part(module: str) -> Any:
         return None
 
 
+def _runs(folder: Path) -> list[Path]:
+    """The runs of a study."""
+    return sorted(path.parent for path in folder.glob("*/run.json"))
+
+
 def _threats_of(name: str) -> list[Threat]:
     from trifecta.threats import THREATS
 
@@ -252,6 +257,7 @@ def _measure(
     """Measure the threats to a study that are not yet measured; one that threatens several studies runs once."""
     from trifecta.cli.campaigns import runner
     from trifecta.report import html
+    from trifecta.report.reproduction import resampled
     from trifecta.store import files
     from trifecta.workloads import reproduction
 
@@ -262,6 +268,7 @@ def _measure(
     with files.disk_errors(target):
         target.mkdir(exist_ok=True)
     run = runner(stop, quiet=quiet)
+    procedures = resampled.concluded(_runs(folder / name)) if any(not t.experiment for t in _threats_of(name)) else {}
 
     def run_one(study: Any, path: Path, resume: bool) -> Any:
         outcome = run(study, path, resume)
@@ -269,10 +276,12 @@ def _measure(
         return outcome
 
     for threat in _threats_of(name):
-        if threat.id in measured or stop():
+        if (threat.id in measured and threat.experiment) or stop():
             continue
         if threat.experiment is None:
-            measured[threat.id] = experiments.not_measured(threat, threat.elsewhere)
+            found = [*measured.get(threat.id, {}).get("resampled", ()), *procedures.get(threat.id, ())]
+            told = experiments.not_measured(threat, threat.elsewhere)
+            measured[threat.id] = resampled.measured(told, found) if found else told
         else:
             quick = asked["depth"] == "quick"
             measured[threat.id] = experiments.run_experiment(threat, target, run_one, quick=quick)

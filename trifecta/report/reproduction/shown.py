@@ -57,6 +57,8 @@ def render(result: Result) -> str:
 
 def _sentences(threat: Mapping[str, Any]) -> list[str]:
     """What was found of a threat, in words."""
+    if threat.get("outcome") == "resampled":
+        return [str(threat["reason"])]
     try:
         threats = importlib.import_module("trifecta.report.threats")
     except ImportError:
