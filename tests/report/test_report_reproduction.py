@@ -23,6 +23,7 @@ from trifecta.report.reproduction import Result, as_data, print_result, write
 from trifecta.report.reproduction import read as read_result
 from trifecta.report.reproduction.places import half_sample_mode
 from trifecta.report.reproduction.places import read as read_places
+from trifecta.report.reproduction.resampled import words
 from trifecta.workloads import campaign as campaigns
 from trifecta.workloads import reproduction
 
@@ -155,6 +156,14 @@ def test_a_folder_that_is_no_reproduction_is_refused_in_one_line(tmp_path: Path)
     (tmp_path / "reproduce.json").write_text("{")
     with pytest.raises(UserError, match="not valid JSON"):
         reproduction.read(tmp_path)
+
+
+def test_a_procedure_without_traffic_says_how_often_it_would_have_been_wrong() -> None:
+    one = {"run": "r", "arm": "h3", "reference": "h2", "draws": 200, "low": 0.4, "high": 0.6}
+    said = words([{**one, "rate": 0.1}, {**one, "rate": 0.5}, {**one, "rate": 0.2}, {**one, "rate": None}])
+    assert "200 times on each of 3 comparisons" in said
+    assert "in 20 % of its conclusions at the median, in 50 % [40 %, 60 %] where it is worst" in said
+    assert "could not be carried out" in words([])
 
 
 def test_nothing_is_confirmed_without_a_run() -> None:
