@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from trifecta.analysis.confidence import LARGEST_LOG_RATIO
 from trifecta.analysis.intervals import NOTHING, Estimate, Part, linear
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED, OPEN, State, judge, size_words
 from trifecta.analysis.places import Group, Place, block_values, groups_of, matching, paired, plain
@@ -314,4 +315,5 @@ def _arm_values(statement: Statement, places: Sequence[Place]) -> dict[str, floa
 def _write(value: float | None, by_difference: bool) -> float | None:
     if value is None or by_difference:
         return value
-    return math.exp(value) if value < 700 else None
+    # An end further out than that is none; with two blocks an interval reaches anywhere.
+    return math.exp(value) if abs(value) < LARGEST_LOG_RATIO else None

@@ -218,9 +218,10 @@ def _reconcile(folder: Path) -> Path | None:
 
 def _experiments(asked: dict[str, Any]) -> dict[str, Any]:
     """The experiments of the threats to the studies, by threat: they run in the same lab."""
-    experiments = part("trifecta.workloads.experiments")
+    from trifecta.workloads import experiments
+
     quick = asked["depth"] == "quick"
-    if not asked["threats"] or experiments is None:
+    if not asked["threats"]:
         return {}
     return {
         threat.id: experiments.study_of(threat, quick=quick)
@@ -259,11 +260,8 @@ def _measure(
     from trifecta.report import html
     from trifecta.report.reproduction import resampled
     from trifecta.store import files
-    from trifecta.workloads import reproduction
+    from trifecta.workloads import experiments, reproduction
 
-    experiments = part("trifecta.workloads.experiments")
-    if experiments is None:
-        return
     target = folder / reproduction.THREATS_FOLDER
     with files.disk_errors(target):
         target.mkdir(exist_ok=True)

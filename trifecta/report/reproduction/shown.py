@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from trifecta.analysis.published import Evaluation
+from trifecta.report import threats
 from trifecta.report.html import TEMPLATES
 from trifecta.report.reproduction import figures, said
 from trifecta.report.reproduction.result import Result, StudyResult, summary, write_data
@@ -59,12 +59,7 @@ def _sentences(threat: Mapping[str, Any]) -> list[str]:
     """What was found of a threat, in words."""
     if threat.get("outcome") == "resampled":
         return [str(threat["reason"])]
-    try:
-        threats = importlib.import_module("trifecta.report.threats")
-    except ImportError:
-        return [str(threat.get("outcome", ""))]
-    found: list[str] = threats.sentences(dict(threat))
-    return found
+    return threats.sentences(dict(threat))
 
 
 def study_summary(result: Result, name: str) -> str:
