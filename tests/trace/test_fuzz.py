@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.trace import rewrite
 from trifecta.design.errors import TrifectaError, UserError
 from trifecta.trace import http1, http2, quic, tls
 from trifecta.trace.capture_file import read_capture
 from trifecta.trace.dissect import dissect
+from trifecta.trace.dissection import Dissection
 from trifecta.trace.flows import find_flows
 from trifecta.trace.headers import parse_headers
 from trifecta.trace.http3 import StreamReader, read_varint
@@ -84,10 +86,18 @@ def test_whole_dissections_of_damaged_captures(what: tuple[str, bool, int, list[
         except TrifectaError as error:
             assert "\n" not in str(error)
             return
-        # Whatever was damaged, no more is told than was sent.
-        for one in found.messages.to_pylist():
-            if one["complete"]:
-                assert one["response_body_bytes"] in (3000, 4000)
+        no_more_than_was_sent(found)
+
+
+def no_more_than_was_sent(found: Dissection) -> None:
+    """Whatever was damaged: what is called complete is what was asked, by the client, of this server."""
+    for one in found.messages.to_pylist():
+        if one["complete"]:
+            told = (one["method"], one["path"], one["status"], one["response_body_bytes"])
+            assert told in (("GET", "/bytes/3000", 200, 3000), ("GET", "/bytes/4000", 200, 4000))
+            assert one["authority"] == "origin.lab:8443"
+            assert one["request_start_ns"] <= one["request_end_ns"]
+            assert one["response_start_ns"] <= one["response_end_ns"]
 
 
 words = st.one_of(
@@ -121,7 +131,7 @@ def test_any_words_of_tshark_about_tcp(row: dict[str, str]) -> None:
     two, one, session = http2.Direction(), http1.Direction(), tls.Session()
     for way in (0, 1):
         session.learn(way, row)
-        one.learn(way, row, 10)
+        one.learn(way, row, 1, 10)
     two.learn(row, 10)
     http2.gather(0, (two, two), (None, None))
 
@@ -158,3 +168,51 @@ def test_coverage_counts_new_octets_exactly(pieces: list[tuple[int, int]]) -> No
         seen[start : start + length] = True
     first = int(np.flatnonzero(~seen)[0])
     assert coverage.end == first
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+@settings(max_examples=4, deadline=None)
+@given(wholes)
+def test_some_whole_dissections_of_damaged_captures(what: tuple[str, bool, int, list[tuple[int, int]]]) -> None:
+    """A few of those above, every time."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "x.pcapng"
+        file.write_bytes(damaged(what))
+        try:
+            found = dissect([file], CAPTURES / f"{what[0]}.keys")
+        except TrifectaError as error:
+            assert "\n" not in str(error)
+            return
+        no_more_than_was_sent(found)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(["moved", "early"]),
+    st.lists(st.tuples(st.integers(0, 20_000), st.integers(0, 255)), max_size=4),
+    st.lists(st.integers(0, 100), max_size=3),
+    st.integers(0, 20_000),
+)
+def test_damaged_captures_of_somebody_else(
+    name: str, flips: list[tuple[int, int]], missing: list[int], length: int
+) -> None:
+    """Octets changed, packets taken out, the file cut."""
+    packets = rewrite.read_pcap(CAPTURES / f"aioquic-{name}.pcap")
+    data = bytearray(rewrite.pcap(one for place, one in enumerate(packets) if place not in missing))
+    for at, value in flips:
+        data[at % len(data)] = value
+    asked = {"/first", "/second", "/third", "/fourth", "/early", "/shape/0", "/shape/1"}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "x.pcap"
+        file.write_bytes(bytes(data[: max(length, 24)]))
+        try:
+            found = dissect([file], CAPTURES / f"aioquic-{name}.keys")
+        except TrifectaError as error:
+            assert "\n" not in str(error)
+            return
+    for one in found.messages.to_pylist():
+        if one["complete"]:
+            assert one["path"] in asked | {None}
+            assert one["response_body_bytes"] == (0 if one["path"] == "/shape/1" else 2000 if name == "moved" else 1000)

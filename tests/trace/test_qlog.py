@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.trace import qvis
 from trifecta.trace.qlog import mend
 
 HEAD = {
@@ -56,6 +57,11 @@ def test_what_the_engine_writes_becomes_what_it_claims(tmp_path: Path) -> None:
     assert all("group_id" not in each for each in (sent, metrics, lost))
     assert [each["time"] for each in (sent, metrics, lost)] == [1.5] * 3
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.sqlog"]
+    assert not qvis.complaints(file)
+    assert set(qvis.complaints(write(tmp_path / "raw.sqlog", HEAD, SENT, METRICS))) == {
+        "group_id: one connection is taken for several",
+        "vantage_point",
+    }
 
 
 def test_the_file_of_another_program_is_left_as_it_is(tmp_path: Path) -> None:

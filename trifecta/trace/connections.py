@@ -84,4 +84,14 @@ def connections(joined: Joined, protocol: dict[int, str | None]) -> list[dict[st
                 "transport_parameters": facts.transport_parameters,
             }
         )
+    _note_strangers(rows)
     return rows
+
+
+def _note_strangers(rows: list[dict[str, Any]]) -> None:
+    """Datagrams with a server of QUIC that belong to no connection known: one that moved, or began before."""
+    servers = {(row["server"], row["server_port"]) for row in rows if row["quic_version"] is not None}
+    for row in rows:
+        stranger = row["transport"] == "udp" and row["quic_version"] is None and row["protocol"] is None
+        if stranger and row["truncated"] is None and (row["server"], row["server_port"]) in servers:
+            row["truncated"] = "keys,start"

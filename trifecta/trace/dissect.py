@@ -95,7 +95,8 @@ def _dissect_file(file: Path, keys: bytes, first: int, log: Path | None) -> tupl
     parts = _run(trace, _jobs(trace), capture.secrets + keys)
     for part in parts:
         notes += part.notes
-    result = tables.build(trace, parts, file, first, log)
+    result, told = tables.build(trace, parts, file, first, log)
+    notes += told
     rows = zip(*(result["connections"][name].to_pylist() for name in ("decrypted", "truncated")), strict=True)
     encrypted = sum(
         opened is False and "keys" in (missing or "") and "start" not in missing for opened, missing in rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 import numpy as np
 
@@ -19,8 +19,11 @@ _MOST_PAYLOAD = 65535 - 40  # of one IPv4 packet
 class TcpFeed:
     """The segments of many connections. Each has addresses of its own, so that ports used again mix nothing up."""
 
-    def __init__(self, capture: CaptureFile, streams: dict[tuple[int, int], Stream]) -> None:
-        self.capture, self.streams = capture, streams
+    def __init__(
+        self, capture: CaptureFile, streams: dict[tuple[int, int], Stream], finished: Set[tuple[int, int]] = frozenset()
+    ) -> None:
+        """``finished``: directions whose last octet is known, for it says where some messages of HTTP/1.1 end."""
+        self.capture, self.streams, self.finished = capture, streams, finished
         keys, rows, places = [], [], []
         for (connection, direction), stream in streams.items():
             if not len(stream.row):
@@ -54,11 +57,12 @@ class TcpFeed:
             client = 0x0A000000 | connection & 0xFFFFFF
             server = 0x64400000 | connection >> 24 & 0xFF
             port = _CLEAR_PORT if self.clear[connection] else _TLS_PORT
+            last = place + 1 == len(stream.end) and (connection, direction) in self.finished
             ends = (client, server, _CLIENT_PORT, port) if direction == 0 else (server, client, port, _CLIENT_PORT)
             header = struct.pack(
                 ">BBHHHBBHIIHHIIBBHHH",
                 *(0x45, 0, 40 + size, 0, 0x4000, 64, 6, 0, ends[0], ends[1], ends[2], ends[3]),
-                *(start & 0xFFFFFFFF, 1, 0x50, 0x18, 0xFFFF, 0, 0),
+                *(start & 0xFFFFFFFF, 1, 0x50, 0x18 | last, 0xFFFF, 0, 0),
             )
             yield tshark.record(header, number, 0)[:8] + struct.pack("<II", 40 + size, 40 + size) + header
             yield data[at : at + size]

@@ -126,6 +126,12 @@ def _directions(
     initial = _first_octet(capture, headers)[first] & 0xE0 == 0xC0
     initial &= (headers.transport[first] != TCP) & (headers.payload[first] >= 1200) & (client[flow[first]] < 0)
     client[flow[first[initial]]] = here[first[initial]]
+    # A client that moves keeps its server (RFC 9000 9).
+    servers = np.unique(there[first[initial]])
+    later = first[(headers.transport[first] != TCP) & (client[flow[first]] < 0)]
+    to_server, from_server = np.isin(there[later], servers), np.isin(here[later], servers)
+    client[flow[later]] = np.where(to_server & ~from_server, here[later], client[flow[later]])
+    client[flow[later]] = np.where(from_server & ~to_server, there[later], client[flow[later]])
     rows = np.flatnonzero(client[flow] < 0)[::-1]
     # Whoever has the higher port is the client; of equal ports the first to speak.
     guess = np.where(headers.source_port >= headers.destination_port, here, there)

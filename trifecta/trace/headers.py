@@ -107,7 +107,7 @@ def parse_headers(capture: CaptureFile) -> Headers:
     part = _Octets(capture.data, wire_end)
     payload = length - header - own
     payload_at = at + own
-    source, destination, addresses = _addresses(capture, part, ip, four)
+    source, destination, addresses = _addresses(capture, wire_end, ip, four)
 
     def of_tcp(offset: int, size: int) -> Ints:
         return np.where(tcp, part.number(at + offset, size), 0)
@@ -144,11 +144,12 @@ def _note_others(known: Flags, internet: Flags, fragment: Flags, good: Flags, no
         notes.append(f"{others} packets are neither TCP nor UDP, or cut before their end: they are not in the tables")
 
 
-def _addresses(capture: CaptureFile, octets: _Octets, ip: Ints, four: Flags) -> tuple[Ints, Ints, list[str]]:
+def _addresses(capture: CaptureFile, end: Ints, ip: Ints, four: Flags) -> tuple[Ints, Ints, list[str]]:
     """Both addresses of each packet as places in a list of texts."""
     names: list[str] = []
     result = [np.zeros(len(ip), dtype=np.int64), np.zeros(len(ip), dtype=np.int64)]
     if four.any():
+        octets = _Octets(capture.data, end[four])
         both = np.concatenate([octets.number(ip[four] + 12, 4), octets.number(ip[four] + 16, 4)])
         unique, place = np.unique(both, return_inverse=True)
         names += [str(ipaddress.IPv4Address(int(one))) for one in unique]

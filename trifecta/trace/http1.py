@@ -1,4 +1,4 @@
-"""HTTP/1.1: messages tile the plaintext of a direction, one after the other (nothing is pipelined)."""
+"""HTTP/1.1: messages tile the plaintext of a direction, one after the other; responses in the order of requests."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ FIELDS = (
 class Seen:
     """A message as tshark told of it, when it was whole."""
 
+    packet: int  # in the order in which tshark was fed
     packet_end: int
     method: str | None = None
     path: str | None = None
@@ -35,50 +36,64 @@ class Seen:
     status: int | None = None
     content_length: int | None = None
     chunks: list[int] | None = None
-    head: int | None = None  # octets of start line and fields, where they can be counted
+    head: int | None = None  # octets of start line and fields, and of interim responses before, where they are known
+    alone: bool = True  # no other message ends in this packet
 
 
 @dataclass(slots=True)
 class Direction:
-    """The messages of a direction in their order."""
+    """The messages of a direction in their order. Interim responses (RFC 9110 15.2) are part of the next final one."""
 
     messages: list[Seen] = field(default_factory=list)
-    odd: bool = False
+    interim: int | None = 0
 
-    def learn(self, way: int, row: dict[str, str], packet_end: int) -> None:
-        """Take the message that a packet completes."""
-        kind = "request" if way == 0 else "response"
+    def learn(self, way: int, row: dict[str, str], packet: int, packet_end: int) -> None:
+        """Take the messages that a packet completes."""
         starts = texts(row["http.request.method" if way == 0 else "http.response.code"])
         if not starts:
             return
-        if len(starts) > 1:
-            self.odd = True
-            return
-        length, chunks = numbers(row["http.content_length"]), numbers(row["http.chunk_size"])
-        one = Seen(
-            packet_end,
-            content_length=length[0] if length else None,
-            chunks=chunks or None,
-            head=_head_octets(way, row, texts(row[f"http.{kind}.line"])),
-        )
-        if way == 0:
-            one.method, one.path = starts[0], row["http.request.uri"] or None
-            one.authority = row["http.host"] or None
-        else:
-            status = numbers(row["http.response.code"])
-            one.status = status[0] if status and status[0] <= 65535 else None
-        self.messages.append(one)
+        codes = numbers(row["http.response.code"]) if way == 1 else []
+        final = [place for place in range(len(starts)) if place >= len(codes) or not _is_interim(codes[place])]
+        head = _head_octets(way, row, len(starts))
+        head = None if head is None or self.interim is None else head + self.interim
+        self.interim = 0 if final else head
+        for place in final:
+            one = Seen(packet, packet_end, alone=len(final) == 1, head=head if len(final) == 1 else None)
+            if way == 0:
+                one.method = starts[place]
+                one.path = _one(texts(row["http.request.uri"]), place, len(starts))
+                one.authority = _one(texts(row["http.host"]), place, len(starts))
+            elif place < len(codes) and codes[place] <= 65535:
+                one.status = codes[place]
+            lengths, chunks = numbers(row["http.content_length"]), numbers(row["http.chunk_size"])
+            if one.alone:
+                one.content_length, one.chunks = lengths[0] if len(lengths) == 1 else None, chunks or None
+            elif not chunks and len(lengths) == len(starts):
+                one.content_length = lengths[place]
+            self.messages.append(one)
 
 
-def _head_octets(way: int, row: dict[str, str], lines: list[str]) -> int | None:
-    if way == 0:
-        first = f"{row['http.request.method']} {row['http.request.uri']} {row['http.request.version']}"
-    else:
-        first = f"{row['http.response.version']} {row['http.response.code']} {row['http.response.phrase']}"
-    text = "".join(lines).replace("\\r\\n", "\r\n")
-    if "\\" in text + first or not (text + first).isascii():
-        return None  # tshark has written octets in a way that has another length
-    return len(first) + 2 + len(text) + 2
+def _is_interim(status: int) -> bool:
+    return 100 <= status < 200 and status != 101  # after 101 there is no HTTP any more (RFC 9110 15.2.2)
+
+
+def _one(values: list[str], place: int, count: int) -> str | None:
+    """The value of one of several messages; None where not each of them has one."""
+    return values[place] or None if len(values) == count else None
+
+
+def _head_octets(way: int, row: dict[str, str], count: int) -> int | None:
+    """Octets of all start lines and fields in a packet."""
+    kind, names = ("request", ("method", "uri", "version")) if way == 0 else ("response", ("version", "code", "phrase"))
+    parts = [texts(row[f"http.{kind}.{name}"]) for name in names]
+    if way == 1 and not parts[2]:
+        parts[2] = [""] * count
+    if any(len(one) != count for one in parts):
+        return None
+    text = "".join(texts(row[f"http.{kind}.line"])).replace("\\r\\n", "\r\n")
+    text += "".join(f"{' '.join(one)}\r\n\r\n" for one in zip(*parts, strict=True))
+    # tshark may have written octets in a way that has another length.
+    return len(text) if text.isascii() and "\\" not in text else None
 
 
 def place_messages(
@@ -87,35 +102,91 @@ def place_messages(
     plains: tuple[Plaintext | None, ...],
     streams: tuple[Stream, Stream],
     frames: Frames,
-) -> tuple[list[Message], str | None]:
+    *,
+    from_start: bool,
+) -> tuple[list[Message], list[str]]:
     """The requests of a connection with their responses, their frames, and what is wrong."""
-    wrong = "pipelined requests" if ways[0].odd or ways[1].odd else None
-    count = max(len(ways[0].messages), 0)
-    messages = [Message(connection, "h1", None) for _ in range(count)]
-    for way, found in enumerate(ways):
-        plain, at = plains[way], 0
-        final = [one for one in found.messages if way == 0 or one.status is None or one.status >= 200]
-        for place, one in enumerate(final[:count]):
-            message = messages[place]
-            half = message.halves[way]
-            half.ended = True
-            message.method = message.method or one.method
-            message.path, message.authority = message.path or one.path, message.authority or one.authority
-            message.status = message.status or one.status
-            half.body_bytes = None
-            end = plain.before(one.packet_end) if plain is not None and wrong is None else None
-            if plain is None or end is None or end <= at:
-                half.header_bytes = one.head
+    requests, responses, notes = ways[0].messages, ways[1].messages, []
+    if not from_start:
+        # Responses come in the order of the requests, some of which were sent before the capture began.
+        first = requests[0].packet if requests else 0
+        orphans = sum(one.packet < first for one in responses) if requests else len(responses)
+        responses = responses[orphans:]
+        if orphans:
+            notes.append(f"{orphans} responses belong to requests before the capture began: they are left out")
+    messages = [Message(connection, "h1", None) for _ in requests]
+    # Where one message ends and the next one begins in the same packet, only what a message says of itself parts them.
+    pipelined = not all(one.alone for one in requests + responses)
+    pipelined |= any(after.packet < one.packet for after, one in zip(requests[1:], responses, strict=False))
+    for way, found in enumerate((requests, responses)):
+        plain, place = plains[way], 0
+        at = 0 if from_start else -1  # what the first octets belong to is not known
+        while place < min(len(found), len(messages)):
+            stop = place + 1
+            while stop < len(found) and found[stop].packet == found[place].packet:
+                stop += 1
+            block = found[place:stop]
+            mine = messages[place : place + len(block)]
+            place += len(block)
+            for message, one in zip(mine, block, strict=False):
+                _name(message, message.halves[way], one)
+            end = plain.before(block[0].packet_end) if plain is not None else 0
+            if plain is None or end <= at:
                 continue
-            _measure(half, one, end - at, bodyless=way == 1 and message.method == "HEAD")
-            _add_frames(connection, way, half, at, end, plain=plain, stream=streams[way], frames=frames)
+            half, one = mine[0].halves[way], block[0]
+            bodyless = way == 1 and (mine[0].method == "HEAD" or one.status in (204, 304))
+            size = _size(one, bodyless=bodyless) if len(block) == 1 else 0
+            begin = end - size if at < 0 and size and not pipelined else at
+            if pipelined and begin >= 0 and size:
+                end = min(begin + size, end)
+            if begin < 0 or (pipelined and not size):
+                _share([message.halves[way] for message in mine], begin, end, plain, streams[way])
+                at = -1
+                continue
+            _measure(half, one, end - begin, bodyless=bodyless)
+            _add_frames(connection, way, half, begin, end, plain=plain, stream=streams[way], frames=frames)
             at = end
-    return messages, wrong
+    if pipelined:
+        notes.append("requests were pipelined: where one message ends and the next begins is not always known")
+    return messages, notes
+
+
+def _size(one: Seen, *, bodyless: bool) -> int:
+    """Octets of a message by what it says itself (RFC 9112 6.3); 0 where it does not."""
+    if one.head is None or (one.chunks is not None and not bodyless):
+        return 0
+    if bodyless or one.status == 101:
+        return one.head
+    return one.head + (one.content_length or 0) if one.method or one.content_length is not None else 0
+
+
+def _name(message: Message, half: Half, one: Seen) -> None:
+    half.ended = True
+    half.header_bytes, half.body_bytes = one.head, None
+    message.method = message.method or one.method
+    message.path, message.authority = message.path or one.path, message.authority or one.authority
+    message.status = message.status or one.status
+    if not one.alone and (message.method == "HEAD" or one.status in (204, 304)):
+        half.body_bytes = 0
+    elif not one.alone:
+        half.body_bytes = one.content_length
+
+
+def _share(mine: list[Half], begin: int, end: int, plain: Plaintext, stream: Stream) -> None:
+    """Messages that end in the same packet, the first of them at ``begin`` (-1: where is not known)."""
+    last, whole = plain.tcp_range(end - 1, 1), plain.tcp_range(max(begin, 0), end - max(begin, 0))
+    if last is None or whole is None:
+        return
+    together = begin >= 0 and stream.piece(whole[0]) == stream.piece(whole[1] - 1)
+    for place, half in enumerate(mine):
+        half.begins = together or (place == 0 and begin >= 0)
+        half.shared = not together
+        half.ranges.append(whole if half.begins else last)
 
 
 def _measure(half: Half, one: Seen, total: int, *, bodyless: bool) -> None:
     """Part the octets of a message into head and content (RFC 9112 6.3)."""
-    if bodyless or one.status in (204, 304):
+    if bodyless or one.status == 101:
         half.header_bytes, half.body_bytes = total, 0
     elif one.chunks is not None:
         half.header_bytes, half.body_bytes = one.head, sum(one.chunks)

@@ -17,6 +17,10 @@ FIELDS = (
     "http2.magic",
     "http2.window_update.window_size_increment",
     "http2.settings.initial_window_size",
+    "http2.padding",
+    "http2.push_promise.promised_stream_id",
+    "http2.header.count",
+    "http2.header.name",
     "http2.headers.method",
     "http2.headers.authority",
     "http2.headers.path",
@@ -39,8 +43,9 @@ TYPES = {
     16: "PRIORITY_UPDATE",
 }
 _PREFACE = 24  # RFC 9113 3.4
-_DATA, _HEADERS, _SETTINGS, _WINDOW_UPDATE, _CONTINUATION = 0, 1, 4, 8, 9
-_END_STREAM, _ACK, _PADDED, _PRIORITY = 1, 1, 8, 32
+_DATA, _HEADERS, _SETTINGS, _PUSH_PROMISE, _WINDOW_UPDATE, _CONTINUATION = 0, 1, 4, 5, 8, 9
+_END_STREAM, _ACK, _END_HEADERS, _PADDED, _PRIORITY = 1, 1, 4, 8, 32
+_PSEUDO = ("method", "authority", "path", "status")
 
 
 @dataclass(slots=True)
@@ -54,6 +59,8 @@ class Seen:
     packet_end: int
     value: int | None = None
     fields: dict[str, str] = field(default_factory=dict)
+    padding: int | None = 0  # with its length octet; None: not known
+    promised: int | None = None  # PUSH_PROMISE: the stream
 
 
 @dataclass(slots=True)
@@ -84,15 +91,36 @@ class Direction:
         if len(settings) == len(initial):
             for one, value in zip(settings, initial, strict=True):
                 one.value = value
-        sections = [one for one in found if one.kind == _HEADERS]
-        for name in ("method", "authority", "path", "status"):
-            values = texts(row[f"http2.headers.{name}"])
-            if len(values) == len(sections):
-                for one, text in zip(sections, values, strict=True):
-                    one.fields[name] = text
-            elif len(values) == 1 and sections:
-                sections[0].fields[name] = values[0]  # the others are trailers
+        padded = [one for one in found if one.flags & _PADDED and one.kind in (_DATA, _HEADERS, _PUSH_PROMISE)]
+        paddings = numbers(row["http2.padding"])
+        for place, one in enumerate(padded):
+            one.padding = paddings[place] + 1 if len(paddings) == len(padded) else None
+        promises = [one for one in found if one.kind == _PUSH_PROMISE]
+        promised = numbers(row["http2.push_promise.promised_stream_id"])
+        for one, stream in zip(promises, promised, strict=False):
+            one.promised = stream
+        _give_fields(row, [one for one in found if one.kind in (_HEADERS, _PUSH_PROMISE, _CONTINUATION)])
         self.frames += found
+
+
+def _give_fields(row: dict[str, str], pieces: list[Seen]) -> None:
+    """Give pseudo-header fields to the frames of their sections (RFC 9113 4.3), in their order."""
+    counts, names = numbers(row["http2.header.count"]), texts(row["http2.header.name"])
+    # tshark 4.0 reads each piece of a section for itself, later versions the whole with its last piece.
+    ends = pieces if len(counts) == len(pieces) else [one for one in pieces if one.flags & _END_HEADERS]
+    known = len(counts) == len(ends) and sum(counts) == len(names)
+    for name in _PSEUDO:
+        values = texts(row[f"http2.headers.{name}"])
+        having, at = ends, 0
+        if known:
+            having = []
+            for one, count in zip(ends, counts, strict=True):
+                if f":{name}" in names[at : at + count]:
+                    having.append(one)
+                at += count
+        if len(values) == len(having):  # else nobody knows whose they are
+            for one, text in zip(having, values, strict=True):
+                one.fields[name] = text
 
 
 def place_frames(
@@ -143,36 +171,57 @@ def gather(connection: int, ways: tuple[Direction, Direction], plains: tuple[Pla
     messages: dict[int, Message] = {}
     for way, found in enumerate(ways):
         plain, at = plains[way], _PREFACE if found.preface else 0
+        section, promise = 0, False  # the stream that a CONTINUATION goes on with
         for one in found.frames:
             offset, at = at, at + 9 + one.length
-            if one.stream == 0 or one.kind not in (_DATA, _HEADERS, _CONTINUATION):
+            if one.kind == _PUSH_PROMISE:
+                section, promise = one.promised or 0, True
+            elif one.kind == _HEADERS:
+                section, promise = one.stream, False
+            stream = section if one.kind in (_PUSH_PROMISE, _CONTINUATION) else one.stream
+            if stream == 0 or one.kind not in (_DATA, _HEADERS, _PUSH_PROMISE, _CONTINUATION):
                 continue
-            if one.stream not in messages:
-                messages[one.stream] = Message(connection, "h2", one.stream)
-            message = messages[one.stream]
+            if stream not in messages:
+                messages[stream] = Message(connection, "h2", stream)
+            message = messages[stream]
+            if promise and one.kind != _DATA:
+                _name(message, 0, one)  # the request that a server answers without having been asked
+                continue
             half = message.halves[way]
             _take(message, half, way, one)
             span = plain.tcp_range(offset, 9 + one.length) if plain is not None else None
             if span is not None:
                 half.ranges.append(span)
+    for message in messages.values():
+        for half in message.halves:
+            half.header_bytes = None if half.vague else half.header_bytes
     return [messages[one] for one in sorted(messages)]
+
+
+def pushed(ways: tuple[Direction, Direction]) -> int:
+    """How many responses were promised."""
+    return sum(one.kind == _PUSH_PROMISE for one in ways[1].frames)
 
 
 def _take(message: Message, half: Half, way: int, one: Seen) -> None:
     if one.kind == _DATA:
-        half.body_bytes = (half.body_bytes or 0) + one.length  # padding included where there is any
-        if one.flags & _PADDED:
-            half.body_bytes = None
+        known = half.body_bytes is not None and one.padding is not None
+        half.body_bytes = (half.body_bytes or 0) + one.length - (one.padding or 0) if known else None
     else:
         extra = 5 if one.kind == _HEADERS and one.flags & _PRIORITY else 0
-        half.header_bytes = (half.header_bytes or 0) + one.length - extra
-        if way == 0:
-            message.method = message.method or one.fields.get("method")
-            message.authority = message.authority or one.fields.get("authority")
-            message.path = message.path or one.fields.get("path")
-        elif one.fields.get("status", "").isdigit():
-            status = int(one.fields["status"])
-            if message.status is None or message.status < 200:  # RFC 9110 15.2: interim responses come first
-                message.status = status if status <= 65535 else None
+        half.header_bytes = (half.header_bytes or 0) + one.length - extra - (one.padding or 0)
+        half.vague |= one.padding is None
+        _name(message, way, one)
     if one.kind in (_DATA, _HEADERS) and one.flags & _END_STREAM:
         half.ended = True
+
+
+def _name(message: Message, way: int, one: Seen) -> None:
+    if way == 0:
+        message.method = message.method or one.fields.get("method")
+        message.authority = message.authority or one.fields.get("authority")
+        message.path = message.path or one.fields.get("path")
+    elif one.fields.get("status", "").isdigit():
+        status = int(one.fields["status"])
+        if message.status is None and 200 <= status <= 65535:  # RFC 9110 15.2: interim responses come first
+            message.status = status

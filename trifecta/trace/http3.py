@@ -144,6 +144,8 @@ class Connection:
             reader.advance(reader.skip_to + len(octets))
             self._encoder(way, octets)
             return
+        if reader.kind == _PUSH:
+            self.notes.add("responses were pushed: they are not in the table of messages")
         if reader.control and reader.kind != _CONTROL:
             reader.advance(reader.skip_to + len(reader.buffer))
             return
@@ -250,5 +252,5 @@ def name_fields(message: Message, way: int, fields: list[tuple[bytes, bytes]]) -
             message.authority = text
         elif way == 0 and name == b":path":
             message.path = text
-        elif way == 1 and name == b":status" and text.isdigit() and len(text) <= 3:
-            message.status = int(text)
+        elif way == 1 and name == b":status" and text.isdigit() and 200 <= int(text[:4]) <= 999:
+            message.status = int(text)  # the final one: interim responses are not (RFC 9114 4.1)

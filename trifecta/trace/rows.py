@@ -46,7 +46,10 @@ class Half:
 
     header_bytes: int | None = None
     body_bytes: int | None = 0
-    ended: bool = False
+    ended: bool = False  # its last octet is known
+    begins: bool = True  # its first octet is known
+    vague: bool = False  # the size of its fields cannot be known
+    shared: bool = False  # in ``ranges`` lie other messages too
     ranges: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -109,6 +112,7 @@ class Part:
     rows: list[int] = field(default_factory=list)  # the packets that `quic` tells of
     quic: dict[str, list[Any]] = field(default_factory=dict)  # columns of `packets`
     notes: list[str] = field(default_factory=list)
+    told: list[tuple[int, str]] = field(default_factory=list)  # notes on connections
     packed: tuple[Ints, Ints, dict[str, pa.Array[Any]]] = field(default_factory=_nothing)
 
     def pack(self) -> None:

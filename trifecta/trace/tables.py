@@ -84,9 +84,17 @@ class Joined:
         return np.where(two_sides, there, rows)
 
 
-def build(trace: Trace, parts: list[Part], file: Path, first: int, log: Path | None) -> dict[str, pa.Table]:
-    """The four tables of one capture; connections are numbered from ``first``."""
+def build(
+    trace: Trace, parts: list[Part], file: Path, first: int, log: Path | None
+) -> tuple[dict[str, pa.Table], list[str]]:
+    """The four tables of one capture, and notes on connections; these are numbered from ``first``."""
     joined = Joined(trace, parts, first)
+    notes = [
+        f"connection {numbers[key]}: {note}"
+        for part, numbers in zip(parts, joined.numbers, strict=True)
+        for key, note in part.told
+        if key in numbers
+    ]
     name = file.name.removesuffix(".gz")
     for ending in (".pcapng", ".pcap", ".cap"):
         name = name.removesuffix(ending)
@@ -95,7 +103,7 @@ def build(trace: Trace, parts: list[Part], file: Path, first: int, log: Path | N
     frames = _frames(joined, name)
     messages = by_message.messages(joined, frames)
     connections = by_connection.connections(joined, protocol)
-    return {
+    built = {
         "packets": packets,
         "frames": pa.table({**frames, "capture": _constant(name, len(frames["connection"]))})
         .select(FRAMES.names)
@@ -103,6 +111,7 @@ def build(trace: Trace, parts: list[Part], file: Path, first: int, log: Path | N
         "messages": pa.Table.from_pylist([{**row, "capture": name} for row in messages], MESSAGES),
         "connections": pa.Table.from_pylist([{**row, "capture": name} for row in connections], CONNECTIONS),
     }
+    return built, notes
 
 
 def _constant(text: str, count: int) -> pa.Array[Any]:

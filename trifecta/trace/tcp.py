@@ -7,6 +7,7 @@ import numpy as np
 from trifecta.trace import http1, http2, tls, tshark, values
 from trifecta.trace.capture_file import CaptureFile
 from trifecta.trace.feed import TcpFeed
+from trifecta.trace.headers import FIN
 from trifecta.trace.rows import Facts, Part, Trace
 from trifecta.trace.segments import Stream, assemble
 
@@ -24,14 +25,14 @@ class _Connection:
         self.lengths: tuple[list[int], list[int]] = ([], [])
         self.padding: tuple[list[int], list[int]] = ([], [])
 
-    def learn(self, way: int, row: dict[str, str], packet_end: int) -> None:
+    def learn(self, way: int, row: dict[str, str], packet: int, packet_end: int) -> None:
         """Take what tshark says of one packet."""
         self.session.learn(way, row)
         self.content[way].extend(values.numbers(row["tls.record.content_type"]))
         self.lengths[way].extend(values.numbers(row["tls.record.length"]))
         self.padding[way].extend(values.numbers(row["tls.record.padding_length"]))
         self.http2[way].learn(row, packet_end)
-        self.http1[way].learn(way, row, packet_end)
+        self.http1[way].learn(way, row, packet, packet_end)
 
 
 def dissect_tcp(trace: Trace, connections: list[int], keys: bytes) -> Part:
@@ -39,6 +40,7 @@ def dissect_tcp(trace: Trace, connections: list[int], keys: bytes) -> Part:
     headers, flows = trace.headers, trace.flows
     part = Part()
     streams: dict[tuple[int, int], Stream] = {}
+    finished: set[tuple[int, int]] = set()
     rows = np.flatnonzero(np.isin(flows.connection, connections) & flows.view)
     key = flows.connection[rows] * 2 + flows.direction[rows]
     order = rows[np.argsort(key, kind="stable")]
@@ -47,8 +49,12 @@ def dissect_tcp(trace: Trace, connections: list[int], keys: bytes) -> Part:
         for way in (0, 1):
             mine = order[bounds[3 * place + way] : bounds[3 * place + way + 1]]
             from_start = bool(flows.syn_seen[connection])
-            streams[connection, way] = assemble(headers, trace.numbers, mine, from_start=from_start)
-    feed = TcpFeed(trace.capture, streams)
+            stream = streams[connection, way] = assemble(headers, trace.numbers, mine, from_start=from_start)
+            ends = mine[headers.flags[mine] & FIN > 0]
+            last = trace.numbers.sequence[ends] + headers.payload[ends]
+            if len(stream.end) and stream.hole is None and bool((last == stream.end[-1]).any()):
+                finished.add((connection, way))
+    feed = TcpFeed(trace.capture, streams, finished)
     found = {connection: _Connection() for connection in connections}
     if len(feed.key):
         for line in tshark.dissect(feed.packets(), _FIELDS, keys, _OPTIONS):
@@ -59,7 +65,7 @@ def dissect_tcp(trace: Trace, connections: list[int], keys: bytes) -> Part:
             connection, way = divmod(int(feed.key[number[0] - 1]), 2)
             place = int(feed.place[number[0] - 1])
             stream = streams[connection, way]
-            found[connection].learn(way, row, int(stream.end[place]))
+            found[connection].learn(way, row, number[0], int(stream.end[place]))
             if row["tls.record.length"] or row["http2.type"] or row["http.request.method"]:
                 part.info[int(stream.row[place])] = row[tshark.INFO]
     for connection in connections:
@@ -105,15 +111,23 @@ def _finish(
                 plains[way] = None
                 notes.append(f"{wrong} ({('up', 'down')[way]}): times and TCP ranges of its frames are not known")
         part.messages += http2.gather(connection, found.http2, tuple(plains))
+        if count := http2.pushed(found.http2):
+            notes.append(f"{count} responses were pushed: their requests were promised, not sent")
     elif found.http1[0].messages or found.http1[1].messages:
         facts.protocol = "h1"
-        messages, wrong = http1.place_messages(connection, found.http1, tuple(plains), both, part.frames)
+        messages, said = http1.place_messages(
+            connection,
+            found.http1,
+            tuple(plains),
+            both,
+            part.frames,
+            from_start=bool(trace.flows.syn_seen[connection]),
+        )
         part.messages += messages
-        if wrong:
-            notes.append(f"{wrong}: sizes of messages are not known")
+        notes += said
     elif session.alpn in ("h2", "http/1.1"):
         facts.protocol = {"h2": "h2", "http/1.1": "h1"}[session.alpn]
-    part.notes += [f"connection {connection}: {note}" for note in notes]
+    part.told += [(connection, note) for note in notes]
 
 
 def _records(

@@ -23,6 +23,7 @@ FIELDS = (
     "tls.handshake.extensions.supported_version",
     "tls.handshake.extensions_alpn_str",
     "tls.handshake.extensions_key_share_group",
+    "tls.handshake.server_named_curve",
 )
 NAMES = {20: "change_cipher_spec", 21: "alert", 22: "handshake", 23: "application_data", 24: "heartbeat"}
 _APPLICATION, _HANDSHAKE = 23, 22
@@ -74,6 +75,9 @@ class Session:
                 self.resumed = _SERVER_HELLO_DONE not in types
         if types and self.version == "1.2" and _SERVER_HELLO_DONE in types:
             self.resumed = False
+        curves = numbers(row["tls.handshake.server_named_curve"])  # before TLS 1.3: RFC 8422 5.4
+        if curves and self.key_exchange is None:
+            self.key_exchange = group_name(curves[0])
         chosen_alpn = texts(row["tls.handshake.extensions_alpn_str"])
         if chosen_alpn and self.alpn is None:
             self.alpn = chosen_alpn[0]

@@ -216,12 +216,12 @@ def _finish(part: Part, key: int, one: _Connection) -> None:
     if one.closed and not one.opened:
         facts.missing.add("keys")
     elif one.closed:
-        part.notes.append(f"{one.closed} QUIC packets could not be opened: their frames are not known")
+        part.told.append((key, f"{one.closed} QUIC packets could not be opened: their frames are not known"))
     messages = one.http3.finish()
     if one.http3.is_http3 or (session.alpn or "").startswith("h3"):
         facts.protocol = "h3"
         for message in messages:
             message.connection = key
         part.messages += messages
-    part.notes += sorted(one.http3.notes)
+    part.told += [(key, note) for note in sorted(one.http3.notes)]
     part.facts[key] = facts
