@@ -308,7 +308,8 @@ def _arm_values(statement: Statement, places: Sequence[Place]) -> dict[str, floa
         blocks = [block_values(place, says.metric, arm, by_difference=says.by_difference) for place in places]
         means = [float(np.mean(list(one.values()))) for one in blocks if one]
         if means and all(math.isfinite(mean) for mean in means):
-            made[arm] = _write(float(np.mean(means)), says.by_difference) or 0.0
+            middle = float(np.mean(means))
+            made[arm] = middle if says.by_difference else math.exp(min(middle, 700.0))
     return made
 
 
