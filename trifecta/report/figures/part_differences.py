@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from trifecta.analysis.transport.differences import Difference, PartDifference
@@ -22,13 +23,14 @@ def part_differences(shown: Mapping[str, Difference], looks: Mapping[str, PartLo
             rows.append((look.words, here))
     step = 10.0 + _LINE * len(shown)
     made = svg.figure(52 + step * len(rows), WIDE)
-    target = svg.axes(made, 150, 6, 20, 40)
+    target = svg.axes(made, 150, 6, 36, 40)
     ends = [end for _, parts in rows for part in parts.values() for end in _ends(part)]
-    reach = max((abs(end) for end in ends), default=1e6) * 1.08 or 1e6
-    target.set_xlim(-reach, reach)
+    low, high = min([0.0, *ends]), max([0.0, *ends])
+    edge = 0.06 * (high - low) or 1e6
+    target.set_xlim(low - edge, high + edge)
     target.set_ylim(len(rows) * step, 0)
-    ticks = scales.linear_ticks(reach, 4)
-    both = [*[-tick for tick in ticks[:0:-1]], *ticks]
+    step_ns = scales.linear_ticks(high - low + 2 * edge, 6)[1]
+    both = [step_ns * at for at in range(math.ceil((low - edge) / step_ns), math.floor((high + edge) / step_ns) + 1)]
     svg.ticks(target, "x", both, [_signed(tick) for tick in both])
     svg.ticks(target, "y", [], [])
     target.axvline(0, color=style.MUTED, linewidth=1.0)
