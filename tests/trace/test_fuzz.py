@@ -125,6 +125,28 @@ def test_any_words_of_tshark_about_quic(row: dict[str, str], kinds: list[int]) -
         assert one.packet is None or 0 <= one.packet < len(packets)
 
 
+def test_a_stream_frame_that_is_only_an_end_has_no_octets() -> None:
+    told = {
+        "quic.frame_type": ["14", "13"],  # RFC 9000, 19.8: with offset and length; with offset and FIN
+        "quic.stream.stream_id": ["0", "4"],
+        "quic.stream.offset": ["0", "3"],
+        "quic.stream.length": ["3"],
+        "quic.stream.fin": ["False", "True"],
+        "quic.stream_data": ["616263", "<MISSING>"],
+    }
+    row = dict.fromkeys(quic.FIELDS, "") | {name: AGGREGATOR.join(values) for name, values in told.items()}
+    first, last = quic.read_frames(row, []) or []
+    assert (first.stream, first.length, first.data, first.fin) == (0, 3, "616263", False)
+    assert (last.stream, last.offset, last.length, last.data, last.fin) == (4, 3, 0, "", True)
+
+
+def test_octets_that_are_none_end_a_stream_and_nothing_else() -> None:
+    reader = StreamReader(control=False)
+    reader.add(0, 3, "61zz63", fin=False)
+    assert reader.lost
+    assert not reader.buffer
+
+
 @settings(max_examples=100, deadline=None)
 @given(some((*tls.FIELDS, *http2.FIELDS, *http1.FIELDS)))
 def test_any_words_of_tshark_about_tcp(row: dict[str, str]) -> None:

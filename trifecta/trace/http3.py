@@ -85,7 +85,10 @@ class StreamReader:
     def _take(self, offset: int, data: str) -> None:
         have = self.skip_to + len(self.buffer)
         if offset + len(data) // 2 > have:
-            self.buffer += bytes.fromhex(data[2 * (have - offset) :])
+            try:
+                self.buffer += bytes.fromhex(data[2 * (have - offset) :])
+            except ValueError:
+                self.lost = True  # these are no octets: nobody can read on
 
     def advance(self, to: int) -> None:
         """Read on at this offset."""

@@ -191,7 +191,9 @@ def read_frames(row: dict[str, str], packets: list[Packet]) -> list[Frame] | Non
     """The frames of a datagram in their order, each with its packet where that is certain. None: lists do not fit."""
     kinds = numbers(row["quic.frame_type"])
     lists, frames = _Lists(row), []
-    fins, data = iter(truths(row["quic.stream.fin"])), iter(texts(row["quic.stream_data"]))
+    # tshark writes <MISSING> for data of no octets: a frame that has only the end of its stream.
+    data = iter([one for one in texts(row["quic.stream_data"]) if not one.startswith("<")])
+    fins = iter(truths(row["quic.stream.fin"]))
     try:
         for kind in kinds:
             frame = _stream(kind, lists, fins, data) if 8 <= kind <= 15 else _read(kind, lists)
