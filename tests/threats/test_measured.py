@@ -80,7 +80,6 @@ def test_everything_can_be_shown(capsys, tmp_path):
 def test_an_experiment_runs_and_is_detected(tmp_path):
     """Also: a server for each transport, so that parity has something to warn of."""
     tiny = ["--set", "blocks={at_least: 2, at_most: 2}", "--set", "response=50 kB", "--set", "requests=1"]
-    tiny += ["--set", "congestion_control=cubic,bbr/cubic,cubic/bbr,bbr"]
     done = trifecta(
         "threats", "measure", "congestion-control", *tiny, "--quiet", "--json", "--out", "here", cwd=tmp_path
     )

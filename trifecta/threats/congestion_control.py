@@ -20,7 +20,6 @@ THREAT = Threat(
     effects=(
         Effect("congestion_control", "cubic", "bbr/cubic", title="BBR over TCP, CUBIC over QUIC"),
         Effect("congestion_control", "cubic", "cubic/bbr", title="CUBIC over TCP, BBR over QUIC"),
-        Effect("congestion_control", "cubic", "bbr", title="BBR over both"),
     ),
-    quick=("blocks={at_least: 4, at_most: 4}",),
+    quick=("blocks={at_least: 6, at_most: 6}",),
 )
