@@ -328,6 +328,13 @@ def test_it_says_why_it_cannot_decide() -> None:
     assert "blocks would decide" in evaluate(claim(H3_SLOWER), [place({"h3": 1.3}, noise=0.2)]).reason
 
 
+def test_an_interval_that_reaches_anywhere_has_no_ends() -> None:
+    said = evaluate(claim(H3_SLOWER), [place({"h3": 1.3}, blocks=2, noise=3.0)])
+    assert said.state == OPEN
+    assert (said.low, said.high) == (None, None)
+    assert said.value is not None
+
+
 def test_a_verdict_of_a_run_that_ends_when_decided_is_taken_with_its_interval() -> None:
     there = place({"h3": 1.5})
     verdicts = {("latency_p50_ns", "h3", "h2"): (1.5, 0.9, 2.0)}
