@@ -140,6 +140,18 @@ class CheckClient:
         assert classes(rows) == {None}
         assert {(row["bytes_out"], row["bytes_in"]) for row in rows} == {(body, content)}
 
+    def test_nagles_algorithm_holds_back_what_is_written_in_two_pieces(
+        self, tmp_path: Path, certificates: Certificates
+    ) -> None:
+        asked: dict[str, Any] = {"protocol": "h2", "method": "POST", "request_body_bytes": 600, "requests": 30}
+        with origin(certificates) as port:
+            quick = self.do(tmp_path, certificates, port, **asked)
+            held = self.do(tmp_path, certificates, port, **asked, tcp_nodelay=False)
+        assert classes(quick) == classes(held) == {None}
+        took = [sorted(row["done_ns"] - row["started_ns"] for row in rows)[15] for rows in (quick, held)]
+        # The receiver's timer, TCP_DELACK_MIN of Linux, is 40 ms.
+        assert took[0] < 20_000_000 < 38_000_000 < took[1] < 60_000_000
+
     @pytest.mark.parametrize("protocol", PROTOCOLS)
     def test_more_than_flow_control_lets_through_at_once(
         self, tmp_path: Path, certificates: Certificates, protocol: Protocol

@@ -283,7 +283,7 @@ def test_nothing_is_left_by_who_kills_it_after_its_last_word(tmp_path: Path) -> 
 
 def errand(**changes: Any) -> Errand:
     document = config(Path("/nowhere"), **changes)
-    return errands.errand_of(errands.read(json.dumps(document).encode(), "test"), Path("/nowhere/state"))
+    return errands.errand_of(errands.read(json.dumps(document).encode(), CLIENTS["curl"]), Path("/nowhere/state"))
 
 
 OUTPUT = Output(0, Path("out"), Path("err"), began_ns=0, began_wall_ns=0, ended_ns=10**10)
@@ -334,6 +334,16 @@ def test_what_no_foreign_client_is_asked_is_refused_beforehand(changes: dict[str
     with pytest.raises(Unsupported, match=words):
         errands.refuse(CLIENTS["curl"], workload, "h2", "reused")
     errands.refuse(CLIENTS["curl"], RequestsWorkload(requests=5), "h2", "reused")
+
+
+def test_nagles_algorithm_is_asked_of_those_that_can_leave_it_on() -> None:
+    line = json.dumps(config(Path("/nowhere"), tcp_nodelay=False)).encode()
+    with pytest.raises(ValueError, match="curl cannot leave Nagle's algorithm on"):
+        errands.read(line, CLIENTS["curl"])
+    for name in ("python-client", "go-client"):
+        asked = errands.read(line, CLIENTS[name])
+        assert errands.errand_of(asked, Path("/nowhere/state")).tcp_nodelay is False
+        errands.refuse(CLIENTS[name], RequestsWorkload(requests=5, tcp_nodelay=False), "h2", "reused")
 
 
 def test_a_name_without_an_adapter_is_bad_input() -> None:

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.implementations.check_client import CheckClient
-from tests.implementations.errands import errand, output
+from tests.implementations.errands import carry_out, errand, need, origin, output
+from trifecta.design.model import Protocol
 from trifecta.implementations.clients import go_client, lines
-from trifecta.implementations.clients.go_client import GoClient
-from trifecta.implementations.registry import CLIENTS, RECIPES
+from trifecta.implementations.clients.go_client import GoClient, GoClientOwnTLS
+from trifecta.implementations.registry import CLIENTS, ONLY_BY_NAME, RECIPES
 from trifecta.implementations.server import Unsupported
+from trifecta.lab.certificates import make_certificates
 
 COLUMNS = (
     "connection", "started_ns", "connect_start_ns", "tcp_connected_ns", "secured_ns", "request_sent_ns",
@@ -109,3 +111,20 @@ def test_what_a_user_says_to_the_runtime_does_not_reach_it(monkeypatch: pytest.M
 
 class TestGoClient(CheckClient):
     adapter = GoClient()
+
+
+@pytest.mark.parametrize(("asked", "spoken"), [("h1", "h1"), ("h2", "h1"), ("h3", "h3")])
+def test_with_a_tls_configuration_of_its_own_net_http_speaks_http1_and_says_nothing(
+    tmp_path: Path, asked: Protocol, spoken: str
+) -> None:
+    adapter = GoClientOwnTLS()
+    need(adapter)
+    assert (CLIENTS[adapter.name].name, adapter.name in ONLY_BY_NAME) == (adapter.name, True)
+    certificates = make_certificates(tmp_path / "pki", ["origin.lab"], ["127.0.0.1"])
+    streams = 1 if asked == "h1" else 4
+    with origin(certificates) as port:
+        work = errand(tmp_path, ca_file=certificates.authority, port=port, protocol=asked, streams=streams, requests=20)
+        rows = carry_out(adapter, work)
+    assert {(row["error"], row["protocol"], row["status"]) for row in rows} == {(None, spoken, 200)}
+    # What was meant as streams of one connection is a connection each, as in the pool of net/http.
+    assert len({row["connection"] for row in rows}) == (4 if (asked, spoken) == ("h2", "h1") else 1)

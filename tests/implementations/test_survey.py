@@ -156,3 +156,10 @@ def test_a_finder_looks_once_and_remembers_what_is_left_out():
 def test_any_of_nothing_is_an_error():
     with pytest.raises(CannotError, match="no server is found here; run: trifecta implementations"):
         Finder(lambda _: [row("a", False)])("server")
+
+
+def test_what_is_wrong_on_purpose_is_found_and_never_any():
+    seen = {each.name for each in survey(["client"])}
+    assert "go-client-own-tls" in seen
+    there = [row(name, True, "client") for name in ("load", "go-client-own-tls")]
+    assert Finder(lambda _: there)("client") == ["load"]

@@ -58,6 +58,8 @@ class Errand:
     """The one group to offer, in the names of study files (``factors.KEY_EXCHANGES``)."""
     cipher: str = "TLS_AES_128_GCM_SHA256"
     """The one cipher suite to offer; with TLS 1.2 ``TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256``."""
+    tcp_nodelay: bool = True
+    """Nagle's algorithm off."""
 
     @property
     def url(self) -> str:
@@ -87,6 +89,8 @@ class ClientAdapter(ABC):
     source: str
     """Where the program comes from and how to install it."""
     protocols: frozenset[Protocol] = frozenset({"h1", "h2", "h3"})
+    sets_nodelay: bool = False
+    """Whether it does as the errand's ``tcp_nodelay`` says; others have Nagle's algorithm off."""
 
     @abstractmethod
     def find(self) -> str:

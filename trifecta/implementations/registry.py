@@ -36,12 +36,16 @@ CLIENTS: Table[ClientAdapter] = Table(
         "curl": "trifecta.implementations.clients.curl:Curl",
         "h2load": "trifecta.implementations.clients.h2load:H2load",
         "go-client": "trifecta.implementations.clients.go_client:GoClient",
+        "go-client-own-tls": "trifecta.implementations.clients.go_client:GoClientOwnTLS",
         "python-client": "trifecta.implementations.clients.python_client:PythonClient",
     },
     ClientAdapter,
     BrokenClient,
     reserved=(DEFAULT_CLIENT,),  # the engine's own: it needs no adapter and is always there
 )
+
+# Wrong on purpose, to show what a check detects: only where a study or a command names them, never by ``any``.
+ONLY_BY_NAME = frozenset({"go-client-own-tls"})
 
 # Clients of the workloads page and video.
 BROWSERS: Table[BrowserAdapter] = Table(

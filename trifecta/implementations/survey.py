@@ -12,7 +12,7 @@ from trifecta.design.factors import DEFAULT_CLIENT as LOAD
 from trifecta.implementations.browsers.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.isolated import Answer, call_apart
-from trifecta.implementations.registry import BROWSERS, CLIENTS, RECIPES, SERVERS
+from trifecta.implementations.registry import BROWSERS, CLIENTS, ONLY_BY_NAME, RECIPES, SERVERS
 from trifecta.implementations.server import ServerAdapter, ServerOptions, Unsupported
 from trifecta.implementations.table import BUILT_IN, Table
 from trifecta.lab.doctor import Finding, Status
@@ -109,7 +109,7 @@ class Finder:
         kind: Kind = "browser" if factor == "browser" else "client" if factor == "client" else "server"
         if kind not in self.chosen:
             seen = self._look([kind])
-            self.chosen[kind] = [each.name for each in seen if each.found]
+            self.chosen[kind] = [each.name for each in seen if each.found and each.name not in ONLY_BY_NAME]
             self.left_out += [
                 {
                     "factor": "client" if kind == "browser" else kind,

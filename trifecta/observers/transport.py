@@ -33,7 +33,7 @@ _NETSTAT = {
     "TcpExt": (
         "ListenOverflows", "ListenDrops", "TCPBacklogDrop", "TCPRcvQDrop", "TCPTimeouts", "TCPLossProbes",
         "TCPSpuriousRTOs", "TCPFastRetrans", "TCPSlowStartRetrans", "PruneCalled", "TCPMemoryPressures",
-        "TCPReqQFullDrop", "TCPReqQFullDoCookies", "TCPAbortOnMemory", "TCPOFODrop", "TCPZeroWindowDrop",
+        "TCPReqQFullDrop", "TCPReqQFullDoCookies", "TCPAbortOnMemory", "TCPOFODrop", "TCPZeroWindowDrop", "DelayedACKs",
     ),
 }  # fmt: skip
 # Of /proc/net/stat/nf_conntrack: packets of new connections that found the table full (``drop``), entries that were

@@ -100,7 +100,7 @@ MACHINE = MappingProxyType(
 )
 HOST = MappingProxyType(
     {
-        "counters": {"UdpRcvbufErrors": 0, "TcpExtListenDrops": 0, "UdpInErrors": 0},
+        "counters": {"UdpRcvbufErrors": 0, "TcpExtListenDrops": 0, "UdpInErrors": 0, "TcpExtDelayedACKs": 3},
         "conntrack": {"drop": 0, "early_drop": 0, "insert_failed": 0, "entries": 0, "max": 262_144, "limit": None},
         "devices": {"eth0": {"rx_drops": 0, "tx_drops": 0, "rx_errors": 0, "tx_errors": 0}},
     }

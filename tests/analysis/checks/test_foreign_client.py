@@ -57,6 +57,15 @@ def test_a_client_that_verifies_nothing_is_named():
     assert "does not verify the server's certificate" in result.evidence
 
 
+def test_what_a_client_s_start_takes_is_no_part_of_how_busy_it_was():
+    told = {"busy_ratio": 0.95, "cpu_user_ns": 900_000_000, "cpu_system_ns": 100_000_000, "started_ns": 10**9}
+    short = DRIVEN | told | {"ended_ns": 2 * 10**9, "start_cpu_ns": 700_000_000}
+    result = judge("headroom", load=short)
+    assert (result.status, result.value) == ("pass", pytest.approx(0.3))
+    assert judge("headroom", load=short | {"start_cpu_ns": 50_000_000}).status == "warn"
+    assert judge("headroom", load=short | {"start_cpu_ns": None}).value == pytest.approx(0.95)
+
+
 def test_a_busy_client_is_a_result_not_a_fault():
     assert judge("headroom").status == "pass"
     result = judge("headroom", load=DRIVEN | {"busy_ratio": 0.97})

@@ -195,6 +195,15 @@ def test_a_server_that_knows_another_congestion_control_only_is_named_and_not_le
     assert judge("parity", "h1", server={"congestion_control": {"tcp": "cubic", "quic": "reno"}}).status == "pass"
 
 
+def test_a_server_that_always_turns_nagle_off_is_named_and_not_left_out():
+    held = RequestsWorkload(requests=220, warmup_requests=20, tcp_nodelay=False)
+    result = judge("parity", "h2", workload=held, load=LOAD | {"quic": None, "tcp": TCP | {"nodelay": False}})
+    assert result.status == "warn"
+    assert "the server's TCP_NODELAY is True, asked was False" in result.evidence
+    asked = {"quic": None, "tcp": None, "declared": {"tcp_nodelay": True}}  # a client that says what it did
+    assert judge("parity", "h2", workload=held, load=LOAD | asked).status == "fail"
+
+
 def test_a_server_that_does_not_say_its_congestion_control_is_unknown():
     result = judge("parity", server={"tcp_nodelay": True})
     assert result.status == "unknown"

@@ -60,6 +60,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     findings += _apart(evidence)
     findings += _windows(evidence)
     findings += _server(evidence)
+    findings += _server_nodelay(evidence)
     findings += _backend(evidence)
     if untold:
         findings.append(Finding("unknown", f"{evidence.client} does not tell {', '.join(untold)}"))
@@ -179,11 +180,24 @@ def _session(evidence: Evidence, kinds: tuple[str, ...]) -> str | None:
 
 
 def _nodelay(evidence: Evidence) -> Any:
-    return _transport(evidence).get("nodelay")  # QUIC has no Nagle
+    if evidence.trial.protocol == "h3":
+        return None  # QUIC has no Nagle
+    declared = (evidence.load or {}).get("declared") or {}  # of a client that does as it is asked
+    return _transport(evidence).get("nodelay", declared.get("tcp_nodelay"))
 
 
-def _server_nodelay(evidence: Evidence) -> Any:
-    return None if evidence.trial.protocol == "h3" else (evidence.server or {}).get("tcp_nodelay")
+def _server_nodelay(evidence: Evidence) -> list[Finding]:
+    given = None if evidence.trial.protocol == "h3" else (evidence.server or {}).get("tcp_nodelay")
+    if given is None:
+        return []
+    asked = evidence.workload.tcp_nodelay
+    text = f"the server's TCP_NODELAY is {given}, asked was {asked}"
+    if given and not asked:
+        # Many programs have it on whatever is asked: then Nagle's algorithm is the client's alone.
+        return [Finding("warn", text, remedy="read it as the client's alone, or use server: origin, nginx or quic-go")]
+    if given != asked:
+        return [Finding("fail", text, remedy="set TCP_NODELAY alike in every arm")]
+    return [Finding("pass", f"the server's TCP_NODELAY {given}")]
 
 
 def _congestion_control(evidence: Evidence) -> str | None:
@@ -234,12 +248,5 @@ _TRAITS = (
         lambda e: e.workload.tcp_nodelay,
         "set TCP_NODELAY alike in every arm",
         lambda e: e.trial.protocol != "h3",
-    ),
-    _Trait(
-        "the server's TCP_NODELAY",
-        _server_nodelay,
-        lambda e: e.workload.tcp_nodelay,
-        "set TCP_NODELAY alike in every arm",
-        lambda e: False,
     ),
 )

@@ -87,7 +87,7 @@ def run(adapter: ClientAdapter, line: bytes, said: IO[str]) -> None:
     """Do the errand that a line of configuration asks for and say the summary. Failure when there is none to say."""
     with _state() as state:
         try:
-            config = errands.read(line, adapter.name)
+            config = errands.read(line, adapter)
             errand = errands.errand_of(config, state)
             if config.get(errands.ONLY_START):
                 _say(said, "summary", {"start_cpu_ns": start_cpu_ns(adapter, errand)})
@@ -140,7 +140,7 @@ def summary(
     return {
         "trial": config["trial"],
         "client": adapter.name,
-        "declared": adapter.declared(),
+        "declared": adapter.declared() | ({"tcp_nodelay": errand.tcp_nodelay} if adapter.sets_nodelay else {}),
         "content_compared": adapter.compares_content(errand),
         "samples": len(measured),
         "errors": sum(row.get("error") is not None for row in measured),

@@ -18,7 +18,7 @@ _COPIED = (
 _NEEDED = {*_COPIED, "trial", "ca_file", "requests", "samples_file"}
 # Fields of the load's configuration that an errand has no word for, with the one value that asks for nothing special.
 _ONLY: dict[str, Any] = {
-    "workers": 1, "duration_ns": 0, "warmup_ns": 0, "resumption": False, "zero_rtt": False, "tcp_nodelay": True,
+    "workers": 1, "duration_ns": 0, "warmup_ns": 0, "resumption": False, "zero_rtt": False,
     "loop": {"kind": "closed"}, "cpu": None, "tcp_receive_buffer_bytes": 0, "requests_per_client": 0, "message": None,
     "to": None, "spans_file": None,
 }  # fmt: skip
@@ -28,11 +28,12 @@ _IGNORED = {
     "seed", "congestion_control", "udp_receive_buffer_bytes", "max_udp_payload_bytes", "verify_content", "service",
 }  # fmt: skip
 _OPTIONAL = {"keylog_file", "qlog_dir"}
+_NODELAY = "tcp_nodelay"  # true where it is not said
 ONLY_START = "only_start"
 """A field of no load: nothing is requested, the summary says what a start costs."""
 
 
-def read(line: bytes, client: str) -> dict[str, Any]:
+def read(line: bytes, client: ClientAdapter) -> dict[str, Any]:
     """The load's configuration; ValueError names the field that is missing, unknown, or asks what is not possible."""
     try:
         config = json.loads(line)
@@ -44,9 +45,11 @@ def read(line: bytes, client: str) -> dict[str, Any]:
     if missing:
         raise ValueError(f"{missing[0]}: is missing")
     for name, value in config.items():
+        if name == _NODELAY and not value and not client.sets_nodelay:
+            raise ValueError(f"tcp_nodelay: {client.name} cannot leave Nagle's algorithm on")
         if name in _ONLY and value != _ONLY[name]:
-            raise ValueError(f"{name}: {client} cannot do {value!r}; only {_ONLY[name]!r}")
-        if name not in _NEEDED | set(_ONLY) | _IGNORED | _OPTIONAL | {ONLY_START}:
+            raise ValueError(f"{name}: {client.name} cannot do {value!r}; only {_ONLY[name]!r}")
+        if name not in _NEEDED | set(_ONLY) | _IGNORED | _OPTIONAL | {ONLY_START, _NODELAY}:
             raise ValueError(f"{name}: is not a field of the load")
     if config["address"] is None:
         raise ValueError("address: a foreign client is not asked to resolve the name")
@@ -64,6 +67,7 @@ def errand_of(config: dict[str, Any], state: Path) -> Errand:
         **files,
         ca_file=Path(config["ca_file"]).absolute(),
         requests=config["requests"] + config["warmup_requests"],
+        tcp_nodelay=bool(config.get(_NODELAY, True)),
         state=state,
     )
 
@@ -76,7 +80,10 @@ def refuse(client: ClientAdapter, workload: RequestsWorkload, protocol: Protocol
         (workload.warmup_ns != 0, "has a warm-up in requests only; write for example 'warmup: 20 requests'"),
         (workload.resumption, "is not asked to resume sessions; leave out 'resumption'"),
         (workload.zero_rtt, "is not asked to send early data; leave out 'zero_rtt'"),
-        (not workload.tcp_nodelay, "is not asked to use Nagle's algorithm; leave out 'tcp_nodelay'"),
+        (
+            not workload.tcp_nodelay and not client.sets_nodelay,
+            "is not asked to use Nagle's algorithm; leave out 'tcp_nodelay'",
+        ),
     )
     for impossible, why in asked:
         if impossible:

@@ -14,6 +14,7 @@ from trifecta.implementations.recipes.go_program import GoProgram
 from trifecta.implementations.server import Command, Unsupported
 
 RECIPE = GoProgram("go-client", PROGRAMS / "go-client")
+OWN_TLS = "--own-tls"
 
 
 class GoClient(ClientAdapter):
@@ -21,6 +22,7 @@ class GoClient(ClientAdapter):
 
     name = "go-client"
     source = "built from this project and Go modules; `trifecta get go-client` (needs Go)"
+    sets_nodelay = True
 
     def find(self) -> str:
         """Versions of quic-go, and of the Go whose net/http and crypto/tls it holds."""
@@ -52,8 +54,25 @@ class GoClient(ClientAdapter):
             "congestion_control": {"tcp": "the route's", "quic": "reno"},
             "tls_library": "Go crypto/tls",
             "tls_13_cipher": "Go's choice, usually TLS_AES_128_GCM_SHA256",
-            "tcp_nodelay": True,
             "certificate_verified": True,
             "content_compared": True,
             "build": "CGO_ENABLED=0 -trimpath",
         }
+
+
+class GoClientOwnTLS(GoClient):
+    """The same program, set up as much code is: a ``http.Transport`` with its own ``TLSClientConfig``, nothing else.
+
+    net/http then speaks HTTP/1.1 (https://pkg.go.dev/net/http, Transport.ForceAttemptHTTP2): asked for HTTP/2, this
+    client says nothing and speaks another protocol. It shows what the check ``protocol`` is for, and what such a
+    mistake does to a result.
+    """
+
+    name = "go-client-own-tls"
+    source = "the same program as go-client; `trifecta get go-client`"
+
+    def command(self, errand: Errand) -> Command:
+        """As go-client's, with the option."""
+        command = super().command(errand)
+        program, told = command.arguments
+        return Command((program, OWN_TLS, told), command.environment)

@@ -34,6 +34,7 @@ class PythonClient(ClientAdapter):
 
     name = "python-client"
     source = "part of Trifecta (implementations/programs/python-client) and PyPI; `trifecta get python-client`"
+    sets_nodelay = True
 
     def find(self) -> str:
         """The versions of the libraries that speak HTTP."""
@@ -69,7 +70,6 @@ class PythonClient(ClientAdapter):
             "congestion_control": {"tcp": "the route's", "quic": "reno"},
             "tls_library": {"tcp": f"{ssl.OPENSSL_VERSION} by Python's ssl", "quic": "aioquic's own, on cryptography"},
             "flow_control_window_bytes": 1024 * 1024,
-            "tcp_nodelay": True,
             "certificate_verified": True,
             "content_compared": True,
             "build": f"{platform.python_implementation()} {platform.python_version()}, asyncio",

@@ -58,8 +58,10 @@ def choose(servers: Sequence[str], clients: Sequence[str]) -> Chosen:
 
 
 def _pick(kind: str, asked: Sequence[str], table: Mapping[str, Any], everything: bool) -> tuple[str, ...]:
+    from trifecta.implementations.registry import ONLY_BY_NAME
+
     if everything or ANY in asked:
-        return tuple(table)
+        return tuple(name for name in table if name not in ONLY_BY_NAME)
     for name in asked:
         if name not in table:
             raise UserError(f"no {kind} {name!r}; {did_you_mean(name, table)}")

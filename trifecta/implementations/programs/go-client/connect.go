@@ -107,15 +107,25 @@ func newDialer(e *errand) (*dialer, error) {
 
 // prepareTCP: a Transport with a TLS configuration of its own speaks HTTP/1.1 only, unless it is told which protocols.
 func (d *dialer) prepareTCP() {
+	d.http = &http.Transport{
+		TLSClientConfig: d.tls, DisableCompression: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			opened, err := new(net.Dialer).DialContext(ctx, "tcp", d.peer.String())
+			if tcp, ok := opened.(*net.TCPConn); ok && !d.errand.TCPNoDelay {
+				err = tcp.SetNoDelay(false) // Go turns Nagle's algorithm off by itself
+			}
+			return opened, err
+		},
+	}
+	if d.errand.ownTLS {
+		d.http.TLSClientConfig = d.tls.Clone()
+		d.http.TLSClientConfig.NextProtos = nil // who writes such code leaves ALPN to net/http
+		return
+	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(d.errand.Protocol == "h1")
 	protocols.SetHTTP2(d.errand.Protocol == "h2")
-	d.http = &http.Transport{
-		TLSClientConfig: d.tls, Protocols: protocols, ForceAttemptHTTP2: d.errand.Protocol == "h2", DisableCompression: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "tcp", d.peer.String())
-		},
-	}
+	d.http.Protocols, d.http.ForceAttemptHTTP2 = protocols, d.errand.Protocol == "h2"
 }
 
 func (d *dialer) prepareQUIC() {
@@ -185,7 +195,7 @@ func (d *dialer) openTCP(ctx context.Context, c *connection) error {
 		return err
 	}
 	// A server without ALPN speaks HTTP/1.1 (RFC 7301, 3.1); then nothing was negotiated, and the row says so.
-	if !c.speaks(d.errand.Protocol) && (state.NegotiatedProtocol != "" || d.errand.Protocol != "h1") {
+	if !d.errand.ownTLS && !c.speaks(d.errand.Protocol) && (state.NegotiatedProtocol != "" || d.errand.Protocol != "h1") {
 		_ = opened.Close()
 		return errALPN
 	}

@@ -32,10 +32,13 @@ type errand struct {
 	TLSVersion       string  `json:"tls_version"`
 	KeyExchange      string  `json:"key_exchange"`
 	Cipher           string  `json:"cipher"`
+	TCPNoDelay       bool    `json:"tcp_nodelay"`
 	KeylogFile       *string `json:"keylog_file"`
 	QlogDir          *string `json:"qlog_dir"`
 	// DeadlineNs is when all must have ended, on CLOCK_MONOTONIC.
 	DeadlineNs int64 `json:"deadline_ns"`
+	// ownTLS: net/http gets its TLS configuration and nothing else, as in much code that was written for HTTP/2.
+	ownTLS bool
 }
 
 func readErrand(path string) (*errand, error) {
@@ -65,6 +68,14 @@ func readErrand(path string) (*errand, error) {
 		return nil, errors.New("tls_version: must be 1.3 with h3 (RFC 9001, 4.2)")
 	}
 	return e, nil
+}
+
+// ownTLSConfig: such a transport speaks HTTP/1.1, so what was meant as streams becomes connections, as in its pool.
+func (e *errand) ownTLSConfig() {
+	e.ownTLS = true
+	if e.Protocol != "h3" {
+		e.Connections, e.Streams = e.Connections*e.Streams, 1
+	}
 }
 
 // verifiesContent: content of these paths is the pattern, octet i is 'a' + i mod 26.

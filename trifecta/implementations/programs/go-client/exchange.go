@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log"
 	"net/http/httptrace"
@@ -47,6 +48,9 @@ func (w *worker) exchange(c *connection, one *row) (sent, broken bool) {
 	inContent, right := err == nil, true
 	if err == nil {
 		one.status = response.StatusCode
+		if r.errand.ownTLS && c.protocol == "" {
+			c.protocol = fmt.Sprintf("h%d", response.ProtoMajor) // without ALPN the answer tells what was spoken
+		}
 		right, err = w.read(response.Body, one)
 		_ = response.Body.Close()
 	}

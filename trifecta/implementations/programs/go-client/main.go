@@ -1,7 +1,8 @@
 // Command go-client is Go's net/http (HTTP/1.1, HTTP/2) and quic-go (HTTP/3) as a client that is measured.
 //
 // It does the errand in the JSON file that it is given and writes a row for each request to standard output when all have
-// ended; see trifecta/implementations/clients/lines.py. Exit codes: 0 done, 2 bad input, 3 cannot.
+// ended; see trifecta/implementations/clients/lines.py. With --own-tls before it, net/http is set up as in code that gives
+// a Transport its own TLS configuration and believes that HTTP/2 is spoken. Exit codes: 0 done, 2 bad input, 3 cannot.
 package main
 
 import (
@@ -26,6 +27,10 @@ func program(arguments []string) int {
 	if len(arguments) == 1 && arguments[0] == "--version" {
 		return tellVersions()
 	}
+	ownTLS := len(arguments) == 2 && arguments[0] == "--own-tls"
+	if ownTLS {
+		arguments = arguments[1:]
+	}
 	if len(arguments) != 1 {
 		fmt.Fprintln(os.Stderr, "error: one argument is needed: the file of the errand")
 		return 2
@@ -34,6 +39,9 @@ func program(arguments []string) int {
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "error: %v\n", err)
 		return 2
+	}
+	if ownTLS {
+		e.ownTLSConfig()
 	}
 	ctx, interrupt := context.WithCancelCause(context.Background())
 	ctx, release := context.WithDeadlineCause(ctx, timeAt(e.DeadlineNs), errTotalTimeout)

@@ -37,6 +37,7 @@ class Errand:
     tls_version: str
     key_exchange: str
     cipher: str
+    tcp_nodelay: bool
     keylog_file: str | None
     qlog_dir: str | None
     deadline_ns: int

@@ -83,6 +83,8 @@ class TcpConnection(Connection, asyncio.Protocol):
         handshake = self.handshake
         handshake.secured_ns = now_ns()
         self._transport = cast(asyncio.Transport, transport)
+        if not self.errand.tcp_nodelay:  # asyncio has turned Nagle's algorithm off by now
+            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
         tls = transport.get_extra_info("ssl_object")
         self.negotiated = tls.selected_alpn_protocol()
         handshake.protocol = {name: protocol for protocol, name in ALPN.items()}.get(self.negotiated)

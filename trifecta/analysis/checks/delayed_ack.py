@@ -1,0 +1,69 @@
+"""No request waited for a delayed acknowledgement: Nagle's algorithm at one end, a receiver that waits at the other.
+
+A sender with Nagle's algorithm (RFC 9293, 3.7.4) holds back a small segment while an earlier one is unacknowledged; a
+receiver may hold back the acknowledgement (RFC 9293, 3.8.6.3), Linux for 40 ms and more (TCP_DELACK_MIN). A program
+that writes a request in two pieces meets both in every request: 20 to 25 requests a second, whatever the path and the
+machine. The kernel counts the acknowledgements that its timer sent (TcpExtDelayedACKs).
+"""
+
+from __future__ import annotations
+
+from trifecta.analysis.checks.evidence import Evidence, duration
+from trifecta.design.model import CheckResult
+
+WAIT_NS = 35_000_000  # beyond the path's round trip: the timer, 40 ms (TCP_DELACK_MIN), less what it may be early
+SHARE_LIMIT = 0.5  # acknowledgements sent by the timer, for each request
+QUEUE_NS = 10_000_000  # a path on which what is asked takes longer to send makes requests wait by itself
+
+
+def check(evidence: Evidence) -> list[CheckResult]:
+    """Warn when requests over TCP took the timer's time longer than the path, and the timer ran for them."""
+    if evidence.browsing:
+        return []  # a visit is many requests
+    samples, sent = evidence.samples, _by_timer(evidence)
+    requests = samples.samples + samples.warmup_samples if samples is not None else 0
+    if sent is None or not requests:
+        return evidence.result("delayed_ack", "unknown", "delayed acknowledgements were not counted in this trial")
+    if evidence.trial.protocol == "h3":
+        return evidence.result("delayed_ack", "pass", "QUIC has no Nagle's algorithm")
+    share, wait_ns = sent / requests, _wait_ns(evidence)
+    text = f"the kernel's timer sent {sent} acknowledgements for {requests} requests"
+    if share < SHARE_LIMIT or wait_ns is None or wait_ns < WAIT_NS:
+        return evidence.result("delayed_ack", "pass", text, value=share, limit=SHARE_LIMIT)
+    text += f", and the median request waited {duration(wait_ns)} longer than the path's round trip"
+    if (busy := _busy(evidence)) is not None:
+        text += f", with a client that computed {busy:.0%} of the time"
+    remedy = "set TCP_NODELAY, or write a request in one piece"
+    return evidence.result("delayed_ack", "warn", text, value=share, limit=SHARE_LIMIT, remedy=remedy)
+
+
+def _by_timer(evidence: Evidence) -> int | None:
+    """Acknowledgements that a host's timer sent; of the host with the most."""
+    counted = [
+        grown["counters"]["TcpExtDelayedACKs"]
+        for grown in (evidence.transport or {}).values()
+        if isinstance(grown, dict) and "TcpExtDelayedACKs" in grown.get("counters", {})
+    ]
+    return max(map(int, counted), default=None)
+
+
+def _wait_ns(evidence: Evidence) -> float | None:
+    """How much longer than a round trip the median request waited; None where the path explains waiting."""
+    row, path, workload = evidence.row, evidence.path, evidence.workload
+    # What was sent to what came: a request that is held back was written before. Without it the whole request, on a
+    # connection that stands.
+    waited = row.get("wait_p50_ns")
+    if waited is None and evidence.trial.cell.levels.get("connection") != "new":
+        waited = row.get("latency_p50_ns")
+    if waited is None or workload.kind != "requests":
+        return None  # the time of several services' calls is more than one round trip
+    octets = workload.in_flight * max(workload.response_bytes, workload.request_bytes)
+    if path.rate_bits_per_s and octets * 8e9 / path.rate_bits_per_s > QUEUE_NS:
+        return None
+    return float(waited) - path.rtt_ns
+
+
+def _busy(evidence: Evidence) -> float | None:
+    """Share of a core that the client used."""
+    ratio = (evidence.load or {}).get("busy_ratio")
+    return None if ratio is None else float(ratio)
