@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from trifecta.threats import (
+    alpn_mismatch,
     congestion_control,
     conntrack,
+    cpu_bound,
+    delayed_ack,
     implementation,
     jitter_reordering,
     loopback_offload,
@@ -17,6 +20,9 @@ THREATS: dict[str, Threat] = {
     threat.id: threat
     for threat in (
         round_trips.THREAT,
+        alpn_mismatch.THREAT,
+        cpu_bound.THREAT,
+        delayed_ack.THREAT,
         jitter_reordering.THREAT,
         loopback_offload.THREAT,
         conntrack.THREAT,

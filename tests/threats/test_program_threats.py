@@ -1,0 +1,49 @@
+"""Threats that are programs: a client that speaks another protocol, writes in pieces, or has no core left."""
+
+import pytest
+
+from trifecta.design import plan
+from trifecta.design.errors import UserError
+from trifecta.design.study_file import parse_study
+from trifecta.threats import switches
+
+PLAIN = "study: mine\nworkload: {requests: 10}\n"
+GO = PLAIN + "factors: {client: [go-client, load]}\n"
+SERVICES = "study: mine\nworkload: {kind: chain, requests: 10}\n"
+
+
+def read(text, on=(), off=()):
+    return parse_study(text, "mine.yaml", change=switches(on, off))
+
+
+def test_alpn_mismatch_takes_the_go_client_s_place_or_makes_it_the_client():
+    assert read(GO, on=["alpn-mismatch"]).factors["client"] == ("go-client-own-tls", "load")
+    assert read(PLAIN, on=["alpn-mismatch"]).factors["client"] == ("go-client-own-tls",)
+    mismatched = GO.replace("go-client", "go-client-own-tls")
+    assert read(mismatched, off=["alpn-mismatch"]).factors["client"] == ("go-client", "load")
+    both = GO.replace(", load", ", go-client-own-tls")
+    assert read(both, off=["alpn-mismatch"]).factors["client"] == ("go-client",)
+
+
+@pytest.mark.parametrize(
+    ("text", "on", "off", "said"),
+    [
+        (PLAIN, [], ["alpn-mismatch"], "no client 'go-client-own-tls'"),
+        (GO.replace("go-client, load", "curl"), ["alpn-mismatch"], [], "no client 'go-client'"),
+        (SERVICES, ["alpn-mismatch"], [], "workload 'requests'"),
+        (SERVICES, ["cpu-bound"], [], "workload 'requests'"),
+    ],
+)
+def test_what_has_no_such_client_is_refused_in_one_line(text, on, off, said):
+    with pytest.raises(UserError, match=said) as error:
+        read(text, on, off)
+    assert "\n" not in str(error.value)
+
+
+def test_nagle_and_the_programs_in_python_are_switched_on_both_ways():
+    workload = plan.workload_for
+    on, off = (read(PLAIN, **{way: ["delayed-ack"]}) for way in ("on", "off"))
+    assert [workload(study, plan.cells(study)[0]).tcp_nodelay for study in (on, off)] == [False, True]
+    python, own = (read(PLAIN, **{way: ["cpu-bound"]}) for way in ("on", "off"))
+    assert (python.factors["server"], python.factors["client"]) == (("hypercorn",), ("python-client",))
+    assert (own.factors["server"], own.factors["client"]) == (("origin",), ("load",))

@@ -1,0 +1,48 @@
+"""A client that is asked for HTTP/2 and speaks HTTP/1.1."""
+
+from __future__ import annotations
+
+from trifecta.design.document import Document
+from trifecta.design.errors import UserError
+from trifecta.design.factors import CLIENT_FACTOR
+from trifecta.threats.changes import kind
+from trifecta.threats.threat import Change, Effect, Threat
+
+RIGHT, WRONG = "go-client", "go-client-own-tls"
+
+
+def _switch(old: str, new: str) -> Change:
+    """A change of the client in a study's levels; a study that names none is given one to switch the threat on."""
+
+    def change(document: Document) -> None:
+        if kind(document) != "requests":
+            raise UserError("needs a study of the workload 'requests', whose client can be chosen")
+        factors = document.tree.setdefault("factors", {})
+        levels = factors.get(CLIENT_FACTOR)
+        given = levels if isinstance(levels, list) else [] if levels is None else [levels]
+        if old in given:
+            factors[CLIENT_FACTOR] = list(dict.fromkeys(new if level == old else level for level in given))
+        elif new == WRONG and not given:
+            factors[CLIENT_FACTOR] = [new]
+        else:
+            raise UserError(f"no client {old!r} in this study; there is nothing to switch")
+
+    return change
+
+
+THREAT = Threat(
+    id="alpn-mismatch",
+    title="a client that is asked for HTTP/2 and speaks HTTP/1.1",
+    fact=(
+        "Go's http.Transport with a TLSClientConfig of its own speaks HTTP/1.1 unless ForceAttemptHTTP2 or Protocols "
+        "say otherwise (https://pkg.go.dev/net/http, Transport.ForceAttemptHTTP2), and does not say so. bourbon2020's "
+        "HTTP/2 was such a client: its figures of HTTP/2 are those of HTTP/1.1."
+    ),
+    studies=("bourbon2020",),
+    on=_switch(RIGHT, WRONG),
+    off=_switch(WRONG, RIGHT),
+    check="protocol",
+    experiment="alpn-mismatch",
+    effects=(Effect(CLIENT_FACTOR, RIGHT, WRONG),),
+    quick=("blocks={at_least: 4, at_most: 4}",),
+)

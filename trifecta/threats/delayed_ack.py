@@ -1,0 +1,30 @@
+"""Small writes with Nagle's algorithm against a delayed acknowledgement."""
+
+from __future__ import annotations
+
+from trifecta.threats.threat import Effect, Threat
+
+THREAT = Threat(
+    id="delayed-ack",
+    title="Nagle's algorithm against the delayed acknowledgement",
+    fact=(
+        "A client that writes the head and the content of a request in two pieces, without TCP_NODELAY, has its "
+        "second piece held back until the first is acknowledged (RFC 9293 section 3.7.4); the server's kernel waits "
+        "40 ms with that (RFC 9293 section 3.8.6.3, TCP_DELACK_MIN of Linux): 20 to 25 requests/s over HTTP/2, "
+        "whatever the path and the machine. milicevic2023 published 20 requests/s for HTTP/2 on one reused "
+        "connection, against 102 to 118 for HTTP/3."
+    ),
+    studies=("milicevic2023",),
+    on=("tcp_nodelay=false",),
+    off=("tcp_nodelay=true",),
+    check="delayed_ack",
+    experiment="delayed-ack",
+    effects=(
+        Effect("tcp_nodelay", "true", "false", "requests_per_s", where=(("client", "python-client"),)),
+        Effect(
+            "tcp_nodelay", "true", "false", "requests_per_s", "a client that writes a request in one piece",
+            where=(("client", "load"),),
+        ),
+    ),
+    quick=("requests=30", "blocks={at_least: 3, at_most: 3}"),
+)  # fmt: skip
