@@ -160,5 +160,5 @@ def test_the_study_between_services_has_its_requests_and_places():
 def test_a_first_look_between_services_keeps_both_places_and_all_payloads_on_one_connection():
     campaign = parse_campaign(BETWEEN, "milicevic2023.yaml", "quick")
     assert campaign.studies["python-latency"].factors["path"] == ("near", "far")
-    assert len(campaign.studies["engine-throughput"].factors["request"]) == 3
+    assert len(campaign.studies["python-throughput"].factors["request"]) == 3
     assert all(study.min_blocks == 6 for study in campaign.studies.values())

@@ -42,6 +42,7 @@ class Shape:
     http3_wait: dict[str, float] = field(default_factory=dict)  # factor by server, so that programs differ
     troubles: bool = True
     loop: str = "closed"
+    in_flight: int = 10
     metric: str = "latency_p50"
     study: Study = field(init=False)
 
@@ -64,7 +65,7 @@ workload:
   kind: requests
   method: GET
   response: 10 kB
-  in_flight: 10
+  in_flight: {self.in_flight}
   {loop}
   duration: 1 s
   warmup: 100 ms
@@ -120,7 +121,7 @@ def _samples(
     zero = np.zeros(n)
     total = (tcp if tcp is not None else zero) + (secure if secure is not None else zero) + send + wait + transfer
 
-    in_flight = 10
+    in_flight = shape.in_flight
     lanes = np.arange(n) % in_flight
     started = np.empty(n, np.int64)
     for lane in range(in_flight):

@@ -25,6 +25,7 @@ from trifecta.report import (
     packets,
     queries,
     services,
+    trips,
     visits,
     words,
 )
@@ -104,11 +105,13 @@ def _render(run_dir: Path) -> tuple[str, dict[str, list[dict[str, Any]]], packet
         of_services = services.derive(connection, about)
         of_visits = visits.derive(connection, about, found)
         captured = packets.derive(connection, about)
+        in_turn = trips.derive(connection, about)
         views = (
             derived.rows()
             | (captured.rows if captured else {})
             | (of_services.rows if of_services else {})
             | (of_visits.rows if of_visits else {})
+            | (in_turn.rows if in_turn else {})
         )
         queries.attach(connection, views)
         with svg.drawing():
@@ -117,7 +120,8 @@ def _render(run_dir: Path) -> tuple[str, dict[str, list[dict[str, Any]]], packet
             calls = services.section(connection, about, of_services, found) if of_services else None
             loads = visits.section(connection, about, of_visits) if of_visits else None
             wires = packets.section(connection, about, captured) if captured else None
-        return _fill(about, answers, paths, found, (programs, calls, loads, wires)), views, captured
+            rounds = trips.section(connection, about, in_turn) if in_turn else None
+        return _fill(about, answers, paths, found, (programs, calls, loads, wires, rounds)), views, captured
 
 
 def _sections(about: RunFacts, answers: content.Answers) -> tuple[list[PathSection], list[Comparison]]:
@@ -169,12 +173,14 @@ def _fill(
     answers: content.Answers,
     paths: list[PathSection],
     found: Sequence[Comparison],
-    sections: tuple[Section | None, services.Section | None, visits.Section | None, packets.Section | None],
+    sections: tuple[
+        Section | None, services.Section | None, visits.Section | None, packets.Section | None, trips.Section | None
+    ],
 ) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    programs, calls, loads, wires = sections
+    programs, calls, loads, wires, rounds = sections
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -201,6 +207,7 @@ def _fill(
         services=calls,
         visits=loads,
         packets=wires,
+        trips=rounds,
         phases=[
             phase
             for phase in latency.PHASES

@@ -155,6 +155,38 @@ DERIVED: dict[str, pa.Schema] = {
         ("noise", _NUMBER),
         ("blocks", _COUNT),
     ),
+    # Of requests made one after the other (analysis/trips.py). One row a cell, arm and number of requests answered:
+    # requests per second so far.
+    "progress": make_schema(
+        ("cell", _TEXT),
+        ("arm", _TEXT),
+        ("place", _COUNT),
+        ("value", _NUMBER),
+        ("low", _NUMBER),
+        ("high", _NUMBER),
+        ("smallest", _NUMBER),
+        ("largest", _NUMBER),
+        ("trials", _COUNT),
+    ),
+    # One row a cell and pair: the tests of no difference, by blocks and by samples.
+    "trip_tests": make_schema(
+        ("cell", _TEXT),
+        ("arm", _TEXT),
+        ("reference", _TEXT),
+        ("hypothesis", _TEXT),
+        ("metric", _TEXT),
+        *_with_interval("ratio"),
+        ("difference_ns", _NUMBER),
+        ("difference_low_ns", _NUMBER),
+        ("difference_high_ns", _NUMBER),
+        ("p_blocks", _NUMBER),
+        ("blocks", _COUNT),
+        ("faster", _NUMBER),
+        ("distance", _NUMBER),
+        ("p_samples", _NUMBER),
+        ("samples", pa.int64()),
+        ("reference_samples", pa.int64()),
+    ),
     # The same of captured trials (docs/packets.md).
     "packet_metrics": make_schema(
         ("cell", _TEXT),

@@ -1,0 +1,94 @@
+"""Requests one after the other: how long each took, and how fast a connection went on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from trifecta.analysis.trips import Progress, bins
+from trifecta.report import numbers
+from trifecta.report.figures import scales, style, svg
+from trifecta.report.figures.panels import WIDE
+
+Floats = NDArray[np.float64]
+_HEIGHT = 280
+
+
+def histogram(latencies: Mapping[str, Floats], word: str, identity: str) -> str:
+    """The round trips of every arm in the same bins; what is longer than the axis is said beside it."""
+    made = svg.figure(_HEIGHT, WIDE)
+    target = svg.axes(made, 58, 24, 14, 42)
+    edges = bins(list(latencies.values()))
+    target.set_xlim(edges[0] - 0.01 * (edges[-1] - edges[0]), edges[-1])
+    top, said = 0.0, []
+    for arm, found in latencies.items():
+        look = style.look(arm)
+        counts, _ = np.histogram(found, edges)
+        shares = counts / len(found)
+        top = max(top, float(shares.max(initial=0.0)))
+        target.stairs(shares, edges, fill=True, facecolor=look.colour, alpha=0.16, linewidth=0)
+        target.stairs(shares, edges, edgecolor=look.colour, linewidth=1.5, linestyle=look.line)
+        fullest = int(counts.argmax())
+        middle = (edges[fullest] + edges[fullest + 1]) / 2
+        target.plot([middle], [shares[fullest]], look.marker, color=look.colour, markersize=6, clip_on=False)
+        said.append(
+            f"{style.name(arm)}: {numbers.duration(float(found.min()))} to {numbers.duration(float(found.max()))}, "
+            f"most about {numbers.duration(middle)}, mean {numbers.duration(float(found.mean()))}"
+        )
+    target.set_ylim(0, top * 1.1 or 1.0)
+    span = [one for one in scales.linear_ticks(float(edges[-1]), 8) if one >= edges[0]]
+    if len(span) < 4:  # far from 0: its ticks would leave the axis empty
+        span = scales.log_ticks(float(edges[0]), float(edges[-1]), 8) if edges[0] > 0 else span
+    svg.ticks(target, "x", *scales.labelled(span), grid=False)
+    svg.ticks(target, "y", *scales.labelled(scales.linear_ticks(top * 1.1, 4), _percent))
+    target.set_xlabel(word, color=style.INK, fontsize=svg.FONT)
+    _title(target, "share of requests")
+    return svg.render(made, identity, f"Histogram of the {word}. {'; '.join(said)}")
+
+
+def progression(points: Sequence[Progress], identity: str) -> str:
+    """T_i over i: the mean over trials with its interval; thin, the smallest and the largest of all trials."""
+    made = svg.figure(_HEIGHT, WIDE)
+    target = svg.axes(made, 58, 24, 14, 42)
+    arms = list(dict.fromkeys(point.arm for point in points))
+    most = max(point.place for point in points)
+    top = max(point.largest for point in points if point.place >= min(10, most)) * 1.08
+    target.set_xscale("log")
+    target.set_xlim(0.95, most * 1.05)
+    target.set_ylim(0, top)
+    said = []
+    for arm in arms:
+        look = style.look(arm)
+        own = [point for point in points if point.arm == arm]
+        xs = [point.place for point in own]
+        known = [point for point in own if point.low is not None and point.high is not None]
+        if known:
+            lows, highs = [point.low or 0.0 for point in known], [point.high or 0.0 for point in known]
+            target.fill_between(
+                [point.place for point in known], lows, np.minimum(highs, top), color=look.colour, alpha=0.16,
+                linewidth=0,
+            )  # fmt: skip
+        for ends in ([point.smallest for point in own], [point.largest for point in own]):
+            target.plot(xs, ends, color=look.colour, linewidth=0.6, alpha=0.7)
+        target.plot(
+            xs, [point.value for point in own], linestyle=look.line, color=look.colour, linewidth=1.7,
+            marker=look.marker, markersize=4.2, markevery=15,
+        )  # fmt: skip
+        said.append(f"{style.name(arm)}: {numbers.per_second(own[-1].value)} after {own[-1].place} requests")
+    positions = [one for power in range(7) for one in (10.0**power, 3 * 10.0**power) if one <= most]
+    svg.ticks(target, "x", positions, [scales.plain(one) for one in positions])
+    svg.ticks(target, "y", *scales.labelled(scales.linear_ticks(top, 5), scales.rate_label))
+    target.set_xlabel("i, requests answered on the connection (log)", color=style.INK, fontsize=svg.FONT)
+    _title(target, "i ÷ (response i − request 1), requests per second")
+    return svg.render(made, identity, f"Progression of requests per second. {'; '.join(said)}")
+
+
+def _percent(share: float) -> str:
+    return "0" if share == 0 else f"{scales.plain(round(share * 100, 3))} %"
+
+
+def _title(target: Axes, text: str) -> None:
+    target.text(0.0, 1.03, text, transform=target.transAxes, ha="left", va="bottom", color=style.INK, fontsize=svg.FONT)

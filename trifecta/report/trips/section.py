@@ -1,0 +1,164 @@
+"""What a cell shows of requests made one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import duckdb
+
+from trifecta.analysis.trips import Progress
+from trifecta.report import queries, tables
+from trifecta.report.facts import RunFacts
+from trifecta.report.figures import style, trips
+from trifecta.report.queries import Answer
+from trifecta.report.tables import Column, Table
+from trifecta.report.trips import catalogue
+from trifecta.report.trips.derive import Trips, is_reused
+from trifecta.report.visits import published
+
+STUDY = "milicevic2023"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture in the page."""
+
+    title: str
+    caption: str
+    svg: str
+    wide: bool = True
+    legend: list[tuple[str, str, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class CellPart:
+    """What a cell shows of them; the fields are those of the template ``packets-cell``."""
+
+    whose: str
+    figures: list[Figure]
+    tables: list[Table]
+    sql: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Section:
+    """The cells that have such requests."""
+
+    cells: dict[str, CellPart]
+
+
+def section(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Trips) -> Section:
+    """Everything the cells show. Ask within ``svg.drawing()``."""
+    answers = {query.name: queries.ask(connection, query) for query in catalogue.QUERIES}
+    parts = {cell: _part(about, answers, derived, (number, cell)) for number, cell in enumerate(derived.cells)}
+    return Section(parts)
+
+
+def _part(about: RunFacts, answers: dict[str, Answer], derived: Trips, place: tuple[int, str]) -> CellPart:
+    number, cell = place
+    reused = is_reused(cell)
+    word = f"round trip, {'sent to answered' if reused else 'from the first packet of its connection to the answer'}"
+    found = derived.latencies[cell]
+    figures = [
+        Figure(
+            "Round trips",
+            "All requests of all valid trials, warm-up left out, in the same bins for each protocol; the longest 0.5 % "
+            "may lie beyond the axis. The mark is on the fullest bin.",
+            trips.histogram(found, word, f"w{number}h"),
+        )
+    ]
+    if reused:
+        points = [
+            Progress(**{name: row[name] for name in Progress.__dataclass_fields__})
+            for row in answers[catalogue.PROGRESS.name].where(cell=cell)
+        ]
+        caption = (
+            "Requests answered so far by the time since the first was sent. Heavy: mean over trials, with its t "
+            "interval over blocks; thin: the smallest and the largest trial."
+        )
+        figures.append(Figure("Progression", caption, trips.progression(points, f"w{number}p")))
+    made = [_trips(answers, cell, number), _tests(answers, cell, number)]
+    if reused:
+        made.insert(1, _progressions(answers, cell, number))
+    sql = {"Round trips": catalogue.ROUND_TRIPS.text(cell)}
+    if reused:
+        sql["Progression"] = catalogue.PROGRESS.text(cell)
+    return CellPart(_published(reused), figures, [one for one in made if one.lines], sql)
+
+
+def _trips(answers: dict[str, Answer], cell: str, number: int) -> Table:
+    columns = [
+        Column("requests", "requests", "count"),
+        Column("min", "smallest_ns", "duration"),
+        Column("mode", "mode_low_ns,mode_high_ns", "duration_interval"),
+        Column("median", "median_ns", "duration"),
+        Column("mean", "mean_ns", "duration"),
+        Column("max", "largest_ns", "duration"),
+    ]
+    notes = ["Of all successful requests together. The mode is the fullest of bins as wide as 1/20 of the median."]
+    answer = answers[catalogue.ROUND_TRIPS.name]
+    return tables.build(
+        answer, f"round-trips-{number}", "Round trips", ("protocol", "arm"), columns, cell=cell, notes=notes
+    )
+
+
+def _progressions(answers: dict[str, Answer], cell: str, number: int) -> Table:
+    columns = [
+        Column("trials", "trials", "count"),
+        Column("min", "smallest", "per_second"),
+        Column("mean", "mean", "per_second"),
+        Column("max", "largest", "per_second"),
+        Column("at the end", "last", "per_second"),
+        Column("of requests", "requests", "count"),
+        Column("settled after", "settled", "count"),
+    ]
+    notes = [
+        "Minimum and maximum over i and over trials, without the first hundredth (10 at the least); the others are "
+        "medians of trials. Settled: from here on within 5 % of its end."
+    ]
+    answer = answers[catalogue.PROGRESSIONS.name]
+    return tables.build(
+        answer, f"progression-{number}", "Progression, requests per second", ("protocol", "arm"), columns, cell=cell,
+        notes=notes,
+    )  # fmt: skip
+
+
+def _tests(answers: dict[str, Answer], cell: str, number: int) -> Table:
+    columns = [
+        Column("ratio", "ratio", "ratio"),
+        Column("interval", "ratio_low,ratio_high", "known_interval"),
+        Column("difference", "difference_ns", "duration"),
+        Column("interval", "difference_low_ns,difference_high_ns", "duration_interval"),
+        Column("p, by blocks", "p_blocks", "p_value"),
+        Column("blocks", "blocks", "count"),
+        Column("shorter", "faster", "percent"),
+        Column("distance", "distance", "percent"),
+        Column("p, by samples (not valid)", "p_samples", "p_value"),
+        Column("samples", "samples", "count"),
+    ]
+    notes = [
+        "By blocks: paired, sign-flip permutation test of the log ratio with its bootstrap interval, t interval of the "
+        "difference; valid for a number of blocks set in advance, and not corrected for several cells. By samples: "
+        "Mann and Whitney's test of all requests, which are not independent, so its p is not valid and only shows what "
+        "a test of samples would have said. Shorter: the chance that a request of the first protocol took less time "
+        "than one of the second; distance: the largest difference of the two distribution functions."
+    ]
+    answer = answers[catalogue.TESTS.name]
+    return tables.build(
+        answer, f"trip-tests-{number}", "Tests of no difference", ("hypothesis", "hypothesis"), columns, cell=cell,
+        notes=notes,
+    )  # fmt: skip
+
+
+def _published(reused: bool) -> str:
+    """What the study that measured so published of such requests; nothing where its file is not there."""
+    statements = [one for study in published.known() if study.id == STUDY for one in study.statements]
+    wanted = "reused" if reused else "new"
+    figures = [one for one in statements if one.kind == "figure" and one.where.get("connection") == wanted]
+    said = [f"{one.text[0].lower()}{one.text[1:]}: {one.said}" for one in figures if one.said]
+    if not said:
+        return ""
+    return (
+        f"One request at a time, as {STUDY} measured. It published (its own path and machines; {style.name('h3')} "
+        f"against {style.name('h2')}): {'; '.join(said)}."
+    )
