@@ -216,6 +216,8 @@ def test_highest_of_three_needs_both_comparisons() -> None:
     assert evaluate(highest, [place({"h3": 1.5})]).state == CONFIRMED
     second = evaluate(highest, [place({"h3": 1.5, "h1": 2.0})])
     assert (second.state, second.to) == (CONTRADICTED, "h1")
+    third = evaluate(highest, [place({"h3": 1.5, "h2": 2.0})])
+    assert (third.state, third.to) == (CONTRADICTED, "h2")
 
 
 def test_cells_that_say_opposite_things_leave_it_open() -> None:
