@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.workloads.test_campaign import trifecta
+from trifecta.design.errors import UserError
 
 pytestmark = pytest.mark.lab
 SMALL = ("--only", "engine-latency", "--no-threats", "--set", "path=near", "--set", "blocks={at_least: 2, at_most: 2}")
@@ -27,6 +28,20 @@ def test_a_study_is_run_and_set_beside_what_was_published(tmp_path: Path) -> Non
     assert again.returncode == done.returncode, again.stderr
     assert "Of 3 claims" in again.stdout
     assert (tmp_path / "out" / "milicevic2023" / "engine-latency" / "run.json").read_bytes() == before
+
+
+def test_parts_are_asked_of_the_studies_that_have_them() -> None:
+    from trifecta.cli.reproduce import _only
+
+    names = ["bourbon2020", "baccichet2021", "ding2022", "milicevic2023"]
+    assert _only(names, ["page", "engine"]) == {
+        "baccichet2021": ["page"],
+        "ding2022": ["engine"],
+        "milicevic2023": ["engine"],
+    }
+    assert _only(names, []) == {name: [] for name in names}
+    with pytest.raises(UserError, match="no such study, scenario or suite"):
+        _only(names, ["page", "pag"])
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,8 @@ def command(
     from trifecta.workloads import reproduction
 
     chosen = _chosen(names)
+    parts = _only(chosen, options.split_names(only))
+    chosen = list(parts)
     asked: dict[str, Any] = {
         "studies": chosen,
         "all": ALL in names,
@@ -94,7 +96,7 @@ def command(
                 **_file(name),
                 "depth": "quick" if quick else "full",
                 "overrides": list(overrides),
-                "only": options.split_names(only),
+                "only": parts[name],
                 "threats_on": options.split_names(threats_on),
                 "threats_off": options.split_names(threats_off),
             }
@@ -125,6 +127,30 @@ def _chosen(names: Sequence[str]) -> list[str]:
         if name != ALL and name not in known:
             raise UserError(f"no published study {name!r}; {did_you_mean(name, [*known, ALL])}")
     return known if ALL in names else list(dict.fromkeys(names))
+
+
+def _only(names: Sequence[str], only: Sequence[str]) -> dict[str, list[str]]:
+    """The parts of each study that are asked for; of several studies those that have any of them."""
+    from trifecta.cli.campaigns import read_asked
+    from trifecta.design.errors import UserError
+
+    if not only:
+        return {name: [] for name in names}
+    found: dict[str, list[str]] = {}
+    for word in only:
+        refusal: UserError | None = None
+        knowing = []
+        for name in names:
+            try:
+                read_asked({**_file(name), "depth": "quick", "overrides": [], "only": [word]})
+                knowing.append(name)
+            except UserError as error:
+                refusal = error
+        if not knowing and refusal is not None:
+            raise refusal
+        for name in knowing:
+            found.setdefault(name, []).append(word)
+    return {name: found[name] for name in names if name in found}
 
 
 def _file(name: str) -> dict[str, str]:
