@@ -1,8 +1,10 @@
 """How long a million packets take: dissection and analysis, and their memory.
 
-`python -m bench.trace [MILLIONS]` makes two captures with our own engine through our own link (HTTP/2 and HTTP/3, six
-connections each, both sides of the link, keys known) and dissects them; it needs to be allowed namespaces, and tshark.
-To reach: 90 s and 2 GB on 2 cores for a million packets, the analysis after the dissection in 5 s.
+`python -m bench.trace [MILLIONS [CONNECTIONS]]` makes captures with our own engine through our own link (both sides of
+it, keys known), and dissects and analyses them: a million packets (HTTP/2 and HTTP/3, six connections each, 10 MB a
+response), and 5,000 connections of one small request each (three protocols). It needs to be allowed namespaces, and
+tshark. To reach: 90 s and 2 GB on 2 cores for a million packets, the analysis after the dissection in 5 s. CPU time is
+printed too, for it does not depend on what else the machine does.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow.compute as pc
 
@@ -20,6 +23,7 @@ from tests.engine.netns import Hosts
 from tests.trace.make import record
 from trifecta.trace import overview
 from trifecta.trace.dissect import dissect
+from trifecta.trace.summary import trace_metrics
 
 _REQUESTS = 36  # of 10 MB: half a million packets on both sides
 _GIGABYTE = 1e9
@@ -67,42 +71,65 @@ def _private(pid: int) -> int:
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss_Anon:"))
 
 
-def main(millions: float = 1.0) -> int:
+class Clock:
+    """Wall time, and CPU time of this process and of all below it that have ended."""
+
+    def __init__(self) -> None:
+        self._before = self._now()
+
+    @staticmethod
+    def _now() -> tuple[float, float]:
+        return time.monotonic(), sum(os.times()[:4])
+
+    def lap(self) -> str:
+        """Since the last lap."""
+        before, self._before = self._before, self._now()
+        return f"{self._before[0] - before[0]:.1f} s ({self._before[1] - before[1]:.1f} CPU s)"
+
+
+def _measure(what: str, files: list[Path], keys: Path, responses: int, connections: int) -> None:
+    """Dissect and analyse as `trifecta trace --out` does. ``responses``: octets of content that must be found."""
+    with Memory() as memory:
+        clock = Clock()
+        found = dissect(files, keys)
+        dissected = clock.lap()
+        of = overview.connections(found)
+        metrics = trace_metrics(found, of)
+        rows = overview.by_connection(found, of)
+        analysed = clock.lap()
+    octets = pc.sum(found.messages["response_body_bytes"]).as_py()
+    assert octets == responses, (octets, found.notes)
+    assert len([one for one in rows if one["requests"]]) == connections, len(rows)
+    print(f"{what}: packets {found.packets.num_rows:,}, frames {found.frames.num_rows:,}, metrics {metrics.num_rows:,}")
+    print(
+        f"  dissection {dissected}, analysis {analysed}, memory {memory.most / _GIGABYTE:.2f} GB, notes {found.notes}"
+    )
+
+
+def main(millions: float = 1.0, connections: int = 5_000) -> int:
     """Make the captures, dissect and analyse them, print what it took."""
     delay = {"kind": "delay", "delay_ns": 5_000_000}
     requests = max(6, round(_REQUESTS * millions))
+    each = connections // 3
+    many = {"requests": each, "connection_mode": "new", "path": "/bytes/1000", "connections": 8}
+    few = {"requests": requests, "connections": 6, "path": "/bytes/10000000", "link": [delay], "back": [delay]}
+    loads: list[tuple[str, tuple[str, ...], dict[str, Any], int, int]] = [
+        ("large", ("h2", "h3"), few, 2 * requests * 10_000_000, 12),
+        ("many connections", ("h1", "h2", "h3"), many, 3 * each * 1_000, 3 * each),
+    ]
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder, Hosts() as hosts:
-        files: list[Path] = []
-        keys = Path(folder) / "keys"
-        for protocol in ("h2", "h3"):
-            capture, own_keys, summary = record(
-                hosts,
-                Path(folder) / protocol,
-                protocol,
-                link=[delay],
-                back=[delay],
-                requests=requests,
-                connections=6,
-                path="/bytes/10000000",
-            )
-            assert summary["errors"] == 0, summary
-            files.append(capture)
-            with keys.open("ab") as file:
-                file.write(own_keys.read_bytes())
-        with Memory() as memory:
-            began = time.monotonic()
-            found = dissect(files, keys)
-            dissected = time.monotonic()
-            rows = overview.by_connection(found)
-            analysed = time.monotonic()
-        octets = pc.sum(found.messages["response_body_bytes"]).as_py()
-        assert octets == 2 * requests * 10_000_000, (octets, found.notes)
-        assert len([one for one in rows if one["requests"]]) == 12, rows
-        print(f"packets {found.packets.num_rows:,}, frames {found.frames.num_rows:,}, notes {found.notes}")
-        print(f"dissection {dissected - began:.1f} s, set-up of all connections {analysed - dissected:.1f} s")
-        print(f"memory {memory.most / _GIGABYTE:.2f} GB")
+        for what, protocols, load, octets, wanted in loads:
+            files: list[Path] = []
+            keys = Path(folder) / "keys"
+            for protocol in protocols:
+                capture, own_keys, summary = record(hosts, Path(folder) / what / protocol, protocol, **load)
+                assert summary["errors"] == 0, summary
+                files.append(capture)
+                with keys.open("ab") as file:
+                    file.write(own_keys.read_bytes())
+            _measure(what, files, keys, octets, wanted)
     return 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0))
+    raise SystemExit(main(*(kind(word) for kind, word in zip((float, int), sys.argv[1:], strict=False))))

@@ -49,10 +49,11 @@ def command(
     if figures is not None and figures.exists() and not figures.is_dir():
         raise UserError(f"--figures: {figures} is a file; name a folder")
     found = dissect(captures, keys, folder, csv=as_csv, link_logs=logs)
-    metrics = trace_metrics(found) if folder is not None or as_json else None
+    connections = overview.connections(found)
+    metrics = trace_metrics(found, connections) if folder is not None or as_json else None
     if folder is not None and metrics is not None:
         tables.write({"metrics": metrics}, folder, csv=as_csv)
-    told = overview.by_capture(found), overview.by_connection(found)
+    told = overview.by_capture(found), overview.by_connection(found, connections)
     if figures is not None:
         from trifecta.report.packets import write_figures
 

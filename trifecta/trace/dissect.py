@@ -17,7 +17,7 @@ from trifecta.trace.capture_file import Ints, read_capture
 from trifecta.trace.dissection import Dissection
 from trifecta.trace.flows import find_flows
 from trifecta.trace.headers import TCP, parse_headers
-from trifecta.trace.rows import Part, Trace
+from trifecta.trace.rows import Packed, Part, Trace, pack
 from trifecta.trace.schema import SCHEMAS, TABLES
 from trifecta.trace.segments import number_segments, read_sacks
 from trifecta.trace.tcp import dissect_tcp
@@ -168,10 +168,10 @@ _trace: Trace | None = None  # what the worker processes inherit: the positions 
 _keys = b""
 
 
-def _run(trace: Trace, jobs: list[_Job], keys: bytes) -> list[Part]:
+def _run(trace: Trace, jobs: list[_Job], keys: bytes) -> list[Packed]:
     global _trace, _keys
     if sum(job.packets for job in jobs) <= _SMALL or len(jobs) < 2:
-        return [_packed(job.work(trace, job.connections, keys)) for job in jobs]
+        return [pack(job.work(trace, job.connections, keys)) for job in jobs]
     _trace, _keys = trace, keys
     try:
         # fork: no other thread runs here, and the workers need the whole trace.
@@ -181,11 +181,6 @@ def _run(trace: Trace, jobs: list[_Job], keys: bytes) -> list[Part]:
         _trace, _keys = None, b""
 
 
-def _job(job: _Job) -> Part:
+def _job(job: _Job) -> Packed:
     assert _trace is not None
-    return _packed(job.work(_trace, job.connections, _keys))
-
-
-def _packed(part: Part) -> Part:
-    part.pack()
-    return part
+    return pack(job.work(_trace, job.connections, _keys))

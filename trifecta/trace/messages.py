@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,7 @@ def messages(joined: Joined, frames: dict[str, pa.Array[Any]]) -> list[dict[str,
     rows: list[dict[str, Any]] = []
     quic = _quic_streams(joined, frames)
     arrivals: dict[tuple[int, int], tuple[Stream, Stream]] = {}
+    rows_of = _rows_by_direction(joined)
     for part, numbers in zip(joined.parts, joined.numbers, strict=True):
         ordinals: dict[int, int] = {}
         for message in part.messages:
@@ -36,7 +38,7 @@ def messages(joined: Joined, frames: dict[str, pa.Array[Any]]) -> list[dict[str,
                 else:
                     key = (message.connection, way)
                     if key not in arrivals:
-                        arrivals[key] = _streams(joined, *key)
+                        arrivals[key] = _streams(joined, message.connection, rows_of(*key))
                     sides.append(_tcp_times(joined, arrivals[key], half))
             up, down = message.halves
             rows.append(
@@ -65,15 +67,29 @@ def messages(joined: Joined, frames: dict[str, pa.Array[Any]]) -> list[dict[str,
     return rows
 
 
-def _streams(joined: Joined, connection: int, way: int) -> tuple[Stream, Stream]:
+def _rows_by_direction(joined: Joined) -> Callable[[int, int], Ints]:
+    """The packets of a TCP connection and direction, in the order of the file."""
+    flows = joined.trace.flows
+    tcp = np.flatnonzero(joined.trace.headers.transport == TCP)
+    key = flows.connection[tcp] * 2 + flows.direction[tcp]
+    order = np.argsort(key, kind="stable")
+    rows, key = tcp[order], key[order]
+
+    def of(connection: int, way: int) -> Ints:
+        first, last = np.searchsorted(key, [connection * 2 + way, connection * 2 + way + 1])
+        return rows[first:last]
+
+    return of
+
+
+def _streams(joined: Joined, connection: int, mine: Ints) -> tuple[Stream, Stream]:
     """The octets of a direction as they came to the client's side, and as they were sent."""
     flows, headers = joined.trace.flows, joined.trace.headers
-    mine = (flows.connection == connection) & (flows.direction == way) & (headers.transport == TCP)
     from_start = bool(flows.syn_seen[connection])
-    near = np.flatnonzero(mine & (flows.side <= 0))
+    near = mine[flows.side[mine] <= 0]
     # In the order of their times: of octets that came twice the first count.
     near = near[np.argsort(joined.time_ns[near], kind="stable")]
-    sent = np.flatnonzero(mine & flows.view)
+    sent = mine[flows.view[mine]]
     numbers = joined.trace.numbers
     return (
         assemble(headers, numbers, near, from_start=from_start),

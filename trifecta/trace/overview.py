@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trifecta.analysis.transport import columns
+from trifecta.analysis.transport.columns import Connection
 from trifecta.analysis.transport.setup import setup
 from trifecta.design.errors import UserError
 from trifecta.trace.names import study_name
@@ -74,10 +75,15 @@ def by_capture(found: Dissection) -> list[dict[str, Any]]:
     return rows
 
 
-def by_connection(found: Dissection) -> list[dict[str, Any]]:
+def connections(found: Dissection) -> list[Connection]:
+    """The connections of a dissection, for `by_connection` and `summary.trace_metrics`."""
+    return columns.connections(found.packets, found.frames, found.messages, found.connections)
+
+
+def by_connection(found: Dissection, of: list[Connection] | None = None) -> list[dict[str, Any]]:
     """A row a connection: its size, and what passed until the first octet of a response."""
     rows = []
-    for one in columns.connections(found.packets, found.frames, found.messages, found.connections):
+    for one in connections(found) if of is None else of:
         result = setup(one)
         first = result.to_response
         row = one.row

@@ -92,6 +92,7 @@ TYPES = {
     0xAF: "ACK_FREQUENCY",
 }
 _TAG = 16  # RFC 9001 5.3
+_SHORT = ("0", "False")  # of `header_form`: one packet, as versions write it
 _OFFSET, _LENGTH = 4, 2  # bits of a STREAM frame's type
 
 
@@ -134,6 +135,10 @@ def varint(value: int) -> int:
 
 def read_packets(row: dict[str, str]) -> list[Packet]:
     """The packets of a datagram. Empty where tshark's lists do not fit each other."""
+    if row["quic.header_form"] in _SHORT and not (
+        row["quic.version"] or row["quic.long.packet_type"] or row["quic.long.packet_type_v2"]
+    ):
+        return _read_short(row)
     forms = truths(row["quic.header_form"])
     lengths = numbers(row["quic.packet_length"])
     if not forms or len(lengths) != len(forms):
@@ -166,12 +171,26 @@ def read_packets(row: dict[str, str]) -> list[Packet]:
     return packets
 
 
+def _read_short(row: dict[str, str]) -> list[Packet]:
+    """A datagram of one packet with a short header: nearly all are."""
+    lengths = numbers(row["quic.packet_length"])
+    if len(lengths) != 1:
+        return []
+    packet = Packet("1-RTT", lengths[0])
+    found, sizes = numbers(row["quic.packet_number"]), numbers(row["quic.packet_number_length"])
+    if len(found) == len(sizes) == 1:
+        ids = texts(row["quic.dcid"])
+        packet.number = found[0]
+        packet.header = 2 + (len(ids[-1]) // 2 if ids else 0) + sizes[0]
+    return [packet]
+
+
 class _Lists:
     """The values of each field, taken one after the other."""
 
     def __init__(self, row: dict[str, str]) -> None:
         self._row = row
-        self._left: dict[str, Iterator[int]] = {}
+        self._left: dict[str, list[int]] = {}
 
     def has(self, name: str) -> bool:
         """Whether this field is there at all."""
@@ -179,12 +198,12 @@ class _Lists:
 
     def take(self, name: str) -> int:
         """The next number of this field."""
-        if name not in self._left:
-            self._left[name] = iter(numbers(self._row[name]))
-        try:
-            return next(self._left[name])
-        except StopIteration:
-            raise LookupError(name) from None
+        left = self._left.get(name)
+        if left is None:
+            left = self._left[name] = numbers(self._row[name])[::-1]
+        if not left:
+            raise LookupError(name)
+        return left.pop()
 
 
 def read_frames(row: dict[str, str], packets: list[Packet]) -> list[Frame] | None:

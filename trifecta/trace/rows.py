@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,11 +12,24 @@ import pyarrow as pa
 from trifecta.trace.capture_file import CaptureFile, Ints
 from trifecta.trace.flows import Flows
 from trifecta.trace.headers import Headers
-from trifecta.trace.schema import FRAMES
+from trifecta.trace.schema import FRAMES, PACKETS
 from trifecta.trace.segments import Numbers
 
 DIRECTIONS = ("up", "down")
 _KNOWN_LATER = ("capture", "number", "time_ns", "side", "direction")
+# What `Part.quic` tells of packets, in this order.
+QUIC_COLUMNS = (
+    "header_form",
+    "packet_type",
+    "packet_number",
+    "destination_cid",
+    "source_cid",
+    "quic_header_bytes",
+    "frames",
+    "streams",
+    "acknowledged_ranges",
+    "spin",
+)
 _COLUMNS = tuple(one for one in FRAMES.names if one not in _KNOWN_LATER)
 
 
@@ -25,19 +39,25 @@ class Frames:
     def __init__(self) -> None:
         self.row: list[int] = []
         self.way: list[int] = []
-        self.columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+        self.connection: list[int] = []  # of all, where it is not among the values
+        self.ack_delay_ns: dict[int, int] = {}  # by place
+        self._values: list[tuple[Any, ...]] = []
 
     def add(self, row: int, way: int, **values: Any) -> int:
         """One more frame; its place."""
         self.row.append(row)
         self.way.append(way)
-        for name in _COLUMNS:
-            self.columns[name].append(values.get(name))
+        self._values.append(tuple(map(values.get, _COLUMNS)))
         return len(self.row) - 1
 
     def arrays(self) -> dict[str, pa.Array[Any]]:
         """The columns as Arrow arrays."""
-        return {name: pa.array(self.columns[name], FRAMES.field(name).type) for name in _COLUMNS}
+        found = dict(zip(_COLUMNS, zip(*self._values, strict=True), strict=True)) if self._values else {}
+        if self.connection:
+            found["connection"] = tuple(self.connection)
+        if self.ack_delay_ns:
+            found["ack_delay_ns"] = tuple(map(self.ack_delay_ns.get, range(len(self.row))))
+        return {name: pa.array(found.get(name, ()), FRAMES.field(name).type) for name in _COLUMNS}
 
 
 @dataclass(slots=True)
@@ -96,11 +116,6 @@ class Trace:
     numbers: Numbers
 
 
-def _nothing() -> tuple[Ints, Ints, dict[str, pa.Array[Any]]]:
-    empty = np.zeros(0, dtype=np.int64)
-    return empty, empty, Frames().arrays()
-
-
 @dataclass(slots=True)
 class Part:
     """What was found in some connections of a capture. All `row` are places in `Headers`."""
@@ -110,13 +125,48 @@ class Part:
     facts: dict[int, Facts] = field(default_factory=dict)
     info: dict[int, str] = field(default_factory=dict)
     rows: list[int] = field(default_factory=list)  # the packets that `quic` tells of
-    quic: dict[str, list[Any]] = field(default_factory=dict)  # columns of `packets`
+    quic: list[tuple[Any, ...]] = field(default_factory=list)  # of each: its connection, and `QUIC_COLUMNS`
     notes: list[str] = field(default_factory=list)
     told: list[tuple[int, str]] = field(default_factory=list)  # notes on connections
-    packed: tuple[Ints, Ints, dict[str, pa.Array[Any]]] = field(default_factory=_nothing)
 
-    def pack(self) -> None:
-        """Turn long lists into arrays, which are small and go from process to process quickly."""
-        to_array = (np.asarray(one, dtype=np.int64) for one in (self.frames.row, self.frames.way))
-        self.packed = (*to_array, self.frames.arrays())  # type: ignore[assignment]
-        self.frames = Frames()
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A part with arrays for its long lists: they are small, and go from process to process quickly."""
+
+    frame_rows: Ints
+    frame_ways: Ints
+    frames: dict[str, pa.Array[Any]]
+    messages: list[Message]
+    facts: dict[int, Facts]
+    info_rows: Ints
+    info_texts: pa.Array[Any]
+    quic_rows: Ints
+    quic_connections: Ints
+    quic: dict[str, pa.Array[Any]]
+    notes: list[str]
+    told: list[tuple[int, str]]
+
+
+def pack(part: Part) -> Packed:
+    """The same with arrays."""
+
+    def ints(values: Iterable[int]) -> Ints:
+        return np.fromiter(values, dtype=np.int64)
+
+    empty: tuple[tuple[Any, ...], ...] = ((),) * (1 + len(QUIC_COLUMNS))
+    quic = tuple(zip(*part.quic, strict=True)) or empty
+    return Packed(
+        ints(part.frames.row),
+        ints(part.frames.way),
+        part.frames.arrays(),
+        part.messages,
+        part.facts,
+        ints(part.info),
+        pa.array(list(part.info.values()), pa.string()),
+        ints(part.rows),
+        ints(quic[0]),
+        {name: pa.array(one, PACKETS.field(name).type) for name, one in zip(QUIC_COLUMNS, quic[1:], strict=True)},
+        part.notes,
+        part.told,
+    )

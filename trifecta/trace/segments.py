@@ -175,7 +175,7 @@ def _scales(capture: CaptureFile, headers: Headers, flows: Flows, tcp: Ints) -> 
 def read_sacks(capture: CaptureFile, headers: Headers, flows: Flows, numbers: Numbers) -> None:
     """The ranges of SACK options (RFC 2018), relative as the sequence numbers of the other direction."""
     rows = np.flatnonzero((headers.transport == TCP) & (headers.transport_header >= 30) & (headers.flags & SYN == 0))
-    for row in rows.tolist():
+    for row in rows[_have_option(capture, headers, rows, _OPTION_SACK)].tolist():
         base = int(headers.acknowledged[row]) - int(numbers.acknowledged[row])
         for kind, value in _options(capture, headers, row):
             if kind == _OPTION_SACK and numbers.acknowledged[row] >= 0:
@@ -183,6 +183,25 @@ def read_sacks(capture: CaptureFile, headers: Headers, flows: Flows, numbers: Nu
                 near = int(numbers.acknowledged[row])
                 edges = [near + (edge - near + (1 << 31)) % (1 << 32) - (1 << 31) for edge in edges]
                 numbers.sack[row] = json.dumps([edges[at : at + 2] for at in range(0, len(edges) - 1, 2)])
+
+
+def _have_option(capture: CaptureFile, headers: Headers, rows: Ints, wanted: int) -> npt.NDArray[np.bool_]:
+    """Whether packets have an option of this kind: all are read side by side, option by option (RFC 9293 3.1)."""
+    index, end = headers.index[rows], headers.payload_offset[rows]
+    at, last = end - headers.transport_header[rows] + 20, len(capture.data) - 1
+    end = np.minimum(end, capture.offset[index] + capture.captured[index])
+    have = np.zeros(len(rows), dtype=np.bool_)
+    left = np.flatnonzero(at < end)
+    while len(left):
+        kind = capture.data[at[left]]
+        length = capture.data[np.minimum(at[left] + 1, last)].astype(np.int64)
+        single = kind == 1
+        good = single | ((kind != 0) & (length >= 2) & (at[left] + length <= end[left]))
+        have[left[good & (kind == wanted)]] = True
+        at[left] += np.where(single, 1, length)
+        left = left[good]
+        left = left[at[left] < end[left]]
+    return have
 
 
 def _options(capture: CaptureFile, headers: Headers, row: int) -> list[tuple[int, bytes]]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from trifecta.analysis.transport.acknowledgements import acknowledgements
@@ -39,31 +40,39 @@ _FIELDS: list[tuple[str, pa.DataType]] = [
     ("note", pa.string()),
 ]
 METRICS = pa.schema(_FIELDS)
+_HEAD = ("capture", "connection", "protocol", "direction", "family", "note")
 Found = tuple[str, Any, str, float | None]  # metric, value, unit, bound
 
 
-def trace_metrics(found: Dissection) -> pa.Table:
-    """The table, with the columns of `METRICS`."""
-    rows = []
+def trace_metrics(found: Dissection, of: list[Connection] | None = None) -> pa.Table:
+    """The table, with the columns of `METRICS`; ``of``: the connections of this dissection, where they are there."""
+    heads: list[tuple[Any, ...]] = []  # what rows of one family and direction have in common
+    counts: list[int] = []
+    rows: list[Found] = []
     waits = Waits({name: getattr(found, name) for name in TABLES})
-    for connection in connections(found.packets, found.frames, found.messages, found.connections):
-        head = {name: connection.row[name] for name in ("capture", "connection", "protocol")}
+    if of is None:
+        of = connections(found.packets, found.frames, found.messages, found.connections)
+    for connection in of:
+        whose = [connection.row[name] for name in ("capture", "connection", "protocol")]
         for family, up, metrics, notes in (*_families(connection), *waits.families(connection.number)):
-            note = "; ".join(notes) or None
-            for metric, value, unit, bound in metrics:
-                rows.append(
-                    {
-                        **head,
-                        "direction": None if up is None else "up" if up else "down",
-                        "family": family,
-                        "metric": metric,
-                        "value": None if value is None else float(value),
-                        "unit": unit,
-                        "bound": bound,
-                        "note": note,
-                    }
-                )
-    return pa.Table.from_pylist(rows, schema=METRICS)
+            direction = None if up is None else "up" if up else "down"
+            heads.append((*whose, direction, family, "; ".join(notes) or None))
+            counts.append(len(metrics))
+            rows += metrics
+    return _table(heads, counts, rows)
+
+
+def _table(heads: list[tuple[Any, ...]], counts: list[int], rows: list[Found]) -> pa.Table:
+    columns: dict[str, pa.Array[Any]] = {}
+    place = pa.array(np.repeat(np.arange(len(heads)), np.asarray(counts, dtype=np.int64)))
+    for name, values in zip(_HEAD, zip(*heads, strict=True) if heads else [()] * len(_HEAD), strict=True):
+        columns[name] = pa.array(values, METRICS.field(name).type).take(place)
+    parts = list(zip(*rows, strict=True)) if rows else [()] * 4
+    for name, values in zip(("metric", "value", "unit", "bound"), parts, strict=True):
+        numbers = METRICS.field(name).type == pa.float64()
+        told = [None if value is None else float(value) for value in values] if numbers else values
+        columns[name] = pa.array(told, METRICS.field(name).type)
+    return pa.table({name: columns[name] for name in METRICS.names}, schema=METRICS)
 
 
 def by_connection(metrics: pa.Table) -> dict[int, dict[str, Any]]:

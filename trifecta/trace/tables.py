@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
@@ -17,30 +18,18 @@ from trifecta.trace import connections as by_connection
 from trifecta.trace import messages as by_message
 from trifecta.trace.capture_file import Ints
 from trifecta.trace.headers import TCP, Flags
-from trifecta.trace.rows import DIRECTIONS, Part, Trace
+from trifecta.trace.rows import DIRECTIONS, QUIC_COLUMNS, Packed, Trace
 from trifecta.trace.schema import CONNECTIONS, FRAMES, MESSAGES, PACKETS
 
 _FLAGS = ("FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR")
 _FATES = re.compile(r"\b(lost|queue_dropped|memory_dropped|send_error|corrupted|duplicate)\b")
 _COPY = np.uint64(0x7FFF << 48)
-_QUIC_COLUMNS = (
-    "header_form",
-    "packet_type",
-    "packet_number",
-    "destination_cid",
-    "source_cid",
-    "quic_header_bytes",
-    "frames",
-    "streams",
-    "acknowledged_ranges",
-    "spin",
-)
 
 
 class Joined:
     """Connections with their final numbers, and what is found at both sides."""
 
-    def __init__(self, trace: Trace, parts: list[Part], first: int) -> None:
+    def __init__(self, trace: Trace, parts: list[Packed], first: int) -> None:
         self.trace, self.parts = trace, parts
         flows = trace.flows
         count = len(flows.connection)
@@ -51,11 +40,11 @@ class Joined:
         taken: set[int] = set()
         self.migrated: set[int] = set()
         for part in parts:
-            names = {key: key for key in part.facts} if not part.rows else {}
-            if part.rows:
-                rows, keys = np.asarray(part.rows), np.asarray(part.quic["number"])
+            names = {} if len(part.quic_rows) else {key: key for key in part.facts}
+            if len(part.quic_rows):
+                rows_of = _by_key(part.quic_rows, part.quic_connections)
                 for key in part.facts:
-                    mine = rows[keys == key]
+                    mine = rows_of[key]
                     flow = int(flows.connection[mine[0]])
                     names[key] = flow if flow not in taken else following
                     following += flow in taken
@@ -84,8 +73,16 @@ class Joined:
         return np.where(two_sides, there, rows)
 
 
+def _by_key(rows: Ints, keys: Ints) -> dict[int, Ints]:
+    """The rows that have each key, in their order."""
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    parts = np.split(rows[order], np.flatnonzero(np.diff(keys)) + 1)
+    return dict(zip(np.unique(keys).tolist(), parts, strict=True))
+
+
 def build(
-    trace: Trace, parts: list[Part], file: Path, first: int, log: Path | None
+    trace: Trace, parts: list[Packed], file: Path, first: int, log: Path | None
 ) -> tuple[dict[str, pa.Table], list[str]]:
     """The four tables of one capture, and notes on connections; these are numbered from ``first``."""
     joined = Joined(trace, parts, first)
@@ -162,9 +159,9 @@ def _packets(joined: Joined, name: str, protocol: dict[int, str | None], log: Pa
         "acknowledged": _known(numbers.acknowledged, pa.uint64()),
         "window": _known(numbers.window, pa.uint32()),
         "flags": choose(np.where(tcp, headers.flags, -1), flags),
-        "sack": pa.array([numbers.sack.get(row) for row in range(count)], pa.string())
-        if numbers.sack
-        else pa.nulls(count, pa.string()),
+        "sack": _texts_at(
+            count, np.asarray(list(numbers.sack), dtype=np.int64), pa.array(list(numbers.sack.values()), pa.string())
+        ),
         "info": _info(joined),
         "protocol": choose(of[joined.connection], words),
         "retransmission": _known(numbers.retransmission, pa.bool_()),
@@ -178,16 +175,16 @@ def _quic(joined: Joined) -> dict[str, pa.Array[Any]]:
     count = len(joined.connection)
     place = np.full(count, -1, dtype=np.int64)
     start = 0
-    told = [part for part in joined.parts if part.rows]
+    told = [part for part in joined.parts if len(part.quic_rows)]
     for part in told:
-        place[np.asarray(part.rows)] = np.arange(start, start + len(part.rows))
-        start += len(part.rows)
+        place[part.quic_rows] = np.arange(start, start + len(part.quic_rows))
+        start += len(part.quic_rows)
     place = place[joined.trace.flows.origin]
-    taken = pa.array(place, mask=place < 0)
+    taken: Any = pa.array(place, mask=place < 0)
     columns: dict[str, pa.Array[Any]] = {}
-    for name in _QUIC_COLUMNS:
+    for name in QUIC_COLUMNS:
         kind = PACKETS.field(name).type
-        whole = pa.concat_arrays([pa.array(part.quic[name], kind) for part in told]) if told else pa.nulls(0, kind)
+        whole = pa.concat_arrays([part.quic[name] for part in told]) if told else pa.nulls(0, kind)
         columns[name] = whole.take(taken) if start else pa.nulls(count, kind)
     return columns
 
@@ -195,26 +192,37 @@ def _quic(joined: Joined) -> dict[str, pa.Array[Any]]:
 def _info(joined: Joined) -> pa.Array[Any]:
     trace = joined.trace
     headers, numbers = trace.headers, trace.numbers
-    told: dict[int, str] = {}
+    count = len(joined.connection)
+    place = np.full(count, -1, dtype=np.int64)
+    start = 0
     for part in joined.parts:
-        told.update(part.info)
+        place[part.info_rows] = np.arange(start, start + len(part.info_rows))
+        start += len(part.info_rows)
+    place = place[trace.flows.origin]
+    own = np.flatnonzero(place < 0)
+    place[own] = start + np.arange(len(own))
     flags = [", ".join(word for bit, word in enumerate(_FLAGS) if value >> bit & 1) for value in range(256)]
-    tcp = (headers.transport == TCP).tolist()
-    columns = (headers.source_port, headers.destination_port, headers.flags, numbers.sequence, numbers.acknowledged)
-    rows = zip(*(one.tolist() for one in (*columns, headers.payload)), strict=True)
-    texts: list[str] = []
-    for row, ((source, destination, bits, sequence, acknowledged, size), origin) in enumerate(
-        zip(rows, trace.flows.origin.tolist(), strict=True)
-    ):
-        text = told.get(origin)
-        if text is None:
-            text = f"{source} → {destination}"
-            if tcp[row]:
-                text += f" [{flags[bits]}] Seq={sequence} Ack={max(acknowledged, 0)} Len={size}"
-            else:
-                text += f" Len={size}"
-        texts.append(text)
-    return pa.array(texts, pa.string())
+    tcp = headers.transport[own] == TCP
+
+    def text(values: Ints) -> Any:
+        return pa.array(values).cast(pa.string())
+
+    ends = (text(headers.source_port[own]), " → ", text(headers.destination_port[own]))
+    bits, acknowledged = choose(headers.flags[own], flags), np.maximum(numbers.acknowledged[own], 0)
+    segment = (" [", bits, "] Seq=", text(numbers.sequence[own]), " Ack=", text(acknowledged))
+    segment_text = pc.if_else(pa.array(tcp), pc.binary_join_element_wise(*segment, ""), "")
+    ours: Any = pc.binary_join_element_wise(*ends, segment_text, " Len=", text(headers.payload[own]), "")
+    whole: pa.Array[Any] = pa.concat_arrays([*(part.info_texts for part in joined.parts), ours])
+    taken: Any = pa.array(place)
+    return whole.take(taken)
+
+
+def _texts_at(count: int, rows: Ints, texts: pa.Array[Any]) -> pa.Array[Any]:
+    """A column with these texts in these rows, null elsewhere."""
+    place = np.full(count, -1, dtype=np.int64)
+    place[rows] = np.arange(len(rows))
+    taken: Any = pa.array(place, mask=place < 0)
+    return texts.take(taken)
 
 
 def _fates(joined: Joined, log: Path | None) -> dict[str, pa.Array[Any]]:
@@ -224,16 +232,15 @@ def _fates(joined: Joined, log: Path | None) -> dict[str, pa.Array[Any]]:
     words = ["delivered", "lost", "queue_dropped", "memory_dropped", "send_error", "corrupted", "duplicate"]
     own = np.arange(count)
     fate = np.where(joined.arrival >= 0, 0, -1)
-    place = {int(one): at for at, one in enumerate(joined.trace.headers.index)} if joined.trace.capture.comments else {}
+    index = joined.trace.headers.index
     for packet, comment in joined.trace.capture.comments.items():
         match = _FATES.search(comment)
+        place = int(np.searchsorted(index, packet))
         # Of an original that was copied too the arrival tells; copies are known by their number.
-        if match and packet in place and match[1] != "duplicate":
-            fate[place[packet]] = words.index(match[1])
+        if match and place < count and index[place] == packet and match[1] != "duplicate":
+            fate[place] = words.index(match[1])
     if log is not None:
-        for identity, word in _logged(log).items():
-            mine = np.flatnonzero(flows.packet_id == identity)
-            fate[mine] = words.index(word) if word in words else -1
+        _take_fates(log, flows.packet_id, fate, words)
     fate = fate[flows.origin]
     fate = np.where(flows.packet_id & _COPY > 0, words.index("duplicate"), fate)
     far = np.where(flows.origin != own, own, joined.arrival)
@@ -241,17 +248,23 @@ def _fates(joined: Joined, log: Path | None) -> dict[str, pa.Array[Any]]:
     return {"fate": choose(fate, words), "delay_ns": pa.array(delay, mask=far < 0)}
 
 
-def _logged(log: Path) -> dict[np.uint64, str]:
+def _take_fates(log: Path, packet_id: npt.NDArray[np.uint64], fate: Ints, words: list[str]) -> None:
+    """What the link's log says of packets that were not just delivered."""
     try:
         table = pq.read_table(log, columns=["direction", "ordinal", "fate"])
     except (OSError, pa.ArrowException) as error:
         raise UserError(f"{log}: {str(error).splitlines()[0]}; name the log of the link (log_file)") from error
-    rows = zip(*(table[name].to_pylist() for name in ("direction", "ordinal", "fate")), strict=True)
-    return {
-        np.uint64(direction << 63 | ordinal): fate
-        for direction, ordinal, fate in rows
-        if fate not in ("delivered", "duplicate")
-    }
+    table = table.filter(pc.invert(pc.is_in(table["fate"], pa.array(["delivered", "duplicate"]))))
+    direction, ordinal = (np.asarray(table[name]).astype(np.uint64) for name in ("direction", "ordinal"))
+    # Of a packet that the log names twice the last word counts.
+    told = dict(zip((direction << np.uint64(63) | ordinal).tolist(), table["fate"].to_pylist(), strict=True))
+    if not told:
+        return
+    identities = np.asarray(sorted(told), dtype=np.uint64)
+    codes = np.asarray([words.index(word) if (word := told[one]) in words else -1 for one in identities.tolist()])
+    at = np.minimum(np.searchsorted(identities, packet_id), len(identities) - 1)
+    mine = identities[at] == packet_id
+    fate[mine] = codes[at[mine]]
 
 
 def _frames(joined: Joined, name: str) -> dict[str, pa.Array[Any]]:
@@ -259,7 +272,7 @@ def _frames(joined: Joined, name: str) -> dict[str, pa.Array[Any]]:
     columns: dict[str, list[pa.Array[Any]]] = {one: [] for one in (*FRAMES.names, "row", "way")}
     trace, index = joined.trace, joined.trace.headers.index
     for part, numbers in zip(joined.parts, joined.numbers, strict=True):
-        rows, ways, found = part.packed
+        rows, ways, found = part.frame_rows, part.frame_ways, part.frames
         if not len(rows):
             continue
         keys = found["connection"].to_numpy()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from trifecta.trace import http1, http2, tls, tshark, values
-from trifecta.trace.capture_file import CaptureFile
 from trifecta.trace.feed import TcpFeed
 from trifecta.trace.headers import FIN
 from trifecta.trace.rows import Facts, Part, Trace
@@ -54,10 +53,11 @@ def dissect_tcp(trace: Trace, connections: list[int], keys: bytes) -> Part:
             last = trace.numbers.sequence[ends] + headers.payload[ends]
             if len(stream.end) and stream.hole is None and bool((last == stream.end[-1]).any()):
                 finished.add((connection, way))
-    feed = TcpFeed(trace.capture, streams, finished)
+    records = {key: tls.walk_records(trace.capture.data, stream) for key, stream in streams.items()}
+    feed = TcpFeed(trace.capture, streams, {key: one.end for key, one in records.items()}, finished)
     found = {connection: _Connection() for connection in connections}
     if len(feed.key):
-        for line in tshark.dissect(feed.packets(), _FIELDS, keys, _OPTIONS):
+        for line in tshark.dissect(feed.packets(), _FIELDS, keys, _OPTIONS, empty=False):
             row = dict(zip(_FIELDS, line, strict=True))
             number = values.numbers(row["frame.number"])
             if not number or number[0] > len(feed.key):
@@ -69,14 +69,21 @@ def dissect_tcp(trace: Trace, connections: list[int], keys: bytes) -> Part:
             if row["tls.record.length"] or row["http2.type"] or row["http.request.method"]:
                 part.info[int(stream.row[place])] = row[tshark.INFO]
     for connection in connections:
-        _finish(trace, connection, found[connection], streams, part)
+        both = (streams[connection, 0], streams[connection, 1])
+        whole = (records[connection, 0], records[connection, 1])
+        _finish(trace, connection, found[connection], both=both, records=whole, part=part)
     return part
 
 
 def _finish(
-    trace: Trace, connection: int, found: _Connection, streams: dict[tuple[int, int], Stream], part: Part
+    trace: Trace,
+    connection: int,
+    found: _Connection,
+    *,
+    both: tuple[Stream, Stream],
+    records: tuple[tls.Records, tls.Records],
+    part: Part,
 ) -> None:
-    both = (streams[connection, 0], streams[connection, 1])
     session, notes = found.session, []
     facts = part.facts[connection] = Facts(
         None,
@@ -95,7 +102,7 @@ def _finish(
             notes.append(f"octets from {stream.hole} on are missing {('up', 'down')[way]}: what follows is not known")
     plains = []
     for way, stream in enumerate(both):
-        plains.append(_records(trace.capture, connection, way, found, stream=stream, part=part))
+        plains.append(_records(records[way], connection, way, found, stream=stream, part=part))
     if facts.secured:
         facts.decrypted = bool(found.http2[0].frames or found.http2[1].frames or found.http1[0].messages)
         inner = [one for way in (0, 1) for one in found.content[way]]
@@ -131,12 +138,11 @@ def _finish(
 
 
 def _records(
-    capture: CaptureFile, connection: int, way: int, found: _Connection, *, stream: Stream, part: Part
+    records: tls.Records, connection: int, way: int, found: _Connection, *, stream: Stream, part: Part
 ) -> tls.Plaintext | None:
     """The rows of the TLS records of a direction, and where its plaintext is."""
     if not len(stream.start):
         return None
-    records = tls.walk_records(capture.data, stream)
     if not len(records.start):
         base = int(stream.start[0])
         if found.http2[way].frames or found.http1[way].messages:
@@ -144,10 +150,11 @@ def _records(
         return None
     part.facts[connection].secured = True
     tls.see_inside(records, found.content[way], found.lengths[way], found.padding[way])
-    for place in range(len(records.start)):
-        start, end, inner = int(records.start[place]), int(records.end[place]), int(records.inner[place])
+    rows = stream.row[np.searchsorted(stream.end, records.end - 1, side="right")]
+    columns = (rows, records.start, records.end, records.inner)
+    for row, start, end, inner in zip(*(one.tolist() for one in columns), strict=True):
         part.frames.add(
-            int(stream.row[stream.piece(end - 1)]),
+            row,
             way,
             connection=connection,
             layer="tls",

@@ -133,8 +133,13 @@ def walk_records(data: npt.NDArray[np.uint8], stream: Stream) -> Records:
     broken = False
     at = int(stream.start[0]) if len(stream.start) else 0
     last = int(stream.end[-1]) if len(stream.end) else 0
+    begins, until, offsets = stream.start.tolist(), stream.end.tolist(), stream.offset.tolist()
+    octets, piece = data.data, 0
     while at + 5 <= last:
-        head = stream.octets(data, at, 5)
+        while until[piece] <= at:
+            piece += 1
+        place = offsets[piece] + at - begins[piece]
+        head = octets[place : place + 5] if at + 5 <= until[piece] else stream.octets(data, at, 5)
         length = head[3] << 8 | head[4]
         if head[0] not in NAMES or head[1] != 3 or length > _LONGEST:
             broken = True

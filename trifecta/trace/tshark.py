@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import functools
+import itertools
 import os
 import re
 import shutil
@@ -21,7 +23,7 @@ RAW_IP = 101  # LINKTYPE_RAW
 INFO = "_ws.col.Info"
 _INFO_LATER = "_ws.col.info"  # as later versions name it
 _PCAP_HEADER = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, RAW_IP)
-_RECORD = struct.Struct("<IIII")
+_BUFFER = 1 << 20
 
 
 def find() -> str:
@@ -62,17 +64,13 @@ def usable_fields(fields: tuple[str, ...]) -> tuple[str, ...]:
     raise CannotError(f"tshark {version()} does not start: {' '.join(done.stderr.split())[:200]}; install 4.0 or later")
 
 
-def record(packet: bytes | memoryview, number: int, length: int) -> bytes:
-    """One packet of a capture with link type RAW_IP. The time only keeps the order: the real ones are in the index."""
-    return _RECORD.pack(number // 1_000_000, number % 1_000_000 * 1000, len(packet), length)
-
-
 def dissect(
-    packets: Iterable[bytes | memoryview], fields: Sequence[str], keys: bytes, options: Sequence[str] = ()
+    packets: Iterable[bytes], fields: Sequence[str], keys: bytes, options: Sequence[str] = (), *, empty: bool = True
 ) -> Iterator[list[str]]:
     """Give tshark the octets of a capture after its file header; one list of fields for each packet it tells of.
 
-    The user's own preferences and plugins have no part in it.
+    Without ``empty`` packets are left out of which it tells nothing but the first and the last field. The user's own
+    preferences and plugins have no part in it.
     """
     names = usable_fields(tuple(fields))
     with tempfile.TemporaryDirectory(prefix="trifecta-trace-") as folder:
@@ -87,15 +85,26 @@ def dissect(
         errors = Path(folder) / "errors"
         with errors.open("wb") as stderr:
             process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, env=_environment(folder)
+                command,
+                bufsize=_BUFFER,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env=_environment(folder),
             )
         assert process.stdin is not None
         assert process.stdout is not None
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):  # the system allows a user so much only
+                fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _BUFFER)
         feeder = threading.Thread(target=_feed, args=(process.stdin, packets), daemon=True)
         feeder.start()
         gaps = [place for place, name in enumerate(names) if not name]
+        nothing = SEPARATOR.encode() * (len(names) - len(gaps) - 1)
         try:
             for line in process.stdout:
+                if not empty and nothing in line:
+                    continue
                 row = line.rstrip(b"\n").decode("utf-8", "replace").split(SEPARATOR)
                 for place in gaps:
                     row.insert(place, "")
@@ -113,25 +122,15 @@ def dissect(
             feeder.join(timeout=10)
 
 
-def _feed(pipe: object, packets: Iterable[bytes | memoryview]) -> None:
+def _feed(pipe: object, packets: Iterable[bytes]) -> None:
     descriptor = pipe.fileno()  # type: ignore[attr-defined]
     with contextlib.suppress(BrokenPipeError, OSError):
-        _write(descriptor, [_PCAP_HEADER])
-        chunk: list[bytes | memoryview] = []
-        for packet in packets:
-            chunk.append(packet)
-            if len(chunk) >= 512:
-                _write(descriptor, chunk)
-                chunk = []
-        _write(descriptor, chunk)
+        for chunk in itertools.chain((_PCAP_HEADER,), packets):
+            data = memoryview(chunk)
+            while data:
+                data = data[os.write(descriptor, data) :]
     with contextlib.suppress(OSError):
         pipe.close()  # type: ignore[attr-defined]
-
-
-def _write(descriptor: int, chunk: list[bytes | memoryview]) -> None:
-    data = memoryview(b"".join(chunk))
-    while data:
-        data = data[os.write(descriptor, data) :]
 
 
 def _environment(folder: str) -> dict[str, str]:

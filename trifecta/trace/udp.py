@@ -32,19 +32,6 @@ _FIELDS = (
     tshark.INFO,
 )
 _OPTIONS = ("--disable-protocol", "http3")
-_COLUMNS = (
-    "number",
-    "header_form",
-    "packet_type",
-    "packet_number",
-    "destination_cid",
-    "source_cid",
-    "quic_header_bytes",
-    "frames",
-    "streams",
-    "acknowledged_ranges",
-    "spin",
-)
 _HANDSHAKE_EXPONENT = 3  # RFC 9000 18.2
 
 
@@ -70,7 +57,7 @@ class _Connection:
 
 def dissect_udp(trace: Trace, connections: list[int], keys: bytes) -> Part:
     """Frames, messages and facts of the QUIC connections among these."""
-    part = Part(quic={name: [] for name in _COLUMNS})
+    part = Part()
     flows, headers = trace.flows, trace.headers
     mine = np.isin(flows.connection, connections) & flows.view & (headers.payload > 0)
     rows = np.flatnonzero(mine)
@@ -91,34 +78,35 @@ def dissect_udp(trace: Trace, connections: list[int], keys: bytes) -> Part:
         if one is None:
             one = found[numbers[0]] = _Connection(part)
             one.flow = int(flows.connection[at])
-        _learn(part, one, at, int(directions[at]), row)
-        part.quic["number"].append(numbers[0])
+        part.quic.append((numbers[0], *_learn(part, one, at, int(directions[at]), row)))
         owner += [numbers[0]] * (len(part.frames.row) - len(owner))
-    part.frames.columns["connection"] = list(owner)
+    part.frames.connection = owner
     for key, one in found.items():
         _finish(part, key, one)
     return part
 
 
-def _learn(part: Part, one: _Connection, at: int, way: int, row: dict[str, str]) -> None:
+def _learn(part: Part, one: _Connection, at: int, way: int, row: dict[str, str]) -> tuple[Any, ...]:
+    """Take what tshark says of a datagram; its columns of the packets."""
     packets = quic.read_packets(row)
     frames = quic.read_frames(row, packets) if packets else []
     if frames is None or not packets:
         part.notes.append("some QUIC packets have frames that could not be told apart: their rows have no frames")
         frames = []
-    one.session.learn(way, row)
-    _parameters(one, way, row)
-    types = values.numbers(row["tls.handshake.type"])
-    one.client_hello |= 1 in types
+    if row["tls.handshake.type"]:
+        one.session.learn(way, row)
+        _parameters(one, way, row)
+        one.client_hello |= 1 in values.numbers(row["tls.handshake.type"])
     one.zero_rtt |= any(packet.kind == "0-RTT" for packet in packets)
-    version = next((value for value in values.numbers(row["quic.version"]) if value), None)
-    if version is not None and one.version is None:
-        one.version = {1: "1", 0x6B3343CF: "2"}.get(version, f"0x{version:08x}")
+    if row["quic.version"] and one.version is None:
+        version = next((value for value in values.numbers(row["quic.version"]) if value), None)
+        one.version = None if version is None else {1: "1", 0x6B3343CF: "2"}.get(version, f"0x{version:08x}")
     for packet in packets:
         if packet.kind in ("1-RTT", "Handshake", "0-RTT"):
             one.opened |= packet.number is not None and packet.kind == "1-RTT"
             one.closed += packet.number is None
-    _columns(part, at, row, packets, frames)
+    part.rows.append(at)
+    part.info[at] = row[tshark.INFO]
     for frame in frames:
         packet_of = packets[frame.packet] if frame.packet is not None else None
         space = quic.SPACES.get(packet_of.kind) if packet_of is not None else None
@@ -142,34 +130,40 @@ def _learn(part: Part, one: _Connection, at: int, way: int, row: dict[str, str])
                 one.early.append((place, frame.delay))
                 one.ways.append(way)
             elif frame.delay << exponent < 1 << 50:
-                part.frames.columns["ack_delay_ns"][place] = (frame.delay << exponent) * 1000
+                part.frames.ack_delay_ns[place] = (frame.delay << exponent) * 1000
         if frame.kind == "STREAM" and frame.stream is not None:
             piece = (frame.offset or 0, frame.length or 0, frame.data, bool(frame.fin))
             one.http3.add(at, way, frame.stream, piece)
+    return _columns(row, packets, frames)
 
 
-def _columns(part: Part, at: int, row: dict[str, str], packets: list[quic.Packet], frames: list[quic.Frame]) -> None:
-    part.rows.append(at)
-    part.info[at] = row[tshark.INFO]
-    columns = part.quic
+def _columns(row: dict[str, str], packets: list[quic.Packet], frames: list[quic.Frame]) -> tuple[Any, ...]:
+    """As in `rows.QUIC_COLUMNS`."""
     forms = ["short" if packet.kind == "1-RTT" else "long" for packet in packets]
-    columns["header_form"].append(",".join(dict.fromkeys(forms)) or None)
-    columns["packet_type"].append(",".join(packet.kind for packet in packets) or None)
-    known = [packet.number for packet in packets]
-    numbers = ",".join("" if number is None else str(number) for number in known)
-    columns["packet_number"].append(numbers if any(number is not None for number in known) else None)
-    columns["destination_cid"].append(",".join(dict.fromkeys(values.texts(row["quic.dcid"]))) or None)
-    columns["source_cid"].append(",".join(dict.fromkeys(values.texts(row["quic.scid"]))) or None)
     sizes = [packet.header for packet in packets]
     whole = [size for size in sizes if size is not None]
-    columns["quic_header_bytes"].append(sum(whole) if whole and len(whole) == len(sizes) else None)
-    columns["frames"].append(_names(frames) or None)
-    streams = dict.fromkeys(str(frame.stream) for frame in frames if frame.kind == "STREAM")
-    columns["streams"].append(",".join(streams) or None)
+    known = [packet.number for packet in packets]
+    numbers = ",".join(["" if number is None else str(number) for number in known])
+    streams = [str(frame.stream) for frame in frames if frame.kind == "STREAM"]
     ranges = [list(one) for frame in frames if frame.ranges for one in frame.ranges]
-    columns["acknowledged_ranges"].append(json.dumps(ranges) if ranges else None)
     spin = values.truths(row["quic.spin_bit"])
-    columns["spin"].append(spin[-1] if spin else None)
+    return (
+        _distinct(forms),
+        ",".join([packet.kind for packet in packets]) or None,
+        numbers if len(known) > known.count(None) else None,
+        _distinct(values.texts(row["quic.dcid"])),
+        _distinct(values.texts(row["quic.scid"])),
+        sum(whole) if whole and len(whole) == len(sizes) else None,
+        _names(frames) or None,
+        _distinct(streams),
+        json.dumps(ranges) if ranges else None,
+        spin[-1] if spin else None,
+    )
+
+
+def _distinct(words: list[str]) -> str | None:
+    """Each word once, in their order; None without any."""
+    return ",".join(dict.fromkeys(words)) or None if len(words) > 1 else words[0] or None if words else None
 
 
 def _names(frames: list[quic.Frame]) -> str:
@@ -194,7 +188,7 @@ def _finish(part: Part, key: int, one: _Connection) -> None:
     for (place, delay), way in zip(one.early, one.ways, strict=True):
         exponent = one.exponent(way)
         if exponent is not None and delay << exponent < 1 << 50:
-            part.frames.columns["ack_delay_ns"][place] = (delay << exponent) * 1000
+            part.frames.ack_delay_ns[place] = (delay << exponent) * 1000
     session = one.session
     if session.alpn is None and len(session.offered) == 1 and session.cipher is not None:
         session.alpn = session.offered[0]  # QUIC goes on with an offered protocol or not at all (RFC 9001 8.1)

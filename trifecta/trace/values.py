@@ -40,6 +40,9 @@ def numbers(field: str) -> list[int]:
     """All numbers of a field; empty where one of them is none, for then their order says nothing."""
     if not field:
         return []
+    if AGGREGATOR not in field:
+        one = number(field)
+        return [] if one is None else [one]
     found = [number(text) for text in field.split(AGGREGATOR)]
     return [] if None in found else [one for one in found if one is not None]
 

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trifecta.analysis.transport.octets import fresh, fresh_by_stream, frontier
+from trifecta.analysis.transport.quantiles import quantiles
 
 RANGES = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 12)), max_size=30)
 
@@ -45,3 +46,11 @@ def test_the_frontier_is_the_first_octet_that_has_not_arrived(ranges: list[tuple
         known |= set(range(a, b))
         expected.append(next(octet for octet in range(5, 100) if octet not in known))
     assert frontier(start, end, 5).tolist() == expected
+
+
+@given(st.lists(st.integers(-(2**50), 2**50), min_size=1, max_size=40))
+def test_quantiles_are_those_of_numpy(values: list[int]) -> None:
+    found = quantiles(np.array(values, dtype=np.int64))
+    assert found is not None
+    expected = np.quantile(values, [0, 0.5, 0.9, 0.99, 1]).tolist()
+    assert [found.least, found.p50, found.p90, found.p99, found.most] == expected

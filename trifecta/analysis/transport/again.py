@@ -47,7 +47,7 @@ def again(connection: Connection) -> list[Again]:
     ended = -1  # the last octet of all responses so far
     for first, last, stream in spans:
         since, ended = first - ended if ended >= 0 else None, max(ended, last)
-        trips = [one for one in rounds(of, first, _LIMIT) if one.start_ns <= last]
+        trips = rounds(of, first, _LIMIT, last)
         if not trips:
             continue
         octets = _octets(of, first, last)

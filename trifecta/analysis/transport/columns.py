@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+_Any = TypeVar("_Any")
 NULL = -1
 SIDE_A, SIDE_B = "a", "b"
 # RFC 9000 section 13.2.1: packets with other frames than these are ack-eliciting.
@@ -75,7 +76,10 @@ class Rows:
         """Where a column of text is one of these."""
         codes = [self.labels[name][text] for text in texts if text in self.labels[name]]
         column = self[name]
-        return column == codes[0] if len(codes) == 1 else np.isin(column, codes)
+        found = np.zeros(len(column), dtype=np.bool_) if not codes else cast(Bools, column == codes[0])
+        for code in codes[1:]:  # few: quicker than `isin`, which sorts
+            found |= column == code
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +91,7 @@ class Connection:
     packets: Rows
     frames: Rows
     messages: Rows
-    _known: dict[Any, Rows] = field(default_factory=dict)
+    _known: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def tcp(self) -> bool:
@@ -138,9 +142,13 @@ class Connection:
         return self._once(("frames", layer, up), mask, self.frames)
 
     def _once(self, key: Any, mask: Callable[[], Bools], of: Rows | None = None) -> Rows:
+        return self.keep(key, lambda: (of if of is not None else self.packets).where(mask()))
+
+    def keep(self, key: Any, work: Callable[[], _Any]) -> _Any:
+        """What ``work`` gives; worked out once for each key."""
         if key not in self._known:
-            self._known[key] = (of if of is not None else self.packets).where(mask())
-        return self._known[key]
+            self._known[key] = work()
+        return cast(_Any, self._known[key])
 
     def arrivals(self, numbers: Ints, *, up: bool) -> Ints:
         """When packets of a direction, by their number at the sender's side, reached the receiver's; NULL: never.
@@ -197,21 +205,12 @@ def connections(packets: pa.Table, frames: pa.Table, messages: pa.Table, table: 
 def _packets(table: pa.Table) -> Rows:
     rows = _numbers(table, _PACKET_NUMBERS, _PACKET_TEXT)
     columns = rows.all()
-    columns["up"] = _derived(table, "direction", _is_up)
     # The highest bit of a packet_id is the direction: as a signed number the order is lost, the identity kept.
     columns["packet_id"] = _ints(pc.fill_null(table.column("packet_id"), pa.scalar(2**64 - 1, pa.uint64())))
-    for flag in ("SYN", "ACK", "FIN", "RST"):
-        columns[flag.lower()] = _derived(table, "flags", partial(_has, flag))
-    columns["sack_right"] = _derived(table, "sack", _sack_right)
-    columns["quic_packets"] = _derived(table, "packet_type", lambda text: text.count(",") + 1)
-    for name, part in (("initial", "Initial"), ("handshake", "Handshake"), ("retry", "Retry"), ("version", "Version")):
-        columns[f"type_{name}"] = _derived(table, "packet_type", partial(_contains, part))
-    columns["eliciting"] = _derived(table, "frames", lambda text: int(bool(_names(text) - _NOT_ELICITING)))
-    columns["pure_ack"] = _derived(
-        table, "frames", lambda text: int(_names(text) <= _PURE_ACK and bool(_names(text) - {"PADDING"}))
-    )
-    columns["ack_ranges"] = _derived(table, "acknowledged_ranges", lambda text: text.count("[") - 1)
-    columns["padding"] = _derived(table, "frames", lambda text: int("PADDING" in _names(text)))
+    for name, meanings in _PACKET_MEANINGS.items():
+        codes, values = _encoded(table, name)
+        for column, meaning in meanings.items():
+            columns[column] = _derived(codes, values, meaning)
     for name, words in (("hello_retry", "Hello Retry Request"), ("client_hello", "Client Hello")):
         said = pc.match_substring(table.column("info"), words)
         columns[name] = _ints(pc.fill_null(said, pa.scalar(False)).cast(pa.int64()))
@@ -220,7 +219,7 @@ def _packets(table: pa.Table) -> Rows:
 
 def _frames(table: pa.Table) -> Rows:
     rows = _numbers(table, _FRAME_NUMBERS, ("side", "layer", "type", "packet_space"))
-    return Rows({**rows.all(), "up": _derived(table, "direction", _is_up)}, rows.labels)
+    return Rows({**rows.all(), "up": _derived(*_encoded(table, "direction"), _is_up)}, rows.labels)
 
 
 def _is_up(text: str) -> int:
@@ -264,11 +263,31 @@ def _encoded(table: pa.Table, name: str) -> tuple[Ints, list[str | None]]:
     return _ints(encoded.indices.cast(pa.int64()).fill_null(NULL)), encoded.dictionary.to_pylist()
 
 
-def _derived(table: pa.Table, name: str, meaning: Callable[[str], int]) -> Ints:
+def _derived(codes: Ints, values: list[str | None], meaning: Callable[[str], int]) -> Ints:
     """A number for each text of a column, worked out once for each different text; null stays null."""
-    codes, values = _encoded(table, name)
     of_code = np.array([*(meaning(text or "") for text in values), NULL], dtype=np.int64)
     return of_code[codes]
+
+
+# What the texts of packets come to, by column of the table.
+_PACKET_MEANINGS: dict[str, dict[str, Callable[[str], int]]] = {
+    "direction": {"up": _is_up},
+    "flags": {flag.lower(): partial(_has, flag) for flag in ("SYN", "ACK", "FIN", "RST")},
+    "sack": {"sack_right": _sack_right},
+    "packet_type": {
+        "quic_packets": lambda text: text.count(",") + 1,
+        "type_initial": partial(_contains, "Initial"),
+        "type_handshake": partial(_contains, "Handshake"),
+        "type_retry": partial(_contains, "Retry"),
+        "type_version": partial(_contains, "Version"),
+    },
+    "frames": {
+        "eliciting": lambda text: int(bool(_names(text) - _NOT_ELICITING)),
+        "pure_ack": lambda text: int(_names(text) <= _PURE_ACK and bool(_names(text) - {"PADDING"})),
+        "padding": lambda text: int("PADDING" in _names(text)),
+    },
+    "acknowledged_ranges": {"ack_ranges": lambda text: text.count("[") - 1},
+}
 
 
 def _ints(column: Any) -> Ints:

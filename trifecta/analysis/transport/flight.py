@@ -46,7 +46,7 @@ class Round:
 
 def flight(connection: Connection, *, up: bool) -> Flight | None:
     """Of the sender of a direction, at its own side. None: no data, or numbers that cannot be read."""
-    return _tcp(connection, up) if connection.tcp else _quic(connection, up)
+    return connection.keep(("flight", up), lambda: (_tcp if connection.tcp else _quic)(connection, up))
 
 
 def _tcp(connection: Connection, up: bool) -> Flight | None:
@@ -94,17 +94,18 @@ def _before_answers(connection: Connection, ack_ns: Ints, send_ns: Ints) -> Ints
     return np.minimum(ack_ns, np.where(first < len(send_ns), send_ns[np.minimum(first, len(send_ns) - 1)], ack_ns))
 
 
-def rounds(of: Flight, start_ns: int, limit: int) -> list[Round]:
-    """Up to ``limit`` round trips from the first send at or after a time."""
+def rounds(of: Flight, start_ns: int, limit: int, until_ns: int | None = None) -> list[Round]:
+    """Up to ``limit`` round trips from the first send at or after a time, that begin at ``until_ns`` at the latest."""
     found: list[Round] = []
-    index = int(np.searchsorted(of.send_ns, start_ns))
+    index = int(of.send_ns.searchsorted(start_ns))
     while index < len(of.send_ns) and len(found) < limit:
+        if until_ns is not None and of.send_ns[index] > until_ns:
+            break
         # The sends of one moment belong together: the round is that of the first of them.
-        goal = int(of.sent[index])
-        ack = int(np.searchsorted(of.acked, goal))
+        ack = int(of.acked.searchsorted(of.sent[index]))
         known = ack < len(of.ack_ns)
         end = int(of.ack_ns[ack]) if known else None
-        after = int(np.searchsorted(of.send_ns, end)) if end is not None else len(of.send_ns)
+        after = int(of.send_ns.searchsorted(end)) if end is not None else len(of.send_ns)
         after = max(after, index + 1)
         before = int(of.acked[ack - 1]) if ack else 0
         found.append(

@@ -5,6 +5,8 @@ TCP's sequence numbers and QUIC's stream offsets are treated alike: packets are 
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+
 import numpy as np
 
 from trifecta.analysis.transport.columns import Ints
@@ -23,28 +25,35 @@ def fresh(start: Ints, end: Ints) -> Ints:
 
 
 def _fill(start: Ints, end: Ints, new: Ints, first: int) -> None:
-    """From the first hole on one after the other: holes are few and short-lived."""
-    holes: list[tuple[int, int]] = []
+    """From the first hole on one after the other. Holes that stay (octets that were not captured) cost nothing."""
+    lefts: list[int] = []
+    rights: list[int] = []  # holes in the order of octets
     highest = int(end[:first].max()) if first else int(start.min())
-    for index in range(first, len(start)):
-        a, b = int(start[index]), int(end[index])
+    for index, (a, b) in enumerate(zip(start[first:].tolist(), end[first:].tolist(), strict=True), first):
         count = 0
-        if a < highest and holes:
-            rest: list[tuple[int, int]] = []
-            for left, right in holes:
-                low, high = max(left, a), min(right, b)
-                if low >= high:
-                    rest.append((left, right))
-                    continue
-                count += high - low
-                rest += [piece for piece in ((left, low), (high, right)) if piece[0] < piece[1]]
-            holes = rest
+        if a < highest and a < b:
+            low, high = bisect_right(rights, a), bisect_left(lefts, b)
+            if low < high:
+                count, *left = _close(lefts[low:high], rights[low:high], a, b)
+                lefts[low:high], rights[low:high] = left
         if a > highest:
-            holes.append((highest, a))
+            lefts.append(highest)
+            rights.append(a)
         if b > highest:
             count += b - max(a, highest)
             highest = b
         new[index] = count
+
+
+def _close(lefts: list[int], rights: list[int], a: int, b: int) -> tuple[int, list[int], list[int]]:
+    """Octets of [a, b) in holes, and what is left of these."""
+    count = 0
+    pieces: list[tuple[int, int]] = []
+    for left, right in zip(lefts, rights, strict=True):
+        low, high = max(left, a), min(right, b)
+        count += high - low
+        pieces += [piece for piece in ((left, low), (high, right)) if piece[0] < piece[1]]
+    return count, [piece[0] for piece in pieces], [piece[1] for piece in pieces]
 
 
 def fresh_by_stream(stream: Ints, start: Ints, end: Ints) -> Ints:

@@ -12,6 +12,7 @@ from trifecta.analysis.transport.quantiles import Quantiles, quantiles
 _BINS = 200  # about as many as a picture shows
 _PER_DECADE = 10
 _GAP_DECADES = 11  # 1 ns to 100 s
+_GAP_EDGES: Ints = np.unique(np.logspace(0, _GAP_DECADES, _GAP_DECADES * _PER_DECADE + 1).astype(np.int64))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,13 +61,13 @@ def rate(connection: Connection, *, up: bool, bin_ns: int | None = None) -> Rate
 def gaps(connection: Connection, *, up: bool) -> Gaps:
     """Of all packets of a direction, with or without data. In the order of arrival, so never negative."""
     between = np.diff(connection.arrived(up=up)["time_ns"])
-    edges = np.unique(np.logspace(0, _GAP_DECADES, _GAP_DECADES * _PER_DECADE + 1).astype(np.int64))
     # Below a nanosecond belongs to the first, above the last edge to the last.
-    counts = np.histogram(np.clip(between, 1, edges[-1] - 1), bins=edges)[0].astype(np.int64)
+    at = _GAP_EDGES.searchsorted(np.clip(between, 1, _GAP_EDGES[-1] - 1), side="right") - 1
+    counts = np.bincount(at, minlength=len(_GAP_EDGES) - 1)
     notes = []
     if connection.row["largest_wire_bytes"] and int(connection.row["largest_wire_bytes"]) > _LARGEST_WIRE:
         notes.append("frames here are larger than any packet on a wire (offloading): gaps and counts are not a wire's")
-    return Gaps(connection.number, up, quantiles(between), edges, counts, notes)
+    return Gaps(connection.number, up, quantiles(between), _GAP_EDGES, counts, notes)
 
 
 _LARGEST_WIRE = 9_216  # a jumbo frame, with its headers

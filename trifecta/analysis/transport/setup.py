@@ -53,6 +53,10 @@ class Setup:
 
 def setup(connection: Connection, rtt_ns: int | None = None) -> Setup:
     """``rtt_ns``: of the path, where it is known."""
+    return connection.keep(("setup", rtt_ns), lambda: _setup(connection, rtt_ns))
+
+
+def _setup(connection: Connection, rtt_ns: int | None) -> Setup:
     notes: list[str] = []
     rows = connection.at_client()
     if not connection.starts or not len(rows):
@@ -137,7 +141,9 @@ def _flights(connection: Connection, rows: Rows, released_ns: Ints, notes: list[
         if ((eliciting == NULL) & ~retry & (rows["type_handshake"] == 1)).any():
             notes.append("without keys an acknowledgement and a flight look alike in QUIC: round trips are not counted")
             return None, rows["time_ns"][:0]
-        carries = (eliciting == 1) | retry | np.isin(rows["time_ns"], released_ns)
+        carries = (eliciting == 1) | retry
+        if len(released_ns):
+            carries |= np.isin(rows["time_ns"], released_ns)
     return rows["time_ns"][carries & (rows["up"] == 1)], rows["time_ns"][carries & (rows["up"] == 0)]
 
 
@@ -254,7 +260,7 @@ def _handshake_again(connection: Connection) -> int:
     again = 0
     for direction in (1, 0):
         for space in ("initial", "handshake"):
-            part = crypto.where((crypto["up"] == direction) & crypto.is_in("packet_space", space))
-            known = np.unique(np.stack((part["offset"], part["length"])), axis=1).shape[1] if len(part) else 0
-            again += len(part) - known
+            mine = (crypto["up"] == direction) & crypto.is_in("packet_space", space)
+            known = set(zip(crypto["offset"][mine].tolist(), crypto["length"][mine].tolist(), strict=True))
+            again += int(mine.sum()) - len(known)
     return again

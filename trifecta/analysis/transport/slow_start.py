@@ -97,7 +97,7 @@ def restarts(connection: Connection, *, up: bool, rtt_ns: int | None = None) -> 
     pauses = _pauses(of, rtt, start)
     found, largest, since = [], 0, start
     for index, (stop, resumed) in enumerate(pauses):
-        before = [trip.window for trip in rounds(of, since, _LIMIT) if trip.start_ns <= stop]
+        before = [trip.window for trip in rounds(of, since, _LIMIT, stop)]
         largest, since = max([largest, *before]), resumed
         until = pauses[index + 1][0] if index + 1 < len(pauses) else int(of.send_ns[-1])
         first = int(np.searchsorted(of.send_ns, resumed))
