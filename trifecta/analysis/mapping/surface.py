@@ -244,7 +244,8 @@ def log_likelihood(data: Data, sample: Floats) -> Floats:
 
 def _solve(data: Data, draws: Floats) -> tuple[Floats, Floats]:
     """The inverse of the covariance of the means in each draw, and that times the means."""
-    inverse: Floats = np.linalg.inv(_noisy_covariance(data, draws, _scatter(draws, data.places)))
+    covariance = _noisy_covariance(data, draws, _scatter(draws, data.places))
+    inverse = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
     return inverse, inverse @ data.means
 
 
