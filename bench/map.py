@@ -115,7 +115,7 @@ def _result(surface: Surface, truth: Floats, blocks: int) -> Found:
     false_same = np.array([one == "same" for one in sides.outcomes]) & (np.abs(truth) > np.log1p(MARGIN))
     return Found(
         blocks=blocks,
-        wrong=float((np.sign(sides.above - 0.5) != np.sign(truth)).mean()),
+        wrong=float(((np.sign(sides.above - 0.5) != np.sign(truth)) & (truth != 0)).mean()),
         wrong_near=float(((np.sign(sides.above - 0.5) != np.sign(truth)) & (np.abs(truth) > 0.02)).mean()),
         claims=float((~sides.is_open()).mean()),
         wrong_claims=float(((claimed & (says != np.sign(truth))) | false_same).mean()),
@@ -149,7 +149,7 @@ def full_grid(surface: str, scatter: str, repeats: int, seed: int) -> tuple[floa
     """Share of wrong sides of a full grid, each place by itself."""
     blocks = source(surface, scatter, seed)
     means = np.array([np.mean([blocks.block(i) for _ in range(repeats)]) for i in range(SIDE * SIDE)])
-    wrong = np.sign(means) != np.sign(blocks.truth)
+    wrong = (np.sign(means) != np.sign(blocks.truth)) & (blocks.truth != 0)
     return float(wrong.mean()), float((wrong & (np.abs(blocks.truth) > 0.02)).mean())
 
 

@@ -144,8 +144,8 @@ def _carry_out(
         from trifecta.report import html
 
         html.write_report(outcome.run_path)
-        _show(outcome.run_path, as_json=as_json)
-    return running.exit_code(outcome)
+        shown = _show(outcome.run_path, as_json=as_json)
+    return running.exit_code(outcome) or shown
 
 
 def _show(folder: Path, *, as_json: bool) -> int:
