@@ -27,6 +27,8 @@ COMMANDS: dict[str, str] = {
     "reproduce": "Run published studies again, and say which of their claims hold here.",
     "resume": "Go on with a run that was interrupted.",
     "report": "Write a run's report and show its verdicts.",
+    "explain": "Say why a run's verdicts are what they are: the chain of evidence.",
+    "reconcile": "Say where each of the contradicting claims of published studies holds, by a reproduction.",
     "studies": "List the bundled studies, or show one.",
     "threats": "List threats to validity, and measure what each does on this machine.",
     "implementations": "List servers, clients and browsers: found or not, version, where from, how to get it.",

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -21,6 +21,7 @@ from trifecta.report import (
     content,
     decomposition,
     evidence,
+    explain,
     facts,
     packets,
     queries,
@@ -40,6 +41,15 @@ from trifecta.report.tables import Table, row_key
 # A number and its unit stay on one line.
 _UNIT = re.compile(r"(\d) (%|ns|µs|ms|s|B|[kMG]B|[kMG]?bit/s|×)(?!\w)")
 TEMPLATES = Path(__file__).parent / "templates"
+# Programs, services, visits and packets where the run has them; by cell why its verdicts are what they are.
+Sections = tuple[
+    Section | None,
+    services.Section | None,
+    visits.Section | None,
+    packets.Section | None,
+    trips.Section | None,
+    Mapping[str, explain.CellPart],
+]
 
 
 @dataclass
@@ -106,8 +116,10 @@ def _render(run_dir: Path) -> tuple[str, dict[str, list[dict[str, Any]]], packet
         of_visits = visits.derive(connection, about, found)
         captured = packets.derive(connection, about)
         in_turn = trips.derive(connection, about)
+        why = explain.derive(connection, about, found)
         views = (
             derived.rows()
+            | why.rows
             | (captured.rows if captured else {})
             | (of_services.rows if of_services else {})
             | (of_visits.rows if of_visits else {})
@@ -121,7 +133,8 @@ def _render(run_dir: Path) -> tuple[str, dict[str, list[dict[str, Any]]], packet
             loads = visits.section(connection, about, of_visits) if of_visits else None
             wires = packets.section(connection, about, captured) if captured else None
             rounds = trips.section(connection, about, in_turn) if in_turn else None
-        return _fill(about, answers, paths, found, (programs, calls, loads, wires, rounds)), views, captured
+            reasons = explain.section(connection, about, why)
+        return _fill(about, answers, paths, found, (programs, calls, loads, wires, rounds, reasons)), views, captured
 
 
 def _sections(about: RunFacts, answers: content.Answers) -> tuple[list[PathSection], list[Comparison]]:
@@ -173,14 +186,12 @@ def _fill(
     answers: content.Answers,
     paths: list[PathSection],
     found: Sequence[Comparison],
-    sections: tuple[
-        Section | None, services.Section | None, visits.Section | None, packets.Section | None, trips.Section | None
-    ],
+    sections: Sections,
 ) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    programs, calls, loads, wires, rounds = sections
+    programs, calls, loads, wires, rounds, reasons = sections
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -208,6 +219,7 @@ def _fill(
         visits=loads,
         packets=wires,
         trips=rounds,
+        reasons=reasons,
         phases=[
             phase
             for phase in latency.PHASES

@@ -229,6 +229,23 @@ DERIVED: dict[str, pa.Schema] = {
         *_with_interval("difference"),
         ("blocks", _COUNT),
     ),
+    # One row a comparison to the baseline and part of the time of a request, cycle or page load (analysis/causes.py);
+    # the part ``whole`` is all of it.
+    "causes": make_schema(
+        ("cell", _TEXT),
+        ("arm", _TEXT),
+        ("reference", _TEXT),
+        ("source", _TEXT),
+        ("part", _TEXT),
+        ("place", _COUNT),
+        ("arm_ns", _NUMBER),
+        ("reference_ns", _NUMBER),
+        ("difference_ns", _NUMBER),
+        ("low_ns", _NUMBER),
+        ("high_ns", _NUMBER),
+        ("share", _NUMBER),
+        ("blocks", _COUNT),
+    ),
     # One row a cell, number that a study published, and arm (trifecta/studies/published).
     "published": make_schema(
         ("cell", _TEXT),

@@ -8,11 +8,15 @@ from trifecta.threats import (
     conntrack,
     cpu_bound,
     delayed_ack,
+    different_work,
     implementation,
     jitter_reordering,
     loopback_offload,
+    no_noise_floor,
+    retries_hidden,
     round_trips,
     server_timeouts,
+    single_load,
 )
 from trifecta.threats.threat import Threat
 
@@ -29,5 +33,9 @@ THREATS: dict[str, Threat] = {
         server_timeouts.THREAT,
         congestion_control.THREAT,
         implementation.THREAT,
+        retries_hidden.THREAT,
+        different_work.THREAT,
+        single_load.THREAT,
+        no_noise_floor.THREAT,
     )
 }  # fmt: skip

@@ -44,18 +44,20 @@ def mean_parts(requests: Sequence[RequestTime]) -> dict[str, float]:
 
 
 def difference(
-    blocks: Sequence[tuple[Mapping[str, float], Mapping[str, float]]], confidence: float = 0.95
+    blocks: Sequence[tuple[Mapping[str, float], Mapping[str, float]]],
+    confidence: float = 0.95,
+    names: Sequence[str] = PARTS,
 ) -> Difference | None:
-    """Arm less reference of each block's `mean_parts`; None without blocks.
+    """Arm less reference of each block's `mean_parts`, or of other parts that add up; None without blocks.
 
     Intervals are Student's for the mean of paired differences, for a number of blocks set in advance. Each is for its
     part alone: that all of them hold at once is less sure.
     """
     if not blocks:
         return None
-    arms = np.array([[arm[part] for part in PARTS] for arm, _ in blocks], dtype=np.float64)
-    references = np.array([[reference[part] for part in PARTS] for _, reference in blocks], dtype=np.float64)
-    parts = tuple(_paired(part, arms[:, at], references[:, at], confidence) for at, part in enumerate(PARTS))
+    arms = np.array([[arm[part] for part in names] for arm, _ in blocks], dtype=np.float64)
+    references = np.array([[reference[part] for part in names] for _, reference in blocks], dtype=np.float64)
+    parts = tuple(_paired(part, arms[:, at], references[:, at], confidence) for at, part in enumerate(names))
     return Difference(len(blocks), _paired("whole", arms.sum(axis=1), references.sum(axis=1), confidence), parts)
 
 

@@ -1,0 +1,90 @@
+"""Parts of a difference: they add up, and a share exists where there is a difference."""
+
+import numpy as np
+import pytest
+
+from trifecta.analysis.causes import (
+    REQUEST_PARTS,
+    SETUP,
+    TRANSFER,
+    TRIPS,
+    WAIT,
+    TrialParts,
+    causes,
+    setup_trips,
+    split_setup,
+)
+
+MS = 1e6
+
+
+def trials(arms, blocks=8, noise=0.02, seed=1):
+    """Arms to parts in ms, each trial a little off."""
+    rng = np.random.default_rng(seed)
+    return [
+        TrialParts(arm, block, {name: value * MS * rng.normal(1, noise) for name, value in parts.items()})
+        for block in range(blocks)
+        for arm, parts in arms.items()
+    ]
+
+
+H2 = {TRIPS: 160.0, SETUP: 1.0, WAIT: 81.0, TRANSFER: 10.0}
+H3 = {TRIPS: 80.0, SETUP: 3.0, WAIT: 81.0, TRANSFER: 14.0}
+
+
+def test_the_parts_add_up_and_the_largest_cause_comes_first():
+    found = causes(trials({"h2": H2, "h2#aa": H2, "h3": H3}), "h3", "h2", REQUEST_PARTS, 0.95)
+    assert found.told_apart and found.whole.blocks == 8
+    assert found.causes[0].part == TRIPS
+    assert found.causes[0].found.difference_ns == pytest.approx(-80 * MS, rel=0.05)
+    assert sum(one.share for one in found.causes) == pytest.approx(1.0)
+    assert sum(one.found.difference_ns for one in found.causes) == pytest.approx(found.whole.whole.difference_ns)
+    by_part = {one.part: one for one in found.causes}
+    assert by_part[TRIPS].share > 1 and by_part[SETUP].share < 0  # it is paid for elsewhere
+    assert "late start" not in by_part  # neither has it
+
+
+def test_both_runs_of_the_baseline_count():
+    arms = {"h2": {WAIT: 10.0}, "h2#aa": {WAIT: 30.0}, "h3": {WAIT: 10.0}}
+    found = causes(trials(arms, noise=0.0), "h3", "h2", REQUEST_PARTS, 0.95)
+    assert found.whole.whole.reference_ns == pytest.approx(20 * MS)
+
+
+def test_without_a_difference_there_is_nothing_to_share_out():
+    found = causes(trials({"h2": H2, "h3": H2}, noise=0.1), "h3", "h2", REQUEST_PARTS, 0.95)
+    assert not found.told_apart
+    assert all(one.share is None for one in found.causes)
+    one_block = causes(trials({"h2": H2, "h3": H3}, blocks=1), "h3", "h2", REQUEST_PARTS, 0.95)
+    assert not one_block.told_apart  # no interval, so nothing is known
+    assert causes(trials({"h2": H2}), "h3", "h2", REQUEST_PARTS, 0.95) is None
+
+
+def test_few_of_many_equal_pairs_are_told_apart():
+    told = [
+        causes(trials({"h2": H2, "h3": H2}, 6, 0.1, seed), "h3", "h2", REQUEST_PARTS, 0.95).told_apart
+        for seed in range(200)
+    ]
+    assert 1 <= sum(told) <= 22  # 5 % of 200, with room for chance
+
+
+def test_a_handshake_cannot_wait_longer_than_it_took():
+    assert split_setup(100.0, 1, 80.0) == {TRIPS: 80.0, SETUP: 20.0}
+    assert split_setup(50.0, 1, 80.0) == {TRIPS: 50.0, SETUP: 0.0}
+    assert split_setup(50.0, 2, None) == {TRIPS: 0.0, SETUP: 50.0}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "version", "resumed", "early", "trips"),
+    [
+        ("h3", "1.3", False, False, 1),
+        ("h3", "1.3", True, True, 0),
+        ("h2", "1.3", False, False, 2),
+        ("h2", "1.3", True, False, 2),
+        ("h2", "1.3", True, True, 1),
+        ("h1", "1.2", False, False, 3),
+        ("h1", "1.2", True, False, 2),
+        ("h1", None, False, False, None),
+    ],
+)
+def test_round_trips_of_set_up(protocol, version, resumed, early, trips):
+    assert setup_trips(protocol, version, resumed=resumed, zero_rtt=early) == trips

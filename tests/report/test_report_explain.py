@@ -1,0 +1,117 @@
+"""The chain of evidence of a verdict, on invented runs whose causes are known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tests.report import pages
+from trifecta.analysis.causes import TRIPS
+from trifecta.design.errors import UserError
+from trifecta.report import explain
+from trifecta.report.explain import resampled, words
+
+NEW = "path=far,connection=new,server=origin"
+REUSED = "path=far,connection=reused,server=origin"
+
+
+@pytest.fixture(scope="module")
+def explained(small: Path) -> explain.Explained:
+    return explain.explain(small)
+
+
+def chain_of(found: explain.Explained, cell: str, arm: str = "h3", reference: str = "h2") -> explain.Chain:
+    return next(
+        one
+        for one in found.chains
+        if (one.comparison.cell, one.comparison.arm, one.comparison.reference) == (cell, arm, reference)
+    )
+
+
+def sentences(found: explain.Explained, chain: explain.Chain) -> dict[str, str]:
+    return {link.name: " ".join(link.sentences) for link in words.links(found.about, chain)}
+
+
+def test_a_saved_round_trip_is_the_cause_of_new_connections(explained: explain.Explained) -> None:
+    chain = chain_of(explained, NEW)
+    causes = chain.splits[0].causes
+    assert causes.told_apart and causes.causes[0].part == TRIPS
+    assert causes.causes[0].share == pytest.approx(1.0, abs=0.1)
+    assert causes.causes[0].found.difference_ns == pytest.approx(-80e6, rel=0.02)  # the path's round trip
+    said = sentences(explained, chain)
+    assert "needs 1 round trip and HTTP/2 2 round trips" in said["causes"]
+    assert "is round trips of set-up" in words.conclusion(explained.about, chain)
+
+
+def test_without_a_handshake_there_is_no_such_cause(explained: explain.Explained) -> None:
+    causes = chain_of(explained, REUSED).splits[0].causes
+    assert TRIPS not in [one.part for one in causes.causes]
+
+
+def test_every_link_is_there(explained: explain.Explained) -> None:
+    said = sentences(explained, chain_of(explained, NEW))
+    assert list(said) == ["differed", "ruled_out", "causes", "overturn", "threats"]
+    assert "largest segment bytes (1452 and 1448)" in said["differed"]
+    assert "key exchange (X25519)" in said["differed"].split("Equal in both")[1]
+    assert "The check protocol passed" in said["ruled_out"]
+    assert said["overturn"].startswith("Nothing is decided: 5 usable blocks are too few")
+    assert "retries-hidden" in said["threats"]
+
+
+def test_what_a_check_says_is_a_doubt(run: Path) -> None:
+    found = explain.explain(run, "path=clean,connection=new,server=caddy")
+    doubts = [link for chain in found.chains for link in words.links(found.about, chain) if link.name == "doubts"]
+    assert doubts  # the synthetic run has trials that fail
+    assert any("failed in 1" in said for link in doubts for said in link.sentences)
+    counted = [chain.challenge.counted for chain in found.chains if chain.challenge.counted is not None]
+    assert counted
+
+
+def test_a_decided_verdict_says_what_would_overturn_it(run: Path) -> None:
+    found = explain.explain(run)
+    chain = next(one for one in found.chains if one.comparison.kind == "faster" and one.comparison.reference == "h2")
+    said = sentences(found, chain)["overturn"]
+    assert "HTTP/2, run against itself, could have differed by" in said
+    assert "Leaving any one of the" in said and "The first half of the blocks says" in said
+    assert "The same verdict by: " in said
+
+
+def test_a_cell_is_named_by_levels_that_it_alone_has(small: Path) -> None:
+    found = explain.explain(small, "connection=new", "h3")
+    assert {chain.comparison.cell for chain in found.chains} == {NEW}
+    with pytest.raises(UserError, match="fits 2 cells"):
+        explain.explain(small, "path=far")
+    with pytest.raises(UserError, match="no cell 'path=mars'; choose from "):
+        explain.explain(small, "path=mars")
+
+
+def test_the_terminal_and_the_program_get_the_same(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = explain.explain(small, NEW, "h3")
+    concluded = resampled.conclusions(small, [NEW], draws=50)
+    assert {one.procedure for one in concluded} == {"single-load", "no-noise-floor"}
+    console = Console(record=True, width=100, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
+    explain.print_chains(found, concluded, console)
+    text = console.export_text()
+    assert "What share each cause has" in text and "single-load" in text
+    data = json.loads(json.dumps(explain.as_data(found, concluded), allow_nan=False))
+    assert [one["arm"] for one in data["chains"]] == ["h3", "h3"]
+    assert data["chains"][0]["causes"][0]["parts"][0]["part"] == TRIPS
+    assert data["chains"][0]["resampled"][0]["draws"] == 50
+
+
+def test_failures_are_tried_again(run: Path) -> None:
+    cell = "path=rough,connection=new,server=origin"
+    concluded = resampled.conclusions(run, [cell], draws=50)
+    assert "retries-hidden" in {one.procedure for one in concluded}
+
+
+def test_the_report_has_the_chain_and_its_numbers_their_sql(run: Path) -> None:
+    root = pages.read((run / "report.html").read_text()).root
+    why = [one for one in root.all("details") if one.has("why")]
+    assert len(why) == 24  # two comparisons to the baseline in each of 12 cells
+    assert "What would overturn it" in why[0].text
+    tables = [table for table in root.all("table") if table.attributes.get("data-query", "").startswith("causes")]
+    assert len(tables) == 24

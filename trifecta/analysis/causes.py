@@ -1,0 +1,104 @@
+"""The difference between two protocols by cause: what each part of a request's time has of it.
+
+Parts add up to the whole of every trial, so their differences add up to the whole difference. A part's share is what
+it has of that; it exists where there is a difference at all. Parts that go the other way have a negative share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from trifecta.analysis.transport.differences import Difference, PartDifference, difference
+from trifecta.design.model import AA_SUFFIX
+
+# Of a request. Set-up is connecting with TCP and TLS, or with QUIC.
+LATE, TRIPS, SETUP, SEND, WAIT, TRANSFER = (
+    "late start",
+    "round trips of set-up",
+    "set-up besides its round trips",
+    "sending the request",
+    "wait for the first octet",
+    "transfer of the response",
+)
+REQUEST_PARTS = (LATE, TRIPS, SETUP, SEND, WAIT, TRANSFER)
+
+
+@dataclass(frozen=True)
+class TrialParts:
+    """One trial: the mean time of a request by part, in ns."""
+
+    arm: str
+    block: int
+    parts: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A part of the difference, in ns (negative: the arm has less of it), and its share of the whole difference."""
+
+    part: str
+    found: PartDifference
+    share: float | None
+
+
+@dataclass(frozen=True)
+class Causes:
+    """The causes, the largest first. ``told_apart``: the interval of the whole difference does not hold 0."""
+
+    whole: Difference
+    causes: tuple[Cause, ...]
+    told_apart: bool
+
+
+def causes(
+    trials: Sequence[TrialParts], arm: str, reference: str, names: Sequence[str], confidence: float
+) -> Causes | None:
+    """Compare two arms block by block; of the baseline's two runs the mean. None where no block has both."""
+    both = (_by_block(trials, arm, names), _by_block(trials, reference, names))
+    shared = sorted(both[0].keys() & both[1].keys())
+    found = difference([(both[0][block], both[1][block]) for block in shared], confidence, names)
+    if found is None:
+        return None
+    low, high = found.whole.low_ns, found.whole.high_ns
+    told_apart = low is not None and high is not None and (low > 0 or high < 0)
+    whole = found.whole.difference_ns
+    made = [Cause(one.part, one, one.difference_ns / whole if told_apart else None) for one in found.parts]
+    made = [one for one in made if one.found.arm_ns or one.found.reference_ns]  # a part that neither has is no cause
+    return Causes(found, tuple(sorted(made, key=lambda one: -abs(one.found.difference_ns))), told_apart)
+
+
+def _by_block(trials: Sequence[TrialParts], arm: str, names: Sequence[str]) -> dict[int, dict[str, float]]:
+    found: dict[int, list[Mapping[str, float]]] = {}
+    for trial in trials:
+        if trial.arm in (arm, arm + AA_SUFFIX):
+            found.setdefault(trial.block, []).append(trial.parts)
+    return {
+        block: {name: sum(parts.get(name, 0.0) for parts in here) / len(here) for name in names}
+        for block, here in found.items()
+    }
+
+
+def split_setup(setup_ns: float, round_trips: float, rtt_ns: float | None) -> dict[str, float]:
+    """Set-up as its round trips and the rest. A handshake cannot have waited longer than it took.
+
+    ``round_trips`` is what the protocol needs at least (`SETUP_TRIPS`), as the mean over requests: 0 where a request
+    found its connection open.
+    """
+    waited = min(setup_ns, round_trips * (rtt_ns or 0.0))
+    return {TRIPS: waited, SETUP: setup_ns - waited}
+
+
+def setup_trips(protocol: str, tls_version: str | None, *, resumed: bool, zero_rtt: bool) -> int | None:
+    """Round trips before a request can be sent on a new connection; None where the version of TLS is not known.
+
+    TCP 1 (RFC 9293, 3.5); TLS 1.3 1 (RFC 8446, 2), none with early data; TLS 1.2 2, resumed 1 (RFC 5246, 7.3); QUIC 1
+    for both together (RFC 9000, 7), none with 0-RTT.
+    """
+    if protocol == "h3":
+        return 0 if zero_rtt else 1
+    if tls_version == "1.3":
+        return 1 if zero_rtt else 2
+    if tls_version == "1.2":
+        return 2 if resumed else 3
+    return None

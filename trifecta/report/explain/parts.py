@@ -1,0 +1,192 @@
+"""Reads what the time of a request, a cycle, or a page load was made of: a mean by part for every trial that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+
+from trifecta.analysis.causes import (
+    LATE,
+    REQUEST_PARTS,
+    SEND,
+    TRANSFER,
+    WAIT,
+    TrialParts,
+    setup_trips,
+    split_setup,
+)
+from trifecta.analysis.transport.attribution import PARTS as PACKET_PARTS
+from trifecta.analysis.transport.attribution import attribute
+from trifecta.analysis.transport.differences import mean_parts
+from trifecta.report.facts import RunFacts
+from trifecta.report.packets.metrics import CAPTURED, read
+
+Row = dict[str, Any]
+REQUESTS, CYCLES, LOADS, PACKETS = "requests", "cycles", "page loads", "packets"
+
+# A connection that was opened before the request began is not part of it (as in the report's phases).
+_REQUESTS = """
+SELECT t.cell, t.arm, t.block, t.trial, avg(s.started_ns - coalesce(s.intended_ns, s.started_ns)) AS late_ns,
+       avg(coalesce(s.opened_ns - s.opening_ns, 0)) AS setup_ns,
+       avg(s.request_sent_ns - coalesce(s.opened_ns, s.started_ns)) AS send_ns,
+       avg(s.first_byte_ns - s.request_sent_ns) AS wait_ns, avg(s.done_ns - s.first_byte_ns) AS transfer_ns,
+       count(*) AS requests
+FROM (SELECT *, CASE WHEN connect_start_ns >= started_ns THEN connect_start_ns END AS opening_ns,
+             CASE WHEN connect_start_ns >= started_ns AND secured_ns IS NOT NULL
+                  THEN least(secured_ns, request_sent_ns) END AS opened_ns
+      FROM samples WHERE NOT warmup AND success AND request_sent_ns IS NOT NULL AND first_byte_ns IS NOT NULL) AS s
+JOIN trials AS t USING (trial)
+WHERE t.valid AND list_contains(?, t.cell)
+GROUP BY t.cell, t.arm, t.block, t.trial ORDER BY t.trial
+"""
+_OPENED = """
+SELECT trial, protocol, tls_version, resumed, zero_rtt, count(*) AS requests
+FROM samples JOIN (SELECT trial FROM trials WHERE valid AND list_contains(?, cell)) USING (trial)
+WHERE NOT warmup AND success AND connect_start_ns >= started_ns AND secured_ns IS NOT NULL
+GROUP BY ALL
+"""
+_RTT = """
+SELECT cell, median(CAST(json_extract(probe_json, '$.rtt_ns.p50') AS DOUBLE)) AS rtt_ns FROM trials
+WHERE list_contains(?, cell) GROUP BY cell
+"""
+
+# A cycle with every call that it made: what is neither a way nor a handshake, services had it.
+_CYCLES = """
+SELECT t.cell, t.arm, t.block, t.trial, avg(c.setup_ns) AS setup_ns, avg(c.there_ns) AS there_ns,
+       avg(c.back_ns) AS back_ns, avg(c.whole_ns - c.setup_ns - c.there_ns - c.back_ns) AS own_ns
+FROM (SELECT trial, request, max(returned_ns - started_ns) FILTER (WHERE ordinal = 0) AS whole_ns,
+             sum(coalesce(secured_ns - started_ns, 0)) AS setup_ns,
+             sum(arrived_ns - coalesce(secured_ns, started_ns)) AS there_ns, sum(returned_ns - replied_ns) AS back_ns
+      FROM spans WHERE NOT warmup GROUP BY trial, request
+      HAVING count(*) = count(arrived_ns) AND count(*) = count(replied_ns) AND count(*) = count(returned_ns)
+         AND count(error) = 0) AS c JOIN trials AS t USING (trial)
+WHERE t.valid AND list_contains(?, t.cell) AND c.whole_ns IS NOT NULL
+GROUP BY t.cell, t.arm, t.block, t.trial ORDER BY t.trial
+"""
+CYCLE_PARTS = {
+    "setup_ns": "set-up of connections, on all hops",
+    "there_ns": "ways there, on all hops",
+    "own_ns": "the services themselves",
+    "back_ns": "ways back, on all hops",
+}
+
+_LOADS = """
+SELECT t.cell, t.arm, t.block, t.trial, avg(coalesce(v.dns_ns, 0)) AS dns_ns,
+       avg(coalesce(v.connect_ns, 0)) AS connect_ns, avg(coalesce(v.request_ns, 0)) AS request_ns,
+       avg(coalesce(v.response_ns, 0)) AS response_ns,
+       avg(v.load_ns - coalesce(v.dns_ns, 0) - coalesce(v.connect_ns, 0) - coalesce(v.request_ns, 0)
+           - coalesce(v.response_ns, 0)) AS rest_ns
+FROM visits AS v JOIN trials AS t USING (trial)
+WHERE t.valid AND list_contains(?, t.cell) AND v.error IS NULL AND NOT v.warmup AND v.load_ns IS NOT NULL
+GROUP BY t.cell, t.arm, t.block, t.trial ORDER BY t.trial
+"""
+LOAD_PARTS = {
+    "dns_ns": "DNS",
+    "connect_ns": "connecting, with TLS, for the document",
+    "request_ns": "request of the document and wait",
+    "response_ns": "response of the document",
+    "rest_ns": "everything after the document: its resources, and the browser itself",
+}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a cell's trials were made of: whose time it is, the parts in the order of time, and what is to be noted.
+
+    ``round_trips`` by arm: what its set-up needs at least, as the mean over requests; ``rtt_ns`` is the path's, as it
+    was probed.
+    """
+
+    of: str
+    names: tuple[str, ...]
+    trials: list[TrialParts]
+    round_trips: Mapping[str, float] = field(default_factory=dict)
+    rtt_ns: float | None = None
+
+
+def of_cells(
+    connection: duckdb.DuckDBPyConnection, about: RunFacts, cells: Sequence[str], *, packets: bool = True
+) -> dict[str, list[Parts]]:
+    """The parts by cell, those of its packets first where there are any; nothing where nothing can be split."""
+    found = _program(connection, about, cells)
+    made = {}
+    for cell in cells:
+        both = [_packets(connection, cell) if packets else None, found.get(cell)]
+        made[cell] = [one for one in both if one is not None and one.trials]
+    return made
+
+
+def _program(connection: duckdb.DuckDBPyConnection, about: RunFacts, cells: Sequence[str]) -> dict[str, Parts]:
+    if about.is_video:
+        return {}  # a start is made of segments, which overlap
+    if about.is_browser:
+        return _columns(connection, _LOADS, cells, LOADS, LOAD_PARTS)
+    if str(about.workload.get("kind")) != "requests":
+        return _columns(connection, _CYCLES, cells, CYCLES, CYCLE_PARTS)
+    return _requests(connection, cells)
+
+
+def _columns(
+    connection: duckdb.DuckDBPyConnection, sql: str, cells: Sequence[str], of: str, columns: Mapping[str, str]
+) -> dict[str, Parts]:
+    made: dict[str, Parts] = {}
+    for row in _rows(connection, sql, cells):
+        parts = made.setdefault(row["cell"], Parts(of, tuple(columns.values()), []))
+        values = {name: float(row[column]) for column, name in columns.items()}
+        parts.trials.append(TrialParts(row["arm"], row["block"], values))
+    return made
+
+
+def _requests(connection: duckdb.DuckDBPyConnection, cells: Sequence[str]) -> dict[str, Parts]:
+    rtts = {row["cell"]: row["rtt_ns"] for row in _rows(connection, _RTT, cells)}
+    opened: dict[str, list[Row]] = {}
+    for row in _rows(connection, _OPENED, cells):
+        opened.setdefault(row["trial"], []).append(row)
+    found: dict[str, list[Row]] = {}
+    for row in _rows(connection, _REQUESTS, cells):
+        found.setdefault(row["cell"], []).append(row)
+    return {cell: _of_requests(rows, opened, rtts.get(cell)) for cell, rows in found.items()}
+
+
+def _of_requests(rows: Sequence[Row], opened: Mapping[str, Sequence[Row]], rtt_ns: float | None) -> Parts:
+    trials, trips = [], dict[str, list[float]]()
+    for row in rows:
+        needed = _round_trips(opened.get(row["trial"], []), row["requests"])
+        trips.setdefault(row["arm"].split("#")[0], []).append(needed)
+        parts = {LATE: row["late_ns"], SEND: row["send_ns"], WAIT: row["wait_ns"], TRANSFER: row["transfer_ns"]}
+        parts |= split_setup(row["setup_ns"], needed, rtt_ns)
+        trials.append(TrialParts(row["arm"], row["block"], {name: float(value) for name, value in parts.items()}))
+    means = {arm: sum(found) / len(found) for arm, found in trips.items()}
+    return Parts(REQUESTS, REQUEST_PARTS, trials, means, rtt_ns)
+
+
+def _round_trips(opened: Sequence[Row], requests: int) -> float:
+    total = 0.0
+    for row in opened:
+        trips = setup_trips(
+            str(row["protocol"]), row["tls_version"], resumed=bool(row["resumed"]), zero_rtt=bool(row["zero_rtt"])
+        )
+        total += (trips or 0) * row["requests"]
+    return total / requests if requests else 0.0
+
+
+def _packets(connection: duckdb.DuckDBPyConnection, cell: str) -> Parts | None:
+    """Where the captured trials' requests spent their time; what cannot be split is left out."""
+    captured = CAPTURED.replace("{and_cell}", " AND t.cell = ?")
+    sql = f"WITH {captured} SELECT trial, arm, block, capture FROM one GROUP BY ALL ORDER BY trial, capture"  # noqa: S608
+    rows = connection.execute(sql, [cell]).fetchall()
+    trials = []
+    for _, arm, block, capture in rows:
+        times, _ = attribute(read(connection, capture))
+        if times:
+            trials.append(TrialParts(str(arm), int(block), mean_parts(times)))
+    return Parts(PACKETS, PACKET_PARTS, trials) if trials else None
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, sql: str, cells: Sequence[str]) -> list[Row]:
+    cursor = connection.execute(sql, [list(cells)])
+    names = [column[0] for column in cursor.description or ()]
+    return [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]

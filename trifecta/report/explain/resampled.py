@@ -1,0 +1,163 @@
+"""Published procedures on the samples of a run: which apply, what they would have concluded, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import duckdb
+import numpy as np
+
+from trifecta.analysis.resampling import (
+    NO_NOISE_FLOOR,
+    SINGLE_LOAD,
+    TIMES,
+    Block,
+    Change,
+    Concluded,
+    Procedure,
+    Times,
+    change,
+    conclude,
+    different_work,
+    retries_hidden,
+)
+from trifecta.report import catalogue, content, facts, numbers, queries
+from trifecta.report.comparisons import Comparison
+from trifecta.report.facts import RunFacts
+from trifecta.report.figures.style import name
+
+HEAVY_PAGE_REQUESTS = (120, 123, 134)  # of the three loads that baccichet2021 compared
+
+# How long a request that failed took to fail: known where it ended, or ran into one of its time limits; else until the
+# last that was seen of it.
+_SAMPLES = """
+SELECT t.block, t.arm, t.trial, s.success,
+       coalesce(s.latency_ns, CASE s.error WHEN 'timeout' THEN {request} WHEN 'connect_timeout' THEN {connect} END,
+                greatest(s.done_ns, s.first_byte_ns, s.request_sent_ns, s.secured_ns, s.started_ns) - s.started_ns)
+           AS took_ns
+FROM samples AS s JOIN trials AS t USING (trial)
+WHERE t.valid AND NOT s.warmup AND t.cell = ?
+ORDER BY t.block, t.trial
+"""
+
+
+def conclusions(run: Path, cells: Sequence[str] | None = None, *, draws: int = TIMES) -> list[Concluded]:
+    """What the procedures would have concluded of every comparison of a run, or of some of its cells.
+
+    Empty where the study's metric is no time: the procedures compared times.
+    """
+    about = facts.read(run)
+    with queries.connect(run) as connection:
+        verdicts = queries.ask(connection, catalogue.VERDICTS)
+        order = content.cells_in_order(about, (row["cell"] for row in verdicts))
+        found = content.comparisons(about, verdicts, order)
+        return of_comparisons(connection, about, [one for one in found if cells is None or one.cell in cells], draws)
+
+
+def of_comparisons(
+    connection: duckdb.DuckDBPyConnection, about: RunFacts, found: Sequence[Comparison], draws: int = TIMES
+) -> list[Concluded]:
+    """The same of these comparisons."""
+    if not about.metric.startswith("latency_"):
+        return []
+    made = []
+    for cell in dict.fromkeys(one.cell for one in found):
+        pairs = [(one.arm, one.reference, _winner(one)) for one in found if one.cell == cell]
+        made += of_cell(connection, about, cell, pairs, draws=draws)
+    return made
+
+
+def of_cell(
+    connection: duckdb.DuckDBPyConnection,
+    about: RunFacts,
+    cell: str,
+    pairs: Sequence[tuple[str, str, str | None]],
+    names: Collection[str] | None = None,
+    *,
+    draws: int = TIMES,
+) -> list[Concluded]:
+    """Of one cell, for each (arm, reference, who is the faster one or None); ``names``: only these procedures."""
+    blocks = times(connection, about, cell)
+    made = []
+    for procedure in procedures(about, blocks):
+        if names is None or procedure.name in names:
+            made += conclude(
+                blocks, pairs, procedure, cell=cell, seed=about.seed, draws=draws, confidence=about.confidence
+            )
+    return made
+
+
+def procedures(about: RunFacts, blocks: Sequence[Block]) -> list[Procedure]:
+    """Those that can be carried out on these samples: retries need failures, unequal work needs a page."""
+    made = [SINGLE_LOAD, NO_NOISE_FLOOR]
+    if failures(blocks):
+        made.append(retries_hidden())
+    if about.is_browser and not about.is_video:
+        made.append(different_work(HEAVY_PAGE_REQUESTS))
+    return made
+
+
+def failures(blocks: Sequence[Block]) -> int:
+    """How many requests failed."""
+    return sum(len(trial.failed_ns) for block in blocks for trials in block.values() for trial in trials)
+
+
+def retry_change(blocks: Sequence[Block], about: RunFacts, arm: str, against: str | None) -> Change | None:
+    """What hidden retries do to the mean of an arm, or to its ratio to another; None where nothing failed."""
+    if not failures(blocks):
+        return None
+    return change(blocks, arm, against, retries_hidden(), NO_NOISE_FLOOR, seed=about.seed, confidence=about.confidence)
+
+
+def times(connection: duckdb.DuckDBPyConnection, about: RunFacts, cell: str) -> list[Block]:
+    """The samples of a cell, by block and protocol."""
+    limits = {"request": _limit(about, "request_timeout_ns"), "connect": _limit(about, "connect_timeout_ns")}
+    if about.is_browser:
+        limits["request"] = _limit(about, "visit_timeout_ns")
+    columns = connection.execute(_SAMPLES.format(**limits), [cell]).fetchnumpy()
+    made: dict[int, dict[str, list[Times]]] = {}
+    trials = np.asarray(columns["trial"])
+    if not len(trials):
+        return []
+    took, success = np.asarray(columns["took_ns"], dtype=np.float64), np.asarray(columns["success"], dtype=bool)
+    _, starts = np.unique(trials, return_index=True)
+    starts = np.sort(starts)
+    for start, end in zip(starts, [*starts[1:], len(trials)], strict=True):
+        own, good = took[start:end], success[start:end]
+        protocol = str(columns["arm"][start]).removesuffix("#aa")
+        here = made.setdefault(int(columns["block"][start]), {})
+        here.setdefault(protocol, []).append(Times(own[good], own[~good]))
+    return [made[block] for block in sorted(made)]
+
+
+def _limit(about: RunFacts, field: str) -> int:
+    return int(about.workload.get(field) or 0)
+
+
+def _winner(one: Comparison) -> str | None:
+    return {"faster": one.arm, "slower": one.reference}.get(one.kind)
+
+
+WORDS = {
+    SINGLE_LOAD.name: "one load of each protocol, the shorter wins",
+    NO_NOISE_FLOOR.name: "the mean of one trial of each, the smaller wins, no interval",
+    "retries-hidden": "the mean of one trial of each, failures tried again within the time",
+    "different-work": "one load of each, of pages of 120, 123 or 134 requests",
+}
+
+
+def told(one: Concluded) -> str:
+    """``single-load (...): wrong in 23 % of 200 draws [17 %, 29 %]; ...``."""
+    head = f"{one.procedure} ({WORDS.get(one.procedure, '')})"
+    if one.rate is None:
+        return f"{head}: no block has the times of both."
+    wrong = f"wrong in {numbers.percent(one.rate)} of {one.draws} draws"
+    ends = f"[{numbers.percent(one.low)}, {numbers.percent(one.high)}]"
+    spread = (
+        f"it would have published a ratio between {numbers.ratio(one.ratio_low)} and {numbers.ratio(one.ratio_high)}"
+    )
+    why = "" if one.winner else ", for it always names one, and our verdict names none"
+    if one.winner:
+        why = f", naming {name(one.reference if one.winner == one.arm else one.arm)}" if one.opposite else ""
+    return f"{head}: {wrong} {ends}{why}; {spread}."

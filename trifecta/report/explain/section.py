@@ -1,0 +1,117 @@
+"""The chains of evidence in a report: the view ``causes``, and under each cell the links of its verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from trifecta.report import queries, tables
+from trifecta.report.catalogue import Query
+from trifecta.report.comparisons import Comparison
+from trifecta.report.explain import words
+from trifecta.report.explain.chain import Chain, Explained, chains
+from trifecta.report.explain.words import Link
+from trifecta.report.facts import RunFacts
+from trifecta.report.figures.style import name
+from trifecta.report.tables import Column, Table
+
+Row = dict[str, Any]
+
+CAUSES = Query(
+    "causes",
+    """
+SELECT t.cell, t.arm, t.reference, t.source, t.part, t.arm_ns, t.reference_ns, t.difference_ns, t.low_ns, t.high_ns,
+       t.share, t.blocks
+FROM causes AS t
+WHERE true{and_cell}
+ORDER BY t.cell, t.arm, t.reference, t.source, t.place
+""",
+    ("cell", "arm", "reference", "source", "part"),
+)
+
+
+@dataclass(frozen=True)
+class Told:
+    """One verdict explained: its conclusion, the links of its chain, the table of its causes."""
+
+    title: str
+    conclusion: str
+    links: list[Link]
+    table: Table | None
+
+
+@dataclass(frozen=True)
+class CellPart:
+    """The verdicts of a cell, explained."""
+
+    told: list[Told]
+
+
+@dataclass(frozen=True)
+class Derived:
+    """The chains of a run, and the rows of the view ``causes``."""
+
+    explained: Explained
+    rows: dict[str, list[Row]]
+
+
+def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts, found: Sequence[Comparison]) -> Derived:
+    """Explain every comparison to the baseline. Packets are left to their own section, which shows the same split;
+    verdicts by other metrics to ``trifecta explain``."""
+    chosen = [one for one in found if one.reference == about.baseline]
+    made = chains(connection, about, found, chosen, packets=False, metrics=False)
+    return Derived(made, {"causes": [row for chain in made.chains for row in _rows(chain)]})
+
+
+def _rows(chain: Chain) -> list[Row]:
+    one = chain.comparison
+    made = []
+    for split in chain.splits:
+        whole = split.causes.whole
+        head = {"cell": one.cell, "arm": one.arm, "reference": one.reference, "source": split.parts.of}
+        shares = {cause.part: cause.share for cause in split.causes.causes}
+        for place, part in enumerate((*whole.parts, whole.whole)):
+            made.append(
+                head
+                | {"part": part.part, "place": place, "arm_ns": part.arm_ns, "reference_ns": part.reference_ns}
+                | {"difference_ns": part.difference_ns, "low_ns": part.low_ns, "high_ns": part.high_ns}
+                | {"share": shares.get(part.part), "blocks": whole.blocks}
+            )
+    return made
+
+
+def section(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Derived) -> Mapping[str, CellPart]:
+    """By cell what the report shows; the view ``causes`` must be attached."""
+    answer = queries.ask(connection, CAUSES)
+    made: dict[str, CellPart] = {}
+    for chain in derived.explained.chains:
+        one = chain.comparison
+        part = made.setdefault(one.cell, CellPart([]))
+        title = f"Why: {name(one.arm)} against {name(one.reference)}"
+        table = _table(answer, one)
+        links = words.links(about, chain)
+        part.told.append(Told(title, words.conclusion(about, chain), links, table if table.lines else None))
+    return made
+
+
+def _table(answer: queries.Answer, one: Comparison) -> Table:
+    rows = answer.where(cell=one.cell, arm=one.arm, reference=one.reference)
+    columns = [
+        Column(name(one.arm), "arm_ns", "duration"),
+        Column(name(one.reference), "reference_ns", "duration"),
+        Column("difference", "difference_ns", "duration"),
+        Column("interval", "low_ns,high_ns", "duration_interval"),
+        Column("share", "share", "percent"),
+    ]
+    made = tables.build(
+        tables.with_rows(answer, rows),
+        f"causes-{one.arm}-{one.reference}",
+        "Causes of the difference, means over blocks",
+        ("part", "part"),
+        columns,
+        cell=one.cell,
+    )
+    return made

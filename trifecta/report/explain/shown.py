@@ -1,0 +1,105 @@
+"""Chains of evidence in a terminal and as plain data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from trifecta.analysis.resampling import Concluded
+from trifecta.report.comparisons import levels, place_words
+from trifecta.report.explain import words
+from trifecta.report.explain.chain import Chain, Explained
+from trifecta.report.explain.resampled import told
+from trifecta.report.figures.style import name
+
+
+def print_chains(found: Explained, concluded: list[Concluded], console: Console | None = None) -> None:
+    """Print each chain, link by link; ``concluded`` is what published procedures would have said."""
+    out = console or Console(highlight=False)
+    out.print(Text(found.about.title, style="bold"))
+    if not found.chains:
+        out.print("There is no verdict to explain.")
+    for chain in found.chains:
+        one = chain.comparison
+        out.print()
+        out.print(Text(f"{place(one.cell)}: {name(one.arm)} against {name(one.reference)}", style="bold"))
+        out.print(Text(_plain(out, words.conclusion(found.about, chain))))
+        for link in words.links(found.about, chain):
+            out.print(Text(link.heading, style="bold cyan"))
+            for sentence in link.sentences:
+                out.print(Padding(Text(_plain(out, f"- {sentence}")), (0, 0, 0, 2)))
+        mine = [
+            each for each in concluded if (each.cell, each.arm, each.reference) == (one.cell, one.arm, one.reference)
+        ]
+        if mine:
+            out.print(Text("What a published procedure would have concluded", style="bold cyan"))
+            for each in mine:
+                out.print(Padding(Text(_plain(out, f"- {told(each)}")), (0, 0, 0, 2)))
+
+
+def place(cell: str) -> str:
+    """A cell in words, its path first."""
+    path = levels(cell).get("path", "")
+    return ", ".join(filter(None, (path, place_words(cell))))
+
+
+def as_data(found: Explained, concluded: list[Concluded]) -> dict[str, Any]:
+    """The same for a program."""
+    return {
+        "run": str(found.about.folder),
+        "title": found.about.title,
+        "metric": found.about.metric,
+        "chains": [_chain(found, chain, concluded) for chain in found.chains],
+    }
+
+
+def _chain(found: Explained, chain: Chain, concluded: list[Concluded]) -> dict[str, Any]:
+    one = chain.comparison
+    pair = (one.cell, one.arm, one.reference)
+    return {
+        "cell": one.cell,
+        "arm": one.arm,
+        "reference": one.reference,
+        "verdict": {key: _finite(value) for key, value in one.row.items()},
+        "said": words.conclusion(found.about, chain),
+        "links": [asdict(link) for link in words.links(found.about, chain)],
+        "settings": [asdict(each) | {"same": each.same} for each in chain.settings],
+        "checks": [asdict(each) | {"counts": dict(each.counts)} for each in chain.checked],
+        "causes": [
+            {
+                "of": split.parts.of,
+                "blocks": split.causes.whole.blocks,
+                "told_apart": split.causes.told_apart,
+                "whole": asdict(split.causes.whole.whole),
+                "parts": [asdict(each.found) | {"share": each.share} for each in split.causes.causes],
+                "round_trips": dict(split.parts.round_trips),
+                "rtt_ns": split.parts.rtt_ns,
+            }
+            for split in chain.splits
+        ],
+        "cpu_ns": dict(chain.cpu_ns),
+        "overturn": {
+            "blocks": chain.challenge.blocks,
+            "opposed": chain.challenge.opposed,
+            "without_one": chain.challenge.without_one,
+            "halves": chain.challenge.halves,
+        },
+        "threats": [asdict(each) for each in chain.switches],
+        "resampled": [asdict(each) for each in concluded if (each.cell, each.arm, each.reference) == pair],
+    }
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _plain(out: Console, said: str) -> str:
+    said = said.replace("×", "x")
+    if out.encoding.lower().startswith("utf"):
+        return said
+    return said.replace("µ", "u").replace("∞", "inf").replace("–", "-").replace("⁶", "^6")

@@ -1,0 +1,288 @@
+"""A chain of evidence in plain sentences, link by link."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trifecta.analysis.causes import TRIPS, Cause, Causes
+from trifecta.analysis.challenges import Challenge
+from trifecta.analysis.estimate import METRICS
+from trifecta.design.model import Verdict
+from trifecta.report import numbers
+from trifecta.report.comparisons import Comparison, levels
+from trifecta.report.explain.chain import Chain, Checked, Setting, Split
+from trifecta.report.explain.parts import CYCLES, LOADS, PACKETS, REQUESTS
+from trifecta.report.facts import RunFacts
+from trifecta.report.figures.style import name
+from trifecta.report.words import counted, listed, sentence
+
+_OF = {
+    REQUESTS: "a request, by the times of its samples",
+    CYCLES: "a cycle, by the times of its hops",
+    LOADS: "a page load, by the times that the browser tells",
+    PACKETS: "a request, by its packets",
+}
+_SMALL = 0.02  # parts below this share are told together
+RIVALS = ("latency_p50_ns", "latency_mean_ns", "latency_p95_ns", "latency_p99_ns", "requests_per_s")
+_KINDS = {"faster": "faster", "slower": "slower", "same": "the same", "undecided": "undecided"}
+
+
+@dataclass(frozen=True)
+class Link:
+    """One link of the chain: its heading and its sentences."""
+
+    name: str  # differed, ruled_out, doubts, causes, overturn, threats
+    heading: str
+    sentences: list[str]
+
+
+def links(about: RunFacts, chain: Chain) -> list[Link]:
+    """The whole chain in words; a link without anything to say is left out."""
+    pair = (name(chain.comparison.arm), name(chain.comparison.reference))
+    passed = [one for one in chain.checked if one.status == "pass"]
+    found = [
+        Link("differed", "What differed", _differed(chain.settings, pair)),
+        Link("ruled_out", "What was ruled out", [_passed(one) for one in passed]),
+        Link("doubts", "What was not", [_doubt(one) for one in chain.checked if one.status != "pass"]),
+        Link("causes", "What share each cause has", _causes(about, chain, pair)),
+        Link("overturn", "What would overturn it", overturn(about, chain, pair)),
+        Link("threats", "Threats to validity", _threats(chain)),
+    ]
+    return [one for one in found if one.sentences]
+
+
+def conclusion(about: RunFacts, chain: Chain) -> str:
+    """The verdict and its largest cause in one sentence."""
+    said = sentence(chain.comparison.statement(about.metric_label))
+    told = [cause for split in chain.splits[:1] if split.causes.told_apart for cause in split.causes.causes[:1]]
+    if not told or told[0].share is None or told[0].share < 0.1:
+        return said
+    return f"{said} Of the difference of the means {numbers.percent(min(told[0].share, 1.0))} is {told[0].part}."
+
+
+def _differed(settings: Sequence[Setting], pair: tuple[str, str]) -> list[str]:
+    told = [f"The protocol, which is what the study varies: {pair[0]} and {pair[1]}."]
+    differ = [f"{one.name} ({one.arm} and {one.reference})" for one in settings if not one.same]
+    if differ:
+        told.append(f"Besides, as read back: {listed(differ)}.")
+    same = [f"{one.name} ({one.arm})" for one in settings if one.same]
+    if same:
+        told.append(f"Equal in both, as read back: {listed(same)}.")
+    told.append("Equal by design: requests, place, path and its seed within a block, in an order drawn at random.")
+    return told
+
+
+def _passed(one: Checked) -> str:
+    trials = f" in all {one.trials} trials" if one.trials > 1 else ""
+    return f"{one.question} The check {one.check.replace('_', ' ')} passed{trials}: {sentence(one.evidence)}"
+
+
+def _doubt(one: Checked) -> str:
+    said = {"fail": "failed", "warn": "warned", "unknown": "could not tell"}
+    counts = [f"{said[status]} in {one.counts[status]}" for status in said if one.counts[status]]
+    return (
+        f"{one.question} The check {one.check.replace('_', ' ')} {listed(counts)} of {one.trials}: "
+        f"{sentence(one.evidence)}"
+    )
+
+
+def _causes(about: RunFacts, chain: Chain, pair: tuple[str, str]) -> list[str]:
+    told = [line for split in chain.splits for line in _split(split, chain.comparison, pair)]
+    whole = next((abs(split.causes.whole.whole.difference_ns) for split in chain.splits), None)
+    for program, more in chain.cpu_ns.items():
+        share = f", at most {numbers.percent(abs(more) / whole)} of the difference" if whole and more else ""
+        told.append(
+            f"CPU of the {program}: {pair[0]} spends {numbers.duration(abs(more))} "
+            f"{'more' if more > 0 else 'less'} on a request than {pair[1]}{share if told else ''}."
+        )
+    if not chain.splits:
+        what = "a start of a video is not split by phases" if about.is_video else "no block has the times of both"
+        told.insert(0, f"Not known: {what}. With --capture the packets say where the time went.")
+    return told
+
+
+def _split(split: Split, comparison: Comparison, pair: tuple[str, str]) -> list[str]:
+    found, parts = split.causes, split.parts
+    whole = found.whole.whole
+    blocks = counted(found.whole.blocks, "block")
+    head = (
+        f"{pair[0]} took {_ns(whole.arm_ns)} for {_OF[parts.of]}, {pair[1]} {_ns(whole.reference_ns)} "
+        f"(means over {blocks}): {_signed(whole.difference_ns, whole.low_ns, whole.high_ns)}."
+    )
+    if not found.told_apart:
+        head += " That is no difference that could be shared out; its parts are given all the same."
+    told = [head, f"By cause: {_parts(found)}."]
+    trips = [parts.round_trips.get(arm) for arm in (comparison.arm, comparison.reference)]
+    if trips[0] is not None and trips[1] is not None and parts.rtt_ns and max(trips[0], trips[1]) > 0:
+        expected = (trips[0] - trips[1]) * parts.rtt_ns
+        told.append(
+            f"Before a request can be sent {pair[0]} needs {_trips(trips[0])} and {pair[1]} {_trips(trips[1])}; at the "
+            f"{_ns(parts.rtt_ns)} that the path was probed to take, that alone makes {_signed(expected)}."
+        )
+    return told
+
+
+def _trips(value: float) -> str:
+    whole = round(value, 2)
+    return "no round trip" if whole == 0 else "1 round trip" if whole == 1 else f"{whole:g} round trips"
+
+
+def _parts(found: Causes) -> str:
+    shown = [one for one in found.causes if one.share is None or abs(one.share) >= _SMALL]
+    said = [_cause(one) for one in shown]
+    hidden = [one for one in found.causes if one not in shown]
+    if hidden:
+        rest = sum(one.found.difference_ns for one in hidden)
+        said.append(f"all else together {_signed(rest)}")
+    return "; ".join(said)
+
+
+def _cause(one: Cause) -> str:
+    low, high = one.found.low_ns, one.found.high_ns
+    share = "" if one.share is None else f" ({numbers.percent(one.share)} of it)"
+    part = f"{one.part}, {TRIPS_MEAN}" if one.part == TRIPS else one.part
+    return f"{part}: {_signed(one.found.difference_ns, low, high)}{share}"
+
+
+TRIPS_MEAN = "their least number times the path's round trip"
+
+
+def _ns(value: float) -> str:
+    return numbers.duration(value)
+
+
+def _signed(value: float, low: float | None = None, high: float | None = None) -> str:
+    """``80.1 ms less [79.8, 80.4]``; an interval that holds 0 with signs."""
+    said = f"{numbers.duration(abs(value))} {'less' if value < 0 else 'more'}" if value else "no difference"
+    if low is None or high is None:
+        return said
+    if low > 0 or high < 0:
+        ends = sorted((abs(low), abs(high)))
+        return f"{said} [{numbers.duration(ends[0])}, {numbers.duration(ends[1])}]"
+    return f"{said} [{numbers.duration(abs(low))} less, {numbers.duration(high)} more]"
+
+
+def overturn(about: RunFacts, chain: Chain, pair: tuple[str, str]) -> list[str]:
+    """How far the verdict is from another one, and what else the same data say."""
+    one, found = chain.comparison, chain.challenge
+    told = [_distance(about, one, pair)]
+    if one.decided:
+        told += steadiness(found)
+    told += _counted(one, found)
+    told += _other_metrics(found, one)
+    told += _neighbours(chain)
+    told += _fixed(about, one)
+    return told
+
+
+def steadiness(found: Challenge) -> list[str]:
+    """Whether single blocks, or when they were run, make the ratio."""
+    told = []
+    if found.without_one is not None:
+        low, high = found.without_one
+        told.append(
+            f"Leaving any one of the {found.blocks} blocks out leaves the ratio between {numbers.ratio(low)} and "
+            f"{numbers.ratio(high)}; {found.opposed or 'none'} of them point{'' if found.opposed > 1 else 's'} the "
+            "other way."
+        )
+    if found.halves is not None:
+        first, second = found.halves
+        told.append(
+            f"The first half of the blocks says {numbers.ratio(first)}, the second {numbers.ratio(second)}: "
+            "a drift of the machine would show there."
+        )
+    return told
+
+
+def _distance(about: RunFacts, one: Comparison, pair: tuple[str, str]) -> str:
+    floor = one.row["noise_floor"]
+    seen = f"{pair[1]}, run against itself," if one.reference == about.baseline else "the baseline, run against itself,"
+    noise = f"; {seen} could have differed by {numbers.ratio(1 + floor)} at most" if floor is not None else ""
+    if one.kind in ("faster", "slower"):
+        return (
+            f"A fault that by itself makes {pair[0]} look {numbers.ratio(one.row['factor_low'])} times {one.kind}, the "
+            f"near end of the interval, in every block{noise}."
+        )
+    if one.kind == "same":
+        ends = [end for end in (one.row["low"], one.row["high"]) if end]
+        reach = max((max(end, 1 / end) for end in ends), default=None)
+        margin = numbers.percent((reach or 1) - 1)
+        return f"A margin below {margin}, which is how far the interval reaches from 1{noise}."
+    needs = "another verdict is not within reach" if one.needs() == "not within reach" else one.needs()
+    return sentence(f"Nothing is decided: {one.row['reason'] or 'no reason is known'}{needs and f' ({needs})'}")
+
+
+def _counted(one: Comparison, found: Challenge) -> list[str]:
+    if found.counted is None:
+        return []
+    same = found.counted.verdict == one.kind
+    ratio = numbers.ratio(found.counted.ratio)
+    return [
+        f"With the trials counted that a check excluded, the verdict would be "
+        f"{'the same' if same else _KINDS[found.counted.verdict]} (ratio {ratio})."
+    ]
+
+
+def _other_metrics(found: Challenge, one: Comparison) -> list[str]:
+    rivals = [verdict for verdict in found.metrics if verdict.metric in RIVALS]
+    agree = [verdict for verdict in rivals if verdict.verdict == one.kind]
+    differ = [verdict for verdict in rivals if verdict.verdict not in (one.kind, "undecided")]
+    besides = [verdict for verdict in found.metrics if verdict not in rivals and verdict.verdict != "undecided"]
+    told = []
+    if differ:
+        head = "By another metric it would be another verdict" if one.decided else "By other metrics"
+        told.append(f"{head}: {'; '.join(map(_verdict, differ))}.")
+    if agree and one.decided:
+        told.append(f"The same verdict by: {'; '.join(map(_verdict, agree))}.")
+    if besides:
+        told.append(f"What it does not say: {'; '.join(map(_verdict, besides))}.")
+    return told
+
+
+def _verdict(one: Verdict) -> str:
+    ends = numbers.interval((one.low, one.high))
+    better = {"faster": "better", "slower": "worse"} if one.metric not in RIVALS else _KINDS
+    said = better.get(one.verdict, _KINDS[one.verdict])
+    return f"{METRICS[one.metric].label}, {said}, ratio {numbers.ratio(one.ratio)} {ends}"
+
+
+def _neighbours(chain: Chain) -> list[str]:
+    other: dict[str, list[str]] = {}
+    held: dict[str, list[str]] = {}
+    for factor, cell in chain.neighbours:
+        level = levels(cell.cell)[factor]
+        if cell.kind == chain.comparison.kind:
+            held.setdefault(factor, []).append(level)
+        elif cell.decided:
+            other.setdefault(factor, []).append(f"{level} ({cell.headline()} {cell.interval()})")
+    told = [
+        f"Another {factor}: with {listed(found)} instead of {levels(chain.comparison.cell)[factor]} it is another "
+        "verdict."
+        for factor, found in other.items()
+    ]
+    if chain.comparison.decided:
+        told += [f"It holds with another {factor}, too: {listed(found)}." for factor, found in held.items()]
+    return told
+
+
+def _fixed(about: RunFacts, one: Comparison) -> list[str]:
+    p = one.row["fixed_p_holm"]
+    if p is None or not one.decided or one.kind == "same":
+        return []
+    ends = numbers.interval((one.row["fixed_low"], one.row["fixed_high"]))
+    few = " (with few blocks that cannot be small)" if p > 1 - about.confidence else ""
+    return [
+        f"The analysis for a fixed number of blocks: ratio {numbers.ratio(one.row['fixed_ratio'])} {ends}, "
+        f"p {numbers.p_value(p)} after Holm's correction{few}."
+    ]
+
+
+def _threats(chain: Chain) -> list[str]:
+    by_state = {state: [one for one in chain.switches if one.state == state] for state in ("on", "unknown", "off")}
+    told = [f"On: {one.title} ({one.id}); {one.why}." for one in by_state["on"]]
+    told += [f"Not known: {one.title} ({one.id}); {one.why}." for one in by_state["unknown"]]
+    if by_state["off"]:
+        off = [f"{one.id} ({one.why.rstrip('.')})" for one in by_state["off"]]
+        told.append(f"Off: {'; '.join(off)}.")
+    return told

@@ -1,0 +1,20 @@
+"""Means of one series each, compared without anything that says how much they vary."""
+
+from __future__ import annotations
+
+from trifecta.threats.threat import Threat
+
+THREAT = Threat(
+    id="no-noise-floor",
+    title="means compared without a repeated identical treatment, an interval or a test",
+    fact=(
+        "bourbon2020 and milicevic2023 compare means, minima and maxima of one series of requests a protocol. "
+        "Thousands of requests of one series share a moment, a path and a connection: their mean is sure, but another "
+        "series would have another. Here the baseline runs twice in every block, which shows how much. `trifecta "
+        "explain` takes the mean of one trial of each protocol, 200 times, and counts wrong names."
+    ),
+    studies=("bourbon2020", "milicevic2023"),
+    no_switch="the baseline runs twice in every block, always",
+    check="noise_floor",
+    elsewhere="it has no traffic of its own: trifecta explain RUN carries it out on the samples of any run",
+)
