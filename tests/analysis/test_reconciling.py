@@ -1,0 +1,103 @@
+"""Two claims that contradict each other: which of them holds, where, and what tells the places apart."""
+
+import pytest
+
+from trifecta import studies
+from trifecta.analysis.reconciling import Pair, Side, parse, reconcile
+from trifecta.report.reconcile.read import pairs as read_pairs
+from trifecta.threats import THREATS
+
+PAIR = Pair(
+    "pair", "Which?", "h3", "h2", (Side("slow", ("a.slow",)), Side("fast", ("b.fast", "b.more"))), "perhaps", ("x",)
+)
+
+
+def claim(name, state, *cells, metric="latency_p50_ns", to="h2", form="ratio"):
+    rows = [
+        {"run": run, "cell": cell, "against": "", "state": how, "value": value, "low": low, "high": high, "blocks": 6,
+         "to": to}
+        for run, cell, how, value, low, high in cells
+    ]  # fmt: skip
+    return {"id": name, "state": state, "metric": metric, "form": form, "cells": rows}
+
+
+def read(*claims):
+    return reconcile(PAIR, {one["id"]: one for one in claims})
+
+
+SLOW = claim("a.slow", "confirmed", ("a/run", "path=near,connection=new", "confirmed", 1.2, 1.1, 1.3))
+FAST = claim("b.fast", "confirmed", ("b/run", "path=far,connection=new", "confirmed", 0.5, 0.45, 0.55))
+
+
+def test_both_hold_and_what_differs_is_said():
+    found = read(SLOW, FAST)
+    assert found.outcome == "both"
+    assert found.differ == {"path": (("near",), ("far",)), "study": (("a",), ("b",))}
+    assert found.states == ({"a.slow": "confirmed"}, {"b.fast": "confirmed", "b.more": "not run"})
+
+
+def test_a_factor_with_a_level_in_common_is_no_condition():
+    both = claim("b.fast", "open", ("b/run", "path=far,connection=new", "confirmed", 0.5, 0.4, 0.6),
+                 ("b/run", "path=near,connection=new", "confirmed", 0.8, 0.7, 0.9))  # fmt: skip
+    assert "path" not in read(SLOW, both).differ
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "outcome"),
+    [
+        ("confirmed", "contradicted", "first"),
+        ("contradicted", "confirmed", "second"),
+        ("contradicted", "contradicted", "neither"),
+        ("open", "contradicted", "open"),
+        ("confirmed", "open", "first"),
+        ("open", "open", "open"),
+    ],
+)
+def test_the_outcome_follows_the_states(first, second, outcome):
+    one = claim("a.slow", first, ("a/run", "path=near", first, 1.0, 0.9, 1.1))
+    other = claim("b.fast", second, ("b/run", "path=far", second, 1.0, 0.9, 1.1))
+    assert read(one, other).outcome == outcome
+
+
+def test_nothing_run_is_said_so():
+    assert read().outcome == "not run"
+    found = read(claim("a.slow", "open"))
+    assert found.outcome in ("open", "not run") and found.places == ((), ())
+
+
+def test_a_rate_is_turned_so_that_less_is_faster():
+    rate = claim("b.fast", "confirmed", ("b/run", "path=far", "confirmed", 5.0, 4.0, 10.0), metric="requests_per_s")
+    place = read(rate).places[1][0]
+    assert (place.ratio, place.low, place.high) == (0.2, 0.1, 0.25)
+
+
+def test_a_claim_about_the_other_protocol_is_turned_too():
+    mine = Pair("p", "?", "h2", "h1", (Side("same", ("a.slow",)), Side("slower", ("b.fast",))), "", ())
+    one = claim("a.slow", "confirmed", ("a/run", "path=x", "confirmed", 0.5, 0.4, 0.8), to="h2")
+    place = reconcile(mine, {"a.slow": one}).places[0][0]
+    assert (place.ratio, place.low, place.high) == (2.0, 1.25, 2.5)
+    elsewhere = claim("a.slow", "confirmed", ("a/run", "path=x", "confirmed", 0.5, 0.4, 0.8), to="h3")
+    assert reconcile(mine, {"a.slow": elsewhere}).places[0] == ()
+
+
+def test_an_open_end_stays_open():
+    one = claim("b.fast", "open", ("b/run", "path=x", "open", 2.0, None, None), metric="requests_per_s")
+    place = read(one).places[1][0]
+    assert (place.ratio, place.low, place.high) == (0.5, None, None)
+
+
+def test_the_bundled_contradictions_name_claims_and_threats_that_exist():
+    pairs = read_pairs()
+    known = {claim.id for study in studies.published().values() for claim in study.claims}
+    assert len({pair.id for pair in pairs}) == len(pairs) >= 6
+    named = {claim for pair in pairs for side in pair.sides for claim in side.claims}
+    assert named <= known, named - known
+    waited_for = {"alpn-mismatch", "delayed-ack", "cpu-bound", "round-trips", "implementation", "loopback-offload",
+                  "conntrack", "server-timeouts"}  # fmt: skip
+    assert {name for pair in pairs for name in pair.threats} <= set(THREATS) | waited_for
+
+
+def test_a_pair_has_two_sides():
+    with pytest.raises(ValueError, match="p has 1 sides; give two"):
+        parse({"pairs": [{"id": "p", "question": "?", "arm": "h3", "to": "h2", "condition": "", "sides": [
+            {"says": "a", "claims": ["x"]}]}]})  # fmt: skip

@@ -1,0 +1,174 @@
+"""Claims that contradict each other: where each of them holds, by runs, and what tells those places apart.
+
+A place is a cell of a run with the effect that was measured there. A side of a pair is confirmed in a place when the
+evaluation of one of its claims says so there (`published`). Places of both sides are compared by what is known of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Outcome = Literal["both", "first", "second", "neither", "open", "not run"]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two claims that contradict each other: what it says, and the ids of the claims that say it."""
+
+    says: str
+    claims: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two sides, the protocols that are compared, the conjecture that would reconcile them, and threats to them."""
+
+    id: str
+    question: str
+    arm: str
+    to: str
+    sides: tuple[Side, Side]
+    condition: str
+    threats: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """What one cell says to one claim: a ratio, below 1 where ``arm`` is the faster or has less."""
+
+    claim: str
+    run: str
+    cell: str
+    state: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+    metric: str
+    levels: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A pair as runs see it. ``places`` has those of either side, ``states`` the state of each claim."""
+
+    pair: Pair
+    outcome: Outcome
+    states: tuple[Mapping[str, str], Mapping[str, str]]
+    places: tuple[tuple[Place, ...], tuple[Place, ...]]
+    differ: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
+    """By factor the levels at which the first and the second side were confirmed, where none is in both."""
+
+
+def parse(document: Mapping[str, Any]) -> tuple[Pair, ...]:
+    """The pairs of ``trifecta/studies/contradictions.yaml``; ValueError names what is wrong with it."""
+    made = []
+    for one in document["pairs"]:
+        sides = [Side(str(side["says"]), tuple(map(str, side["claims"]))) for side in one["sides"]]
+        if len(sides) != 2:
+            raise ValueError(f"contradictions.yaml: {one['id']} has {len(sides)} sides; give two")
+        made.append(
+            Pair(
+                id=str(one["id"]),
+                question=str(one["question"]),
+                arm=str(one["arm"]),
+                to=str(one["to"]),
+                sides=(sides[0], sides[1]),
+                condition=str(one["condition"]),
+                threats=tuple(map(str, one.get("threats") or ())),
+            )
+        )
+    return tuple(made)
+
+
+def reconcile(pair: Pair, claims: Mapping[str, Mapping[str, Any]]) -> Found:
+    """Where either side holds; ``claims`` by id as ``reproduction.json`` has them."""
+    places = tuple(
+        tuple(place for claim in side.claims if claim in claims for place in _places(pair, claims[claim]))
+        for side in pair.sides
+    )
+    states = tuple(
+        {claim: str(claims[claim]["state"]) if claim in claims else "not run" for claim in side.claims}
+        for side in pair.sides
+    )
+    holds = [_holds(one, found) for one, found in zip(states, places, strict=True)]
+    return Found(
+        pair, _outcome(holds, places), (states[0], states[1]), (places[0], places[1]), _differ(places[0], places[1])
+    )
+
+
+def _places(pair: Pair, claim: Mapping[str, Any]) -> list[Place]:
+    """The places of a claim with a ratio of the pair's protocols: those of two cells, or to others, are left out."""
+    made = []
+    for cell in claim.get("cells") or ():
+        if claim.get("form") == "difference" or cell.get("against") or cell.get("to") not in (pair.to, pair.arm):
+            continue
+        ends = [cell.get(name) for name in ("value", "low", "high")]
+        # Of a rate more is faster; and where the claim is about the pair's other protocol the ratio is upside down.
+        if str(claim["metric"]).endswith("_per_s") != (cell.get("to") == pair.arm):
+            ends = [None if end in (None, 0) else 1 / end for end in (ends[0], ends[2], ends[1])]
+        made.append(
+            Place(
+                claim=str(claim["id"]),
+                run=str(cell["run"]),
+                cell=str(cell["cell"]),
+                state=str(cell["state"]),
+                ratio=ends[0],
+                low=ends[1],
+                high=ends[2],
+                blocks=int(cell.get("blocks") or 0),
+                metric=str(claim["metric"]),
+                levels=levels(str(cell["run"]), str(cell["cell"])),
+            )
+        )
+    return made
+
+
+def levels(run: str, cell: str) -> dict[str, str]:
+    """What is known of a place: its study and run, and the levels of its cell."""
+    study, _, name = run.partition("/")
+    found = {"study": study, "run": name}
+    for part in cell.split(","):
+        factor, equals, level = part.partition("=")
+        if equals:
+            found[factor] = level
+    return found
+
+
+def _holds(states: Mapping[str, str], places: Sequence[Place]) -> str:
+    """Whether a side is confirmed somewhere, contradicted wherever it is decided, open, or not run."""
+    found = {place.state for place in places} | {state for state in states.values() if state != "not run"}
+    if not places and found <= {"open", "not compared"}:
+        return "not run" if not found or set(states.values()) == {"not run"} else "open"
+    if "confirmed" in found:
+        return "yes"
+    return "no" if "contradicted" in found else "open"
+
+
+def _outcome(holds: Sequence[str], places: Sequence[Sequence[Place]]) -> Outcome:
+    first, second = holds
+    if "not run" in holds and not (places[0] or places[1]):
+        return "not run"
+    if first == second == "yes":
+        return "both"
+    if first == "yes":
+        return "first"
+    if second == "yes":
+        return "second"
+    return "neither" if first == second == "no" else "open"
+
+
+def _differ(first: Sequence[Place], second: Sequence[Place]) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """The factors whose levels tell the places where the first side is confirmed from those of the second."""
+    sides = [[place for place in found if place.state == "confirmed"] for found in (first, second)]
+    if not all(sides):
+        return {}
+    shared = set.intersection(*({*place.levels} for side in sides for place in side)) - {"run"}
+    found = {}
+    for name in sorted(shared):
+        one, other = (tuple(dict.fromkeys(place.levels[name] for place in side)) for side in sides)
+        if not set(one) & set(other):
+            found[name] = (one, other)
+    return found

@@ -1,0 +1,35 @@
+"""``trifecta reconcile``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from trifecta.cli.options import as_json
+
+
+@click.command(
+    epilog="""\
+\b
+Examples:
+  trifecta reproduce all --quick --out runs/four
+  trifecta reconcile runs/four
+"""
+)
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@as_json
+def command(*, folder: Path, as_json: bool) -> None:
+    """Take the contradicting claims of the published studies pair by pair and say where each holds.
+
+    FOLDER is that of 'trifecta reproduce'. Writes reconciliation.html there, and its figures as SVG and PNG.
+    """
+    from trifecta.report import reconcile
+    from trifecta.report.reconcile.page import as_json as to_json
+
+    found = reconcile.read(folder)
+    reconcile.write(found)
+    if as_json:
+        click.echo(to_json(found))
+    else:
+        reconcile.print_reconciled(found)
