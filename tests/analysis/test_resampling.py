@@ -105,10 +105,13 @@ def test_a_request_that_is_tried_again_is_a_slow_one() -> None:
 
 
 def test_the_pause_grows_and_a_request_is_given_up() -> None:
-    rule = BackOff(first_ns=100.0, factor=2.0, spread=0.0, longest_ns=250.0, tries=3)
+    rule = BackOff(first_ns=100.0, factor=2.0, spread=0.0, longest_ns=250.0, tries=4)
     trial = Times(np.full(1, 1.0), np.full(9_999, 10.0))
     found = retried(np.random.default_rng(1), trial, rule)
-    assert set(found.tolist()) <= {1.0, 111.0, 321.0}  # a third failure would be the last: then there is no time
+    # Pauses of 100, 200 and, not longer, 250; a fourth failure is the last: then there is no time.
+    assert set(found.tolist()) <= {1.0, 111.0, 321.0, 581.0}
+    often = Times(np.ones(1), np.full(3, 10.0))
+    assert max(max(retried(np.random.default_rng(seed), often, rule), default=0) for seed in range(99)) == 581.0
     assert len(found) < 20
     assert len(retried(np.random.default_rng(1), Times(np.empty(0), np.full(9, 1.0)), rule)) == 0
 
