@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from trifecta.trace.capture_file import CaptureFile, read_capture
+from trifecta.trace.headers import parse_headers
+from trifecta.trace.segments import _have_option, _options
 
 SECOND = 1_000_000_000
 
@@ -96,7 +98,25 @@ def test_nothing_after_the_damage_counts(tmp_path: Path, bad: bytes, word: str) 
 
 
 def test_an_option_that_is_longer_than_its_block_is_not_read(tmp_path: Path) -> None:
-    content = whole("<") + packet("<", 9, b"z", struct.pack("<HH", 5, 800))
+    content = whole("<") + packet("<", 9, b"z", struct.pack("<HH", 1, 8)) + packet("<", 10, b"late")
     found = read(tmp_path, content)
-    assert len(found.offset) == 3
-    assert found.packet_id is None  # this packet has none
+    assert len(found.offset) == 4
+    assert list(found.comments) == [0]
+    assert found.packet_id is None  # the last two have none
+
+
+def test_options_of_tcp_are_found_behind_others(tmp_path: Path) -> None:
+    """SACK behind padding and a timestamp (RFC 7323 appendix A), and none in what only looks like it."""
+    timestamp, sack = bytes((1, 1, 8, 10, *b"\x05\x05\x05\x05\x05\x05\x05\x05")), bytes((1, 1, 5, 10, *range(8)))
+    content = section("<") + interface("<", link_type=101)
+    for options in (timestamp + sack, timestamp, bytes((0, 0, 0, 0)) + sack, bytes((8, 1)) + sack + bytes(2)):
+        tcp = struct.pack(">HHIIBBHHH", 1, 2, 3, 4, (20 + len(options)) // 4 << 4, 16, 0, 0, 0) + options
+        ip = struct.pack(">BBHHHBBHII", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0, 1, 2)
+        content += packet("<", 1, ip + tcp)
+    capture = read(tmp_path, content)
+    headers = parse_headers(capture)
+    rows = np.arange(len(headers.index))
+    assert len(rows) == 4
+    assert _have_option(capture, headers, rows, 5).tolist() == [True, False, False, False]
+    told = [[kind for kind, _ in _options(capture, headers, row)] for row in rows.tolist()]
+    assert [5 in kinds for kinds in told] == [True, False, False, False]
