@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.engine.netns import ENGINE, can_make_namespaces
+from tests.trace import qvis
 from tests.workloads import drive
 from trifecta.store.run import RunDirectory
 from trifecta.store.views import connect
@@ -65,7 +66,13 @@ def test_only_what_belongs_there_is_left_and_only_the_owner_reads_it(run: tuple[
     assert not list(folder.rglob(".tmp-*"))
     of_h3 = [row["trial"] for row in RunDirectory.open(folder).rows() if row["protocol"] == "h3"]
     assert [each.name for each in (folder / "qlog").iterdir()] == of_h3
-    assert list((folder / "qlog" / of_h3[0]).glob("*.sqlog"))
+    logs = list((folder / "qlog" / of_h3[0]).rglob("*.*log"))
+    assert {file.parent.name for file in logs} == {"load", "origin"}
+    for file in logs:
+        assert not qvis.complaints(file), file
+        head, events = qvis.load(file)
+        assert head["trace"]["vantage_point"]["type"] == ("client" if file.parent.name == "load" else "server")
+        assert any(one["name"] == "transport:packet_sent" for one in events)
 
 
 def test_the_capture_is_that_of_the_link_and_agrees_with_its_log(run: tuple[Path, dict[str, Any]]) -> None:

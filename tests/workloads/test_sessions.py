@@ -54,7 +54,9 @@ def test_sessions_are_resumed_and_keys_and_qlog_kept_with_each_server(tmp_path: 
         folder = tmp_path / "run" / "qlog" / str(trial)
         assert folder.exists() == (protocol == "h3")
         if protocol == "h3":
-            events = [line for file in folder.iterdir() for line in file.read_text(encoding="utf-8").splitlines()]
+            events = [
+                line for file in (folder / "load").iterdir() for line in file.read_text(encoding="utf-8").splitlines()
+            ]
             assert any("packet_sent" in line for line in events)
     assert (tmp_path / "run" / "captures").stat().st_mode & 0o077 == 0
 

@@ -44,6 +44,8 @@ class Site:
     """A page archive (``pages.archive``) to answer from, for every host in it; ``folder`` is not needed then."""
     live: Path | None = None
     """A folder that changes while it is served, below ``/live/``."""
+    qlog: Path | None = None
+    """Where a server that can write qlog writes a file a QUIC connection."""
 
 
 @dataclass(frozen=True)

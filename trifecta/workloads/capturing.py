@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from trifecta.design import plan
 from trifecta.design.model import RequestsWorkload, Study, Trial
 from trifecta.store.files import disk_errors
 from trifecta.store.run import RunDirectory
@@ -32,7 +32,7 @@ class TrialCapture:
         self.qlog_dir: Path | None = None
         self.keylog()
         if (self._on or workload.qlog) and trial.protocol == "h3":
-            self.qlog_dir = run.path / "qlog" / trial.trial
+            self.qlog_dir = run.path / "qlog" / trial.trial / plan.client_of(trial.cell)
             with disk_errors(run.path):
                 self.qlog_dir.mkdir(parents=True, exist_ok=True)
 
@@ -77,8 +77,9 @@ class TrialCapture:
             if self.qlog_dir is not None:
                 for file in self.qlog_dir.glob("*.sqlog"):
                     mend(file, "client")
-                if not any(self.qlog_dir.iterdir()):
-                    shutil.rmtree(self.qlog_dir)
+                for folder in (self.qlog_dir, self.qlog_dir.parent):
+                    if not any(folder.iterdir()):
+                        folder.rmdir()
 
     def _assemble(self, wire: str, raw: Path, whole: Path, summary: dict[str, Any] | None, errors: list[str]) -> None:
         try:
@@ -89,4 +90,5 @@ class TrialCapture:
             return
         self.captures[wire] = whole
         if summary is not None:
-            summary["capture"] = made.facts()
+            written = None if self.qlog_dir is None else sum(1 for _ in self.qlog_dir.iterdir())
+            summary["capture"] = made.facts() | ({} if written is None else {"client_qlog": written})

@@ -27,6 +27,7 @@ from trifecta.lab.paths import link_config
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.asking import ask
 from trifecta.workloads.probing import measure_config, measure_path
+from trifecta.workloads.qlogs import ServerLogs
 
 FIRST_PORT = 8443
 LINK_READY_S = 10.0
@@ -122,6 +123,8 @@ class Session:
         """Raise the lab and its certificates."""
         self.pins = pin_table()
         self._stack = ExitStack()
+        # Where captured trials count, HTTP/3 alone would pay for it.
+        self.qlogs = ServerLogs(self.run.path, wanted=self.study.capture and not self.study.gives_verdicts)
         try:
             self.lab = self._stack.enter_context(Lab())
             names = [f"{name}.lab" for name in self.adapters]
@@ -139,6 +142,7 @@ class Session:
         """End servers and take the lab down."""
         for server in self.servers.values():
             server.close()
+        self.qlogs.close()
         self._stack.close()
         # What was served is made anew from the sizes in the study; large files need not lie in every run.
         shutil.rmtree(self.run.path / "site", ignore_errors=True)
@@ -197,6 +201,7 @@ class Session:
             address=SERVER_ADDRESS,
             port=FIRST_PORT + number,
             state=self.run.path / "logs" / label,
+            qlog=self.qlogs.folder(label, name),
         )
         self.servers[key] = RunningServer(
             self.adapters[name],

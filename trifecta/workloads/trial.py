@@ -238,6 +238,7 @@ class TrialRunner:
         samples: Path,
         capture: TrialCapture,
     ) -> dict[str, Any]:
+        self._session.qlogs.begin(trial.trial, time.time_ns())  # what servers write from now on is of this trial
         config = load_config(
             trial,
             workload,

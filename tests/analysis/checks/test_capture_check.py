@@ -48,3 +48,12 @@ def test_every_wire_is_looked_at_and_none_is_not_known():
     bad = judge({"links": {"client-router": good, "router-switch": good | {"capture_missed": 7}}})
     assert (bad.status, "router-switch" in bad.evidence, bad.value) == ("warn", True, 7.0)
     assert judge(None).status == "unknown"
+
+
+def test_a_client_without_qlog_is_named():
+    said = {}
+    for files in (0, 2):
+        link = {**WHOLE, "capture": {**WHOLE["capture"], "client_qlog": files}}
+        said[files] = judge(LINK | link).evidence
+    assert "wrote no qlog" in said[0]
+    assert "qlog" not in said[2]

@@ -52,6 +52,7 @@ def _of_wire(wire: str, link: dict[str, Any]) -> Iterator[Finding]:
     elif not made.get("keys"):
         yield Finding("warn", f"the capture{of} has no keys: the client writes none, so nothing in it is decrypted")
     else:
-        yield Finding(
-            "pass", f"{captured} packets captured{of} on both sides, none missing, with keys", float(missed), 0.0
-        )
+        text = f"{captured} packets captured{of} on both sides, none missing, with keys"
+        # Only over HTTP/3 was one asked for.
+        text += "; the client wrote no qlog" if made.get("client_qlog") == 0 else ""
+        yield Finding("pass", text, float(missed), 0.0)

@@ -65,6 +65,8 @@ class Caddy(ServerAdapter):
         path = site.state / "caddy.json"
         path.write_text(json.dumps(config, indent=2), encoding="utf-8")
         environment = {"HOME": str(site.state), "XDG_DATA_HOME": str(site.state), "XDG_CONFIG_HOME": str(site.state)}
+        if site.qlog:
+            environment["QLOGDIR"] = str(site.qlog)  # as quic-go has it
         return Command((_program(), "run", "--config", path), environment)
 
     def _routes(self, site: Site, options: ServerOptions) -> list[dict[str, Any]]:

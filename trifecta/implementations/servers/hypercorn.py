@@ -43,6 +43,7 @@ class Hypercorn(ServerAdapter):
             "key": str(site.certificates.key),
             "tls_version": options.tls_version,
             "max_streams": options.max_streams,
+            "qlog": str(site.qlog) if site.qlog else None,
         }
         path = site.state / "hypercorn.json"
         path.write_text(json.dumps(config, indent=2), encoding="utf-8")

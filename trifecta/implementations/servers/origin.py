@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from trifecta.implementations.server import Backend, Command, ServerAdapter, ServerOptions, Site
@@ -44,7 +45,7 @@ class Origin(ServerAdapter):
             "zero_rtt": options.zero_rtt,
             "max_concurrent_streams": options.max_streams,
             "alt_svc": options.alt_svc,
-            **{name: str(path) for name, path in (("replay", site.replay), ("live", site.live)) if path},
+            **{name: str(path) for name, path in _folders(site) if path},
         }
 
     def declared(self, options: ServerOptions) -> dict[str, Any]:
@@ -56,6 +57,10 @@ class Origin(ServerAdapter):
         }
 
 
+def _folders(site: Site) -> tuple[tuple[str, Path | None], ...]:
+    return (("replay", site.replay), ("live", site.live), ("qlog_dir", site.qlog))
+
+
 def origin_backend(site: Site, options: ServerOptions) -> Backend:
     """The origin behind a proxy, on ``BACKEND_ADDRESS`` and the site's port.
 
@@ -65,7 +70,7 @@ def origin_backend(site: Site, options: ServerOptions) -> Backend:
     """
     state = site.state / "backend"
     state.mkdir(parents=True, exist_ok=True)
-    there = replace(site, address=BACKEND_ADDRESS, state=state)
+    there = replace(site, address=BACKEND_ADDRESS, state=state, qlog=None)
     origin = Origin()
     config = origin.config(there, replace(options, tls_version="1.3", zero_rtt=False))
     path = state / "origin.json"

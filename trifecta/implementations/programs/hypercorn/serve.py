@@ -102,6 +102,17 @@ async def _answer(
     await send({"type": "http.response.body", "body": file.read(left) if file is not None else b""})
 
 
+def _write_qlog(folder: str) -> None:
+    """Have aioquic write qlog: Hypercorn has no setting for it."""
+    from functools import partial
+
+    from aioquic.quic.configuration import QuicConfiguration
+    from aioquic.quic.logger import QuicFileLogger
+    from hypercorn.protocol import quic
+
+    quic.QuicConfiguration = partial(QuicConfiguration, quic_logger=QuicFileLogger(folder))
+
+
 def main() -> None:
     """Serve until SIGTERM or SIGINT."""
     from hypercorn.asyncio import serve
@@ -128,6 +139,8 @@ def main() -> None:
             """Without alt-svc, which would lead a client to another protocol than the one that is measured."""
             return [field for field in super().response_headers(protocol) if field[0] != b"alt-svc"]
 
+    if wanted["qlog"]:
+        _write_qlog(wanted["qlog"])
     config = Pinned()
     config.bind = config.quic_bind = [wanted["bind"]]
     config.certfile, config.keyfile = wanted["certificate"], wanted["key"]

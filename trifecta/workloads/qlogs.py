@@ -1,0 +1,108 @@
+"""qlog files of servers, which outlive trials: each file goes to the trial whose connection it tells of."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from trifecta.store.files import TEMPORARY_PREFIX
+from trifecta.trace.qlog import mend
+
+_RECORD = b"\x1e"  # RFC 7464
+_NS_PER_MS = 1_000_000
+_LEAST_WALL_MS = 1e12  # below, a time is not one since 1970 (in 2001 there was no qlog)
+_HEAD_OCTETS = 1 << 16
+
+
+def began_ns(file: Path) -> int | None:
+    """CLOCK_REALTIME at which the connection of a qlog file began, where the file says that; formats 0.3 and later."""
+    try:
+        with file.open("rb") as source:
+            head = source.read(_HEAD_OCTETS)
+            if head.startswith(_RECORD):
+                return _reference(json.loads(head.split(b"\n", 1)[0].removeprefix(_RECORD)).get("trace"))
+            source.seek(0)
+            told = json.load(source)
+        trace = told["traces"][0]
+        found = _reference(trace)
+        return found if found is not None else _wall(trace["events"][0].get("time"))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
+
+
+def _reference(trace: Any) -> int | None:
+    common = trace.get("common_fields", {}) if isinstance(trace, dict) else {}
+    return _wall(common.get("reference_time"))
+
+
+def _wall(value: Any) -> int | None:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and _LEAST_WALL_MS <= value < 1e13
+    return int(value * _NS_PER_MS) if good else None
+
+
+class ServerLogs:
+    """Where the servers of a run write qlog, and the trials so far. A file without a time is of the latest trial."""
+
+    def __init__(self, run: Path, *, wanted: bool) -> None:
+        """Nothing is written anywhere unless ``wanted``."""
+        self._root = run / "qlog"
+        self._wanted = wanted
+        self._folders: dict[Path, str] = {}
+        self._trials: list[tuple[int, str]] = []
+        self._of: dict[Path, str | None] = {}
+
+    def folder(self, label: str, program: str) -> Path | None:
+        """A server's folder; None: it is not asked to write."""
+        if not self._wanted:
+            return None
+        path = self._root / f"{TEMPORARY_PREFIX}{label}"
+        path.mkdir(parents=True, exist_ok=True)
+        self._folders[path] = program
+        return path
+
+    def begin(self, trial: str, wall_ns: int) -> None:
+        """A trial begins; connections before the first one only showed that a server answers."""
+        if not self._trials:
+            for file in self._files():
+                file.unlink()
+        self.sort()
+        self._trials.append((wall_ns, trial))
+
+    def sort(self, *, over: bool = False) -> None:
+        """Put files into the folders of their trials and programs: those that were there a trial before, so that
+        nothing is written to them any more; all when the servers are ``over``.
+        """
+        for file in self._files():
+            known = file in self._of
+            trial = self._of.setdefault(file, self._trial_of(file))
+            if not known and not over:
+                continue
+            if trial is None:
+                file.unlink()
+                continue
+            folder = self._root / trial / self._folders[file.parent]
+            folder.mkdir(parents=True, exist_ok=True)
+            moved = file.rename(folder / file.name)
+            if moved.suffix == ".sqlog":
+                mend(moved, "server")
+
+    def close(self) -> None:
+        """The servers have ended: what they wrote last."""
+        self.sort(over=True)
+        for folder in self._folders:
+            shutil.rmtree(folder, ignore_errors=True)
+        if self._folders and self._root.is_dir() and not any(self._root.iterdir()):
+            self._root.rmdir()
+
+    def _trial_of(self, file: Path) -> str | None:
+        began = began_ns(file)
+        if began is None:
+            return self._trials[-1][1] if self._trials else None
+        return next((name for wall_ns, name in reversed(self._trials) if wall_ns <= began), None)
+
+    def _files(self) -> list[Path]:
+        return [
+            file for folder in self._folders for file in sorted(folder.iterdir()) if file.suffix in (".qlog", ".sqlog")
+        ]
