@@ -63,12 +63,12 @@ class Found:
 
 
 def parse(document: Mapping[str, Any]) -> tuple[Pair, ...]:
-    """The pairs of ``trifecta/studies/contradictions.yaml``; ValueError names what is wrong with it."""
+    """The pairs of ``trifecta/studies/contradictions/pairs.yaml``; ValueError names what is wrong with it."""
     made = []
     for one in document["pairs"]:
         sides = [Side(str(side["says"]), tuple(map(str, side["claims"]))) for side in one["sides"]]
         if len(sides) != 2:
-            raise ValueError(f"contradictions.yaml: {one['id']} has {len(sides)} sides; give two")
+            raise ValueError(f"contradictions/pairs.yaml: {one['id']} has {len(sides)} sides; give two")
         made.append(
             Pair(
                 id=str(one["id"]),

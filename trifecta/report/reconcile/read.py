@@ -81,7 +81,7 @@ def pairs() -> tuple[Pair, ...]:
     """The contradictions that Trifecta knows."""
     from ruamel.yaml import YAML
 
-    return parse(YAML(typ="safe", pure=True).load(_FOLDER / "contradictions.yaml"))
+    return parse(YAML(typ="safe", pure=True).load(_FOLDER / "contradictions" / "pairs.yaml"))
 
 
 def read(folder: Path, *, draws: int = 200) -> Reconciled:
