@@ -66,9 +66,11 @@ def test_a_cold_visit_is_measured(site, tmp_path, protocol):
     for row in fetches:
         assert row["body_bytes"] == row["decoded_bytes"] == sizes[row["url"].rpartition("/")[2]], row
         assert 0 < row["header_bytes"] < 600
-        # An answer is met by another thread than the one that notes the end of sending.
-        times = [row[name] for name in (*PHASES, "done_ns") if row[name] is not None]
-        assert all(later > earlier - 200_000 for earlier, later in pairwise(times)), row
+        known = [(name, row[name]) for name in (*PHASES, "done_ns") if row[name] is not None]
+        times = [value for _, value in known]
+        for (_, earlier), (name, later) in pairwise(known):
+            # An answer is met by another thread than the one that notes the end of sending, which may have to wait.
+            assert later > earlier - (5_000_000 if name == "first_byte_ns" else 200_000), (name, row)
         assert before < times[0] < times[-1] < after
     _, visit = rows(tmp_path, "visits")
     assert visit["connections"] == 2 if protocol != "h1" else 2 < visit["connections"] <= 8
