@@ -96,3 +96,8 @@ def test_an_experiment_runs_and_is_detected(tmp_path):
 def test_a_threat_that_is_none_is_named(tmp_path):
     done = trifecta("threats", "measure", "contrack", cwd=tmp_path)
     assert (done.returncode, done.stderr.strip()) == (2, "trifecta: no threat 'contrack'; did you mean 'conntrack'?")
+
+
+def test_a_threat_without_traffic_says_what_its_procedure_would_have_concluded():
+    one = {"outcome": "resampled", "reason": "wrong in 30 % of 3,000 conclusions", "effects": [], "check": None}
+    assert sentences(one) == ["wrong in 30 % of 3,000 conclusions"]

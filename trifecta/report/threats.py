@@ -24,6 +24,7 @@ _OUTCOMES = {
     "no effect": "no effect on this machine",
     "not decided": "not decided",
     "not measured": "not measured",
+    "resampled": "its procedure was carried out on samples of these runs",
 }
 _COLOURS = {"more": "red", "less": "green", "same": "", "undecided": "yellow"}
 
@@ -117,6 +118,8 @@ def sentences(one: Data) -> list[str]:
     """What was found of a threat, in words: what it does to the comparison, and whether it was noticed."""
     if one["outcome"] == "not measured":
         return [f"not measured here: {one['reason']}"]
+    if one["outcome"] == "resampled":  # there is no traffic of its own
+        return [str(one["reason"])]
     said = [f"{_OUTCOMES[one['outcome']]}"]
     for effect in one["effects"]:
         if effect["metric"] == "success_rate":
