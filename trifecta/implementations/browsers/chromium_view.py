@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trifecta.implementations.browsers.chromium import RunningChromium
 
 _FRAME = {"format": "jpeg", "quality": 40, "maxWidth": 400, "maxHeight": 400, "everyNthFrame": 1}
+_ERROR_PAGE_MS = 5_000
 
 
 class ChromiumView(View):
@@ -65,6 +66,9 @@ class ChromiumView(View):
             response = going.result()
         except Error as error:
             words = " ".join(error.message.split())[:500]
+            if error_class(words) == "status":  # Chromium shows a page of its own, which ends scripts when it comes
+                with suppress(Error):
+                    await self._page.wait_for_url(lambda at: at.startswith("chrome-error:"), timeout=_ERROR_PAGE_MS)
             raise VisitFailed(error_class(words), words) from error
         finally:
             for each in (going, crashing):
