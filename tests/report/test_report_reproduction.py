@@ -36,7 +36,7 @@ THREAT = {
     "undetected": "why",
     "outcome": "not measured",
     "reason": "no time",
-    "run": None,
+    "runs": ["out/threats/round-trips", "out/threats/early-data"],
     "effects": [],
 }
 
@@ -74,7 +74,13 @@ def test_what_was_run_is_judged_and_what_was_not_is_named(result: Result) -> Non
 
 
 def test_the_page_holds_every_statement_and_nothing_from_outside(result: Result) -> None:
+    experiments = ("round-trips", "early-data")
+    for run in experiments:
+        (result.folder / "threats" / run).mkdir(parents=True, exist_ok=True)
+        (result.folder / "threats" / run / "report.html").touch()
     page = pages.read(write(result).read_text()).root
+    for run in experiments:  # every experiment of a threat is a link away
+        assert f'href="threats/{run}/report.html"' in (result.folder / "reproduction.html").read_text()
     ids = {element.attributes.get("id") for element in page.all("tr")}
     assert {one.statement.id for one in result.evaluations()} <= ids
     text = page.text

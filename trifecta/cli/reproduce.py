@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 import time
@@ -233,13 +232,12 @@ def _run_campaign(
     return dict(run_in_turn(campaign, folder, stop, quiet=quiet).problems)
 
 
-def _reconcile(folder: Path) -> Path | None:
+def _reconcile(folder: Path) -> Path:
     """Write the page that takes the claims of all studies that contradict each other."""
-    reconcile = part("trifecta.report.reconcile")
-    if reconcile is None:
-        return None
+    from trifecta.report import reconcile
+
     reconcile.write(reconcile.read(folder))
-    return folder / str(reconcile.PAGE)
+    return folder / reconcile.PAGE
 
 
 def _experiments(asked: dict[str, Any]) -> dict[str, Any]:
@@ -255,16 +253,6 @@ def _experiments(asked: dict[str, Any]) -> dict[str, Any]:
         for threat in _threats_of(name)
         if threat.experiment
     }
-
-
-def part(module: str) -> Any:
-    """A part of Trifecta that may be missing; None then."""
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
-        return None
 
 
 def _runs(folder: Path) -> list[Path]:

@@ -24,7 +24,6 @@ _OUTCOMES = {
     "no effect": "no effect on this machine",
     "not decided": "not decided",
     "not measured": "not measured",
-    "resampled": "its procedure was carried out on samples of these runs",
 }
 _COLOURS = {"more": "red", "less": "green", "same": "", "undecided": "yellow"}
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trifecta.analysis.reconciling import Found, Place, Side
-from trifecta.report import numbers
+from trifecta.report import numbers, threats
 from trifecta.report.comparisons import levels, place_words
 from trifecta.report.explain import words as chains
 from trifecta.report.explain.resampled import WORDS
@@ -121,17 +120,7 @@ def threat(one: Mapping[str, Any]) -> str:
     """What was measured of a threat."""
     if one.get("outcome") == "not measured":
         return sentence(f"not measured by an experiment: {one.get('reason', '')}")
-    told = [str(line) for line in _sentences(one)]
-    return " ".join(sentence(line) for line in [*told, *_models(one)])
-
-
-def _sentences(one: Mapping[str, Any]) -> Sequence[str]:
-    try:
-        report = importlib.import_module("trifecta.report.threats")
-    except ModuleNotFoundError:
-        return [str(one.get("outcome", ""))]
-    found: Sequence[str] = report.sentences(one)
-    return found
+    return " ".join(sentence(line) for line in [*threats.sentences(dict(one)), *_models(one)])
 
 
 def _models(one: Mapping[str, Any]) -> list[str]:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from trifecta.report import numbers
+from trifecta.report.explain.resampled import conclusions
 
 Data = dict[str, Any]
 
 
 def concluded(runs: Sequence[Path]) -> dict[str, list[Data]]:
     """By procedure, which has the name of its threat, what it would have concluded of every comparison of the runs."""
-    try:
-        explain = importlib.import_module("trifecta.report.explain.resampled")
-    except ModuleNotFoundError:
-        return {}
     found: dict[str, list[Data]] = {}
     for run in runs:
-        for one in explain.conclusions(run):
+        for one in conclusions(run):
             found.setdefault(str(one.procedure), []).append({"run": run.name, **vars(one)})
     return found
 

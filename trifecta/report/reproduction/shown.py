@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -50,16 +48,9 @@ def render(result: Result) -> str:
         summary=summary,
         claims=[one for study in result.studies for one in study.claims],
         pictures=figures.of_studies(result.studies),
-        threats=[(one, _sentences(one)) for one in result.threats],
+        threats=[(one, threats.sentences(dict(one))) for one in result.threats],
         measured={str(one["threat"]) for one in result.threats},
     )
-
-
-def _sentences(threat: Mapping[str, Any]) -> list[str]:
-    """What was found of a threat, in words."""
-    if threat.get("outcome") == "resampled":
-        return [str(threat["reason"])]
-    return threats.sentences(dict(threat))
 
 
 def study_summary(result: Result, name: str) -> str:
@@ -76,7 +67,7 @@ def print_result(result: Result, console: Console | None = None) -> None:
     if result.threats:
         out.print(Text("Threats", style="bold"))
         for one in result.threats:
-            out.print(Text(f"{one['threat']}: {'; '.join(_sentences(one))}"), soft_wrap=True)
+            out.print(Text(f"{one['threat']}: {'; '.join(threats.sentences(dict(one)))}"), soft_wrap=True)
         out.print()
     everything = list(result.evaluations())
     out.print(Text(summary([one for one in everything if one.statement.kind == "claim"], "claim"), style="bold"))
