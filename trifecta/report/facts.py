@@ -68,6 +68,11 @@ class RunFacts:
         return self.is_video or self.workload.get("kind") == "page"
 
     @property
+    def is_map(self) -> bool:
+        """Whether the cells are places of a map (docs/map.md): a block or two at each, judged all together."""
+        return "map" in self.rest
+
+    @property
     def sample_word(self) -> str:
         """What a sample is: ``request``, ``page load`` or ``watch``."""
         return "watch" if self.is_video else "page load" if self.is_browser else "request"

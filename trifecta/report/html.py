@@ -138,7 +138,9 @@ def _render(run_dir: Path) -> tuple[str, dict[str, list[dict[str, Any]]], packet
 
 
 def _sections(about: RunFacts, answers: content.Answers) -> tuple[list[PathSection], list[Comparison]]:
-    known = {row["cell"] for row in answers[catalogue.COST]} | {row["cell"] for row in answers[catalogue.VERDICTS]}
+    known = {row["cell"] for row in answers[catalogue.COST]}
+    if not about.is_map:  # most places of a map have no block
+        known |= {row["cell"] for row in answers[catalogue.VERDICTS]}
     cells = content.cells_in_order(about, known)
     found = content.comparisons(about, answers[catalogue.VERDICTS], cells)
     made = [_cell_section(about, answers, number, cell, found) for number, cell in enumerate(cells)]
@@ -165,7 +167,9 @@ def _draw(
     paths: list[PathSection],
     found: Sequence[Comparison],
 ) -> None:
-    """Draw what needs no samples first: meanwhile the large queries run."""
+    """Draw what needs no samples first: meanwhile the large queries run. A map has its picture on a page of its own."""
+    if about.is_map:
+        return
     limits = overview_limits(about, found)
     cells = [cell for path in paths for cell in path.cells]
     for path in paths:
@@ -243,7 +247,7 @@ def _fill(
         noise=evidence.noise(answers, cells),
         parity=evidence.parity(answers),
         instrument=evidence.instrument(about, answers, cells),
-        asked=[(name, about.path_words(name)) for name in about.study.get("paths") or {}],
+        asked=[] if about.is_map else [(name, about.path_words(name)) for name in about.study.get("paths") or {}],
         place_words=place_words,
         run_facts=_flat(about.rest),
         study_text=_text(about.folder / "study.yaml"),

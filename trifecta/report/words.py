@@ -38,16 +38,23 @@ class Words:
 
 def compose(facts: RunFacts, found: Sequence[Comparison], totals: dict[str, int], check_matrix: Answer) -> Words:
     """Put the answer into words; nothing is said that a verdict does not say."""
+    places = counted(len({one.cell for one in found}), "place")
     return Words(
-        headline=_headline(facts, found) + _mostly_excluded(totals),
+        headline=(f"A map: blocks at {places}." if facts.is_map else _headline(facts, found)) + _mostly_excluded(totals),
         scope=_scope(facts, totals),
-        by_path=list(_by_path(facts, found)),
-        open=_open(facts, found),
+        by_path=[] if facts.is_map else list(_by_path(facts, found)),
+        open=_OF_A_MAP if facts.is_map else _open(facts, found),
         checks=_checks(totals, check_matrix),
         noise=_noise(facts, found),
         left_out=[f"{item.get('factor')} {item.get('level')}: {item.get('reason')}" for item in facts.left_out],
         warnings=list(_warnings(facts)),
     )
+
+
+_OF_A_MAP = (
+    "A verdict below rests on the blocks of its place alone, most often one or two. What all of them say together, with "
+    "the border and its uncertainty, is in map.html beside this page."
+)
 
 
 def _warnings(facts: RunFacts) -> Iterable[str]:

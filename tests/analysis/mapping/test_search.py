@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from bench import map as known
+from bench.mapping import known
 from trifecta.analysis.mapping.search import classify, first_blocks, first_points, judge, next_batch
 from trifecta.analysis.mapping.surface import Point, Prediction, fit
 

@@ -20,8 +20,8 @@ from trifecta.report.figures.panels import Drawn
 WIDTH, HEIGHT = 640.0, 520.0
 _LEFT, _TOP, _RIGHT, _BOTTOM = 70.0, 40.0, 132.0, 84.0
 _FINE = 61  # places of the picture on each axis
-_STEPS = (1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 3.0, 5.0)  # ratios at which the colour changes, on both sides
-_SHADES = (0.10, 0.20, 0.30, 0.42, 0.55, 0.68, 0.82, 0.95)
+STEPS = (1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 3.0, 5.0)  # ratios at which the colour changes, on both sides
+SHADES = (0.10, 0.20, 0.30, 0.42, 0.55, 0.68, 0.82, 0.95)
 
 
 def draw(made: MapResult) -> Drawn:
@@ -42,8 +42,8 @@ def draw(made: MapResult) -> Drawn:
         _legend(figure, made, largest)
     _measured(target, made)
     for which, axis in (("x", made.plan.x), ("y", made.plan.y)):
-        values = _ticks(axis)
-        svg.ticks(target, which, [axis.share(value) for value in values], [_tick(axis, v) for v in values], grid=False)
+        values = ticks(axis)
+        svg.ticks(target, which, [axis.share(value) for value in values], [tick(axis, v) for v in values], grid=False)
     target.set_xlabel(_axis_label(made.plan.x), color=style.INK, fontsize=svg.FONT)
     target.set_ylabel(_axis_label(made.plan.y), color=style.INK, fontsize=svg.FONT)
     figure.text(
@@ -60,9 +60,9 @@ def _colours(target: Axes, made: MapResult, sides: Sides, steps: Any) -> float:
     """
     mean = sides.mean.reshape(_FINE, _FINE)
     reach = float(np.abs(mean).max())
-    used = [step for step in _STEPS if math.log(step) < reach]
+    used = [step for step in STEPS if math.log(step) < reach]
     bounds = [*(math.log(step) for step in used), reach + 0.01]
-    for number, shade in enumerate(_SHADES[: len(used)]):
+    for number, shade in enumerate(SHADES[: len(used)]):
         low, high = bounds[number], bounds[number + 1]
         for arm, band in ((made.plan.arm, [low, high]), (made.plan.reference, [-high, -low])):
             for path in _filled(target, steps, mean, band):
@@ -124,7 +124,7 @@ def _measured(target: Axes, made: MapResult) -> None:
 
 def _legend(figure: Any, made: MapResult, largest: float) -> None:
     """Beside the picture: the steps of colour of both sides; below it: what the signs mean."""
-    used = [step for step in _STEPS if step <= largest]
+    used = [step for step in STEPS if step <= largest]
     width, height = _RIGHT - 14, HEIGHT - _TOP - _BOTTOM
     box = figure.add_axes((1 - width / WIDTH, _BOTTOM / HEIGHT, width / WIDTH, height / HEIGHT))
     box.set_axis_off()
@@ -132,12 +132,12 @@ def _legend(figure: Any, made: MapResult, largest: float) -> None:
     box.set_xlim(0, width)
     box.set_ylim(-height, 0)
     steps = [
-        (_SHADES[n], f"{scales.plain(one)} {f'to {scales.plain(used[n + 1])}' if n + 1 < len(used) else 'and more'}")
+        (SHADES[n], f"{scales.plain(one)} {f'to {scales.plain(used[n + 1])}' if n + 1 < len(used) else 'and more'}")
         for n, one in enumerate(used)
     ]
     ours, theirs = (style.look(arm).colour for arm in (made.plan.arm, made.plan.reference))
     lines = [(ours, *step) for step in reversed(steps)]
-    lines += [(style.PAPER, 1.0, f"below {scales.plain(_STEPS[0])}"), *((theirs, *step) for step in steps)]
+    lines += [(style.PAPER, 1.0, f"below {scales.plain(STEPS[0])}"), *((theirs, *step) for step in steps)]
     for number, (colour, shade, text) in enumerate(lines):
         y = -36.0 - row * number
         box.fill_between([0, 16], y, y - row, color=colour, alpha=shade, linewidth=0)
@@ -156,7 +156,8 @@ def _legend(figure: Any, made: MapResult, largest: float) -> None:
     )
 
 
-def _ticks(axis: Axis) -> list[float]:
+def ticks(axis: Axis) -> list[float]:
+    """Round values of an axis."""
     if axis.scale == "log":
         return scales.log_ticks(axis.low, axis.high, 7)
     even = [value for value in scales.linear_ticks(axis.high, 6) if value >= axis.low]
@@ -165,7 +166,8 @@ def _ticks(axis: Axis) -> list[float]:
     return even
 
 
-def _tick(axis: Axis, value: float) -> str:
+def tick(axis: Axis, value: float) -> str:
+    """What stands at one of them."""
     if axis.kind.digits == 2:
         return f"{scales.plain(100 * value)} %"
     return axis.kind.format(value)

@@ -1,0 +1,1 @@
+"""The search of `trifecta map` against a full grid: on surfaces that are known, and in one real run."""
