@@ -7,8 +7,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices are small: threads make the fits three times slower
 # Nothing is imported here that starts threads (numpy): --real enters the sandbox first.
 
 

@@ -15,7 +15,7 @@ from trifecta.report.figures import panels, style, svg
 from trifecta.report.figures.panels import Drawn
 from trifecta.report.map.picture import SHADES, STEPS, tick, ticks
 
-_HEIGHT = 430.0
+_HEIGHT = 380.0
 _NAMES = {"grid": "grid", "search": "search", "grid_smoothed": "grid,\nsmoothed"}
 
 
@@ -28,22 +28,26 @@ def draw(made: MapResult, blocks: Blocks, comparison: Comparison) -> Drawn:
         f"Search: {made.blocks} blocks",
         "Error of the log ratio",
     ]
-    figure, (grid, reference, search, errors) = panels.panels(titles, _HEIGHT, bottom=120.0)
+    figure, (grid, reference, search, errors) = panels.panels(titles, _HEIGHT, gap=46.0, bottom=80.0)
     sure = (comparison.reference.low > 0) | (comparison.reference.high < 0)
     _plane(grid, made, blocks.grid, None, comparison.wrong["grid"])
     _plane(reference, made, comparison.reference.mean, sure, None)
     _plane(search, made, comparison.sides.mean, ~comparison.sides.is_open(), comparison.wrong["search"])
     _dots(search, made)
     _errors(errors, comparison.figures)
-    arm, other = style.name(made.plan.arm), style.name(made.plan.reference)
     figure.text(
         0.06, 10 / _HEIGHT,
-        f"Colour: {arm} or {other} faster, deeper with the ratio (steps at {', '.join(map(str, STEPS))}). "
-        "Hatched: the interval holds 1.\nCrosses: the wrong side where the reference is sure. Dots: measured. "
-        "Bars: 95 %, by blocks held out.",
+        f"Colour deepens with the ratio, at {', '.join(map(str, STEPS))}. Hatched: not known who is faster. "
+        "Crosses: the wrong side where the reference is sure.\nDots: measured. Bars: 95 %, by blocks held out.",
         ha="left", va="bottom", color=style.MUTED, fontsize=svg.SMALL, linespacing=1.3,
     )  # fmt: skip
     return Drawn(figure, f"A full grid and the search of a map over {made.plan.x.name} and {made.plan.y.name}")
+
+
+def legend(made: MapResult) -> list[tuple[str, str, str]]:
+    """Which colour is whose."""
+    arms = (made.plan.arm, made.plan.reference)
+    return [(f"{style.name(arm)} faster", style.CSS_VARIABLES[style.look(arm).colour], "") for arm in arms]
 
 
 def _plane(target: Axes, made: MapResult, values: Any, known: Any, wrong: Any) -> None:

@@ -132,7 +132,7 @@ def judge(folder: Path, contest: Contest, study: Study, run: RunDirectory) -> in
     cost[turns.SEARCH]["counting"] = sum(b.value is not None for b in found[turns.SEARCH])
     document = {"cost": cost, **comparison.figures}
     files.write_text(folder / "comparison.json", json.dumps(document, indent=1) + "\n")
-    picture_files.write(picture.draw(made, blocks, comparison), folder, "comparison")
+    picture_files.write(picture.draw(made, blocks, comparison), folder, "comparison", picture.legend(made))
     (folder / "search").mkdir(exist_ok=True)
     print(table(document))
     print(f"{words.headline(made)}\nThe search's map: {page.write(made, folder / 'search')}")
