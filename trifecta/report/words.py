@@ -38,9 +38,11 @@ class Words:
 
 def compose(facts: RunFacts, found: Sequence[Comparison], totals: dict[str, int], check_matrix: Answer) -> Words:
     """Put the answer into words; nothing is said that a verdict does not say."""
-    places = counted(len({one.cell for one in found}), "place")
+    answer = _headline(facts, found)
+    if facts.is_map:
+        answer = f"A map: blocks at {counted(len({one.cell for one in found}), 'place')}."
     return Words(
-        headline=(f"A map: blocks at {places}." if facts.is_map else _headline(facts, found)) + _mostly_excluded(totals),
+        headline=answer + _mostly_excluded(totals),
         scope=_scope(facts, totals),
         by_path=[] if facts.is_map else list(_by_path(facts, found)),
         open=_OF_A_MAP if facts.is_map else _open(facts, found),
@@ -52,8 +54,8 @@ def compose(facts: RunFacts, found: Sequence[Comparison], totals: dict[str, int]
 
 
 _OF_A_MAP = (
-    "A verdict below rests on the blocks of its place alone, most often one or two. What all of them say together, with "
-    "the border and its uncertainty, is in map.html beside this page."
+    "A verdict below rests on the blocks of its place alone, most often one or two. What all of them say together, "
+    "with the border and its uncertainty, is in map.html beside this page."
 )
 
 
