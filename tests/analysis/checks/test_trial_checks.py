@@ -11,6 +11,7 @@ from tests.analysis.checks.sound import (
     LOSSY,
     MACHINE,
     PATH,
+    PLAIN,
     SERVER,
     TCP,
     TRANSPORT,
@@ -144,6 +145,17 @@ def test_nagle_on_in_one_arm_fails_whichever_side_has_it():
 )
 def test_an_arm_with_another_set_up_than_its_siblings_fails(changes):
     assert judge("parity", siblings=(evidence("h1"),), **changes).status == "fail"
+
+
+def test_a_lost_syn_leaves_tcp_one_segment_and_is_no_fault_of_the_trial():
+    lost = {"quic": None, "tcp": TCP | {"initial_window_bytes": 1448, "mss_bytes": 1448, "retransmits": 1}}
+    unlucky = LOAD | lost
+    assert judge("parity", "h2", load=unlucky, siblings=(evidence("h3"),)).status == "pass"
+    assert judge("parity", "h3", siblings=(evidence("h2", load=unlucky),)).status == "pass"
+    clean = {"path": PLAIN, "load": unlucky}
+    assert judge("parity", "h2", siblings=(evidence("h3", path=PLAIN),), **clean).status == "fail"
+    asked = LOAD | {"quic": None, "tcp": lost["tcp"] | {"retransmits": 0}}
+    assert judge("parity", "h2", load=asked, siblings=(evidence("h3"),)).status == "fail"
 
 
 def test_the_hop_behind_a_proxy_is_to_have_the_congestion_control_of_the_trial():
