@@ -12,8 +12,10 @@ from trifecta.analysis.causes import (
     TrialParts,
     causes,
     setup_trips,
+    share_interval,
     split_setup,
 )
+from trifecta.analysis.transport.differences import difference
 
 MS = 1e6
 
@@ -65,6 +67,60 @@ def test_few_of_many_equal_pairs_are_told_apart():
         for seed in range(200)
     ]
     assert 1 <= sum(told) <= 22  # 5 % of 200, with room for chance
+
+
+def blocks(rng, count, part=-50.0, rest=-30.0):
+    """Differences of a part and of the whole, by block; the part's noise is in the whole's."""
+    own = part + 8 * rng.normal(size=count)
+    return own, own + rest + 12 * rng.normal(size=count)
+
+
+@pytest.mark.parametrize("count", [3, 4, 6, 12])
+def test_intervals_of_shares_hold_what_is_true_as_often_as_they_say(count):
+    rng, draws = np.random.default_rng(count), 1_500
+    found = [share_interval(*blocks(rng, count), 0.95) for _ in range(draws)]
+    known = [ends for ends in found if ends != (None, None)]
+    assert len(known) > 0.9 * draws  # a difference as clear as this one
+    held = sum(low <= 50 / 80 <= high for low, high in known) / len(known)
+    assert 0.93 < held < 0.97  # 0.95, with three standard errors
+
+
+def test_of_a_small_difference_they_hold_it_no_less_often():
+    """Where most runs see no difference, and those that do see one that is too large."""
+    rng = np.random.default_rng(3)
+    found = [share_interval(*blocks(rng, 6, -5.0, -5.0), 0.95) for _ in range(3_000)]
+    known = [ends for ends in found if ends != (None, None)]
+    assert 300 < len(known) < 2_000
+    assert sum(low <= 0.5 <= high for low, high in known) / len(known) > 0.92
+
+
+def test_resampling_of_few_blocks_would_hold_it_less_often():
+    rng, held = np.random.default_rng(1), 0
+    for _ in range(300):
+        part, whole = blocks(rng, 6)
+        at = rng.integers(0, 6, (500, 6))
+        low, high = np.quantile(part[at].mean(axis=1) / whole[at].mean(axis=1), [0.025, 0.975])
+        held += low <= 50 / 80 <= high
+    assert held / 300 < 0.9
+
+
+def test_a_share_has_an_interval_just_where_the_whole_is_told_from_nothing():
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        part, whole = blocks(rng, 5, -5.0, -5.0)
+        ends = difference([({"all": one}, {"all": 0.0}) for one in whole], 0.95, ["all"]).whole
+        bounded = share_interval(part, whole, 0.95) != (None, None)
+        assert bounded == (ends.low_ns > 0 or ends.high_ns < 0)
+
+
+def test_every_cause_has_the_interval_of_its_own_share():
+    found = causes(trials({"h2": H2, "h2#aa": H2, "h3": H3}), "h3", "h2", REQUEST_PARTS, 0.95)
+    assert all(one.share_low < one.share < one.share_high for one in found.causes)
+    only = causes(trials({"h2": {WAIT: 20.0}, "h3": {WAIT: 10.0}}), "h3", "h2", REQUEST_PARTS, 0.95).causes[0]
+    assert (only.share, only.share_low, only.share_high) == pytest.approx((1.0, 1.0, 1.0))  # it is the whole
+    exact = causes(trials({"h2": H2, "h3": H3}, noise=0.0), "h3", "h2", REQUEST_PARTS, 0.95).causes[0]
+    assert exact.share_low == pytest.approx(exact.share) == pytest.approx(exact.share_high)
+    assert share_interval(np.ones(1), np.ones(1), 0.95) == (None, None)
 
 
 def test_a_handshake_cannot_wait_longer_than_it_took():

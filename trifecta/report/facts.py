@@ -73,6 +73,11 @@ class RunFacts:
         return "map" in self.rest
 
     @property
+    def is_captured(self) -> bool:
+        """Whether the packets of every trial were kept."""
+        return bool(self.study.get("capture"))
+
+    @property
     def sample_word(self) -> str:
         """What a sample is: ``request``, ``page load`` or ``watch``."""
         return "watch" if self.is_video else "page load" if self.is_browser else "request"

@@ -243,7 +243,7 @@ DERIVED: dict[str, pa.Schema] = {
         ("difference_ns", _NUMBER),
         ("low_ns", _NUMBER),
         ("high_ns", _NUMBER),
-        ("share", _NUMBER),
+        *_with_interval("share"),
         ("blocks", _COUNT),
     ),
     # One row a cell, number that a study published, and arm (trifecta/studies/published).

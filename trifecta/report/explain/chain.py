@@ -29,13 +29,17 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Checked:
-    """A check over the trials of a comparison: how often it said what, and the evidence of its worst outcome."""
+    """A check over the trials of a comparison: how often it said what, and the evidence of its worst outcome.
+
+    ``arm``: whose trial that evidence is of; empty where it is of the cell or the run.
+    """
 
     check: str
     question: str
     status: str
     counts: Mapping[str, int]
     evidence: str
+    arm: str = ""
 
     @property
     def trials(self) -> int:
@@ -258,8 +262,9 @@ def _checked(results: Sequence[Row], pair: tuple[str, str]) -> list[Checked]:
                 by_trial[str(row["scope"])] = row
         counts = {status: sum(row["status"] == status for row in by_trial.values()) for status in _WORST}
         status = next(one for one in _WORST if counts[one])
-        evidence = next(row["evidence"] for row in by_trial.values() if row["status"] == status)
-        made.append(Checked(name, questions.get(name, name.replace("_", " ")), status, counts, str(evidence)))
+        shown = next(row for row in by_trial.values() if row["status"] == status)
+        question = questions.get(name, name.replace("_", " "))
+        made.append(Checked(name, question, status, counts, str(shown["evidence"]), str(shown["protocol"] or "")))
     return made
 
 

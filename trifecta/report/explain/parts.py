@@ -1,4 +1,7 @@
-"""Reads what the time of a request, a cycle, or a page load was made of: a mean by part for every trial that counts."""
+"""Reads what the time of a request, a cycle, a page load or a video's start was made of.
+
+A mean by part for every trial that counts.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from trifecta.analysis.causes import (
     setup_trips,
     split_setup,
 )
+from trifecta.analysis.starts import START_PARTS, start_parts
 from trifecta.analysis.transport.attribution import PARTS as PACKET_PARTS
 from trifecta.analysis.transport.attribution import attribute
 from trifecta.analysis.transport.differences import mean_parts
@@ -25,7 +29,7 @@ from trifecta.report.facts import RunFacts
 from trifecta.report.packets.metrics import CAPTURED, read
 
 Row = dict[str, Any]
-REQUESTS, CYCLES, LOADS, PACKETS = "requests", "cycles", "page loads", "packets"
+REQUESTS, CYCLES, LOADS, STARTS, PACKETS = "requests", "cycles", "page loads", "video starts", "packets"
 
 # A connection that was opened before the request began is not part of it (as in the report's phases).
 _REQUESTS = """
@@ -91,6 +95,17 @@ LOAD_PARTS = {
     "rest_ns": "everything after the document: its resources, and the browser itself",
 }
 
+# Of a video a visit's clock starts with play.
+_STARTS = """
+SELECT t.cell, t.arm, t.block, t.trial, v.visit, v.started_ns AS play_ns, v.started_ns + v.startup_ns AS frame_ns,
+       list({'url': f.url, 'mime': f.mime, 'segment': f.segment, 'error': f.error, 'started_ns': f.started_ns,
+             'done_ns': f.done_ns, 'dns_start_ns': f.dns_start_ns, 'dns_end_ns': f.dns_end_ns,
+             'connect_start_ns': f.connect_start_ns, 'secured_ns': f.secured_ns}) AS fetches
+FROM visits AS v JOIN trials AS t USING (trial) JOIN fetches AS f USING (trial, visit)
+WHERE t.valid AND list_contains(?, t.cell) AND v.error IS NULL AND NOT v.warmup AND v.startup_ns IS NOT NULL
+GROUP BY ALL ORDER BY t.trial, v.visit
+"""
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -121,7 +136,7 @@ def of_cells(
 
 def _program(connection: duckdb.DuckDBPyConnection, about: RunFacts, cells: Sequence[str]) -> dict[str, Parts]:
     if about.is_video:
-        return {}  # a start is made of segments, which overlap
+        return _starts(connection, cells)
     if about.is_browser:
         return _columns(connection, _LOADS, cells, LOADS, LOAD_PARTS)
     if str(about.workload.get("kind")) != "requests":
@@ -137,6 +152,20 @@ def _columns(
         parts = made.setdefault(row["cell"], Parts(of, tuple(columns.values()), []))
         values = {name: float(row[column]) for column, name in columns.items()}
         parts.trials.append(TrialParts(row["arm"], row["block"], values))
+    return made
+
+
+def _starts(connection: duckdb.DuckDBPyConnection, cells: Sequence[str]) -> dict[str, Parts]:
+    """The mean over the watches of a trial; those whose first segment is not among the requests are left out."""
+    found: dict[tuple[str, str, int, str], list[dict[str, float]]] = {}
+    for row in _rows(connection, _STARTS, cells):
+        parts = start_parts(row["play_ns"], row["frame_ns"], row["fetches"])
+        if parts is not None:
+            found.setdefault((row["cell"], row["arm"], row["block"], row["trial"]), []).append(parts)
+    made: dict[str, Parts] = {}
+    for (cell, arm, block, _), watches in found.items():
+        means = {name: sum(one[name] for one in watches) / len(watches) for name in START_PARTS}
+        made.setdefault(cell, Parts(STARTS, START_PARTS, [])).trials.append(TrialParts(arm, block, means))
     return made
 
 

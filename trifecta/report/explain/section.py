@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 
+from trifecta.analysis.causes import Cause
 from trifecta.report import queries, tables
 from trifecta.report.catalogue import Query
 from trifecta.report.comparisons import Comparison
@@ -24,7 +25,7 @@ CAUSES = Query(
     "causes",
     """
 SELECT t.cell, t.arm, t.reference, t.source, t.part, t.arm_ns, t.reference_ns, t.difference_ns, t.low_ns, t.high_ns,
-       t.share, t.blocks
+       t.share, t.share_low, t.share_high, t.blocks
 FROM causes AS t
 WHERE true{and_cell}
 ORDER BY t.cell, t.arm, t.reference, t.source, t.place
@@ -72,15 +73,22 @@ def _rows(chain: Chain) -> list[Row]:
     for split in chain.splits:
         whole = split.causes.whole
         head = {"cell": one.cell, "arm": one.arm, "reference": one.reference, "source": split.parts.of}
-        shares = {cause.part: cause.share for cause in split.causes.causes}
+        shares = {cause.part: cause for cause in split.causes.causes}
         for place, part in enumerate((*whole.parts, whole.whole)):
             made.append(
                 head
                 | {"part": part.part, "place": place, "arm_ns": part.arm_ns, "reference_ns": part.reference_ns}
                 | {"difference_ns": part.difference_ns, "low_ns": part.low_ns, "high_ns": part.high_ns}
-                | {"share": shares.get(part.part), "blocks": whole.blocks}
+                | _share(shares.get(part.part))
+                | {"blocks": whole.blocks}
             )
     return made
+
+
+def _share(cause: Cause | None) -> Row:
+    """Nulls of the whole, of a part that neither arm has, and without a difference."""
+    shares = (cause.share, cause.share_low, cause.share_high) if cause else (None, None, None)
+    return dict(zip(("share", "share_low", "share_high"), shares, strict=True))
 
 
 def section(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Derived) -> Mapping[str, CellPart]:
@@ -105,6 +113,7 @@ def _table(answer: queries.Answer, one: Comparison) -> Table:
         Column("difference", "difference_ns", "duration"),
         Column("interval", "low_ns,high_ns", "duration_interval"),
         Column("share", "share", "percent"),
+        Column("interval", "share_low,share_high", "percent_interval"),
     ]
     made = tables.build(
         tables.with_rows(answer, rows),

@@ -76,7 +76,11 @@ def _chain(found: Explained, chain: Chain, concluded: list[Concluded]) -> dict[s
                 "blocks": split.causes.whole.blocks,
                 "told_apart": split.causes.told_apart,
                 "whole": asdict(split.causes.whole.whole),
-                "parts": [asdict(each.found) | {"share": each.share} for each in split.causes.causes],
+                "parts": [
+                    asdict(each.found)
+                    | {"share": each.share, "share_low": each.share_low, "share_high": each.share_high}
+                    for each in split.causes.causes
+                ],
                 "round_trips": dict(split.parts.round_trips),
                 "rtt_ns": split.parts.rtt_ns,
             }

@@ -5,25 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trifecta.analysis.causes import TRIPS, Cause, Causes
 from trifecta.analysis.challenges import Challenge
 from trifecta.analysis.estimate import METRICS
 from trifecta.design.model import Verdict
 from trifecta.report import numbers
 from trifecta.report.comparisons import Comparison, levels
-from trifecta.report.explain.chain import Chain, Checked, Setting, Split
-from trifecta.report.explain.parts import CYCLES, LOADS, PACKETS, REQUESTS
+from trifecta.report.explain import shares
+from trifecta.report.explain.chain import Chain, Checked, Setting
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures.style import name
 from trifecta.report.words import counted, listed, sentence
 
-_OF = {
-    REQUESTS: "a request, by the times of its samples",
-    CYCLES: "a cycle, by the times of its hops",
-    LOADS: "a page load, by the times that the browser tells",
-    PACKETS: "a request, by its packets",
-}
-_SMALL = 0.02  # parts below this share are told together
 RIVALS = ("latency_p50_ns", "latency_mean_ns", "latency_p95_ns", "latency_p99_ns", "requests_per_s")
 _KINDS = {"faster": "faster", "slower": "slower", "same": "the same", "undecided": "undecided"}
 
@@ -45,7 +37,7 @@ def links(about: RunFacts, chain: Chain) -> list[Link]:
         Link("differed", "What differed", _differed(chain.settings, pair)),
         Link("ruled_out", "What was ruled out", [_passed(one) for one in passed]),
         Link("doubts", "What was not", [_doubt(one) for one in chain.checked if one.status != "pass"]),
-        Link("causes", "What share each cause has", _causes(about, chain, pair)),
+        Link("causes", "What share each cause has", shares.sentences(about, chain, pair)),
         Link("overturn", "What would overturn it", overturn(about, chain, pair)),
         Link("threats", "Threats to validity", _threats(chain)),
     ]
@@ -58,7 +50,8 @@ def conclusion(about: RunFacts, chain: Chain) -> str:
     told = [cause for split in chain.splits[:1] if split.causes.told_apart for cause in split.causes.causes[:1]]
     if not told or told[0].share is None or told[0].share < 0.1:
         return said
-    return f"{said} Of the difference of the means {numbers.percent(min(told[0].share, 1.0))} is {told[0].part}."
+    over = "; other parts take some of it back" if told[0].share > 1.01 else ""
+    return f"{said} Of the difference of the means {shares.share(told[0])} is {shares.part(told[0])}{over}."
 
 
 def _differed(settings: Sequence[Setting], pair: tuple[str, str]) -> list[str]:
@@ -75,92 +68,20 @@ def _differed(settings: Sequence[Setting], pair: tuple[str, str]) -> list[str]:
 
 def _passed(one: Checked) -> str:
     trials = f" in all {one.trials} trials" if one.trials > 1 else ""
-    return f"{one.question} The check {one.check.replace('_', ' ')} passed{trials}: {sentence(one.evidence)}"
+    return f"{one.question} The check {one.check.replace('_', ' ')} passed{trials}{_evidence(one)}"
 
 
 def _doubt(one: Checked) -> str:
     said = {"fail": "failed", "warn": "warned", "unknown": "could not tell"}
     counts = [f"{said[status]} in {one.counts[status]}" for status in said if one.counts[status]]
-    return (
-        f"{one.question} The check {one.check.replace('_', ' ')} {listed(counts)} of {one.trials}: "
-        f"{sentence(one.evidence)}"
-    )
+    where = f" {listed(counts)} of {counted(one.trials, 'trial')}" if one.trials > 1 else f" {said[one.status]}"
+    return f"{one.question} The check {one.check.replace('_', ' ')}{where}{_evidence(one)}"
 
 
-def _causes(about: RunFacts, chain: Chain, pair: tuple[str, str]) -> list[str]:
-    told = [line for split in chain.splits for line in _split(split, chain.comparison, pair)]
-    whole = next((abs(split.causes.whole.whole.difference_ns) for split in chain.splits), None)
-    for program, more in chain.cpu_ns.items():
-        share = f", at most {numbers.percent(abs(more) / whole)} of the difference" if whole and more else ""
-        told.append(
-            f"CPU of the {program}: {pair[0]} spends {numbers.duration(abs(more))} "
-            f"{'more' if more > 0 else 'less'} on a request than {pair[1]}{share if told else ''}."
-        )
-    if not chain.splits:
-        what = "a start of a video is not split by phases" if about.is_video else "no block has the times of both"
-        told.insert(0, f"Not known: {what}. With --capture the packets say where the time went.")
-    return told
-
-
-def _split(split: Split, comparison: Comparison, pair: tuple[str, str]) -> list[str]:
-    found, parts = split.causes, split.parts
-    whole = found.whole.whole
-    blocks = counted(found.whole.blocks, "block")
-    head = (
-        f"{pair[0]} took {_ns(whole.arm_ns)} for {_OF[parts.of]}, {pair[1]} {_ns(whole.reference_ns)} "
-        f"(means over {blocks}): {_signed(whole.difference_ns, whole.low_ns, whole.high_ns)}."
-    )
-    if not found.told_apart:
-        head += " That is no difference that could be shared out; its parts are given all the same."
-    told = [head, f"By cause: {_parts(found)}."]
-    trips = [parts.round_trips.get(arm) for arm in (comparison.arm, comparison.reference)]
-    if trips[0] is not None and trips[1] is not None and parts.rtt_ns and max(trips[0], trips[1]) > 0:
-        expected = (trips[0] - trips[1]) * parts.rtt_ns
-        told.append(
-            f"Before a request can be sent {pair[0]} needs {_trips(trips[0])} and {pair[1]} {_trips(trips[1])}; at the "
-            f"{_ns(parts.rtt_ns)} that the path was probed to take, that alone makes {_signed(expected)}."
-        )
-    return told
-
-
-def _trips(value: float) -> str:
-    whole = round(value, 2)
-    return "no round trip" if whole == 0 else "1 round trip" if whole == 1 else f"{whole:g} round trips"
-
-
-def _parts(found: Causes) -> str:
-    shown = [one for one in found.causes if one.share is None or abs(one.share) >= _SMALL]
-    said = [_cause(one) for one in shown]
-    hidden = [one for one in found.causes if one not in shown]
-    if hidden:
-        rest = sum(one.found.difference_ns for one in hidden)
-        said.append(f"all else together {_signed(rest)}")
-    return "; ".join(said)
-
-
-def _cause(one: Cause) -> str:
-    low, high = one.found.low_ns, one.found.high_ns
-    share = "" if one.share is None else f" ({numbers.percent(one.share)} of it)"
-    part = f"{one.part}, {TRIPS_MEAN}" if one.part == TRIPS else one.part
-    return f"{part}: {_signed(one.found.difference_ns, low, high)}{share}"
-
-
-TRIPS_MEAN = "their least number times the path's round trip"
-
-
-def _ns(value: float) -> str:
-    return numbers.duration(value)
-
-
-def _signed(value: float, low: float | None = None, high: float | None = None) -> str:
-    """``80.1 ms less [79.8, 80.4]``; an interval that holds 0 with signs."""
-    said = f"{numbers.duration(abs(value))} {'less' if value < 0 else 'more'}" if value else "no difference"
-    if low is None or high is None:
-        return said
-    if low > 0 or high < 0:
-        ends = sorted((abs(low), abs(high)))
-        return f"{said} [{numbers.duration(ends[0])}, {numbers.duration(ends[1])}]"
-    return f"{said} [{numbers.duration(abs(low))} less, {numbers.duration(high)} more]"
+def _evidence(one: Checked) -> str:
+    """What the check said; of several trials what it said of one, which is of one protocol."""
+    whose = f"; of one with {name(one.arm)}" if one.trials > 1 and one.arm else ""
+    return f"{whose}: {sentence(one.evidence)}"
 
 
 def overturn(about: RunFacts, chain: Chain, pair: tuple[str, str]) -> list[str]:
@@ -218,9 +139,10 @@ def _counted(one: Comparison, found: Challenge) -> list[str]:
         return []
     same = found.counted.verdict == one.kind
     ratio = numbers.ratio(found.counted.ratio)
+    kind = "the same within the margin" if found.counted.verdict == "same" else _KINDS[found.counted.verdict]
     return [
-        f"With the trials counted that a check excluded, the verdict would be "
-        f"{'the same' if same else _KINDS[found.counted.verdict]} (ratio {ratio})."
+        f"With the trials counted that a check excluded, the verdict would {'still be' if same else 'be'} {kind} "
+        f"(ratio {ratio})."
     ]
 
 

@@ -51,6 +51,11 @@ def blocking(shown: Sequence[tuple[str, str, Sequence[Waited]]]) -> Drawn:
         else:
             dots(target, np.column_stack([rows, other]), style.PART_CROSSED)
             dots(target, np.column_stack([rows, own]), style.LATE)
+        if waits and not any(one.whole_ns for one in waits):
+            target.text(
+                0.5, 0.5, "nothing waited", transform=target.transAxes, ha="center", va="center", color=style.MUTED,
+                fontsize=svg.SMALL,
+            )  # fmt: skip
         target.set_xlabel("request", color=style.INK, fontsize=svg.SMALL)
         said.append(f"{title}: {_sum(waits)}")
     return Drawn(made, f"How long octets of each response lay received and undeliverable. {'; '.join(said)}")

@@ -150,6 +150,7 @@ class Rates:
 
 
 _BINS = 120
+_ACKS_A_BIN = 4  # on average: a ratio of one or two is chance
 
 
 def rates(captured: Captured) -> Rates:
@@ -179,9 +180,10 @@ class Acknowledged:
 
 def acknowledged(captured: Captured) -> Acknowledged:
     """Of all connections together."""
-    width = nice(captured.end_ns, _BINS // 2)
     told = [acknowledgements(one, up=True) for one in captured.analysed]
     moments = [found for one in captured.analysed if (found := moments_of(one, up=True)) is not None]
+    sent = sum(len(acks) for _, acks in moments)
+    width = nice(captured.end_ns, min(_BINS // 2, max(sent // _ACKS_A_BIN, 1)))
     data, acks = (
         _binned(np.concatenate([one[at] for one in moments]) - captured.start_ns, width, captured.end_ns)
         if moments

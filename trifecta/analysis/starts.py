@@ -1,0 +1,71 @@
+"""Where the time from play to a video's first frame went: one cause for each of its instants.
+
+Requests overlap, so their times cannot be added. The time is swept instead: while a request that the first frame needs
+is under way, what it does counts (in the order of `_ORDER` where several do different things); the rest is the
+player's. Needed are the playlists and the initialisation segment that were asked for before the first media segment
+was there, and that segment with its failed attempts (RFC 8216, 6.3.3: nothing can be shown before).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+DNS, CONNECTING, SEGMENT, PLAYLISTS, BETWEEN, PLAYER = (
+    "DNS",
+    "connecting, with TLS",
+    "the first segment",
+    "playlists",
+    "the player, before it has the first segment",
+    "the player after it: buffering, decoding, showing",
+)
+START_PARTS = (DNS, CONNECTING, PLAYLISTS, SEGMENT, BETWEEN, PLAYER)
+_ORDER = (DNS, CONNECTING, SEGMENT, PLAYLISTS)
+
+Row = Mapping[str, Any]
+Span = tuple[float, float]
+
+
+def start_parts(play_ns: int, first_frame_ns: int, fetches: Sequence[Row]) -> dict[str, float] | None:
+    """ns by part of `START_PARTS`, which add up to the whole. None where no media segment came before the frame.
+
+    ``fetches`` are rows of the view of that name, of one visit.
+    """
+    asked = [
+        row
+        for row in fetches
+        if row["started_ns"] is not None and row["done_ns"] is not None and row["started_ns"] >= play_ns
+    ]
+    media = [row for row in asked if row["segment"] is not None and row["error"] is None]
+    first = min(media, key=lambda row: row["started_ns"], default=None)
+    if first is None or first["done_ns"] > first_frame_ns:
+        return None
+    before = [row for row in asked if row["started_ns"] < first["done_ns"]]
+    needed = [first, *(row for row in before if row["segment"] is None or row["error"] is not None)]
+    there = min(max(row["done_ns"] for row in needed), first_frame_ns)
+    spans = _spans(needed)
+    marks = {play_ns, there, first_frame_ns, *(end for found in spans.values() for span in found for end in span)}
+    ends = sorted(mark for mark in marks if play_ns <= mark <= first_frame_ns)
+    made = dict.fromkeys(START_PARTS, 0.0)
+    for begin, end in pairwise(ends):
+        part = next((part for part in _ORDER if any(span[0] <= begin and end <= span[1] for span in spans[part])), None)
+        made[part or (BETWEEN if end <= there else PLAYER)] += end - begin
+    return made
+
+
+def _spans(needed: Sequence[Row]) -> dict[str, list[Span]]:
+    """What was under way when."""
+    made: dict[str, list[Span]] = {part: [] for part in _ORDER}
+    for row in needed:
+        for part, names in ((DNS, ("dns_start_ns", "dns_end_ns")), (CONNECTING, ("connect_start_ns", "secured_ns"))):
+            begin, end = (row[name] for name in names)
+            if begin is not None and end is not None:
+                made[part].append((begin, end))
+        made[PLAYLISTS if _is_playlist(row) else SEGMENT].append((row["started_ns"], row["done_ns"]))
+    return made
+
+
+def _is_playlist(row: Row) -> bool:
+    """By its media type (RFC 8216, 4), or where that is not told by its name."""
+    return "mpegurl" in str(row["mime"] or "").lower() or str(row["url"]).partition("?")[0].endswith(".m3u8")

@@ -1,0 +1,141 @@
+"""What share each cause has of a difference, in sentences."""
+
+from __future__ import annotations
+
+from trifecta.analysis.causes import TRIPS, Cause, Causes
+from trifecta.analysis.transport.attribution import CPU, REST
+from trifecta.report import numbers
+from trifecta.report.comparisons import Comparison
+from trifecta.report.explain.chain import Chain, Split
+from trifecta.report.explain.parts import CYCLES, LOADS, PACKETS, REQUESTS, STARTS
+from trifecta.report.facts import RunFacts
+from trifecta.report.words import counted
+
+_OF = {
+    REQUESTS: "a request, by the times of its samples",
+    CYCLES: "a cycle, by the times of its hops",
+    LOADS: "a page load, by the times that the browser tells",
+    STARTS: "the start of a video, by the times of its requests",
+    PACKETS: "a request, by its packets",
+}
+_PLAIN = {
+    CPU: "CPU (a host had what it needed and sent nothing)",
+    REST: "rest (round trips on the path, waiting for acknowledgements, the pace of sending)",
+    TRIPS: "round trips of set-up, their least number times the path's round trip",
+}
+_SHORT = {CPU: "CPU of the hosts", REST: "round trips on the path, acknowledgements and pacing"}
+_SMALL = 0.02  # parts below this share are told together
+
+
+def sentences(about: RunFacts, chain: Chain, pair: tuple[str, str]) -> list[str]:
+    """The link of the causes; ``pair`` are the names of both protocols."""
+    told = [line for split in chain.splits for line in _split(split, chain.comparison, pair)]
+    whole = chain.splits[0].causes if chain.splits else None
+    for program, more in chain.cpu_ns.items():
+        told.append(
+            f"CPU of the {program}: {pair[0]} spends {numbers.duration(abs(more))} "
+            f"{'more' if more > 0 else 'less'} on a {about.sample_word} than {pair[1]}"
+            f"{_bound(more, whole) if not about.is_video else ''}."
+        )
+    if not chain.splits:
+        told.insert(0, _nothing(about))
+    return told
+
+
+def _nothing(about: RunFacts) -> str:
+    """Why no time could be split, and where it was."""
+    if about.is_captured:
+        return (
+            "By samples nothing is shared out: no block has a trial of both that counts. By packets it is: in the "
+            "report below this, in trifecta explain and the view packet_times, where tshark is there."
+        )
+    return "Not known: no block has a trial of both that counts. With --capture the packets say where the time went."
+
+
+def _bound(more: float, found: Causes | None) -> str:
+    """What CPU time of one program can explain at most; a watch of a video goes on after its start."""
+    if found is None or not found.told_apart or not more:
+        return ""
+    of_it = more / found.whole.whole.difference_ns
+    if of_it < 0:
+        return ", which works against the difference"
+    return f", {'as much as' if of_it > 1 else 'at most ' + _percent(of_it) + ' of'} the difference"
+
+
+def _split(split: Split, comparison: Comparison, pair: tuple[str, str]) -> list[str]:
+    found, parts = split.causes, split.parts
+    whole = found.whole.whole
+    blocks = counted(found.whole.blocks, "block")
+    head = (
+        f"{pair[0]} took {_ns(whole.arm_ns)} for {_OF[parts.of]}, {pair[1]} {_ns(whole.reference_ns)} "
+        f"(means over {blocks}): {_signed(whole.difference_ns, whole.low_ns, whole.high_ns)}."
+    )
+    if not found.told_apart:
+        head += " That is no difference that could be shared out; its parts are given all the same."
+    told = [head, f"By cause: {_parts(found)}."]
+    trips = [parts.round_trips.get(arm) for arm in (comparison.arm, comparison.reference)]
+    if trips[0] is not None and trips[1] is not None and parts.rtt_ns and max(trips[0], trips[1]) > 0:
+        expected = (trips[0] - trips[1]) * parts.rtt_ns
+        told.append(
+            f"Before a request can be sent {pair[0]} needs {_trips(trips[0])} and {pair[1]} {_trips(trips[1])}; at the "
+            f"{_ns(parts.rtt_ns)} that the path was probed to take, that alone makes {_signed(expected)}."
+        )
+    return told
+
+
+def _trips(value: float) -> str:
+    whole = round(value, 2)
+    return "no round trip" if whole == 0 else "1 round trip" if whole == 1 else f"{whole:g} round trips"
+
+
+def _parts(found: Causes) -> str:
+    shown = [one for one in found.causes if one.share is None or abs(one.share) >= _SMALL]
+    said = [_cause(one) for one in shown]
+    hidden = [one for one in found.causes if one not in shown]
+    if hidden:
+        rest = sum(one.found.difference_ns for one in hidden)
+        said.append(f"all else together {_signed(rest)}")
+    return "; ".join(said)
+
+
+def _cause(one: Cause) -> str:
+    low, high = one.found.low_ns, one.found.high_ns
+    of_it = "" if one.share is None else f" ({share(one)} of it)"
+    return f"{_PLAIN.get(one.part, one.part)}: {_signed(one.found.difference_ns, low, high)}{of_it}"
+
+
+def part(one: Cause) -> str:
+    """What a cause is, short."""
+    return _SHORT.get(one.part, one.part)
+
+
+def share(one: Cause) -> str:
+    """``98 % [95 %, 101 %]``."""
+    if one.share is None:
+        return ""
+    ends = (one.share_low, one.share_high)
+    known = "" if ends[0] is None or ends[1] is None else f" [{_percent(ends[0])}, {_percent(ends[1])}]"
+    return _percent(one.share) + known
+
+
+def _percent(value: float) -> str:
+    """Whole per cents: of a share with an interval decimals say nothing, but below 1 %."""
+    cents = 100 * value
+    if abs(cents) < 0.05:
+        return "0 %"
+    return f"{cents:.0f} %" if abs(cents) >= 1 else f"{cents:.1f} %"
+
+
+def _ns(value: float) -> str:
+    return numbers.duration(value)
+
+
+def _signed(value: float, low: float | None = None, high: float | None = None) -> str:
+    """``80.1 ms less [79.8, 80.4]``; an interval that holds 0 with signs."""
+    said = f"{numbers.duration(abs(value))} {'less' if value < 0 else 'more'}" if value else "no difference"
+    if low is None or high is None:
+        return said
+    if low > 0 or high < 0:
+        ends = sorted((abs(low), abs(high)))
+        return f"{said} [{numbers.duration(ends[0])}, {numbers.duration(ends[1])}]"
+    return f"{said} [{numbers.duration(abs(low))} less, {numbers.duration(high)} more]"
