@@ -21,9 +21,9 @@ class Waited:
     own_ns: float
 
     @property
-    def whole_ns(self) -> float:
-        """All of it."""
-        return self.other_ns + self.own_ns
+    def longest_ns(self) -> float:
+        """The longer of both, which may overlap and are not added."""
+        return max(self.other_ns, self.own_ns)
 
 
 _MOST_BARS = 120
@@ -32,7 +32,7 @@ _MOST_BARS = 120
 def blocking(shown: Sequence[tuple[str, str, Sequence[Waited]]]) -> Drawn:
     """Draw captures, each (title, arm, requests in order), on one axis."""
     made, targets = panels([f"{title}: {_sum(waits)}" for title, _, waits in shown], 230)
-    high = max((one.whole_ns for _, _, waits in shown for one in waits), default=0.0) * 1.1 or 1e6
+    high = max((one.longest_ns for _, _, waits in shown for one in waits), default=0.0) * 1.1 or 1e6
     said = []
     for place, (target, (title, _, waits)) in enumerate(zip(targets, shown, strict=True)):
         target.set_xlim(-0.6, max(len(waits), 1) - 0.4)
@@ -44,14 +44,12 @@ def blocking(shown: Sequence[tuple[str, str, Sequence[Waited]]]) -> Drawn:
         other, own = np.array([one.other_ns for one in waits]), np.array([one.own_ns for one in waits])
         rows = np.arange(len(waits))
         if len(waits) <= _MOST_BARS:
-            target.bar(rows, other, width=0.8, color=style.PART_CROSSED, linewidth=0)
-            target.bar(
-                rows, own, width=0.8, bottom=other, color=style.LATE, edgecolor=style.PAPER, hatch="//", linewidth=0.4
-            )
+            target.bar(rows - 0.2, other, width=0.4, color=style.PART_CROSSED, linewidth=0)
+            target.bar(rows + 0.2, own, width=0.4, color=style.LATE, edgecolor=style.PAPER, hatch="//", linewidth=0.2)
         else:
             dots(target, np.column_stack([rows, other]), style.PART_CROSSED)
             dots(target, np.column_stack([rows, own]), style.LATE)
-        if waits and not any(one.whole_ns for one in waits):
+        if waits and not any(one.longest_ns for one in waits):
             target.text(
                 0.5, 0.5, "nothing waited", transform=target.transAxes, ha="center", va="center", color=style.MUTED,
                 fontsize=svg.SMALL,

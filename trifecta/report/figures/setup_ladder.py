@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from trifecta.report import numbers
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.panels import Drawn, fitted, panels
+from trifecta.report.figures.panels import WIDE, Drawn, fitted, panels
 from trifecta.report.packets.flights import Flight, Ladder
 
 _HEIGHT, _STEP = 430.0, 13.0
@@ -37,7 +37,7 @@ def setup_ladder(shown: Sequence[tuple[str, str, Ladder]]) -> Drawn:
         labels_at = _spread([_middle(flight) for flight in one.flights], step)
         for flight, at in zip(one.flights, labels_at, strict=True):
             _arrow(target, flight, style.look(arm).colour if flight.direction == "down" else style.INK)
-            width = (960 - 60) / len(shown) * 0.9
+            width = ((WIDE - 60) / len(shown) - 16) / 1.12 * 0.92  # of the way between both lanes
             target.text(
                 0.5, at, _words(flight, width), ha="center", va="center", color=style.INK,
                 fontsize=svg.SMALL - 1, bbox={"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.8}, zorder=6,
@@ -90,7 +90,8 @@ def _round_trips(target: Axes, one: Ladder, end: float, step: float) -> None:
         )  # fmt: skip
         target.text(
             1.06, trips * one.round_trip_ns, f"{trips} RTT{', the least' if least else ''}", ha="right", va="bottom",
-            color=style.INK if least else style.MUTED, fontsize=svg.SMALL - 1, zorder=6,
+            color=style.INK if least else style.MUTED, fontsize=svg.SMALL - 1, zorder=7,
+            bbox={"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.4},
         )  # fmt: skip
         trips += 1
 

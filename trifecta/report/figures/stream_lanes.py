@@ -22,7 +22,9 @@ def stream_lanes(shown: Sequence[tuple[str, str, Sequence[Lane]]]) -> Drawn:
     cut = [(title, arm, lanes[:MOST_LANES]) for title, arm, lanes in shown]
     count = max((len(lanes) for _, _, lanes in cut), default=1)
     pitch = 22.0 if count <= 8 else 13.0 if count <= 24 else 8.0
-    made, targets = panels([title for title, _, _ in cut], 66 + pitch * count, left=_GUTTER, gap=_GUTTER)
+    named = pitch > 10
+    gutter = _GUTTER if named else 16.0
+    made, targets = panels([title for title, _, _ in cut], 66 + pitch * count, left=gutter, gap=gutter)
     right = max((_end(lane) for _, _, lanes in cut for lane in lanes), default=1e6) * 1.02
     said = []
     for target, (title, arm, lanes) in zip(targets, cut, strict=True):
@@ -45,7 +47,7 @@ def stream_lanes(shown: Sequence[tuple[str, str, Sequence[Lane]]]) -> Drawn:
             )  # fmt: skip
         lost = [(at, row + 0.55) for row, lane in enumerate(lanes) for at in lane.lost_ns]
         crosses(target, np.array(lost, float).reshape(-1, 2))
-        if pitch > 10:
+        if named:
             mixed = blended_transform_factory(target.transAxes, target.transData)
             for row, lane in enumerate(lanes):
                 target.text(

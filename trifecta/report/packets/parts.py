@@ -93,8 +93,8 @@ def what_waited(shown: Sequence[Captured]) -> list[Picture]:
         return []
     caption = (
         "How long octets of a response lay received at the client and could not be delivered: because octets of "
-        "other streams were missing, or octets of its own. What waited only for the rest of a TLS record, as most of "
-        "TCP's octets do, is in the table."
+        "other streams were missing, or octets of its own, side by side (both can be at once). What waited only for "
+        "the rest of a TLS record, as most of TCP's octets do, is in the table."
     )
     marks = [("for other streams", "--part-crossed", ""), ("for octets of its own", "--phase-late", "tcp")]
     return [Picture("blocking", "Head-of-line blocking, by request", caption, lambda: blocking(waits), legend=marks)]
