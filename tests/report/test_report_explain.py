@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
 from tests.report import pages
+from tests.report.synthetic import Shape, write_run
+from tests.report.synthetic_packets import write_traces
+from tests.report.synthetic_visits import VIDEO, VIDEO_FACTORS, VisitsShape, write_visits_run
 from trifecta.analysis.causes import TRIPS
+from trifecta.analysis.starts import PLAYER, SEGMENT, START_PARTS
 from trifecta.design.errors import UserError
 from trifecta.report import explain
-from trifecta.report.explain import resampled, words
+from trifecta.report.explain import parts, resampled, words
+from trifecta.store import views
 
 NEW = "path=far,connection=new,server=origin"
 REUSED = "path=far,connection=reused,server=origin"
@@ -43,7 +51,10 @@ def test_a_saved_round_trip_is_the_cause_of_new_connections(explained: explain.E
     assert causes.causes[0].found.difference_ns == pytest.approx(-80e6, rel=0.02)  # the path's round trip
     said = sentences(explained, chain)
     assert "needs 1 round trip and HTTP/2 2 round trips" in said["causes"]
-    assert "is round trips of set-up" in words.conclusion(explained.about, chain)
+    concluded = words.conclusion(explained.about, chain)
+    assert "is round trips of set-up" in concluded
+    assert re.search(r"Of the difference of the means \d+ % \[\d+ %, \d+ %\] is", concluded)
+    assert causes.causes[0].share_low < 1.0 < causes.causes[0].share_high
 
 
 def test_without_a_handshake_there_is_no_such_cause(explained: explain.Explained) -> None:
@@ -77,6 +88,64 @@ def test_a_decided_verdict_says_what_would_overturn_it(run: Path) -> None:
     assert "HTTP/2, run against itself, could have differed by" in said
     assert "Leaving any one of the" in said and "The first half of the blocks says" in said
     assert "The same verdict by: " in said
+
+
+def test_evidence_of_a_check_says_which_protocol_it_is_of(explained: explain.Explained) -> None:
+    said = sentences(explained, chain_of(explained, NEW))["ruled_out"]
+    found = re.findall(r"The check protocol passed in all \d+ trials; of one with (HTTP/[123]): ([^.]*)\.", said)
+    assert len(found) == 1
+    assert found[0][0] in found[0][1]
+
+
+def test_a_captured_run_splits_its_time_by_packets_first(tmp_path: Path) -> None:
+    shape = Shape(blocks=3, samples_per_trial=60, paths=("far",), connections=("new",), servers=("origin",))
+    shape.troubles = False
+    run = write_run(tmp_path / "run", shape)
+    write_traces(run, size=30_000, lose=(12,))
+    found = explain.explain(run, arm="h3")
+    chain = found.chains[0]
+    assert [split.parts.of for split in chain.splits] == [parts.PACKETS, parts.REQUESTS]
+    assert all(one.share_low < one.share < one.share_high for one in chain.splits[0].causes.causes if one.share)
+    said = sentences(found, chain)["causes"]
+    assert "a request, by its packets" in said and "a request, by the times of its samples" in said
+    assert [split.parts.of for split in explain.explain(run, arm="h3", packets=False).chains[0].splits] == ["requests"]
+
+
+def test_captured_trials_that_do_not_count_are_explained_by_their_packets_alone(tmp_path: Path) -> None:
+    shape = Shape(blocks=3, samples_per_trial=60, paths=("far",), connections=("new",), servers=("origin",))
+    shape.troubles = False
+    run = write_run(tmp_path / "run", shape)
+    write_traces(run, size=30_000)
+    study = run / "study.yaml"
+    study.write_text(study.read_text() + "capture: true\n")
+    for file in (run / "trials").glob("*.parquet"):
+        rows = pq.read_table(file)
+        at = rows.column_names.index("valid")
+        pq.write_table(rows.set_column(at, "valid", pa.array([False] * rows.num_rows)), file)
+    found = explain.explain(run, arm="h3")
+    assert [split.parts.of for split in found.chains[0].splits] == [parts.PACKETS]
+    found = explain.explain(run, arm="h3", packets=False)  # as the report does, which has them elsewhere
+    said = sentences(found, found.chains[0])["causes"]
+    assert said.startswith("By samples nothing is shared out") and "With --capture" not in said
+
+
+def test_a_start_of_a_video_is_split(tmp_path: Path) -> None:
+    run = write_visits_run(tmp_path / "video", VisitsShape(VIDEO, dict(VIDEO_FACTORS), blocks=4))
+    found = explain.explain(run, arm="h3")
+    split = found.chains[0].splits[0]
+    assert split.parts.of == parts.STARTS and split.parts.names == START_PARTS
+    with views.connect(run) as connection:
+        rows = connection.execute(
+            "SELECT t.trial, avg(v.startup_ns) FROM visits AS v JOIN trials AS t USING (trial) "
+            "WHERE t.valid AND v.error IS NULL AND NOT v.warmup GROUP BY t.trial"
+        ).fetchall()
+    assert len(split.parts.trials) == len(rows)
+    sums = sorted(sum(one.parts.values()) for one in split.parts.trials)
+    assert sums == pytest.approx(sorted(mean for _, mean in rows))
+    assert all(one.parts[SEGMENT] > 0 and one.parts[PLAYER] > 0 for one in split.parts.trials)
+    said = sentences(found, found.chains[0])["causes"]
+    assert "the start of a video, by the times of its requests" in said
+    assert "on a watch than" in said and "of the difference." not in said  # the CPU of a watch bounds no start
 
 
 def test_a_cell_is_named_by_levels_that_it_alone_has(small: Path) -> None:

@@ -46,8 +46,9 @@ def _nothing(about: RunFacts) -> str:
     """Why no time could be split, and where it was."""
     if about.is_captured:
         return (
-            "By samples nothing is shared out: no block has a trial of both that counts. By packets it is: in the "
-            "report below this, in trifecta explain and the view packet_times, where tshark is there."
+            "By samples nothing is shared out: no block has a trial of both that counts. By packets it is, once the "
+            "captures are dissected (trifecta trace RUN): see the table “Where the time of a request went” of this "
+            "cell in the report, and trifecta explain."
         )
     return "Not known: no block has a trial of both that counts. With --capture the packets say where the time went."
 
