@@ -240,7 +240,7 @@ def test_a_difference_whose_interval_has_zero_in_it_is_none() -> None:
     assert found is not None
     # t(0.975, 1) = 12.706: 25 +- 12.706 * 125 us
     assert sentence(found, "HTTP/3", "HTTP/2").startswith(
-        "HTTP/3 and HTTP/2 cannot be told apart: +25.0 µs [−1563.3, +1613.3]: cpu +25.0 µs"
+        "HTTP/3 and HTTP/2 cannot be told apart: +25.0 µs [−1563.3, +1613.3]: CPU +25.0 µs"
     )
     same = difference([(zero | {CPU: 500e6}, zero | {CPU: 500e6})])
     assert same is not None

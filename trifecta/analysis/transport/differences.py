@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trifecta.analysis.transport.attribution import PARTS, RequestTime
+from trifecta.analysis.transport.attribution import CPU, PARTS, RequestTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,8 @@ def sentence(found: Difference, arm: str, reference: str) -> str:
         opening = f"{arm} took {size} {more} than {reference}{write.interval(whole)}"
     largest = sorted(found.parts, key=lambda one: -abs(one.difference_ns))
     least = max(0.1 * abs(whole.difference_ns), 0.01 * whole.reference_ns)
-    words = ", ".join(f"{one.part} {write.signed(one)}" for one in largest[:4] if abs(one.difference_ns) >= least)
+    shown = [one for one in largest[:4] if abs(one.difference_ns) >= least]
+    words = ", ".join(f"{'CPU' if one.part == CPU else one.part} {write.signed(one)}" for one in shown)
     return f"{opening}{': ' if words else ''}{words}."
 
 

@@ -176,7 +176,7 @@ def published_table(answer: Answer) -> Table:
         Column("its ratio to HTTP/2", "published_ratio", "ratio"),
         Column("here", "value", "unit"),
         Column("our ratio to HTTP/2", "ratio", "ratio"),
-        Column("interval", "ratio_low,ratio_high", "interval"),
+        Column("interval", "ratio_low,ratio_high", "known_interval"),
         Column("", "relation"),
     ]
     notes = [
