@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from trifecta.cli.main import run
+from trifecta.report.trace import published
 
 CAPTURES = Path(__file__).resolve().parents[1] / "trace" / "captures"
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
@@ -35,8 +36,35 @@ def test_a_capture_is_told_in_a_terminal(capsys: pytest.CaptureFixture[str]) -> 
     assert run(["trace", str(CAPTURES / "h2.pcapng"), "--keys", str(CAPTURES / "h2.keys")]) == 0
     out = capsys.readouterr().out
     assert "HTTP/2" in out
-    assert "3 of 3" in out  # round trips until the response, of those that TCP and TLS 1.3 need
+    assert "3, least 3" in out  # round trips until the response, and those that TCP and TLS 1.3 need
     assert "20,090" in out
+
+
+@needs_tshark
+def test_without_keys_columns_that_need_them_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["trace", str(CAPTURES / "aioquic-moved.pcap")]) == 0
+    out = capsys.readouterr().out
+    assert "trips*" not in out and "until the first octet" not in out
+    assert "lacks" in out and "keys" in out
+
+
+def test_captures_of_the_study_stand_beside_what_it_published() -> None:
+    def capture(name: str, protocol: str, packets: int, seconds: float, octets: int) -> dict[str, object]:
+        endpoint, mode = name.split("-")[:2]
+        told = {"capture": name, "endpoint": endpoint, "connection_mode": mode, "named_protocol": protocol}
+        return told | {"packets": packets, "seconds": seconds, "wire_bytes": octets}
+
+    theirs = [capture(name, f"h{name[-1]}", *numbers) for name, numbers in CELLS.items()]
+    said = published(theirs)
+    assert said[0] == "ding2022 published the same packets, seconds and bytes of 10 of these captures."
+    assert len(said) == 2 and said[1].startswith("loopback-offload: ") and "65,539 B" in said[1]
+    ours = capture("small-closed-http3", "h3", 2290, 1.2, 3300000)
+    assert published([theirs[0], ours])[:2] == [
+        "ding2022 published the same packets, seconds and bytes of one of these captures.",
+        "ding2022 published of small-closed-http3: seconds 0.289, wire bytes 3,420,469, packets 3,251.",
+    ]
+    assert published([capture("t00012-x", "h2", 1, 1.0, 1) | {"endpoint": None}]) == []
+    assert published([capture("hello-closed-http1", "h1", 1, 1.0, 1)]) == []  # of HTTP/1.1 nothing was published
 
 
 @needs_tshark

@@ -93,8 +93,7 @@ def test_a_decided_verdict_says_what_would_overturn_it(run: Path) -> None:
 def test_evidence_of_a_check_says_which_protocol_it_is_of(explained: explain.Explained) -> None:
     said = sentences(explained, chain_of(explained, NEW))["ruled_out"]
     found = re.findall(r"The check protocol passed in all \d+ trials; of one with (HTTP/[123]): ([^.]*)\.", said)
-    assert len(found) == 1
-    assert found[0][0] in found[0][1]
+    assert [protocol for protocol, _ in found] in (["HTTP/2"], ["HTTP/3"])  # the pair's, and it says which
 
 
 def test_a_captured_run_splits_its_time_by_packets_first(tmp_path: Path) -> None:

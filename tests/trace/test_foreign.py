@@ -164,7 +164,7 @@ def test_two_connections_with_the_keys_of_one(tmp_path: Path) -> None:
     ]
     assert [one["response_body_bytes"] for one in rows] == [3000, 3000]
     assert found.notes == [
-        "1 encrypted connections could not be opened (the TLS keys are not theirs): only headers tell of them"
+        "1 encrypted connection could not be opened (the TLS keys are not theirs): only headers tell of them"
     ]
     both = tmp_path / "both"
     both.write_bytes(keys[0].read_bytes() + keys[1].read_bytes())

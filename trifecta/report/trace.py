@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from trifecta import studies
 from trifecta.design.model import PROTOCOL_NAMES
 
 _MOST = 30  # connections shown of a capture; the tables have all
@@ -40,11 +41,52 @@ def show(
         )
         table.add_row(*(escape(cell) for cell in cells))
     console.print(table)
+    for said in published(captures):
+        console.print(said, markup=False, highlight=False)
     for one in captures:
         _connections(console, one["capture"], [row for row in connections if row["capture"] == one["capture"]])
-    console.print("* until the first octet of a response; of: the round trips that the protocol needs at least")
+    if any(row["time_to_response_ns"] is not None for row in connections):
+        console.print("* until the first octet of a response; least: the round trips that the protocol needs")
     for note in notes:
         console.print(f"note: {note}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
+# Of the metrics that ding2022 published: the overview's column, its scale, how exactly the number was given.
+_COLUMNS = {
+    "packets": ("packets", 1.0, 0.5),
+    "duration_ns": ("seconds", 1e-9, 6e-4),
+    "wire_bytes": ("wire_bytes", 1.0, 0.5),
+}
+
+
+def published(captures: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the study ding2022 published of captures with its names, and the artefact in its numbers of frames."""
+    study = studies.published()["ding2022"]
+    cells = {str(subject["id"]): subject["metrics"] for subject in study.document["numbers"]}
+    same, others = 0, []
+    for one in captures:
+        metrics = cells.get(f"{one['endpoint']}-{one['connection_mode']}", ())
+        told = [
+            (_COLUMNS[metric["metric"]], metric[one["named_protocol"]])
+            for metric in metrics
+            if metric["metric"] in _COLUMNS and one["named_protocol"] in metric
+        ]
+        if not told:
+            continue
+        if all(abs(one[column] - value * scale) <= off for (column, scale, off), value in told):
+            same += 1
+        else:
+            said = ", ".join(f"{column.replace('_', ' ')} {value * scale:,.10g}" for (column, scale, _), value in told)
+            others.append(f"{study.id} published of {one['capture']}: {said}.")
+    if not same and not others:
+        return []
+    if same:
+        others.insert(0, f"{study.id} published the same packets, seconds and bytes of {_counted(same)}.")
+    return [*others, f"loopback-offload: {study.threats['loopback-offload']}."]
+
+
+def _counted(captures: int) -> str:
+    return "one of these captures" if captures == 1 else f"{captures} of these captures"
 
 
 def _connections(console: Console, capture: str, connections: Sequence[Mapping[str, Any]]) -> None:
@@ -53,9 +95,11 @@ def _connections(console: Console, capture: str, connections: Sequence[Mapping[s
     )
     for name in ("", "protocol", "client"):
         table.add_column(name, no_wrap=True)
-    for name in ("packets", "wire bytes", "trips*", "bytes*", "ms*"):
+    answered = any(row["time_to_response_ns"] is not None for row in connections)  # never without keys
+    for name in ("packets", "wire bytes", *(("trips*", "bytes*", "ms*") if answered else ())):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("lacks")
+    if any(row["truncated"] for row in connections):
+        table.add_column("lacks")
     for one in connections[:_MOST]:
         protocol = PROTOCOL_NAMES.get(one["protocol"] or "", "") or f"{one['transport'].upper()}, ?"
         trips, time = one["round_trips_to_response"], one["time_to_response_ns"]
@@ -65,12 +109,18 @@ def _connections(console: Console, capture: str, connections: Sequence[Mapping[s
             f"{one['client']}:{one['client_port']}",
             f"{one['packets']:,}",
             f"{one['wire_bytes']:,}",
-            "" if trips is None else f"{trips} of {one['round_trip_bound'] or '?'}",
-            "" if one["wire_bytes_to_response"] is None else f"{one['wire_bytes_to_response']:,}",
-            "" if time is None else f"{time / 1e6:.2f}",
+            *(
+                (
+                    "" if trips is None else f"{trips}, least {one['round_trip_bound'] or '?'}",
+                    "" if one["wire_bytes_to_response"] is None else f"{one['wire_bytes_to_response']:,}",
+                    "" if time is None else f"{time / 1e6:.2f}",
+                )
+                if answered
+                else ()
+            ),
             one["truncated"] or "",
         )
-        table.add_row(*(escape(cell) for cell in cells))
+        table.add_row(*(escape(cell) for cell in cells[: len(table.columns)]))
     console.print(table)
     if len(connections) > _MOST:
         console.print(f"and {len(connections) - _MOST} more connections: they are in the tables (--out)")

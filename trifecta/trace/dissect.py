@@ -103,7 +103,8 @@ def _dissect_file(file: Path, keys: bytes, first: int, log: Path | None) -> tupl
     )
     if encrypted:
         why = "no TLS keys were given or embedded" if not capture.secrets + keys else "the TLS keys are not theirs"
-        notes.append(f"{encrypted} encrypted connections could not be opened ({why}): only headers tell of them")
+        count = "1 encrypted connection" if encrypted == 1 else f"{encrypted} encrypted connections"
+        notes.append(f"{count} could not be opened ({why}): only headers tell of them")
     return result, notes
 
 

@@ -37,9 +37,13 @@ def setup_ladder(shown: Sequence[tuple[str, str, Ladder]]) -> Drawn:
         labels_at = _spread([_middle(flight) for flight in one.flights], step)
         for flight, at in zip(one.flights, labels_at, strict=True):
             _arrow(target, flight, style.look(arm).colour if flight.direction == "down" else style.INK)
+            # Where flights lie close together their words cannot stand at them: then they say when.
+            moved = at - _middle(flight) > step / 2
+            when = f"{numbers.duration(_middle(flight))}: " if moved else ""
             width = ((WIDE - 60) / len(shown) - 16) / 1.12 * 0.92  # of the way between both lanes
             target.text(
-                0.5, at, _words(flight, width), ha="center", va="center", color=style.INK,
+                0.5, at, when + _words(flight, width - len(when) * _PER_LETTER), ha="center", va="center",
+                color=style.MUTED if moved else style.INK,
                 fontsize=svg.SMALL - 1, bbox={"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.8}, zorder=6,
             )  # fmt: skip
         if one.first_response_ns is not None:

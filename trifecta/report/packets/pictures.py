@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from trifecta.report.figures import svg
+from trifecta.report.figures import style, svg
 from trifecta.report.figures.over_time import acknowledgements, rates
 from trifecta.report.figures.packet_sizes import packet_gaps, packet_sizes
 from trifecta.report.figures.setup_ladder import setup_ladder
@@ -55,7 +55,10 @@ def pictures(shown: Sequence[Captured], times: Times | None = None) -> list[Pict
     gaps = [(one.label, one.arm, series.gaps(one, "down"), series.gaps(one, "up")) for one in shown]
     if any(len(one) for _, _, *both in gaps for one in both):
         caption = "Bold: server to client. Thin: client to server."
-        made.append(Picture("packet-gaps", "Gaps between packets", caption, lambda: packet_gaps(gaps), wide=False))
+        arms = [(label, style.CSS_VARIABLES[style.look(arm).colour], "") for label, arm, _, _ in gaps]
+        made.append(
+            Picture("packet-gaps", "Gaps between packets", caption, lambda: packet_gaps(gaps), wide=False, legend=arms)
+        )
     return made
 
 
