@@ -155,7 +155,8 @@ def _why_no_interval(pair: PairBlocks, interval: Interval) -> str:
     if interval.contradictory:
         return "the blocks contradict each other: no constant ratio fits, so the effect changed during the run"
     if pair.blocks:
-        return f"{pair.blocks} usable blocks are too few for an interval"
+        are = "block is" if pair.blocks == 1 else "blocks are"
+        return f"{pair.blocks} usable {are} too few for an interval"
     if pair.invalid_trials:
         return f"no usable block: {pair.invalid_trials} trials failed a check"
     return "no block holds a value of both" if pair.incomplete_blocks else "no block has been run yet"

@@ -160,12 +160,12 @@ class RunFacts:
         work = self.workload
         if self.is_browser:
             return _browser_words(work, self.factors)
-        said = _services_words(work, self.factors) or [
-            f"{work.get('method', 'GET')} of {numbers.size(work.get('response_bytes', 0))}"
-        ]
-        if work.get("request_bytes"):
+        method = "requests" if "method" in self.factors else str(work.get("method", "GET"))
+        size = "" if "response" in self.factors else f" of {numbers.size(work.get('response_bytes', 0))}"
+        said = _services_words(work, self.factors) or [method + size]
+        if work.get("request_bytes") and "request" not in self.factors:
             said.append(f"{numbers.size(work['request_bytes'])} sent with each request")
-        if work.get("kind") != "fan-in":
+        if work.get("kind") != "fan-in" and "in_flight" not in self.factors:
             said.append(f"{work.get('in_flight', 1)} in flight")
         if self.closed_loop:
             said.append("closed loop")

@@ -89,8 +89,13 @@ def connections(joined: Joined, protocol: dict[int, str | None]) -> list[dict[st
 
 
 def _note_strangers(rows: list[dict[str, Any]]) -> None:
-    """Datagrams with a server of QUIC that belong to no connection known: one that moved, or began before."""
-    servers = {(row["server"], row["server_port"]) for row in rows if row["quic_version"] is not None}
+    """Datagrams with a server of QUIC that belong to no connection known: one that moved, or began before.
+
+    A server that speaks HTTP or TLS over TCP at that port is one as well: a trial's capture of HTTP/2 has the last
+    datagrams of the trial of HTTP/3 before it.
+    """
+    names = ("quic_version", "protocol", "tls_version")
+    servers = {(row["server"], row["server_port"]) for row in rows if any(row[name] is not None for name in names)}
     for row in rows:
         stranger = row["transport"] == "udp" and row["quic_version"] is None and row["protocol"] is None
         if stranger and row["truncated"] is None and (row["server"], row["server_port"]) in servers:

@@ -225,7 +225,7 @@ def _read_back(settings: Mapping[str, Row], pair: tuple[str, str]) -> dict[str, 
     """By setting what both arms had; what is not known of one is left out."""
     first, second = (settings.get(one, {}) for one in pair)
     return {
-        name.replace("_", " "): (str(first[name]), str(second[name]))
+        name.replace("_", " ").replace("tls", "TLS"): (str(first[name]), str(second[name]))
         for name in first
         if first[name] is not None and second.get(name) is not None
     }

@@ -124,7 +124,7 @@ def _percent(value: float) -> str:
     cents = 100 * value
     if abs(cents) < 0.05:
         return "0 %"
-    return f"{cents:.0f} %" if abs(cents) >= 1 else f"{cents:.1f} %"
+    return f"{cents:.0f} %" if abs(cents) >= 0.95 else f"{cents:.1f} %"
 
 
 def _ns(value: float) -> str:

@@ -50,7 +50,7 @@ def conclusion(about: RunFacts, chain: Chain) -> str:
     told = [cause for split in chain.splits[:1] if split.causes.told_apart for cause in split.causes.causes[:1]]
     if not told or told[0].share is None or told[0].share < 0.1:
         return said
-    over = "; other parts take some of it back" if told[0].share > 1.01 else ""
+    over = "; other parts take some of it back" if (told[0].share_low or 0.0) > 1.0 else ""
     return f"{said} Of the difference of the means {shares.share(told[0])} is {shares.part(told[0])}{over}."
 
 

@@ -132,6 +132,11 @@ def _words(flight: Flight, width: float) -> str:
         text = count + ", ".join(words[:kept]) + (", …" if kept < len(words) and words[kept - 1] != "…" else "") + size
         if len(text) * _PER_LETTER <= width:
             return text
+    first = words[0].split("+")  # frames of QUIC
+    for kept in range(len(first) - 1, 0, -1):
+        text = count + "+".join(first[:kept]) + "+…" + size
+        if len(text) * _PER_LETTER <= width:
+            return text
     return fitted(text, width)
 
 

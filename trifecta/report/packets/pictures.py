@@ -81,14 +81,15 @@ def _streams(shown: Sequence[Captured]) -> list[Picture]:
 
 def _over_time(shown: Sequence[Captured]) -> list[Picture]:
     made = []
-    flow = [(one.label, one.arm, series.rates(one)) for one in shown]
+    longest = max(one.end_ns for one in shown)
+    flow = [(one.label, one.arm, series.rates(one, longest)) for one in shown]
     if any(one.down.any() or one.up.any() for _, _, one in flow):
         caption = (
             "Octets on the wire where they arrive, in bins of equal length. Coloured: server to client; grey: client "
             "to server."
         )
         made.append(Picture("rate", "Rate over time", caption, lambda: rates(flow)))
-    acks = [(one.label, one.arm, series.acknowledged(one)) for one in shown]
+    acks = [(one.label, one.arm, series.acknowledged(one, longest)) for one in shown]
     if any(one.mean is not None for _, _, one in acks):
         caption = (
             "How many packets with data of the server came for each acknowledgement of the client, in bins of equal "

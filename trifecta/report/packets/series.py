@@ -153,9 +153,9 @@ _BINS = 120
 _ACKS_A_BIN = 4  # on average: a ratio of one or two is chance
 
 
-def rates(captured: Captured) -> Rates:
-    """Of all connections together."""
-    width = nice(captured.end_ns, _BINS)
+def rates(captured: Captured, longest_ns: int = 0) -> Rates:
+    """Of all connections together; bins as for the longest of the captures that stand side by side."""
+    width = nice(max(captured.end_ns, longest_ns), _BINS)
     found = []
     for direction in ("down", "up"):
         table = captured.far(direction)
@@ -178,12 +178,12 @@ class Acknowledged:
     size: float | None
 
 
-def acknowledged(captured: Captured) -> Acknowledged:
-    """Of all connections together."""
+def acknowledged(captured: Captured, longest_ns: int = 0) -> Acknowledged:
+    """Of all connections together; bins as in `rates`, but wider where there are few acknowledgements."""
     told = [acknowledgements(one, up=True) for one in captured.analysed]
     moments = [found for one in captured.analysed if (found := moments_of(one, up=True)) is not None]
     sent = sum(len(acks) for _, acks in moments)
-    width = nice(captured.end_ns, min(_BINS // 2, max(sent // _ACKS_A_BIN, 1)))
+    width = nice(max(captured.end_ns, longest_ns), min(_BINS // 2, max(sent // _ACKS_A_BIN, 1)))
     data, acks = (
         _binned(np.concatenate([one[at] for one in moments]) - captured.start_ns, width, captured.end_ns)
         if moments
