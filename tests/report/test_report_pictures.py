@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,11 @@ from PIL import Image
 from tests.report.synthetic_packets import MS, World, tables
 from trifecta.analysis.transport import attribution, blocking, overhead
 from trifecta.report.figures import part_bars, svg
+from trifecta.report.figures.blocking import Waited
+from trifecta.report.figures.blocking import blocking as blocked
+from trifecta.report.figures.panels import Drawn
 from trifecta.report.figures.part_bars import TIME, Bar
+from trifecta.report.figures.setup_ladder import setup_ladder
 from trifecta.report.packets import flights, series, write_figures
 from trifecta.report.packets.captured import Captured, captures
 from trifecta.report.packets.pictures import groups, pictures
@@ -119,6 +124,56 @@ def test_of_one_side_nobody_says_when_the_other_saw_a_packet() -> None:
     assert not found.sides
     assert all(one.arrived_ns is None and one.lost == 0 for one in found.flights)
     assert len(series.octets(only(arm="h2", sides=False)).arrived) == 0
+
+
+def words_of(drawn: Drawn) -> list[str]:
+    return [text.get_text() for target in drawn.made.axes for text in target.texts if text.get_text()]
+
+
+def test_words_of_flights_that_lie_too_close_say_when_they_were_sent() -> None:
+    flight = flights.Flight("up", 1, 80, (1.0 * MS, 1.0 * MS), None, "ACK")
+    close = [flight, replace(flight, direction="down", sent_ns=(1.1 * MS, 1.1 * MS))]
+    apart = [flight, replace(flight, direction="down", sent_ns=(150.0 * MS, 150.0 * MS))]
+    for shown, said in ((close, "1.10 ms: ACK (80 B)"), (apart, "ACK (80 B)")):
+        late = replace(flight, sent_ns=(300.0 * MS, 300.0 * MS))
+        found = words_of(setup_ladder([("x", "h2", flights.Ladder([*shown, late], None, None, None, False))]))
+        assert found[1:3] == ["ACK (80 B)", said]
+
+
+def test_frames_of_a_flight_are_cut_at_their_ends() -> None:
+    what = "1-RTT HANDSHAKE_DONE+NEW_TOKEN+CRYPTO+STREAM, HEADERS, DATA"
+    flight = flights.Flight("down", 9, 13_400, (1.0 * MS, 2.0 * MS), (21.0 * MS, 22.0 * MS), what)
+    ladder = flights.Ladder([flight], 20 * MS, 21.0 * MS, 2, True)
+    three, two = (words_of(setup_ladder([("x", "h3", ladder)] * panels)) for panels in (3, 2))
+    assert "9 × 1-RTT HANDSHAKE_DONE+… (13.4 kB)" in three
+    assert "9 × 1-RTT HANDSHAKE_DONE+NEW_TOKEN+CRYPTO+STREAM, … (13.4 kB)" in two
+
+
+def test_rates_side_by_side_have_the_same_bins() -> None:
+    short, long = only(arm="h2", requests=1, lose=()), only(arm="h3", requests=6, lose=())
+    longest = max(short.end_ns, long.end_ns)
+    assert series.rates(short).bin_ns < series.rates(long).bin_ns
+    assert series.rates(short, longest).bin_ns == series.rates(long, longest).bin_ns
+    carried = series.rates(short, longest)
+    assert carried.down.sum() * carried.bin_ns / 8e9 == pytest.approx(sum(series.sizes(short, "down")[1]))
+
+
+def test_few_acknowledgements_stand_in_few_bins() -> None:
+    few, many = (series.acknowledged(only(arm="h2", size=size, lose=())) for size in (3_000, 400_000))
+    assert len(few.each) <= 6 < len(many.each)
+    assert np.isfinite(few.each).any()
+
+
+def test_where_nothing_waited_the_panel_says_so() -> None:
+    waited = [Waited("0", 0.0, 3.0 * MS), Waited("1", 4.0 * MS, 0.0)]
+    drawn = blocked([("x", "h2", waited), ("y", "h3", [Waited("0", 0.0, 0.0)])])
+    assert [["nothing waited" in text.get_text() for text in one.texts].count(True) for one in drawn.made.axes] == [
+        0,
+        1,
+    ]
+    heights = sorted(bar.get_height() for bar in drawn.made.axes[0].patches)
+    assert heights == [0.0, 0.0, 3.0 * MS, 4.0 * MS]
+    assert all(bar.get_y() == 0 for bar in drawn.made.axes[0].patches)  # side by side: they may overlap in time
 
 
 def test_captures_that_differ_by_protocol_stand_side_by_side() -> None:
