@@ -35,7 +35,7 @@ def test_every_instant_has_one_cause():
 
 
 def test_what_the_first_frame_does_not_need_does_not_count():
-    page = fetch("player.js", -80, -50)
+    page = fetch("player.js", -80, 35)  # of the player itself, before play
     later = [fetch("2/index.m3u8", 120, 130), fetch("2/init.mp4", 131, 140), fetch("1.m4s", 88, 200, segment=1)]
     assert parts([page, *later, *START]) == parts(START)
 

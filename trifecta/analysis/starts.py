@@ -43,7 +43,7 @@ def start_parts(play_ns: int, first_frame_ns: int, fetches: Sequence[Row]) -> di
         return None
     before = [row for row in asked if row["started_ns"] < first["done_ns"]]
     needed = [first, *(row for row in before if row["segment"] is None or row["error"] is not None)]
-    there = min(max(row["done_ns"] for row in needed), first_frame_ns)
+    there = first["done_ns"]
     spans = _spans(needed)
     marks = {play_ns, there, first_frame_ns, *(end for found in spans.values() for span in found for end in span)}
     ends = sorted(mark for mark in marks if play_ns <= mark <= first_frame_ns)
