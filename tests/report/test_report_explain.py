@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from trifecta.analysis.causes import TRIPS
 from trifecta.analysis.starts import PLAYER, SEGMENT, START_PARTS
 from trifecta.design.errors import UserError
 from trifecta.report import explain
-from trifecta.report.explain import parts, resampled, words
+from trifecta.report.explain import parts, resampled, shares, words
 from trifecta.store import views
 
 NEW = "path=far,connection=new,server=origin"
@@ -126,6 +127,21 @@ def test_captured_trials_that_do_not_count_are_explained_by_their_packets_alone(
     found = explain.explain(run, arm="h3", packets=False)  # as the report does, which has them elsewhere
     said = sentences(found, found.chains[0])["causes"]
     assert said.startswith("By samples nothing is shared out") and "With --capture" not in said
+
+
+def test_the_load_of_a_page_is_not_explained_by_the_mean_of_its_requests(tmp_path: Path) -> None:
+    factors = {"path": "[access]", "client": "[chromium]", "page": "[light]"}
+    run = write_visits_run(tmp_path / "page", VisitsShape(factors=factors, blocks=4, failing=False))
+    write_traces(run, size=30_000)
+    found = explain.explain(run, arm="h3")
+    chain = found.chains[0]
+    assert [split.parts.of for split in chain.splits] == [parts.LOADS, parts.PACKETS]
+    said = sentences(found, chain)["causes"]
+    assert "Requests of a page load run at the same time: their mean is not its load time." in said
+    chain = replace(chain, splits=chain.splits[1:])  # captured trials that do not count
+    assert shares.first(found.about, chain) is None
+    assert "Of the difference" not in words.conclusion(found.about, chain)
+    assert "of the difference" not in sentences(found, chain)["causes"].split("CPU of the client")[1]
 
 
 def test_a_start_of_a_video_is_split(tmp_path: Path) -> None:

@@ -225,12 +225,16 @@ def test_differences_of_parts_add_up_to_the_whole() -> None:
     assert [one.part for one in found.parts] == list(PARTS)
     assert (found.whole.low_ns, found.whole.high_ns) == (pytest.approx(-20 * MS), pytest.approx(-20 * MS))
     said = sentence(found, "HTTP/3", "HTTP/2")
-    assert said == "HTTP/3 took 20.0 ms less than HTTP/2 [−20.0, −20.0]: rest −20.0 ms [−20.0, −20.0]."
+    assert (
+        said == "A request took 20.0 ms less over HTTP/3 than over HTTP/2 [−20.0, −20.0]: rest −20.0 ms [−20.0, −20.0]."
+    )
     assert difference([]) is None
     one = difference([pair])
     assert one is not None
     assert one.whole.low_ns is None
-    assert sentence(one, "HTTP/3", "HTTP/2") == "HTTP/3 took 20.0 ms less than HTTP/2: rest −20.0 ms."
+    assert (
+        sentence(one, "HTTP/3", "HTTP/2") == "A request took 20.0 ms less over HTTP/3 than over HTTP/2: rest −20.0 ms."
+    )
 
 
 def test_a_difference_whose_interval_has_zero_in_it_is_none() -> None:
@@ -240,11 +244,11 @@ def test_a_difference_whose_interval_has_zero_in_it_is_none() -> None:
     assert found is not None
     # t(0.975, 1) = 12.706: 25 +- 12.706 * 125 us
     assert sentence(found, "HTTP/3", "HTTP/2").startswith(
-        "HTTP/3 and HTTP/2 cannot be told apart: +25.0 µs [−1563.3, +1613.3]: CPU +25.0 µs"
+        "A request over HTTP/3 cannot be told from one over HTTP/2: +25.0 µs [−1563.3, +1613.3]: CPU +25.0 µs"
     )
     same = difference([(zero | {CPU: 500e6}, zero | {CPU: 500e6})])
     assert same is not None
-    assert sentence(same, "A", "B") == "A and B took the same time, 500.0 ms."
+    assert sentence(same, "A", "B") == "A request took the same time over A and B, 500.0 ms."
 
 
 def test_blocks_that_lack_an_arm_are_left_out_and_the_baselines_two_runs_are_one() -> None:

@@ -107,13 +107,13 @@ def sentence(found: Difference, arm: str, reference: str) -> str:
     whole = found.whole
     write = _Writer(max(whole.arm_ns, whole.reference_ns))
     if whole.low_ns is not None and whole.high_ns is not None and whole.low_ns <= 0 <= whole.high_ns:
-        opening = f"{arm} and {reference} cannot be told apart: {write.signed(whole)}"
+        opening = f"A request over {arm} cannot be told from one over {reference}: {write.signed(whole)}"
     elif write.number(whole.difference_ns) == write.number(0):
-        return f"{arm} and {reference} took the same time, {write.number(whole.arm_ns)} {write.unit}."
+        return f"A request took the same time over {arm} and {reference}, {write.number(whole.arm_ns)} {write.unit}."
     else:
         more = "less" if whole.difference_ns < 0 else "more"
         size = f"{write.number(abs(whole.difference_ns))} {write.unit}"
-        opening = f"{arm} took {size} {more} than {reference}{write.interval(whole)}"
+        opening = f"A request took {size} {more} over {arm} than over {reference}{write.interval(whole)}"
     largest = sorted(found.parts, key=lambda one: -abs(one.difference_ns))
     least = max(0.1 * abs(whole.difference_ns), 0.01 * whole.reference_ns)
     shown = [one for one in largest[:4] if abs(one.difference_ns) >= least]

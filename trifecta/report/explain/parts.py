@@ -107,6 +107,11 @@ GROUP BY ALL ORDER BY t.trial, v.visit
 """
 
 
+def of_the_verdict(about: RunFacts, of: str) -> bool:
+    """Whether the whole of these parts is what verdicts are about: a page's load is no mean of its requests."""
+    return not (about.is_browser and of == PACKETS)
+
+
 @dataclass(frozen=True)
 class Parts:
     """What a cell's trials were made of: whose time it is, the parts in the order of time, and what is to be noted.
@@ -125,11 +130,14 @@ class Parts:
 def of_cells(
     connection: duckdb.DuckDBPyConnection, about: RunFacts, cells: Sequence[str], *, packets: bool = True
 ) -> dict[str, list[Parts]]:
-    """The parts by cell, those of its packets first where there are any; nothing where nothing can be split."""
+    """The parts by cell, those of its packets first where there are any, of browsers last; nothing where nothing can
+    be split."""
     found = _program(connection, about, cells)
     made = {}
     for cell in cells:
         both = [_packets(connection, cell) if packets else None, found.get(cell)]
+        if about.is_browser:  # its requests overlap: their mean is not what the verdict is about
+            both.reverse()
         made[cell] = [one for one in both if one is not None and one.trials]
     return made
 

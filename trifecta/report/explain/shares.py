@@ -7,7 +7,7 @@ from trifecta.analysis.transport.attribution import CPU, REST
 from trifecta.report import numbers
 from trifecta.report.comparisons import Comparison
 from trifecta.report.explain.chain import Chain, Split
-from trifecta.report.explain.parts import CYCLES, LOADS, PACKETS, REQUESTS, STARTS
+from trifecta.report.explain.parts import CYCLES, LOADS, PACKETS, REQUESTS, STARTS, of_the_verdict
 from trifecta.report.facts import RunFacts
 from trifecta.report.words import counted
 
@@ -29,8 +29,8 @@ _SMALL = 0.02  # parts below this share are told together
 
 def sentences(about: RunFacts, chain: Chain, pair: tuple[str, str]) -> list[str]:
     """The link of the causes; ``pair`` are the names of both protocols."""
-    told = [line for split in chain.splits for line in _split(split, chain.comparison, pair)]
-    whole = chain.splits[0].causes if chain.splits else None
+    told = [line for split in chain.splits for line in _split(about, split, chain.comparison, pair)]
+    whole = first(about, chain)
     for program, more in chain.cpu_ns.items():
         told.append(
             f"CPU of the {program}: {pair[0]} spends {numbers.duration(abs(more))} "
@@ -63,7 +63,12 @@ def _bound(more: float, found: Causes | None) -> str:
     return f", {'as much as' if of_it > 1 else 'at most ' + _percent(of_it) + ' of'} the difference"
 
 
-def _split(split: Split, comparison: Comparison, pair: tuple[str, str]) -> list[str]:
+def first(about: RunFacts, chain: Chain) -> Causes | None:
+    """The first split of what the verdict is about."""
+    return next((one.causes for one in chain.splits if of_the_verdict(about, one.parts.of)), None)
+
+
+def _split(about: RunFacts, split: Split, comparison: Comparison, pair: tuple[str, str]) -> list[str]:
     found, parts = split.causes, split.parts
     whole = found.whole.whole
     blocks = counted(found.whole.blocks, "block")
@@ -73,6 +78,8 @@ def _split(split: Split, comparison: Comparison, pair: tuple[str, str]) -> list[
     )
     if not found.told_apart:
         head += " That is no difference that could be shared out; its parts are given all the same."
+    if not of_the_verdict(about, parts.of):
+        head += f" Requests of a {about.sample_word} run at the same time: their mean is not its {about.latency_word}."
     told = [head, f"By cause: {_parts(found)}."]
     trips = [parts.round_trips.get(arm) for arm in (comparison.arm, comparison.reference)]
     if trips[0] is not None and trips[1] is not None and parts.rtt_ns and max(trips[0], trips[1]) > 0:

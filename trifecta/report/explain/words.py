@@ -47,7 +47,8 @@ def links(about: RunFacts, chain: Chain) -> list[Link]:
 def conclusion(about: RunFacts, chain: Chain) -> str:
     """The verdict and its largest cause in one sentence."""
     said = sentence(chain.comparison.statement(about.metric_label))
-    told = [cause for split in chain.splits[:1] if split.causes.told_apart for cause in split.causes.causes[:1]]
+    found = shares.first(about, chain)
+    told = found.causes[:1] if found is not None and found.told_apart else ()
     if not told or told[0].share is None or told[0].share < 0.1:
         return said
     over = "; other parts take some of it back" if (told[0].share_low or 0.0) > 1.0 else ""
