@@ -137,10 +137,7 @@ def test_times_of_requests_are_means_over_all_blocks_and_add_up(captured: Path) 
         assert sum(row["difference"] for row in parts) == pytest.approx(whole["difference"], abs=1)
         assert whole["difference_low"] <= whole["difference"] <= whole["difference_high"]
     page = (captured / "report.html").read_text()
-    assert re.search(
-        r"A request (took [\d.]+ \S+ (less|more)|cannot be told from one) over HTTP/(3|2)|A request over HTTP/3 cannot",
-        page,
-    )
+    assert "A request took" in page or "A request over HTTP/3 cannot be told" in page
     assert f"over {SHAPE['blocks']} captured blocks" in page
 
 
