@@ -16,7 +16,7 @@ from tests.report import pages
 from tests.report.synthetic import Shape, write_run
 from tests.report.synthetic_packets import write_traces
 from tests.report.synthetic_visits import VIDEO, VIDEO_FACTORS, VisitsShape, write_visits_run
-from trifecta.analysis.causes import TRIPS
+from trifecta.analysis.causes import ASK, LATE, TRANSFER, TRIPS, WHOLE_SETUP
 from trifecta.analysis.starts import PLAYER, SEGMENT, START_PARTS
 from trifecta.design.errors import UserError
 from trifecta.report import explain
@@ -61,6 +61,26 @@ def test_a_saved_round_trip_is_the_cause_of_new_connections(explained: explain.E
 def test_without_a_handshake_there_is_no_such_cause(explained: explain.Explained) -> None:
     causes = chain_of(explained, REUSED).splits[0].causes
     assert TRIPS not in [one.part for one in causes.causes]
+
+
+def test_what_a_client_does_not_tell_over_one_protocol_is_not_split_over_any(tmp_path: Path) -> None:
+    shape = Shape(blocks=4, samples_per_trial=60, paths=("far",), connections=("new",), servers=("origin",))
+    shape.troubles = False
+    run = write_run(tmp_path / "run", shape)
+    whole = explain.explain(run, arm="h3").chains[0].splits[0].causes.whole.whole
+    for file in (run / "samples").glob("*.parquet"):  # as curl: not when a request was sent over HTTP/3, no TLS
+        rows = pq.read_table(file)
+        for name in ("tls_version", *(["request_sent_ns"] if "h3" in rows["protocol"].to_pylist() else [])):
+            field = rows.schema.field(name)
+            rows = rows.set_column(rows.schema.get_field_index(name), field, pa.nulls(rows.num_rows, field.type))
+        pq.write_table(rows, file)
+    found = explain.explain(run, arm="h3")
+    split = found.chains[0].splits[0]
+    assert split.parts.names == (LATE, WHOLE_SETUP, ASK, TRANSFER) and split.parts.round_trips == {}
+    assert split.causes.causes[0].part == WHOLE_SETUP
+    assert split.causes.whole.whole.difference_ns == pytest.approx(whole.difference_ns)
+    said = sentences(found, found.chains[0])["causes"]
+    assert "Before a request can be sent" not in said and "Not known" not in said
 
 
 def test_every_link_is_there(explained: explain.Explained) -> None:

@@ -12,11 +12,14 @@ from typing import Any
 import duckdb
 
 from trifecta.analysis.causes import (
+    ASK,
     LATE,
-    REQUEST_PARTS,
     SEND,
+    SETUP,
     TRANSFER,
+    TRIPS,
     WAIT,
+    WHOLE_SETUP,
     TrialParts,
     setup_trips,
     split_setup,
@@ -37,11 +40,12 @@ SELECT t.cell, t.arm, t.block, t.trial, avg(s.started_ns - coalesce(s.intended_n
        avg(coalesce(s.opened_ns - s.opening_ns, 0)) AS setup_ns,
        avg(s.request_sent_ns - coalesce(s.opened_ns, s.started_ns)) AS send_ns,
        avg(s.first_byte_ns - s.request_sent_ns) AS wait_ns, avg(s.done_ns - s.first_byte_ns) AS transfer_ns,
-       count(*) AS requests
+       avg(s.first_byte_ns - coalesce(s.opened_ns, s.started_ns)) AS ask_ns,
+       count(*) AS requests, count(s.request_sent_ns) AS told
 FROM (SELECT *, CASE WHEN connect_start_ns >= started_ns THEN connect_start_ns END AS opening_ns,
              CASE WHEN connect_start_ns >= started_ns AND secured_ns IS NOT NULL
                   THEN least(secured_ns, request_sent_ns) END AS opened_ns
-      FROM samples WHERE NOT warmup AND success AND request_sent_ns IS NOT NULL AND first_byte_ns IS NOT NULL) AS s
+      FROM samples WHERE NOT warmup AND success AND first_byte_ns IS NOT NULL) AS s
 JOIN trials AS t USING (trial)
 WHERE t.valid AND list_contains(?, t.cell)
 GROUP BY t.cell, t.arm, t.block, t.trial ORDER BY t.trial
@@ -189,24 +193,35 @@ def _requests(connection: duckdb.DuckDBPyConnection, cells: Sequence[str]) -> di
 
 
 def _of_requests(rows: Sequence[Row], opened: Mapping[str, Sequence[Row]], rtt_ns: float | None) -> Parts:
+    """What one client of the cell does not tell, over any protocol, is not split for any."""
+    needed = [_round_trips(opened.get(row["trial"], []), row["requests"]) for row in rows]
+    sent, known = all(row["told"] == row["requests"] for row in rows), None not in needed
+    setup = (TRIPS, SETUP) if known else (WHOLE_SETUP,)
+    names = (LATE, *setup, *((SEND, WAIT) if sent else (ASK,)), TRANSFER)
     trials, trips = [], dict[str, list[float]]()
-    for row in rows:
-        needed = _round_trips(opened.get(row["trial"], []), row["requests"])
-        trips.setdefault(row["arm"].split("#")[0], []).append(needed)
-        parts = {LATE: row["late_ns"], SEND: row["send_ns"], WAIT: row["wait_ns"], TRANSFER: row["transfer_ns"]}
-        parts |= split_setup(row["setup_ns"], needed, rtt_ns)
+    for row, round_trips in zip(rows, needed, strict=True):
+        parts = {LATE: row["late_ns"], TRANSFER: row["transfer_ns"]}
+        parts |= {SEND: row["send_ns"], WAIT: row["wait_ns"]} if sent else {ASK: row["ask_ns"]}
+        if known and round_trips is not None:
+            trips.setdefault(row["arm"].split("#")[0], []).append(round_trips)
+            parts |= split_setup(row["setup_ns"], round_trips, rtt_ns)
+        else:
+            parts[WHOLE_SETUP] = row["setup_ns"]
         trials.append(TrialParts(row["arm"], row["block"], {name: float(value) for name, value in parts.items()}))
     means = {arm: sum(found) / len(found) for arm, found in trips.items()}
-    return Parts(REQUESTS, REQUEST_PARTS, trials, means, rtt_ns)
+    return Parts(REQUESTS, names, trials, means, rtt_ns)
 
 
-def _round_trips(opened: Sequence[Row], requests: int) -> float:
+def _round_trips(opened: Sequence[Row], requests: int) -> float | None:
+    """Before a request, as the mean of a trial; None where a connection's TLS is not known."""
     total = 0.0
     for row in opened:
         trips = setup_trips(
             str(row["protocol"]), row["tls_version"], resumed=bool(row["resumed"]), zero_rtt=bool(row["zero_rtt"])
         )
-        total += (trips or 0) * row["requests"]
+        if trips is None:
+            return None
+        total += trips * row["requests"]
     return total / requests if requests else 0.0
 
 

@@ -50,7 +50,10 @@ def _nothing(about: RunFacts) -> str:
             "captures are dissected (trifecta trace RUN): see the table “Where the time of a request went” of this "
             "cell in the report, and trifecta explain."
         )
-    return "Not known: no block has a trial of both that counts. With --capture the packets say where the time went."
+    return (
+        "Not known: no block has a trial of both that counts and tells its times. With --capture the packets say where "
+        "the time went."
+    )
 
 
 def _bound(more: float, found: Causes | None) -> str:
