@@ -12,7 +12,9 @@ from trifecta.report.figures import style
 from trifecta.report.queries import Answer
 
 _BY_UNIT = ("unit", "unit_interval")
-_FORM_OF_UNIT = {"ns": "duration", "B": "size", "bit/s": "bit_rate", "count": "number", "ratio": "ratio"}
+_FORM_OF_UNIT = {
+    "ns": "duration", "B": "size", "bit/s": "bit_rate", "count": "number", "ratio": "ratio", "share": "percent",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from trifecta.report.figures.panels import WIDE, Drawn, fitted, panels
 from trifecta.report.packets.flights import Flight, Ladder
 
 _HEIGHT, _STEP = 430.0, 13.0
+_MOST_TRIPS = 12
 _PER_LETTER = 5.2  # pixels, of the small font
 _CLIENT, _SERVER = 0.0, 1.0
 
@@ -41,10 +42,13 @@ def setup_ladder(shown: Sequence[tuple[str, str, Ladder]]) -> Drawn:
             moved = at - _middle(flight) > step / 2
             when = f"{numbers.duration(_middle(flight))}: " if moved else ""
             width = ((WIDE - 60) / len(shown) - 16) / 1.12 * 0.92  # of the way between both lanes
+            taken = _taken(one, at, step)  # at the right, by the words of a round trip
+            words = when + _words(flight, width - taken - len(when) * _PER_LETTER)
+            aside = taken > 0 and len(words) * _PER_LETTER > width - 2 * taken
             target.text(
-                0.5, at, when + _words(flight, width - len(when) * _PER_LETTER), ha="center", va="center",
-                color=style.MUTED if moved else style.INK,
-                fontsize=svg.SMALL - 1, bbox={"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.8}, zorder=6,
+                0.03 if aside else 0.5, at, words, ha="left" if aside else "center", va="center",
+                color=style.MUTED if moved else style.INK, fontsize=svg.SMALL - 1,
+                bbox={"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.8}, zorder=6,
             )  # fmt: skip
         if one.first_response_ns is not None:
             target.plot([_CLIENT], [one.first_response_ns], "o", color=style.look(arm).colour, markersize=7, zorder=7)
@@ -86,18 +90,31 @@ def _round_trips(target: Axes, one: Ladder, end: float, step: float) -> None:
     if not one.round_trip_ns or one.round_trip_ns < step:
         return
     trips = 1
-    while trips * one.round_trip_ns <= end and trips <= 12:
+    while trips * one.round_trip_ns <= end and trips <= _MOST_TRIPS:
         least = trips == one.least_round_trips
         target.axhline(
             trips * one.round_trip_ns, color=style.INK if least else style.MUTED, linewidth=1.6 if least else 0.8,
             linestyle=(0, (4.0, 2.5)), zorder=1.5,
         )  # fmt: skip
         target.text(
-            1.06, trips * one.round_trip_ns, f"{trips} RTT{', the least' if least else ''}", ha="right", va="bottom",
+            1.06, trips * one.round_trip_ns, _trip(one, trips), ha="right", va="bottom",
             color=style.INK if least else style.MUTED, fontsize=svg.SMALL - 1, zorder=7,
             bbox={"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.4},
         )  # fmt: skip
         trips += 1
+
+
+def _trip(one: Ladder, trips: int) -> str:
+    return f"{trips} RTT{', the least' if trips == one.least_round_trips else ''}"
+
+
+def _taken(one: Ladder, at: float, step: float) -> float:
+    """How many pixels the words of a round trip take at this height; they stand above its line."""
+    if not one.round_trip_ns or one.round_trip_ns < step:
+        return 0.0
+    trips = max(1, round((at + step / 2) / one.round_trip_ns))
+    near = abs(at + step / 2 - trips * one.round_trip_ns) < step
+    return len(_trip(one, trips)) * _PER_LETTER if near and trips <= _MOST_TRIPS else 0.0
 
 
 def _arrow(target: Axes, flight: Flight, colour: str) -> None:

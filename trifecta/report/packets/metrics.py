@@ -33,7 +33,7 @@ METRICS = (
     VisitMetric("again_kept", "later request: first window by the one before", "ratio", ratio="window kept"),
     VisitMetric("again_ramp_ns", "later request: time until that window is back", "ns", zero=True),
     VisitMetric("by_others_ns", "head-of-line blocking by other streams, a request", "ns", zero=True),
-    VisitMetric("by_others_share", "of its time", "ratio", zero=True),
+    VisitMetric("by_others_share", "the same, by the time of the request", "share", zero=True),
     VisitMetric("by_own_ns", "waiting for octets of its own, a request", "ns", zero=True),
     VisitMetric("flow_control_ns", "flow control kept responses back", "ns", zero=True),
     VisitMetric("packets_per_ack", "packets with data for each acknowledgement", "count"),
