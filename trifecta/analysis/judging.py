@@ -14,10 +14,52 @@ CONTRADICTED: State = "contradicted"
 OPEN: State = "open"
 NOT_COMPARED: State = "not compared"
 _MOST_BLOCKS = 200  # an estimate beyond that is no advice
+_NORMAL = 1.96  # of 95 %
+
+# Standard deviation of a ratio between sessions (logs), which the blocks of one session do not hold: another morning,
+# another temperature, another placing of pages. Estimated from two runs of all quick reproductions on one machine
+# (Paule and Mandel 1982, over 51 statements and 83 cells: times and rates 0.5 to 1.1 %, CPU time 1.9 to 3.3 %, memory
+# 0.2 %, octets 0); docs/reproduce.md.
+SESSIONS = {"cpu_ns_per_request": 0.02, "rss_bytes": 0.003, "wire_bytes": 0.002, "setup_packets": 0.002}
+_SESSIONS_OF_TIMES = 0.01
 
 
-def judge(says: Says, one: Estimate, margin: float) -> tuple[State, str]:
-    """A statement about one estimate. ``margin`` is a ratio - 1; a difference has the statement's, in its unit."""
+def between_sessions(says: Says) -> float:
+    """The standard deviation between sessions of what a statement compares; 0 for counts and shares."""
+    return 0.0 if says.by_difference else SESSIONS.get(says.metric, _SESSIONS_OF_TIMES)
+
+
+def judge(says: Says, one: Estimate, margin: float, sessions: float = 0.0) -> tuple[State, str]:
+    """A statement about one estimate. ``margin`` is a ratio - 1; a difference has the statement's, in its unit.
+
+    ``sessions`` is the standard deviation between sessions. What its interval decides must hold with that as well
+    (a guard band, JCGM 106:2012), or the same truth near an edge is decided one way today and the other tomorrow.
+    """
+    state, reason = _within_session(says, one, margin)
+    if not sessions or state not in (CONFIRMED, CONTRADICTED):
+        return state, reason
+    wider, _ = _within_session(says, _over_sessions(one, sessions), margin)
+    if wider == state:
+        return state, reason
+    percent = 100 * math.expm1(_NORMAL * sessions)
+    return (
+        OPEN,
+        f"it is {state} here, but by less than sessions differ ({percent:.1f} %): another day may say otherwise",
+    )
+
+
+def _over_sessions(one: Estimate, sessions: float) -> Estimate:
+    """The interval as it would be over sessions: the squares of both reaches add up."""
+    guard = _NORMAL * sessions
+    low, high = one.low, one.high
+    if one.value is None:
+        return Estimate(None, None if low is None else low - guard, None if high is None else high + guard, one.blocks)
+    low = None if low is None else one.value - math.hypot(one.value - low, guard)
+    high = None if high is None else one.value + math.hypot(high - one.value, guard)
+    return Estimate(one.value, low, high, one.blocks)
+
+
+def _within_session(says: Says, one: Estimate, margin: float) -> tuple[State, str]:
     if one.blocks == 0:
         return OPEN, "no usable block"
     edge = (says.margin or 0.0) if says.by_difference else math.log1p(margin)

@@ -2,7 +2,8 @@
 
 An effect counts when it is larger than a margin. Confirmed: the whole interval lies beyond the margin on the side that
 was claimed. Contradicted: all of it lies short of that, so there is no such difference, or the opposite one. Both
-have at most the nominal rate of error, and the same truth is not confirmed on one day and contradicted on the next.
+have at most the nominal rate of error. What sessions differ by beside their blocks is added to the interval that judges
+(not to the one that is shown), so that the same truth is not confirmed on one day and contradicted on the next.
 Where a statement is about several cells, their mean effect decides, unless a cell by itself says the opposite: then it
 depends on the place, and is open. Intervals of single cells hold together (Bonferroni).
 """
@@ -18,7 +19,16 @@ import numpy as np
 
 from trifecta.analysis.confidence import LARGEST_LOG_RATIO
 from trifecta.analysis.intervals import NOTHING, Estimate, Part, linear
-from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED, OPEN, State, judge, size_words
+from trifecta.analysis.judging import (
+    CONFIRMED,
+    CONTRADICTED,
+    NOT_COMPARED,
+    OPEN,
+    State,
+    between_sessions,
+    judge,
+    size_words,
+)
 from trifecta.analysis.places import Group, Place, block_values, groups_of, matching, paired, plain
 from trifecta.analysis.statements import Says, Statement
 from trifecta.analysis.success import success_rate
@@ -142,17 +152,17 @@ def _favour(says: Says, one: Evaluation) -> float:
 def _against(statement: Statement, groups: Sequence[Group], reference: str, family: int) -> Evaluation:
     says = statement.says
     assert says is not None
-    margin = _margin(says, groups)
+    margin, sessions = _margin(says, groups), between_sessions(says)
     confidence = groups[0].place.confidence
     parts = [(group, made) for group in groups if (made := _parts(says, group, reference))]
     if not parts:
         return Evaluation(statement, OPEN, _why_nothing(groups, says, reference), to=reference)
     alone = _alone(says, parts, reference)
     pooled = alone or linear([(w / len(parts), v) for _, made in parts for w, v in made], confidence)
-    state, reason = judge(says, pooled, margin)
+    state, reason = judge(says, pooled, margin, sessions)
     if state == CONTRADICTED and family > 1 and alone is None:
         stricter = linear([(w / len(parts), v) for _, made in parts for w, v in made], 1 - (1 - confidence) / family)
-        state, reason = judge(says, stricter, margin)
+        state, reason = judge(says, stricter, margin, sessions)
     state, reason = _if_unlike_itself(says, groups, reference, pooled, (state, reason))
     effects = _effects(says, parts, reference, margin, confidence)
     depends = False
@@ -179,7 +189,7 @@ def _effects(
     own = 1 - (1 - confidence) / len(parts)
     for group, one in parts:
         estimate = _alone(says, [(group, one)], reference) or linear(one, own)
-        state, _ = judge(says, estimate, margin)
+        state, _ = judge(says, estimate, margin, between_sessions(says))
         ends = [_write(end, says.by_difference) for end in (estimate.value, estimate.low, estimate.high)]
         made.append(Effect(*group.names, state, ends[0], ends[1], ends[2], estimate.blocks, reference))
     return tuple(made)

@@ -66,13 +66,24 @@ def _carry_out(campaign: Campaign, folder: Path, *, quiet: bool, as_json: bool) 
     return 0 if made.lines else 1
 
 
-def run_in_turn(campaign: Campaign, folder: Path, stop: Callable[[], bool], *, quiet: bool) -> Overview:
-    """Run what is not over of a campaign, write reports and its page, and say what there is; inside the lab."""
+def run_in_turn(
+    campaign: Campaign,
+    folder: Path,
+    stop: Callable[[], bool],
+    *,
+    quiet: bool,
+    left: Callable[[], str] | None = None,
+) -> Overview:
+    """Run what is not over of a campaign, write reports and its page, and say what there is; inside the lab.
+
+    ``left`` says after every run what is still to be done.
+    """
     from trifecta.report import campaign as shown
     from trifecta.report import html
     from trifecta.workloads import campaign as campaigns
 
     problems: dict[str, str] = {}
+    over = sum(campaigns.standing(folder, name) == "over" for name in campaign.studies)  # in an earlier session
     ran = campaigns.run_all(campaign, folder, runner(stop, quiet=quiet), stop)
     for number, (name, outcome, problem) in enumerate(ran, 1):
         if problem is not None:
@@ -86,7 +97,8 @@ def run_in_turn(campaign: Campaign, folder: Path, stop: Callable[[], bool], *, q
         shown.write_page(made, folder)
         if not quiet:
             said = problem or f"{outcome.trials} trials in {outcome.elapsed_ns / 1e9:.0f} s, {outcome.reason}"
-            click.echo(f"{name} ({number} of {len(campaign.studies)}): {said}", err=True)
+            more = f"; {left()}" if left is not None else ""
+            click.echo(f"{name} ({over + number} of {len(campaign.studies)}): {said}{more}", err=True)
     made = shown.overview(campaign, folder, problems)
     shown.write_page(made, folder)
     return made

@@ -1,11 +1,10 @@
-"""``trifecta reproduce``."""
+"""``trifecta reproduce``: reads what is asked for; ``reproducing`` carries it out."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +14,9 @@ from click.shell_completion import CompletionItem
 from trifecta.cli import options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from trifecta.design.campaign import Campaign
-    from trifecta.threats import Threat
 
 ALL = "all"
 
@@ -33,7 +31,8 @@ def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> 
     epilog="""\
 \b
 Exit code: 0 done (whatever was found), 1 no trial passed the checks, 2 bad input, 3 this machine cannot,
-130 interrupted (what is finished is kept; `trifecta resume` goes on).
+130 interrupted (what is finished is kept; `trifecta resume`, or the same command with the same --out, goes on).
+With --compare: 0 what both decided is decided alike, 1 they contradict each other.
 
 \b
 Examples:
@@ -41,9 +40,10 @@ Examples:
   trifecta reproduce all --quick
   trifecta reproduce bourbon2020 --full --without jitter-reordering
   trifecta resume runs/reproduce-20260101-120000
+  trifecta reproduce --compare runs/monday runs/tuesday
 """
 )
-@click.argument("names", nargs=-1, required=True, metavar="STUDY...|all", shell_complete=_complete)
+@click.argument("names", nargs=-1, metavar="STUDY...|all", shell_complete=_complete)
 @click.option(
     "--quick/--full", default=True, help="Minutes on two cores, or hours as they were published.  [default: quick]"
 )
@@ -58,9 +58,19 @@ Examples:
     metavar="DIR",
     help="Folder of it all, new or empty.  [default: runs/reproduce-DATE-TIME]",
 )
+@click.option(
+    "--compare",
+    "compared",
+    nargs=2,
+    type=click.Path(path_type=Path, exists=True),
+    metavar="DIR DIR",
+    help="Run nothing: say whether two reproductions agree, claim by claim.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="No progress, only the result.")
 @options.as_json
+@click.pass_context
 def command(
+    context: click.Context,
     *,
     names: tuple[str, ...],
     quick: bool,
@@ -70,6 +80,7 @@ def command(
     threats_off: tuple[str, ...],
     threats: bool,
     out: Path | None,
+    compared: tuple[Path, Path] | None,
     quiet: bool,
     as_json: bool,
 ) -> int:
@@ -77,8 +88,14 @@ def command(
 
     Ratios, orders and shapes are compared, never absolute times of another machine.
     """
+    from trifecta.cli import reproducing
     from trifecta.workloads import reproduction
 
+    if compared:
+        _refuse_others(context)
+        return _compare(*compared, as_json=as_json)
+    if not names:
+        raise click.UsageError("missing argument 'STUDY...|all'", context)
     chosen = _chosen(names)
     parts = _only(chosen, options.split_names(only))
     chosen = list(parts)
@@ -104,16 +121,42 @@ def command(
     }
     read = _read(asked)  # a fault in any of them is said before anything runs
     folder = out if out is not None else Path("runs") / f"reproduce-{time.strftime('%Y%m%d-%H%M%S')}"
-    return _carry_out(reproduction.create(folder, asked), asked, read, quiet=quiet, as_json=as_json)
+    if reproduction.is_reproduction(folder):  # the same command again goes on
+        folder, asked = folder.resolve(), reproduction.same(folder, asked)
+    else:
+        folder = reproduction.create(folder, asked)
+    return reproducing.carry_out(folder, asked, read, quiet=quiet, as_json=as_json)
+
+
+def _refuse_others(context: click.Context) -> None:
+    """A comparison runs nothing, so what says what to run has no place beside it."""
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        given = context.get_parameter_source(name) not in (click.core.ParameterSource.DEFAULT, None)
+        if name not in ("compared", "as_json", "quiet") and given and context.params.get(name):
+            said = "studies" if name == "names" else max(parameter.opts, key=len)
+            raise click.UsageError(f"--compare runs nothing; leave {said} out", context)
+
+
+def _compare(first: Path, second: Path, *, as_json: bool) -> int:
+    from trifecta.report.reproduction import compared as shown
+
+    made = shown.compare(first, second)
+    if as_json:
+        click.echo(json.dumps(shown.as_data(made), indent=1, ensure_ascii=False))
+    else:
+        shown.print_comparison(made)
+    return 0 if made.agree else 1
 
 
 def go_on(folder: Path, *, quiet: bool, as_json: bool) -> int:
     """Go on with a reproduction; the exit code."""
+    from trifecta.cli import reproducing
     from trifecta.workloads import reproduction
 
     folder = folder.resolve()
     asked = reproduction.read(folder)
-    return _carry_out(folder, asked, _read(asked), quiet=quiet, as_json=as_json)
+    return reproducing.carry_out(folder, asked, _read(asked), quiet=quiet, as_json=as_json)
 
 
 def _chosen(names: Sequence[str]) -> list[str]:
@@ -163,140 +206,3 @@ def _read(asked: dict[str, Any]) -> dict[str, Campaign]:
     from trifecta.cli.campaigns import read_asked
 
     return {name: read_asked(asked["campaigns"][name]) for name in asked["studies"]}
-
-
-def _carry_out(
-    folder: Path, asked: dict[str, Any], campaigns: dict[str, Campaign], *, quiet: bool, as_json: bool
-) -> int:
-    from trifecta.cli.running import INTERRUPTED, enter_lab
-
-    experiments = _experiments(asked)
-    enter_lab([*(study for one in campaigns.values() for study in one.studies.values()), *experiments.values()])
-
-    from trifecta.report import reproduction as shown
-    from trifecta.workloads.stopping import StopFlag
-
-    problems: dict[str, dict[str, str]] = {}
-    measured: dict[str, Any] = {}
-    kept: dict[str, shown.StudyResult] = {}
-    with StopFlag() as stop:
-        for name, campaign in campaigns.items():
-            if stop():
-                break
-            with _timed(folder, asked, name):
-                problems[name] = _run_campaign(campaign, folder / name, asked["campaigns"][name], stop, quiet=quiet)
-            if asked["threats"] and not stop():
-                with _timed(folder, asked, f"{name}, threats"):
-                    _measure(name, folder, asked, measured, stop, quiet=quiet)
-            kept.pop(name, None)
-            result = shown.read(folder, campaigns, problems, kept)
-            shown.write(result)
-            if not quiet and not as_json:
-                click.echo(f"{name}: {shown.study_summary(result, name)}", err=True)
-        result = shown.read(folder, campaigns, problems, kept)
-        shown.write(result)
-        page = _reconcile(folder) if asked["all"] else None
-        if as_json:
-            click.echo(json.dumps(shown.as_data(result), indent=1, ensure_ascii=False, default=str))
-        else:
-            shown.print_result(result)
-            if page is not None:
-                click.echo(f"Reconciliation: {page}")
-        if stop():
-            return INTERRUPTED
-    return 0 if any(run.valid for study in result.studies for run in study.runs) else 1
-
-
-@contextmanager
-def _timed(folder: Path, asked: dict[str, Any], part: str) -> Iterator[None]:
-    """Keep how long a part took, over all sessions."""
-    from trifecta.workloads import reproduction
-
-    began = time.monotonic()
-    try:
-        yield
-    finally:
-        asked["elapsed_s"][part] = round(asked["elapsed_s"].get(part, 0.0) + time.monotonic() - began, 1)
-        reproduction.write(folder, asked)
-
-
-def _run_campaign(
-    campaign: Campaign, folder: Path, asked: dict[str, Any], stop: Callable[[], bool], *, quiet: bool
-) -> dict[str, str]:
-    """Run what is not over of one study; what could not run, with the reason."""
-    from trifecta.cli.campaigns import run_in_turn
-    from trifecta.workloads import campaign as campaigns
-
-    if not campaigns.is_campaign(folder):
-        campaigns.create(folder, campaign, asked)
-    return dict(run_in_turn(campaign, folder, stop, quiet=quiet).problems)
-
-
-def _reconcile(folder: Path) -> Path:
-    """Write the page that takes the claims of all studies that contradict each other."""
-    from trifecta.report import reconcile
-
-    reconcile.write(reconcile.read(folder))
-    return folder / reconcile.PAGE
-
-
-def _experiments(asked: dict[str, Any]) -> dict[str, Any]:
-    """The experiments of the threats to the studies, by threat: they run in the same lab."""
-    from trifecta.workloads import experiments
-
-    quick = asked["depth"] == "quick"
-    if not asked["threats"]:
-        return {}
-    return {
-        threat.id: experiments.study_of(threat, quick=quick)
-        for name in asked["studies"]
-        for threat in _threats_of(name)
-        if threat.experiment
-    }
-
-
-def _runs(folder: Path) -> list[Path]:
-    """The runs of a study."""
-    return sorted(path.parent for path in folder.glob("*/run.json"))
-
-
-def _threats_of(name: str) -> list[Threat]:
-    from trifecta.threats import THREATS
-
-    return [threat for threat in THREATS.values() if name in threat.studies]
-
-
-def _measure(
-    name: str, folder: Path, asked: dict[str, Any], measured: dict[str, Any], stop: Callable[[], bool], *, quiet: bool
-) -> None:
-    """Measure the threats to a study that are not yet measured; one that threatens several studies runs once."""
-    from trifecta.cli.campaigns import runner
-    from trifecta.report import html
-    from trifecta.report.reproduction import resampled
-    from trifecta.store import files
-    from trifecta.workloads import experiments, reproduction
-
-    target = folder / reproduction.THREATS_FOLDER
-    with files.disk_errors(target):
-        target.mkdir(exist_ok=True)
-    run = runner(stop, quiet=quiet)
-    procedures = resampled.concluded(_runs(folder / name)) if any(not t.experiment for t in _threats_of(name)) else {}
-
-    def run_one(study: Any, path: Path, resume: bool) -> Any:
-        outcome = run(study, path, resume)
-        html.write_report(outcome.run_path)
-        return outcome
-
-    for threat in _threats_of(name):
-        if (threat.id in measured and threat.experiment) or stop():
-            continue
-        if threat.experiment is None:
-            found = [*measured.get(threat.id, {}).get("resampled", ()), *procedures.get(threat.id, ())]
-            told = experiments.not_measured(threat, threat.elsewhere)
-            measured[threat.id] = resampled.measured(told, found) if found else told
-        else:
-            quick = asked["depth"] == "quick"
-            measured[threat.id] = experiments.run_experiment(threat, target, run_one, quick=quick)
-            if not quiet:
-                click.echo(f"{threat.id}: {measured[threat.id]['outcome']}", err=True)
-        experiments.write(target, list(measured.values()))

@@ -47,6 +47,21 @@ def duration(ns: float | None) -> str:
     return _optional(ns, lambda value: _scaled(value, _DURATIONS, whole_last=True))
 
 
+def wall(ns: float) -> str:
+    """Write a wall time that is only roughly known: ``40 s``, ``25 min``, ``9 h 20 min``, ``3 days 12 h``."""
+    seconds = ns / 1e9
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    hours, rest = divmod(round(minutes / 10), 6)
+    if hours < 36:
+        return f"{hours} h {10 * rest} min" if rest and hours < 12 else f"{round(minutes / 60)} h"
+    days, left = divmod(round(minutes / 60), 24)
+    return f"{days} day{'' if days == 1 else 's'}" + (f" {left} h" if left else "")
+
+
 def bit_rate(bits_per_s: float | None) -> str:
     """Write a rate given in bits per second: ``20.0 Mbit/s``."""
     return _optional(bits_per_s, lambda value: _scaled(value, _RATES))

@@ -36,11 +36,14 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 
 def make_empty(folder: Path) -> None:
-    """Make a folder, or take one that is empty; UserError for one that holds something, CannotError on a bad disk."""
+    """Make a folder, or take one that is empty; UserError for one that holds something, CannotError on a bad disk.
+
+    Drafts of ours, left by a process that was killed, count for nothing.
+    """
     with disk_errors(folder):
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            taken = any(folder.iterdir())
+            taken = any(not entry.name.startswith(TEMPORARY_PREFIX) for entry in folder.iterdir())
         except (FileExistsError, NotADirectoryError) as error:
             raise UserError(f"{folder} is not a folder; choose another with --out") from error
     if taken:

@@ -306,6 +306,23 @@ class RunDirectory:
         return [(re.split(r"[.-]", entry.name.removeprefix(files.TEMPORARY_PREFIX))[0], entry) for entry in entries]
 
 
+def clear_unmade(path: Path) -> None:
+    """Remove what `RunDirectory.create` left when it was killed before there was a run: empty folders and the study.
+
+    For folders below one of our own; what holds anything else stays as it is.
+    """
+    if not path.is_dir() or (path / "run.json").exists():
+        return
+    entries = list(path.iterdir())
+    known = {*_FOLDERS, "study.yaml", ".lock"}
+    for entry in entries:
+        ours = entry.name in known or entry.name.startswith(files.TEMPORARY_PREFIX)
+        if not ours or (entry.is_dir() and any(entry.iterdir())):
+            return
+    for entry in entries:
+        _remove(entry)
+
+
 def _remove(path: Path) -> None:
     """Remove a file or a folder, if it is there."""
     if path.is_dir() and not path.is_symlink():

@@ -11,7 +11,7 @@ from trifecta.design.campaign import Campaign
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import Study
 from trifecta.store import files
-from trifecta.store.run import RunDirectory
+from trifecta.store.run import RunDirectory, clear_unmade
 
 CAMPAIGN_FILE = "campaign.json"
 _OVER = ("decided", "budget", "blocks", "unmeasurable", "captured")  # states of a run that needs nothing more
@@ -65,6 +65,7 @@ def run_all(
         state = standing(folder, name)
         if state == "over":
             continue
+        clear_unmade(folder / name)
         try:
             yield name, run_one(study, folder / name, state == "begun"), None
         except CannotError as error:

@@ -50,12 +50,14 @@ def run_experiment(
     """
     if not threat.experiments:
         return not_measured(threat, threat.elsewhere)
+    from trifecta.store.run import clear_unmade
     from trifecta.workloads.campaign import standing
 
     try:
         for name in threat.experiments:
             state = standing(folder, name)
             if state != "over":
+                clear_unmade(folder / name)
                 study = study_of(threat, quick=quick, overrides=overrides, name=name)
                 run_one(study, folder / name, state == "begun")
         return measured(threat, folder)

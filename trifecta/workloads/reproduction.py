@@ -28,6 +28,26 @@ def write(folder: Path, asked: Mapping[str, Any]) -> None:
         files.write_text(folder / REPRODUCTION_FILE, json.dumps(asked, indent=2) + "\n")
 
 
+def same(folder: Path, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What the folder of a reproduction was made for, where that is what is asked for again; UserError where not."""
+    there = read(folder)
+    for name in ("studies", "all", "depth", "threats"):
+        if there.get(name) != asked[name]:
+            raise _other(folder, name)
+    for study, one in asked["campaigns"].items():
+        for name, value in one.items():
+            if there["campaigns"].get(study, {}).get(name) != value:
+                raise _other(folder, f"{name} of {study}" if name != "text" else f"the campaign {study} itself")
+    return there
+
+
+def _other(folder: Path, what: str) -> UserError:
+    return UserError(
+        f"{folder} holds another reproduction ({what} differs); choose another folder with --out, "
+        f"or go on with it: `trifecta resume {folder}`"
+    )
+
+
 def is_reproduction(folder: Path) -> bool:
     """Whether a folder is that of a reproduction."""
     return (folder / REPRODUCTION_FILE).is_file()

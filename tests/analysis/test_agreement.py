@@ -1,0 +1,155 @@
+"""Two reproductions beside each other: what agrees, what does not, and how often two sessions would contradict."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trifecta.analysis import agreement
+from trifecta.analysis.intervals import linear
+from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN, between_sessions, judge
+from trifecta.analysis.statements import Says
+
+
+def said(name: str, state: str, ratio: float | None = 1.2, reach: float = 0.02, **more: Any) -> dict[str, Any]:
+    ends = {"low": None, "high": None} if ratio is None else {"low": ratio - reach, "high": ratio + reach}
+    about = {"id": name, "kind": "claim", "text": f"Text of {name}.", "metric": "latency_p50_ns", "is": "above"}
+    return {**about, "state": state, "form": "ratio", "ratio": ratio, "blocks": 6, "published": None, **ends, **more}
+
+
+STATES = ("confirmed", "contradicted", "open")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "relation"),
+    [
+        ("confirmed", "confirmed", agreement.SAME),
+        ("contradicted", "contradicted", agreement.SAME),
+        ("confirmed", "contradicted", agreement.DIFFERS),
+        ("contradicted", "confirmed", agreement.DIFFERS),
+        ("confirmed", "open", agreement.ONLY_FIRST),
+        ("open", "contradicted", agreement.ONLY_SECOND),
+        ("open", "open", agreement.OPEN_IN_BOTH),
+    ],
+)
+def test_what_both_decided_agrees_or_differs(first: str, second: str, relation: str) -> None:
+    pairs = agreement.compare([said("a", first)], [said("a", second)])
+    assert [one.relation for one in pairs] == [relation]
+    assert agreement.agree(pairs) == (relation != agreement.DIFFERS)
+
+
+def test_a_statement_of_one_side_only_is_listed_and_what_neither_compares_is_not() -> None:
+    first = [said("a", "confirmed"), said("b", "not compared"), said("c", "not compared")]
+    second = [said("c", "open"), said("d", "contradicted"), said("b", "not compared")]
+    pairs = {one.id: one for one in agreement.compare(first, second)}
+    assert set(pairs) == {"a", "c", "d"}
+    assert pairs["a"].second is None
+    assert pairs["a"].relation == agreement.ONLY_FIRST
+    assert pairs["d"].relation == agreement.ONLY_SECOND
+    assert pairs["c"].relation == agreement.OPEN_IN_BOTH
+
+
+def test_another_statement_of_the_same_name_is_said() -> None:
+    pairs = agreement.compare([said("a", "confirmed")], [said("a", "contradicted", published=2.0, metric="rss_bytes")])
+    assert pairs[0].changed == ("metric", "published")
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(STATES)), max_size=9),
+       st.lists(st.tuples(st.integers(0, 9), st.sampled_from(STATES)), max_size=9))  # fmt: skip
+def test_every_statement_has_one_relation_whichever_comes_first(one: list[Any], other: list[Any]) -> None:
+    sides = [[said(str(number), state) for number, state in dict(side).items()] for side in (one, other)]
+    there, back = agreement.compare(sides[0], sides[1]), agreement.compare(sides[1], sides[0])
+    assert {pair.id for pair in there} == {pair.id for pair in back} == {row["id"] for side in sides for row in side}
+    assert agreement.agree(there) == agreement.agree(back)
+    assert sum(agreement.counted(there).values()) == len(there)
+
+
+def test_how_far_sessions_lie_apart_is_told_from_what_blocks_vary_by() -> None:
+    rng = np.random.default_rng(4)
+
+    def session(between: float) -> list[dict[str, Any]]:
+        made = []
+        for number in range(400):
+            middle, error = 0.5 + rng.normal(0, between), 0.01
+            value = middle + rng.normal(0, error)
+            reach = 2.5706 * error  # t of five degrees of freedom
+            ends = {"ratio": math.exp(value), "low": math.exp(value - reach), "high": math.exp(value + reach)}
+            made.append(said(str(number), "confirmed") | ends)
+        return made
+
+    alike = agreement.moved(agreement.compare(session(0.0), session(0.0)))
+    apart = agreement.moved(agreement.compare(session(0.03), session(0.03)))
+    assert alike is not None
+    assert apart is not None
+    assert alike.count == 400
+    assert alike.between < 0.006
+    assert apart.between == pytest.approx(0.03, rel=0.25)
+    assert apart.most > apart.median > alike.median
+    assert agreement.moved(agreement.compare([said("a", "open", None)], [said("a", "open", None)])) is None
+
+
+# ------------------------------------------------------------------ how often two sessions contradict each other
+
+
+def sessions_of(truth: float, noise: float, says: Says, guard: float, times: int = 1500) -> list[tuple[str, str]]:
+    """What two runs of six blocks say to one statement, on two days of the same truth."""
+    rng = np.random.default_rng(8)
+    found = []
+    for _ in range(times):
+        states = []
+        for _ in range(2):
+            day = math.log(truth) + rng.normal(0, between_sessions(says))
+            estimate = linear([(1.0, day + rng.normal(0, noise, 6))], 0.95)
+            states.append(judge(says, estimate, 0.05, guard)[0])
+        found.append((states[0], states[1]))
+    return found
+
+
+SAYS = Says("latency_p50_ns", ("h3",), ("h2",), "above")
+HALF = Says("latency_p50_ns", ("h3",), ("h2",), "about", ratio=0.5)
+
+
+def contradictions(found: list[tuple[str, str]]) -> float:
+    return sum(set(one) == {CONFIRMED, CONTRADICTED} for one in found) / len(found)
+
+
+@pytest.mark.parametrize("noise", [0.0005, 0.005, 0.05])
+@pytest.mark.parametrize(("says", "truth"), [(SAYS, 1.05), (HALF, 0.625), (HALF, 0.4)])
+def test_at_the_very_edge_two_sessions_hardly_ever_contradict_each_other(
+    says: Says, truth: float, noise: float
+) -> None:
+    """The worst there is: a truth as large as the margin, blocks that vary by less than sessions do."""
+    found = sessions_of(truth, noise, says, between_sessions(says))
+    assert contradictions(found) <= 0.01
+
+
+def test_without_the_guard_they_would() -> None:
+    """What the guard is for: intervals of a few hundredths of a per cent are right about one morning only."""
+    assert contradictions(sessions_of(1.05, 0.0005, SAYS, 0.0)) > 0.3
+
+
+@pytest.mark.parametrize("truth", [1.02, 1.05, 1.08, 1.2])
+def test_over_all_distances_from_the_margin(truth: float) -> None:
+    found = sessions_of(truth, 0.01, SAYS, between_sessions(SAYS), times=600)
+    assert contradictions(found) <= 0.005
+    if truth == 1.2:  # and what is far from it is decided all the same
+        assert found.count((CONFIRMED, CONFIRMED)) == 600
+
+
+def test_what_sessions_could_turn_is_open_and_says_so() -> None:
+    estimate = linear([(1.0, np.log([1.0579, 1.058, 1.0581, 1.058, 1.0579, 1.0581]))], 0.95)
+    assert judge(SAYS, estimate, 0.05)[0] == CONFIRMED
+    state, reason = judge(SAYS, estimate, 0.05, between_sessions(SAYS))
+    assert state == OPEN
+    assert "confirmed here, but by less than sessions differ (2.0 %)" in reason
+
+
+def test_counts_and_shares_have_no_guard_and_octets_a_small_one() -> None:
+    assert between_sessions(Says("tcp_connections", ("h1",), ("h2",), by_difference=True)) == 0
+    assert between_sessions(Says("wire_bytes", ("h3",), ("h2",))) < 0.01 / 2  # half of its margin
+    assert between_sessions(SAYS) < math.log(1.05) / 2

@@ -1,0 +1,120 @@
+"""Two reproductions compared: what is printed, the data, and files that are no reproductions."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from tests.analysis.test_agreement import said
+from trifecta.design.errors import UserError
+from trifecta.report.reproduction import compared
+
+
+def folder(path: Path, *claims: dict[str, Any], **about: Any) -> Path:
+    path.mkdir(parents=True)
+    machine = {"machine": {"cpus": 2, "kernel": "6.18"}, "seed": 1}
+    head = {"began": "2026-01-02T03:04:05Z", "depth": "quick", "studies": ["s"], "version": "0.1.0", "machine": machine}
+    runs = [{"folder": "s/one"}, {"folder": "../outside"}]
+    document = {"reproduction": head | about, "claims": list(claims), "figures": [], "runs": runs}
+    (path / "reproduction.json").write_text(json.dumps(document))
+    return path
+
+
+def printed(made: compared.Comparison, width: int = 160) -> str:
+    out = Console(file=io.StringIO(), width=width)
+    compared.print_comparison(made, out)
+    text: str = out.file.getvalue()  # type: ignore[attr-defined]
+    return text
+
+
+def test_what_differs_stands_first_with_both_values(tmp_path: Path) -> None:
+    first = folder(tmp_path / "a", said("x", "confirmed", 1.2), said("y", "contradicted", 0.8), said("z", "open", None))
+    second = folder(tmp_path / "b", said("x", "confirmed", 1.3), said("y", "confirmed", 1.4), said("z", "confirmed"))
+    made = compared.compare(first, second)
+    assert not made.agree
+    text = printed(made)
+    assert text.index("Text of y.") < text.index("Text of x.") < text.index("Text of z.")
+    assert "contradicted 0.80 [0.78, 0.82]" in text
+    assert "confirmed 1.40 [1.38, 1.42]" in text
+    assert "Of 3 claims: 1 differs, 1 same, 1 only in the second." in text
+    assert "The two contradict each other." in text
+    assert "begun 2026-01-02T03:04:05Z, quick, version 0.1.0, seed 1" in text
+    data = json.loads(json.dumps(compared.as_data(made), allow_nan=False))
+    assert data["agree"] is False
+    assert data["counts"]["claims"]["differs"] == 1
+    assert [one["relation"] for one in data["claims"]] == ["same", "differs", "only in the second"]
+    assert data["claims"][1]["first"]["ratio"] == 0.8
+
+
+def test_two_that_agree_say_so_and_what_else_was_not_the_same(tmp_path: Path) -> None:
+    first = folder(tmp_path / "a", said("x", "confirmed"))
+    second = folder(tmp_path / "b", said("x", "confirmed"), depth="full", version="0.2.0")
+    for where, version in ((first, "1.0"), (second, "1.1")):
+        (where / "s" / "one").mkdir(parents=True)
+        facts = {"servers": {"caddy": {"version": version}}, "engine": {"quinn": "0.11"}}
+        (where / "s" / "one" / "run.json").write_text(json.dumps(facts))
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "run.json").write_text('{"servers": {"stranger": {"version": "9"}}}')
+    made = compared.compare(first, second)
+    assert made.agree
+    assert compared.differences(made) == ["depth: quick, full", "version: 0.1.0, 0.2.0", "caddy: 1.0, 1.1"]
+    assert "stranger" not in json.dumps(compared.as_data(made))  # a folder never leads outside
+    assert "Everything that both decided is decided alike." in printed(made)
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_it_fits_any_width(tmp_path: Path, width: int) -> None:
+    forms = (("x", "confirmed", 1.2, "ratio"), ("y", "open", 3.0, "difference"), ("z", "open", None, "ratio"))
+    rows = [said(name, state, by, form=form, difference=by) for name, state, by, form in forms]
+    made = compared.compare(folder(tmp_path / "a", *rows), folder(tmp_path / "b", *rows))
+    table = [line for line in printed(made, width).splitlines() if not line.startswith(("first", "second", "Half"))]
+    assert max(map(len, table)) <= width
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "cannot be read as JSON"),
+        ("[]", "'claims' is no list of statements"),
+        ('{"claims": [1], "figures": []}', "'claims' is no list of statements"),
+        ('{"claims": [], "figures": []}', "'reproduction' is missing"),
+        (None, "does not exist"),
+    ],
+)
+def test_what_is_no_reproduction_is_refused_in_one_line(tmp_path: Path, text: str | None, message: str) -> None:
+    good = folder(tmp_path / "good", said("x", "confirmed"))
+    bad = tmp_path / "bad"
+    bad.mkdir()
+    if text is not None:
+        (bad / "reproduction.json").write_text(text)
+    with pytest.raises(UserError, match=message) as error:
+        compared.compare(good, bad)
+    assert "\n" not in str(error.value)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(["id", "kind", "text", "state", "claims", "figures", "reproduction", "runs", "machine",
+                         "low", "high", "ratio", "blocks", "form", "folder"]), inner, max_size=6),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@given(JSON)
+def test_no_document_makes_it_fail_otherwise(tmp_path_factory: pytest.TempPathFactory, document: Any) -> None:
+    where = tmp_path_factory.mktemp("any")
+    (where / "reproduction.json").write_text(json.dumps(document))
+    try:
+        made = compared.compare(where, where)
+    except UserError:
+        return
+    assert made.agree
+    json.dumps(compared.as_data(made))

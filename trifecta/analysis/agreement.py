@@ -1,0 +1,128 @@
+"""Two reproductions of the same published studies: do they say the same, and how far do sessions differ?
+
+Whatever is decided in both must be decided alike. What is decided in one and open in the other is no contradiction: an
+interval that crossed an edge on one day need not on another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED
+
+Relation = Literal["same", "differs", "only in the first", "only in the second", "open in both"]
+SAME: Relation = "same"
+DIFFERS: Relation = "differs"
+ONLY_FIRST: Relation = "only in the first"
+ONLY_SECOND: Relation = "only in the second"
+OPEN_IN_BOTH: Relation = "open in both"
+RELATIONS: tuple[Relation, ...] = (DIFFERS, SAME, ONLY_FIRST, ONLY_SECOND, OPEN_IN_BOTH)
+_DECIDED = (CONFIRMED, CONTRADICTED)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One statement in two reproductions; the side that lacks it is None."""
+
+    id: str
+    kind: str
+    text: str
+    relation: Relation
+    first: Mapping[str, Any] | None
+    second: Mapping[str, Any] | None
+    changed: tuple[str, ...] = ()
+    """What of the statement itself is not the same in both: then they did not judge the same."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How far ratios of ``count`` statements lie apart: half of them by less than ``median``, one by ``most``, as a
+    ratio - 1. ``between`` is the standard deviation between sessions that is left when what blocks of one session vary
+    by is taken off, as a ratio - 1; 0 where that explains it all."""
+
+    count: int
+    median: float
+    most: float
+    most_id: str
+    between: float
+
+
+def compare(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]]) -> list[Pair]:
+    """Statement by statement, as `evaluation_data` writes them; those that neither compares are left out."""
+    here, there = ({str(one["id"]): one for one in side} for side in (first, second))
+    made = []
+    for name in dict.fromkeys([*here, *there]):
+        one, other = here.get(name), there.get(name)
+        known = [side for side in (one, other) if side is not None]
+        if all(side["state"] == NOT_COMPARED for side in known):
+            continue
+        both = one is not None and other is not None
+        changed = tuple(key for key in _DEFINING if both and _plain(one, key) != _plain(other, key))
+        told = known[0]
+        made.append(Pair(name, str(told["kind"]), str(told["text"]), _relation(one, other), one, other, changed))
+    return made
+
+
+_DEFINING = ("text", "metric", "is", "published", "form")
+
+
+def _plain(side: Mapping[str, Any] | None, key: str) -> Any:
+    return None if side is None else side.get(key)
+
+
+def _relation(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> Relation:
+    states = [None if side is None or side["state"] not in _DECIDED else side["state"] for side in (one, other)]
+    if None not in states:
+        return SAME if states[0] == states[1] else DIFFERS
+    if states == [None, None]:
+        return OPEN_IN_BOTH
+    return ONLY_SECOND if states[0] is None else ONLY_FIRST
+
+
+def counted(pairs: Sequence[Pair]) -> dict[str, int]:
+    """How many there are of each relation."""
+    return {relation: sum(one.relation == relation for one in pairs) for relation in RELATIONS}
+
+
+def agree(pairs: Sequence[Pair]) -> bool:
+    """Whether everything that both decided is decided alike."""
+    return all(one.relation != DIFFERS for one in pairs)
+
+
+def moved(pairs: Sequence[Pair]) -> Moved | None:
+    """How far apart the ratios lie; None where no statement has one with an interval in both."""
+    found = []
+    for pair in pairs:
+        sides = [_log(side) for side in (pair.first, pair.second)]
+        if sides[0] is not None and sides[1] is not None:
+            (a, a_error), (b, b_error) = sides[0], sides[1]
+            found.append((abs(a - b), a_error**2 + b_error**2, pair.id))
+    if not found:
+        return None
+    apart = sorted(distance for distance, _, _ in found)
+    half = len(apart) // 2
+    middle = apart[half] if len(apart) % 2 else (apart[half - 1] + apart[half]) / 2
+    farthest = max(found)
+    # Two sessions differ by the variance within each and twice that between them. The median over statements is one
+    # that a single odd one cannot move; of a squared normal variable it is 0.4549.
+    excess = sorted(distance**2 / _MEDIAN_CHI2 - within for distance, within, _ in found)
+    between = math.sqrt(max(0.0, excess[half] if len(excess) % 2 else (excess[half - 1] + excess[half]) / 2) / 2)
+    return Moved(len(found), math.expm1(middle), math.expm1(farthest[0]), farthest[2], math.expm1(between))
+
+
+_MEDIAN_CHI2 = 0.4549
+
+
+def _log(side: Mapping[str, Any] | None) -> tuple[float, float] | None:
+    """The log of a ratio and its standard error, from the interval (Student's t over its blocks)."""
+    from trifecta.analysis.intervals import t_quantile
+
+    if side is None or side.get("form") != "ratio" or not side.get("ratio") or not side.get("low"):
+        return None
+    low, high, blocks = side["low"], side.get("high"), int(side.get("blocks") or 0)
+    if not high or blocks < 2 or side["ratio"] <= 0 or side.get("is") == "whole":
+        return None
+    return math.log(side["ratio"]), math.log(high / low) / 2 / t_quantile(0.975, blocks - 1)

@@ -1,0 +1,201 @@
+"""Carries a reproduction out: study by study, its campaign and the threats to it, and what they say so far."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from trifecta.design.campaign import Campaign
+    from trifecta.design.model import Study
+    from trifecta.threats import Threat
+
+
+def carry_out(
+    folder: Path, asked: dict[str, Any], campaigns: dict[str, Campaign], *, quiet: bool, as_json: bool
+) -> int:
+    """Run what is not over in the folder of a reproduction, inside the lab; the exit code."""
+    from trifecta.cli.running import INTERRUPTED, enter_lab
+
+    experiments = _experiments(asked)
+    enter_lab([*(study for one in campaigns.values() for study in one.studies.values()), *experiments.values()])
+
+    from trifecta.report import reproduction as shown
+    from trifecta.workloads.stopping import StopFlag
+
+    parts = _parts(folder, asked, campaigns)
+    if not quiet:
+        click.echo(_ahead(parts, folder), err=True)
+    problems: dict[str, dict[str, str]] = {}
+    measured: dict[str, Any] = {}
+    kept: dict[str, shown.StudyResult] = {}
+    with StopFlag() as stop:
+        for name, campaign in campaigns.items():
+            if stop():
+                break
+            with _timed(folder, asked, name):
+                problems[name] = _run_campaign(
+                    campaign, folder / name, asked["campaigns"][name], stop, parts, quiet=quiet
+                )
+            if asked["threats"] and not stop():
+                with _timed(folder, asked, f"{name}, threats"):
+                    _measure(name, folder, asked, measured, stop, quiet=quiet)
+            kept.pop(name, None)
+            result = shown.read(folder, campaigns, problems, kept)
+            shown.write(result)
+            if not quiet and not as_json:
+                click.echo(f"{name}: {shown.study_summary(result, name)}", err=True)
+        result = shown.read(folder, campaigns, problems, kept)
+        shown.write(result)
+        page = _reconcile(folder) if asked["all"] else None
+        if as_json:
+            click.echo(json.dumps(shown.as_data(result), indent=1, ensure_ascii=False, default=str))
+        else:
+            shown.print_result(result)
+            if page is not None:
+                click.echo(f"Reconciliation: {page}")
+        if stop():
+            return INTERRUPTED
+    return 0 if any(run.valid for study in result.studies for run in study.runs) else 1
+
+
+@contextmanager
+def _timed(folder: Path, asked: dict[str, Any], part: str) -> Iterator[None]:
+    """Keep how long a part took, over all sessions."""
+    from trifecta.workloads import reproduction
+
+    began = time.monotonic()
+    try:
+        yield
+    finally:
+        asked["elapsed_s"][part] = round(asked["elapsed_s"].get(part, 0.0) + time.monotonic() - began, 1)
+        reproduction.write(folder, asked)
+
+
+def _parts(folder: Path, asked: dict[str, Any], campaigns: dict[str, Campaign]) -> dict[Path, Study]:
+    """Every run that belongs to it, by its folder."""
+    from trifecta.workloads import experiments, reproduction
+
+    parts = {
+        folder / name / run: study for name, campaign in campaigns.items() for run, study in campaign.studies.items()
+    }
+    for name in asked["studies"] if asked["threats"] else ():
+        for threat in _threats_of(name):
+            for study in experiments.studies_of(threat, quick=asked["depth"] == "quick"):
+                parts[folder / reproduction.THREATS_FOLDER / study.name] = study
+    return parts
+
+
+def _ahead(parts: dict[Path, Study], folder: Path) -> str:
+    """What is left before it begins, how long it will take, and how it is stopped."""
+    from trifecta.workloads.ahead import look
+
+    begun = f"{look(parts).done:,} trials are finished; " if look(parts).done else ""
+    return f"{begun}{_left(parts)}. Ctrl-C keeps what is finished; `trifecta resume {folder}` goes on."
+
+
+def _left(parts: dict[Path, Study]) -> str:
+    """``9 of 23 runs are left, 1,240 trials, about 9 h``."""
+    from trifecta.report import numbers
+    from trifecta.workloads.ahead import look
+
+    ahead = look(parts)
+    if not ahead.runs:
+        return "no run is left"
+    trials = "" if ahead.trials is None else f", {ahead.trials:,} trials"
+    return f"{ahead.runs} of {ahead.of} runs are left{trials}, about {numbers.wall(ahead.left_ns)}"
+
+
+def _run_campaign(
+    campaign: Campaign,
+    folder: Path,
+    asked: dict[str, Any],
+    stop: Callable[[], bool],
+    parts: dict[Path, Study],
+    *,
+    quiet: bool,
+) -> dict[str, str]:
+    """Run what is not over of one study; what could not run, with the reason."""
+    from trifecta.cli.campaigns import run_in_turn
+    from trifecta.workloads import campaign as campaigns
+
+    if not campaigns.is_campaign(folder):
+        campaigns.create(folder, campaign, asked)
+    return dict(run_in_turn(campaign, folder, stop, quiet=quiet, left=lambda: _left(parts)).problems)
+
+
+def _reconcile(folder: Path) -> Path:
+    """Write the page that takes the claims of all studies that contradict each other."""
+    from trifecta.report import reconcile
+
+    reconcile.write(reconcile.read(folder))
+    return folder / reconcile.PAGE
+
+
+def _experiments(asked: dict[str, Any]) -> dict[str, Any]:
+    """The experiments of the threats to the studies, by threat: they run in the same lab."""
+    from trifecta.workloads import experiments
+
+    quick = asked["depth"] == "quick"
+    if not asked["threats"]:
+        return {}
+    return {
+        threat.id: experiments.study_of(threat, quick=quick)
+        for name in asked["studies"]
+        for threat in _threats_of(name)
+        if threat.experiment
+    }
+
+
+def _runs(folder: Path) -> list[Path]:
+    """The runs of a study."""
+    return sorted(path.parent for path in folder.glob("*/run.json"))
+
+
+def _threats_of(name: str) -> list[Threat]:
+    from trifecta.threats import THREATS
+
+    return [threat for threat in THREATS.values() if name in threat.studies]
+
+
+def _measure(
+    name: str, folder: Path, asked: dict[str, Any], measured: dict[str, Any], stop: Callable[[], bool], *, quiet: bool
+) -> None:
+    """Measure the threats to a study that are not yet measured; one that threatens several studies runs once."""
+    from trifecta.cli.campaigns import runner
+    from trifecta.report import html
+    from trifecta.report.reproduction import resampled
+    from trifecta.store import files
+    from trifecta.workloads import experiments, reproduction
+
+    target = folder / reproduction.THREATS_FOLDER
+    with files.disk_errors(target):
+        target.mkdir(exist_ok=True)
+    run = runner(stop, quiet=quiet)
+    procedures = resampled.concluded(_runs(folder / name)) if any(not t.experiment for t in _threats_of(name)) else {}
+
+    def run_one(study: Any, path: Path, resume: bool) -> Any:
+        outcome = run(study, path, resume)
+        html.write_report(outcome.run_path)
+        return outcome
+
+    for threat in _threats_of(name):
+        if (threat.id in measured and threat.experiment) or stop():
+            continue
+        if threat.experiment is None:
+            found = [*measured.get(threat.id, {}).get("resampled", ()), *procedures.get(threat.id, ())]
+            told = experiments.not_measured(threat, threat.elsewhere)
+            measured[threat.id] = resampled.measured(told, found) if found else told
+        else:
+            quick = asked["depth"] == "quick"
+            measured[threat.id] = experiments.run_experiment(threat, target, run_one, quick=quick)
+            if not quiet:
+                click.echo(f"{threat.id}: {measured[threat.id]['outcome']}", err=True)
+        experiments.write(target, list(measured.values()))

@@ -1,0 +1,219 @@
+"""Two reproductions side by side: claim by claim and figure by figure, and what else differed between them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from trifecta.analysis import agreement
+from trifecta.analysis.agreement import Moved, Pair
+from trifecta.design.errors import UserError
+from trifecta.report import numbers
+from trifecta.report.reproduction.result import DATA_FILE
+
+_COLOURS = {agreement.DIFFERS: "bold red", agreement.SAME: "green", agreement.OPEN_IN_BOTH: "dim"}
+_STATED = ("studies", "depth", "version", "seed", "machine", "programs")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What two reproductions say of the same statements."""
+
+    first: Mapping[str, Any]
+    second: Mapping[str, Any]
+    claims: list[Pair]
+    figures: list[Pair]
+    moved: Moved | None
+
+    @property
+    def agree(self) -> bool:
+        """Whether every claim and figure that both decided is decided alike."""
+        return agreement.agree([*self.claims, *self.figures])
+
+
+def compare(first: Path, second: Path) -> Comparison:
+    """Read two folders of `trifecta reproduce`, or their reproduction.json, and compare them."""
+    documents = [_document(path) for path in (first, second)]
+    kinds = [agreement.compare(documents[0][kind], documents[1][kind]) for kind in ("claims", "figures")]
+    abouts = [_about(path, document) for path, document in zip((first, second), documents, strict=True)]
+    return Comparison(abouts[0], abouts[1], kinds[0], kinds[1], agreement.moved([*kinds[0], *kinds[1]]))
+
+
+def _document(path: Path) -> dict[str, Any]:
+    file = path / DATA_FILE if path.is_dir() else path
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{file} does not exist; give two folders that `trifecta reproduce` made") from None
+    except (ValueError, OSError) as error:
+        raise UserError(f"{file} cannot be read as JSON ({error}); give a folder of `trifecta reproduce`") from error
+    for field in ("claims", "figures"):
+        rows = document.get(field) if isinstance(document, dict) else None
+        if not isinstance(rows, list) or not all(
+            isinstance(row, dict) and {"id", "kind", "text", "state"} <= row.keys() for row in rows
+        ):
+            raise UserError(f"{file}: '{field}' is no list of statements; give a folder of `trifecta reproduce`")
+    if not isinstance(document.get("reproduction"), dict):
+        raise UserError(f"{file}: 'reproduction' is missing; give a folder of `trifecta reproduce`")
+    return dict(document)
+
+
+def _about(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
+    """When it was made, of what, and with what."""
+    said = document["reproduction"]
+    facts = said.get("machine") or {}
+    machine = facts.get("machine") or {}
+    return {
+        "folder": str(path),
+        "began": said.get("began"),
+        "studies": said.get("studies"),
+        "depth": said.get("depth"),
+        "version": said.get("version"),
+        "seed": facts.get("seed"),
+        "machine": {name: machine.get(name) for name in ("cpu_model", "cpus", "kernel", "distribution")},
+        "programs": _programs(path if path.is_dir() else path.parent, document),
+    }
+
+
+def _programs(folder: Path, document: Mapping[str, Any]) -> dict[str, str]:
+    """The versions of servers, clients and the engine, as the runs that lie there say."""
+    found: dict[str, str] = {}
+    root = folder.resolve()
+    for run in document.get("runs") or ():
+        file = (root / str(run.get("folder", "")) / "run.json").resolve()
+        if not file.is_relative_to(root) or not file.is_file():
+            continue
+        try:
+            facts = json.loads(file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise UserError(f"{file} is not valid JSON ({error}); compare folders that are whole") from error
+        for name, value in (facts.get("engine") or {}).items():
+            found[f"engine: {name}"] = str(value)
+        for part in ("servers", "clients", "browsers"):
+            for name, one in (facts.get(part) or {}).items():
+                found[name] = str(one.get("version")) if isinstance(one, dict) else str(one)
+    return found
+
+
+def differences(made: Comparison) -> list[str]:
+    """What is not the same of the two beside their dates: ``seed: 1, 2``."""
+    said = []
+    for name in _STATED:
+        one, other = made.first[name], made.second[name]
+        if isinstance(one, dict) and isinstance(other, dict):
+            keys = [key for key in dict.fromkeys([*one, *other]) if one.get(key) != other.get(key)]
+            said += [f"{key}: {one.get(key, 'none')}, {other.get(key, 'none')}" for key in keys]
+        elif one != other:
+            said.append(f"{name}: {_words(one)}, {_words(other)}")
+    return said
+
+
+def _words(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def as_data(made: Comparison) -> dict[str, Any]:
+    """The same for a program; keys are stable (docs/reproduce.md)."""
+    return {
+        "agree": made.agree,
+        "first": dict(made.first),
+        "second": dict(made.second),
+        "differences": differences(made),
+        "counts": {"claims": agreement.counted(made.claims), "figures": agreement.counted(made.figures)},
+        "moved": None if made.moved is None else asdict(made.moved),
+        "claims": [_row(one) for one in made.claims],
+        "figures": [_row(one) for one in made.figures],
+    }
+
+
+def _row(pair: Pair) -> dict[str, Any]:
+    sides = {"first": pair.first, "second": pair.second}
+    kept = ("state", "reason", "form", "ratio", "difference", "low", "high", "blocks")
+    return {
+        "id": pair.id,
+        "text": pair.text,
+        "relation": pair.relation,
+        "changed": list(pair.changed),
+        **{
+            name: None if side is None else {key: side.get(key) for key in kept if key in side}
+            for name, side in sides.items()
+        },
+    }
+
+
+def print_comparison(made: Comparison, console: Console | None = None) -> None:
+    """Print what differs first, then the rest, and last whether they agree."""
+    out = console or Console(highlight=False)
+    for name, about in (("first", made.first), ("second", made.second)):
+        machine = ", ".join(str(value) for value in about["machine"].values() if value is not None)
+        said = f"{about['folder']}: begun {about['began']}, {about['depth']}, version {about['version']}"
+        out.print(Text(f"{name:7} {said}, seed {about['seed']}{f' ({machine})' if machine else ''}"), soft_wrap=True)
+    for line in differences(made):
+        out.print(Text(f"not the same: {line}", style="yellow"), soft_wrap=True)
+    out.print()
+    for what, pairs in (("claim", made.claims), ("published figure", made.figures)):
+        if pairs:
+            out.print(_grid(out, pairs, what))
+            out.print()
+    out.print(Text(_counts(made.claims, "claim"), style="bold"))
+    out.print(Text(_counts(made.figures, "published figure")))
+    if made.moved is not None:
+        out.print(Text(moved_words(made.moved)), soft_wrap=True)
+    verdict = "Everything that both decided is decided alike." if made.agree else "The two contradict each other."
+    out.print(Text(verdict, style="bold green" if made.agree else "bold red"))
+
+
+def moved_words(moved: Moved) -> str:
+    """How far apart the ratios of the two lie, and how much of it their blocks do not explain."""
+    return (
+        f"Half of the {moved.count} ratios lie within {numbers.percent(moved.median)} of each other, the farthest "
+        f"{numbers.percent(moved.most)} apart ({moved.most_id}). Beside what blocks vary by, sessions differ with a "
+        f"standard deviation of {numbers.percent(moved.between)}."
+    )
+
+
+def _counts(pairs: Sequence[Pair], what: str) -> str:
+    found = agreement.counted(pairs)
+    said = ", ".join(f"{number} {relation}" for relation, number in found.items() if number)
+    return f"Of {len(pairs)} {what}{'' if len(pairs) == 1 else 's'}: {said or 'none'}."
+
+
+def _grid(out: Console, pairs: Sequence[Pair], what: str) -> Grid:
+    edges = box.SIMPLE_HEAD if out.encoding.lower().startswith("utf") else box.ASCII
+    grid = Grid(box=edges, show_edge=False, padding=(0, 1, 0, 0))
+    grid.add_column(what, overflow="fold", ratio=4)
+    grid.add_column("first", overflow="fold", ratio=3)
+    grid.add_column("second", overflow="fold", ratio=3)
+    grid.add_column("", overflow="fold", ratio=2)
+    for pair in sorted(pairs, key=lambda one: agreement.RELATIONS.index(one.relation)):
+        relation = pair.relation + (f"; not the same statement: {', '.join(pair.changed)}" if pair.changed else "")
+        grid.add_row(
+            Text(f"{pair.text} ({pair.id})"),
+            Text(_side(pair.first)),
+            Text(_side(pair.second)),
+            Text(relation, _COLOURS.get(pair.relation, "yellow")),
+        )
+    return grid
+
+
+def _side(side: Mapping[str, Any] | None) -> str:
+    if side is None:
+        return "not there"
+    if not side.get("blocks"):
+        return f"{side['state']}: {side.get('reason', '')}"
+    if side.get("form") == "difference":
+        ends = f"[{_signed(side.get('low'))}, {_signed(side.get('high'))}]"
+        return f"{side['state']} {_signed(side.get('difference'))} {ends}"
+    return f"{side['state']} {numbers.ratio(side.get('ratio'))} {numbers.interval((side.get('low'), side.get('high')))}"
+
+
+def _signed(value: float | None) -> str:
+    return numbers.NO_VALUE if value is None else f"{value:+.3g}"
