@@ -229,7 +229,7 @@ def test_cells_that_say_opposite_things_leave_it_open() -> None:
 
 
 def test_a_baseline_that_differs_from_itself_leaves_it_open() -> None:
-    odd = place({"h3": 1.1}, noise=0.002)
+    odd = place({"h3": 1.2}, noise=0.002)
     for row in odd.rows:
         if row["arm"] == "h2#aa":
             row["latency_p50_ns"] *= 1.3  # type: ignore[index]

@@ -62,3 +62,42 @@ def test_drawing_starts_no_thread(run: Path) -> None:
     with LiveProgress(console) as live:
         live.phase("lab")
         assert threading.active_count() == before
+
+
+def fixed(run: Path, *, capture: bool = False) -> str:
+    """What is said of a study whose blocks are set in advance: 4 cells, 3 arms, 2 blocks."""
+    from trifecta.design.study import requests, study
+
+    one = study(
+        "s", workload=requests(requests=10), blocks={"at_least": 2, "at_most": 2}, budget="none", capture=capture,
+        factors={"path": ["clean"], "connection": ["new", "reused"], "protocol": ["HTTP/2", "HTTP/3"],
+                 "response": ["1 kB", "2 kB"]},
+    )  # fmt: skip
+    directory = RunDirectory.open(run)
+    row = directory.rows()[0]
+    stream = io.StringIO()
+    with LiveProgress(Console(file=stream, width=80, force_terminal=False)) as live:
+        live.study_started(one, "runs/x", 5)
+        for number in range(5, 9):
+            trial = Trial(f"t{number:05d}", 0, Cell(row["cell"], {}), row["arm"], 0, 1)
+            live.trial_started(trial, number)
+            why = CheckResult("capture", trial.trial, "fail", "captured: not used for verdicts")
+            live.trial_finished(trial, row | {"valid": not capture}, [why] if capture else [])
+        live._said_s = -1e9  # the last line is long ago
+        live.block_finished(directory.verdicts(), 90_000_000_000, None, "why")
+        live.finished(directory.verdicts(), "every cell has had its 2 blocks")
+    return stream.getvalue()
+
+
+def test_with_blocks_set_in_advance_it_says_what_is_left(run: Path) -> None:
+    text = fixed(run)
+    assert "continuing after 5 trials" in text
+    assert "9 of 24 trials, about 2 min left" in text  # 90 s for 9 trials, so 150 s for 15
+    assert "verdicts" not in text
+    assert "9 trials: every cell has had its 2 blocks" in text
+
+
+def test_captured_trials_are_told_of_once(run: Path) -> None:
+    text = fixed(run, capture=True)
+    assert "packets are kept, so that no trial counts for a verdict" in text
+    assert "does not count" not in text

@@ -326,3 +326,27 @@ def test_the_tables_of_packets_are_views_whether_there_are_any_or_not(run: RunDi
     with views.connect(run.path) as connection:
         assert connection.execute("SELECT capture, protocol FROM connections").fetchall() == [("t00000", "h3")]
         assert connection.execute("SELECT count(*) FROM packets").fetchall() == [(0,)]
+
+
+def test_what_a_killed_create_left_is_cleared_and_nothing_else(tmp_path):
+    from trifecta.store.run import clear_unmade
+
+    left = tmp_path / "left"
+    made = RunDirectory.create(left, {}, "study: s\n")
+    made.close()
+    (left / "run.json").unlink()  # as if it was killed just before
+    (left / ".tmp-run.json").touch()
+    clear_unmade(left)
+    assert not list(left.iterdir())
+    RunDirectory.create(left, {}, "study: s\n").close()
+    clear_unmade(left)
+    assert (left / "run.json").exists()  # a run is never touched
+    mine = tmp_path / "mine"
+    (mine / "trials").mkdir(parents=True)
+    (mine / "trials" / "t00000.parquet").touch()
+    clear_unmade(mine)
+    (mine / "trials" / "t00000.parquet").unlink()
+    (mine / "notes.txt").touch()
+    clear_unmade(mine)
+    assert (mine / "notes.txt").exists()
+    clear_unmade(tmp_path / "nowhere")

@@ -112,7 +112,7 @@ class Planner:
             return Stop(f"{self._open_text()} and cannot be decided: no block had two usable trials", "unmeasurable")
         below = [s for s in states if s.cell.key in measurable and s.blocks < self.study.max_blocks]
         if not below:
-            return Stop(f"{self._open_text()}; each open cell has had {self.study.max_blocks} blocks", "blocks")
+            return Stop(self._all_blocks_text(), "blocks")
         fitting = [state for state in below if _fits(state, states, left_ns)]
         if not fitting:
             return self._stop_budget(left_ns, states)
@@ -161,6 +161,11 @@ class Planner:
     def _open_text(self) -> str:
         count = sum(verdict.verdict == "undecided" for verdict in self.verdicts)
         return f"{count} of {len(self.verdicts)} verdicts are open"
+
+    def _all_blocks_text(self) -> str:
+        if self.study.min_blocks == self.study.max_blocks:
+            return f"every cell has had its {self.study.max_blocks} blocks, as set in advance"
+        return f"{self._open_text()}; each open cell has had {self.study.max_blocks} blocks"
 
     def _stop_budget(self, left_ns: int | None, states: list[CellState]) -> Stop:
         cheapest = min((s.cost_ns for s in states if s.cost_ns is not None), default=0)

@@ -6,6 +6,8 @@ compute is taken from one with two cores, and losses are taken to stall a round 
 
 from __future__ import annotations
 
+import math
+
 from trifecta.design import plan
 from trifecta.design.model import (
     BrowserWorkload,
@@ -89,7 +91,7 @@ def _sending_ns(octets: float, path: PathSpec) -> float:
     rate = path.rate_bits_per_s
     if rate is None:
         return octets * 8.0  # 1 Gbit/s, what two cores send
-    trips = max(0.0, octets / 14_480 - 1) ** 0.5  # slow start from ten packets (RFC 6928), roughly
+    trips = math.sqrt(max(0.0, octets / 14_480 - 1))  # slow start from ten packets (RFC 6928), roughly
     return max(octets * 8e9 / rate, trips * path.rtt_ns)
 
 

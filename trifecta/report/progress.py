@@ -18,6 +18,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from trifecta.design import duration
 from trifecta.design.model import CheckResult, Study, Trial, Verdict
 from trifecta.report import numbers
 from trifecta.report.comparisons import levels
@@ -43,6 +44,8 @@ class LiveProgress:
         self._phase = "starting"
         self._trial: Trial | None = None
         self._done = 0
+        self._planned: int | None = None
+        self._captured = False
         self._invalid = 0
         self._verdicts: Sequence[Verdict] = ()
         self._reason = ""
@@ -64,9 +67,12 @@ class LiveProgress:
     def study_started(self, study: Study, run_path: str, committed_trials: int) -> None:
         """The run directory is there."""
         self._budget_ns = study.budget_ns
-        self._done = committed_trials
+        self._done, self._planned = committed_trials, duration.trials(study)
+        self._captured = not study.gives_verdicts
         resumed = f", continuing after {committed_trials} trials" if committed_trials else ""
         self._say(f"{study.title or study.name}: {run_path}{resumed}")
+        if self._captured:
+            self._say("packets are kept, so that no trial counts for a verdict", "dim")
 
     def phase(self, name: str, detail: str = "") -> None:
         """A phase begins."""
@@ -99,15 +105,21 @@ class LiveProgress:
         self._last = f"{style.name(trial.arm)}: {numbers.per_second(rate)}, median {numbers.duration(median)}{failed}"
         if not row.get("valid", True):
             self._invalid += 1
-            why = next((check.evidence for check in checks if check.status == "fail"), row.get("error") or "")
-            self._say(f"{trial.trial} does not count: {why}", "yellow")
+            failed = [check for check in checks if check.status == "fail"]
+            why = next((check.evidence for check in failed), row.get("error") or "")
+            if not (self._captured and failed and all(check.check == "capture" for check in failed)):
+                self._say(f"{trial.trial} does not count: {why}", "yellow")
         self._show()
 
     def block_finished(self, verdicts: Sequence[Verdict], elapsed_ns: int, budget_ns: int | None, reason: str) -> None:
         """A block is complete."""
         self._verdicts, self._reason, self._budget_ns = verdicts, reason, budget_ns
         self._spent_ns, self._spent_at_s = elapsed_ns, time.monotonic()
-        self._show(plain=f"{self._decided_words()}, {self._done} trials{self._left_words()}")
+        of = "" if self._planned is None else f" of {self._planned}"
+        said = [f"{self._done}{of} trials{self._left_words()}"]
+        if self._planned is None and verdicts:  # with blocks set in advance nothing ends when it is decided
+            said.insert(0, self._decided_words())
+        self._show(plain=", ".join(said))
 
     def note(self, text: str) -> None:
         """Something to know at once."""
@@ -116,13 +128,17 @@ class LiveProgress:
     def finished(self, verdicts: Sequence[Verdict], reason: str) -> None:
         """The run ends."""
         self._verdicts = verdicts
-        self._say(f"{self._decided_words()} after {self._done} trials: {reason}")
+        decided = f"{self._decided_words()} after " if self._planned is None else ""
+        self._say(f"{decided}{self._done} trials: {reason}")
 
     def _decided_words(self) -> str:
         decided = sum(one.verdict != "undecided" for one in self._verdicts)
         return f"{decided} of {len(self._verdicts)} verdicts decided" if self._verdicts else "no verdict yet"
 
     def _left_ns(self) -> float | None:
+        """What is left of the budget, or of the trials that were set in advance at the pace so far."""
+        if self._planned is not None and self._done and self._spent_ns:
+            return self._spent_ns / self._done * max(0, self._planned - self._done)
         if self._budget_ns is None:
             return None
         since = (
@@ -134,6 +150,8 @@ class LiveProgress:
 
     def _left_words(self) -> str:
         left = self._left_ns()
+        if left is not None and self._planned is not None:
+            return f", about {numbers.wall(left)} left" if left else ""
         return "" if left is None else f", {int(left / 60e9)}:{int(left / 1e9) % 60:02d} left"
 
     def _say(self, text: str, how: str = "") -> None:
@@ -155,10 +173,12 @@ class LiveProgress:
         kinds: Counter[str] = Counter(one.verdict for one in self._verdicts)
         decided = len(self._verdicts) - kinds["undecided"]
         bars = Table.grid(padding=(0, 1))
-        if self._verdicts:
+        if self._verdicts and self._planned is None:
             bars.add_row("verdicts", _bar(len(self._verdicts), decided), self._kinds(kinds, decided))
         left = self._left_ns()
-        if left is not None and self._budget_ns:
+        if self._planned:
+            bars.add_row("trials", _bar(self._planned, self._done), f"of {self._planned}{self._left_words()}")
+        elif left is not None and self._budget_ns:
             spent = self._budget_ns - left
             bars.add_row("budget", _bar(self._budget_ns, spent), self._left_words().removeprefix(", "))
         lines: list[Any] = [Text(self._where(), no_wrap=True, overflow="ellipsis"), bars]

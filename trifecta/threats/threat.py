@@ -62,6 +62,8 @@ class Threat:
     model: Literal["", "round-trips", "decomposition"] = ""
     """What else is worked out of its trials: measured against the round trips needed, or the parts of the effect."""
     elsewhere: str = ""
+    procedure: bool = False
+    """Its effect is that of a way to conclude, carried out on the requests of its experiment; there are no levels."""
 
     @property
     def experiments(self) -> tuple[str, ...]:

@@ -76,13 +76,17 @@ def measured(threat: Threat, folder: Path) -> Data:
     effects = []
     for effect in threat.effects:
         run = runs.get(effect.experiment or threat.experiment or "")
-        if run is not None:
+        if run is not None and not threat.procedure:
             effects.append(_effect(threat, effect, run))
+    if threat.procedure:
+        effects = [found for run in runs.values() for found in _carried_out(run)]
     outcome = _outcome(effects)
     left_out = [reason for run in runs.values() for reason in run.left_out]
     reason = "; ".join(dict.fromkeys(left_out))
     if outcome == "not measured" and not reason:
         reason = "no trial at one of the two levels counts; look at its checks"
+        if threat.procedure:
+            reason = "no request of a trial that counts failed, so there is nothing to try again"
     model = [item for run in runs.values() for item in _model(threat, run)]
     told = [str(run.path) for run in runs.values()]
     found = {"outcome": outcome, "reason": reason, "runs": told, "effects": effects, "model": model}
@@ -122,6 +126,15 @@ def _head(threat: Threat) -> Data:
         "check": threat.check,
         "undetected": threat.undetected,
     }
+
+
+def _carried_out(run: _Run) -> list[Data]:
+    """What a procedure makes of the requests of a run."""
+    from trifecta.store import views
+    from trifecta.workloads import retrying
+
+    with views.connect(run.path) as connection:
+        return retrying.effects(connection, run.study)
 
 
 def _effect(threat: Threat, effect: Effect, run: _Run) -> Data:

@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import duckdb
-import numpy as np
 
 from trifecta.analysis.resampling import (
     NO_NOISE_FLOOR,
@@ -16,7 +15,6 @@ from trifecta.analysis.resampling import (
     Change,
     Concluded,
     Procedure,
-    Times,
     change,
     conclude,
     different_work,
@@ -26,20 +24,10 @@ from trifecta.report import catalogue, content, facts, numbers, queries
 from trifecta.report.comparisons import Comparison
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures.style import name
+from trifecta.report.visits.published import study_of
+from trifecta.workloads import retrying
 
 HEAVY_PAGE_REQUESTS = (120, 123, 134)  # of the three loads that baccichet2021 compared
-
-# How long a request that failed took to fail: known where it ended, or ran into one of its time limits; else until the
-# last that was seen of it.
-_SAMPLES = """
-SELECT t.block, t.arm, t.trial, s.success,
-       coalesce(s.latency_ns, CASE s.error WHEN 'timeout' THEN {request} WHEN 'connect_timeout' THEN {connect} END,
-                greatest(s.done_ns, s.first_byte_ns, s.request_sent_ns, s.secured_ns, s.started_ns) - s.started_ns)
-           AS took_ns
-FROM samples AS s JOIN trials AS t USING (trial)
-WHERE t.valid AND NOT s.warmup AND t.cell = ?
-ORDER BY t.block, t.trial
-"""
 
 
 def conclusions(run: Path, cells: Sequence[str] | None = None, *, draws: int = TIMES) -> list[Concluded]:
@@ -61,9 +49,11 @@ def of_comparisons(
     """The same of these comparisons."""
     if not about.metric.startswith("latency_"):
         return []
+    study = study_of(about)
+    fixed = study.min_blocks == study.max_blocks
     made = []
     for cell in dict.fromkeys(one.cell for one in found):
-        pairs = [(one.arm, one.reference, _winner(one)) for one in found if one.cell == cell]
+        pairs = [(one.arm, one.reference, _winner(one, set_in_advance=fixed)) for one in found if one.cell == cell]
         made += of_cell(connection, about, cell, pairs, draws=draws)
     return made
 
@@ -112,31 +102,23 @@ def retry_change(blocks: Sequence[Block], about: RunFacts, arm: str, against: st
 
 def times(connection: duckdb.DuckDBPyConnection, about: RunFacts, cell: str) -> list[Block]:
     """The samples of a cell, by block and protocol."""
-    limits = {"request": _limit(about, "request_timeout_ns"), "connect": _limit(about, "connect_timeout_ns")}
-    if about.is_browser:
-        limits["request"] = _limit(about, "visit_timeout_ns")
-    columns = connection.execute(_SAMPLES.format(**limits), [cell]).fetchnumpy()
-    made: dict[int, dict[str, list[Times]]] = {}
-    trials = np.asarray(columns["trial"])
-    if not len(trials):
-        return []
-    took, success = np.asarray(columns["took_ns"], dtype=np.float64), np.asarray(columns["success"], dtype=bool)
-    _, starts = np.unique(trials, return_index=True)
-    starts = np.sort(starts)
-    for start, end in zip(starts, [*starts[1:], len(trials)], strict=True):
-        own, good = took[start:end], success[start:end]
-        protocol = str(columns["arm"][start]).removesuffix("#aa")
-        here = made.setdefault(int(columns["block"][start]), {})
-        here.setdefault(protocol, []).append(Times(own[good], own[~good]))
-    return [made[block] for block in sorted(made)]
+    request = _limit(about, "visit_timeout_ns" if about.is_browser else "request_timeout_ns")
+    return retrying.times(connection, cell, request, _limit(about, "connect_timeout_ns"))
 
 
 def _limit(about: RunFacts, field: str) -> int:
     return int(about.workload.get(field) or 0)
 
 
-def _winner(one: Comparison) -> str | None:
-    return {"faster": one.arm, "slower": one.reference}.get(one.kind)
+def _winner(one: Comparison, *, set_in_advance: bool = False) -> str | None:
+    """Who is faster by the verdict; with a number of blocks set in advance by the interval that holds for that."""
+    known = {"faster": one.arm, "slower": one.reference}.get(one.kind)
+    if known or not set_in_advance:
+        return known
+    low, high = one.row["fixed_low"], one.row["fixed_high"]
+    if high is not None and high < 1:
+        return one.arm
+    return one.reference if low is not None and low > 1 else None
 
 
 WORDS = {

@@ -28,16 +28,23 @@ def measured(threat: Mapping[str, Any], found: Sequence[Data]) -> Data:
 
 
 def words(found: Sequence[Data]) -> str:
-    """How often it would have named the wrong protocol."""
-    rates = sorted(float(one["rate"]) for one in found if one["rate"] is not None)
-    if not rates:
+    """How often it would have named the wrong protocol: where our blocks name one, and where they name none."""
+    known = [one for one in found if one["rate"] is not None]
+    if not known:
         return "it could not be carried out on the samples of these runs"
-    draws = found[0]["draws"]
-    worst = max((one for one in found if one["rate"] is not None), key=lambda one: float(one["rate"]))
-    ends = f"[{numbers.percent(worst['low'])}, {numbers.percent(worst['high'])}]"
-    return (
-        f"carried out {draws} times on each of {len(rates)} comparisons of our runs, it names the wrong protocol in "
-        f"{numbers.percent(median(rates))} of its conclusions at the median, in {numbers.percent(rates[-1])} {ends} "
-        f"where it is worst ({worst['run']}, {numbers.protocol(str(worst['arm']))} against "
-        f"{numbers.protocol(str(worst['reference']))})"
-    )
+    said = f"carried out {known[0]['draws']} times on each of {len(known)} comparisons of our runs"
+    named = [one for one in known if one["winner"]]
+    if named:
+        rates = [float(one["rate"]) for one in named]
+        worst = max(named, key=lambda one: float(one["rate"]))
+        ends = f"[{numbers.percent(worst['low'])}, {numbers.percent(worst['high'])}]"
+        said += (
+            f"; where our blocks name a faster one ({len(named)}) it names another in {numbers.percent(median(rates))} "
+            f"of its conclusions at the median, in {numbers.percent(worst['rate'])} {ends} where it is worst "
+            f"({worst['run']}, {numbers.protocol(str(worst['arm']))} against "
+            f"{numbers.protocol(str(worst['reference']))})"
+        )
+    unnamed = len(known) - len(named)
+    if unnamed:
+        said += f"; in {unnamed} our blocks name none, and it names one every time"
+    return said

@@ -1,0 +1,64 @@
+"""How long a study will take: held against what runs took, on two cores, in two reproductions at the quick depth."""
+
+from __future__ import annotations
+
+import pytest
+
+from trifecta import studies
+from trifecta.design import duration, plan
+from trifecta.design.campaign import Campaign, parse_campaign
+from trifecta.design.study import path, requests, study
+from trifecta.report import numbers
+
+# Seconds that the runs of `reproduce all --quick` took, by study.
+MEASURED = {"bourbon2020": 342.0, "baccichet2021": 419.0, "ding2022": 66.0, "milicevic2023": 240.0}
+
+
+def campaign(name: str, depth: str) -> Campaign:
+    return parse_campaign(studies.read_text(studies.campaigns()[name]), name, depth)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_it_is_within_a_factor_of_two_of_what_runs_took(name: str) -> None:
+    expected = sum(duration.study_ns(one) for one in campaign(name, "quick").studies.values()) / 1e9
+    assert MEASURED[name] / 2 < expected < MEASURED[name] * 2
+
+
+def test_a_depth_of_hours_is_told_from_one_of_minutes() -> None:
+    for name in MEASURED:
+        whole = {
+            depth: sum(duration.study_ns(one) for one in campaign(name, depth).studies.values())
+            for depth in ("quick", "full")
+        }
+        assert whole["full"] > 2 * whole["quick"], name
+    full = campaign("bourbon2020", "full").studies
+    assert sum(map(duration.study_ns, full.values())) > 24 * 3600e9  # 2,000 cycles a test at 100 ms each hop
+
+
+def test_twice_the_blocks_take_twice_as_long_and_a_budget_ends_it() -> None:
+    near = path("near", rtt="20 ms")
+
+    def made(**fields: object) -> int:
+        work = requests(requests=200, in_flight=1)
+        factors = {"path": ["near"], "connection": ["new"]}
+        return duration.study_ns(study("s", workload=work, paths=[near], factors=factors, **fields))
+
+    six = made(blocks={"at_least": 6, "at_most": 6}, budget="none")
+    twelve = made(blocks={"at_least": 12, "at_most": 12}, budget="none")
+    assert twelve == pytest.approx(2 * six, rel=0.05)
+    assert made(budget="6 min") == 360_000_000_000
+
+
+def test_the_number_of_trials_is_that_of_the_plan() -> None:
+    one = campaign("milicevic2023", "quick").studies["python-latency"]
+    assert duration.trials(one) == len(plan.cells(one)) * 6 * 3
+    assert duration.trials(study("s", workload=requests(requests=10))) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.2, "1 s"), (89, "89 s"), (90, "2 min"), (1500, "25 min"), (5400, "1 h 30 min"), (33_600, "9 h 20 min"),
+     (36_000, "10 h"), (86_400, "24 h"), (302_400, "3 days 12 h"), (172_800, "2 days")],
+)  # fmt: skip
+def test_a_wall_time_is_written_as_roughly_as_it_is_known(seconds: float, words: str) -> None:
+    assert numbers.wall(seconds * 1e9) == words

@@ -1,0 +1,133 @@
+"""The experiment of `retries-hidden`: requests that failed, and what hiding that by trying again would make of them.
+
+Nothing is tried again on the wire: the times of requests that succeeded, and of those that failed, are what the
+back-off of `analysis.resampling` is carried out on. *Off* is the mean of those that succeeded beside a success rate;
+*on* is the mean over all, each failure tried again until it succeeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from trifecta.analysis.resampling import NO_NOISE_FLOOR, Block, Change, Times, change, retries_hidden
+from trifecta.analysis.success import success_rate
+from trifecta.design import plan
+from trifecta.design.model import Study
+
+Data = dict[str, Any]
+FACTOR = "retries"  # no factor of the study: what is done with its failures
+OFF, ON = "counted", "hidden"
+
+# How long a request that failed took to fail: known where it ended, or ran into one of its time limits; else until the
+# last that was seen of it.
+_SAMPLES = """
+SELECT t.block, t.arm, t.trial, s.success,
+       coalesce(s.latency_ns, CASE s.error WHEN 'timeout' THEN {request} WHEN 'connect_timeout' THEN {connect} END,
+                greatest(s.done_ns, s.first_byte_ns, s.request_sent_ns, s.secured_ns, s.started_ns) - s.started_ns)
+           AS took_ns
+FROM samples AS s JOIN trials AS t USING (trial)
+WHERE t.valid AND NOT s.warmup AND t.cell = ?
+ORDER BY t.block, t.trial
+"""
+
+
+def times(connection: duckdb.DuckDBPyConnection, cell: str, request_ns: int, connect_ns: int) -> list[Block]:
+    """The samples of a cell's valid trials, by block and protocol; the limits are those of a request, in ns."""
+    limits = {"request": int(request_ns), "connect": int(connect_ns)}
+    columns = connection.execute(_SAMPLES.format(**limits), [cell]).fetchnumpy()
+    made: dict[int, dict[str, list[Times]]] = {}
+    trials = np.asarray(columns["trial"])
+    if not len(trials):
+        return []
+    took, success = np.asarray(columns["took_ns"], dtype=np.float64), np.asarray(columns["success"], dtype=bool)
+    _, starts = np.unique(trials, return_index=True)
+    starts = np.sort(starts)
+    for start, end in zip(starts, [*starts[1:], len(trials)], strict=True):
+        own, good = took[start:end], success[start:end]
+        protocol = str(columns["arm"][start]).removesuffix("#aa")
+        here = made.setdefault(int(columns["block"][start]), {})
+        here.setdefault(protocol, []).append(Times(own[good], own[~good]))
+    return [made[block] for block in sorted(made)]
+
+
+def effects(connection: duckdb.DuckDBPyConnection, study: Study) -> list[Data]:
+    """What hidden retries do in each cell of a run; nothing where no request failed."""
+    made = []
+    for cell in plan.cells(study):
+        limits = (study.workload.request_timeout_ns, study.workload.connect_timeout_ns)
+        made += of_blocks(times(connection, cell.key, *limits), study, cell.key)
+    return made
+
+
+def of_blocks(blocks: Sequence[Block], study: Study, cell: str = "") -> list[Data]:
+    """The success rates, and the mean time with and without, of each protocol and of their ratio."""
+    arms = [str(arm) for arm in study.factors["protocol"]]
+    if not any(len(trial.failed_ns) for block in blocks for trials in block.values() for trial in trials):
+        return []
+    base = str(study.baseline.protocol)
+    pairs = [*((arm, None) for arm in arms), *((arm, base) for arm in arms if arm != base)]
+    confidence = 1 - (1 - study.confidence) / len(pairs)  # they hold together (Bonferroni)
+    rows = []
+    for arm, reference in pairs:
+        found = change(blocks, arm, reference, retries_hidden(), NO_NOISE_FLOOR, seed=study.seed, confidence=confidence)
+        if found is not None:
+            rows.append(_row(arm, reference, _mean(blocks, arm, reference), found, study.margin))
+    head = {"factor": FACTOR, "off": OFF, "on": ON, "baseline": base, "margin": study.margin, "detected": None}
+    head |= {"confidence": study.confidence, "cell": cell}
+    return [
+        {**head, "title": "requests that succeed", "metric": "success_rate", "metric_label": "success rate",
+         "unit": "ratio", "lower_is_better": False, "rows": [_success(blocks, arm, study.confidence) for arm in arms]},
+        {**head, "title": "", "metric": "latency_mean_ns", "metric_label": "mean time", "unit": "ns",
+         "lower_is_better": True, "rows": rows},
+    ]  # fmt: skip
+
+
+def _mean(blocks: Sequence[Block], arm: str, reference: str | None) -> float | None:
+    """The mean of the requests that succeeded, or its ratio to that of another protocol."""
+    means = []
+    for one in (arm, *([reference] if reference else [])):
+        known = [trial.done_ns for block in blocks for trial in block.get(one, ()) if len(trial.done_ns)]
+        if not known:
+            return None
+        means.append(float(np.concatenate(known).mean()))
+    return means[0] if reference is None else means[0] / means[1]
+
+
+def _row(arm: str, reference: str | None, off: float | None, found: Change, margin: float) -> Data:
+    outcome = "undecided"
+    if found.low is not None and found.high is not None:
+        if found.low > 1 or found.high < 1:
+            outcome = "more" if found.low > 1 else "less"
+        elif found.low >= 1 / (1 + margin) and found.high <= 1 + margin:
+            outcome = "same"
+    on = None if off is None else off * found.ratio
+    return _plain(arm, reference, off, on, found.blocks) | {
+        "ratio": found.ratio, "low": found.low, "high": found.high, "outcome": outcome,
+    }  # fmt: skip
+
+
+def _success(blocks: Sequence[Block], arm: str, confidence: float) -> Data:
+    """The share that succeeds; with retries none is seen to fail."""
+    counts = [
+        (len(trial.done_ns) + len(trial.failed_ns), len(trial.done_ns))
+        for block in blocks
+        for trial in block.get(arm, ())
+    ]
+    rate = success_rate(counts, confidence)
+    ends: Mapping[str, float | None] = {"low": rate.low, "high": rate.high}
+    outcome = "more" if rate.high is not None and rate.high < 1 else "undecided"
+    told = _plain(arm, None, rate.rate, None if rate.rate is None else 1.0, len(blocks))
+    told["off"] = None if told["off"] is None else {**told["off"], **ends}
+    return told | {"ratio": 1 / rate.rate if rate.rate else None, "low": None, "high": None, "outcome": outcome}
+
+
+def _plain(arm: str, reference: str | None, off: float | None, on: float | None, blocks: int) -> Data:
+    sides = {
+        side: None if value is None else {"value": value, "low": None, "high": None, "blocks": blocks}
+        for side, value in (("off", off), ("on", on))
+    }
+    return {"place": "", "levels": {}, "arm": arm, "reference": reference, "p_holm": None, "blocks": blocks, **sides}
