@@ -67,7 +67,7 @@ def test_a_protocol_without_any_success_is_left_out():
 
 @pytest.mark.lab
 def test_the_experiment_fails_requests_and_says_what_hiding_them_does(tmp_path):
-    changes = ["--set", "blocks={at_least: 2, at_most: 2}", "--set", "paths.lossy.loss=25 %"]
+    changes = ["--set", "blocks={at_least: 2, at_most: 2}", "--set", "paths.lossy.loss=15 %"]
     done = trifecta(
         "threats", "measure", "retries-hidden", "--quick", "--quiet", "--json", "--out", "here", *changes, cwd=tmp_path
     )
@@ -75,4 +75,5 @@ def test_the_experiment_fails_requests_and_says_what_hiding_them_does(tmp_path):
     (one,) = json.loads(done.stdout)
     assert one["outcome"] == "effect", one["reason"]
     assert {effect["metric"] for effect in one["effects"]} == {"success_rate", "latency_mean_ns"}
-    assert all(row["off"]["value"] < 1 for row in one["effects"][0]["rows"])
+    known = [row["off"]["value"] for row in one["effects"][0]["rows"] if row["off"]]  # none where no trial counts
+    assert known and max(known) < 1
