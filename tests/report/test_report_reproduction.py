@@ -67,10 +67,27 @@ def test_what_was_run_is_judged_and_what_was_not_is_named(result: Result) -> Non
     far = said["milicevic2023.new-half-far"]
     assert far.blocks == 6
     assert far.effects[0].run == "milicevic2023/python-latency"
-    assert said["milicevic2023.new-half-near"].reason == "nothing was run that it is about"
+    near = said["milicevic2023.new-half-near"].reason
+    assert near == "nothing was run that it is about; engine-latency was not run"
     missing = {study.published.id: study.missing for study in result.studies}
     assert missing["milicevic2023"]["engine-latency"] == "not run"
     assert set(missing["ding2022"]) == {"captured-transfers", "timed-transfers", "engine-transfers"}
+
+
+def test_a_cell_that_could_not_be_run_is_named_in_the_claims_about_it(result: Result) -> None:
+    campaign = parse_campaign(studies.read_text(studies.campaigns()["ding2022"]), "ding2022", "quick")
+    folder = result.folder.parent / "partly"
+    campaigns.create(folder / "ding2022", campaign, {})
+    reproduction.create(folder / "asked", {"studies": ["ding2022"], "depth": "quick"})
+    (folder / "asked" / "reproduce.json").rename(folder / "reproduce.json")
+    missing = {"captured-transfers": "no curl with HTTP/3", "timed-transfers, client curl": "curl was not found"}
+    said = {
+        one.statement.id: one
+        for one in read_result(folder, {"ding2022": campaign}, {"ding2022": missing}).evaluations()
+    }
+    reason = said["ding2022.fewer-frames-to-data"].reason
+    assert reason == "nothing was run that it is about; captured-transfers was not run: no curl with HTTP/3"
+    assert "timed-transfers was not run: curl was not found" in said["ding2022.hello-closed.duration-h3"].reason
 
 
 def test_the_page_holds_every_statement_and_nothing_from_outside(result: Result) -> None:

@@ -11,11 +11,13 @@ from typing import Any
 
 from trifecta import __version__, studies
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN
-from trifecta.analysis.published import Evaluation, Place, evaluate
+from trifecta.analysis.published import Evaluation, Place, evaluate, matching
 from trifecta.analysis.statements import Published
+from trifecta.design import plan
 from trifecta.design.campaign import Campaign
 from trifecta.report import campaign as campaigns
 from trifecta.report.reproduction import places
+from trifecta.report.visits.published import levels_of
 from trifecta.store import files
 from trifecta.store.run import RunDirectory
 from trifecta.workloads import reproduction
@@ -138,8 +140,31 @@ def _study(folder: Path, published: Published, campaign: Campaign, problems: Map
         )
     cells += [_without_times(place) for place in captured] if cells else captured
     overview = campaigns.overview(campaign, folder, dict(problems))
-    found = tuple(evaluate(one, cells) for one in published.statements)
+    absent = _absent(campaign, overview.problems)
+    found = tuple(_with_absent(evaluate(one, cells), absent) for one in published.statements)
     return StudyResult(published, found, tuple(runs), overview.problems)
+
+
+def _absent(campaign: Campaign, problems: Mapping[str, str]) -> list[tuple[Place, str]]:
+    """The cells that could not be run, each with the reason, as ``report.campaign`` names them."""
+    made = []
+    for name, study in campaign.studies.items():
+        reasons = {what: why for what, why in problems.items() if what == name or what.startswith(f"{name}, ")}
+        for cell in plan.cells(study) if reasons else ():
+            parts = (reasons.get(f"{name}, {factor} {level}") for factor, level in cell.levels.items())
+            why = next((part for part in parts if part), reasons.get(name))
+            if why:
+                said = f"{name} was not run" + ("" if why == "not run" else f": {why}")
+                made.append((Place(name, cell.key, levels_of(study, cell), []), said))
+    return made
+
+
+def _with_absent(one: Evaluation, absent: Sequence[tuple[Place, str]]) -> Evaluation:
+    """An open statement that could not be run says why not."""
+    if one.state != OPEN or one.blocks:
+        return one
+    told = dict.fromkeys(why for place, why in absent if matching(one.statement, [place]))
+    return replace(one, reason="; ".join([one.reason, *told])) if told else one
 
 
 def _without_times(place: Place) -> Place:
