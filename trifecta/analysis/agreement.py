@@ -20,6 +20,7 @@ ONLY_FIRST: Relation = "only in the first"
 ONLY_SECOND: Relation = "only in the second"
 OPEN_IN_BOTH: Relation = "open in both"
 RELATIONS: tuple[Relation, ...] = (DIFFERS, SAME, ONLY_FIRST, ONLY_SECOND, OPEN_IN_BOTH)
+_LEAST_BLOCKS = 4  # Student's t of fewer has no variance
 _DECIDED = (CONFIRMED, CONTRADICTED)
 
 
@@ -106,23 +107,41 @@ def moved(pairs: Sequence[Pair]) -> Moved | None:
     half = len(apart) // 2
     middle = apart[half] if len(apart) % 2 else (apart[half - 1] + apart[half]) / 2
     farthest = max(found)
-    # Two sessions differ by the variance within each and twice that between them. The median over statements is one
-    # that a single odd one cannot move; of a squared normal variable it is 0.4549.
-    excess = sorted(distance**2 / _MEDIAN_CHI2 - within for distance, within, _ in found)
-    between = math.sqrt(max(0.0, excess[half] if len(excess) % 2 else (excess[half - 1] + excess[half]) / 2) / 2)
+    between = _between([(distance, within) for distance, within, _ in found])
     return Moved(len(found), math.expm1(middle), math.expm1(farthest[0]), farthest[2], math.expm1(between))
 
 
-_MEDIAN_CHI2 = 0.4549
+def _between(found: Sequence[tuple[float, float]]) -> float:
+    """The standard deviation between sessions with which the distances are as large as they are on average.
+
+    By Paule and Mandel (1982); ``found`` has distances and their variance within sessions. Two sessions lie apart by
+    that and twice the variance between them.
+    """
+
+    def excess(deviation: float) -> float:
+        return sum(distance**2 / (within + 2 * deviation**2) for distance, within in found) - len(found)
+
+    low, high = 1e-9, 10.0
+    if excess(low) <= 0:
+        return 0.0
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return low
 
 
 def _log(side: Mapping[str, Any] | None) -> tuple[float, float] | None:
-    """The log of a ratio and its standard error, from the interval (Student's t over its blocks)."""
+    """The log of a ratio and its standard error, from the interval.
+
+    A few blocks tell their own variance badly: a distance in such units varies as Student's t, by the more.
+    """
     from trifecta.analysis.intervals import t_quantile
 
     if side is None or side.get("form") != "ratio" or not side.get("ratio") or not side.get("low"):
         return None
     low, high, blocks = side["low"], side.get("high"), int(side.get("blocks") or 0)
-    if not high or blocks < 2 or side["ratio"] <= 0 or side.get("is") == "whole":
+    if not high or blocks < _LEAST_BLOCKS or side["ratio"] <= 0 or side.get("is") == "whole":
         return None
-    return math.log(side["ratio"]), math.log(high / low) / 2 / t_quantile(0.975, blocks - 1)
+    freedom = blocks - 1
+    error = math.log(high / low) / 2 / t_quantile(0.975, freedom)
+    return math.log(side["ratio"]), error * math.sqrt(freedom / (freedom - 2))

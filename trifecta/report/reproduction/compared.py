@@ -173,10 +173,15 @@ def print_comparison(made: Comparison, console: Console | None = None) -> None:
 
 def moved_words(moved: Moved) -> str:
     """How far apart the ratios of the two lie, and how much of it their blocks do not explain."""
+    between = "That is what blocks vary by."
+    if moved.between:
+        between = (
+            "Beside what blocks vary by, sessions differ with a standard deviation of "
+            f"{numbers.percent(moved.between)}."
+        )
     return (
         f"Half of the {moved.count} ratios lie within {numbers.percent(moved.median)} of each other, the farthest "
-        f"{numbers.percent(moved.most)} apart ({moved.most_id}). Beside what blocks vary by, sessions differ with a "
-        f"standard deviation of {numbers.percent(moved.between)}."
+        f"{numbers.percent(moved.most)} apart ({moved.most_id}). {between}"
     )
 
 
