@@ -124,12 +124,16 @@ def test_the_data_have_what_the_table_says(result: Result) -> None:
     assert len(data["figures"]) == 36
 
 
-@pytest.mark.parametrize("width", [40, 80, 200])
+@pytest.mark.parametrize("width", [40, 80, 109, 110, 200])
 def test_the_terminal_has_a_row_for_each_at_any_width(result: Result, width: int) -> None:
     out = Console(file=io.StringIO(), width=width)
     print_result(result, out)
     said = out.file.getvalue()  # type: ignore[attr-defined]
     assert "Of 10 claims" in said.replace("\n", " ")
+    words = " ".join(said.split())
+    assert "open" in words
+    if width in (80, 200):
+        assert ("published: about 0.5" in words) == (width == 80)
     assert max(map(len, said.splitlines())) <= max(width, len(str(result.folder)) + 40, 200)
 
 

@@ -17,9 +17,9 @@ _MOST_BLOCKS = 200  # an estimate beyond that is no advice
 _NORMAL = 1.96  # of 95 %
 
 # Standard deviation of a ratio between sessions (logs), which the blocks of one session do not hold: another morning,
-# another temperature, another placing of pages. From two runs of all quick reproductions on one machine (Paule and Mandel
-# 1982; of the 6 statements and 8 cells of times that are known to 2 % or better 0.9 and 0.5 %, of 28 cells of CPU time
-# 1.7 %, of memory and octets 0), rounded up; docs/reproduce.md.
+# another temperature, another placing of pages. From two runs of all quick reproductions on one machine (Paule and
+# Mandel 1982; of the 6 statements and 8 cells of times that are known to 2 % or better 0.9 and 0.5 %, of 28 cells of
+# CPU time 1.7 %, of memory and octets 0), rounded up; docs/reproduce.md.
 SESSIONS = {"cpu_ns_per_request": 0.02, "rss_bytes": 0.003, "wire_bytes": 0.002, "setup_packets": 0.002}
 _SESSIONS_OF_TIMES = 0.01
 

@@ -17,6 +17,7 @@ from trifecta.report.reproduction.result import Result, StudyResult, summary, wr
 from trifecta.store import files
 
 PAGE = "reproduction.html"
+_WIDE = 110  # columns that five columns of a table need
 _COLOURS = {"confirmed": "green", "contradicted": "red", "open": "yellow", "not compared": "dim"}
 
 
@@ -79,13 +80,37 @@ def _print_study(out: Console, study: StudyResult) -> None:
     about = study.published
     out.print(Text(f"{about.id} ({about.year}): {about.title}", style="bold"))
     if study.runs:
-        out.print(_grid(out, study.claims, "claim"))
-        out.print(_grid(out, study.figures, "published figure"))
+        for what, found in (("claim", study.claims), ("published figure", study.figures)):
+            if out.width < _WIDE:
+                out.print(Text(f"{what}s", style="underline"))
+                out.print(_list(found))
+            else:
+                out.print(_grid(out, found, what))
     else:
         out.print(Text("nothing of it was run"))
     for name, reason in study.missing.items():
         out.print(Text(f"not run: {name}: {reason}", style="yellow"))
     out.print()
+
+
+def _list(evaluations: list[Evaluation]) -> Grid:
+    """Where five columns have no room: the state, and beside it what was said, what was found, and why."""
+    grid = Grid.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for one in evaluations:
+        published, ours = said.published_words(one.statement), _ours(one)
+        told = Text(one.statement.text)
+        told.append(f"\npublished: {published or 'nothing to compare'}; here: {ours}")
+        told.append(f"\n{said.reason_words(one)}", "dim")
+        grid.add_row(Text(one.state, _COLOURS[one.state]), told)
+    return grid
+
+
+def _ours(one: Evaluation) -> str:
+    """Our value, and what it is the ratio of."""
+    change, ours = one.change(), said.our_words(one)
+    return f"{change}: {ours}" if change and one.state != "not compared" else ours
 
 
 def _grid(out: Console, evaluations: list[Evaluation], what: str) -> Grid:
@@ -97,15 +122,10 @@ def _grid(out: Console, evaluations: list[Evaluation], what: str) -> Grid:
     grid.add_column("agree?", no_wrap=True)
     grid.add_column("why", overflow="fold", ratio=3, style="dim")
     for one in evaluations:
-        change = one.change()
-        ours = said.our_words(one)
-        text = one.statement.text
-        if change and one.state != "not compared":
-            ours = f"{change}: {ours}"
         grid.add_row(
-            Text(text),
+            Text(one.statement.text),
             said.published_words(one.statement),
-            Text(ours),
+            Text(_ours(one)),
             Text(one.state, _COLOURS[one.state]),
             Text(said.reason_words(one)),
         )
