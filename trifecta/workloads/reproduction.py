@@ -36,7 +36,7 @@ def same(folder: Path, asked: Mapping[str, Any]) -> dict[str, Any]:
             raise _other(folder, name)
     for study, one in asked["campaigns"].items():
         for name, value in one.items():
-            if there["campaigns"].get(study, {}).get(name) != value:
+            if there.get("campaigns", {}).get(study, {}).get(name) != value:
                 raise _other(folder, f"{name} of {study}" if name != "text" else f"the campaign {study} itself")
     return there
 
