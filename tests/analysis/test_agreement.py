@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.analysis.test_published import claim, place
 from trifecta.analysis import agreement
 from trifecta.analysis.intervals import linear
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN, between_sessions, judge
+from trifecta.analysis.published import evaluate
 from trifecta.analysis.statements import Says
 
 
@@ -139,6 +141,24 @@ def test_over_all_distances_from_the_margin(truth: float) -> None:
     assert contradictions(found) <= 0.005
     if truth == 1.2:  # and what is far from it is decided all the same
         assert found.count((CONFIRMED, CONFIRMED)) == 600
+
+
+def test_a_claim_about_many_cells_and_two_references_does_not_turn_either() -> None:
+    """Cells of a session move together; against each of two references at half the error."""
+    rng = np.random.default_rng(11)
+    highest = claim({"arm": "h3", "to": ["h1", "h2"], "is": "above"})
+    found = []
+    for pair in range(120):
+        states = []
+        for run in range(2):
+            day = math.exp(rng.normal(0, between_sessions(SAYS)))
+            cells = [
+                place({"h3": 1.05 * day}, noise=0.005, seed=100 * pair + 10 * run + cell, request=str(cell))
+                for cell in range(4)
+            ]
+            states.append(evaluate(highest, cells).state)
+        found.append((states[0], states[1]))
+    assert contradictions(found) <= 1 / 120
 
 
 def test_what_sessions_could_turn_is_open_and_says_so() -> None:
