@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,11 +72,11 @@ def run_in_turn(
     stop: Callable[[], bool],
     *,
     quiet: bool,
-    left: Callable[[], str] | None = None,
+    left: Callable[[Iterable[str]], str] | None = None,
 ) -> Overview:
     """Run what is not over of a campaign, write reports and its page, and say what there is; inside the lab.
 
-    ``left`` says after every run what is still to be done.
+    ``left`` says after every run what is still to be done, from the names of those that cannot run.
     """
     from trifecta.report import campaign as shown
     from trifecta.report import html
@@ -97,7 +97,7 @@ def run_in_turn(
         shown.write_page(made, folder)
         if not quiet:
             said = problem or f"{outcome.trials} trials in {outcome.elapsed_ns / 1e9:.0f} s, {outcome.reason}"
-            more = f"; {left()}" if left is not None else ""
+            more = f"; {left(problems)}" if left is not None else ""
             click.echo(f"{name} ({over + number} of {len(campaign.studies)}): {said}{more}", err=True)
     made = shown.overview(campaign, folder, problems)
     shown.write_page(made, folder)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from trifecta.design.campaign import Campaign
     from trifecta.design.model import Study
@@ -128,7 +128,13 @@ def _run_campaign(
 
     if not campaigns.is_campaign(folder):
         campaigns.create(folder, campaign, asked)
-    return dict(run_in_turn(campaign, folder, stop, quiet=quiet, left=lambda: _left(parts)).problems)
+
+    def left(cannot: Iterable[str]) -> str:
+        for name in cannot:
+            parts.pop(folder / name, None)
+        return _left(parts)
+
+    return dict(run_in_turn(campaign, folder, stop, quiet=quiet, left=left).problems)
 
 
 def _reconcile(folder: Path) -> Path:

@@ -146,7 +146,7 @@ def _study(folder: Path, published: Published, campaign: Campaign, problems: Map
 
 
 def _absent(campaign: Campaign, problems: Mapping[str, str]) -> list[tuple[Place, str]]:
-    """The cells that could not be run, each with the reason, as ``report.campaign`` names them."""
+    """The cells that were not run, each with the reason (empty: not yet), as ``report.campaign`` names them."""
     made = []
     for name, study in campaign.studies.items():
         reasons = {what: why for what, why in problems.items() if what == name or what.startswith(f"{name}, ")}
@@ -154,16 +154,24 @@ def _absent(campaign: Campaign, problems: Mapping[str, str]) -> list[tuple[Place
             parts = (reasons.get(f"{name}, {factor} {level}") for factor, level in cell.levels.items())
             why = next((part for part in parts if part), reasons.get(name))
             if why:
-                said = f"{name} was not run" + ("" if why == "not run" else f": {why}")
-                made.append((Place(name, cell.key, levels_of(study, cell), []), said))
+                made.append((Place(name, cell.key, levels_of(study, cell), []), "" if why == "not run" else why))
     return made
 
 
 def _with_absent(one: Evaluation, absent: Sequence[tuple[Place, str]]) -> Evaluation:
-    """An open statement that could not be run says why not."""
+    """An open statement about cells that were not run names them, and why they were not."""
     if one.state != OPEN or one.blocks:
         return one
-    told = dict.fromkeys(why for place, why in absent if matching(one.statement, [place]))
+    runs: dict[str, list[str]] = {}
+    for place, why in absent:
+        names = runs.setdefault(why, [])
+        if place.run not in names and matching(one.statement, [place]):
+            names.append(place.run)
+    told = [
+        f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'} not run{why and f': {why}'}"
+        for why, names in runs.items()
+        if names
+    ]
     return replace(one, reason="; ".join([one.reason, *told])) if told else one
 
 
