@@ -33,6 +33,8 @@ PART_CROSSED = "#010012"
 PART_NOISE = "#010013"
 DNS = "#010014"
 QUEUED = "#010015"
+GOOD = "#010016"
+BAD = "#010017"
 
 _PROTOCOL_STAND_IN = {"h1": "#020001", "h2": "#020002", "h3": "#020003"}
 OTHER = "#020004"
@@ -59,6 +61,8 @@ CSS_VARIABLES = {
     PART_NOISE: "--part-noise",
     DNS: "--phase-dns",
     QUEUED: "--phase-queued",
+    GOOD: "--good",
+    BAD: "--bad",
     "#020001": "--h1",
     "#020002": "--h2",
     "#020003": "--h3",

@@ -12,10 +12,15 @@ from trifecta.report import numbers
 from trifecta.report.figures import ratios, scales, style, svg
 from trifecta.report.reproduction.result import StudyResult
 
-_LEGEND = "Filled: decided, hollow: open; diamond: published; shaded: too small to matter."
+_LEGEND = (
+    "Filled circle: confirmed, filled square: contradicted, hollow: open; diamond: published; "
+    "shaded: too small to matter."
+)
+# Colour never stands alone: a marker each.
+_LOOKS = {"confirmed": (style.GOOD, "o"), "contradicted": (style.BAD, "s"), "open": (style.MUTED, "o")}
 _WIDTH = 620.0
 _ROW = 31.0
-_FURTHEST = 30.0
+_FURTHEST = 1000.0
 
 
 def of_studies(studies: Sequence[StudyResult]) -> Mapping[str, list[tuple[str, str]]]:
@@ -39,6 +44,14 @@ def _drawn(one: Evaluation) -> bool:
     return compared and one.value is not None
 
 
+def _label(one: Evaluation) -> str:
+    """What is said; of a figure of a table with its protocol, which its text does not have."""
+    says = one.statement.says
+    if one.statement.kind == "claim" or says is None or not says.to:
+        return one.statement.text
+    return f"{one.statement.text} ({one.change()})"
+
+
 def _forest(shown: Sequence[Evaluation], identity: str) -> str:
     made = svg.figure(58 + _ROW * len(shown), _WIDTH)
     target = svg.axes(made, 12, 20, 12, 40)
@@ -50,11 +63,11 @@ def _forest(shown: Sequence[Evaluation], identity: str) -> str:
     mixed = blended_transform_factory(target.transAxes, target.transData)
     for row, one in enumerate(shown):
         said = one.statement.published
-        look = style.look(one.statement.says.arms[0] if one.statement.says else "h3")
+        colour, marker = _LOOKS[one.state]
         target.text(
             0.0,
             row + 0.08,
-            one.statement.text,
+            _label(one),
             transform=mixed,
             ha="left",
             va="top",
@@ -66,13 +79,13 @@ def _forest(shown: Sequence[Evaluation], identity: str) -> str:
         target.plot(
             [max(left, low), min(right, high)],
             [row + 0.74] * 2,
-            color=look.colour,
+            color=colour,
             linewidth=2.0,
             solid_capstyle="butt",
         )
-        fill = look.colour if one.state != "open" else style.PAPER
-        target.plot([np.clip(one.value or 1.0, low, high)], [row + 0.74], look.marker, markersize=6.5,
-                    markerfacecolor=fill, markeredgecolor=look.colour, markeredgewidth=1.4)  # fmt: skip
+        fill = colour if one.state != "open" else style.PAPER
+        target.plot([np.clip(one.value or 1.0, low, high)], [row + 0.74], marker, markersize=6.5,
+                    markerfacecolor=fill, markeredgecolor=colour, markeredgewidth=1.4)  # fmt: skip
         if said:
             target.plot([np.clip(said, low, high)], [row + 0.74], "D", markersize=6.0, markerfacecolor="none",
                         markeredgecolor=style.INK, markeredgewidth=1.2)  # fmt: skip

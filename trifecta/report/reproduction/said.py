@@ -7,6 +7,7 @@ from trifecta.analysis.statements import Statement
 from trifecta.report import numbers
 from trifecta.report.comparisons import levels, place_words
 from trifecta.report.visits.published import estimate_words
+from trifecta.report.words import counted
 
 UNITS = {
     "_ns": numbers.duration,
@@ -90,4 +91,4 @@ def check_words(one: Evaluation) -> str:
     if not one.checks or one.state == "not compared":
         return ""
     found = sorted(one.checks.items(), key=lambda item: -item[1])
-    return "checks that spoke up: " + ", ".join(f"{name} in {number} trials" for name, number in found[:4])
+    return "checks that spoke up: " + ", ".join(f"{name} in {counted(number, 'trial')}" for name, number in found[:4])

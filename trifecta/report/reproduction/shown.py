@@ -14,6 +14,7 @@ from trifecta.report import threats
 from trifecta.report.html import TEMPLATES
 from trifecta.report.reproduction import figures, said
 from trifecta.report.reproduction.result import Result, StudyResult, summary, write_data
+from trifecta.report.words import counted
 from trifecta.store import files
 
 PAGE = "reproduction.html"
@@ -41,6 +42,7 @@ def render(result: Result) -> str:
         "effect": said.effect_words,
         "reason": said.reason_words,
         "checked": said.check_words,
+        "counted": counted,
     }
     css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
     return environment.get_template("reproduction.html.j2").render(
