@@ -86,7 +86,7 @@ def test_a_cell_that_could_not_be_run_is_named_in_the_claims_about_it(result: Re
         for one in read_result(folder, {"ding2022": campaign}, {"ding2022": missing}).evaluations()
     }
     reason = said["ding2022.fewer-frames-to-data"].reason
-    assert reason == "nothing was run that it is about; captured-transfers was not run: no curl with HTTP/3"
+    assert "nothing was run that it is about; captured-transfers was not run: no curl with HTTP/3" in reason
     assert "timed-transfers was not run: curl was not found" in said["ding2022.hello-closed.duration-h3"].reason
 
 
