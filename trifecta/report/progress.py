@@ -105,9 +105,9 @@ class LiveProgress:
         self._last = f"{style.name(trial.arm)}: {numbers.per_second(rate)}, median {numbers.duration(median)}{failed}"
         if not row.get("valid", True):
             self._invalid += 1
-            failed = [check for check in checks if check.status == "fail"]
-            why = next((check.evidence for check in failed), row.get("error") or "")
-            if not (self._captured and failed and all(check.check == "capture" for check in failed)):
+            against = [check for check in checks if check.status == "fail"]
+            why = next((check.evidence for check in against), row.get("error") or "")
+            if not (self._captured and against and all(check.check == "capture" for check in against)):
                 self._say(f"{trial.trial} does not count: {why}", "yellow")
         self._show()
 
