@@ -46,7 +46,7 @@ DIRECTION = MappingProxyType(
         "delay_given_ns": {"p50": 26_000_000, "p99": 60_000_000, "max": 80_000_000},
         "lateness_ns": {"p50": 20_000, "p90": 40_000, "p99": 70_000, "max": 300_000},
         "rate_given_bits_per_s": 19_950_000.0,
-        "rate_busy_ns": 400_000_000,
+        "rate_busy_ns": 6_000_000_000,
         "device_drops": 0,
         "send_errors": 0,
     }
