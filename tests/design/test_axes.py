@@ -43,6 +43,8 @@ def test_counts_are_whole_and_no_place_stands_twice():
         ("rtt=0..5ms:log", "has no 0"),
         ("rtx=1ms..2ms", "did you mean 'rtt'"),
         ("workload.rtt=1ms..2ms", "no axis"),
+        ("server=caddy..nginx", "server has levels, not values between two ends.*--set server=LEVEL"),
+        ("connection", "connection has levels"),
         ("queue=1kB..2kB", "no queue in bdp"),
         ("loss=0..300%", "more than 100"),
     ],
@@ -81,8 +83,18 @@ def test_any_text_is_a_place_or_one_line(text):
 def test_a_place_outside_is_refused():
     plan = make_plan("rtt", "loss", "8x8", "h3,h2")
     assert parse_place("--at", plan, "loss=0.5%, rtt=35ms") == (35e6, 0.005)
-    with pytest.raises(UserError, match="lies outside of what the map covers"):
-        parse_place("--at", plan, "rtt=201ms,loss=0.5%")
+    assert parse_place("--at", plan, "path.loss=0.5%, path.rtt=35ms") == (35e6, 0.005)
+    assert parse_place("--at", plan, "rtt=5ms,loss=3%") == (5e6, 0.03)  # the ends belong to it
+    for text, said in (
+        ("rtt=201ms,loss=0.5%", r"rtt 201ms lies outside of what the map covers \(5 ms to 200 ms\); ask within"),
+        ("rtt=35ms,loss=0.5", r"loss 0.5 lies outside .*; did you mean 0.5 %\?"),
+        ("rtt=35ms,rtt=40ms,loss=1%", "give a value of rtt and of loss, for example rtt="),
+        ("rtt=35ms", "give a value of rtt and of loss"),
+        ("rtt=35,loss=1%", "option --at: .*unit"),
+    ):
+        with pytest.raises(UserError, match=said) as raised:
+            parse_place("--at", plan, text)
+        assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A map's files and sentences."""
 
+import dataclasses
 import json
 import re
 
@@ -8,6 +9,7 @@ import pytest
 from tests.analysis.mapping.plane import a_plan, a_study, explore
 from trifecta.analysis.mapping.result import Answer, work_out
 from trifecta.design.errors import UserError
+from trifecta.design.mapping import make_plan, parse_place
 from trifecta.report.map import page, words
 
 
@@ -58,8 +60,37 @@ def test_an_answer_names_the_checks_that_failed_near(made):
     bad = next(spot for spot in made.spots if spot.failed)
     i, j = made.plan.places()[bad.place]
     answer = made.at(made.plan.x.values[i], made.plan.y.values[j])
-    assert "path in 3 trials" in words.evidence(answer)
+    assert "failed a check do not count: path in 3 trials; 1 block with them." in words.evidence(answer)
     assert answer.document()["checks_failed"] == {"path": 3}
+
+
+def test_an_answer_says_when_nothing_near_was_measured(made):
+    few = dataclasses.replace(made, spots=[spot for spot in made.spots if spot.place == 0])
+    answer = few.at(made.plan.x.high, made.plan.y.high)
+    assert "none of them near. " in words.evidence(answer)
+    assert answer.document()["nearby"] is False
+    assert "near. Every trial there passed its checks." in words.evidence(made.at(made.plan.x.high, made.plan.y.high))
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "place", "begin"),
+    [
+        ("rate=2Mbit/s..50Mbit/s", "queue=0.25bdp..4bdp", "rate=10Mbit/s,queue=1bdp",
+         "at 10 Mbit/s and a queue of 1 bdp, for 20 objects of 30 kB: HTTP/"),
+        ("rtt=5ms..100ms", "response=1kB..1MB", "rtt=35ms,workload.response=50kB",
+         "at 35 ms and responses of 50 kB, for 20 objects: HTTP/"),
+        ("in_flight=1..20", "path.loss=0..2%", "loss=0.5%,in_flight=7",
+         "at 7 in flight and 0.5 % loss, for requests of 30 kB: HTTP/"),
+    ],
+)  # fmt: skip
+def test_a_sentence_for_any_two_factors(x, y, place, begin):
+    plan = make_plan(x, y, "6x6", "h3,h2", blocks=24)
+    study = a_study(plan)
+    rows, stop, _ = explore(plan, study, lambda x, y: 0.3)
+    made = work_out(plan, study, rows, ending=stop.reason)
+    said = words.sentence(made.at(*parse_place("--at", plan, place)))
+    assert said.startswith(begin)
+    assert said.endswith("times faster")
 
 
 def test_the_headline_has_every_part(made):

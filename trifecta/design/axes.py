@@ -16,6 +16,7 @@ from typing import Any, Literal
 from trifecta.design import quantity
 from trifecta.design.document import did_you_mean
 from trifecta.design.errors import UserError
+from trifecta.design.factors import KNOWN_FACTORS
 from trifecta.design.quantity import QuantityError
 
 Scale = Literal["log", "sqrt", "linear"]
@@ -161,9 +162,12 @@ def place_text(option: str, axis: Axis, text: str) -> float:
     """A value on an axis; UserError when it is none, or lies outside of what was measured: nothing is known there."""
     value = _value(option, axis.kind, text)
     if not axis.low <= value <= axis.high:
+        # 0.5 is a half: whoever leaves out the sign of a loss is told so.
+        meant = axis.kind.digits == 2 and text.replace(".", "", 1).isdigit() and value / 100 <= axis.high
+        remedy = f"did you mean {text} %?" if meant else "ask within, or make a map that reaches there"
         raise UserError(
             f"option {option}: {axis.name} {text} lies outside of what the map covers "
-            f"({axis.texts[0]} to {axis.texts[-1]}); ask within, or make a map that reaches there"
+            f"({axis.texts[0]} to {axis.texts[-1]}); {remedy}"
         )
     return value
 
@@ -171,6 +175,11 @@ def place_text(option: str, axis: Axis, text: str) -> float:
 def _kind(option: str, name: str) -> Kind:
     where, dot, last = name.rpartition(".")
     found = KINDS.get(last if dot else name)
+    if found is None and (last if dot else name) in KNOWN_FACTORS:
+        raise UserError(
+            f"option {option}: {name} has levels, not values between two ends; a map has one of them "
+            f"(--set {last}=LEVEL), and axes of {', '.join(KINDS)}"
+        )
     if found is None or (dot and where != found.where):
         raise UserError(f"option {option}: no axis {name!r}; {did_you_mean(name, KINDS)}")
     return found

@@ -103,12 +103,12 @@ def read_plan(document: dict[str, Any]) -> MapPlan:
 
 
 def parse_place(option: str, plan: MapPlan, text: str) -> tuple[float, float]:
-    """``rtt=35ms,loss=0.5%`` as values of both axes; UserError when one is missing, unknown or outside."""
-    parts = (part.partition("=") for part in text.split(","))
-    given = {name.strip(): value.strip() for name, _, value in parts}
+    """``rtt=35ms,loss=0.5%`` as values of both axes; UserError when one is missing, twice there, unknown or outside."""
+    parts = [part.partition("=") for part in text.split(",")]
+    given = {name.strip().removeprefix("path.").removeprefix("workload."): value.strip() for name, _, value in parts}
     axes = (plan.x, plan.y)
     names = [axis.name for axis in axes]
-    if sorted(given) != sorted(names) or not all(given.values()):
+    if sorted(given) != sorted(names) or len(parts) != len(names) or not all(given.values()):
         example = ",".join(f"{axis.name}={axis.texts[len(axis.texts) // 2].replace(' ', '')}" for axis in axes)
         raise UserError(f"option {option} {text}: give a value of {names[0]} and of {names[1]}, for example {example}")
     x, y = (place_text(option, axis, given[axis.name]) for axis in axes)

@@ -86,6 +86,7 @@ class MapResult:
             raise UserError("the map has no block that counts; see its page for the checks that failed")
         share = np.array([[self.plan.x.share(x), self.plan.y.share(y)]])
         sides = self._judged(share)
+        nearby, near = self._near(share[0])
         return Answer(
             map=self,
             x=x,
@@ -94,17 +95,18 @@ class MapResult:
             low=float(sides.low[0]),
             high=float(sides.high[0]),
             probability=float(sides.above[0]),
-            nearby=self._near(share[0]),
+            nearby=nearby,
+            near=near,
         )
 
-    def _near(self, share: Floats) -> list[Spot]:
-        """The spots within a step and a half of the grid, else the nearest three."""
+    def _near(self, share: Floats) -> tuple[list[Spot], bool]:
+        """The spots within a step and a half of the grid, else the nearest three; and whether they are near."""
         shares = np.array(self.plan.shares())
         steps = np.array([1.5 / max(1, len(axis.values) - 1) for axis in (self.plan.x, self.plan.y)])
         away = [np.abs((shares[spot.place] - share) / steps).max() for spot in self.spots]
         order = np.argsort(away)
         close = [self.spots[i] for i in order if away[i] <= 1]
-        return close or [self.spots[i] for i in order[:3]]
+        return close or [self.spots[i] for i in order[:3]], bool(close)
 
     def outcome_of_border(self) -> dict[str, Any]:
         """How the plane is divided: share of the places by outcome, and the expected share of wrong sides."""
@@ -152,6 +154,8 @@ class Answer:
     high: float
     probability: float
     nearby: list[Spot]
+    near: bool = True
+    """Whether these spots are near; else they are the nearest."""
 
     @property
     def outcome(self) -> Outcome:
@@ -187,6 +191,7 @@ class Answer:
             self.map.plan.x.name: self.map.plan.x.kind.format(self.x),
             self.map.plan.y.name: self.map.plan.y.kind.format(self.y),
             "traffic": self.map.traffic,
+            "metric": self.map.metric,
             "arm": self.map.plan.arm,
             "reference": self.map.plan.reference,
             "outcome": self.outcome,
@@ -195,6 +200,7 @@ class Answer:
             "speed_up": {"mean": math.exp(self.mean), "low": math.exp(self.low), "high": math.exp(self.high)},
             "probability_arm_faster": self.probability,
             "confidence": self.map.confidence,
+            "nearby": self.near,
             "blocks_nearby": counted,
             "blocks_failed_nearby": failed,
             "checks_failed": reasons,

@@ -35,12 +35,15 @@ def evidence(answer: Answer) -> str:
     """What the answer rests on: interval, metric, blocks, checks."""
     blocks, failed, reasons = answer.checks()
     made = answer.map
+    where = "near" if answer.near else "at the nearest three places, none of them near"
     parts = [
         f"{numbers.percent(made.confidence)} interval, {METRICS[made.metric].label}",
-        f"{counted(made.blocks, 'block')} on the plane, {blocks} of them near; every trial of these passed its checks",
-    ]
+        f"{counted(made.blocks, 'block')} on the plane; {blocks} {where}",
+        f"Trials there that failed a check do not count: {checks(reasons)}" if reasons else
+        "Every trial there passed its checks",
+    ]  # fmt: skip
     if failed:
-        parts.append(f"{counted(failed, 'block')} near failed and do not count ({checks(reasons)})")
+        parts[-1] += f"; {counted(failed, 'block')} with them"
     return ". ".join(parts) + "."
 
 
