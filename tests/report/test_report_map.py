@@ -7,9 +7,11 @@ import re
 import pytest
 
 from tests.analysis.mapping.plane import a_plan, a_study, explore
+from tests.report.synthetic import Shape, write_run
 from trifecta.analysis.mapping.result import Answer, work_out
 from trifecta.design.errors import UserError
 from trifecta.design.mapping import make_plan, parse_place
+from trifecta.report import html
 from trifecta.report.map import page, words
 
 
@@ -43,6 +45,21 @@ def test_a_map_without_a_trial_that_counts_has_its_page_too(made, tmp_path):
     rows, _, _ = explore(a_plan("4x4", blocks=3), study, lambda x, y: 0.3)
     nothing = work_out(plan, study, [row | {"valid": False} for row in rows])
     assert "Nothing can be said" in page.write(nothing, tmp_path).read_text()
+
+
+def test_the_report_of_its_trials_leaves_the_figures_to_the_map(tmp_path):
+    run = write_run(tmp_path / "run", Shape(blocks=1))
+    whole = html.render(run)
+    facts = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(facts | {"map": a_plan("4x4").document()}))
+    short = html.render(run)
+    assert len(short) < 0.6 * len(whole)
+    assert 'id="cells"' in whole and 'id="cells"' not in short
+    assert "A map: blocks at" in short and 'href="map.html"' in short
+    assert 'id="evidence"' in short
+    for page_text in (whole, short):
+        links, targets = (set(re.findall(pattern, page_text)) for pattern in (r'href="#([^"]+)"', r' id="([^"]+)"'))
+        assert links <= targets
 
 
 def test_a_sentence_a_kind_of_answer(made):
