@@ -165,10 +165,13 @@ def _one(surface: str, scatter: str, repeats: int, seed: int) -> tuple[float, fl
     return full, clearly, search(surface, scatter, SIDE * SIDE * repeats // 4, seed)
 
 
-HEADING = (
-    "| surface | wrong side: grid | search | grid, same model | wrong by over 2 %: grid | search | decided "
-    "| wrong claims | intervals that hold |\n|---|---|---|---|---|---|---|---|---|"
-)
+def _heading(modelled: bool) -> str:
+    same = " grid, same model |" if modelled else ""
+    columns = 9 if modelled else 8
+    return (
+        f"| surface | wrong side: grid | search |{same} wrong by over 2 %: grid | search | decided "
+        f"| wrong claims | intervals that hold |\n{'|---' * columns}|"
+    )
 
 
 def _line(surface: str, out: list[tuple[float, float, Found]], modelled: float | None) -> str:
@@ -178,19 +181,24 @@ def _line(surface: str, out: list[tuple[float, float, Found]], modelled: float |
         return f"{np.mean([getattr(one, name) for one in found]):.1%}"
 
     full, clearly = (f"{np.mean([one[i] for one in out]):.1%}" for i in (0, 1))
-    same = "" if modelled is None else f"{modelled:.1%}"
-    parts = [surface, full, mean("wrong"), same, clearly, mean("wrong_near"), mean("claims"), mean("wrong_claims")]
+    same = [] if modelled is None else [f"{modelled:.1%}"]
+    parts = [surface, full, mean("wrong"), *same, clearly, mean("wrong_near"), mean("claims"), mean("wrong_claims")]
     return f"| {' | '.join(parts)} | {mean('held')} |"
 
 
 def main(asked: argparse.Namespace) -> int:
     """Print the tables."""
+    for given, known in ((asked.surface, SURFACES), (asked.scatter, SCATTERS)):
+        if unknown := set(given or ()) - set(known):
+            print(f"no {sorted(unknown)[0]!r}; choose from {', '.join(map(repr, known))}")
+            return 2
     began = time.monotonic()
     with ProcessPoolExecutor(asked.workers) as pool:
         for scatter in asked.scatter or SCATTERS:
             for repeats in asked.repeats:
                 blocks = SIDE * SIDE * repeats
-                print(f"\nBlocks scatter: {scatter}. Grid {blocks} blocks, search {blocks // 4}.\n\n{HEADING}")
+                print(f"\nBlocks scatter: {scatter}. Grid {blocks} blocks, search {blocks // 4}.\n")
+                print(_heading(asked.modelled > 0))
                 for surface in asked.surface or SURFACES:
                     out = list(pool.map(partial(_one, surface, scatter, repeats), range(asked.maps)))
                     same = list(pool.map(partial(modelled_grid, surface, scatter, repeats), range(asked.modelled)))
