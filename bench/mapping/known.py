@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from trifecta.analysis.mapping.search import BATCH, classify, first_blocks, next_batch
-from trifecta.analysis.mapping.surface import Floats, Point, Surface, fit
+from trifecta.analysis.mapping.surface import POPULATION, Floats, Point, Surface, fit
 
 SIDE = 16
 MARGIN = 0.05
@@ -125,7 +125,9 @@ def _result(surface: Surface, truth: Floats, blocks: int) -> Found:
     )
 
 
-def search(surface: str, scatter: str, budget: int, seed: int, stop: bool = False) -> Found:
+def search(
+    surface: str, scatter: str, budget: int, seed: int, stop: bool = False, population: int = POPULATION
+) -> Found:
     """The search within so many blocks; with ``stop`` it ends when all is decided."""
     places, blocks = grid(), source(surface, scatter, seed)
     values: dict[int, list[float]] = {}
@@ -135,7 +137,8 @@ def search(surface: str, scatter: str, budget: int, seed: int, stop: bool = Fals
         for place in queue[: budget - spent]:
             values.setdefault(place, []).append(blocks.block(place))
             spent += 1
-        found = fit([Point(*places[i], tuple(v)) for i, v in values.items()])  # type: ignore[misc]
+        points = [Point(*places[i], tuple(v)) for i, v in values.items()]  # type: ignore[misc]
+        found = fit(points, population=population)
         if spent >= budget:
             return _result(found, blocks.truth, spent)
         sides = classify(found.at(places), margin=MARGIN, confidence=CONFIDENCE)

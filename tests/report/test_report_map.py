@@ -48,7 +48,7 @@ def test_a_map_without_a_trial_that_counts_has_its_page_too(made, tmp_path):
 
 
 def test_the_report_of_its_trials_leaves_the_figures_to_the_map(tmp_path):
-    run = write_run(tmp_path / "run", Shape(blocks=1))
+    run = write_run(tmp_path / "run", Shape(blocks=1, paths=("clean", "far"), servers=("origin",)))
     whole = html.render(run)
     facts = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(facts | {"map": a_plan("4x4").document()}))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bench.mapping import known
+from trifecta.analysis.mapping import search
 from trifecta.analysis.mapping.search import classify, first_blocks, first_points, judge, next_batch
 from trifecta.analysis.mapping.surface import Point, Prediction, fit
 
@@ -85,6 +86,23 @@ def test_a_quarter_of_the_blocks_of_a_full_grid_errs_less(surface, scatter):
     assert np.mean([one.wrong for one in found]) < np.mean(full)
     assert np.mean([one.held for one in found]) > 0.9
     assert np.mean([one.wrong_claims for one in found]) < 0.05
+
+
+def test_the_weight_on_the_border_makes_fewer_sides_wrong(monkeypatch):
+    """Without it blocks go where most variance is, whatever lies there: to noisy edges far from the border."""
+
+    def wrong():
+        found = [known.search("step across the diagonal", "smooth, normal", 48, s, population=64) for s in range(8, 16)]
+        return float(np.mean([one.wrong for one in found]))
+
+    weighted = wrong()
+
+    def flat(means, covariances, noise, wanted):
+        own = np.diagonal(covariances, axis1=1, axis2=2)
+        return np.einsum("kp,kpc->c", np.ones_like(means) * wanted, covariances**2 / (own + noise)[:, None, :])
+
+    monkeypatch.setattr(search, "_gains", flat)
+    assert weighted < 0.75 * wrong()  # over seeds 0 to 15: 1.8 % against 2.8 %
 
 
 def test_the_search_stops_when_all_is_decided():
