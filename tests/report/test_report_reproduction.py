@@ -104,6 +104,8 @@ def test_the_page_holds_every_statement_and_nothing_from_outside(result: Result)
     assert "a title <b>" in text  # escaped, so that it is text
     assert "Of 10 claims" in text
     assert "python-latency" in text
+    seed = json.loads((result.folder / "milicevic2023" / "python-latency" / "run.json").read_text())["seed"]
+    assert f"seed {seed}" in text
     for element in page.all("a"):
         target = str(element.attributes["href"])
         assert target.startswith("#") or (result.folder / target).exists(), target

@@ -66,6 +66,7 @@ def test_a_protocol_without_any_success_is_left_out():
 
 
 @pytest.mark.lab
+@pytest.mark.long
 def test_the_experiment_fails_requests_and_says_what_hiding_them_does(tmp_path):
     changes = ["--set", "blocks={at_least: 2, at_most: 2}", "--set", "paths.lossy.loss=15 %"]
     done = trifecta(

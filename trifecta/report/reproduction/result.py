@@ -197,7 +197,7 @@ def as_data(result: Result) -> dict[str, Any]:
     """The same for a program; keys are stable (docs/reproduce.md)."""
     return {
         "reproduction": {name: value for name, value in result.asked.items() if name != "campaigns"}
-        | {"version": __version__, "folder": str(result.folder), "machine": _machine(result)},
+        | {"version": __version__, "folder": str(result.folder), "machine": machine_of(result)},
         "claims": [evaluation_data(one) for one in result.evaluations() if one.statement.kind == "claim"],
         "figures": [evaluation_data(one) for one in result.evaluations() if one.statement.kind == "figure"],
         "threats": [dict(one) for one in result.threats],
@@ -210,7 +210,8 @@ def as_data(result: Result) -> dict[str, Any]:
     }
 
 
-def _machine(result: Result) -> Any:
+def machine_of(result: Result) -> Any:
+    """The machine and the seed of the first run there is; None without any."""
     for study in result.studies:
         for run in study.runs:
             facts = RunDirectory.open(result.folder / run.folder).facts

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from trifecta import __version__
 from trifecta.analysis.published import Evaluation
 from trifecta.report import threats
 from trifecta.report.html import TEMPLATES
 from trifecta.report.reproduction import figures, said
-from trifecta.report.reproduction.result import Result, StudyResult, summary, write_data
+from trifecta.report.reproduction.result import Result, StudyResult, machine_of, summary, write_data
 from trifecta.report.words import counted
 from trifecta.store import files
 
@@ -53,7 +55,18 @@ def render(result: Result) -> str:
         pictures=figures.of_studies(result.studies),
         threats=[(one, threats.sentences(dict(one))) for one in result.threats],
         measured={str(one["threat"]) for one in result.threats},
+        made=_made(result),
     )
+
+
+def _made(result: Result) -> dict[str, Any] | None:
+    """Version, seed and machine of the first run; None before there is one."""
+    facts = machine_of(result)
+    if facts is None:
+        return None
+    machine = facts.get("machine") or {}
+    named = (machine.get("cpu_model"), machine.get("cpus") and f"{machine['cpus']} CPUs", machine.get("kernel"))
+    return {"version": __version__, "seed": facts.get("seed"), "machine": ", ".join(str(one) for one in named if one)}
 
 
 def study_summary(result: Result, name: str) -> str:
