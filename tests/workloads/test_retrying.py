@@ -43,6 +43,7 @@ def test_failures_of_one_protocol_make_it_slow_and_none_is_left_in_the_table():
     assert times["h2", None]["ratio"] == pytest.approx(1.0, abs=0.05)
     assert pair["low"] < pair["ratio"] < pair["high"]
     assert _outcome(found) == "effect"
+    assert {(one["off"], one["on"]) for one in found} == {("counted", "hidden")}
 
 
 def test_alike_failures_change_no_comparison():
