@@ -132,6 +132,13 @@ def test_what_cannot_be_measured_is_given_up_and_named():
     assert "no block had two usable trials" in decisions[-1].reason
 
 
+def test_a_study_that_does_not_give_up_gives_every_cell_its_first_blocks():
+    study = dataclasses.replace(make_study(min_blocks=5, max_blocks=5), give_up=False)
+    _, decisions, _, _ = run(study, flat, valid=False)
+    assert [d.block for d in decisions[:-1]] == [number for number in range(5) for _ in range(12)]
+    assert decisions[-1].kind == "unmeasurable"
+
+
 def test_an_interrupted_block_is_completed_first():
     study = one_cell_study()
     rows, _, _, now = run(study, flat, limit=3)

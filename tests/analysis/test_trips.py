@@ -23,6 +23,12 @@ def test_a_slow_start_is_seen_and_forgotten_as_one_over_i():
     assert rates[-1] == pytest.approx(1000 / 10.99)
 
 
+def test_the_order_in_which_answers_are_told_does_not_matter():
+    done = [30, 10, 40, 20]
+    assert trips.progression(0, done) == pytest.approx([1e9 / 10, 2e9 / 20, 3e9 / 30, 4e9 / 40])
+    assert np.isnan(trips.progression(10, [10])).all(), "an answer at the moment of the question has no rate"
+
+
 def test_the_band_goes_as_far_as_all_trials_and_holds_their_mean():
     fast, slow = (trips.progression(0, [i * step for i in range(1, n)]) for step, n in ((10**7, 301), (2 * 10**7, 201)))
     points = trips.band("h2", [fast, slow], 0.95)
@@ -32,6 +38,9 @@ def test_the_band_goes_as_far_as_all_trials_and_holds_their_mean():
         assert (point.smallest, point.largest) == (pytest.approx(50), pytest.approx(100))
         assert point.value == pytest.approx(np.sqrt(5000))
         assert point.low < point.value < point.high
+    slow_start = trips.progression(0, [10**9 + i * 10**7 for i in range(200)])
+    for point in trips.band("h2", [slow_start, slow_start], 0.95):
+        assert point.value == pytest.approx(slow_start[point.place - 1])
     assert trips.band("h2", [], 0.95) == []
     (lone, *_) = trips.band("h3", [fast], 0.95)
     assert (lone.low, lone.high, lone.trials) == (None, None, 1)
@@ -70,6 +79,29 @@ def test_blocks_are_paired_and_the_baseline_s_two_runs_are_one_reference():
     assert found.difference_low < found.difference < found.difference_high
     rows += [row(6, "h2", 1e8), row(6, "h3", 9e9, valid=False)]
     assert trips.by_blocks(rows, "latency_mean_ns", ("h3", "h2"), baseline="h2", confidence=0.95) == found
+
+
+def test_the_interval_of_the_difference_is_student_s():
+    gains = [1.0, 2.0, 3.0, 4.0, 6.0]
+    rows = [
+        one for block, gain in enumerate(gains) for one in (row(block, "h2", 100.0), row(block, "h3", 100.0 + gain))
+    ]
+    found = trips.by_blocks(rows, "latency_mean_ns", ("h3", "h2"), baseline="h2", confidence=0.95)
+    # Mean 3.2, standard deviation 1.9235, t(0.975; 4) = 2.7764: a reach of 2.3883.
+    assert (found.difference_low, found.difference_high) == (
+        pytest.approx(0.8117, abs=1e-3),
+        pytest.approx(5.5883, abs=1e-3),
+    )
+
+
+def test_bins_are_as_wide_as_freedman_and_diaconis_say_and_leave_the_longest_out():
+    values = np.linspace(0.0, 1000.0, 1001)
+    edges = trips.bins([values])
+    assert edges[-1] == pytest.approx(995.0), "0.5 % lie beyond the axis"
+    assert len(edges) - 1 == 20, "2 x 500 / 1001^(1/3) is 100, so ten bins: 20 are the least"
+    narrow = np.concatenate([np.linspace(400.0, 600.0, 900), np.linspace(0.0, 1000.0, 101)])
+    # The quartiles lie at about 450 and 550 there: a width of about 20, so about 50 bins of the axis.
+    assert 40 <= len(trips.bins([narrow])) - 1 <= 60
 
 
 def test_one_block_decides_nothing():

@@ -154,6 +154,8 @@ def test_the_study_between_services_has_its_requests_and_places():
     for study in campaign.studies.values():
         assert study.factors["request"] == ("100 B", "600 B", "1 kB")
         assert study.workload.in_flight == 1
+        assert (study.workload.method, study.workload.response_bytes) == ("POST", 100)
+    assert (latency.paths["near"].rtt_ns, latency.paths["far"].rtt_ns) == (2_000_000, 70_000_000)
     assert latency.factors["server"] == ("hypercorn",)
 
 

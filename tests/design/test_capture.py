@@ -23,6 +23,14 @@ def test_a_captured_study_reads_back_to_an_equal_one(count: bool) -> None:
     assert parse_study(captured.source, "again") == captured
 
 
+def test_a_study_gives_up_what_cannot_be_measured_unless_it_says_otherwise() -> None:
+    assert studies.load("race").give_up
+    assert "give_up" not in studies.load("race").source
+    kept = studies.load("race", ["give_up=false"])
+    assert not kept.give_up
+    assert parse_study(kept.source, "again") == kept
+
+
 def test_of_trials_that_are_not_captured_it_says_nothing() -> None:
     assert studies.load("race", ["captured_trials_count=true"]) == studies.load("race")
     plain = studies.load("transfer", ["capture=false"])

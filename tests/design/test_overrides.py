@@ -64,6 +64,8 @@ def test_every_workload_factor_can_be_given_levels(factor):
         "streams": "1",
         "read_timeout": "5 s",
         "write_timeout": "none",
+        "client_cpu": "5 %",
+        "server_cpu": "none",
     }.get(factor, "false")
     text = studies.bundled()["race"].read_text()
     file = text.replace("  response: 10 kB\n", "").replace("  in_flight: 10\n", "").replace("  method: GET\n", "")

@@ -49,6 +49,9 @@ def test_they_can_be_levels():
         ("tls_version: 1.2", "HTTP/3 needs TLS 1.3"),
         ("kind: chain, congestion_control: bbr/cubic", "one value for TCP and QUIC together"),
         ("write_timeout: 0 s", "is no time at all"),
+        ("client_cpu: 0.5 %", "of a core is too little to run a program; give 1 % to 100 %, or 'none'"),
+        ("server_cpu: 25", "is more than 100 %"),
+        ("kind: chain, server_cpu: 25 %", "server_cpu"),
     ],
 )
 def test_what_cannot_be_is_refused(fields, said):

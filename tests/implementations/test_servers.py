@@ -261,3 +261,24 @@ def test_caddy_takes_timeouts_of_the_study(site: Site) -> None:
     adapter.command(site, ServerOptions(write_timeout_ns=10**9))
     server = json.loads((site.state / "caddy.json").read_text())["apps"]["http"]["servers"]["lab"]
     assert (server["write_timeout"], "read_timeout" in server) == (10**9, False)
+
+
+LIMITS = {
+    "nginx": ("nginx.conf", ["client_header_timeout 5000ms;", "client_body_timeout 5000ms;", "send_timeout 1ms;"]),
+    "haproxy": ("haproxy.cfg", ["timeout http-request 5000ms", "timeout client 1ms"]),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_nginx_and_haproxy_take_timeouts_of_the_study(site: Site, name: str) -> None:
+    adapter, (file, wanted) = SERVERS[name], LIMITS[name]
+    try:
+        adapter.find()
+    except Unsupported as missing:
+        pytest.skip(str(missing))
+    adapter.command(site, ServerOptions(read_timeout_ns=5 * 10**9, write_timeout_ns=1))
+    lines = [line.strip() for line in (site.state / file).read_text().splitlines()]
+    assert set(wanted) <= set(lines), "a limit below a millisecond is not rounded to none"
+    adapter.command(site, ServerOptions())
+    lines = [line.strip() for line in (site.state / file).read_text().splitlines()]
+    assert not set(wanted) & set(lines)

@@ -6,6 +6,7 @@ requests, phases that a protocol does not have. Nothing here is ever shown as a 
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterator
@@ -43,6 +44,7 @@ class Shape:
     troubles: bool = True
     loop: str = "closed"
     in_flight: int = 10
+    rates: dict[str, float] = field(default_factory=dict)  # of an open loop, with the factor of HTTP/3's wait at each
     metric: str = "latency_p50"
     study: Study = field(init=False)
 
@@ -58,7 +60,8 @@ class Shape:
         }
         paths = "\n".join(spec[name] for name in self.paths)
         clients = f"\n  client: [{', '.join(self.clients)}]" if self.clients else ""
-        loop = "loop: open\n  rate: 500/s" if self.loop == "open" else "loop: closed"
+        rates = f"\n  rate: [{', '.join(self.rates)}]" if self.rates else ""
+        loop = "loop: open" if rates else "loop: open\n  rate: 500/s" if self.loop == "open" else "loop: closed"
         return f"""study: race
 title: {json.dumps(self.title)}
 workload:
@@ -73,7 +76,7 @@ factors:
   protocol: [HTTP/1.1, HTTP/2, HTTP/3]
   path: [{", ".join(self.paths)}]
   connection: [{", ".join(self.connections)}]
-  server: [{", ".join(self.servers)}]{clients}
+  server: [{", ".join(self.servers)}]{clients}{rates}
 baseline: HTTP/2
 paths:
 {paths}
@@ -89,9 +92,9 @@ seed: {self.seed}
         for path in self.paths:
             for connection in self.connections:
                 for server in self.servers:
-                    for client in self.clients or ("",):
+                    for client, rate in itertools.product(self.clients or ("",), self.rates or ("",)):
                         levels = {"path": path, "connection": connection, "server": server}
-                        levels |= {"client": client} if client else {}
+                        levels |= ({"client": client} if client else {}) | ({"rate": rate} if rate else {})
                         yield ",".join(f"{name}={level}" for name, level in levels.items()), levels
 
 
@@ -116,6 +119,7 @@ def _samples(
     unquiet = rng.lognormal(0, 0.05) if levels["path"] == "rough" and levels["server"] == "caddy" else 1.0
     slow = 1.25 if levels["server"] == "caddy" else 1.0
     wait = unquiet * spread(rtt + 150_000 * slow * (1.35 if protocol == "h3" else 1.0)) + recovery
+    wait *= shape.rates.get(levels.get("rate", ""), 1.0) if protocol == "h3" else 1.0
     wait *= shape.http3_wait.get(levels["server"], 1.0) if protocol == "h3" else 1.0
     transfer = spread(60_000 if path.rate_bits_per_s is None else 8e13 / path.rate_bits_per_s, 0.25)
     zero = np.zeros(n)

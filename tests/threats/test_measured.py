@@ -5,9 +5,11 @@ import json
 import pytest
 
 from tests.cli.test_run import trifecta
-from trifecta.report.threats import print_list, print_measured, print_one, sentences
+from trifecta.analysis.knee import Knee, Step
+from trifecta.design.errors import CannotError
+from trifecta.report.threats import _model_lines, print_list, print_measured, print_one, sentences
 from trifecta.threats import THREATS
-from trifecta.workloads.experiments import _finite, _outcome, measured, not_measured
+from trifecta.workloads.experiments import _finite, _outcome, measured, not_measured, run_experiment
 
 MEAN = {"value": 1e8, "low": 0.9e8, "high": 1.1e8, "blocks": 4}
 
@@ -66,6 +68,22 @@ def test_no_infinity_is_left_for_json():
     assert _finite({"a": [1.0, float("inf")], "b": float("nan")}) == {"a": [1.0, None], "b": None}
 
 
+def test_the_rate_from_which_a_program_measures_itself_is_said():
+    step = dict.fromkeys(Step.__dataclass_fields__)
+    steps = [
+        step | {"rate_per_s": 100.0, "latency_ns": 5e6, "loud": 0, "trials": 6, "state": "keeps up"},
+        step | {"rate_per_s": 800.0, "loud": 6, "trials": 6, "state": "departs", "used": 0.98},
+    ]
+    knee = dict.fromkeys(Knee.__dataclass_fields__)
+    knee |= {"place": "client_cpu 10 %", "levels": {}, "arm": "h3", "low": 100.0, "high": 800.0, "most_per_s": 410.0}
+    said = _model_lines([knee | {"steps": steps}])
+    assert said[0] == (
+        "client_cpu 10 %, HTTP/3: measures itself from a rate between 100/s and 800/s on. It did 410/s "
+        "[no interval yet] at most."
+    )
+    assert "no answer in time, 98 % of its CPU time; the check spoke up in 6 of 6: departs" in said[2]
+
+
 def test_everything_can_be_shown(capsys, tmp_path):
     print_list(list(THREATS.values()))
     for one in THREATS.values():
@@ -101,3 +119,20 @@ def test_a_threat_that_is_none_is_named(tmp_path):
 def test_a_threat_without_traffic_says_what_its_procedure_would_have_concluded():
     one = {"outcome": "resampled", "reason": "wrong in 30 % of 3,000 conclusions", "effects": [], "check": None}
     assert sentences(one) == ["wrong in 30 % of 3,000 conclusions"]
+
+
+def test_an_experiment_that_cannot_run_ends_no_other(tmp_path):
+    """And a quick reproduction leaves those out that go beyond what was published."""
+    ran = []
+
+    def run_one(study, folder, resume):
+        ran.append(study.name)
+        raise CannotError("this machine cannot")
+
+    found = run_experiment(THREATS["cpu-bound"], tmp_path, run_one, quick=True)
+    assert ran == ["cpu-bound", "cpu-client", "cpu-server"]
+    assert found["outcome"] == "not measured"
+    assert found["reason"].count("this machine cannot") == 3
+    ran.clear()
+    run_experiment(THREATS["cpu-bound"], tmp_path, run_one, quick=True, without=THREATS["cpu-bound"].by_itself)
+    assert ran == ["cpu-bound"]

@@ -47,3 +47,10 @@ def test_nagle_and_the_programs_in_python_are_switched_on_both_ways():
     python, own = (read(PLAIN, **{way: ["cpu-bound"]}) for way in ("on", "off"))
     assert (python.factors["server"], python.factors["client"]) == (("hypercorn",), ("python-client",))
     assert (own.factors["server"], own.factors["client"]) == (("origin",), ("load",))
+
+
+def test_a_program_without_a_whole_core_gets_it_back():
+    starved = PLAIN.replace("requests: 10", "requests: 10, server_cpu: 25 %") + "factors: {client_cpu: [none, 10 %]}\n"
+    given = read(starved, off=["cpu-bound"])
+    workloads = [plan.workload_for(given, cell) for cell in plan.cells(given)]
+    assert [(one.client_cpu, one.server_cpu) for one in workloads] == [(None, None)]

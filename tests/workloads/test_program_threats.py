@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.implementations.errands import need
 from tests.workloads import drive
 from trifecta.implementations.registry import CLIENTS
+from trifecta.lab import cpu_share
 from trifecta.store.views import connect
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
@@ -46,3 +48,20 @@ def test_http1_under_the_name_of_http2_fails(tmp_path: Path) -> None:
     assert found == {
         ("go-client", "h2"): {"pass"}, ("go-client", "h3"): {"pass"}, (wrong, "h2"): {"fail"}, (wrong, "h3"): {"pass"},
     }  # fmt: skip
+
+
+def test_a_client_with_a_tenth_of_a_core_is_judged_by_that(tmp_path: Path) -> None:
+    if cpu_share.problem() is not None:
+        pytest.skip(f"this machine cannot: {cpu_share.problem()}")
+    changes = ["rate=3200/s", "client_cpu=10 %", "duration=500 ms"]
+    found = judged(tmp_path / "run", "threats/cpu-client", "headroom", "client_cpu", changes)
+    assert found == {("10 %", "h2"): {"fail"}, ("10 %", "h3"): {"fail"}}
+    with connect(tmp_path / "run") as connection:
+        loads = connection.execute("SELECT load_json FROM trials").fetchall()
+        said = connection.execute("SELECT evidence FROM checks WHERE \"check\" = 'headroom'").fetchall()
+    for load in (json.loads(one) for (one,) in loads):
+        assert load["cpu_share"] == 0.1
+        assert load["throttled_ns"] > 50_000_000
+        used_ns = load["cpu_user_ns"] + load["cpu_system_ns"]
+        assert used_ns < 0.2 * load["wall_ns"], "a tenth, and what it used before it was limited"
+    assert all("of the 10% of a core it was given" in evidence for (evidence,) in said)

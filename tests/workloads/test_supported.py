@@ -177,4 +177,7 @@ def test_a_server_without_timeouts_is_left_out_where_a_study_asks_for_them():
     )
     found = supported(given, {"patient": patient, "limited": limited}, {})
     assert [cell.levels["server"] for cell in found.cells] == ["limited"]
-    assert found.left_out[0]["reason"] == "patient cannot be given a read or write timeout; use server: caddy"
+    assert (
+        found.left_out[0]["reason"]
+        == "patient cannot be given a read or write timeout; use server: caddy, nginx or haproxy"
+    )

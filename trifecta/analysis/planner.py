@@ -198,6 +198,7 @@ class Planner:
                     unfinished=partial[0] if partial else None,
                     cost_ns=round(median(own) * overhead) if own else None,
                     hopeless=self.study.gives_verdicts
+                    and self.study.give_up
                     and len(blocks) >= HOPELESS_BLOCKS
                     and cell.key not in usable_cells,
                 )

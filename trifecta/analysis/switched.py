@@ -12,7 +12,7 @@ many as the design effect leaves of them (`success`), and the interval of on / o
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,16 +84,19 @@ def countable(rows: Sequence[Row], check: str | None, metric: str = "") -> list[
     """
     if metric == SUCCESS:
         return [{**row, "valid": row.get("error") is None} for row in rows]
-    if check is None:
-        return list(rows)
-    return [{**row, "valid": True} if _fails_only(row, check) else row for row in rows]
+    return list(rows) if check is None else tolerated(rows, {check})
 
 
-def _fails_only(row: Row, check: str) -> bool:
+def tolerated(rows: Sequence[Row], checks: Set[str]) -> list[Row]:
+    """The rows with trials that count although these checks fail, and no other does."""
+    return [{**row, "valid": True} if _fails_only(row, checks) else row for row in rows]
+
+
+def _fails_only(row: Row, checks: Set[str]) -> bool:
     if row.get("error") is not None:
         return False
     failed = {str(one["check"]) for one in json.loads(row.get("checks_json") or "[]") if one["status"] == "fail"}
-    return failed == {check}
+    return bool(failed) and failed <= checks
 
 
 def detected(rows: Sequence[Row], asked: Asked, check: str) -> Detected:

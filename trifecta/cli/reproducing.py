@@ -81,14 +81,14 @@ def _timed(folder: Path, asked: dict[str, Any], part: str) -> Iterator[None]:
 
 def _parts(folder: Path, asked: dict[str, Any], campaigns: dict[str, Campaign]) -> dict[Path, Study]:
     """Every run that belongs to it, by its folder."""
-    from trifecta.workloads import experiments, reproduction
+    from trifecta.workloads import reproduction
 
     parts = {
         folder / name / run: study for name, campaign in campaigns.items() for run, study in campaign.studies.items()
     }
     for name in asked["studies"] if asked["threats"] else ():
         for threat in _threats_of(name):
-            for study in experiments.studies_of(threat, quick=asked["depth"] == "quick"):
+            for study in _studies_of(threat, asked):
                 parts[folder / reproduction.THREATS_FOLDER / study.name] = study
     return parts
 
@@ -146,18 +146,23 @@ def _reconcile(folder: Path) -> Path:
 
 
 def _experiments(asked: dict[str, Any]) -> dict[str, Any]:
-    """The experiments of the threats to the studies, by threat: they run in the same lab."""
-    from trifecta.workloads import experiments
-
-    quick = asked["depth"] == "quick"
+    """The experiments of the threats to the studies, by name: they run in the same lab."""
     if not asked["threats"]:
         return {}
     return {
-        threat.id: experiments.study_of(threat, quick=quick)
+        study.name: study
         for name in asked["studies"]
         for threat in _threats_of(name)
-        if threat.experiment
+        for study in _studies_of(threat, asked)
     }
+
+
+def _studies_of(threat: Threat, asked: dict[str, Any]) -> list[Study]:
+    """The experiments of a threat that belong to a reproduction of this depth."""
+    from trifecta.workloads import experiments
+
+    quick = asked["depth"] == "quick"
+    return experiments.studies_of(threat, quick=quick, without=threat.by_itself if quick else ())
 
 
 def _runs(folder: Path) -> list[Path]:
@@ -201,7 +206,8 @@ def _measure(
             measured[threat.id] = resampled.measured(told, found) if found else told
         else:
             quick = asked["depth"] == "quick"
-            measured[threat.id] = experiments.run_experiment(threat, target, run_one, quick=quick)
+            without = threat.by_itself if quick else ()
+            measured[threat.id] = experiments.run_experiment(threat, target, run_one, quick=quick, without=without)
             if not quiet:
                 click.echo(f"{threat.id}: {measured[threat.id]['outcome']}", err=True)
         experiments.write(target, list(measured.values()))

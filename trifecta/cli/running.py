@@ -26,12 +26,12 @@ def default_folder(study: Study) -> Path:
 
 
 def enter_lab(studies: Iterable[Study]) -> None:
-    """Enter the sandbox; with containers, what outlives them is removed however the command ends."""
-    from trifecta.design.plan import places
+    """Enter the sandbox; the control groups of containers and of limited programs are removed however it ends."""
+    from trifecta.design.plan import limits_cpu, places
     from trifecta.lab import cgroups, sandbox
 
-    contained = any(places(study) - {"native"} for study in studies)
-    sandbox.enter(cgroups.forget if contained else None)
+    grouped = any(places(study) - {"native"} or limits_cpu(study) for study in studies)
+    sandbox.enter(cgroups.forget if grouped else None)
 
 
 def carry_out(

@@ -82,7 +82,7 @@ Exit code: 0 when every experiment asked for could run, 1 when one could not, 2 
 """,
 )
 @click.argument("threats", nargs=-1, required=True, metavar="ID...|all")
-@click.option("--quick/--full", default=False, help="About 30 s each, or narrow intervals.  [default: full]")
+@click.option("--quick/--full", default=False, help="About 30 s an experiment, or narrow intervals.  [default: full]")
 @click.option(
     "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a factor or a field of the experiments."
 )

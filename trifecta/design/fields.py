@@ -63,6 +63,23 @@ def _format_time_or_none(time_ns: int | None) -> str:
     return "none" if time_ns is None else quantity.format_time(time_ns)
 
 
+LEAST_CPU = 0.01
+
+
+def _cpu_or_none(value: Any) -> float | None:
+    """A share of one core, or ``none``."""
+    if parse_text(value) == "none":
+        return None
+    share = quantity.parse_probability(value)
+    if share < LEAST_CPU:
+        raise QuantityError(f"{value!r} of a core is too little to run a program; give 1 % to 100 %, or 'none'")
+    return share
+
+
+def _format_cpu_or_none(share: float | None) -> str:
+    return "none" if share is None else quantity.format_ratio(share)
+
+
 def _as_is(value: Any) -> Any:
     return value
 
@@ -98,6 +115,8 @@ REQUESTS_FIELDS = (
     Field("key_exchange", "key_exchange", one_of("a key exchange", *KEY_EXCHANGES)),
     Field("read_timeout", "read_timeout_ns", _time_or_none, _format_time_or_none),
     Field("write_timeout", "write_timeout_ns", _time_or_none, _format_time_or_none),
+    Field("client_cpu", "client_cpu", _cpu_or_none, _format_cpu_or_none),
+    Field("server_cpu", "server_cpu", _cpu_or_none, _format_cpu_or_none),
     Field("keylog", "keylog", parse_flag, factor=False),
     Field("qlog", "qlog", parse_flag, factor=False),
 )

@@ -77,7 +77,8 @@ class RequestsWorkload:
     streams of one connection, unless ``connections`` and ``streams`` say otherwise; with a new connection per request,
     that many connections on every protocol. ``congestion_control`` and ``tls_version`` are one value for both
     transports, or ``TCP/QUIC`` (``trifecta.design.transports``). ``read_timeout_ns`` and ``write_timeout_ns`` are those
-    of the server, None where it waits as long as it takes.
+    of the server, None where it waits as long as it takes. ``client_cpu`` and ``server_cpu`` are the share of one
+    core that the program may use, None where it is not limited.
     """
 
     method: str = "GET"
@@ -105,6 +106,8 @@ class RequestsWorkload:
     qlog: bool = False
     read_timeout_ns: int | None = None
     write_timeout_ns: int | None = None
+    client_cpu: float | None = None
+    server_cpu: float | None = None
     kind: Literal["requests", "chain", "fan-in", "sba-registration", "page", "video"] = "requests"
 
 
@@ -213,6 +216,7 @@ class Study:
     description: str = ""
     conformance: Literal["off", "quick", "full"] = "quick"  # how much is probed before the trials
     capture: bool = False  # keep the packets of every trial, with the keys that open them
+    give_up: bool = True  # end a cell none of whose first blocks can count, instead of giving it all of them
     captured_trials_count: bool = False  # let trials that were captured decide verdicts
     source: str = ""  # canonical YAML of the study as resolved
 

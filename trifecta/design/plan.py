@@ -86,6 +86,12 @@ def places(study: Study) -> set[str]:
     return {workload.place for workload in workloads if isinstance(workload, ServicesWorkload)}
 
 
+def limits_cpu(study: Study) -> bool:
+    """Whether a cell of the study gives its client or its server a share of a core only."""
+    workloads = (workload_for(study, cell) for cell in cells(study))
+    return any(workload.client_cpu is not None or workload.server_cpu is not None for workload in workloads)
+
+
 def workload_for(study: Study, cell: Cell) -> RequestsWorkload:
     """The workload as it runs in a cell: with the lengths its path asks for and the factors that set its fields.
 

@@ -34,6 +34,7 @@ STUDY_FIELDS = (
     "margin",
     "confidence",
     "blocks",
+    "give_up",
     "budget",
     "seed",
     "conformance",
@@ -91,6 +92,9 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
     canonical |= {"margin": quantity.format_ratio(margin), "confidence": quantity.format_ratio(confidence)}
     min_blocks, max_blocks = _read_blocks(root)
     canonical["blocks"] = {"at_least": min_blocks, "at_most": max_blocks}
+    give_up = root.parse("give_up", parse_flag, True)
+    if not give_up:  # else left out: the identity of studies from before stays
+        canonical["give_up"] = give_up
     budget_ns = root.parse("budget", _parse_budget, None)
     if budget_ns is not None:
         canonical["budget"] = quantity.format_time(budget_ns)
@@ -117,6 +121,7 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
         budget_ns=budget_ns,
         seed=canonical["seed"],
         conformance=cast(Literal["off", "quick", "full"], conformance),
+        give_up=give_up,
         capture=capture,
         captured_trials_count=count,
         source=to_yaml(canonical),

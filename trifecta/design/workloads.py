@@ -11,9 +11,8 @@ from trifecta.design.model import PageWorkload, RequestsWorkload, ServicesWorklo
 from trifecta.design.services import SERVER_LEVEL
 
 _REQUESTS = tuple(entry.name for entry in REQUESTS_FIELDS)
-_SHARED = tuple(
-    name for name in _REQUESTS if name not in ("connections", "streams", "zero_rtt", "read_timeout", "write_timeout")
-)
+_OF_ONE_SERVER = ("zero_rtt", "read_timeout", "write_timeout", "client_cpu", "server_cpu")  # not of services
+_SHARED = tuple(name for name in _REQUESTS if name not in ("connections", "streams", *_OF_ONE_SERVER))
 _PLACE = ("hosts", "place", "impaired", "conntrack")
 _BROWSER = (
     *(entry.name for entry in BROWSER_FIELDS),

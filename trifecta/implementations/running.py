@@ -16,6 +16,7 @@ from typing import Any
 from trifecta.design.errors import CannotError
 from trifecta.implementations.server import Backend, Command, ServerAdapter, ServerOptions, Site
 from trifecta.lab import linux
+from trifecta.lab.cpu_share import CpuShare
 from trifecta.lab.engine import Stopped
 from trifecta.lab.host import Host
 
@@ -62,7 +63,7 @@ class RunningServer:
         log: Path,
         cpus: frozenset[int] | None,
     ) -> None:
-        """Prepare; ``start`` starts it."""
+        """Prepare; ``start`` starts it. CannotError where it is to have a share of a core and cannot be limited."""
         self.adapter = adapter
         self.version = version
         self.site = site
@@ -71,12 +72,15 @@ class RunningServer:
         self._host = host
         self._log = log
         self._cpus = cpus
+        share = options.cpu_share
+        self.cpu_share = None if share is None else CpuShare(f"server-{site.port}", share)
+        """Its control group, where it has a share of a core only; backends are not in it."""
         self._programs: list[_Program] = []  # the server itself is the last one
         self._backends: tuple[Backend, ...] = ()
 
     def start(self) -> None:
         """Start the program, after its backends; it may not be ready yet. What is left of an earlier start is ended."""
-        self.close()
+        self.end()
         self._programs.clear()
         self.site.state.mkdir(parents=True, exist_ok=True)
         name = self.adapter.name
@@ -85,6 +89,8 @@ class RunningServer:
             log = self._log.with_name(f"{self._log.stem}-{backend.name}{self._log.suffix}")
             self._launch(f"backend {backend.name} of {name}", backend.command, log)
         self._launch(f"server {name}", self.adapter.command(self.site, self.options), self._log)
+        if self.cpu_share is not None:
+            self.cpu_share.add(self.pid)
         self.restarts += 1
 
     def _launch(self, name: str, command: Command, path: Path) -> None:
@@ -194,6 +200,12 @@ class RunningServer:
         }
 
     def close(self) -> None:
+        """End for good: what `end` does, and its control group is removed."""
+        self.end()
+        if self.cpu_share is not None:
+            self.cpu_share.close()
+
+    def end(self) -> None:
         """End the programs, the server before its backends: politely first."""
         for program in reversed(self._programs):
             if not program.ended():

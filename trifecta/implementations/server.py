@@ -21,6 +21,8 @@ class ServerOptions:
     tls_version: str = "1.3"
     zero_rtt: bool = False
     max_streams: int = 250
+    cpu_share: float | None = None
+    """The share of one core that the program may use; whoever starts it sees to that, adapters need not."""
     read_timeout_ns: int | None = None
     """How long a request may take to arrive, from the connection's start or the end of the response before."""
     write_timeout_ns: int | None = None

@@ -47,6 +47,11 @@ def mounted() -> bool:
     return bool(_hierarchies(_mountinfo()))
 
 
+def mount_points() -> dict[str, Path]:
+    """Where the hierarchies are mounted, by controller (v1), or "" for v2."""
+    return {name: Path(point) for name, (_, point) in _hierarchies(_mountinfo()).items()}
+
+
 def remove(name: str, patience_s: float = 10.0, *, kill: bool = False) -> bool:
     """Remove the group ``name`` and all below it from every hierarchy; whether nothing of it is left.
 
@@ -63,7 +68,7 @@ def remove(name: str, patience_s: float = 10.0, *, kill: bool = False) -> bool:
 
 
 def forget() -> None:
-    """Remove the groups of this run's containers; give it to ``sandbox.enter`` when there may be any."""
+    """Remove the groups of this run's containers and limited programs; for ``sandbox.enter`` where there may be any."""
     remove(sandbox.mark())
 
 

@@ -26,6 +26,7 @@ from trifecta.report import (
     packets,
     queries,
     services,
+    sweep,
     trips,
     visits,
     words,
@@ -48,6 +49,7 @@ Sections = tuple[
     visits.Section | None,
     packets.Section | None,
     trips.Section | None,
+    sweep.Section | None,
     Mapping[str, explain.CellPart],
 ]
 
@@ -116,6 +118,7 @@ def _render(run_dir: Path) -> tuple[str, dict[str, list[dict[str, Any]]], packet
         of_visits = visits.derive(connection, about, found)
         captured = packets.derive(connection, about)
         in_turn = trips.derive(connection, about)
+        swept = sweep.derive(connection, about)
         why = explain.derive(connection, about, found)
         views = (
             derived.rows()
@@ -124,6 +127,7 @@ def _render(run_dir: Path) -> tuple[str, dict[str, list[dict[str, Any]]], packet
             | (of_services.rows if of_services else {})
             | (of_visits.rows if of_visits else {})
             | (in_turn.rows if in_turn else {})
+            | (sweep.rows(swept) if swept else {})
         )
         queries.attach(connection, views)
         with svg.drawing():
@@ -133,8 +137,13 @@ def _render(run_dir: Path) -> tuple[str, dict[str, list[dict[str, Any]]], packet
             loads = visits.section(connection, about, of_visits) if of_visits else None
             wires = packets.section(connection, about, captured) if captured else None
             rounds = trips.section(connection, about, in_turn) if in_turn else None
+            rates = sweep.section(connection, swept) if swept else None
             reasons = explain.section(connection, about, why)
-        return _fill(about, answers, paths, found, (programs, calls, loads, wires, rounds, reasons)), views, captured
+        return (
+            _fill(about, answers, paths, found, (programs, calls, loads, wires, rounds, rates, reasons)),
+            views,
+            captured,
+        )
 
 
 def _sections(about: RunFacts, answers: content.Answers) -> tuple[list[PathSection], list[Comparison]]:
@@ -195,7 +204,7 @@ def _fill(
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    programs, calls, loads, wires, rounds, reasons = sections
+    programs, calls, loads, wires, rounds, rates, reasons = sections
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -223,6 +232,7 @@ def _fill(
         visits=loads,
         packets=wires,
         trips=rounds,
+        sweep=rates,
         reasons=reasons,
         phases=[
             phase

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
@@ -16,6 +16,9 @@ from trifecta.report import numbers
 from trifecta.threats import Threat
 from trifecta.threats.threat import Change
 
+if TYPE_CHECKING:
+    from trifecta.analysis.knee import Knee
+
 Data = dict[str, Any]
 
 _UNITS = {"ns": numbers.duration, "ratio": numbers.rate, "1/s": numbers.per_second, "bit/s": numbers.bit_rate}
@@ -24,6 +27,11 @@ _OUTCOMES = {
     "no effect": "no effect on this machine",
     "not decided": "not decided",
     "not measured": "not measured",
+}
+_MODELS = {
+    "round-trips": "the ratios measured beside those of the round trips alone",
+    "decomposition": "which share of the effect is the protocol's, and which the program's",
+    "knee": "from which request rate on a program measures itself",
 }
 _COLOURS = {"more": "red", "less": "green", "same": "", "undecided": "yellow"}
 
@@ -68,7 +76,9 @@ def print_list(threats: Sequence[Threat]) -> None:
         table.add_row(name, threat.title, "\n".join(threat.studies), threat.check or "no check", _switch(threat))
     out.print(table)
     out.print(
-        "\nOne in full: trifecta threats ID. Its effect here: trifecta threats measure ID --quick", soft_wrap=True
+        "\nOne in full: trifecta threats ID. Switched in a study: trifecta run STUDY --with ID, or --without ID. "
+        "Its effect here: trifecta threats measure ID --quick",
+        soft_wrap=True,
     )
 
 
@@ -83,14 +93,18 @@ def print_one(threat: Threat) -> None:
     table.add_row("studies", ", ".join(threat.studies))
     table.add_row("detected by", f"the check {threat.check}" if threat.check else f"no check: {threat.undetected}")
     for option, change in (("--with", threat.on), ("--without", threat.off)):
-        said = _change(change)
-        words = said if isinstance(said, str) else "; ".join(said or ())
-        table.add_row(f"{option} {threat.id}", words or threat.no_switch)
+        if change is not None:
+            said = _change(change)
+            table.add_row(f"{option} {threat.id}", said if isinstance(said, str) else "; ".join(said or ()))
+    if threat.on is None and threat.off is None:
+        table.add_row("switch", f"none: {threat.no_switch}")
     if threat.experiment:
         table.add_row("experiment", f"trifecta threats measure {threat.id} --quick")
         for effect in threat.effects:
             what = f"{effect.title or threat.title}: {effect.factor} {effect.off} against {effect.on}"
             table.add_row("", Text(what))
+        if threat.model:
+            table.add_row("", _MODELS[threat.model])
     else:
         table.add_row("its effect", threat.elsewhere)
     out.print(table)
@@ -150,7 +164,7 @@ def _rates(effect: Data) -> str:
 
 
 def _model_lines(model: Sequence[Data]) -> list[str]:
-    """Measured ratios beside those that round trips alone make, or the shares of a decomposition."""
+    """Measured ratios beside those that round trips alone make, the rate a program reaches, or a decomposition."""
     said = []
     for item in model:
         if "trips" in item:
@@ -161,6 +175,8 @@ def _model_lines(model: Sequence[Data]) -> list[str]:
             ends = numbers.interval((item["low"], item["high"]))
             trips = f"{item['trips'][0]} : {item['trips'][1]} round trips = {numbers.ratio(item['expected'])}"
             said.append(f"{place}: {arms} {numbers.ratio(item['ratio'])} {ends}; {trips}")
+        elif "steps" in item:
+            said += _knee_lines(item)
         elif item["shares"]:
             shares = (
                 f"{one['part']} {numbers.percent(one['share'])} "
@@ -169,6 +185,36 @@ def _model_lines(model: Sequence[Data]) -> list[str]:
             )
             said.append(f"{item['place']}: of the effect {', '.join(shares)}")
     return said
+
+
+def _knee_lines(item: Data) -> list[str]:
+    """From which rate on a program measures itself, and its sweep."""
+    from trifecta.report import sweep  # draws, which takes a while to load
+
+    said = [f"{sweep.sentence(_knee(item))} It did {_most(item)} at most."]
+    for step in item["steps"]:
+        compared = ""
+        if step["ratio"] is not None:
+            ends = numbers.interval((step["low"], step["high"]))
+            compared = f", {numbers.ratio(step['ratio'])} {ends} times that {item['against']}"
+        missing = "no answer in time" if step["trials"] else "no trial that counts"
+        latency = missing if step["latency_ns"] is None else numbers.duration(step["latency_ns"])
+        used = "" if step["used"] is None else f", {numbers.percent(step['used'])} of its CPU time"
+        heard = f"the check spoke up in {step['loud']} of {step['trials']}"
+        said.append(f"  {numbers.per_second(step['rate_per_s'])}: {latency}{compared}{used}; {heard}: {step['state']}")
+    return said
+
+
+def _knee(item: Data) -> Knee:
+    from trifecta.analysis.knee import Knee, Step
+
+    steps = tuple(Step(**step) for step in item["steps"])
+    return Knee(**{**item, "steps": steps})
+
+
+def _most(item: Data) -> str:
+    ends = numbers.interval((item["most_low"], item["most_high"]))
+    return f"{numbers.per_second(item['most_per_s'])} {ends}".rstrip()
 
 
 def _comparison(effect: Data, row: Data) -> str:

@@ -155,6 +155,24 @@ DERIVED: dict[str, pa.Schema] = {
         ("noise", _NUMBER),
         ("blocks", _COUNT),
     ),
+    # One row a sweep of rates, arm and rate (analysis/knee.py); the knee lies between knee_low and knee_high.
+    "rate_sweep": make_schema(
+        ("place", _TEXT),
+        ("arm", _TEXT),
+        ("rate_per_s", _NUMBER),
+        *_with_interval("latency_ns"),
+        ("against", _TEXT),
+        ("against_ns", _NUMBER),
+        *_with_interval("ratio"),
+        ("done_per_s", _NUMBER),
+        ("used", _NUMBER),
+        ("loud", _COUNT),
+        ("trials", _COUNT),
+        ("state", _TEXT),
+        ("knee_low", _NUMBER),
+        ("knee_high", _NUMBER),
+        *_with_interval("most_per_s"),
+    ),
     # Of requests made one after the other (analysis/trips.py). One row a cell, arm and number of requests answered:
     # requests per second so far.
     "progress": make_schema(

@@ -59,8 +59,14 @@ class Threat:
     """What the experiment shows of it, the main one first."""
     quick: tuple[str, ...] = ()
     """``KEY=VALUE`` that make the experiment about 30 s long."""
-    model: Literal["", "round-trips", "decomposition"] = ""
-    """What else is worked out of its trials: measured against the round trips needed, or the parts of the effect."""
+    quick_of: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The same of further experiments, by name, where it is another."""
+    by_itself: tuple[str, ...] = ()
+    """Experiments that a quick reproduction leaves out: they say more of the threat than a published claim needs."""
+    model: Literal["", "round-trips", "decomposition", "knee"] = ""
+    """What else is worked out of its trials: measured against the round trips needed, the parts of the effect, or the
+    rate from which on a program sets the pace.
+    """
     elsewhere: str = ""
     procedure: bool = False
     """Its effect is that of a way to conclude, carried out on the requests of its experiment; there are no levels."""
@@ -70,3 +76,7 @@ class Threat:
         """The bundled experiments, its own first; none where there is no traffic to make."""
         named = (self.experiment, *(effect.experiment for effect in self.effects))
         return tuple(dict.fromkeys(name for name in named if name))
+
+    def quickly(self, experiment: str) -> tuple[str, ...]:
+        """``KEY=VALUE`` that make this experiment short."""
+        return dict(self.quick_of).get(experiment, self.quick)

@@ -32,18 +32,27 @@ def study_of(threat: Threat, *, quick: bool, overrides: Sequence[str] = (), name
     chosen = name or next(iter(threat.experiments), None)
     if chosen is None:
         raise ValueError(f"{threat.id} has no experiment")
-    return studies.experiment(chosen, [*(threat.quick if quick else ()), *overrides])
+    return studies.experiment(chosen, [*(threat.quickly(chosen) if quick else ()), *overrides])
 
 
-def studies_of(threat: Threat, *, quick: bool, overrides: Sequence[str] = ()) -> list[Study]:
-    """All of its experiments."""
-    return [study_of(threat, quick=quick, overrides=overrides, name=name) for name in threat.experiments]
+def studies_of(
+    threat: Threat, *, quick: bool, overrides: Sequence[str] = (), without: Sequence[str] = ()
+) -> list[Study]:
+    """All of its experiments but for ``without``."""
+    names = [name for name in threat.experiments if name not in without]
+    return [study_of(threat, quick=quick, overrides=overrides, name=name) for name in names]
 
 
 def run_experiment(
-    threat: Threat, folder: Path, run_one: RunOne, *, quick: bool, overrides: Sequence[str] = ()
+    threat: Threat,
+    folder: Path,
+    run_one: RunOne,
+    *,
+    quick: bool,
+    overrides: Sequence[str] = (),
+    without: Sequence[str] = (),
 ) -> Data:
-    """Run the experiments into ``folder / NAME``, or go on with them, and say what they show.
+    """Run the experiments but for ``without`` into ``folder / NAME``, or go on with them, and say what they show.
 
     ``run_one`` gets the study, its folder, and whether it is resumed, as those of a campaign do. A machine that cannot
     run one is the result then, with the reason; it ends nothing else.
@@ -53,16 +62,21 @@ def run_experiment(
     from trifecta.store.run import clear_unmade
     from trifecta.workloads.campaign import standing
 
-    try:
-        for name in threat.experiments:
-            state = standing(folder, name)
-            if state != "over":
-                clear_unmade(folder / name)
-                study = study_of(threat, quick=quick, overrides=overrides, name=name)
-                run_one(study, folder / name, state == "begun")
-        return measured(threat, folder)
-    except CannotError as error:
-        return not_measured(threat, str(error))
+    problems = []
+    for name in threat.experiments:
+        state = standing(folder, name)
+        if name in without or state == "over":
+            continue
+        try:
+            clear_unmade(folder / name)
+            study = study_of(threat, quick=quick, overrides=overrides, name=name)
+            run_one(study, folder / name, state == "begun")
+        except CannotError as error:
+            problems.append(f"{name}: {error}" if len(threat.experiments) > 1 else str(error))
+    if not any((folder / name / "run.json").is_file() for name in threat.experiments):
+        return not_measured(threat, "; ".join(problems))
+    found = measured(threat, folder)
+    return found | {"reason": "; ".join((*problems, *([found["reason"]] if found["reason"] else [])))}
 
 
 def not_measured(threat: Threat, reason: str) -> Data:
@@ -82,6 +96,9 @@ def measured(threat: Threat, folder: Path) -> Data:
         effects = [found for run in runs.values() for found in _carried_out(run)]
     outcome = _outcome(effects)
     left_out = [reason for run in runs.values() for reason in run.left_out]
+    missing = [name for name in threat.experiments if name not in runs]
+    if missing and runs:
+        left_out.append(f"{', '.join(missing)} (`trifecta threats measure {threat.id}`)")
     reason = "; ".join(dict.fromkeys(left_out))
     if outcome == "not measured" and not reason:
         reason = "no trial at one of the two levels counts; look at its checks"
@@ -212,12 +229,15 @@ def _outcome(effects: Sequence[Data]) -> str:
 
 
 def _model(threat: Threat, run: _Run) -> list[Data]:
-    """What a model makes of the same trials: round trips alone, or the parts of the effect."""
+    """What a model makes of the same trials: round trips alone, the parts of the effect, the rate a program reaches."""
     from trifecta.analysis.decomposition import decompose
+    from trifecta.analysis.knee import knees
     from trifecta.analysis.round_trips import explained
 
     if threat.model == "round-trips":
         return [dataclasses.asdict(one) for one in explained(run.study, run.rows)]
+    if threat.model == "knee":
+        return [dataclasses.asdict(one) for one in knees(run.study, run.rows, threat.check or "")]
     if threat.model == "decomposition":
         return [dataclasses.asdict(one) for one in decompose(run.study, run.rows)]
     return []

@@ -20,6 +20,7 @@ from trifecta.design.transports import for_protocol
 from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerAdapter, ServerOptions, Site
 from trifecta.lab.certificates import Certificates, make_certificates
+from trifecta.lab.cpu_share import CpuShare
 from trifecta.lab.engine import EngineError, EngineProcess, EngineProgram, Stopped, as_user_error
 from trifecta.lab.host import Host, pin_table
 from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6, Lab
@@ -47,6 +48,7 @@ def options_for(workload: RequestsWorkload) -> ServerOptions:
         read_timeout_ns=workload.read_timeout_ns,
         write_timeout_ns=workload.write_timeout_ns,
         max_streams=max(250, workload.streams or workload.in_flight),
+        cpu_share=workload.server_cpu,
     )
 
 
@@ -116,6 +118,8 @@ class Session:
     servers: dict[ServerKey, RunningServer] = field(default_factory=dict)
     protocols: dict[ServerKey, list[str]] = field(default_factory=dict)
     """What each server is asked over: not all of them where a study has other settings over TCP than over QUIC."""
+    client_shares: dict[float, CpuShare] = field(default_factory=dict)
+    """The control groups of clients that have a share of a core only, by share."""
     failed: dict[ServerKey, str] = field(default_factory=dict)
     """Servers that did not come up, with the reason: their cells cannot be measured, those of the others can."""
 
@@ -142,6 +146,8 @@ class Session:
         """End servers and take the lab down."""
         for server in self.servers.values():
             server.close()
+        for share in self.client_shares.values():
+            share.close()
         self.qlogs.close()
         self._stack.close()
         # What was served is made anew from the sizes in the study; large files need not lie in every run.
@@ -242,6 +248,14 @@ class Session:
         """Start the link for a path and wait until it carries packets."""
         config = {**link_config(path, seed), **self.link_changes}
         return set_to_work(self.spawn("link", f"link {path.name}"), config, self.stop)
+
+    def client_share(self, share: float | None) -> CpuShare | None:
+        """The control group for a client that has this share of a core; None where it is not limited."""
+        if share is None:
+            return None
+        if share not in self.client_shares:
+            self.client_shares[share] = CpuShare(f"client-{len(self.client_shares)}", share)
+        return self.client_shares[share]
 
     def spawn_client(self, client: str) -> EngineProcess:
         """Start a client where clients run; it waits for its configuration."""

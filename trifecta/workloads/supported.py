@@ -18,6 +18,7 @@ from trifecta.implementations.clients import errands
 from trifecta.implementations.isolated import call_apart
 from trifecta.implementations.server import ServerAdapter, Unsupported
 from trifecta.implementations.survey import FIND_TIMEOUT_S
+from trifecta.lab import cpu_share
 
 Adapter = TypeVar("Adapter", ServerAdapter, ClientAdapter, BrowserAdapter)
 
@@ -46,6 +47,7 @@ def supported(study: Study, servers: Mapping[str, ServerAdapter], clients: Mappi
     found_clients = found_here("client", foreign, left_out)
     cells = possible_servers(study, {name: servers[name] for name in found_servers}, left_out)
     cells = _possible_clients(study, cells, {name: clients[name] for name in found_clients}, left_out)
+    cells = _possible_shares(study, cells, left_out)
     if not cells:
         reasons = "; ".join(item["reason"] for item in left_out)
         who = "server or client" if found_servers and foreign else "server"
@@ -108,7 +110,9 @@ def possible_servers(study: Study, adapters: Mapping[str, ServerAdapter], left_o
             for cell in own:
                 workload = plan.workload_for(study, cell)
                 if not adapter.has_timeouts and (workload.read_timeout_ns or workload.write_timeout_ns):
-                    raise Unsupported(f"{name} cannot be given a read or write timeout; use server: caddy")
+                    raise Unsupported(
+                        f"{name} cannot be given a read or write timeout; use server: caddy, nginx or haproxy"
+                    )
                 adapter.check_workload(workload)
             possible += own
         except Unsupported as error:
@@ -140,6 +144,23 @@ def _possible_clients(
         own = [cell for cell in cells if plan.client_of(cell) == name]
         left_out.append({"factor": CLIENT_FACTOR, "level": f"{name}{_where(without, own)}", "reason": reason})
     return possible
+
+
+def _possible_shares(study: Study, cells: Sequence[Cell], left_out: list[dict[str, str]]) -> list[Cell]:
+    """The cells without those that give a program a share of a core, where this machine cannot limit CPU time."""
+    shares: dict[str, tuple[float | None, float | None]] = {}
+    for cell in cells:
+        workload = plan.workload_for(study, cell)
+        shares[cell.key] = workload.client_cpu, workload.server_cpu
+    if all(pair == (None, None) for pair in shares.values()):
+        return list(cells)
+    reason = cpu_share.problem()
+    if reason is None:
+        return list(cells)
+    for factor, place in (("client_cpu", 0), ("server_cpu", 1)):
+        levels = dict.fromkeys(pair[place] for pair in shares.values() if pair[place] is not None)
+        left_out += [{"factor": factor, "level": f"{level:.0%}", "reason": reason} for level in levels]
+    return [cell for cell in cells if shares[cell.key] == (None, None)]
 
 
 def _refusal(study: Study, cell: Cell, adapter: ClientAdapter) -> str | None:

@@ -37,6 +37,7 @@ from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate, aggregate, cpu_per_request
 from trifecta.workloads.capturing import ONLY, TrialCapture
 from trifecta.workloads.faults import NO_FAULTS, Faults
+from trifecta.workloads.limits import Limits
 from trifecta.workloads.requests import load_config
 from trifecta.workloads.session import Session, set_to_work
 from trifecta.workloads.start_cost import StartCosts
@@ -53,6 +54,11 @@ class Programs:
     load: EngineProcess
     """The engine's load, or the driver of another client."""
     client: str
+
+    @property
+    def role(self) -> str:
+        """Under which name the load's resources are recorded."""
+        return "client" if self.client == DEFAULT_CLIENT else "driver"
 
     def running(self) -> bool:
         """Whether one of them still runs."""
@@ -146,16 +152,16 @@ class TrialRunner:
             self._wait_loaded(programs)
             marks.append(time.monotonic_ns())
             # The process of another client is there only later; what drives it is not what is measured.
-            role = "client" if programs.client == DEFAULT_CLIENT else "driver"
-            processes = {"server": server.pid, role: programs.load.pid, "link": programs.link.pid}
+            processes = {"server": server.pid, programs.role: programs.load.pid, "link": programs.link.pid}
             resources = stack.enter_context(closing(ResourceObserver(trial.trial, processes | server.backend_pids)))
             wall = datetime.now(UTC)
             self._transport.begin()
             resources.sample()
             self._machine.begin(time.monotonic_ns(), self._own_cpu_ns(resources))
+            limits = Limits(session.client_share(workload.client_cpu), server.cpu_share)
             marks.append(time.monotonic_ns())
             with keeping_off(session.pins["client"]):
-                details["load"] = self._await_load(programs, config, resources, errors)
+                details["load"] = self._await_load(programs, config, resources, errors, limits)
             marks.append(time.monotonic_ns())
             resources.sample()
             own_cpu_ns = self._own_cpu_ns(resources, details["load"])
@@ -176,6 +182,7 @@ class TrialRunner:
                 self._ending.append(programs)
         marks.append(time.monotonic_ns())
         details["server"] = self._server_details(server, resources)
+        limits.record(details)
         self._add_costs(details, resources, start_cpu_ns, marks[3] - marks[2])
         outcome = Outcome(
             trial=trial,
@@ -189,8 +196,8 @@ class TrialRunner:
             ),
             aggregate=found,
             details=details,
+            phase_ns=phases(marks),
         )
-        outcome.phase_ns = phases(marks)
         return outcome
 
     def _add_costs(
@@ -260,13 +267,22 @@ class TrialRunner:
                 programs.load.wait_loaded(_DRIVER_READY_S, self._session.stop)
 
     def _await_load(
-        self, programs: Programs, config: dict[str, Any], resources: ResourceObserver, errors: list[str]
+        self,
+        programs: Programs,
+        config: dict[str, Any],
+        resources: ResourceObserver,
+        errors: list[str],
+        limits: Limits,
     ) -> dict[str, Any] | None:
         load, own = programs.load, programs.client == DEFAULT_CLIENT
         try:
+            if own:
+                limits.add_client(load.pid)
             load.configure(config)
             if not own:
-                resources.follow("client", int(load.wait_ready(_DRIVER_READY_S, self._session.stop)["pid"]))
+                pid = int(load.wait_ready(_DRIVER_READY_S, self._session.stop)["pid"])
+                limits.add_client(pid)
+                resources.follow("client", pid)
             timeout_s = config["total_timeout_ns"] / 1e9 + _LOAD_GRACE_S
             return load.wait_summary(timeout_s, self._session.stop, resources.sample)
         except EngineError as error:

@@ -22,6 +22,9 @@ def test_enough_blocks_pass_and_few_warn():
     assert "5 blocks with every arm usable, 6 asked for" in few.evidence
     assert judge(rows(3), max_blocks=3).status == "pass"
     assert judge([]).status == "fail"
+    single = judge(rows(1), min_blocks=1, max_blocks=1)
+    assert (single.status, single.value, single.limit) == ("warn", 1.0, 1.0)
+    assert "says nothing of how much its loads vary" in single.evidence
 
 
 def test_excluded_trials_are_counted_by_arm():

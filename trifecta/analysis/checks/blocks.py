@@ -39,5 +39,8 @@ def check(evidence: RunEvidence) -> list[CheckResult]:
         elif whole < needed or share > EXCLUDED_WARN:
             status = "warn"
             remedy = "allow a larger budget" if whole < needed else "look at the failed checks of its trials"
+        elif evidence.study.max_blocks < 2:
+            text += "; one block says nothing of how much its loads vary"
+            status, remedy = "warn", "give it blocks: {at_least: 6}, or read it as a look and no comparison"
         results.append(CheckResult("blocks", cell.key, status, text, float(whole), float(needed), remedy))
     return results

@@ -1,8 +1,10 @@
 """The instrument was not the bottleneck: client and link had CPU time left and kept their schedule.
 
 A server that waited for a core (on two cores the link shares its own) is a warning: it was slower than alone, but it is
-what is measured and not what measures. The same holds of a client that is itself compared: that it needs its whole core
-is then a result. The start of a program is most of a short trial, so it is taken off where it was measured.
+what is measured and not what measures. The same holds of a server that used all of its core where the load asks for a
+rate of its own (an open loop), and of a client that is itself compared: that it needs its whole core is then a result.
+The start of a program is most of a short trial, so it is taken off where it was measured. A program that was given a
+share of a core (``client_cpu``, ``server_cpu``) is judged by that share.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     findings = [] if evidence.browsing else _client(evidence)  # a browser has a check of its own
     findings += _most([_link(f"the link {name}".rstrip(), link) for name, link in evidence.links.items()])
     server = evidence.server or {}
-    findings += _waits("the server", server, "warn")
+    findings += _server(evidence, server) + _waits("the server", server, "warn")
     services = server.get("services") or {}
     findings += _most([_waits(f"service {name}", service, "warn") for name, service in services.items()])
     return worst(evidence, "headroom", findings)
@@ -43,7 +45,7 @@ def _client(evidence: Evidence) -> list[Finding]:
         remedy = "give it more cores or ask for less load"
         if many:
             remedy = "read it as clients that share a core, or let fewer ask, in an open loop"
-        findings.append(_limit(f"{who} used", float(busy), "of its core", remedy, beyond))
+        findings += _of_its_share(who, float(busy), load, _span_ns(load), remedy=remedy, beyond=beyond)
     waits = _waits(who, load, beyond)
     if evidence.foreign and not waits:
         findings.append(Finding("unknown", f"{who} ended too soon to tell how long it waited for a core"))
@@ -52,11 +54,43 @@ def _client(evidence: Evidence) -> list[Finding]:
     return findings
 
 
+def _server(evidence: Evidence, server: Document) -> list[Finding]:
+    """Whether the server kept up with what it was asked; without a rate or a limit of its own nobody can tell."""
+    span_ns = _span_ns(evidence.load or {})
+    if server.get("cpu_ns") is None or span_ns <= 0:
+        return []
+    if evidence.workload.loop != "open" and server.get("cpu_share") is None:
+        return []
+    remedy = "ask for a lower rate, or read it as what the server can do at most"
+    return _of_its_share("the server", int(server["cpu_ns"]) / span_ns, server, span_ns, remedy=remedy, beyond="warn")
+
+
+def _span_ns(load: Document) -> int:
+    """How long the client did its work."""
+    return int(load.get("ended_ns") or 0) - int(load.get("started_ns") or 0)
+
+
+def _of_its_share(
+    who: str, busy: float, summary: Document, span_ns: int, *, remedy: str, beyond: CheckStatus
+) -> list[Finding]:
+    """``busy`` of a core, judged by what of it the program was given, and how long it was kept from running by that."""
+    share = summary.get("cpu_share")
+    if share is None:
+        return [_limit(f"{who} used", busy, "of its core", remedy, beyond)]
+    found = [
+        _limit(f"{who} used", busy / float(share), f"of the {float(share):.0%} of a core it was given", remedy, beyond)
+    ]
+    if span_ns > 0:
+        waited = _waits(who, {"run_delay_ns": summary.get("throttled_ns"), "wall_ns": span_ns}, beyond, "for its share")
+        found += waited
+    return found
+
+
 def _busy(load: Document) -> float | None:
     """Share of a core that a foreign client used from its first request to its last; where its start is not known, of
     its whole life.
     """
-    span_ns = int(load.get("ended_ns") or 0) - int(load.get("started_ns") or 0)
+    span_ns = _span_ns(load)
     if load.get("start_cpu_ns") is None or load.get("cpu_user_ns") is None or span_ns <= 0:
         return None if load.get("busy_ratio") is None else float(load["busy_ratio"])
     used_ns = int(load["cpu_user_ns"]) + int(load["cpu_system_ns"]) - int(load["start_cpu_ns"])
@@ -91,14 +125,14 @@ def _limit(who: str, busy: float, of: str, remedy: str, beyond: CheckStatus = "f
     return Finding("pass", text, busy, BUSY_LIMIT)
 
 
-def _waits(who: str, summary: Document, beyond: CheckStatus = "fail") -> list[Finding]:
+def _waits(who: str, summary: Document, beyond: CheckStatus = "fail", what: str = "for a core") -> list[Finding]:
     """Time that a program was ready to run but had no core: CPU time alone does not show a starved program."""
     delay: Any = summary.get("run_delay_ns")
     wall: Any = summary.get("wall_ns") or (int(summary.get("ended_ns") or 0) - int(summary.get("started_ns") or 0))
     if delay is None or wall <= 0:
         return []
     share = int(delay) / int(wall)
-    text = f"{who} waited for a core {share:.0%} of the time"
+    text = f"{who} waited {what} {share:.0%} of the time"
     if share > WAIT_LIMIT:
         remedy = "use a machine with more cores, end other programs, and lift limits on CPU time"
         return [Finding(beyond, text, share, WAIT_LIMIT, remedy)]

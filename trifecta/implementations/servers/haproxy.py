@@ -20,6 +20,7 @@ class HAProxy(ServerAdapter):
     """Passes every request on to the origin, in one thread."""
 
     name = "haproxy"
+    has_timeouts = True
     source = f"Debian sid in a private root (`{_GET}`), or 3.0 and later on PATH if built with QUIC"
     is_proxy = True
 
@@ -53,6 +54,11 @@ class HAProxy(ServerAdapter):
         # RFC 7838; the frontend has both kinds of connections, those over QUIC need it no more.
         field = f"http-after-response set-header alt-svc 'h3=\":{site.port}\"; ma=86400' if !{{ req.ver 3.0 }}"
         values |= {"ALT_SVC": field if options.alt_svc else ""}
+        # For the head of a request, and between two moves of the client's, such as acknowledgements: none for the whole
+        # response, which Go's WriteTimeout is (configuration manual, "timeout client").
+        read, write = options.read_timeout_ns, options.write_timeout_ns
+        values |= {"READ": "" if read is None else f"timeout http-request {_time(read)}"}
+        values |= {"WRITE": "1h" if write is None else _time(write)}
         values |= {"LIMITED": "limited-quic" if _LIMITED in program.says("-vv") else ""}
         path = site.state / "haproxy.cfg"
         path.write_text(template.substitute(values), encoding="utf-8")
@@ -74,6 +80,11 @@ def _found() -> tuple[Program, str]:
     if version == "unknown" or int(version.split(".")[0]) < 3 or "+QUIC " not in program.says("-vv"):
         raise Unsupported(f"{program.arguments[-1]} is older than 3.0 or built without QUIC; run: {_GET}")
     return program, version
+
+
+def _time(time_ns: int) -> str:
+    """In milliseconds, rounded up, as a time of 0 would be none."""
+    return f"{-(-time_ns // 1_000_000)}ms"
 
 
 def _quoted(path: Path) -> str:

@@ -19,6 +19,7 @@ class Nginx(ServerAdapter):
     """Serves the site's folder as static files, or a page archive, in one process."""
 
     name = "nginx"
+    has_timeouts = True
     source = f"Debian sid in a private root (`{_GET}`), or on PATH if built with HTTP/3"
 
     def find(self) -> str:
@@ -43,6 +44,7 @@ class Nginx(ServerAdapter):
         values |= {"HTTP": "\n    ".join(answers.http), "SERVER": "\n        ".join(answers.server)}
         values |= {"CHAIN": quoted_path(site.certificates.chain), "KEY": quoted_path(site.certificates.key)}
         values |= {"TLS": options.tls_version, "STREAMS": options.max_streams, "ROOM": 3 * options.max_streams}
+        values |= {"TIMEOUTS": "\n    ".join(_timeouts(options))}
         values |= {"NODELAY": _flag(options.tcp_nodelay), "EARLY": _flag(options.zero_rtt)}
         path = site.state / "nginx.conf"
         template = Template((PROGRAMS / "nginx" / "nginx.conf").read_text(encoding="utf-8"))
@@ -71,6 +73,22 @@ def _found() -> tuple[Program, tuple[int, ...]]:
     if version == "unknown" or "--with-http_v3_module" not in program.says("-V"):
         raise Unsupported(f"{program.arguments[-1]} is built without HTTP/3; run: {_GET}")
     return program, tuple(map(int, version.split(".")))
+
+
+def _timeouts(options: ServerOptions) -> list[str]:
+    """A limit for the head of a request and for each read of its content, and one for each write of the response.
+
+    Not Go's: between two writes, not for the whole response (ngx_http_core_module, send_timeout).
+    """
+    read, write = options.read_timeout_ns, options.write_timeout_ns
+    names = ("client_header_timeout", "client_body_timeout") if read is not None else ()
+    lines = [f"{name} {_milliseconds(read)};" for name in names]
+    return lines + ([] if write is None else [f"send_timeout {_milliseconds(write)};"])
+
+
+def _milliseconds(time_ns: int | None) -> str:
+    """Rounded up, as a time of 0 would be none."""
+    return f"{-(-(time_ns or 0) // 1_000_000)}ms"
 
 
 def _flag(value: bool) -> str:

@@ -1,0 +1,249 @@
+"""From which request rate on a program is measured instead of what it speaks: a sweep of the rates asked of it.
+
+The cells of a study with the factor ``rate`` that differ in nothing else are one *sweep*. Of each protocol, rate by
+rate: the median latency, and what it is compared with. That is the same sweep without the limit (``client_cpu`` or
+``server_cpu`` none) where the study has it, else the sweep's own lowest rate. A rate *departs* when the interval of
+that ratio lies above the margin (Welch, over blocks), when requests failed for most of them to be late without end, or
+when the check spoke up in more than half of its trials, and not in as many of those that it is compared with (then it
+is the machine); it *keeps up* when the whole interval lies below the margin.
+
+The *knee* is where it departs for good. Its interval reaches from the last rate up to which all keep up to the first
+from which on all depart: rates that are open widen it.
+
+Trials count that the check leaves out of verdicts, and those without a steady state: latencies that grow from the first
+request to the last are what a program that cannot keep up looks like. Those that another check leaves out do not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from trifecta.analysis.contrasts import Contrast, contrast
+from trifecta.analysis.estimate import METRICS, Row, by_cell
+from trifecta.analysis.means import block_logs, geometric_mean
+from trifecta.analysis.switched import tolerated
+from trifecta.design import plan
+from trifecta.design.model import AA_SUFFIX, Cell, Study
+
+RATE = "rate"
+STEADY = "steady_state"
+LIMITS = ("client_cpu", "server_cpu")
+State = Literal["keeps up", "departs", "open"]
+_LATENCY, _DONE = METRICS["latency_p50_ns"], METRICS["requests_per_s"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One rate of a sweep over one protocol. ``ratio`` is to what it is compared with; None where that is itself.
+
+    ``trials`` are those that count, ``loud`` those of them in which the check spoke up. ``used``: the largest share
+    that the client or the server used of the CPU time it was given, the mean over trials; None where it is not known.
+    """
+
+    rate_per_s: float
+    latency_ns: float | None
+    latency_low_ns: float | None
+    latency_high_ns: float | None
+    against_ns: float | None
+    ratio: float | None
+    low: float | None
+    high: float | None
+    done_per_s: float | None
+    used: float | None
+    loud: int
+    trials: int
+    state: State
+
+
+@dataclass(frozen=True)
+class Knee:
+    """A sweep over one protocol. ``low`` None: no rate keeps up; ``high`` None: none departs for good.
+
+    ``most_per_s`` is the largest number of requests that were answered in a second, at any rate, with its interval.
+    """
+
+    place: str
+    levels: Mapping[str, str]
+    arm: str
+    against: str
+    """What latencies are compared with: the same without the limit, or the lowest rate."""
+    low: float | None
+    high: float | None
+    most_per_s: float | None
+    most_low: float | None
+    most_high: float | None
+    steps: tuple[Step, ...]
+
+
+def knees(study: Study, rows: Sequence[Row], check: str) -> list[Knee]:
+    """Every sweep of the study over every protocol; none without the factor ``rate``."""
+    sweeps = _sweeps(study)
+    grouped = by_cell(tolerated(rows, {check, STEADY}))
+    varying = _varying(list(sweeps))
+    found = []
+    for place, cells in sweeps.items():
+        other = sweeps.get(_without_limit(place))
+        twin = None if other is cells else other
+        for arm in (str(name) for name in study.factors[plan.PROTOCOL_FACTOR]):
+            steps = _steps(study, grouped, arm, check, (cells, twin))
+            if any(step.trials for step in steps):
+                shown = {name: level for name, level in place if name in varying}
+                found.append(
+                    _knee(study, grouped, arm, cells=cells, steps=steps, levels=shown, limited=twin is not None)
+                )
+    return found
+
+
+Place = tuple[tuple[str, str], ...]
+
+
+def _sweeps(study: Study) -> dict[Place, list[Cell]]:
+    """The cells by the levels of their factors but the rate, in the order of their rates."""
+    found: dict[Place, list[Cell]] = {}
+    if RATE not in study.factors:
+        return found
+    for cell in plan.cells(study):
+        own = tuple((name, plan.level_text(level)) for name, level in cell.levels.items() if name != RATE)
+        found.setdefault(own, []).append(cell)
+    return {place: sorted(cells, key=lambda cell: _rate(study, cell)) for place, cells in found.items()}
+
+
+def _rate(study: Study, cell: Cell) -> float:
+    return plan.workload_for(study, cell).rate_per_s or 0.0
+
+
+def _without_limit(place: Place) -> Place:
+    return tuple((name, "none" if name in LIMITS else level) for name, level in place)
+
+
+def _varying(places: Sequence[Place]) -> set[str]:
+    return {name for place in places for name, level in place if any(dict(other)[name] != level for other in places)}
+
+
+def _steps(
+    study: Study,
+    grouped: Mapping[str, Sequence[Row]],
+    arm: str,
+    check: str,
+    sides: tuple[Sequence[Cell], Sequence[Cell] | None],
+) -> list[Step]:
+    cells, twins = sides
+    made = []
+    for number, cell in enumerate(cells):
+        here = grouped.get(cell.key, [])
+        against = twins[number] if twins is not None else cells[0]
+        logs = block_logs(here, _LATENCY, arm)
+        other = block_logs(grouped.get(against.key, []), _LATENCY, arm)
+        itself = against.key == cell.key
+        found = Contrast(None, None, None, None, 0, 0) if itself else contrast(logs, other, study.confidence)
+        own = _of_arm(here, arm)
+        loud = sum(_is_loud(row, check) for row in own)
+        used = [share for row in own if (share := used_share(row)) is not None]
+        own_latency = geometric_mean(logs, study.confidence)
+        by_itself = twins is not None and _mostly(_of_arm(grouped.get(against.key, []), arm), check)
+        endless = bool(len(logs)) and float(np.mean(np.isinf(logs))) > 0.5
+        made.append(
+            Step(
+                rate_per_s=_rate(study, cell),
+                latency_ns=own_latency.value,
+                latency_low_ns=own_latency.low,
+                latency_high_ns=own_latency.high,
+                against_ns=None if itself else geometric_mean(other, study.confidence).value,
+                ratio=found.ratio,
+                low=found.low,
+                high=found.high,
+                done_per_s=geometric_mean(block_logs(here, _DONE, arm), study.confidence).value,
+                used=float(np.mean(used)) if used else None,
+                loud=loud,
+                trials=len(own),
+                state=_state(
+                    found, study.margin, departs=endless or (_mostly(own, check) and not by_itself), itself=itself
+                ),
+            )
+        )
+    return made
+
+
+def _of_arm(rows: Sequence[Row], arm: str) -> list[Row]:
+    return [row for row in rows if str(row["arm"]) in (arm, arm + AA_SUFFIX) and row.get("valid")]
+
+
+def _mostly(rows: Sequence[Row], check: str) -> bool:
+    """Whether the check spoke up in more than half of the trials."""
+    return 2 * sum(_is_loud(row, check) for row in rows) > len(rows)
+
+
+def _state(found: Contrast, margin: float, *, departs: bool, itself: bool) -> State:
+    if departs or (found.low is not None and found.low > 1 + margin):
+        return "departs"
+    if itself or (found.high is not None and found.high <= 1 + margin):
+        return "keeps up"
+    return "open"
+
+
+def _knee(
+    study: Study,
+    grouped: Mapping[str, Sequence[Row]],
+    arm: str,
+    *,
+    cells: Sequence[Cell],
+    steps: Sequence[Step],
+    levels: Mapping[str, str],
+    limited: bool,
+) -> Knee:
+    low, high = bracket([(step.rate_per_s, step.state) for step in steps if step.trials])
+    means = [geometric_mean(block_logs(grouped.get(cell.key, []), _DONE, arm), study.confidence) for cell in cells]
+    most = max(means, key=lambda mean: mean.value or 0.0)
+    return Knee(
+        place=", ".join(f"{name} {level}" for name, level in levels.items()),
+        levels=levels,
+        arm=arm,
+        against="without the limit" if limited else "at the lowest rate",
+        low=low,
+        high=high,
+        most_per_s=most.value,
+        most_low=most.low,
+        most_high=most.high,
+        steps=tuple(steps),
+    )
+
+
+def bracket(states: Sequence[tuple[float, State]]) -> tuple[float | None, float | None]:
+    """The last rate up to which all keep up, and the first from which on all depart; the rates rise."""
+    low = high = None
+    for rate, state in states:
+        if state != "keeps up":
+            break
+        low = rate
+    for rate, state in reversed(states):
+        if state != "departs":
+            break
+        high = rate
+    return low, high
+
+
+def used_share(row: Row) -> float | None:
+    """What client or server used of the CPU time that it was given, whichever is more, from the start of requests."""
+    load, server = (json.loads(row.get(name) or "null") or {} for name in ("load_json", "server_json"))
+    span_ns = int(load.get("ended_ns") or 0) - int(load.get("started_ns") or 0)
+    shares: list[float] = []
+    if load.get("busy_ratio") is not None:
+        shares.append(float(load["busy_ratio"]) / _given(load))
+    if server.get("cpu_ns") is not None and span_ns > 0:
+        shares.append(int(server["cpu_ns"]) / span_ns / _given(server))
+    return max(shares) if shares and math.isfinite(max(shares)) else None
+
+
+def _given(document: Mapping[str, Any]) -> float:
+    return float(document.get("cpu_share") or 1.0)
+
+
+def _is_loud(row: Row, check: str) -> bool:
+    checks: Sequence[Mapping[str, str]] = json.loads(row.get("checks_json") or "[]")
+    return any(one["check"] == check and one["status"] in ("fail", "warn") for one in checks)
