@@ -76,12 +76,12 @@ def test_it_is_stopped_and_killed_and_goes_on_with_the_same_command(tmp_path: Pa
         asked += ["--set", change]
     trials = tmp_path / "out" / "milicevic2023" / "engine-latency" / "trials"
     told = interrupted(asked, tmp_path, trials, committed=2, how=signal.SIGINT)
-    assert "1 of 1 runs are left, 9 trials, about" in told
+    assert "1 run, 9 trials, about" in told
     assert "Ctrl-C keeps what is finished" in told
     first = {one.name: one.read_bytes() for one in trials.glob("t*.parquet")}
     assert 2 <= len(first) < 9
     told = interrupted(asked, tmp_path, trials, committed=len(first) + 2, how=signal.SIGKILL)
-    assert f"{len(first)} trials are finished; 1 of 1 runs are left, {9 - len(first)} trials" in told
+    assert f"{len(first)} trials are finished; 1 of 1 run left, {9 - len(first)} trials" in told
     second = {one.name: one.read_bytes() for one in trials.glob("t*.parquet")}
     assert len(first) < len(second) < 9
     done = trifecta("reproduce", *asked, folder=tmp_path)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from trifecta.design.campaign import Campaign
     from trifecta.design.model import Study
     from trifecta.threats import Threat
+    from trifecta.workloads.ahead import Ahead
 
 
 def carry_out(
@@ -97,20 +98,29 @@ def _ahead(parts: dict[Path, Study], folder: Path) -> str:
     """What is left before it begins, how long it will take, and how it is stopped."""
     from trifecta.workloads.ahead import look
 
-    begun = f"{look(parts).done:,} trials are finished; " if look(parts).done else ""
-    return f"{begun}{_left(parts)}. Ctrl-C keeps what is finished; `trifecta resume {folder}` goes on."
+    ahead = look(parts)
+    begun = f"{ahead.done:,} trials are finished; " if ahead.done else ""
+    return f"{begun}{_words(ahead)}. Ctrl-C keeps what is finished; `trifecta resume {folder}` goes on."
 
 
 def _left(parts: dict[Path, Study]) -> str:
-    """``9 of 23 runs are left, 1,240 trials, about 9 h``."""
-    from trifecta.report import numbers
+    """What is left now."""
     from trifecta.workloads.ahead import look
 
-    ahead = look(parts)
+    return _words(look(parts))
+
+
+def _words(ahead: Ahead) -> str:
+    """``36 runs, 6,966 trials, about 4 days``, ``9 of 36 runs left, 1,240 trials, about 9 h``."""
+    from trifecta.report import numbers
+    from trifecta.report.words import counted
+
     if not ahead.runs:
         return "no run is left"
-    trials = "" if ahead.trials is None else f", {ahead.trials:,} trials"
-    return f"{ahead.runs} of {ahead.of} runs are left{trials}, about {numbers.wall(ahead.left_ns)}"
+    fresh = ahead.runs == ahead.of and not ahead.done
+    runs = counted(ahead.of, "run") if fresh else f"{ahead.runs} of {counted(ahead.of, 'run')} left"
+    trials = "" if ahead.trials is None else f", {counted(ahead.trials, 'trial')}"
+    return f"{runs}{trials}, about {numbers.wall(ahead.left_ns)}"
 
 
 def _run_campaign(
