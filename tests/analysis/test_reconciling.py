@@ -1,9 +1,12 @@
 """Two claims that contradict each other: which of them holds, where, and what tells the places apart."""
 
+import shlex
+
 import pytest
 
 from trifecta import studies
 from trifecta.analysis.reconciling import Pair, Side, parse, reconcile
+from trifecta.report.reconcile import words
 from trifecta.report.reconcile.read import pairs as read_pairs
 from trifecta.threats import THREATS
 
@@ -95,6 +98,51 @@ def test_the_bundled_contradictions_name_claims_and_threats_that_exist():
     waited_for = {"alpn-mismatch", "delayed-ack", "cpu-bound", "round-trips", "implementation", "loopback-offload",
                   "conntrack", "server-timeouts"}  # fmt: skip
     assert {name for pair in pairs for name in pair.threats} <= set(THREATS) | waited_for
+
+
+def test_what_would_decide_is_a_command_that_trifecta_takes():
+    for pair in read_pairs():
+        assert pair.decide, pair.id
+        for what, run in pair.decide:
+            assert what.endswith("."), what
+            if not run:
+                continue
+            words = shlex.split(run)
+            assert words[0] == "trifecta"
+            sets = [words[i + 1] for i, word in enumerate(words) if word == "--set"]
+            if words[1] == "reproduce":
+                assert words[2] in studies.published()
+            elif words[1:3] == ["threats", "measure"]:
+                studies.experiment(words[3], sets)  # raises where a level or a field does not exist
+            else:
+                assert words[1] == "map"
+
+
+def test_experiments_and_tests_of_the_bundled_pairs():
+    pairs = {pair.id: pair for pair in read_pairs()}
+    known = {name.removeprefix("threats/") for name in studies.experiments()}
+    assert {name for pair in pairs.values() for name in pair.experiments} <= known
+    half = pairs["slowest-or-half-the-time"]
+    assert [side.test.relation for side in half.sides] == ["above", "about"] and half.sides[1].test.ratio == 0.5
+    for pair in pairs.values():  # without a test no experiment can say anything
+        assert not pair.experiments or any(side.test for side in pair.sides), pair.id
+
+
+@pytest.mark.parametrize("side", [{"is": "twice"}, {"is": "about"}, {"is": "above", "ratio": 2}])
+def test_a_test_that_makes_no_sense_is_refused(side):
+    sides = [{"says": "a", "claims": ["x"], **side}, {"says": "b", "claims": ["y"]}]
+    with pytest.raises(ValueError, match=r"contradictions/pairs\.yaml: 'is"):
+        parse({"pairs": [{"id": "p", "question": "?", "arm": "h3", "to": "h2", "condition": "", "sides": sides}]})
+
+
+def test_a_side_that_stays_open_is_not_called_wrong():
+    opened = claim("b.fast", "open", ("b/run", "path=far", "open", 0.9, 0.7, 1.1))
+    found = read(SLOW, opened)
+    assert (found.outcome, found.holds) == ("first", ("yes", "open"))
+    assert "In the studies' treatments the first holds; the second stays open." in words.answer(found)
+    denied = claim("b.fast", "contradicted", ("b/run", "path=far", "contradicted", 1.0, 0.99, 1.01))
+    assert "In the studies' treatments only the first holds." in words.answer(read(SLOW, denied))
+    assert "holds in the one cell that it is about (HTTP/3 ÷ HTTP/2 1.20)" in words.answer(read(SLOW, denied))
 
 
 def test_a_pair_has_two_sides():

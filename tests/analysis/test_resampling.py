@@ -10,6 +10,7 @@ import pytest
 
 from trifecta.analysis.resampling import (
     NO_NOISE_FLOOR,
+    SAME,
     SINGLE_LOAD,
     BackOff,
     Block,
@@ -20,6 +21,7 @@ from trifecta.analysis.resampling import (
     different_work,
     retried,
     retries_hidden,
+    truth,
 )
 
 
@@ -48,10 +50,35 @@ def one(found: list[Concluded]) -> Concluded:
 
 
 def test_any_name_is_wrong_where_there_is_none() -> None:
-    found = one(conclude(world(1, 8, 100, 0.0, 0.1, 0.02), [("h3", "h2", None)], SINGLE_LOAD))
+    found = one(conclude(world(1, 8, 100, 0.0, 0.1, 0.02), [("h3", "h2", SAME)], SINGLE_LOAD))
     assert (found.wrong, found.draws, found.rate, found.high) == (200, 200, 1.0, 1.0)
     assert found.opposite == 0
     assert found.low is not None and found.low > 0.97
+
+
+def test_nothing_is_wrong_where_the_truth_is_open() -> None:
+    found = one(conclude(world(1, 8, 100, 0.0, 0.1, 0.02), [("h3", "h2", None)], SINGLE_LOAD))
+    assert (found.draws, found.wrong, found.rate, found.low, found.high) == (200, 0, None, None, None)
+    assert found.named is not None and 0.35 < found.named < 0.65
+    share = found.named
+    assert found.contradict == pytest.approx(2 * share * (1 - share) * 200 / 199)  # of two drawn without putting back
+
+
+def test_the_truth_is_what_all_blocks_say_of_the_median() -> None:
+    assert truth(world(1, 12, 200, -0.3, 0.1, 0.02), "h3", "h2", 0.05) == "h3"
+    assert truth(world(1, 12, 200, 0.3, 0.1, 0.02), "h3", "h2", 0.05) == "h2"
+    assert truth(world(2, 30, 400, 0.0, 0.02, 0.005), "h3", "h2", 0.05) == SAME
+    assert truth(world(2, 4, 50, 0.0, 0.5, 0.3), "h3", "h2", 0.05) is None  # the interval reaches beyond the margin
+    assert truth(world(1, 1, 200, -0.3, 0.1, 0.02), "h3", "h2", 0.05) is None  # one block has no interval
+    assert truth([], "h3", "h2", 0.05) is None
+    failing = world(1, 12, 200, -0.3, 0.1, 0.02, fail=0.6)
+    assert truth(failing, "h3", "h2", 0.05) is None  # the medians lie among failures
+
+
+def test_open_cells_are_seldom_called_decided() -> None:
+    """Where nothing differs a winner is the truth in 5 % of worlds: the level of the interval."""
+    named = [truth(world(seed, 6, 60, 0.0, 0.1, 0.05), "h3", "h2", 0.05) in ("h2", "h3") for seed in range(1000, 1400)]
+    assert 0.02 < np.mean(named) < 0.085  # 5 %, binomial of 400
 
 
 def test_one_load_names_the_slower_one_as_often_as_their_times_overlap() -> None:

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.report import pages
+from tests.report.synthetic import Shape, write_run
 from tests.report.synthetic_reproduction import FAR, NEAR, write_reproduction
 from trifecta.design.errors import UserError
 from trifecta.report import reconcile
-from trifecta.report.reconcile import page
+from trifecta.report.reconcile import conditions, page
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_reproduction(tmp_path_factory.mktemp("reproductions") / "four")
+    made = write_reproduction(tmp_path_factory.mktemp("reproductions") / "four")
+    shape = Shape(blocks=7, samples_per_trial=60, paths=("far", "rough"), connections=("new", "reused"),
+                  servers=("origin",), seed=9)  # fmt: skip
+    shape.troubles = False
+    write_run(made / "threats" / "round-trips", shape)
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +41,9 @@ def test_both_sides_are_found_where_they_hold(found: reconcile.Reconciled) -> No
     assert {place.run for place in first.found.places[1]} == {FAR}
     assert first.found.states[0]["bourbon2020.clean-gap-grows"] == "not run"
     assert first.explained[1] is not None and first.explained[1].place.state == "confirmed"
-    answer = page.as_data(found)["pairs"][0]["answer"]
+    answer = reconcile.as_data(found)["pairs"][0]["answer"]
     assert "“HTTP/3 needs half the time” holds in" in answer
-    because = page.as_data(found)["pairs"][0]["because"][1]["sentences"]
+    because = reconcile.as_data(found)["pairs"][0]["because"][1]["sentences"]
     assert any("round trips of set-up" in said for said in because)
 
 
@@ -46,9 +54,13 @@ def test_the_page_is_whole_and_its_figures_are_files(folder: Path, found: reconc
     assert len([one for one in root.all("section") if one.has("pair")]) == len(found.pairs)
     names = [link.attributes["href"] for link in root.all("a") if "reconciliation-figures" in link.attributes["href"]]
     assert names and all((folder / name).is_file() for name in names)
-    assert {Path(name).suffix for name in names} == {".svg", ".png"}
+    assert {Path(name).suffix for name in names} == {".svg", ".png", ".pdf", ".csv"}
     text = root.text
-    assert "trifecta reproduce all --quick" in text
+    assert "trifecta reproduce all --quick --out FOLDER" in text
+    assert str(folder) not in (folder / "reconciliation.html").read_text()  # no path of the machine that ran it
+    assert "What counts as wrong" in text and "counts neither as right nor as wrong" in text
+    assert (folder / "reconciliation.bib").read_text().startswith("@misc{trifecta-reconciliation-2026-01-02,")
+    assert "authors and DOI not recorded" in text
     assert "no curl with HTTP/3 <here>" in text  # escaped, not an element
     assert "seeds 7, 8" in text
     assert "not run" in text
@@ -62,12 +74,68 @@ def test_procedures_of_the_studies_are_carried_out(found: reconcile.Reconciled) 
     far = made["milicevic2023", "no-noise-floor"]
     assert far.cells == 2 and far.draws == 80
     assert far.rate == 0.0  # twice as fast is not missed
+    assert far.decided == 2 and far.open == far.same == 0 and far.contradict == 0.0
     near = made["bourbon2020", "no-noise-floor"]
     assert near.rate is not None and near.rate < 0.2  # HTTP/3 is the slower one there, and mostly named so
 
 
+def test_experiments_say_at_what_a_side_becomes_true(folder: Path, found: reconcile.Reconciled) -> None:
+    """The invented runs: HTTP/3 needs half the time with new connections on both paths, and not on reused ones."""
+    first = found.pairs[0]
+    assert {cell.experiment for cell in first.cells} == {"round-trips"}
+    truths = {(cell.cell.split(",")[0], cell.levels["connection"]): cell.truths[1] for cell in first.cells}
+    assert set(truths) == {(f"path={path}", how) for path in ("far", "rough") for how in ("new", "reused")}
+    told = " ".join(conditions.short(first))
+    for cell in first.cells:
+        assert cell.ratio is not None and cell.low is not None and cell.high is not None
+        about = cell.low >= 0.4 and cell.high <= 0.625
+        assert (cell.truths[1] == "true") == about
+    true = [cell for cell in first.cells if cell.truths[1] == "true"]
+    assert bool(true) == ("“HTTP/3 needs half the time” becomes true" in told)
+    assert "early-data" in conditions.missing(first)
+    text = (folder / "reconciliation.html").read_text()
+    assert "What would decide more" in text and "trifecta threats measure round-trips" in text
+    rows = list(csv.DictReader((folder / "reconciliation-figures" / f"{first.found.pair.id}.csv").open()))
+    cells = [row for row in rows if row["kind"] == "experiment"]
+    assert len(cells) == 2 * len(first.cells)  # a row for either side
+    places = [row for row in rows if row["kind"] == "claim"]
+    assert len(places) == sum(len(side) for side in first.found.places)
+    assert float(places[0]["ratio"]) == first.found.places[0][0].ratio
+
+
+def test_the_same_folder_makes_the_same_files(folder: Path, found: reconcile.Reconciled) -> None:
+    """Byte for byte: page, figures (vector and not), tables, references."""
+    kinds = {".svg", ".pdf", ".png", ".csv", ".html", ".bib"}
+    paths = [folder / "reconciliation.html", folder / "reconciliation.bib",
+             *(folder / "reconciliation-figures").iterdir()]  # fmt: skip
+    before = {path: path.read_bytes() for path in paths}
+    assert {path.suffix for path in before} == kinds
+    reconcile.write(reconcile.read(folder, draws=40))
+    assert [path.name for path, text in before.items() if path.read_bytes() != text] == []
+
+
+def test_a_damaged_or_partial_folder_is_told_not_crashed(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "part"
+    shutil.copytree(folder, copy)
+    document = json.loads((copy / "reproduction.json").read_text())
+    document["claims"] = document["claims"][:1]  # one study only
+    document["runs"] = [{"folder": NEAR}, {"folder": "bourbon2020/gone"}]
+    del document["threats"], document["missing"]
+    (copy / "reproduction.json").write_text(json.dumps(document))
+    (copy / "threats" / "round-trips" / "study.yaml").write_text("workload: [")  # what was measured cannot be read
+    (copy / NEAR / "run.json").write_text("{")
+    made = reconcile.read(copy, draws=5)
+    reconcile.write(made)
+    reader = pages.read((copy / "reconciliation.html").read_text())
+    assert reader.faults == []
+    assert made.problems  # said, not hidden
+    assert all(problem in " ".join(reader.root.text.split()) for problem in [made.problems[0].split("\n")[0]])
+    assert "could not be looked at: no cell that it is about was run" in reader.root.text
+    assert "round-trips" in conditions.missing(made.pairs[0])
+
+
 def test_what_a_program_gets_is_json(found: reconcile.Reconciled) -> None:
-    assert json.loads(page.as_json(found))["pairs"][0]["outcome"] in ("both", "first", "second", "open")
+    assert json.loads(reconcile.as_json(found))["pairs"][0]["outcome"] in ("both", "first", "second", "open")
 
 
 def test_a_folder_without_a_reproduction_is_refused(tmp_path: Path) -> None:

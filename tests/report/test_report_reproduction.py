@@ -189,14 +189,14 @@ def test_a_folder_that_is_no_reproduction_is_refused_in_one_line(tmp_path: Path)
 
 def test_a_procedure_without_traffic_says_how_often_it_would_have_been_wrong() -> None:
     one = {"run": "r", "arm": "h3", "reference": "h2", "draws": 200, "low": 0.4, "high": 0.6, "winner": "h3"}
-    rates = [{**one, "rate": 0.1}, {**one, "rate": 0.5}, {**one, "rate": 0.2}, {**one, "rate": None}]
-    said = words([*rates, {**one, "rate": 1.0, "winner": None}])
-    assert "200 times on each of 4 comparisons" in said
-    assert (
-        "(3) it names another in 20 % of its conclusions at the median, in 50 % [40 %, 60 %] where it is worst" in said
-    )
-    assert "in 1 our blocks name none, and it names one every time" in said
-    assert "names another" not in words([{**one, "rate": 1.0, "winner": None}])
+    open_, same = {**one, "rate": None, "winner": None}, {**one, "rate": 1.0, "winner": "same"}
+    said = words([{**one, "rate": 0.1}, {**one, "rate": 0.5}, {**one, "rate": 0.2}, open_, open_, same])
+    assert "200 times on each of 6 comparisons" in said
+    assert "where our verdict names the faster protocol (3 of 6)" in said
+    assert "in 1 there is no difference beyond the margin, and it names one all the same" in said
+    assert "in 2 our verdict is open, and nothing counts as wrong" in said
+    assert "wrong protocol" not in words([open_])
+    assert "in 20 % of its conclusions at the median, in 50 % [40 %, 60 %] where it is worst" in said
     assert "could not be carried out" in words([])
 
 

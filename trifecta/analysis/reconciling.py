@@ -10,20 +10,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from trifecta.analysis.conditions import Test
+
 Outcome = Literal["both", "first", "second", "neither", "open", "not run"]
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of two claims that contradict each other: what it says, and the ids of the claims that say it."""
+    """One of two claims that contradict each other: what it says, and the ids of the claims that say it.
+
+    ``test`` is the same as a test of a ratio of times, for the cells of experiments; None where it is about no time.
+    """
 
     says: str
     claims: tuple[str, ...]
+    test: Test | None = None
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two sides, the protocols that are compared, the conjecture that would reconcile them, and threats to them."""
+    """Two sides, the protocols that are compared, the conjecture that would reconcile them, and threats to them.
+
+    ``experiments`` are those whose cells are put to both sides; ``decide`` says what stays to be decided, and by which
+    command (empty: by none of Trifecta's).
+    """
 
     id: str
     question: str
@@ -32,6 +42,8 @@ class Pair:
     sides: tuple[Side, Side]
     condition: str
     threats: tuple[str, ...]
+    experiments: tuple[str, ...] = ()
+    decide: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,6 +61,11 @@ class Place:
     metric: str
     levels: Mapping[str, str]
 
+    @property
+    def of_time(self) -> bool:
+        """Whether its ratio is one of times, or of rates upside down."""
+        return not self.metric.endswith(("_bytes", "_count", "_packets"))
+
 
 @dataclass(frozen=True)
 class Found:
@@ -58,6 +75,8 @@ class Found:
     outcome: Outcome
     states: tuple[Mapping[str, str], Mapping[str, str]]
     places: tuple[tuple[Place, ...], tuple[Place, ...]]
+    holds: tuple[str, str]
+    """Of either side ``yes`` (confirmed somewhere), ``no`` (contradicted, confirmed nowhere), ``open``, ``not run``."""
     differ: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
     """By factor the levels at which the first and the second side were confirmed, where none is in both."""
 
@@ -66,7 +85,7 @@ def parse(document: Mapping[str, Any]) -> tuple[Pair, ...]:
     """The pairs of ``trifecta/studies/contradictions/pairs.yaml``; ValueError names what is wrong with it."""
     made = []
     for one in document["pairs"]:
-        sides = [Side(str(side["says"]), tuple(map(str, side["claims"]))) for side in one["sides"]]
+        sides = [Side(str(side["says"]), tuple(map(str, side["claims"])), _test(side)) for side in one["sides"]]
         if len(sides) != 2:
             raise ValueError(f"contradictions/pairs.yaml: {one['id']} has {len(sides)} sides; give two")
         made.append(
@@ -78,9 +97,22 @@ def parse(document: Mapping[str, Any]) -> tuple[Pair, ...]:
                 sides=(sides[0], sides[1]),
                 condition=str(one["condition"]),
                 threats=tuple(map(str, one.get("threats") or ())),
+                experiments=tuple(map(str, one.get("experiments") or ())),
+                decide=tuple((str(each["what"]), str(each.get("run", ""))) for each in one.get("decide") or ()),
             )
         )
     return tuple(made)
+
+
+def _test(side: Mapping[str, Any]) -> Test | None:
+    relation = side.get("is")
+    if relation is None:
+        return None
+    if relation not in ("above", "below", "same", "about"):
+        raise ValueError(f"contradictions/pairs.yaml: 'is' is {relation!r}; give above, below, same or about")
+    if (relation == "about") != ("ratio" in side):
+        raise ValueError("contradictions/pairs.yaml: 'is: about' and 'ratio' come together; give both or neither")
+    return Test(relation, float(side["ratio"]) if "ratio" in side else None)
 
 
 def reconcile(pair: Pair, claims: Mapping[str, Mapping[str, Any]]) -> Found:
@@ -95,7 +127,12 @@ def reconcile(pair: Pair, claims: Mapping[str, Mapping[str, Any]]) -> Found:
     )
     holds = [_holds(one, found) for one, found in zip(states, places, strict=True)]
     return Found(
-        pair, _outcome(holds, places), (states[0], states[1]), (places[0], places[1]), _differ(places[0], places[1])
+        pair=pair,
+        outcome=_outcome(holds, places),
+        states=(states[0], states[1]),
+        places=(places[0], places[1]),
+        holds=(holds[0], holds[1]),
+        differ=_differ(places[0], places[1]),
     )
 
 

@@ -1,8 +1,10 @@
 """What a published procedure would have concluded on our data: carried out again and again, against our verdict.
 
 The studies compared one load, or one mean, of each protocol and called the smaller one the faster. Here that is done
-some hundred times on the samples of a run, drawn anew each time, and counted how often another protocol is named than
-the one that all blocks together name. Where these name none (the same, or undecided), every name is wrong.
+some hundred times on the samples of a run, drawn anew each time. What counts depends on what all blocks together say
+(``truth``): where they name the faster one, another name is wrong; where they say that there is no difference beyond
+the margin, every name is; where they leave it open there is no truth, and nothing is right or wrong. What needs no
+truth is how often two such studies would contradict each other (``contradict``).
 
 The protocols of a draw come from one block, which is kind to the procedure: the studies measured them one after the
 other. The interval of the share is that of the draws (Clopper & Pearson 1934). It says nothing of the error of the data
@@ -19,10 +21,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from trifecta.analysis.intervals import linear
 from trifecta.analysis.success import clopper_pearson
 
 Floats = NDArray[np.float64]
 TIMES = 200  # conclusions that are drawn
+SAME = "same"  # the truth where there is no difference beyond the margin
 
 
 @dataclass(frozen=True)
@@ -66,9 +70,11 @@ class Procedure:
 class Concluded:
     """What a procedure concluded of one pair in one cell.
 
-    ``winner`` is what our verdict names (None: no one). Of ``draws`` conclusions ``wrong`` did not name it, or named
-    one where there is none; ``opposite`` named the slower one. ``ratio_low`` to ``ratio_high`` holds 95 % of the ratios
-    that would have been published.
+    ``winner`` is the truth it is held against: the faster protocol, ``same``, or None where our verdict is open; then
+    ``wrong`` is 0 and there is no ``rate``. Of ``draws`` conclusions ``wrong`` did not name the winner, or named
+    one where there is none; ``opposite`` named the slower one. ``named`` is the share that named ``arm``,
+    ``contradict`` that of pairs of conclusions that name different ones. ``ratio_low`` to ``ratio_high`` holds 95 % of
+    the ratios that would have been published.
     """
 
     procedure: str
@@ -85,6 +91,8 @@ class Concluded:
     ratio: float | None
     ratio_low: float | None
     ratio_high: float | None
+    named: float | None = None
+    contradict: float | None = None
 
 
 @dataclass(frozen=True)
@@ -178,7 +186,9 @@ def conclude(
     draws: int = TIMES,
     confidence: float = 0.95,
 ) -> list[Concluded]:
-    """Carry a procedure out ``draws`` times on the blocks of a cell, for each (arm, reference, our winner or None).
+    """Carry a procedure out ``draws`` times on the blocks of a cell, for each (arm, reference, truth).
+
+    The truth is one of the two, `SAME`, or None where it is open.
 
     A conclusion draws a block, of each protocol one of its trials there, and what the procedure takes from it. A block
     that lacks a protocol of the pair concludes nothing; with none that has both there is no share.
@@ -205,17 +215,52 @@ def _counted(name: str, cell: str, pair: tuple[str, str, str | None], values: Fl
     if not len(known):
         return Concluded(name, cell, arm, reference, winner, 0, 0, 0, None, None, None, None, None, None)
     first, second = known[:, 0] < known[:, 1], known[:, 1] < known[:, 0]  # equal values name no one
-    opposite = int((second if winner == arm else first).sum()) if winner else 0
-    wrong = opposite if winner else int((first | second).sum())
-    if winner:
+    total = len(known)
+    opposite = int((second if winner == arm else first).sum()) if winner in (arm, reference) else 0
+    wrong = opposite
+    if winner == SAME:
+        wrong = int((first | second).sum())
+    elif winner is not None:
         wrong += int((~first & ~second).sum())  # no name where there is one
-    low, high = clopper_pearson(wrong, len(known), confidence)
+    rate, low, high = None, None, None
+    if winner is not None:
+        rate, (low, high) = wrong / total, clopper_pearson(wrong, total, confidence)
     ratios = known[:, 0] / known[:, 1]
     ends = np.quantile(ratios, [(1 - confidence) / 2, 0.5, (1 + confidence) / 2])
+    ours, theirs = int(first.sum()), int(second.sum())
+    contradict = 2 * ours * theirs / (total * (total - 1)) if total > 1 else None
     return Concluded(
-        name, cell, arm, reference, winner, len(known), wrong, opposite,
-        wrong / len(known), low, high, float(ends[1]), float(ends[0]), float(ends[2]),
+        name, cell, arm, reference, winner, total, wrong, opposite,
+        rate, low, high, float(ends[1]), float(ends[0]), float(ends[2]), ours / total, contradict,
     )  # fmt: skip
+
+
+def truth(blocks: Sequence[Block], arm: str, reference: str, margin: float, confidence: float = 0.95) -> str | None:
+    """Who is the faster one by all blocks, in the median time with failures as infinitely long.
+
+    The protocol that Student's interval of the mean log ratio names (it does not hold 1), `SAME` where it lies within
+    the margin and holds 1, else None: open.
+    """
+    logs = [
+        _median_log(block[arm]) - _median_log(block[reference])
+        for block in blocks
+        if block.get(arm) and block.get(reference)
+    ]
+    if not logs or not np.isfinite(logs).all():
+        return None  # a median among failures: how much slower that is no one knows
+    found = linear([(1.0, np.array(logs))], confidence)
+    if found.low is None or found.high is None:
+        return None
+    if found.high < 0 or found.low > 0:
+        return arm if found.high < 0 else reference
+    edge = math.log1p(margin)
+    return SAME if -edge <= found.low and found.high <= edge else None
+
+
+def _median_log(trials: Sequence[Times]) -> float:
+    """The mean of the trials' median logs; infinite where one lies among failures."""
+    medians = [np.median(np.concatenate([one.done_ns, np.full(len(one.failed_ns), np.inf)])) for one in trials]
+    return float(np.mean(np.log(medians)))
 
 
 def change(

@@ -22,14 +22,14 @@ Examples:
 def command(*, folder: Path, as_json: bool) -> None:
     """Take the contradicting claims of the published studies pair by pair and say where each holds.
 
-    FOLDER is that of 'trifecta reproduce'. Writes reconciliation.html there, and its figures as SVG and PNG.
+    FOLDER is that of 'trifecta reproduce'. Writes reconciliation.html there, its figures as SVG, PDF, PNG and CSV,
+    and reconciliation.bib to cite it by.
     """
     from trifecta.report import reconcile
-    from trifecta.report.reconcile.page import as_json as to_json
 
     found = reconcile.read(folder)
     reconcile.write(found)
     if as_json:
-        click.echo(to_json(found))
+        click.echo(reconcile.as_json(found))
     else:
         reconcile.print_reconciled(found)

@@ -31,7 +31,7 @@ SELECT t.block, t.arm, t.trial, s.success,
            AS took_ns
 FROM samples AS s JOIN trials AS t USING (trial)
 WHERE t.valid AND NOT s.warmup AND t.cell = ?
-ORDER BY t.block, t.trial
+ORDER BY t.block, t.trial, s.success, took_ns
 """
 
 

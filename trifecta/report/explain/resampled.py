@@ -9,6 +9,7 @@ import duckdb
 
 from trifecta.analysis.resampling import (
     NO_NOISE_FLOOR,
+    SAME,
     SINGLE_LOAD,
     TIMES,
     Block,
@@ -67,7 +68,7 @@ def of_cell(
     *,
     draws: int = TIMES,
 ) -> list[Concluded]:
-    """Of one cell, for each (arm, reference, who is the faster one or None); ``names``: only these procedures."""
+    """Of one cell, for each (arm, reference, truth); ``names``: only these procedures."""
     blocks = times(connection, about, cell)
     made = []
     for procedure in procedures(about, blocks):
@@ -112,7 +113,7 @@ def _limit(about: RunFacts, field: str) -> int:
 
 def _winner(one: Comparison, *, set_in_advance: bool = False) -> str | None:
     """Who is faster by the verdict; with a number of blocks set in advance by the interval that holds for that."""
-    known = {"faster": one.arm, "slower": one.reference}.get(one.kind)
+    known = {"faster": one.arm, "slower": one.reference, "same": SAME}.get(one.kind)
     if known or not set_in_advance:
         return known
     low, high = one.row["fixed_low"], one.row["fixed_high"]
@@ -130,16 +131,19 @@ WORDS = {
 
 
 def told(one: Concluded) -> str:
-    """``single-load (...): wrong in 23 % of 200 draws [17 %, 29 %]; ...``."""
+    """``single-load (...): wrong in 23 % of 200 draws [17 %, 29 %]; ...``; what is wrong needs a verdict."""
     head = f"{one.procedure} ({WORDS.get(one.procedure, '')})"
-    if one.rate is None:
+    if not one.draws:
         return f"{head}: no block has the times of both."
-    wrong = f"wrong in {numbers.percent(one.rate)} of {one.draws} draws"
-    ends = f"[{numbers.percent(one.low)}, {numbers.percent(one.high)}]"
     spread = (
         f"it would have published a ratio between {numbers.ratio(one.ratio_low)} and {numbers.ratio(one.ratio_high)}"
     )
-    why = "" if one.winner else ", for it always names one, and our verdict names none"
-    if one.winner:
-        why = f", naming {name(one.reference if one.winner == one.arm else one.arm)}" if one.opposite else ""
+    if one.rate is None:
+        named = f"it named {name(one.arm)} in {numbers.percent(one.named)} of {one.draws} draws"
+        return f"{head}: our verdict is open, so nothing is right or wrong; {named}; {spread}."
+    wrong = f"wrong in {numbers.percent(one.rate)} of {one.draws} draws"
+    ends = f"[{numbers.percent(one.low)}, {numbers.percent(one.high)}]"
+    why = ", for it always names one, and our verdict is that they are the same" if one.winner == SAME else ""
+    if one.opposite:
+        why = f", naming {name(one.reference if one.winner == one.arm else one.arm)}"
     return f"{head}: {wrong} {ends}{why}; {spread}."

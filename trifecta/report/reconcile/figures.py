@@ -2,57 +2,123 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.transforms import blended_transform_factory
 
-from trifecta.analysis.reconciling import Found, Place
+from trifecta.analysis.conditions import Test, changes
 from trifecta.report import numbers
 from trifecta.report.figures import ratios, scales, style, svg
-from trifecta.report.figures.panels import Drawn, fitted
-from trifecta.report.reconcile import words
-from trifecta.report.reconcile.read import Procedure
+from trifecta.report.figures.panels import Drawn
+from trifecta.report.reconcile import conditions, words
+from trifecta.report.reconcile.procedures import Procedure
+from trifecta.report.reconcile.read import PairFound
 
-WIDTH = 760.0
-_LEFT, _RIGHT, _ROW, _HEAD = 330.0, 130.0, 20.0, 26.0
+WIDTH = 780.0
+_LEFT, _RIGHT, _LINE, _AIR, _HEAD = 330.0, 150.0, 12.5, 9.0, 26.0
+_COLUMNS = 52  # characters of a label's line
 MOST = 14  # places of a side
 _FURTHEST = 30.0
 _MARGIN = 0.05
+_KNOWN = ("confirmed", "contradicted")
 
 
-def pair(found: Found, claims: Mapping[str, Mapping[str, Any]]) -> Drawn | None:
-    """Both sides, one above the other; None where no place has a ratio."""
-    sides = [[one for one in places if one.ratio is not None][:MOST] for places in found.places]
-    if not any(sides):
+@dataclass(frozen=True)
+class Row:
+    """A line of the figure: a head, or a place with its interval; ``bold`` are heads."""
+
+    lines: tuple[str, ...]
+    said: str
+    bold: bool = False
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    filled: bool = False
+    published: float | None = None
+    test: Test | None = None
+
+    @property
+    def height(self) -> float:
+        """In CSS pixels."""
+        return _HEAD if self.bold and len(self.lines) == 1 else _LINE * len(self.lines) + _AIR
+
+
+def pair(one: PairFound, claims: Mapping[str, Mapping[str, Any]]) -> Drawn | None:
+    """Both sides, one above the other, then the experiments; None where no place has a ratio."""
+    rows = [row for side in range(2) for row in _side(one, side, claims)] + _experiments(one)
+    found = one.found
+    if not any(row.ratio is not None for row in rows):
         return None
-    rows = sum(len(side) for side in sides)
-    made = svg.figure(70 + _ROW * rows + _HEAD * 2, WIDTH)
-    target = svg.axes(made, _LEFT, 24, _RIGHT, 42)
-    said = [_published(claims.get(claim, {})) for side in found.pair.sides for claim in side.claims]
-    ends = [end for side in sides for one in side for end in (one.ratio, one.low, one.high) if end]
-    ends += [value for value in said if value]
+    height = sum(row.height for row in rows)
+    made = svg.figure(68 + height, WIDTH)
+    target = svg.axes(made, _LEFT, 24, _RIGHT, 44)
+    ends = [end for row in rows for end in (row.ratio, row.low, row.high, row.published) if end]
     low, high = scales.ratio_limits([min(max(end, 1 / _FURTHEST), _FURTHEST) for end in ends], _MARGIN)
-    height = _ROW * rows + _HEAD * 2
     target.set_ylim(height, 0)
     ratios.ratio_frame(target, low, high, _MARGIN, "x")
     svg.ticks(target, "y", [], [])
     first, second = style.name(found.pair.arm), style.name(found.pair.to)
-    ratios.say_sides(target, (f"← {first} less", f"{first} more →"), low, high)
+    _sides(target, first, low, high)
     at = 0.0
-    for side, places in zip(found.pair.sides, sides, strict=True):
-        _text(target, at + _HEAD / 2, f"“{side.says}”", -_LEFT, weight="bold")
-        states = ", ".join(sorted({str(claims.get(claim, {}).get("state", "not run")) for claim in side.claims}))
-        _text(target, at + _HEAD / 2, states, 0, right=True, weight="bold")
-        at += _HEAD
-        for place in places:
-            _row(target, (place, _published(claims.get(place.claim, {}))), at + _ROW / 2, (low, high), found.pair.arm)
-            at += _ROW
-    target.set_xlabel(f"{first} ÷ {second} (log); diamond: published", color=style.INK, fontsize=svg.FONT)
-    told = "; ".join(f"{words.label(one)}: {words.interval(one)}, {one.state}" for side in sides for one in side)
+    for row in rows:
+        _row(target, row, at, (low, high), found.pair.arm)
+        at += row.height
+    target.set_xlabel(f"{first} ÷ {second} (logarithmic)", color=style.INK, fontsize=svg.FONT)
+    told = "; ".join(f"{' '.join(row.lines)}: {row.said}" for row in rows if not row.bold)
     return Drawn(made, f"{found.pair.question} {told}")
+
+
+def _sides(target: Axes, first: str, low: float, high: float) -> None:
+    """Which side of 1 is which, just above the axes, however tall they are."""
+    for words_, align, room in ((f"← {first} less", "right", -np.log(low)), (f"{first} more →", "left", np.log(high))):
+        if room / np.log(high / low) > 0.18:
+            target.annotate(
+                words_, (1.0, 1.0), xytext=(-5 if align == "right" else 5, 4), textcoords="offset points",
+                xycoords=blended_transform_factory(target.transData, target.transAxes), ha=align, va="bottom",
+                color=style.MUTED, fontsize=svg.SMALL, annotation_clip=False,
+            )  # fmt: skip
+
+
+def _side(one: PairFound, side: int, claims: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+    """The head of a side and its places."""
+    told, places = one.found.pair.sides[side], [place for place in one.found.places[side] if place.ratio is not None]
+    states = listed_states(str(claims.get(claim, {}).get("state", "not run")) for claim in told.claims)
+    made = [Row((f"“{told.says}”",), states, bold=True)]
+    for place in places[:MOST]:
+        published = _published(claims.get(place.claim, {}))
+        lines = tuple(textwrap.wrap(words.label(place), _COLUMNS))
+        made.append(Row(lines, words.interval(place), ratio=place.ratio, low=place.low, high=place.high,
+                        filled=place.state in _KNOWN, published=published, test=told.test))  # fmt: skip
+    if len(places) > MOST:
+        made.append(Row((f"… and {len(places) - MOST} more cells, in the table as CSV",), ""))
+    return made
+
+
+def listed_states(states: Any) -> str:
+    """``confirmed, open``: each once, in order of the alphabet."""
+    return ", ".join(sorted(set(states)))
+
+
+def _experiments(one: PairFound) -> list[Row]:
+    """The head of each experiment and its cells."""
+    made: list[Row] = []
+    for name in dict.fromkeys(cell.experiment for cell in one.cells):
+        made.append(Row((f"Experiment {name}",), "", bold=True))
+        here = [cell for cell in one.cells if cell.experiment == name]
+        changed = changes(here)
+        for cell in here:
+            if cell.ratio is None:
+                continue
+            told = conditions.label(cell, changed)
+            filled = any(truth not in (None, "open") for truth in cell.truths)
+            made.append(Row(tuple(textwrap.wrap(told, _COLUMNS)), conditions.ratio(cell), ratio=cell.ratio,
+                            low=cell.low, high=cell.high, filled=filled))  # fmt: skip
+    return made
 
 
 def _published(claim: Mapping[str, Any]) -> float | None:
@@ -63,21 +129,27 @@ def _published(claim: Mapping[str, Any]) -> float | None:
     return 1 / float(value) if str(claim.get("metric", "")).endswith("_per_s") else float(value)
 
 
-def _row(target: Axes, shown: tuple[Place, float | None], at: float, limits: tuple[float, float], arm: str) -> None:
-    """A place with its interval, and what was published."""
-    place, published = shown
+def _row(target: Axes, row: Row, top: float, limits: tuple[float, float], arm: str) -> None:
+    """A head, or a place with its interval, what was published, and between which ratios the sentence is true."""
+    at, weight = top + row.height / 2, "bold" if row.bold else "normal"
+    for number, line in enumerate(row.lines):
+        middle = at + (number - (len(row.lines) - 1) / 2) * _LINE
+        _text(target, middle, line, -_LEFT + (0 if row.bold else 8), weight=weight)
+    _text(target, at, row.said, 0, right=True, weight=weight)
     look, (low, high) = style.look(arm), limits
-    _text(target, at, fitted(words.label(place), _LEFT - 8), -_LEFT + 8)
-    _text(target, at, words.interval(place), 0, right=True)
-    left, right = max(place.low or low, low), min(place.high or high, high)
+    if row.test is not None and row.test.ratio is not None:
+        first, last = (float(np.clip(end or 1.0, low, high)) for end in row.test.band(_MARGIN))
+        target.fill_betweenx([top, top + row.height], first, last, facecolor=style.BAND, edgecolor="none", zorder=0.5)
+    if row.ratio is None:
+        return
+    left, right = max(row.low or low, low), min(row.high or high, high)
     if left < right:
         target.plot([left, right], [at, at], color=look.colour, linewidth=2.0, solid_capstyle="butt")
-    fill = look.colour if place.state != "open" else style.PAPER
-    middle = float(np.clip(place.ratio or 1.0, low, high))
-    target.plot([middle], [at], look.marker, markersize=6.5, markerfacecolor=fill, markeredgecolor=look.colour,
-                markeredgewidth=1.4)  # fmt: skip
-    if published is not None:
-        target.plot([float(np.clip(published, low, high))], [at], "D", markersize=5.5, markerfacecolor="none",
+    middle = float(np.clip(row.ratio, low, high))
+    target.plot([middle], [at], look.marker, markersize=6.5, markeredgecolor=look.colour, markeredgewidth=1.4,
+                markerfacecolor=look.colour if row.filled else style.PAPER)  # fmt: skip
+    if row.published is not None:
+        target.plot([float(np.clip(row.published, low, high))], [at], "D", markersize=5.5, markerfacecolor="none",
                     markeredgecolor=style.INK, markeredgewidth=1.1)  # fmt: skip
 
 
@@ -96,7 +168,7 @@ def procedures(found: Sequence[Procedure]) -> Drawn | None:
     if not found:
         return None
     made = svg.figure(66 + _HEAD * len(found), WIDTH)
-    target = svg.axes(made, _LEFT, 18, _RIGHT, 42)
+    target = svg.axes(made, _LEFT, 18, _RIGHT, 44)
     target.set_ylim(_HEAD * len(found), 0)
     target.set_xlim(-0.02, 1.02)
     svg.ticks(target, "x", [0, 0.25, 0.5, 0.75, 1.0], ["0", "25 %", "50 %", "75 %", "100 %"])
@@ -104,11 +176,21 @@ def procedures(found: Sequence[Procedure]) -> Drawn | None:
     for number, one in enumerate(found):
         at = _HEAD * (number + 0.5)
         _text(target, at, f"{one.study}: {one.name}", -_LEFT + 8)
-        _text(target, at, numbers.percent(one.rate), 0, right=True)
+        said = (
+            "no cell decided"
+            if one.rate is None
+            else f"{numbers.percent(one.rate)} ({one.decided} of {one.cells} cells)"
+        )
+        _text(target, at, said, 0, right=True)
+        if one.contradict is not None:
+            target.plot([one.contradict], [at], "D", markersize=5.5, markerfacecolor="none", markeredgecolor=style.INK,
+                        markeredgewidth=1.1, zorder=2.5)  # fmt: skip
+        if one.rate is None:
+            continue
         least, most, low, high, rate = (v or 0.0 for v in (one.least, one.most, one.low, one.high, one.rate))
         target.plot([least, most], [at, at], color=style.GRID, linewidth=7.0, solid_capstyle="butt", zorder=1)
         target.plot([low, high], [at, at], color=style.INK, linewidth=2.0, solid_capstyle="butt", zorder=2)
         target.plot([rate], [at], "o", color=style.INK, markersize=6.0, zorder=3)
-    target.set_xlabel("wrong conclusions (wide: from cell to cell)", color=style.INK, fontsize=svg.FONT)
-    told = "; ".join(f"{one.study}, {one.name}: {numbers.percent(one.rate)}" for one in found)
+    target.set_xlabel("share of conclusions", color=style.INK, fontsize=svg.FONT)
+    told = "; ".join(words.procedure(one) for one in found)
     return Drawn(made, f"How often a published procedure names the wrong protocol on our data. {told}")

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from trifecta import __version__
 from trifecta.report import numbers
-from trifecta.report.figures import picture_files, svg
+from trifecta.report.figures import picture_files, style, svg
 from trifecta.report.figures.panels import Drawn
 from trifecta.report.html import TEMPLATES
-from trifecta.report.reconcile import figures, words
-from trifecta.report.reconcile.read import PairFound, Reconciled
+from trifecta.report.reconcile import cite, conditions, figures, tables, words
+from trifecta.report.reconcile.experiments import Experiment
+from trifecta.report.reconcile.read import PairFound, Reconciled, run_facts
+from trifecta.report.words import counted
 
 PAGE = "reconciliation.html"
 FIGURES = "reconciliation-figures"
+BIBTEX = "reconciliation.bib"
 
 
 @dataclass(frozen=True)
@@ -36,27 +36,40 @@ class Shown:
     sides: list[dict[str, Any]]
     svg: str
     metrics: str
+    short: list[str]
+    rows: list[conditions.Row]
+    says: list[str]
+    expected: bool
+    not_run: str
+    decide: list[tuple[str, str]]
     because: list[tuple[str, list[str]]]
     threats: list[tuple[str, str, str]]
 
 
 def write(found: Reconciled) -> Path:
-    """Write the page and its figures (SVG and PNG, in ``reconciliation-figures``) and return the page's path."""
+    """Write the page and return its path; its figures as SVG, PDF, PNG and CSV, and how to cite it as BibTeX."""
     from trifecta.store import files
 
-    target = found.folder / PAGE
-    text = render(found)
+    target, folder = found.folder / PAGE, found.folder / FIGURES
     with files.disk_errors(target):
-        files.write_text(target, text)
+        files.write_text(target, render(found))
+        files.write_text(found.folder / BIBTEX, cite.bibtex(found))
+        folder.mkdir(parents=True, exist_ok=True)
+        for one in found.pairs:
+            files.write_text(folder / f"{one.found.pair.id}.csv", tables.of_pair(one, found))
+        files.write_text(folder / "procedures.csv", tables.of_procedures(found))
     with svg.drawing():
         for name, drawn in _drawn(found):
-            picture_files.write(drawn, found.folder / FIGURES, name)
+            picture_files.write(drawn, folder, name)
+        for name, drawn in _drawn(found):  # anew: a figure is spent when it was written as a picture
+            with files.disk_errors(folder / f"{name}.pdf"):
+                (folder / f"{name}.pdf").write_bytes(picture_files.pdf_file(drawn))
     return target
 
 
 def _drawn(found: Reconciled) -> Sequence[tuple[str, Drawn]]:
-    """Each figure with its name; drawn anew, for a figure is spent when it was written as a picture."""
-    made = [(one.found.pair.id, figures.pair(one.found, found.claims)) for one in found.pairs]
+    """Each figure with its name."""
+    made = [(one.found.pair.id, figures.pair(one, found.claims)) for one in found.pairs]
     made.append(("procedures", figures.procedures(found.procedures)))
     return [(name, drawn) for name, drawn in made if drawn is not None]
 
@@ -74,13 +87,19 @@ def render(found: Reconciled) -> str:
     return environment.get_template("reconciliation.html.j2").render(
         pairs=[_shown(one, found, drawn) for one in found.pairs],
         found=found,
+        title=cite.TITLE,
+        studies=cite.references(found),
         procedures=[words.procedure(one) for one in found.procedures],
         procedures_svg=drawn.get("procedures", ""),
         retries=_retries(found),
-        methods=methods(found),
-        cite=cite(found),
-        command=command(found),
-        versions=_versions(found),
+        methods=cite.methods(found),
+        cite=cite.cite(found),
+        bibtex=cite.bibtex(found),
+        bibtex_file=BIBTEX,
+        command=cite.command(found),
+        versions=cite.versions(found),
+        runs=_runs(found),
+        missing=[{name: str(one.get(name, "")) for name in ("study", "what", "reason")} for one in found.missing],
         figures=FIGURES,
         css=css,
     )
@@ -110,6 +129,12 @@ def _shown(one: PairFound, found: Reconciled, drawn: dict[str, str]) -> Shown:
         sides=sides,
         svg=drawn.get(pair.id, ""),
         metrics=words.metrics(one.found),
+        short=conditions.short(one),
+        rows=conditions.rows(one),
+        says=[side.says for side in pair.sides],
+        expected=any(cell.expected is not None for cell in one.cells),
+        not_run=conditions.missing(one),
+        decide=list(pair.decide),
         because=[(words.label(each.place), words.because(each)) for each in one.explained if each is not None],
         threats=[(str(each["threat"]), str(each.get("title", "")), words.threat(each)) for each in one.threats],
     )
@@ -118,107 +143,43 @@ def _shown(one: PairFound, found: Reconciled, drawn: dict[str, str]) -> Shown:
 def _retries(found: Reconciled) -> list[str]:
     """What hidden retries would do to ratios, place by place."""
     told = []
-    for place, _, change in found.retries:
+    for place, identity, change in found.retries:
         ends = numbers.interval((change.low, change.high))
+        arms = next(one.found.pair for one in found.pairs if one.found.pair.id == identity)
+        ratio = f"{style.name(arms.arm)} ÷ {style.name(arms.to)}"
         told.append(
-            f"{words.label(place)}: the ratio of the means would be {numbers.ratio(change.ratio)} {ends} times."
+            f"{words.label(place)}: {ratio} of the means would be {numbers.ratio(change.ratio)} {ends} times that."
         )
     return list(dict.fromkeys(told))
 
 
-def command(found: Reconciled) -> str:
-    """The command that makes all of it again."""
-    argv = [str(word) for word in found.asked.get("argv") or ()]
-    shown = ["trifecta", *argv[1:]] if argv else ["trifecta", "reproduce", "all", "--quick"]
-    return shlex.join(shown)
-
-
-def methods(found: Reconciled) -> str:
-    """A paragraph on how it was measured, fit to be quoted."""
-    trials = sum(int(run.get("trials") or 0) for run in found.runs)
-    valid = sum(int(run.get("valid") or 0) for run in found.runs)
-    seconds = sum(float(value) for value in (found.asked.get("elapsed_s") or {}).values())
-    began = found.asked.get("began", "an unknown day")
-    version, runs = found.asked.get("version", __version__), found.runs
-    studied, lasted = len(found.asked.get("studies") or ()), numbers.duration(seconds * 1e9)
-    return (
-        f"Trifecta {version} ran the treatments of {studied} published studies on one machine, from {began} on, for "
-        f"{lasted}: {len(runs)} runs with {numbers.count(trials)} trials, of which {numbers.count(valid)} passed every "
-        "check and count. A block held every protocol once and HTTP/2 twice, in random order, over the same emulated "
-        "path with the same impairment seed. One trial gives one value; ratios are geometric means over blocks, paired "
-        "within them; intervals are at 95 %. A published claim is confirmed when the whole interval lies beyond the "
-        "margin on the claimed side, contradicted when it lies short of that, and open otherwise. Failed requests "
-        "count as infinitely long; nothing is tried again. What a study's own procedure would have concluded was drawn "
-        "from the same samples, 200 times a cell; the right answer is that of all blocks, and where these name no "
-        "protocol every name is wrong."
-    )
-
-
-def cite(found: Reconciled) -> str:
-    """How to cite the page."""
-    day = str(found.asked.get("began", ""))[:10]
-    seeds = sorted({run["seed"] for run in found.runs if run.get("seed") is not None})
-    seeded = f", seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}" if seeds else ""
-    return (
-        f"The Trifecta authors, “Four studies of HTTP/3 reconciled”, reproduction of {day or 'unknown date'} with "
-        f"Trifecta {found.asked.get('version', __version__)}{seeded}, made by “{command(found)}”."
-    )
-
-
-def _versions(found: Reconciled) -> list[tuple[str, str]]:
-    machine = found.asked.get("machine") or {}
-    rows = _flat(machine) if isinstance(machine, dict) else []
-    return [(name, text) for name, text in rows if text]
-
-
-def _flat(value: Any, name: str = "") -> list[tuple[str, str]]:
-    if isinstance(value, dict):
-        return [pair for key, inner in value.items() for pair in _flat(inner, f"{name} {key}".strip())]
-    if isinstance(value, list):
-        return [(name.replace("_", " "), ", ".join(str(inner) for inner in value))]
-    return [(name.replace("_", " "), "" if value is None else str(value))]
-
-
-def as_data(found: Reconciled) -> dict[str, Any]:
-    """The same for a program."""
-    return {
-        "folder": str(found.folder),
-        "command": command(found),
-        "methods": methods(found),
-        "cite": cite(found),
-        "pairs": [
+def _runs(found: Reconciled) -> list[dict[str, Any]]:
+    """A row a run: what it was, when, how much of it counts, and with which seed."""
+    made = []
+    for run in [*found.runs, *(_experiment(found, one) for one in found.experiments)]:
+        folder = str(run.get("folder", ""))
+        report = str(run.get("report") or "")
+        made.append(
             {
-                "id": one.found.pair.id,
-                "question": one.found.pair.question,
-                "outcome": one.found.outcome,
-                "answer": words.answer(one.found),
-                "differ": {name: [list(side) for side in sides] for name, sides in one.found.differ.items()},
-                "sides": [
-                    {"says": side.says, "states": dict(states), "places": [asdict(place) for place in places]}
-                    for side, states, places in zip(
-                        one.found.pair.sides, one.found.states, one.found.places, strict=True
-                    )
-                ],
-                "because": [
-                    {"run": each.place.run, "cell": each.place.cell, "sentences": words.because(each)}
-                    for each in one.explained
-                    if each is not None
-                ],
-                "threats": [
-                    {"threat": each["threat"], "outcome": each.get("outcome"), "said": words.threat(each)}
-                    for each in one.threats
-                ],
+                "folder": folder,
+                "report": report if report and (found.folder / report).is_file() else "",
+                "began": str(run.get("started_utc") or "")[:16].replace("T", " "),
+                "trials": run.get("trials", numbers.NO_VALUE),
+                "valid": run.get("valid", numbers.NO_VALUE),
+                "seed": numbers.NO_VALUE if run.get("seed") is None else run["seed"],
+                "sha256": str(run.get("sha256") or "")[:12],
             }
-            for one in found.pairs
-        ],
-        "procedures": [asdict(one) for one in found.procedures],
-        "problems": found.problems,
-    }
+        )
+    return made
 
 
-def as_json(found: Reconciled) -> str:
-    """The same as text."""
-    return json.dumps(as_data(found), indent=1, ensure_ascii=False)
+def _experiment(found: Reconciled, one: Experiment) -> dict[str, Any]:
+    """An experiment as the runs of studies are told."""
+    folder = f"threats/{one.name}"
+    trials, valid = (sum(numbers) for numbers in zip(*((p.trials, len(p.rows)) for p in one.places), strict=True))
+    return {"folder": folder, "report": f"{folder}/report.html", "trials": trials, "valid": valid} | run_facts(
+        found.folder, folder
+    )
 
 
 def print_reconciled(found: Reconciled, console: Console | None = None) -> None:
@@ -227,7 +188,7 @@ def print_reconciled(found: Reconciled, console: Console | None = None) -> None:
     for one in found.pairs:
         out.print(Text(one.found.pair.question, style="bold"))
         out.print(Text(f"  {words.answer(one.found)}"))
-        if told := words.condition(one.found):
+        for told in [*conditions.short(one), *filter(None, [words.condition(one.found), conditions.missing(one)])]:
             out.print(Text(f"  {told}"))
     if found.procedures:
         out.print(Text("What the studies' own procedures would have concluded from our data", style="bold"))
@@ -235,4 +196,6 @@ def print_reconciled(found: Reconciled, console: Console | None = None) -> None:
             out.print(Text(f"  {words.procedure(each)}"))
     for problem in found.problems:
         out.print(Text(f"left out: {problem}", style="yellow"))
+    if found.missing:
+        out.print(Text(f"{counted(len(found.missing), 'part')} of the studies could not be run; the page says why"))
     out.print(f"Page: {found.folder / PAGE}", soft_wrap=True, markup=False)

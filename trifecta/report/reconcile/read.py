@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from trifecta import studies
+from trifecta.analysis.conditions import Cell
 from trifecta.analysis.reconciling import Found, Pair, Place, parse, reconcile
 from trifecta.analysis.resampling import Change, Concluded
-from trifecta.analysis.success import clopper_pearson
 from trifecta.design.errors import TrifectaError, UserError
-from trifecta.report import facts, queries
-from trifecta.report.explain import resampled
 from trifecta.report.explain.chain import Chain, explain
 from trifecta.report.facts import RunFacts
+from trifecta.report.facts import read as read_facts
+from trifecta.report.reconcile.experiments import Experiment, Experiments, inside, model
+from trifecta.report.reconcile.procedures import Procedure, carry_out
 from trifecta.threats import THREATS
 
 DATA_FILE = "reproduction.json"
-PROCEDURES = ("single-load", "no-noise-floor", "retries-hidden", "different-work")
 _FOLDER = Path(studies.__file__).parent
 
 
@@ -35,30 +35,18 @@ class Explained:
 
 
 @dataclass(frozen=True)
-class Procedure:
-    """What a study's own procedure would have concluded on our data, over the cells that its claims are about."""
-
-    study: str
-    name: str
-    cells: int
-    draws: int
-    wrong: int
-    rate: float | None
-    low: float | None
-    high: float | None
-    least: float | None  # of a cell
-    most: float | None
-    ratio_low: float | None  # the widest of the cells
-    ratio_high: float | None
-
-
-@dataclass(frozen=True)
 class PairFound:
-    """A pair with what the runs say of it: one explained place a side, and its threats as they were measured."""
+    """A pair with what the runs say of it: one explained place a side, its threats as they were measured, and the
+    cells of its experiments. ``not_run`` names experiments that the folder does not have.
+    """
 
     found: Found
     explained: tuple[Explained | None, Explained | None]
     threats: tuple[Mapping[str, Any], ...]
+    cells: tuple[Cell, ...] = ()
+    not_run: tuple[str, ...] = ()
+    paths: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """By run and path what the path does, in words."""
 
 
 @dataclass
@@ -72,9 +60,11 @@ class Reconciled:
     missing: list[Mapping[str, Any]]
     pairs: list[PairFound] = field(default_factory=list)
     procedures: list[Procedure] = field(default_factory=list)
+    concluded: list[tuple[str, str, Concluded]] = field(default_factory=list)
     retries: list[tuple[Place, str, Change]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    titles: dict[str, str] = field(default_factory=dict)
+    experiments: list[Experiment] = field(default_factory=list)
+    """Those on threats that the page uses."""
 
 
 def pairs() -> tuple[Pair, ...]:
@@ -92,20 +82,40 @@ def read(folder: Path, *, draws: int = 200) -> Reconciled:
         folder=folder,
         asked=document["reproduction"],
         claims=claims,
-        runs=[dict(one) for one in document.get("runs", ())],
+        runs=[{**one, **run_facts(folder, str(one["folder"]))} for one in document.get("runs", ())],
         missing=list(document.get("missing", ())),
-        titles=_titles(),
     )
-    for run in made.runs:
-        run["seed"] = _seed(folder, run)
-    measured = {str(one.get("threat")): one for one in document.get("threats", ())}
+    threats = list(document.get("threats", ()))
+    measured = {str(one.get("threat")): one for one in threats}
+    experiments = Experiments(folder, model(threats))
     for pair in pairs():
         found = reconcile(pair, claims)
+        for place in (place for side in found.places for place in side):
+            inside(folder, place.run)
         sides = tuple(_explained(made, pair, places) for places in found.places)
-        threats = tuple(measured.get(name) or _unmeasured(name) for name in pair.threats)
-        made.pairs.append(PairFound(found, (sides[0], sides[1]), threats))
-    _procedures(made, draws)
+        known = tuple(measured.get(name) or _unmeasured(name) for name in pair.threats)
+        cells, missing = tuple(experiments.cells(pair)), tuple(experiments.missing(pair))
+        words = {key: _path(folder, *key) for key in _paths(found)}
+        made.pairs.append(PairFound(found, (sides[0], sides[1]), known, cells, missing, words))
+    made.experiments = [one for one in experiments.known.values() if one is not None]
+    drawn = carry_out(folder, [one.found for one in made.pairs], draws)
+    made.procedures, made.concluded, made.retries = drawn.procedures, drawn.cells, drawn.retries
+    made.problems = list(dict.fromkeys([*made.problems, *experiments.problems, *drawn.problems]))
     return made
+
+
+def _paths(found: Found) -> list[tuple[str, str]]:
+    """Run and path of every place of a pair."""
+    places = [place for side in found.places for place in side if "path" in place.levels]
+    return list(dict.fromkeys((place.run, place.levels["path"]) for place in places))
+
+
+def _path(folder: Path, run: str, path: str) -> str:
+    """What a path does; empty where its run cannot be read."""
+    try:
+        return read_facts(inside(folder, run)).path_words(path)
+    except TrifectaError:
+        return ""
 
 
 def _document(folder: Path) -> Mapping[str, Any]:
@@ -122,25 +132,15 @@ def _document(folder: Path) -> Mapping[str, Any]:
     return document
 
 
-def _titles() -> dict[str, str]:
-    """``bourbon2020`` -> its title and year."""
-    return {name: f"{one.title}, {one.year}" for name, one in studies.published().items()}
-
-
-def _seed(folder: Path, run: Mapping[str, Any]) -> int | None:
+def run_facts(folder: Path, name: str) -> dict[str, Any]:
+    """Of ``run.json`` what a reader needs to make the run again; nothing where it cannot be read."""
     try:
-        found = json.loads((_inside(folder, str(run["folder"])) / "run.json").read_text(encoding="utf-8")).get("seed")
+        found = json.loads((inside(folder, name) / "run.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return None
-    return None if found is None else int(found)
-
-
-def _inside(folder: Path, name: str) -> Path:
-    """A folder below that of the reproduction; a name never leaves it."""
-    path = (folder / name).resolve()
-    if not path.is_relative_to(folder.resolve()):
-        raise UserError(f"{folder / DATA_FILE}: run {name!r} is outside of the folder; mend the file")
-    return path
+        return {"seed": None}
+    wanted = ("seed", "started_utc", "elapsed_ns", "engine", "servers", "clients", "python", "trifecta", "machine")
+    study = (found.get("study") or {}).get("sha256", "")
+    return {name: found.get(name) for name in (*wanted, "parity", "network")} | {"sha256": str(study)}
 
 
 def _unmeasured(name: str) -> Mapping[str, Any]:
@@ -154,8 +154,8 @@ def _explained(made: Reconciled, pair: Pair, places: Sequence[Place]) -> Explain
     """The place that stands for a side: one where it is confirmed, else one that is decided, with the most blocks."""
     order = ("confirmed", "contradicted", "open")
     ranked = sorted(places, key=lambda one: (order.index(one.state) if one.state in order else 9, -one.blocks))
-    for place in ranked[:1]:
-        run = _inside(made.folder, place.run)
+    for place in [one for one in ranked[:1] if one.of_time]:  # the chain is one of times
+        run = inside(made.folder, place.run)
         if not (run / "run.json").is_file():
             continue
         try:
@@ -167,64 +167,3 @@ def _explained(made: Reconciled, pair: Pair, places: Sequence[Place]) -> Explain
             if {chain.comparison.arm, chain.comparison.reference} == {pair.arm, pair.to}:
                 return Explained(pair, place, found.about, chain)
     return None
-
-
-def _procedures(made: Reconciled, draws: int) -> None:
-    """Carry the studies' own procedures out on every cell that their claims are about."""
-    found: dict[tuple[str, str], list[Concluded]] = {}
-    done: set[tuple[str, ...]] = set()
-    places = [(one.found.pair, place) for one in made.pairs for side in one.found.places for place in side]
-    for pair, place in places:
-        study = place.levels["study"]
-        names = [name for name in PROCEDURES if name in THREATS and study in THREATS[name].studies]
-        key = (place.run, place.cell, pair.arm, pair.to)
-        run = _inside(made.folder, place.run)
-        if not names or key in done or not (run / "run.json").is_file() or place.metric.endswith(("_bytes", "_count")):
-            continue
-        done.add(key)
-        try:
-            about = facts.read(run)
-            with queries.connect(run) as connection:
-                winner = _winner(pair, place)
-                concluded = resampled.of_cell(
-                    connection, about, place.cell, [(pair.arm, pair.to, winner)], names, draws=draws
-                )
-                if "retries-hidden" in names:
-                    blocks = resampled.times(connection, about, place.cell)
-                    change = resampled.retry_change(blocks, about, pair.arm, pair.to)
-                    if change is not None:
-                        made.retries.append((place, pair.id, change))
-        except TrifectaError as error:
-            made.problems.append(str(error))
-            continue
-        for one in concluded:
-            if one.draws:
-                found.setdefault((study, one.procedure), []).append(one)
-    made.procedures = [_together(study, name, every) for (study, name), every in sorted(found.items())]
-
-
-def _winner(pair: Pair, place: Place) -> str | None:
-    """Who is faster there by the interval over all blocks; None where it holds 1."""
-    if place.high is not None and place.high < 1:
-        return pair.arm
-    return pair.to if place.low is not None and place.low > 1 else None
-
-
-def _together(study: str, name: str, every: Sequence[Concluded]) -> Procedure:
-    draws, wrong = sum(one.draws for one in every), sum(one.wrong for one in every)
-    low, high = clopper_pearson(wrong, draws, 0.95)
-    rates = [one.rate for one in every if one.rate is not None]
-    return Procedure(
-        study=study,
-        name=name,
-        cells=len(every),
-        draws=draws,
-        wrong=wrong,
-        rate=wrong / draws,
-        low=low,
-        high=high,
-        least=min(rates),
-        most=max(rates),
-        ratio_low=min((one.ratio_low for one in every if one.ratio_low is not None), default=None),
-        ratio_high=max((one.ratio_high for one in every if one.ratio_high is not None), default=None),
-    )

@@ -11,46 +11,65 @@ from trifecta.report.comparisons import levels, place_words
 from trifecta.report.explain import words as chains
 from trifecta.report.explain.resampled import WORDS
 from trifecta.report.figures.style import name
-from trifecta.report.reconcile.read import Explained, Procedure
+from trifecta.report.reconcile.procedures import Procedure
+from trifecta.report.reconcile.read import Explained
 from trifecta.report.words import counted, listed, sentence
 
 
 def answer(found: Found) -> str:
-    """The outcome of a pair in one or two sentences."""
-    sides = [_side(side, places) for side, places in zip(found.pair.sides, found.places, strict=True)]
-    both = f"{sides[0]}; {sides[1]}"
-    said = {
-        "both": "Both hold here, each in its place",
-        "first": "Here only the first holds",
-        "second": "Here only the second holds",
-        "neither": "Here neither holds",
-        "open": "Not decided here",
-        "not run": "Nothing was run that tells",
-    }[found.outcome]
-    return f"{said}. {sentence(both)}" if found.outcome != "not run" else f"{said}."
+    """The outcome of a pair, and how often either side holds in the cells of the studies."""
+    if found.outcome == "not run":
+        return "Nothing was run that tells."
+    sides = [_side(found, side, places) for side, places in zip(found.pair.sides, found.places, strict=True)]
+    return f"{_outcome(found)}. {sentence(sides[0])} {sentence(sides[1])}"
 
 
-def _side(side: Side, places: Sequence[Place]) -> str:
-    """``“HTTP/3 is the slowest” holds in 3 of 4 cells (ratio 1.12 to 1.40)``."""
+def _outcome(found: Found) -> str:
+    """What the studies' cells say of both sides; that one is open is not that it is wrong."""
+    if found.outcome == "both":
+        return "In the studies' treatments both hold, each in its place"
+    if found.outcome == "neither":
+        return "In the studies' treatments neither holds"
+    if found.outcome == "open":
+        return "Our runs of the studies' treatments do not decide it"
+    first = found.outcome == "first"
+    one, other = ("first", "second") if first else ("second", "first")
+    left = found.holds[1 if first else 0]
+    if left == "no":
+        return f"In the studies' treatments only the {one} holds"
+    return (
+        f"In the studies' treatments the {one} holds; the {other} {'stays open' if left == 'open' else 'was not run'}"
+    )
+
+
+def _side(found: Found, side: Side, places: Sequence[Place]) -> str:
+    """``“HTTP/3 is the slowest” holds in 3 of 4 cells and is open in 1 (HTTP/3 ÷ HTTP/2 1.12 to 1.40)``."""
     quoted = f"“{side.says}”"
     if not places:
-        return f"{quoted} could not be looked at"
-    held = [one for one in places if one.state == "confirmed"]
-    denied = [one for one in places if one.state == "contradicted"]
-    total = counted(len(places), "cell")
-    if held:
-        return f"{quoted} holds in {len(held)} of {total} ({_span(held)})"
-    if denied:
-        return f"{quoted} is contradicted in {len(denied)} of {total} ({_span(denied)})"
-    return f"{quoted} stays open in {'the one cell' if len(places) == 1 else f'all {total}'} ({_span(places)})"
+        return f"{quoted} could not be looked at: no cell that it is about was run"
+    ratio = f"({name(found.pair.arm)} ÷ {name(found.pair.to)} {_span(places)})"
+    states = {"confirmed": "holds", "contradicted": "is contradicted", "open": "stays open"}
+    counts = {state: sum(one.state == state for one in places) for state in states}
+    if len(places) == 1:
+        return f"{quoted} {states.get(places[0].state, 'stays open')} in the one cell that it is about {ratio}"
+    there = [(states[state], number) for state, number in counts.items() if number]
+    if len(there) == 1:
+        every = "both" if len(places) == 2 else f"all {len(places)}"
+        return f"{quoted} {there[0][0]} in {every} cells {ratio}"
+    head, *rest = there
+    said = [
+        f"{head[0]} in {head[1]} of {counted(len(places), 'cell')}",
+        *(f"{what} in {number}" for what, number in rest),
+    ]
+    return f"{quoted} {listed(said)} {ratio}"
 
 
 def _span(places: Sequence[Place]) -> str:
     known = sorted(one.ratio for one in places if one.ratio is not None)
     if not known:
-        return "no ratio"
+        return "unknown"
     low, high = numbers.ratio(known[0]), numbers.ratio(known[-1])
-    return f"ratio {low}" if low == high else f"ratio {low} to {high}"
+    return low if low == high else f"{low} to {high}"
 
 
 def condition(found: Found) -> str:
@@ -88,6 +107,7 @@ METRICS = {
     "requests_per_s": "time a request, the inverse of the rate",
     "wire_bytes": "octets on the wire",
     "rss_bytes": "memory",
+    "success_rate": "requests that succeed",
 }
 
 
@@ -103,6 +123,8 @@ def because(one: Explained) -> list[str]:
     arm, reference = name(chain.comparison.arm), name(chain.comparison.reference)
     links = {link.name: link.sentences for link in chains.links(one.about, chain)}
     said = [f"{_pair(one)} {interval(place)} over {counted(place.blocks, 'block')}: {place.state}."]
+    if chain.comparison.arm != one.pair.arm:
+        said.append(f"What follows is the same comparison the other way round: {arm} against {reference}.")
     said += links.get("causes", ())
     if chain.comparison.decided:
         far = links.get("overturn", ())[:1]
@@ -120,30 +142,35 @@ def threat(one: Mapping[str, Any]) -> str:
     """What was measured of a threat."""
     if one.get("outcome") == "not measured":
         return sentence(f"not measured by an experiment: {one.get('reason', '')}")
-    return " ".join(sentence(line) for line in [*threats.sentences(dict(one)), *_models(one)])
-
-
-def _models(one: Mapping[str, Any]) -> list[str]:
-    """Measured ratios beside those of round trips alone: the first few say it."""
-    told = []
-    for item in [item for item in one.get("model") or () if "trips" in item and item.get("ratio")][:4]:
-        place = ", ".join(
-            f"{key} {item['levels'][key]}" for key in ("path", "connection", "tls_version") if key in item["levels"]
-        )
-        trips = " to ".join(str(trip) for trip in item["trips"])
-        told.append(
-            f"{place}: {name(item['arm'])} ÷ {name(item['reference'])} {numbers.ratio(item['ratio'])} "
-            f"{numbers.interval((item.get('low'), item.get('high')))}, round trips alone ({trips}) make "
-            f"{numbers.ratio(item['expected'])}"
-        )
-    return told
+    if one.get("outcome") == "resampled":
+        return "Carried out on our own samples: see what the studies' own procedures would have concluded."
+    return " ".join(sentence(line) for line in threats.sentences(dict(one)))
 
 
 def procedure(one: Procedure) -> str:
-    """What a study's procedure would have concluded."""
+    """What a study's procedure would have concluded, and against which truth it is wrong."""
     words = WORDS.get(one.name, one.name)
-    return (
-        f"{one.study}, {one.name} ({words}): wrong in {numbers.percent(one.rate)} of {numbers.count(one.draws)} "
-        f"conclusions on our data [{numbers.percent(one.low)}, {numbers.percent(one.high)}], between "
-        f"{numbers.percent(one.least)} and {numbers.percent(one.most)} by cell ({counted(one.cells, 'cell')})."
-    )
+    head = f"{one.study}, {one.name} ({words}), in {counted(one.cells, 'cell')}: "
+    parts = []
+    if one.rate is not None:
+        spread = "" if one.least == one.most else f", {_of(one.least)} to {_of(one.most)} by cell"
+        parts.append(
+            f"where all blocks name the faster protocol ({counted(one.decided, 'cell')}), wrong in {_of(one.rate)} of "
+            f"{numbers.count(one.draws)} conclusions [{_of(one.low)}, {_of(one.high)}]{spread}"
+        )
+    else:
+        parts.append("in no cell do all blocks name the faster protocol, so nothing can be called wrong")
+    if one.same:
+        parts.append(
+            f"{counted(one.same, 'cell')} without a difference beyond the margin, where it names a winner all the same"
+        )
+    if one.open:
+        stay, count = ("stays", "counts") if one.open == 1 else ("stay", "count")
+        parts.append(f"{counted(one.open, 'cell')} {stay} open by all blocks and {count} neither way")
+    if one.contradict is not None:
+        parts.append(f"two such studies would contradict each other in {_of(one.contradict)} of cases")
+    return f"{head}{'; '.join(parts)}."
+
+
+def _of(share: float | None) -> str:
+    return numbers.percent(share)

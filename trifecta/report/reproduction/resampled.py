@@ -7,8 +7,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from trifecta.analysis.resampling import SAME
 from trifecta.report import numbers
 from trifecta.report.explain.resampled import conclusions
+from trifecta.report.words import counted, listed
 
 Data = dict[str, Any]
 
@@ -28,23 +30,30 @@ def measured(threat: Mapping[str, Any], found: Sequence[Data]) -> Data:
 
 
 def words(found: Sequence[Data]) -> str:
-    """How often it would have named the wrong protocol: where our blocks name one, and where they name none."""
-    known = [one for one in found if one["rate"] is not None]
-    if not known:
+    """How often it would have named the wrong protocol, where our verdict says which is the right one."""
+    drawn = [one for one in found if one["draws"]]
+    if not drawn:
         return "it could not be carried out on the samples of these runs"
-    said = f"carried out {known[0]['draws']} times on each of {len(known)} comparisons of our runs"
-    named = [one for one in known if one["winner"]]
-    if named:
-        rates = [float(one["rate"]) for one in named]
-        worst = max(named, key=lambda one: float(one["rate"]))
-        ends = f"[{numbers.percent(worst['low'])}, {numbers.percent(worst['high'])}]"
-        said += (
-            f"; where our blocks name a faster one ({len(named)}) it names another in {numbers.percent(median(rates))} "
-            f"of its conclusions at the median, in {numbers.percent(worst['rate'])} {ends} where it is worst "
-            f"({worst['run']}, {numbers.protocol(str(worst['arm']))} against "
-            f"{numbers.protocol(str(worst['reference']))})"
+    head = f"carried out {drawn[0]['draws']} times on each of {counted(len(drawn), 'comparison')} of our runs"
+    named = [one for one in drawn if one["rate"] is not None and one["winner"] != SAME]
+    same = sum(one["winner"] == SAME for one in drawn)
+    rest = [
+        f"in {number} {what}"
+        for number, what in (
+            (same, "there is no difference beyond the margin, and it names one all the same"),
+            (len(drawn) - len(named) - same, "our verdict is open, and nothing counts as wrong"),
         )
-    unnamed = len(known) - len(named)
-    if unnamed:
-        said += f"; in {unnamed} our blocks name none, and it names one every time"
-    return said
+        if number
+    ]
+    if not named:
+        return f"{head}: {listed(rest)}"
+    rates = sorted(float(one["rate"]) for one in named)
+    worst = max(named, key=lambda one: float(one["rate"]))
+    ends = f"[{numbers.percent(worst['low'])}, {numbers.percent(worst['high'])}]"
+    where = f"where our verdict names the faster protocol ({len(named)} of {len(drawn)})"
+    return (
+        f"{head}; {where}, it names another in {numbers.percent(median(rates))} of its conclusions at the median, in "
+        f"{numbers.percent(rates[-1])} {ends} where it is worst ({worst['run']}, "
+        f"{numbers.protocol(str(worst['arm']))} against {numbers.protocol(str(worst['reference']))})"
+        + (f"; {listed(rest)}" if rest else "")
+    )
