@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.analysis.mapping.plane import a_plan, a_study, explore
 from tests.report import pages
 from tests.report.synthetic import Shape, write_run
 from tests.report.synthetic_reproduction import FAR, NEAR, write_reproduction
+from trifecta.analysis.mapping.result import work_out
 from trifecta.design.errors import UserError
 from trifecta.report import reconcile
-from trifecta.report.reconcile import conditions, page
+from trifecta.report.map import page as map_page
+from trifecta.report.reconcile import conditions, maps, page
+from trifecta.report.reconcile.read import pairs as read_pairs
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +105,27 @@ def test_experiments_say_at_what_a_side_becomes_true(folder: Path, found: reconc
     places = [row for row in rows if row["kind"] == "claim"]
     assert len(places) == sum(len(side) for side in first.found.places)
     assert float(places[0]["ratio"]) == first.found.places[0][0].ratio
+
+
+@pytest.mark.parametrize(("slope", "says"), [(1.2, "HTTP/3 is the fastest"), (-1.2, "HTTP/3 is the slowest")])
+def test_a_map_says_where_either_sentence_is_true(slope: float, says: str, folder: Path, tmp_path: Path) -> None:
+    """Faster by up to e^0.6 at the far end of the first axis, and slower as much at the near end, or the other way."""
+    plan = a_plan("6x6", blocks=60)
+    study = a_study(plan)
+    rows, stop, _ = explore(plan, study, lambda x, _: slope * (x - 0.5))
+    map_page.write(work_out(plan, study, rows, ending=stop.reason), tmp_path)
+    pair = next(one for one in read_pairs() if one.id == "chain-or-fan-in")
+    told = maps.sentences(pair, maps.read([tmp_path]))
+    assert len(told) == 2  # one a side
+    mine = next(said for said in told if says in said)
+    other = next(said for said in told if says not in said)
+    last, first = plan.x.kind.format(plan.x.values[-1]), plan.x.kind.format(plan.x.values[0])
+    assert f"to {last}" in mine.split("within")[1].split(" and ")[0], mine
+    assert first in other.split("within")[1], other
+    half = next(one for one in read_pairs() if one.id == "slowest-or-half-the-time")
+    assert maps.sentences(half, maps.read([tmp_path])) == []  # it maps another traffic than that pair is about
+    with pytest.raises(UserError, match=r"map\.json is not there yet"):
+        maps.read([folder])
 
 
 def test_the_same_folder_makes_the_same_files(folder: Path, found: reconcile.Reconciled) -> None:

@@ -44,6 +44,8 @@ class Pair:
     threats: tuple[str, ...]
     experiments: tuple[str, ...] = ()
     decide: tuple[tuple[str, str], ...] = ()
+    maps: bool = False
+    """Whether maps of its protocols are about it."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,7 @@ def parse(document: Mapping[str, Any]) -> tuple[Pair, ...]:
                 threats=tuple(map(str, one.get("threats") or ())),
                 experiments=tuple(map(str, one.get("experiments") or ())),
                 decide=tuple((str(each["what"]), str(each.get("run", ""))) for each in one.get("decide") or ()),
+                maps=bool(one.get("maps", False)),
             )
         )
     return tuple(made)

@@ -15,11 +15,20 @@ from trifecta.cli.options import as_json
 Examples:
   trifecta reproduce all --quick --out runs/four
   trifecta reconcile runs/four
+  trifecta reconcile runs/four --map runs/plane
 """
 )
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option(
+    "--map",
+    "maps",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    multiple=True,
+    metavar="DIR",
+    help="A folder of 'trifecta map', taken as evidence too.",
+)
 @as_json
-def command(*, folder: Path, as_json: bool) -> None:
+def command(*, folder: Path, maps: tuple[Path, ...], as_json: bool) -> None:
     """Take the contradicting claims of the published studies pair by pair and say where each holds.
 
     FOLDER is that of 'trifecta reproduce'. Writes reconciliation.html there, its figures as SVG, PDF, PNG and CSV,
@@ -27,7 +36,7 @@ def command(*, folder: Path, as_json: bool) -> None:
     """
     from trifecta.report import reconcile
 
-    found = reconcile.read(folder)
+    found = reconcile.read(folder, maps=maps)
     reconcile.write(found)
     if as_json:
         click.echo(reconcile.as_json(found))

@@ -14,7 +14,7 @@ from trifecta.report import numbers
 from trifecta.report.figures import picture_files, style, svg
 from trifecta.report.figures.panels import Drawn
 from trifecta.report.html import TEMPLATES
-from trifecta.report.reconcile import cite, conditions, figures, tables, words
+from trifecta.report.reconcile import cite, conditions, figures, maps, tables, words
 from trifecta.report.reconcile.experiments import Experiment
 from trifecta.report.reconcile.read import PairFound, Reconciled, run_facts
 from trifecta.report.words import counted
@@ -71,6 +71,7 @@ def _drawn(found: Reconciled) -> Sequence[tuple[str, Drawn]]:
     """Each figure with its name."""
     made = [(one.found.pair.id, figures.pair(one, found.claims)) for one in found.pairs]
     made.append(("procedures", figures.procedures(found.procedures)))
+    made += [(one.name, one.drawn()) for one in found.maps]
     return [(name, drawn) for name, drawn in made if drawn is not None]
 
 
@@ -100,6 +101,7 @@ def render(found: Reconciled) -> str:
         versions=cite.versions(found),
         runs=_runs(found),
         missing=[{name: str(one.get(name, "")) for name in ("study", "what", "reason")} for one in found.missing],
+        maps=[(one.name, one.told, drawn[one.name]) for one in found.maps],
         figures=FIGURES,
         css=css,
     )
@@ -129,7 +131,7 @@ def _shown(one: PairFound, found: Reconciled, drawn: dict[str, str]) -> Shown:
         sides=sides,
         svg=drawn.get(pair.id, ""),
         metrics=words.metrics(one.found),
-        short=conditions.short(one),
+        short=[*conditions.short(one), *maps.sentences(pair, found.maps)],
         rows=conditions.rows(one),
         says=[side.says for side in pair.sides],
         expected=any(cell.expected is not None for cell in one.cells),
@@ -188,7 +190,11 @@ def print_reconciled(found: Reconciled, console: Console | None = None) -> None:
     for one in found.pairs:
         out.print(Text(one.found.pair.question, style="bold"))
         out.print(Text(f"  {words.answer(one.found)}"))
-        for told in [*conditions.short(one), *filter(None, [words.condition(one.found), conditions.missing(one)])]:
+        for told in [
+            *conditions.short(one),
+            *maps.sentences(one.found.pair, found.maps),
+            *filter(None, [words.condition(one.found), conditions.missing(one)]),
+        ]:
             out.print(Text(f"  {told}"))
     if found.procedures:
         out.print(Text("What the studies' own procedures would have concluded from our data", style="bold"))

@@ -17,6 +17,8 @@ from trifecta.report.explain.chain import Chain, explain
 from trifecta.report.facts import RunFacts
 from trifecta.report.facts import read as read_facts
 from trifecta.report.reconcile.experiments import Experiment, Experiments, inside, model
+from trifecta.report.reconcile.maps import Map
+from trifecta.report.reconcile.maps import read as read_maps
 from trifecta.report.reconcile.procedures import Procedure, carry_out
 from trifecta.threats import THREATS
 
@@ -65,6 +67,7 @@ class Reconciled:
     problems: list[str] = field(default_factory=list)
     experiments: list[Experiment] = field(default_factory=list)
     """Those on threats that the page uses."""
+    maps: list[Map] = field(default_factory=list)
 
 
 def pairs() -> tuple[Pair, ...]:
@@ -74,8 +77,11 @@ def pairs() -> tuple[Pair, ...]:
     return parse(YAML(typ="safe", pure=True).load(_FOLDER / "contradictions" / "pairs.yaml"))
 
 
-def read(folder: Path, *, draws: int = 200) -> Reconciled:
-    """Reconcile what a folder of ``trifecta reproduce`` holds; ``UserError`` when it is none."""
+def read(folder: Path, *, draws: int = 200, maps: Sequence[Path] = ()) -> Reconciled:
+    """Reconcile what a folder of ``trifecta reproduce`` holds; ``UserError`` when it is none.
+
+    ``maps`` are folders of ``trifecta map``.
+    """
     document = _document(folder)
     claims = {str(one["id"]): one for one in (*document["claims"], *document.get("figures", ()))}
     made = Reconciled(
@@ -84,6 +90,7 @@ def read(folder: Path, *, draws: int = 200) -> Reconciled:
         claims=claims,
         runs=[{**one, **run_facts(folder, str(one["folder"]))} for one in document.get("runs", ())],
         missing=list(document.get("missing", ())),
+        maps=read_maps(maps),
     )
     threats = list(document.get("threats", ()))
     measured = {str(one.get("threat")): one for one in threats}

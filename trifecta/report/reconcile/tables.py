@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from trifecta.report.reconcile import cite, conditions, words
+from trifecta.report.reconcile import cite, conditions, maps, words
 from trifecta.report.reconcile.read import PairFound, Reconciled
 
 _PLACES = ("kind", "side", "claim", "run", "cell", "metric", "ratio", "low", "high", "blocks", "state", "published")
@@ -65,20 +65,20 @@ def as_data(found: Reconciled) -> dict[str, Any]:
         "bibtex": cite.bibtex(found),
         "references": cite.references(found),
         "versions": dict(cite.versions(found)),
-        "pairs": [_pair(one) for one in found.pairs],
+        "pairs": [_pair(one, found) for one in found.pairs],
         "procedures": [asdict(one) for one in found.procedures],
         "problems": found.problems,
     }
 
 
-def _pair(one: PairFound) -> dict[str, Any]:
+def _pair(one: PairFound, found: Reconciled) -> dict[str, Any]:
     pair = one.found.pair
     return {
         "id": pair.id,
         "question": pair.question,
         "outcome": one.found.outcome,
         "answer": words.answer(one.found),
-        "condition": conditions.short(one),
+        "condition": [*conditions.short(one), *maps.sentences(pair, found.maps)],
         "differ": {name: [list(side) for side in sides] for name, sides in one.found.differ.items()},
         "sides": [
             {"says": side.says, "holds": holds, "states": dict(states), "places": [asdict(place) for place in places]}
