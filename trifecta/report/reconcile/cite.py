@@ -148,7 +148,7 @@ def versions(found: Reconciled) -> list[tuple[str, str]]:
                 ", ".join(filter(None, (str(one.get("version") or ""), str(one.get("source") or "")))) for one in own
             ]
             rows.append((f"{kind[:-1]}: {name}", _each(told)))
-    machines = [run.get("machine") or {} for run in runs] or [found.asked.get("machine", {}).get("machine") or {}]
+    machines = [run.get("machine") or {} for run in runs] or [(found.asked.get("machine") or {}).get("machine") or {}]
     machine = ("kernel", "distribution", "cpu_model", "cpus_allowed", "architecture", "virtual_machine", "clocksource")
     rows += [(f"machine: {name.replace('_', ' ')}", _each(one.get(name) for one in machines)) for name in machine]
     rows.append(("machine: memory", _each(numbers.size(one.get("memory_bytes")) for one in machines)))

@@ -10,6 +10,7 @@ from trifecta.analysis.conditions import Branch, Cell, Truth, branches, span
 from trifecta.analysis.reconciling import Place
 from trifecta.report import numbers
 from trifecta.report.comparisons import UNTOLD
+from trifecta.report.figures.style import name
 from trifecta.report.reconcile.read import PairFound
 from trifecta.report.words import counted, listed
 
@@ -55,7 +56,7 @@ def short(one: PairFound) -> list[str]:
             for truth, more in (("true", ""), ("further", ", and goes further,")):
                 here = [branch for branch in found if (branch.experiment, branch.truth) == (experiment, truth)]
                 if here:
-                    at = listed([_branch(branch) for branch in here])
+                    at = listed([_branch(one, branch) for branch in here])
                     made.append(f"“{told.says}” becomes true{more} {at}: experiment {experiment}.")
         if not found and one.found.holds[side] in ("no", "open"):
             nor = ", nor in any experiment" if told.test is not None and one.cells else "; no experiment here tests it"
@@ -89,11 +90,12 @@ def _levels(one: PairFound, factor: str, places: Sequence[Place]) -> str:
     return f"{factor.replace('_', ' ')} {listed(values)}"
 
 
-def _branch(branch: Branch) -> str:
-    """``with a new connection for every request and TLS 1.2 over TCP, at 40 and 70 ms round trip (0.50)``."""
+def _branch(one: PairFound, branch: Branch) -> str:
+    """``with a new connection for every request and TLS 1.2, at 40 and 70 ms round trip (HTTP/3 ÷ HTTP/2 0.50)``."""
     told = listed([level(factor, value) for factor, value in branch.levels.items()])
+    arms = f"{name(one.found.pair.arm)} ÷ {name(one.found.pair.to)}"
     parts = [f"with {told}" if told else "", _sweep(branch.along)]
-    return f"{', '.join(filter(None, parts)) or 'in all its cells'} ({_range(branch.cells)})"
+    return f"{', '.join(filter(None, parts)) or 'in all its cells'} ({arms} {_range(branch.cells)})"
 
 
 def _sweep(levels: Sequence[str]) -> str:

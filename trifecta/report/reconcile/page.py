@@ -190,11 +190,8 @@ def print_reconciled(found: Reconciled, console: Console | None = None) -> None:
     for one in found.pairs:
         out.print(Text(one.found.pair.question, style="bold"))
         out.print(Text(f"  {words.answer(one.found)}"))
-        for told in [
-            *conditions.short(one),
-            *maps.sentences(one.found.pair, found.maps),
-            *filter(None, [words.condition(one.found), conditions.missing(one)]),
-        ]:
+        further = [words.condition(one.found), conditions.missing(one)]
+        for told in [*conditions.short(one), *maps.sentences(one.found.pair, found.maps), *filter(None, further)]:
             out.print(Text(f"  {told}"))
     if found.procedures:
         out.print(Text("What the studies' own procedures would have concluded from our data", style="bold"))

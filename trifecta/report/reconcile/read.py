@@ -88,7 +88,7 @@ def read(folder: Path, *, draws: int = 200, maps: Sequence[Path] = ()) -> Reconc
         folder=folder,
         asked=document["reproduction"],
         claims=claims,
-        runs=[{**one, **run_facts(folder, str(one["folder"]))} for one in document.get("runs", ())],
+        runs=[{**one, **run_facts(folder, str(one.get("folder", "")))} for one in document.get("runs", ())],
         missing=list(document.get("missing", ())),
         maps=read_maps(maps),
     )
@@ -144,6 +144,8 @@ def run_facts(folder: Path, name: str) -> dict[str, Any]:
     try:
         found = json.loads((inside(folder, name) / "run.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
+        found = None
+    if not isinstance(found, dict):
         return {"seed": None}
     wanted = ("seed", "started_utc", "elapsed_ns", "engine", "servers", "clients", "python", "trifecta", "machine")
     study = (found.get("study") or {}).get("sha256", "")
