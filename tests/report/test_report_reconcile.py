@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import shutil
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from tests.analysis.mapping.plane import a_plan, a_study, explore
 from tests.report import pages
@@ -137,6 +139,18 @@ def test_the_same_folder_makes_the_same_files(folder: Path, found: reconcile.Rec
     assert {path.suffix for path in before} == kinds
     reconcile.write(reconcile.read(folder, draws=40))
     assert [path.name for path, text in before.items() if path.read_bytes() != text] == []
+
+
+def test_the_terminal_says_conditions_and_what_is_missing(found: reconcile.Reconciled) -> None:
+    console = Console(record=True, width=300, file=io.StringIO())
+    reconcile.print_reconciled(found, console)
+    text = console.export_text()
+    assert "“HTTP/3 is the slowest” held in bourbon2020, near (path clean" in text
+    assert (
+        "2 experiments" not in text and "3 experiments (early-data, implementation and cpu-bound) were not run" in text
+    )
+    assert "1 part of the studies could not be run" in text
+    assert text.rstrip().endswith("reconciliation.html")
 
 
 def test_a_damaged_or_partial_folder_is_told_not_crashed(folder: Path, tmp_path: Path) -> None:
