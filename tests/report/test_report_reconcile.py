@@ -146,9 +146,7 @@ def test_the_terminal_says_conditions_and_what_is_missing(found: reconcile.Recon
     reconcile.print_reconciled(found, console)
     text = console.export_text()
     assert "“HTTP/3 is the slowest” held in bourbon2020, near (path clean" in text
-    assert (
-        "2 experiments" not in text and "3 experiments (early-data, implementation and cpu-bound) were not run" in text
-    )
+    assert "3 experiments (early-data, implementation and cpu-bound) were not run" in text
     assert "1 part of the studies could not be run" in text
     assert text.rstrip().endswith("reconciliation.html")
 

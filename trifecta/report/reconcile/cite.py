@@ -84,10 +84,15 @@ def seeds(found: Reconciled) -> list[int]:
     return sorted({int(run["seed"]) for run in found.runs if run.get("seed") is not None})
 
 
+def _seeded(every: list[int]) -> str:
+    """``seed 1``, ``seeds 7, 8``."""
+    return f"seed{'s' if len(every) > 1 else ''} {', '.join(map(str, every))}" if every else ""
+
+
 def cite(found: Reconciled) -> str:
     """How to cite the page, as a sentence."""
     every = seeds(found)
-    seeded = f", seed{'s' if len(every) > 1 else ''} {', '.join(map(str, every))}" if every else ""
+    seeded = f", {_seeded(every)}" if every else ""
     day = str(found.asked.get("began") or "")[:10] or "of an unknown day"
     return (
         f"{AUTHORS}, “{TITLE}”, reproduction of {day}, Trifecta {found.asked.get('version', __version__)}{seeded}, "
@@ -100,7 +105,7 @@ def bibtex(found: Reconciled) -> str:
     day = str(found.asked.get("began") or "")[:10]
     note = (
         f"Reproduction of {day or 'an unknown day'} with Trifecta {found.asked.get('version', __version__)}, "
-        f"depth {found.asked.get('depth', 'unknown')}, seeds {', '.join(map(str, seeds(found))) or 'unknown'}"
+        f"depth {found.asked.get('depth', 'unknown')}, {_seeded(seeds(found)) or 'seed unknown'}"
     )
     year = f"  year         = {{{day[:4]}}},\n" if day else ""
     month = f"  date         = {{{day}}},\n" if day else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from trifecta.report import numbers
 from trifecta.report.figures.panels import Drawn
 from trifecta.report.map import page, picture, words
 from trifecta.report.words import counted, listed
+
+_NAMES = {"rtt": "round-trip time"}
 
 
 @dataclass(frozen=True)
@@ -28,15 +31,22 @@ class Map:
         return picture.draw(self.made)
 
     @property
+    def command(self) -> str:
+        """What makes it again, into a folder of the reader's own."""
+        words_, skip = [], False
+        for word in [str(word) for word in self.made.about.get("argv") or ()][1:] or ["map"]:
+            if not skip and word != "--out" and not word.startswith("--out="):
+                words_.append(word)
+            skip = word == "--out"
+        return shlex.join(["trifecta", *words_])
+
+    @property
     def told(self) -> str:
         """What it says by itself, and how it was made."""
         about = self.made.about
-        argv = [str(word) for word in about.get("argv") or ()][1:]
-        options = " ".join(word for word in argv if "/" not in word and word != "--out")
-        made = f"trifecta {options}" if options else "trifecta map"
         day = str(about.get("started_utc") or "")[:10] or "an unknown day"
         blocks = counted(self.made.blocks, "block")
-        return f"{words.headline(self.made)} {blocks} from {day}, seed {about.get('seed', 'unknown')}, by “{made}”."
+        return f"{words.headline(self.made)} {blocks} from {day}, seed {about.get('seed', 'unknown')}, by “{self.command}”."
 
 
 def read(folders: Sequence[Path]) -> list[Map]:
@@ -61,7 +71,8 @@ def _side(pair: Pair, made: MapResult, says: str, test: Test) -> str:
     """``On the map of rtt and loss: “HTTP/3 is the fastest” is true on 15 % of the plane, all of it within ...``."""
     sides = made.sides()
     plan = made.plan
-    head = f"On the map of {plan.x.name} and {plan.y.name} ({made.traffic}): “{says}” is"
+    x, y = (_NAMES.get(axis.name, axis.name) for axis in (plan.x, plan.y))
+    head = f"On the map of {x} and {y} ({made.traffic}): “{says}” is"
     if sides is None:
         return f"{head} not decided: no block counts."
     margin = max(made.margin, made.noise.floor)
@@ -76,7 +87,7 @@ def _side(pair: Pair, made: MapResult, says: str, test: Test) -> str:
     if not true:
         return f"{head} true nowhere{rest}."
     spans = []
-    for axis, own in ((plan.x, [i for i, _ in true]), (plan.y, [j for _, j in true])):
+    for name, axis, own in ((x, plan.x, [i for i, _ in true]), (y, plan.y, [j for _, j in true])):
         first, last = (axis.kind.format(axis.values[end]) for end in (min(own), max(own)))
-        spans.append(f"{axis.name} {first}" if first == last else f"{axis.name} {first} to {last}")
+        spans.append(f"{name} {first}" if first == last else f"{name} {first} to {last}")
     return f"{head} true on {numbers.percent(len(true) / total)} of the plane, all of it within {listed(spans)}{rest}."

@@ -101,7 +101,7 @@ def render(found: Reconciled) -> str:
         versions=cite.versions(found),
         runs=_runs(found),
         missing=[{name: str(one.get(name, "")) for name in ("study", "what", "reason")} for one in found.missing],
-        maps=[(one.name, one.told, drawn[one.name]) for one in found.maps],
+        maps=[(one.name, one.told, drawn[one.name], one.command) for one in found.maps],
         figures=FIGURES,
         css=css,
     )
