@@ -46,7 +46,8 @@ class Map:
         about = self.made.about
         day = str(about.get("started_utc") or "")[:10] or "an unknown day"
         blocks = counted(self.made.blocks, "block")
-        return f"{words.headline(self.made)} {blocks} from {day}, seed {about.get('seed', 'unknown')}, by “{self.command}”."
+        made = f"{blocks} from {day}, seed {about.get('seed', 'unknown')}, by “{self.command}”."
+        return f"{words.headline(self.made)} {made}"
 
 
 def read(folders: Sequence[Path]) -> list[Map]:
