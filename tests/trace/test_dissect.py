@@ -91,8 +91,8 @@ def test_both_sides_of_the_link_are_joined(h2: Dissection, h3: Dissection) -> No
         assert lost[0]["delay_ns"] is None
         others = [one for one in found.packets.to_pylist() if one["packet_id"] != DOWN | dropped]
         twice = {one["packet_id"] for one in others if one["side"] == ("b" if one["direction"] == "up" else "a")}
-        for one in others:  # what was under way when the link ended has no fate
-            assert one["fate"] == ("delivered" if one["packet_id"] in twice else None)
+        for one in others:
+            assert one["fate"] == ("delivered" if one["packet_id"] in twice else "under_way")
             assert (one["delay_ns"] is not None) == (one["packet_id"] in twice)
             assert one["delay_ns"] is None or 10_000_000 <= one["delay_ns"] < 60_000_000
         assert len(twice) > 15

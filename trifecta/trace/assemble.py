@@ -37,6 +37,7 @@ _SAID = {
     "send_error": "send_error: the kernel refused this packet on its way out; this is no impairment",
     "corrupted": "corrupted: the link flipped one bit of this packet",
     "duplicate": "duplicate: the link sent this packet more than once",
+    "under_way": "under_way: the link ended before this packet left",
 }
 _AT_BOTH_SIDES = ("corrupted", "duplicate")
 
@@ -67,7 +68,6 @@ def assemble(source: Path, out: Path, *, keys: Iterable[Path] = (), log: Path | 
     Files of keys that are not there have no keys. NotOfLink for a file that no link has written.
     """
     lines = key_lines(keys)
-    touched = _touched(log)
     with source.open("rb") as file, _private(out) as written:
         if os.fstat(file.fileno()).st_size == 0:
             raise NotOfLink(f"{source} is empty")
@@ -77,7 +77,7 @@ def assemble(source: Path, out: Path, *, keys: Iterable[Path] = (), log: Path | 
         if lines:
             written.write(_secrets(lines))
         index = _Index(view[:end], starts)
-        comments = index.comments(touched)
+        comments = index.comments(_touched(log, index.not_left()))
         for part in index.in_order_of_time(view, comments):
             written.write(part)
         return Assembled(len(starts), len(comments), len(lines), end == len(view))
@@ -135,21 +135,28 @@ def _blocks(view: memoryview) -> tuple[int, array[int], int]:
     return head_end, starts, at
 
 
-def _touched(log: Path | None) -> Mapping[int, list[str]]:
-    """What the link did to packets besides delivering them, by epb_packetid."""
+def _touched(log: Path | None, not_left: NDArray[np.uint64]) -> Mapping[int, list[str]]:
+    """What the link did to packets besides delivering them, by epb_packetid; ``not_left``: did not leave, it seems.
+
+    Of these the ones that the log does not name at all were under way when the link ended.
+    """
     if log is None or not log.exists():
         return {}
+    import numpy as np
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     found: dict[int, list[str]] = {}
+    named = np.zeros(len(not_left), dtype=bool)
     with pq.ParquetFile(log) as file:
         for batch in file.iter_batches(columns=["direction", "ordinal", "fate"]):
+            direction, ordinal = (np.asarray(batch[name]).astype(np.uint64) for name in ("direction", "ordinal"))
+            named |= np.isin(not_left, direction << np.uint64(63) | ordinal)
             for row in batch.filter(pc.field("fate") != "delivered").to_pylist():
                 fates = found.setdefault(row["direction"] << 63 | row["ordinal"], [])
                 if row["fate"] not in fates:
                     fates.append(row["fate"])
-    return found
+    return found | dict.fromkeys(not_left[~named].tolist(), ["under_way"])
 
 
 class _Index:
@@ -174,6 +181,14 @@ class _Index:
             raise NotOfLink("a packet without an id")
         self._ids = words[identity + 1].astype(np.uint64) | words[identity + 2].astype(np.uint64) << 32
         self._sides = words[at + 2]
+
+    def not_left(self) -> NDArray[np.uint64]:
+        """The ids of packets that were seen where they came from and not on the other side."""
+        import numpy as np
+
+        originals = self._ids & np.uint64(~_COPY_BITS & (1 << 64) - 1)
+        left = self._sides != self._ids >> np.uint64(63)
+        return np.setdiff1d(originals[~left], originals[left])
 
     def comments(self, touched: Mapping[int, list[str]]) -> dict[int, str]:
         """What to say of packets, by their place in the file."""

@@ -61,7 +61,7 @@ PACKETS = _schema(
     ("info", pa.string()),
     ("protocol", pa.string()),  # h1, h2, h3
     ("retransmission", pa.bool_()),  # TCP: octets sent before in this direction on this side (docs/packets.md)
-    ("fate", pa.string()),  # of the link: delivered, lost, queue_dropped, corrupted, duplicate, ...
+    ("fate", pa.string()),  # of the link: delivered, lost, queue_dropped, corrupted, duplicate, under_way, ...
     ("delay_ns", pa.int64()),  # time at the far side less time at the near side of the same packet_id
 )
 

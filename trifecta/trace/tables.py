@@ -17,12 +17,15 @@ from trifecta.design.errors import CannotError, UserError
 from trifecta.trace import connections as by_connection
 from trifecta.trace import messages as by_message
 from trifecta.trace.capture_file import Ints
+from trifecta.trace.flows import Flows
 from trifecta.trace.headers import TCP, Flags
+from trifecta.trace.pcapng import NO_ID
 from trifecta.trace.rows import DIRECTIONS, QUIC_COLUMNS, Packed, Trace
 from trifecta.trace.schema import CONNECTIONS, FRAMES, MESSAGES, PACKETS
 
 _FLAGS = ("FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR")
-_FATES = re.compile(r"\b(lost|queue_dropped|memory_dropped|send_error|corrupted|duplicate)\b")
+_WORDS = ["delivered", "lost", "queue_dropped", "memory_dropped", "send_error", "corrupted", "duplicate", "under_way"]
+_FATES = re.compile(rf"\b({'|'.join(_WORDS[1:])})\b")
 _COPY = np.uint64(0x7FFF << 48)
 
 
@@ -229,7 +232,6 @@ def _fates(joined: Joined, log: Path | None) -> dict[str, pa.Array[Any]]:
     flows, count = joined.trace.flows, len(joined.connection)
     if flows.packet_id is None:
         return {"fate": pa.nulls(count, pa.string()), "delay_ns": pa.nulls(count, pa.int64())}
-    words = ["delivered", "lost", "queue_dropped", "memory_dropped", "send_error", "corrupted", "duplicate"]
     own = np.arange(count)
     fate = np.where(joined.arrival >= 0, 0, -1)
     index = joined.trace.headers.index
@@ -238,33 +240,35 @@ def _fates(joined: Joined, log: Path | None) -> dict[str, pa.Array[Any]]:
         place = int(np.searchsorted(index, packet))
         # Of an original that was copied too the arrival tells; copies are known by their number.
         if match and place < count and index[place] == packet and match[1] != "duplicate":
-            fate[place] = words.index(match[1])
+            fate[place] = _WORDS.index(match[1])
     if log is not None:
-        _take_fates(log, flows.packet_id, fate, words)
+        _take_fates(log, flows, fate)
     fate = fate[flows.origin]
-    fate = np.where(flows.packet_id & _COPY > 0, words.index("duplicate"), fate)
+    fate = np.where(flows.packet_id & _COPY > 0, _WORDS.index("duplicate"), fate)
     far = np.where(flows.origin != own, own, joined.arrival)
     delay = np.where(far >= 0, joined.time_ns[np.maximum(far, 0)] - joined.time_ns[flows.origin], 0)
-    return {"fate": choose(fate, words), "delay_ns": pa.array(delay, mask=far < 0)}
+    return {"fate": choose(fate, _WORDS), "delay_ns": pa.array(delay, mask=far < 0)}
 
 
-def _take_fates(log: Path, packet_id: npt.NDArray[np.uint64], fate: Ints, words: list[str]) -> None:
-    """What the link's log says of packets that were not just delivered."""
+def _take_fates(log: Path, flows: Flows, fate: Ints) -> None:
+    """What the link's log says of packets at their sending side. Those that it does not name had not left yet."""
+    assert flows.packet_id is not None
     try:
         table = pq.read_table(log, columns=["direction", "ordinal", "fate"])
     except (OSError, pa.ArrowException) as error:
         raise UserError(f"{log}: {str(error).splitlines()[0]}; name the log of the link (log_file)") from error
-    table = table.filter(pc.invert(pc.is_in(table["fate"], pa.array(["delivered", "duplicate"]))))
+    table = table.filter(pc.not_equal(table["fate"], "duplicate"))
     direction, ordinal = (np.asarray(table[name]).astype(np.uint64) for name in ("direction", "ordinal"))
-    # Of a packet that the log names twice the last word counts.
-    told = dict(zip((direction << np.uint64(63) | ordinal).tolist(), table["fate"].to_pylist(), strict=True))
-    if not told:
-        return
-    identities = np.asarray(sorted(told), dtype=np.uint64)
-    codes = np.asarray([words.index(word) if (word := told[one]) in words else -1 for one in identities.tolist()])
-    at = np.minimum(np.searchsorted(identities, packet_id), len(identities) - 1)
-    mine = identities[at] == packet_id
-    fate[mine] = codes[at[mine]]
+    named = direction << np.uint64(63) | ordinal
+    words = np.asarray(pc.fill_null(pc.index_in(table["fate"], pa.array(_WORDS)), -1))
+    # Of a packet that the log names twice the last word counts, and "delivered" only where it is the only one.
+    order = np.lexsort((np.arange(len(named)), words != 0, named))
+    named, words = np.append(named[order], NO_ID), np.append(words[order], 0)
+    at = np.searchsorted(named[:-1], flows.packet_id, side="right") - 1
+    told = np.where(named[at] == flows.packet_id, words[at], _WORDS.index("under_way"))
+    sent = flows.side == (flows.packet_id >> np.uint64(63)).astype(np.int64)
+    mine = sent & ((fate < 0) | (named[at] == flows.packet_id) & (told > 0))
+    fate[mine] = told[mine]
 
 
 def _frames(joined: Joined, name: str) -> dict[str, pa.Array[Any]]:

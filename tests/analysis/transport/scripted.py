@@ -21,7 +21,6 @@ from trifecta.trace.dissect import dissect
 from trifecta.trace.dissection import Dissection
 
 PORT = 8443
-DELAY = {"kind": "delay", "delay_ns": 20_000_000}
 LATE = 2**62
 
 
@@ -99,14 +98,7 @@ class Transfer:
         arrived = {one.number: one.arrived_ns < LATE for one in self.down}
         sent: dict[tuple[Any, ...], bool] = {}
         again, needed = set(), set()
-        rows = self.rows("quic", "STREAM") + self.rows("quic", "CRYPTO")
-        for number in sorted({row["number"] for row in rows}):
-            mine = {
-                (row["type"], row["stream"], row["type"] == "CRYPTO" and row["packet_space"], octet)
-                for row in rows
-                if row["number"] == number
-                for octet in range(row["offset"], row["offset"] + row["length"])
-            }
+        for number, mine in sorted(self._pieces().items()):
             before = [octet for octet in mine if octet in sent]
             if before:
                 again.add(number)
@@ -114,6 +106,40 @@ class Transfer:
                 needed.add(number)
             sent |= {octet: sent.get(octet, False) or arrived[number] for octet in mine}
         return again, again - needed
+
+    def late(self) -> set[int]:
+        """Numbers of the server's packets that arrived behind one that was sent later (RFC 4737, 3.3)."""
+        found, highest = set(), -1
+        for one in sorted(self.down, key=lambda one: (one.arrived_ns, one.ordinal)):
+            if one.arrived_ns < LATE:
+                if one.ordinal < highest:
+                    found.add(one.number)
+                highest = max(highest, one.ordinal)
+        return found
+
+    def taken_for_lost(self) -> set[int]:
+        """Those of them that were the first to bring octets which were sent again after them."""
+        first: dict[tuple[Any, ...], int] = {}
+        found = set()
+        pieces = self._pieces()
+        for one in self.down:
+            for octet in pieces.get(one.number, ()):
+                if octet in first:
+                    found.add(first[octet])
+                elif one.arrived_ns < LATE:
+                    first[octet] = one.number
+        return found & self.late()
+
+    def _pieces(self) -> dict[int, set[tuple[Any, ...]]]:
+        """The octets of each of the server's packets, by number."""
+        if self.rows("tls"):
+            return {one.number: {(octet,) for octet in range(one.tcp[0], sum(one.tcp))} for one in self.down}
+        found: dict[int, set[tuple[Any, ...]]] = {}
+        for row in self.rows("quic", "STREAM") + self.rows("quic", "CRYPTO"):
+            where = (row["type"], row["stream"], row["type"] == "CRYPTO" and row["packet_space"])
+            octets = range(row["offset"], row["offset"] + row["length"])
+            found.setdefault(row["number"], set()).update((*where, octet) for octet in octets)
+        return found
 
     def rows(self, layer: str, kind: str | None = None) -> list[dict[str, Any]]:
         """Frames of the server."""
@@ -153,7 +179,8 @@ class Transfer:
         for octet in range(1, size):
             top = max(top, came[octet])
             in_order[octet] = top
-        records = {(row["tcp_start"], row["tcp_end"]) for row in self.rows("tls")}
+        # A record of handshake messages may stand between those with HTTP: a server sends tickets when it likes to.
+        records = {(row["tcp_start"], row["tcp_end"]) for row in self.rows("tls", "application_data")}
         http = sorted(self.rows("h2") + self.rows("h1"), key=lambda row: row["offset"])
         # Octet by octet of the plaintext: header of 5 octets in front, type and tag of 17 behind (RFC 8446, 5.2).
         held = {row["tcp_start"] for row in http}
@@ -198,11 +225,12 @@ def transfer(
     down: list[int] | None = None,
     up: list[int] | None = None,
     overtaking: float = 0,
+    delay_ms: int = 20,
     **more: Any,
 ) -> Transfer:
-    """Two requests at once on one connection, over 20 ms each way; the link drops these packets.
+    """Two requests at once on one connection, over so many ms each way; the link drops these packets.
 
-    `overtaking`: so large a share of the server's packets is sent 15 ms ahead of the others.
+    `overtaking`: so large a share of the server's packets is sent ahead of the others by 5/6 of the delay.
     """
     pki = make_certificates(folder / "pki", ["origin.lab"], [SERVER])
     capture, log, keys = folder / "link.pcapng", folder / "link.parquet", folder / "keys.txt"
@@ -228,11 +256,12 @@ def transfer(
     load |= {"cipher": "TLS_AES_128_GCM_SHA256", "udp_receive_buffer_bytes": 4194304, "max_udp_payload_bytes": 1452}
     load |= {"connect_timeout_ns": 10**10, "request_timeout_ns": 10**10, "total_timeout_ns": 6 * 10**10}
     load |= {"samples_file": str(folder / "samples.parquet"), "keylog_file": str(keys)} | more
+    delay = {"kind": "delay", "delay_ns": delay_ms * 1_000_000}
     schedules: list[list[dict[str, Any]]] = [
-        [{"kind": "loss_schedule", "drop": one or []}, DELAY] for one in (up, down)
+        [{"kind": "loss_schedule", "drop": one or []}, delay] for one in (up, down)
     ]
     if overtaking:
-        schedules[1].append({"kind": "reorder", "probability": overtaking, "gap_ns": 15_000_000})
+        schedules[1].append({"kind": "reorder", "probability": overtaking, "gap_ns": delay_ms * 5_000_000 // 6})
     with hosts.link(*schedules, seed=5, capture_file=str(capture), log_file=str(log)) as link:
         server = hosts.start_engine("server", "origin", origin)
         summary = hosts.start_engine("client", "load", load).wait()
