@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from tests.engine.netns import ENGINE, Hosts, can_make_namespaces
@@ -79,3 +80,38 @@ def test_no_packet_is_missed_at_200_mbit_per_s(hosts: Hosts, tmp_path: Path) -> 
     assert summary["a_to_b"]["rate_given_bits_per_s"] == pytest.approx(200e6, rel=0.02)
     # Wire-size packets, whatever the kernel handed over at once.
     assert np.max([len(one[3]) for one in seen]) == 1514
+
+
+def test_no_acknowledgement_is_there_before_what_it_acknowledges(hosts: Hosts, tmp_path: Path) -> None:
+    """A kernel answers while the link's system call lasts: the capture has the time before it, the log that after it."""
+    file, log = tmp_path / "link.pcapng", tmp_path / "link.parquet"
+    with hosts.link([delay(2)], [delay(2)], capture_file=str(file), log_file=str(log)) as link:
+        transfer(hosts, "tcp", "--size", "4000000", "--seconds", "20")
+    summary = link.stop()
+    seen = [(side, time, identity, *segment(octets)) for side, time, identity, octets in packets(file)]
+    begin = next(sequence for side, _, identity, sequence, _, _ in seen if side == 0 and identity >> 63 == 0)
+    there, reasons = 0, 0
+    # Of equal times the arrival first: both were noted by the same clock.
+    for _, _, identity, sequence, acknowledged, length in sorted(
+        (one for one in seen if one[0] == 1), key=lambda one: (one[1], one[2] >> 63)
+    ):
+        if identity >> 63 == 0:
+            there = max(there, sequence + length - begin & 0xFFFFFFFF)
+        elif acknowledged:
+            assert acknowledged - begin & 0xFFFFFFFF <= there
+            reasons += 1
+    assert there > 4_000_000
+    assert reasons > 20
+    left = {(row["direction"], row["ordinal"]): row for row in pq.read_table(log).to_pylist()}
+    for side, time, identity, *_ in seen:
+        if side != identity >> 63:
+            row = left[identity >> 63, identity & (1 << 48) - 1]
+            assert row["due_ns"] <= time - summary["realtime_offset_ns"] <= row["left_ns"]
+
+
+def segment(octets: bytes) -> tuple[int, int, int]:
+    """Sequence number, acknowledgement (0: none) and sequence space of a TCP segment over IPv4 (RFC 9293, 3.1)."""
+    at = 14 + (octets[14] & 15) * 4
+    sequence, acknowledged, offset, flags = struct.unpack_from("!IIBB", octets, at + 4)
+    length = struct.unpack_from("!H", octets, 16)[0] - (at - 14) - (offset >> 4) * 4
+    return sequence, acknowledged if flags & 0x10 else 0, length + bool(flags & 2) + (flags & 1)

@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -76,6 +77,9 @@ def test_what_a_cell_asks_is_on_the_command_line(tmp_path, monkeypatch, site):
     assert pairs["-tls"] == "1.2"
     assert pairs["-streams"] == "321"
     assert "-no-delay=false" in arguments
+    assert "-qlog" not in arguments
+    logging = QuicGo().command(replace(site, qlog=tmp_path / "qlog"), options).arguments
+    assert logging[-2:] == ("-qlog", tmp_path / "qlog")
 
 
 def test_zero_rtt_is_not_claimed():

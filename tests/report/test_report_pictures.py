@@ -20,7 +20,7 @@ from trifecta.report.figures.blocking import blocking as blocked
 from trifecta.report.figures.panels import Drawn
 from trifecta.report.figures.part_bars import TIME, Bar
 from trifecta.report.figures.setup_ladder import setup_ladder
-from trifecta.report.packets import flights, series, write_figures
+from trifecta.report.packets import flights, parts, series, write_figures
 from trifecta.report.packets.captured import Captured, captures
 from trifecta.report.packets.pictures import groups, pictures
 from trifecta.trace.schema import SCHEMAS
@@ -57,9 +57,7 @@ def test_streams_of_quic_and_connections_stand_on_top_of_each_other() -> None:
     points = series.octets(only(arm="h3", requests=3, size=200_000, lose=())).sent
     assert {int(place // 200_000) for place in points[:, 1]} == {0, 1, 2}
     captured = only(arm="h2", lose=())
-    index = captured.packets.schema.get_field_index("connection")
-    again = captured.packets.set_column(index, "connection", pa.array([1] * captured.packets.num_rows, pa.uint32()))
-    both = Captured("two", "h2", pa.concat_tables([captured.packets, again]), *_rest(captured))
+    both = Captured("two", "h2", doubled(captured), *_rest(captured))
     top = series.octets(captured).sent[:, 1].max()
     assert series.octets(both).sent[:, 1].max() > 1.9 * top
     # A connection whose start is not here, and that nobody asked anything on, is what a former trial left over.
@@ -68,6 +66,20 @@ def test_streams_of_quic_and_connections_stand_on_top_of_each_other() -> None:
     late = Captured("late", "h2", both.packets, captured.frames, captured.messages, rows)
     assert late.left_over == {1}
     assert series.octets(late).sent[:, 1].max() == top
+    # One with requests is none, wherever it began; and it is not the set-up that is drawn.
+    rows = pa.Table.from_pylist([row | {"truncated": "start"}], captured.connections.schema)
+    assert Captured("cut", "h2", captured.packets, captured.frames, captured.messages, rows).left_over == frozenset()
+    early = row | {"connection": 1, "truncated": "start", "start_ns": row["start_ns"] - MS}
+    rows = pa.Table.from_pylist([early, row], captured.connections.schema)
+    drawn = flights.ladder(Captured("early", "h2", captured.packets, captured.frames, captured.messages, rows))
+    assert drawn == flights.ladder(captured)
+
+
+def doubled(captured: Captured) -> pa.Table:
+    """Its packets, and the same of another connection."""
+    index = captured.packets.schema.get_field_index("connection")
+    again = captured.packets.set_column(index, "connection", pa.array([1] * captured.packets.num_rows, pa.uint32()))
+    return pa.concat_tables([captured.packets, again])
 
 
 def _rest(captured: Captured) -> tuple[pa.Table, pa.Table, pa.Table]:
@@ -96,11 +108,36 @@ def test_lanes_are_the_requests() -> None:
 
 
 def test_gaps_are_those_where_packets_arrive() -> None:
-    captured = only(arm="h2", lose=())
+    captured = only(arm="h2", lose=(40,))
     found = series.gaps(captured, "down")
     assert len(found) == captured.far("down").num_rows - 1
     assert (np.diff(found) >= 0).all()
     assert found.sum() == captured.far("down")["time_ns"].to_numpy().max() - captured.far("down")["time_ns"][0].as_py()
+    both = series.gaps(Captured("two", "h2", doubled(captured), *_rest(captured)), "down")
+    assert both.sum() == 2 * found.sum()  # between packets of a connection, not of both
+
+
+def test_rates_are_those_of_all_octets_that_arrive() -> None:
+    captured = only(arm="h2", lose=(40,))
+    found = series.rates(captured)
+    for direction, rates in (("down", found.down), ("up", found.up)):
+        octets = sum(captured.far(direction)["wire_bytes"].to_pylist())
+        assert rates.sum() * found.bin_ns / 8e9 == pytest.approx(octets)
+
+
+def test_what_a_queue_dropped_is_lost_too() -> None:
+    captured = only(arm="h2", lose=(40,))
+    place = captured.packets.schema.get_field_index("fate")
+    fates = ["queue_dropped" if fate == "lost" else fate for fate in captured.packets["fate"].to_pylist()]
+    dropped = captured.packets.set_column(place, "fate", pa.array(fates, pa.string()))
+    assert len(series.octets(Captured("x", "h2", dropped, *_rest(captured))).lost) == 1
+
+
+def test_waits_are_of_the_streams_they_are_told_of() -> None:
+    captured = only(arm="h2", lose=(40,))
+    found = [(one.other_ns, one.own_ns) for one in parts._waited(captured)]
+    assert found == [(wait.by_others_ns, wait.by_own_ns) for wait in captured.told.waits]
+    assert any(others != own for others, own in found)
 
 
 @pytest.mark.parametrize(("arm", "trips"), [("h1", 3), ("h2", 3), ("h3", 2)])
@@ -114,8 +151,15 @@ def test_the_ladder_ends_with_the_first_octet_of_a_response(arm: str, trips: int
     assert found.first_response_ns == first
     assert trips <= first / (40 * MS) < trips + 0.2
     assert [one.direction for one in found.flights[:3]] == ["up", "down", "up"]
-    assert all(one.sent_ns[0] <= first for one in found.flights)
+    assert all(one.sent_ns[1] <= first for one in found.flights)
+    assert sum(one.lost for one in found.flights) == 0
     assert all(one.arrived_ns and one.arrived_ns[0] == one.sent_ns[0] + 20 * MS for one in found.flights)
+
+
+def test_the_ladder_counts_what_was_lost_on_the_way() -> None:
+    found = flights.ladder(only(arm="h2", lose=(0,)))
+    assert found is not None
+    assert [one.lost for one in found.flights if one.lost] == [1]
 
 
 def test_of_one_side_nobody_says_when_the_other_saw_a_packet() -> None:
@@ -224,9 +268,9 @@ def test_a_name_never_leaves_the_folder(tmp_path: Path) -> None:
 
 
 def test_bars_add_up_and_know_their_parts() -> None:
-    parts = {"handshake": 80e6, "head-of-line blocking": 40e6, "rest": 3e6}
+    time = {"handshake": 80e6, "head-of-line blocking": 40e6, "rest": 3e6}
     with svg.drawing():
-        drawn = part_bars.part_bars([Bar("HTTP/2", parts)], TIME, "time", lambda value: f"{(value or 0) / 1e6:.0f} ms")
+        drawn = part_bars.part_bars([Bar("HTTP/2", time)], TIME, "time", lambda value: f"{(value or 0) / 1e6:.0f} ms")
         assert "HTTP/2: 123 ms" in drawn.label
         with pytest.raises(KeyError):
             part_bars.part_bars([Bar("x", {"unheard-of": 1.0})], TIME, "time", str)

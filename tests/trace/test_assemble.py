@@ -83,16 +83,27 @@ def test_packets_come_in_order_of_time_with_the_keys_before_them(tmp_path: Path)
 def test_comments_say_what_the_link_did_where_it_did_it(tmp_path: Path) -> None:
     down, copy = 1 << 63, 1 << 48
     seen = [(0, 0), (0, 1), (1, 1), (1, 1 | copy), (0, 2), (1, 2), (1, down | 2), (0, down | 2), (0, 3), (0, 4)]
+    seen += [(0, 5), (1, down | 3), (0, 6), (1, 6 | copy)]  # two had not left when the link ended
     raw, out = tmp_path / "raw", tmp_path / "out"
     raw.write_bytes(head() + b"".join(packet(side, HEAD + n, identity) for n, (side, identity) in enumerate(seen)))
     log = write_log(
         tmp_path / "log",
         [(0, 0, "lost"), (0, 1, "delivered"), (0, 1, "duplicate"), (0, 2, "corrupted"), (1, 2, "delivered"),
-         (0, 3, "queue_dropped"), (0, 4, "delivered")],
+         (0, 3, "queue_dropped"), (0, 4, "delivered"), (0, 6, "duplicate")],
     )  # fmt: skip
-    assert assemble(raw, out, log=log).comments == 7
+    assert assemble(raw, out, log=log).comments == 11
     said = [comment_of(body).partition(":")[0] for kind, body in blocks(out.read_bytes()) if kind == 6]
-    assert said == ["lost", *["duplicate"] * 3, *["corrupted"] * 2, "", "", "queue_dropped", ""]
+    assert said == [
+        "lost",
+        *["duplicate"] * 3,
+        *["corrupted"] * 2,
+        "",
+        "",
+        "queue_dropped",
+        "",
+        *["under_way"] * 2,
+        *["duplicate"] * 2,
+    ]
 
 
 def test_a_packet_that_was_lost_after_it_was_copied_is_lost_on_its_own_side_only(tmp_path: Path) -> None:
@@ -100,6 +111,7 @@ def test_a_packet_that_was_lost_after_it_was_copied_is_lost_on_its_own_side_only
     raw.write_bytes(head() + packet(0, HEAD, 7) + packet(1, HEAD + 1, 7))
     assemble(raw, out, log=write_log(tmp_path / "log", [(0, 7, "delivered"), (0, 7, "lost")]))
     said = [comment_of(body).partition(":")[0] for kind, body in blocks(out.read_bytes()) if kind == 6]
+    under_way = ["under_way"] * 2
     assert said == ["lost", ""]
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from trifecta.design.errors import CannotError, UserError
+from trifecta.trace.assemble import assemble
 from trifecta.trace.dissect import dissect
 from trifecta.trace.dissection import Dissection
 from trifecta.trace.schema import SCHEMAS, TABLES
@@ -102,6 +104,28 @@ def test_both_sides_of_the_link_are_joined(h2: Dissection, h3: Dissection) -> No
             for one in others:
                 by_id.setdefault(one["packet_id"], set()).add(one[column])
             assert all(len(values) == 1 for values in by_id.values()), column
+
+
+@needs_tshark
+def test_a_kept_capture_says_by_itself_what_the_log_says(h2: Dissection, tmp_path: Path) -> None:
+    log, kept = CAPTURES / "h2.link.parquet", tmp_path / "kept.pcapng"
+    assemble(CAPTURES / "h2.pcapng", kept, log=log)
+    found = dissect([kept], CAPTURES / "h2.keys")
+    said = {(one["packet_id"], one["side"]): one["fate"] for one in h2.packets.to_pylist()}
+    assert {(one["packet_id"], one["side"]): one["fate"] for one in found.packets.to_pylist()} == said
+    late = [identity for (identity, _), fate in said.items() if fate == "under_way"]
+    assert late
+    # What the log names as delivered had left, though the capture does not have it.
+    table = pq.read_table(log)
+    more = [
+        dict.fromkeys(table.column_names) | {"direction": identity >> 63, "ordinal": identity & DOWN - 1}
+        | {"fate": "delivered", "arrived_ns": 0, "bytes": 60, "flow_hash": 0}
+        for identity in late
+    ]  # fmt: skip
+    pq.write_table(pa.concat_tables([table, pa.Table.from_pylist(more, table.schema)]), tmp_path / "log.parquet")
+    capture = CAPTURES / "h2.pcapng"
+    found = dissect([capture], CAPTURES / "h2.keys", link_logs={capture: tmp_path / "log.parquet"})
+    assert {one["fate"] for one in found.packets.to_pylist() if one["packet_id"] in late} == {"delivered"}
 
 
 @needs_tshark

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,25 @@ def of_quic_go(file: Path, begin_ms: float) -> Path:
     head = {"qlog_version": "0.3", "qlog_format": "JSON-SEQ", "trace": trace}
     file.write_text(f"\x1e{json.dumps(head)}\n\x1e{json.dumps({'time': 0.5, 'name': 'x'})}\n")
     return file
+
+
+def of_quic_go_0_65(file: Path, wall: Any) -> Path:
+    reference = {"clock_type": "monotonic", "epoch": "unknown", "wall_clock_time": wall}
+    head = {"qlog_version": "0.3", "trace": {"common_fields": {"reference_time": reference}}}
+    file.write_text(f"\x1e{json.dumps(head)}\n")
+    return file
+
+
+def test_a_wall_clock_time_is_read_to_the_nanosecond(tmp_path: Path) -> None:
+    for wall, ns in (
+        ("2023-11-14T22:13:20Z", T * 1_000_000),
+        ("2023-11-14T23:13:20.000250000+01:00", T * 1_000_000 + 250_000),
+        ("2023-11-14T22:13:20.5Z", (T + 500) * 1_000_000),
+        ("2023-13-14T22:13:20Z", None),
+        ("yesterday", None),
+        (T, None),
+    ):
+        assert began_ns(of_quic_go_0_65(tmp_path / "a.sqlog", wall)) == ns, wall
 
 
 def of_aioquic(file: Path, begin_ms: float) -> Path:

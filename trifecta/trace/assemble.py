@@ -156,7 +156,7 @@ def _touched(log: Path | None, not_left: NDArray[np.uint64]) -> Mapping[int, lis
                 fates = found.setdefault(row["direction"] << 63 | row["ordinal"], [])
                 if row["fate"] not in fates:
                     fates.append(row["fate"])
-    return found | dict.fromkeys(not_left[~named].tolist(), ["under_way"])
+    return found | {identity: ["under_way"] for identity in not_left[~named].tolist()}
 
 
 class _Index:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ _RECORD = b"\x1e"  # RFC 7464
 _NS_PER_MS = 1_000_000
 _LEAST_WALL_MS = 1e12  # below, a time is not one since 1970 (in 2001 there was no qlog)
 _HEAD_OCTETS = 1 << 16
+_RFC_3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,20}))?(Z|[+-]\d\d:\d\d)")
 
 
 def began_ns(file: Path) -> int | None:
@@ -34,7 +37,24 @@ def began_ns(file: Path) -> int | None:
 
 def _reference(trace: Any) -> int | None:
     common = trace.get("common_fields", {}) if isinstance(trace, dict) else {}
-    return _wall(common.get("reference_time"))
+    told = common.get("reference_time")
+    if isinstance(told, dict):  # as of draft-ietf-quic-qlog-main-schema-11
+        told = told.get("wall_clock_time")
+        return _since_1970(told) if isinstance(told, str) else None
+    return _wall(told)
+
+
+def _since_1970(text: str) -> int | None:
+    """ns of a date and time (RFC 3339), of which Python takes microseconds."""
+    found = _RFC_3339.fullmatch(text)
+    if not found:
+        return None
+    try:
+        whole = datetime.fromisoformat(found[1] + found[3].replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    ns = int(whole.timestamp()) * 1_000_000_000 + int(f"{found[2] or '':0<9}"[:9])
+    return None if _wall(ns / _NS_PER_MS) is None else ns
 
 
 def _wall(value: Any) -> int | None:

@@ -62,6 +62,30 @@ def test_a_hole_of_one_stream_holds_up_the_other_on_tcp() -> None:
     assert sizes[hole.filled_by] == (1, 40 * MS)
 
 
+def test_a_ticket_between_the_records_of_a_frame_holds_octets_of_no_stream() -> None:
+    scene = Scene()
+    scene.connect(0, "h2")
+    common = {"connection": 0, "direction": "down"}
+    for start, end, kind in (
+        (1, 1023, "application_data"),
+        (1023, 1223, "handshake"),
+        (1223, 2245, "application_data"),
+    ):
+        where = {"tcp_start": start, "tcp_end": end, "offset": start - 1, "wire_length": end - start}
+        scene.rows["frames"].append(common | where | {"layer": "tls", "type": kind})
+    frame = {"layer": "h2", "type": "DATA", "stream": 1, "offset": 0, "wire_length": 2000, "length": 1991}
+    scene.rows["frames"].append(common | frame | {"tcp_start": 1, "tcp_end": 2245})
+    scene.tcp("down", 0, 10, 1, 1023)
+    scene.tcp("down", 1, None, 1023, 1223)
+    scene.tcp("down", 2, 12, 1223, 2245)
+    scene.tcp("down", 40, 50, 1023, 1223)
+    found = measured(scene)
+    (one,) = found.requests
+    assert found.notes == []
+    assert (one.octets, one.by_own_ns, one.by_records_ns, one.by_others_ns) == (2000, 0, 0, 38 * MS)
+    assert [hole.streams for hole in found.holes] == [()]
+
+
 def test_two_holes_are_told_apart() -> None:
     scene = two_streams(p0=None, p1=None)  # of the streams 1 and 3
     scene.tcp("down", 20, 30, 1, 1023)

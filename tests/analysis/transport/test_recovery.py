@@ -131,6 +131,15 @@ def test_without_the_links_word_what_is_missing_on_the_far_side_is_lost() -> Non
     assert (found.lost, found.lost_by_fate) == (1, {"lost": 1})  # the last one may still be under way
 
 
+def test_what_was_under_way_when_the_link_ended_is_not_lost_though_it_was_overtaken() -> None:
+    scene = four({1})
+    for row in scene.rows["packets"]:
+        if row["fate"] == "lost":
+            row["fate"] = "under_way"
+    found = measured(scene)
+    assert (found.lost, found.lost_by_fate, found.repairs) == (0, {}, [])
+
+
 def test_quic_octets_sent_again_in_another_packet() -> None:
     scene = Scene()
     scene.quic("down", 0, None, (0, 0, 1000))

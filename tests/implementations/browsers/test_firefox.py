@@ -13,7 +13,8 @@ import pytest
 from PIL import Image, ImageStat
 
 from tests.implementations.browsers import visiting
-from tests.implementations.browsers.visiting import SECOND, WWW, Site
+from tests.implementations.browsers.visiting import CDN, SECOND, WWW, Site
+from tests.trace import qvis
 
 pytestmark = pytest.mark.timeout(120)
 RESOURCES = 7
@@ -32,10 +33,11 @@ def browsers(processes: list[psutil.Process]) -> list[psutil.Process]:
 
 
 def test_every_protocol_and_view_does_the_same_work(site: Site) -> None:
-    work = {}
+    work, logs = {}, site.folder / "qlog"
+    logs.mkdir()
     for protocol, view in (("h1", "warm"), ("h2", "repeat"), ("h3", "cold")):
         began_ns = time.monotonic_ns()
-        summary = visiting.visit("firefox", site.config(protocol=protocol, view=view))
+        summary = visiting.visit("firefox", site.config(protocol=protocol, view=view, qlog_dir=str(logs)))
         (visit,), fetches = site.rows("visits"), site.rows("fetches")
         assert summary["errors"] == 0, summary["words"]
         assert summary["stray_lookups"] == 0
@@ -59,6 +61,13 @@ def test_every_protocol_and_view_does_the_same_work(site: Site) -> None:
         assert visit["tcp_connections" if protocol == "h3" else "quic_connections"] == 0
         work[view] = visit["work"]
     assert len(set(work.values())) == 1
+    written = sorted(logs.iterdir())
+    assert {file.name.partition("_")[0] for file in written} == {WWW, CDN}
+    for file in written:
+        assert not qvis.complaints(file), file
+        head, events = qvis.load(file)
+        assert head["trace"]["vantage_point"]["type"] == "client"
+        assert any(one["name"] == "transport:packet_sent" for one in events)
     assert not [path for path in (site.folder / "work").rglob("*") if path.is_file()]
 
 

@@ -324,8 +324,8 @@ class _Walk:
     def _before(self, way: str, at: int) -> tuple[int, int]:
         """The last arrival at the sender of a direction before a time: when, and which row of the other one.
 
-        The link notes when a packet has left after it has handed it over, and so may note the answer first: where
-        nothing had come lately, what is noted right afterwards is taken for the cause.
+        A link of earlier versions noted when a packet had left after it had handed it over, and so could note the
+        answer first: where nothing had come lately, what is noted right afterwards is taken for the cause.
         """
         times, rows = self.arrivals[UP if way == DOWN else DOWN]
         index = int(np.searchsorted(times, at, side="left")) - 1

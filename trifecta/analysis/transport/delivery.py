@@ -84,6 +84,8 @@ def deliveries(frames: pa.Table, connections: pa.Table, all_ways: dict[tuple[int
     connection = whole(frames, "connection")
     layers = {name: equals(frames, "layer", name) for name in ("tls", "h1", "h2", "quic")}
     stream_frames = equals(frames, "type", "STREAM")
+    # Tickets and key updates may come at any time (RFC 8446, 4.6): octets of the connection, but none of HTTP.
+    layers["tls"] &= ~np.isin(texts(frames, "type"), ("handshake", "change_cipher_spec", "alert"))
     for direction in ("up", "down"):
         mine = np.flatnonzero(equals(frames, "direction", direction))
         for key, at in groups_of(connection[mine]):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 UP, DOWN = "up", "down"
 SENDER, RECEIVER = {UP: "a", DOWN: "b"}, {UP: "b", DOWN: "a"}
 LOST_FATES = ("lost", "queue_dropped", "memory_dropped", "send_error", "corrupted")
-NOTED_NS = 5_000_000  # on a busy machine a link may note so much later that a packet has left
+NOTED_NS = 100_000  # so much later a link of earlier versions noted that a packet had left
 _COPY = np.uint64(0x7FFF << 48)
 
 Texts = NDArray[np.object_]

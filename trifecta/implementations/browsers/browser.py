@@ -64,6 +64,8 @@ class Errand:
     netlog_file: Path | None
     frames_dir: Path | None
     har_dir: Path | None
+    qlog_dir: Path | None
+    """Where a browser that can write qlog leaves a file a QUIC connection."""
 
 
 class BrowserFailed(Exception):

@@ -142,6 +142,7 @@ _FIELDS: dict[str, Callable[[Any], Problem]] = {
     "playback_file": _optional_text,
     "frames_dir": _optional_text,
     "har_dir": _optional_text,
+    "qlog_dir": _optional_text,
 }
 _DEFAULTS: dict[str, Any] = {
     "addresses": {},
@@ -158,6 +159,7 @@ _DEFAULTS: dict[str, Any] = {
     "playback_file": None,
     "frames_dir": None,
     "har_dir": None,
+    "qlog_dir": None,
 }
 
 
@@ -214,4 +216,5 @@ def errand_of(config: Mapping[str, Any]) -> Errand:
         netlog_file=path("netlog_file"),
         frames_dir=path("frames_dir"),
         har_dir=path("har_dir"),
+        qlog_dir=path("qlog_dir"),
     )

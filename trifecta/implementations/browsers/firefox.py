@@ -72,8 +72,8 @@ class Firefox(BrowserAdapter):
             session = await Bidi.connect(await _address(process, profile, errand.state / "firefox.log"))
             windows = await session.command("browsingContext.getTree", {"moz:scope": "chrome", "maxDepth": 0})
             version = str((await session.command("session.status")).get("version", "")) or self.find()
-            running = RunningFirefox(process, session, str(windows["contexts"][0]["context"]), version)
-            await running.prepare(errand)
+            running = RunningFirefox(process, session, str(windows["contexts"][0]["context"]), version, errand)
+            await running.prepare()
         except (BidiClosedError, BidiError) as error:
             raise BrowserFailed(CRASHED, f"it does not do what is asked: {error}") from None
         return running

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,7 +87,16 @@ def preferences(errand: Errand) -> dict[str, Value]:
         prefs["network.http.http3.alt-svc-mapping-for-testing"] = ",".join(
             f"{host};h3=:{errand.port}" for host in errand.hosts
         )
+    if errand.protocol == "h3" and errand.qlog_dir is not None:
+        prefs["network.http.http3.enable_qlog"] = True
     return prefs
+
+
+def keep_qlogs(errand: Errand) -> None:
+    """Move what neqo has written, ``TMPDIR/qlog_PID/ORIGIN_ID.sqlog``, out of the folder that goes with the errand."""
+    if errand.qlog_dir is not None:
+        for file in sorted((errand.state / "home").glob("qlog_*/*.sqlog")):
+            shutil.move(file, errand.qlog_dir / file.name)
 
 
 def make_profile(errand: Errand) -> Path:

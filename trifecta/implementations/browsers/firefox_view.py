@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from trifecta.design.model import Protocol
-from trifecta.implementations.browsers import firefox_fetches, firefox_scripts
+from trifecta.implementations.browsers import firefox_fetches, firefox_profile, firefox_scripts
 from trifecta.implementations.browsers.bidi import Bidi, BidiClosedError, BidiError, Params
 from trifecta.implementations.browsers.browser import (
     CRASHED,
@@ -188,8 +188,11 @@ class FirefoxView(View):
 class RunningFirefox(RunningBrowser):
     """A Firefox that runs, and its session."""
 
-    def __init__(self, process: asyncio.subprocess.Process, session: Bidi, window: str, version: str) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, session: Bidi, window: str, version: str, errand: Errand
+    ) -> None:
         """``window``: the browser's own window, where its scripts are called."""
+        self._errand = errand
         self.pid = process.pid
         self.version = version
         self.session = session
@@ -202,8 +205,9 @@ class RunningFirefox(RunningBrowser):
         self._process = process
         self._window = window
 
-    async def prepare(self, errand: Errand) -> None:
+    async def prepare(self) -> None:
         """Watch the requests from here on."""
+        errand = self._errand
         self.protocol = errand.protocol
         self.hosts = frozenset(errand.hosts)
         self.port = errand.port
@@ -229,10 +233,13 @@ class RunningFirefox(RunningBrowser):
 
     async def close(self) -> None:
         """As :meth:`RunningBrowser.close`."""
-        with suppress(BidiClosedError, BidiError):
-            await self.session.command("browser.close")
-        await self._process.wait()
-        await self.session.close()
+        try:
+            with suppress(BidiClosedError, BidiError):
+                await self.session.command("browser.close")
+            await self._process.wait()
+            await self.session.close()
+        finally:  # also where it does not end: then the last events are missing
+            firefox_profile.keep_qlogs(self._errand)
 
     def stray_lookups(self) -> int | None:
         """Requests for names outside of the page's hosts: each would have been looked up."""

@@ -233,7 +233,9 @@ def main(name: str, read: int, write: int) -> None:
         if not line:
             return
         errand = errands.errand_of(errands.read(line))
-        files = (errand.ca_file, errand.keylog_file, errand.netlog_file, errand.frames_dir, errand.har_dir)
+        files = (
+            errand.ca_file, errand.keylog_file, errand.netlog_file, errand.frames_dir, errand.har_dir, errand.qlog_dir,
+        )  # fmt: skip
         state = apart.private_folder(errand.state, [path for path in files if path is not None])
         errand = dataclasses.replace(errand, state=state)
         asyncio.run(worker.work(errand))

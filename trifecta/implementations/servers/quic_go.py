@@ -33,7 +33,7 @@ class QuicGo(ServerAdapter):
             raise Unsupported("Go accepts 0-RTT over HTTP/3 only; leave out zero_rtt, or use server: origin")
 
     def command(self, site: Site, options: ServerOptions) -> Command:
-        """All by options of the command line; it writes nothing."""
+        """All by options of the command line; it writes nothing but qlog."""
         certificates = site.certificates
         return Command(
             (
@@ -42,6 +42,7 @@ class QuicGo(ServerAdapter):
                 "-certificate", certificates.chain, "-key", certificates.key,
                 "-tls", options.tls_version, "-streams", str(options.max_streams),
                 f"-no-delay={str(options.tcp_nodelay).lower()}",
+                *(("-qlog", site.qlog) if site.qlog else ()),
             )
         )  # fmt: skip
 

@@ -71,6 +71,7 @@ def browser_config(
     work_dir: Path,
     floor: Sequence[float] | None = None,
     keylog_file: Path | None = None,
+    qlog_dir: Path | None = None,
 ) -> dict[str, Any]:
     """What the driver of a browser is asked to do: visits to ``url``, which asks for things of these ``names``.
 
@@ -112,4 +113,5 @@ def browser_config(
         "playback_file": None if drafts.playback is None else str(drafts.playback),
         "frames_dir": None if drafts.frames is None else str(drafts.frames),
         "har_dir": str(drafts.har),
+        "qlog_dir": None if qlog_dir is None else str(qlog_dir),
     }

@@ -126,9 +126,7 @@ class BrowserTrialRunner:
             self._machine.begin(time.monotonic_ns(), own_cpu_ns(resources))
             marks.append(time.monotonic_ns())
             with keeping_off(session.pins["client"]):
-                details["load"] = self._await(
-                    driver, self._config(trial, drafts, floor, capture.keylog()), resources, errors
-                )
+                details["load"] = self._await(driver, self._config(trial, drafts, floor, capture), resources, errors)
             marks.append(time.monotonic_ns())
             resources.sample()
             add_driver_cpu(details["load"], driven_cpu_ns := ended_cpu_ns(driver) - loaded_cpu_ns)
@@ -200,7 +198,7 @@ class BrowserTrialRunner:
         return drafts
 
     def _config(
-        self, trial: Trial, drafts: Drafts, floor: Sequence[float] | None, keylog: Path | None
+        self, trial: Trial, drafts: Drafts, floor: Sequence[float] | None, capture: TrialCapture
     ) -> dict[str, Any]:
         session = self._session
         workload = session.workload(trial.cell)
@@ -213,7 +211,8 @@ class BrowserTrialRunner:
             certificates=session.certificates,
             work_dir=session.state,
             floor=floor,
-            keylog_file=keylog,
+            keylog_file=capture.keylog(),
+            qlog_dir=capture.qlog_dir,
         )
         return config | self._faults.load_changes(trial.arm)
 

@@ -9,7 +9,7 @@ use crate::config::Split;
 use crate::device::receive::{Received, Receiver};
 use crate::device::transmit::{Run, Transmitter};
 use crate::device::{BATCH, Device};
-use crate::traffic::{Departure, Traffic};
+use crate::traffic::{Departure, Left, Traffic};
 use crate::wait::Waiter;
 
 /// Why the loop ended.
@@ -151,10 +151,11 @@ impl Clockwork {
         let mut departures = outbox.departures.iter().peekable();
         for (batch, runs) in outbox.runs.chunks(BATCH).enumerate() {
             let mut sent = [false; BATCH];
+            let given_ns = now_ns();
             self.transmitter.send(fd, &self.traffic.frames, runs, &mut sent);
-            let left_ns = now_ns();
+            let left = Left { given_ns, taken_ns: now_ns() };
             while let Some((due_ns, departure, run)) = departures.next_if(|(_, _, run)| run / BATCH == batch) {
-                self.traffic.settle(*due_ns, *departure, left_ns, sent[run % BATCH]);
+                self.traffic.settle(*due_ns, *departure, left, sent[run % BATCH]);
             }
         }
         outbox.runs.clear();

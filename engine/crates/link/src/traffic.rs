@@ -25,6 +25,14 @@ pub struct Departure {
     pub corrupted: bool,
 }
 
+/// Between which times packets left: read before and after the system call that sent them. The kernel of the other side
+/// has them within the call, and answers to them too: what answers a packet comes after `given_ns`, always.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    pub given_ns: u64,
+    pub taken_ns: u64,
+}
+
 /// What the schedule holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
@@ -164,8 +172,10 @@ impl Traffic {
         }
     }
 
-    /// Accounts for packets that were given to the device, at `left_ns`, or that it refused.
-    pub fn settle(&mut self, due_ns: u64, departure: Departure, left_ns: u64, sent: bool) {
+    /// Accounts for packets that were given to the device, or that it refused: the log and the statistics have the time
+    /// at which they had surely left, the capture the one at which they had not yet.
+    pub fn settle(&mut self, due_ns: u64, departure: Departure, left: Left, sent: bool) {
+        let Left { given_ns, taken_ns: left_ns } = left;
         let Departure { direction, run, ordinal, copy, back_to_back, corrupted } = departure;
         let frame = self.frames.get(run.frame);
         let (layout, arrived_ns) = (frame.layout, frame.arrived_ns);
@@ -180,7 +190,7 @@ impl Traffic {
         if let Some(capture) = self.capture.as_mut().filter(|_| sent) {
             for segment in run.first..run.end {
                 let ordinal = ordinal + u64::from(segment - run.first);
-                let seen = Sighting { direction, copy, ordinal, at_ns: left_ns, left: true };
+                let seen = Sighting { direction, copy, ordinal, at_ns: given_ns, left: true };
                 capture.push(frame.bytes(), &layout, segment, seen);
             }
         }

@@ -32,7 +32,7 @@ fn leave(traffic: &mut Traffic, until_ns: u64) -> Vec<(u64, Vec<u8>)> {
         let mut octets = header[..parts.header_bytes].to_vec();
         octets.extend(&frame.bytes()[parts.payload]);
         left.push((due_ns, octets));
-        traffic.settle(due_ns, departure, due_ns + 100, true);
+        traffic.settle(due_ns, departure, Left { given_ns: due_ns, taken_ns: due_ns + 100 }, true);
     }
     left
 }

@@ -6,6 +6,9 @@ pub const CONTROL_WORDS: usize = 8;
 const MAX_AGE_NS: u64 = 1_000_000_000;
 /// How far in the future a timestamp may seem to lie: the clocks are read one after the other.
 const TOLERANCE_NS: i64 = 1_000;
+/// Readings of both clocks that lie so close are good enough.
+const CLOSE_NS: u64 = 1_000;
+const READINGS: usize = 8;
 
 /// CLOCK_MONOTONIC and CLOCK_REALTIME at one moment, to convert timestamps of packets read just before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,13 +18,30 @@ pub struct ClockPair {
 }
 
 impl ClockPair {
-    /// Reads both clocks.
+    /// Reads both clocks: again when something came between the readings, which would move every time that is converted.
     #[must_use]
     pub fn now() -> Self {
-        let before_ns = clock_ns(libc::CLOCK_MONOTONIC);
-        let realtime_ns = clock_ns(libc::CLOCK_REALTIME);
-        let after_ns = clock_ns(libc::CLOCK_MONOTONIC);
-        Self { monotonic_ns: before_ns + (after_ns - before_ns) / 2, realtime_ns }
+        Self::closest(|| {
+            let before_ns = clock_ns(libc::CLOCK_MONOTONIC);
+            let realtime_ns = clock_ns(libc::CLOCK_REALTIME);
+            (before_ns, realtime_ns, clock_ns(libc::CLOCK_MONOTONIC))
+        })
+    }
+
+    /// Of some readings, CLOCK_REALTIME between two of CLOCK_MONOTONIC, the first that is close enough, else the closest.
+    fn closest(mut read: impl FnMut() -> (u64, u64, u64)) -> Self {
+        let (mut best, mut width_ns) = (None, u64::MAX);
+        for _ in 0..READINGS {
+            let (before_ns, realtime_ns, after_ns) = read();
+            if best.is_none() || after_ns - before_ns < width_ns {
+                width_ns = after_ns - before_ns;
+                best = Some(Self { monotonic_ns: before_ns.midpoint(after_ns), realtime_ns });
+            }
+            if width_ns <= CLOSE_NS {
+                break;
+            }
+        }
+        best.expect("there is at least one reading")
     }
 
     /// A recent time on CLOCK_REALTIME as one on CLOCK_MONOTONIC; `None` when it lies in the future or over 1 s back.
@@ -62,6 +82,20 @@ fn clock_ns(clock: libc::clockid_t) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reading_that_was_interrupted_is_made_again() {
+        let readings = [(1_000, 50, 4_001_000), (4_002_000, 70, 4_002_100), (9_000_000, 90, 9_000_010)];
+        let mut next = readings.into_iter();
+        let clocks = ClockPair::closest(|| next.next().unwrap());
+        assert_eq!((clocks.monotonic_ns, clocks.realtime_ns), (4_002_050, 70));
+        let mut width_ns = 20_000;
+        let clocks = ClockPair::closest(|| {
+            width_ns -= 1_000;
+            (0, width_ns, width_ns)
+        });
+        assert_eq!((clocks.monotonic_ns, clocks.realtime_ns), (6_000, 12_000));
+    }
 
     #[test]
     fn timestamps_are_moved_to_the_monotonic_clock_or_refused() {

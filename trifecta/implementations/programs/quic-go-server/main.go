@@ -25,6 +25,7 @@ import (
 
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
+	"github.com/quic-go/quic-go/qlog"
 )
 
 // site answers requests with files of a folder, which no path leaves (os.Root).
@@ -103,18 +104,19 @@ func main() {
 	streams := flag.Int("streams", 250, "concurrent requests a connection, over HTTP/2 and HTTP/3")
 	noDelay := flag.Bool("no-delay", true, "TCP_NODELAY")
 	early := flag.Bool("early", false, "accept 0-RTT over HTTP/3")
+	qlogs := flag.String("qlog", "", "a folder for a qlog file a QUIC connection")
 	tell := flag.Bool("version", false, "tell the versions and end")
 	flag.Parse()
 	if *tell {
 		fmt.Println(quicGoVersion(), runtime.Version())
 		return
 	}
-	if err := serve(*address, *folder, *certificate, *key, *version, *streams, *noDelay, *early); err != nil {
+	if err := serve(*address, *folder, *certificate, *key, *version, *streams, *noDelay, *early, *qlogs); err != nil {
 		log.Fatal("quic-go-server: ", err)
 	}
 }
 
-func serve(address, folder, certificate, key, version string, streams int, noDelay, early bool) error {
+func serve(address, folder, certificate, key, version string, streams int, noDelay, early bool, qlogs string) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return err
@@ -147,6 +149,12 @@ func serve(address, folder, certificate, key, version string, streams int, noDel
 		Handler:    site{root},
 		TLSConfig:  settings(tls.VersionTLS13),
 		QUICConfig: &quic.Config{MaxIncomingStreams: int64(streams), Allow0RTT: early},
+	}
+	if qlogs != "" {
+		if err := os.Setenv("QLOGDIR", qlogs); err != nil { // where quic-go's tracer writes
+			return err
+		}
+		overUDP.QUICConfig.Tracer = qlog.DefaultConnectionTracer
 	}
 	ended := make(chan error, 2)
 	go func() { ended <- overTCP.ServeTLS(listener{tcp.(*net.TCPListener), noDelay}, "", "") }()
