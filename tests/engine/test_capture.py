@@ -83,7 +83,7 @@ def test_no_packet_is_missed_at_200_mbit_per_s(hosts: Hosts, tmp_path: Path) -> 
 
 
 def test_no_acknowledgement_is_there_before_what_it_acknowledges(hosts: Hosts, tmp_path: Path) -> None:
-    """A kernel answers while the link's system call lasts: the capture has the time before it, the log that after it."""
+    """A kernel answers within the link's system call: the capture has the time before it, the log that after it."""
     file, log = tmp_path / "link.pcapng", tmp_path / "link.parquet"
     with hosts.link([delay(2)], [delay(2)], capture_file=str(file), log_file=str(log)) as link:
         transfer(hosts, "tcp", "--size", "4000000", "--seconds", "20")

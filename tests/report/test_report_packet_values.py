@@ -24,8 +24,6 @@ Row = dict[str, Any]
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     few: dict[str, Any] = {"blocks": 2, "samples_per_trial": 60, "paths": ("far",), "connections": ("new",)}
     shape = Shape(**few, servers=("origin",), troubles=False)
-        blocks=2, samples_per_trial=60, paths=("far",), connections=("new",), servers=("origin",), troubles=False
-    )
     run = write_run(tmp_path_factory.mktemp("runs") / "captured", shape)
     write_traces(run, size=30_000, lose=(12,))
     return run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -103,12 +104,11 @@ def test_every_picture_is_in_the_page_and_a_file(captured: Path) -> None:
 
 
 def test_pictures_beyond_the_size_of_a_page_are_files_only(captured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trifecta.report.packets.section.MOST_BYTES", 1000)
-    page = pages.read(render(captured)).root
-    titles = [figure.all("figcaption")[0].text for figure in page.all("figure") if figure.all("figcaption")]
-    assert "Time and sequence" not in titles
-    section = next(one for one in page.all("section") if one.attributes.get("id") == "packets")
-    assert "are in the folder figures" in section.text
+    monkeypatch.setattr(sys.modules["trifecta.report.packets.section"], "MOST_BYTES", 1000)
+    text = render(captured)
+    figures = pages.read(text).root.all("figure")
+    assert "Time and sequence" not in [one.all("figcaption")[0].text for one in figures if one.all("figcaption")]
+    assert "Pictures of 1 cell are not embedded" in text
 
 
 def test_parts_add_up(captured: Path) -> None:
@@ -126,11 +126,11 @@ def test_parts_add_up(captured: Path) -> None:
         for one in asked(captured, f"SELECT kind, part, value, share FROM packet_parts WHERE arm = '{row['arm']}'"):
             found.setdefault(one["kind"], {})[one["part"]] = (one["value"], one["share"])
         content = found["overhead"]["content"][0]
-        assert all(share == value / content for value, share in found["overhead"].values())
+        assert all(share == (value / content if content else None) for value, share in found["overhead"].values())
         assert sum(share for _, share in found["stalls"].values()) == pytest.approx(1)
         with queries.connect(captured) as connection:
             waits = next(one.told.waits for one in look(connection) if one.trial == row["trial"])
-        assert len(waits) > 1
+        assert len(waits) == (1 if row["arm"] == "h1" else 3)
         for part, (value, share) in found["blocking"].items():
             mean = sum(getattr(wait, f"{part}_ns") for wait in waits) / len(waits)
             assert (value, share) == (mean, mean / (sum(wait.load_ns or 0 for wait in waits) / len(waits)))
@@ -160,7 +160,9 @@ def test_times_of_requests_are_means_over_all_blocks_and_add_up(captured: Path) 
             continue
         assert whole["difference"] == pytest.approx(whole["value"] - by["h2", "whole"]["value"], abs=1)
         assert sum(row["difference"] for row in parts) == pytest.approx(whole["difference"], abs=1)
-        assert whole["difference_low"] < whole["difference"] < whole["difference_high"]
+        assert whole["difference_low"] <= whole["difference"] <= whole["difference_high"]
+        # Over HTTP/3 it is a round trip, which is another in every block.
+        assert (whole["difference_low"] < whole["difference"] < whole["difference_high"]) is (arm == "h3")
     page = (captured / "report.html").read_text()
     assert "A request took" in page or "A request over HTTP/3 cannot be told" in page
     assert f"over {SHAPE['blocks']} captured blocks" in page

@@ -9,6 +9,8 @@ from typing import Any
 VERSIONS = ("draft-02", "draft-02-RC1", "qlog-03-WIP", "0.3")
 PACKET_TYPES = ("initial", "handshake", "0RTT", "1RTT", "retry", "version_negotiation", "stateless_reset", "unknown")
 CATEGORIES = ("connectivity", "security", "transport", "recovery", "http", "qpack", "error", "info", "simulation")
+# Names of later drafts (draft-ietf-quic-qlog-quic-events-12): qvis takes them and draws nothing of them.
+CATEGORIES += ("quic", "http3")
 
 
 def load(file: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:

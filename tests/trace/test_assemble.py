@@ -111,7 +111,6 @@ def test_a_packet_that_was_lost_after_it_was_copied_is_lost_on_its_own_side_only
     raw.write_bytes(head() + packet(0, HEAD, 7) + packet(1, HEAD + 1, 7))
     assemble(raw, out, log=write_log(tmp_path / "log", [(0, 7, "delivered"), (0, 7, "lost")]))
     said = [comment_of(body).partition(":")[0] for kind, body in blocks(out.read_bytes()) if kind == 6]
-    under_way = ["under_way"] * 2
     assert said == ["lost", ""]
 
 

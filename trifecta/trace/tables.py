@@ -257,10 +257,11 @@ def _take_fates(log: Path, flows: Flows, fate: Ints) -> None:
         table = pq.read_table(log, columns=["direction", "ordinal", "fate"])
     except (OSError, pa.ArrowException) as error:
         raise UserError(f"{log}: {str(error).splitlines()[0]}; name the log of the link (log_file)") from error
-    table = table.filter(pc.not_equal(table["fate"], "duplicate"))
+    table = table.filter(pc.invert(pc.is_in(table["fate"], pa.array(["duplicate"]))))
     direction, ordinal = (np.asarray(table[name]).astype(np.uint64) for name in ("direction", "ordinal"))
     named = direction << np.uint64(63) | ordinal
-    words = np.asarray(pc.fill_null(pc.index_in(table["fate"], pa.array(_WORDS)), -1))
+    compute: Any = pc
+    words = np.asarray(compute.fill_null(compute.index_in(table["fate"], value_set=pa.array(_WORDS)), -1))
     # Of a packet that the log names twice the last word counts, and "delivered" only where it is the only one.
     order = np.lexsort((np.arange(len(named)), words != 0, named))
     named, words = np.append(named[order], NO_ID), np.append(words[order], 0)

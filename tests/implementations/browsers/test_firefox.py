@@ -64,7 +64,8 @@ def test_every_protocol_and_view_does_the_same_work(site: Site) -> None:
     written = sorted(logs.iterdir())
     assert {file.name.partition("_")[0] for file in written} == {WWW, CDN}
     for file in written:
-        assert not qvis.complaints(file), file
+        # neqo writes some events late; qvis sorts them.
+        assert set(qvis.complaints(file)) <= {"times are not in order"}, file
         head, events = qvis.load(file)
         assert head["trace"]["vantage_point"]["type"] == "client"
         assert any(one["name"] == "transport:packet_sent" for one in events)
