@@ -102,15 +102,17 @@ async def _answer(
     await send({"type": "http.response.body", "body": file.read(left) if file is not None else b""})
 
 
-def _write_qlog(folder: str) -> None:
-    """Have aioquic write qlog: Hypercorn has no setting for it."""
+def _write_qlog(folder: str) -> Any:
+    """Have aioquic write qlog: Hypercorn has no setting for it. aioquic writes a file when its connection is over."""
     from functools import partial
 
     from aioquic.quic.configuration import QuicConfiguration
     from aioquic.quic.logger import QuicFileLogger
     from hypercorn.protocol import quic
 
-    quic.QuicConfiguration = partial(QuicConfiguration, quic_logger=QuicFileLogger(folder))
+    logger = QuicFileLogger(folder)
+    quic.QuicConfiguration = partial(QuicConfiguration, quic_logger=logger)
+    return logger
 
 
 def main() -> None:
@@ -139,8 +141,7 @@ def main() -> None:
             """Without alt-svc, which would lead a client to another protocol than the one that is measured."""
             return [field for field in super().response_headers(protocol) if field[0] != b"alt-svc"]
 
-    if wanted["qlog"]:
-        _write_qlog(wanted["qlog"])
+    logger = _write_qlog(wanted["qlog"]) if wanted["qlog"] else None
     config = Pinned()
     config.bind = config.quic_bind = [wanted["bind"]]
     config.certfile, config.keyfile = wanted["certificate"], wanted["key"]
@@ -151,6 +152,8 @@ def main() -> None:
     config.keep_alive_timeout = 86400.0  # and after 5 s in which the study did something else
     config.graceful_timeout = 0.2  # QUIC connections that nobody closes would hold up the end
     asyncio.run(serve(Site(Path(wanted["folder"])), config))
+    for trace in list(logger._traces) if logger is not None else ():
+        logger.end_trace(trace)  # of connections whose end did not come
 
 
 if __name__ == "__main__":
