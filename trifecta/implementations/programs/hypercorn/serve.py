@@ -152,8 +152,9 @@ def main() -> None:
     config.keep_alive_timeout = 86400.0  # and after 5 s in which the study did something else
     config.graceful_timeout = 0.2  # QUIC connections that nobody closes would hold up the end
     asyncio.run(serve(Site(Path(wanted["folder"])), config))
-    for trace in list(logger._traces) if logger is not None else ():
-        logger.end_trace(trace)  # of connections whose end did not come
+    if logger is not None:
+        for trace in list(logger._traces):
+            logger.end_trace(trace)  # of connections whose end did not come
 
 
 if __name__ == "__main__":
