@@ -75,7 +75,9 @@ def test_the_check_alone_and_requests_without_end_depart():
     loud = rows(study, lambda rate, limited, arm: 5.0, loud=lambda rate, limited: limited and rate >= 400)
     assert find(study, loud, True, "h2").high == 400.0
     machine = rows(study, lambda rate, limited, arm: 5.0, loud=lambda rate, limited: rate >= 400)
-    assert find(study, machine, True, "h2").high is None, "it speaks up without the limit too"
+    for busy, high in ((0.4, None), (0.6, 400.0)):
+        load = json.dumps({"busy_ratio": busy})
+        assert find(study, [one | {"load_json": load} for one in machine], False, "h2").high == high
     late = rows(study, lambda rate, limited, arm: math.inf if limited and rate >= 800 else 5.0)
     found = find(study, late, True, "h2")
     assert (found.low, found.high, found.steps[-1].latency_ns) == (400.0, 800.0, None)

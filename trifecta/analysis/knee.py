@@ -4,8 +4,8 @@ The cells of a study with the factor ``rate`` that differ in nothing else are on
 rate: the median latency, and what it is compared with. That is the same sweep without the limit (``client_cpu`` or
 ``server_cpu`` none) where the study has it, else the sweep's own lowest rate. A rate *departs* when the interval of
 that ratio lies above the margin (Welch, over blocks), when requests failed for most of them to be late without end, or
-when the check spoke up in more than half of its trials, and not in as many of those that it is compared with (then it
-is the machine); it *keeps up* when the whole interval lies below the margin.
+when the check spoke up in more than half of its trials and the program used half of its CPU time (else it was the
+machine that was short of it); it *keeps up* when the whole interval lies below the margin.
 
 The *knee* is where it departs for good. Its interval reaches from the last rate up to which all keep up to the first
 from which on all depart: rates that are open widen it.
@@ -33,6 +33,7 @@ from trifecta.design.model import AA_SUFFIX, Cell, Study
 
 RATE = "rate"
 STEADY = "steady_state"
+HALF = 0.5  # of its CPU time: a program that used less was not short of it by itself
 LIMITS = ("client_cpu", "server_cpu")
 State = Literal["keeps up", "departs", "open"]
 _LATENCY, _DONE = METRICS["latency_p50_ns"], METRICS["requests_per_s"]
@@ -146,8 +147,9 @@ def _steps(
         loud = sum(_is_loud(row, check) for row in own)
         used = [share for row in own if (share := used_share(row)) is not None]
         own_latency = geometric_mean(logs, study.confidence)
-        by_itself = twins is not None and _mostly(_of_arm(grouped.get(against.key, []), arm), check)
         endless = bool(len(logs)) and float(np.mean(np.isinf(logs))) > 0.5
+        share = float(np.mean(used)) if used else None
+        short = _mostly(own, check) and (share is None or share >= HALF)
         made.append(
             Step(
                 rate_per_s=_rate(study, cell),
@@ -159,12 +161,10 @@ def _steps(
                 low=found.low,
                 high=found.high,
                 done_per_s=geometric_mean(block_logs(here, _DONE, arm), study.confidence).value,
-                used=float(np.mean(used)) if used else None,
+                used=share,
                 loud=loud,
                 trials=len(own),
-                state=_state(
-                    found, study.margin, departs=endless or (_mostly(own, check) and not by_itself), itself=itself
-                ),
+                state=_state(found, study.margin, departs=endless or short, itself=itself),
             )
         )
     return made
