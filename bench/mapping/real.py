@@ -108,7 +108,7 @@ def judge(folder: Path, contest: Contest, study: Study, run: RunDirectory) -> in
     from bench.mapping import compare, picture, turns
     from trifecta.analysis.mapping.planner import measured
     from trifecta.analysis.mapping.result import work_out
-    from trifecta.report.figures import picture_files
+    from trifecta.report.figures import picture_files, svg
     from trifecta.report.map import page, words
     from trifecta.store import files
 
@@ -132,7 +132,8 @@ def judge(folder: Path, contest: Contest, study: Study, run: RunDirectory) -> in
     cost[turns.SEARCH]["counting"] = sum(b.value is not None for b in found[turns.SEARCH])
     document = {"cost": cost, **comparison.figures}
     files.write_text(folder / "comparison.json", json.dumps(document, indent=1) + "\n")
-    picture_files.write(picture.draw(made, blocks, comparison), folder, "comparison", picture.legend(made))
+    with svg.drawing():
+        picture_files.write(picture.draw(made, blocks, comparison), folder, "comparison", picture.legend(made))
     (folder / "search").mkdir(exist_ok=True)
     print(table(document))
     print(f"{words.headline(made)}\nThe search's map: {page.write(made, folder / 'search')}")

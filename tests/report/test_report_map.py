@@ -32,6 +32,8 @@ def test_the_files_are_there_and_read_back(made, tmp_path):
     assert page.load(tmp_path).document() == made.document()
     text = written.read_text()
     assert "<script" not in text
+    for drawn in (text, (tmp_path / "map.svg").read_text()):
+        assert "round-trip time (log)</text>" in drawn and "50 ms</text>" in drawn  # text stays text
     assert "&lt;loss&gt;" in text
     assert "HTTP/3" in text and "path in 3 trials" in text
     assert text.count("<td") == 36
@@ -55,7 +57,7 @@ def test_the_report_of_its_trials_leaves_the_figures_to_the_map(tmp_path):
     short = html.render(run)
     assert len(short) < 0.6 * len(whole)
     assert 'id="cells"' in whole and 'id="cells"' not in short
-    assert "A map: blocks at" in short and 'href="map.html"' in short
+    assert "A map: blocks at 4 places." in short and 'href="map.html"' in short
     assert 'id="evidence"' in short
     for page_text in (whole, short):
         links, targets = (set(re.findall(pattern, page_text)) for pattern in (r'href="#([^"]+)"', r' id="([^"]+)"'))

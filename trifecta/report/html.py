@@ -151,7 +151,7 @@ def _sections(about: RunFacts, answers: content.Answers) -> tuple[list[PathSecti
     if not about.is_map:  # most places of a map have no block
         known |= {row["cell"] for row in answers[catalogue.VERDICTS]}
     cells = content.cells_in_order(about, known)
-    found = content.comparisons(about, answers[catalogue.VERDICTS], cells)
+    found = [one for one in content.comparisons(about, answers[catalogue.VERDICTS], cells) if one.cell in known]
     made = [_cell_section(about, answers, number, cell, found) for number, cell in enumerate(cells)]
     grouped = groupby(made, key=lambda one: levels(one.cell).get("path", ""))
     paths = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from trifecta.report import numbers
@@ -38,16 +38,17 @@ class Words:
 
 def compose(facts: RunFacts, found: Sequence[Comparison], totals: dict[str, int], check_matrix: Answer) -> Words:
     """Put the answer into words; nothing is said that a verdict does not say."""
-    answer = _headline(facts, found)
+    answer, rows = _headline(facts, found), check_matrix.rows
     if facts.is_map:
         answer = f"A map: blocks at {counted(len({one.cell for one in found}), 'place')}."
+        rows = [row for row in rows if row["check_name"] not in _OF_CELLS]
     return Words(
         headline=answer + _mostly_excluded(totals),
         scope=_scope(facts, totals),
         by_path=[] if facts.is_map else list(_by_path(facts, found)),
         open=_OF_A_MAP if facts.is_map else _open(facts, found),
-        checks=_checks(totals, check_matrix),
-        noise=_noise(facts, found),
+        checks=_checks(totals, replace(check_matrix, rows=rows)),
+        noise=_NOISE_OF_A_MAP if facts.is_map else _noise(facts, found),
         left_out=[f"{item.get('factor')} {item.get('level')}: {item.get('reason')}" for item in facts.left_out],
         warnings=list(_warnings(facts)),
     )
@@ -57,6 +58,10 @@ _OF_A_MAP = (
     "A verdict below rests on the blocks of its place alone, most often one or two. What all of them say together, "
     "with the border and its uncertainty, is in map.html beside this page."
 )
+
+
+_NOISE_OF_A_MAP = "How far the baseline differs from itself, over all places together, is in map.html."
+_OF_CELLS = ("blocks", "noise_floor")  # they ask of each place for more blocks than a map gives it
 
 
 def _warnings(facts: RunFacts) -> Iterable[str]:

@@ -84,7 +84,7 @@ def result_of(folder: Path) -> MapResult:
         "trifecta": facts["trifecta"],
         "engine": facts["engine"],
         "servers": {name: str(one.get("version", "")) for name, one in facts["servers"].items()},
-        "argv": [Path(facts["argv"][0]).name, *facts["argv"][1:]] if facts["argv"] else [],
+        "argv": ["trifecta", *facts["argv"][1:]] if facts["argv"] else [],
         "started_utc": facts["started_utc"],
         "elapsed_s": round(facts.get("elapsed_ns", 0) / 1e9, 1),
     }

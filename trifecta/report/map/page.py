@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from pathlib import Path
 from typing import Any
 
 from trifecta.analysis.mapping.result import MapResult, read
 from trifecta.design.errors import UserError
 from trifecta.report import numbers
-from trifecta.report.figures import picture_files, style
+from trifecta.report.figures import picture_files, style, svg
 from trifecta.report.html import TEMPLATES
 from trifecta.report.map import picture, words
 from trifecta.store import files
@@ -22,7 +23,8 @@ _SIGNS = {"faster": "▲", "slower": "▼", "same": "=", "open": "?"}
 def write(made: MapResult, folder: Path) -> Path:
     """Write all files of a map into its folder; the page's path."""
     files.write_text(folder / FILE, json.dumps(made.document(), indent=1, allow_nan=False) + "\n")
-    picture_files.write(picture.draw(made), folder, "map")
+    with svg.drawing():
+        picture_files.write(picture.draw(made), folder, "map")
     page = folder / PAGE
     files.write_text(page, html(made, folder))
     return page
@@ -46,23 +48,31 @@ def html(made: MapResult, folder: Path) -> str:
 
     environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
     sides = made.sides()
+    with svg.drawing():
+        figure = picture.draw(made).svg("map")
     return environment.get_template("map.html.j2").render(
         css=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         made=made,
         plan=made.plan,
         arm=style.name(made.plan.arm),
         reference=style.name(made.plan.reference),
-        headline=words.headline(made),
-        noise=words.noise(made.noise, made.plan.reference),
+        headline=_tied(words.headline(made)),
+        noise=_tied(words.noise(made.noise, made.plan.reference)),
         checks=words.checks(_reasons(made)),
-        figure=picture.draw(made).svg("map"),
+        figure=figure,
+        command=shlex.join(made.about.get("argv", [])),
         rows=_rows(made) if sides is not None else [],
-        confidence=numbers.percent(made.confidence),
-        margin=numbers.percent(made.margin),
-        wrong="" if sides is None else numbers.percent(sides.expected_wrong()),
+        confidence=_tied(numbers.percent(made.confidence)),
+        margin=_tied(numbers.percent(made.margin)),
+        wrong="" if sides is None else _tied(numbers.percent(sides.expected_wrong())),
         example=_example(made),
         folder=folder.name,
     )
+
+
+def _tied(text: str) -> str:
+    """A number and its percent sign stay on one line."""
+    return text.replace(" %", "\u00a0%")
 
 
 def _reasons(made: MapResult) -> dict[str, int]:
