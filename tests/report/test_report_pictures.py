@@ -17,9 +17,11 @@ from trifecta.analysis.transport import attribution, blocking, overhead
 from trifecta.report.figures import part_bars, svg
 from trifecta.report.figures.blocking import Waited
 from trifecta.report.figures.blocking import blocking as blocked
+from trifecta.report.figures.packet_sizes import packet_sizes
 from trifecta.report.figures.panels import Drawn
 from trifecta.report.figures.part_bars import TIME, Bar
 from trifecta.report.figures.setup_ladder import setup_ladder
+from trifecta.report.figures.time_sequence import time_sequence
 from trifecta.report.packets import flights, parts, series, write_figures
 from trifecta.report.packets.captured import Captured, captures
 from trifecta.report.packets.pictures import groups, pictures
@@ -206,6 +208,17 @@ def test_few_acknowledgements_stand_in_few_bins() -> None:
     few, many = (series.acknowledged(only(arm="h2", size=size, lose=())) for size in (3_000, 400_000))
     assert len(few.each) <= 6 < len(many.each)
     assert np.isfinite(few.each).any()
+
+
+@pytest.mark.parametrize(("size", "width"), [(3_000, 4.5), (60_000, 3.2), (400_000, 2.2)])
+def test_few_marks_are_large_enough_to_be_seen(size: int, width: float) -> None:
+    captured = only(arm="h2", size=size, lose=())
+    drawn = [
+        time_sequence([("x", "h2", series.octets(captured))]),
+        packet_sizes([("x", "h2", series.sizes(captured, "down"), series.sizes(captured, "up"))]),
+    ]
+    for one in drawn:
+        assert max(patch.get_linewidth() for patch in one.made.axes[0].patches) == width
 
 
 def test_where_nothing_waited_the_panel_says_so() -> None:

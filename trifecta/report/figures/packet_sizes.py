@@ -9,7 +9,7 @@ import numpy as np
 
 from trifecta.report import numbers
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.panels import Drawn, dots, panels
+from trifecta.report.figures.panels import Drawn, dots, mark_size, panels
 
 Sizes = tuple[Any, Any]  # (ns, octets)
 _WORDS = {"down": "server to client", "up": "client to server"}
@@ -31,8 +31,9 @@ def packet_sizes(shown: Sequence[tuple[str, str, Sizes, Sizes]]) -> Drawn:
         svg.ticks(target, "y", both, [numbers.size(abs(tick)) if place == 0 else "" for tick in both])
         target.axhline(0, color=style.MUTED, linewidth=0.8)
         target.set_xlabel("time since the first packet", color=style.INK, fontsize=svg.SMALL)
-        dots(target, np.column_stack([down[0], down[1]]), style.look(arm).colour, size=2.2)
-        dots(target, np.column_stack([up[0], -up[1]]), style.MUTED, size=2.2)
+        size = mark_size(max(len(times) for times, _ in every)) if every else 2.2
+        dots(target, np.column_stack([down[0], down[1]]), style.look(arm).colour, size=size)
+        dots(target, np.column_stack([up[0], -up[1]]), style.MUTED, size=size)
         for word, at in (("down", 0.995), ("up", 0.005)):
             target.text(
                 0.995, at, _WORDS[word], transform=target.transAxes, ha="right", va="top" if at > 0.5 else "bottom",

@@ -76,6 +76,11 @@ def dots(target: Axes, points: Any, colour: str, *, size: float = 2.0, layer: fl
     target.add_patch(PathPatch(Path(ends, codes), edgecolor=colour, facecolor="none", linewidth=size, zorder=layer))
 
 
+def mark_size(count: int) -> float:
+    """The size of marks, in pixels, so that a few are seen and many do not run together."""
+    return 4.5 if count <= 60 else 3.2 if count <= 300 else 2.2
+
+
 def crosses(target: Axes, points: Any) -> None:
     """Mark what was lost."""
     if len(points):

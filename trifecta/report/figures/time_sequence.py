@@ -8,7 +8,7 @@ import numpy as np
 
 from trifecta.report import numbers
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.panels import Drawn, crosses, dots, panels
+from trifecta.report.figures.panels import Drawn, crosses, dots, mark_size, panels
 from trifecta.report.packets.series import Octets
 
 _MEANS = {
@@ -31,11 +31,12 @@ def time_sequence(shown: Sequence[tuple[str, str, Octets]]) -> Drawn:
         svg.ticks(target, "x", *scales.labelled(scales.linear_ticks(right, 4)))
         svg.ticks(target, "y", *_sizes(top, place == 0))
         target.set_xlabel("time since the first packet", color=style.INK, fontsize=svg.SMALL)
+        size = mark_size(max(len(each.sent) for _, _, each in shown))
         if len(one.acknowledged):
             marks = one.acknowledged[np.argsort(one.acknowledged[:, 0])]
-            dots(target, marks, style.OTHER, size=1.2, layer=1.5)
-        dots(target, one.arrived, style.TRANSFER, size=1.4, layer=1.8)
-        dots(target, one.sent, style.look(arm).colour, size=2.2, layer=3)
+            dots(target, marks, style.OTHER, size=0.55 * size, layer=1.5)
+        dots(target, one.arrived, style.TRANSFER, size=0.64 * size, layer=1.8)
+        dots(target, one.sent, style.look(arm).colour, size=size, layer=3)
         if len(one.again):
             dots(target, one.again, style.INK, size=4.0, layer=4)
         crosses(target, one.lost)

@@ -21,6 +21,7 @@ from trifecta.report.comparisons import Comparison
 from trifecta.report.facts import RunFacts
 from trifecta.report.queries import Answer
 from trifecta.report.tables import Column, Table
+from trifecta.report.words import sentence
 from trifecta.store.run import RunDirectory
 
 Row = dict[str, Any]
@@ -161,7 +162,7 @@ def sources(answer: Answer) -> list[str]:
     made = []
     for study in known():
         if study.id in told:
-            made.append(f"{study.id} ({study.year}): {study.title}. {study.stack}. {study.facts}.")
+            made.append(f"{study.id} ({study.year}): {study.title}. {sentence(study.stack)} {sentence(study.facts)}")
             made += [f"{name}: {fact}." for name, fact in study.threats.items()]
     return made
 
