@@ -147,7 +147,7 @@ def _metric_tables(about: RunFacts, answers: dict[str, Answer], cell: str, numbe
     return [
         tables.build(
             answers[catalogue.METRICS.name], f"packet-metrics-{number}", "Packets", heading,
-            [*values, Column("blocks", "blocks", "count")], cell=cell, notes=notes,
+            [*values, Column("most blocks", "blocks", "count")], cell=cell, notes=notes,
         ),
         tables.build(
             answers[catalogue.METRIC_RATIOS.name], f"packet-ratios-{number}",
