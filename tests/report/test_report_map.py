@@ -8,7 +8,7 @@ import pytest
 
 from tests.analysis.mapping.plane import a_plan, a_study, explore
 from tests.report.synthetic import Shape, write_run
-from trifecta.analysis.mapping.result import Answer, work_out
+from trifecta.analysis.mapping.result import Answer, Noise, work_out
 from trifecta.design.errors import UserError
 from trifecta.design.mapping import make_plan, parse_place
 from trifecta.report import html
@@ -81,6 +81,11 @@ def test_an_answer_names_the_checks_that_failed_near(made):
     answer = made.at(made.plan.x.values[i], made.plan.y.values[j])
     assert "failed a check do not count: path in 3 trials; 1 block with them." in words.evidence(answer)
     assert answer.document()["checks_failed"] == {"path": 3}
+
+
+def test_the_noise_of_too_few_blocks_is_not_called_none():
+    assert words.noise(Noise(1, 0.995), "h2") == "HTTP/2 against itself over 1 block: 0.995, too few to tell."
+    assert words.noise(Noise(90, 1.005, 0.994, 1.01), "h2").endswith("1.005 (0.994 to 1.01): no difference.")
 
 
 def test_an_answer_says_when_nothing_near_was_measured(made):

@@ -73,6 +73,9 @@ def noise(found: Noise, reference: str) -> str:
     """What the reference's second runs say."""
     if found.ratio is None:
         return f"In no block both runs of {name(reference)} count, so the noise is not known."
+    if not any(end is not None and math.isfinite(end) for end in (found.low, found.high)):
+        over = counted(found.blocks, "block")
+        return f"{name(reference)} against itself over {over}: {numbers.ratio(found.ratio)}, too few to tell."
     interval = f"{_end(found.low)} to {_end(found.high)}"
     over = counted(found.blocks, "block")
     said = f"{name(reference)} against itself over {over}: {numbers.ratio(found.ratio)} ({interval})"
