@@ -1,10 +1,10 @@
 """How long a million packets take: dissection and analysis, and their memory.
 
 `python -m bench.trace [MILLIONS [CONNECTIONS]]` makes captures with our own engine through our own link (both sides of
-it, keys known), and dissects and analyses them: a million packets (HTTP/2 and HTTP/3, six connections each, 10 MB a
-response), and 5,000 connections of one small request each (three protocols). It needs to be allowed namespaces, and
-tshark. To reach: 90 s and 2 GB on 2 cores for a million packets, the analysis after the dissection in 5 s. CPU time is
-printed too, for it does not depend on what else the machine does.
+it, keys known), and dissects and analyses them: a million packets over few connections (HTTP/2 and HTTP/3, six each,
+10 MB a response), 5,000 connections of one small request each (three protocols), and a million packets over 5,000
+connections. It needs to be allowed namespaces, and tshark. To reach: 90 s and 2 GB on 2 cores for a million packets,
+the analysis after the dissection in 5 s. CPU time is printed too, for it does not depend on what else there is to do.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import pyarrow.compute as pc
 
 from tests.engine.netns import Hosts
 from tests.trace.make import record
-from trifecta.trace import overview
+from trifecta.trace.analyse import analyse
 from trifecta.trace.dissect import dissect
-from trifecta.trace.summary import trace_metrics
 
 _REQUESTS = 36  # of 10 MB: half a million packets on both sides
+_RESPONSE = 130_000  # octets of a response: with one each, 5,000 connections have a million packets
 _GIGABYTE = 1e9
 
 
@@ -93,14 +93,15 @@ def _measure(what: str, files: list[Path], keys: Path, responses: int, connectio
         clock = Clock()
         found = dissect(files, keys)
         dissected = clock.lap()
-        of = overview.connections(found)
-        metrics = trace_metrics(found, of)
-        rows = overview.by_connection(found, of)
+        told = analyse(found)
         analysed = clock.lap()
     octets = pc.sum(found.messages["response_body_bytes"]).as_py()
     assert octets == responses, (octets, found.notes)
-    assert len([one for one in rows if one["requests"]]) == connections, len(rows)
-    print(f"{what}: packets {found.packets.num_rows:,}, frames {found.frames.num_rows:,}, metrics {metrics.num_rows:,}")
+    assert len([one for one in told.connections if one["requests"]]) == connections, len(told.connections)
+    print(
+        f"{what}: packets {found.packets.num_rows:,}, frames {found.frames.num_rows:,}, connections {connections:,}, "
+        f"metrics {told.metrics.num_rows:,}"
+    )
     print(
         f"  dissection {dissected}, analysis {analysed}, memory {memory.most / _GIGABYTE:.2f} GB, notes {found.notes}"
     )
@@ -111,11 +112,13 @@ def main(millions: float = 1.0, connections: int = 5_000) -> int:
     delay = {"kind": "delay", "delay_ns": 5_000_000}
     requests = max(6, round(_REQUESTS * millions))
     each = connections // 3
-    many = {"requests": each, "connection_mode": "new", "path": "/bytes/1000", "connections": 8}
+    many: dict[str, Any] = {"requests": each, "connection_mode": "new", "connections": 8}
+    size = round(_RESPONSE * millions * 5_000 / connections)
     few = {"requests": requests, "connections": 6, "path": "/bytes/10000000", "link": [delay], "back": [delay]}
     loads: list[tuple[str, tuple[str, ...], dict[str, Any], int, int]] = [
         ("large", ("h2", "h3"), few, 2 * requests * 10_000_000, 12),
-        ("many connections", ("h1", "h2", "h3"), many, 3 * each * 1_000, 3 * each),
+        ("many short connections", ("h1", "h2", "h3"), many | {"path": "/bytes/1000"}, 3 * each * 1_000, 3 * each),
+        ("many connections", ("h1", "h2", "h3"), many | {"path": f"/bytes/{size}"}, 3 * each * size, 3 * each),
     ]
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder, Hosts() as hosts:
         for what, protocols, load, octets, wanted in loads:

@@ -38,9 +38,10 @@ def command(
     from trifecta.design.errors import UserError
     from trifecta.report import trace
     from trifecta.trace import overview, tables
+    from trifecta.trace.analyse import analyse
     from trifecta.trace.dissect import dissect
     from trifecta.trace.schema import TABLES
-    from trifecta.trace.summary import by_connection, trace_metrics
+    from trifecta.trace.summary import by_connection
 
     captures, logs, run = overview.find_captures(files)
     folder = out or (run / "trace" if run else None)
@@ -49,17 +50,16 @@ def command(
     if figures is not None and figures.exists() and not figures.is_dir():
         raise UserError(f"--figures: {figures} is a file; name a folder")
     found = dissect(captures, keys, folder, csv=as_csv, link_logs=logs)
-    connections = overview.connections(found)
-    metrics = trace_metrics(found, connections) if folder is not None or as_json else None
-    if folder is not None and metrics is not None:
-        tables.write({"metrics": metrics}, folder, csv=as_csv)
-    told = overview.by_capture(found), overview.by_connection(found, connections)
+    analysed = analyse(found) if folder is not None or as_json else None
+    if folder is not None and analysed is not None:
+        tables.write({"metrics": analysed.metrics}, folder, csv=as_csv)
+    told = overview.by_capture(found), analysed.connections if analysed else overview.by_connection(found)
     if figures is not None:
         from trifecta.report.packets import write_figures
 
         drawn = write_figures({name: getattr(found, name) for name in TABLES}, figures)
-    if as_json and metrics is not None:
-        by_number = by_connection(metrics)
+    if as_json and analysed is not None:
+        by_number = by_connection(analysed.metrics)
         for row in told[1]:
             row["metrics"] = by_number.get(row["connection"], {})
         click.echo(json.dumps({"captures": told[0], "connections": told[1], "notes": found.notes}, indent=2))

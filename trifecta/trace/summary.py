@@ -5,7 +5,7 @@ Definitions and sources: docs/packets.md. A value that cannot be known is null, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -44,14 +44,22 @@ _HEAD = ("capture", "connection", "protocol", "direction", "family", "note")
 Found = tuple[str, Any, str, float | None]  # metric, value, unit, bound
 
 
-def trace_metrics(found: Dissection, of: list[Connection] | None = None) -> pa.Table:
-    """The table, with the columns of `METRICS`; ``of``: the connections of this dissection, where they are there."""
+def trace_metrics(found: Dissection, of: list[Connection] | None = None, *, one_side: bool | None = None) -> pa.Table:
+    """The table, with the columns of `METRICS`.
+
+    ``of``: the connections of this dissection, where they are there. ``one_side``: `delivery.passage`.
+    """
+    return encoded_metrics(found, of, one_side=one_side).cast(METRICS)
+
+
+def encoded_metrics(found: Dissection, of: list[Connection] | None = None, *, one_side: bool | None = None) -> pa.Table:
+    """`trace_metrics` with each text once: small enough to pass on."""
     heads: list[tuple[Any, ...]] = []  # what rows of one family and direction have in common
     counts: list[int] = []
     rows: list[Found] = []
-    waits = Waits({name: getattr(found, name) for name in TABLES})
     if of is None:
         of = connections(found.packets, found.frames, found.messages, found.connections)
+    waits = Waits({name: getattr(found, name) for name in TABLES}, of, one_side=one_side)
     for connection in of:
         whose = [connection.row[name] for name in ("capture", "connection", "protocol")]
         for family, up, metrics, notes in (*_families(connection), *waits.families(connection.number)):
@@ -64,15 +72,24 @@ def trace_metrics(found: Dissection, of: list[Connection] | None = None) -> pa.T
 
 def _table(heads: list[tuple[Any, ...]], counts: list[int], rows: list[Found]) -> pa.Table:
     columns: dict[str, pa.Array[Any]] = {}
-    place = pa.array(np.repeat(np.arange(len(heads)), np.asarray(counts, dtype=np.int64)))
-    for name, values in zip(_HEAD, zip(*heads, strict=True) if heads else [()] * len(_HEAD), strict=True):
-        columns[name] = pa.array(values, METRICS.field(name).type).take(place)
-    parts = list(zip(*rows, strict=True)) if rows else [()] * 4
-    for name, values in zip(("metric", "value", "unit", "bound"), parts, strict=True):
-        numbers = METRICS.field(name).type == pa.float64()
-        told = [None if value is None else float(value) for value in values] if numbers else values
-        columns[name] = pa.array(told, METRICS.field(name).type)
-    return pa.table({name: columns[name] for name in METRICS.names}, schema=METRICS)
+    place = np.repeat(np.arange(len(heads)), np.asarray(counts, dtype=np.int64))
+    for name, told in zip(_HEAD, zip(*heads, strict=True) if heads else [()] * len(_HEAD), strict=True):
+        columns[name] = _encoded(told, METRICS.field(name).type, place)
+    metrics, values, units, bounds = zip(*rows, strict=True) if rows else ((), (), (), ())
+    for name, texts in (("metric", metrics), ("unit", units)):
+        columns[name] = _encoded(texts, pa.string(), slice(None))
+    for name, numbers in (("value", values), ("bound", bounds)):
+        null = np.fromiter((one is None for one in numbers), dtype=np.bool_, count=len(numbers))
+        given = np.fromiter(numbers, dtype=np.object_, count=len(numbers))
+        columns[name] = pa.array(given.astype(np.float64), mask=null)
+    return pa.table({name: columns[name] for name in METRICS.names})
+
+
+def _encoded(values: Sequence[Any], kind: pa.DataType, place: Any) -> pa.Array[Any]:
+    """Values by place, each different one once."""
+    codes = {value: code for code, value in enumerate(dict.fromkeys(values))}
+    each = np.fromiter(map(codes.__getitem__, values), dtype=np.int32, count=len(values))[place]
+    return pa.DictionaryArray.from_arrays(each, pa.array(list(codes), kind))
 
 
 def by_connection(metrics: pa.Table) -> dict[int, dict[str, Any]]:

@@ -18,6 +18,8 @@ from trifecta.analysis.transport.recovery import Recovery, recovery
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from trifecta.analysis.transport.columns import Connection
+
 Found = tuple[str, Any, str, float | None]  # metric, value, unit, bound
 Family = tuple[str, bool | None, list[Found], list[str]]  # name, up (None: both), metrics, notes
 _COUNTS = (
@@ -36,6 +38,7 @@ _COUNTS = (
     "reordered_taken_for_lost",
     "late",
 )
+_PARTS = [(part, part.replace(" ", "_").replace("-", "_")) for part in PARTS]
 _NO_SPLIT = "the time of no request can be split: it needs both sides of a link, keys, and a whole response"
 _NO_OCTETS = "no octets of a message can be placed (no keys, or frames whose octets are not known)"
 
@@ -43,11 +46,13 @@ _NO_OCTETS = "no octets of a message can be placed (no keys, or frames whose oct
 class Waits:
     """The metrics of every connection."""
 
-    def __init__(self, tables: Mapping[str, pa.Table]) -> None:
-        seen = passage(tables["packets"], tables["frames"], tables["connections"])
+    def __init__(
+        self, tables: Mapping[str, pa.Table], of: Sequence[Connection], *, one_side: bool | None = None
+    ) -> None:
+        seen = passage(tables["packets"], tables["frames"], tables["connections"], one_side=one_side)
         recovered, said = recovery(tables, seen)
         waited = blocking(tables, seen)
-        times, unsplit = attribute(tables, seen=seen, recovered=recovered)
+        times, unsplit = attribute(tables, seen=seen, recovered=recovered, of=of)
         self._recovered = {(one.connection, one.direction): one for one in recovered}
         self._waits: dict[tuple[int, str], list[RequestBlocking]] = defaultdict(list)
         self._holes: dict[tuple[int, str], list[int | None]] = defaultdict(list)
@@ -140,7 +145,7 @@ def _attribution(times: Sequence[RequestTime]) -> list[Found]:
     """Means over the requests whose time can be split; the parts add up to the whole."""
     rows: list[Found] = [("requests", len(times) or None, "1", None)]
     rows.append(("whole", fmean(one.whole_ns for one in times) if times else None, "ns", None))
-    for part in PARTS:
-        name = part.replace(" ", "_").replace("-", "_")
-        rows.append((name, fmean(one.parts[part] for one in times) if times else None, "ns", None))
+    parts = [one.parts for one in times]
+    for part, name in _PARTS:
+        rows.append((name, fmean([each[part] for each in parts]) if parts else None, "ns", None))
     return rows

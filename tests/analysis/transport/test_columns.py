@@ -1,6 +1,8 @@
 import numpy as np
+import pytest
 
 from tests.analysis.transport.scene import MS, Scene
+from trifecta.analysis.transport.rows import Group, Rows
 
 
 def test_a_packet_arrives_with_its_first_copy_or_never() -> None:
@@ -22,3 +24,24 @@ def test_a_capture_of_one_side_is_its_own_far_side() -> None:
     connection = scene.connection()
     assert not connection.both_sides and connection.arrivals(np.array([number]), up=False).tolist() == [25 * MS]
     assert len(connection.at_server()) == len(connection.at_client()) == 1
+
+
+def test_a_choice_for_all_connections_is_the_choice_of_each() -> None:
+    rows = Rows({"of": np.array([0, 0, 2, 2, 2, 5]), "value": np.array([3, 8, 8, 1, 9, 7])}, {})
+    numbers = np.array([2, 0, 4, 5])
+    group = Group(rows, rows["of"].searchsorted(numbers), rows["of"].searchsorted(numbers, side="right"))
+    for at, values in enumerate([[8, 9], [8], [], [7]]):
+        mine = group.of(at).pick("large", lambda of: of["value"] > 3)
+        assert mine["value"].tolist() == values and len(mine) == len(values)
+        again = mine.pick("odd", lambda of: of["value"] % 2 == 1)
+        assert again["value"].tolist() == [one for one in values if one % 2]
+        assert mine.where(mine["value"] > 7).pick("odd", lambda of: of["value"] % 2 == 1)["value"].tolist() == [
+            one for one in values if one > 7 and one % 2
+        ]
+        assert mine.derived("twice", lambda of: of["value"] * 2).tolist() == [2 * one for one in values]
+    asked: list[int] = []
+    for at in range(4):
+        group.of(at).derived("once", lambda of: asked.append(len(of)) or of["value"])  # type: ignore[func-returns-value]
+    assert asked == [6], "worked out once, of all rows"
+    with pytest.raises(KeyError):
+        group.of(0)["none"]

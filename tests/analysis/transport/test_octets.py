@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trifecta.analysis.transport.octets import fresh, fresh_by_stream, frontier
+from trifecta.analysis.transport.octets import by_stream, fresh, fresh_by_stream, frontier
 from trifecta.analysis.transport.quantiles import quantiles
 
 RANGES = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 12)), max_size=30)
@@ -24,17 +24,20 @@ def test_fresh_octets_are_those_that_no_range_had_before(ranges: list[tuple[int,
     assert fresh(start, end).tolist() == expected
 
 
-@given(RANGES, st.lists(st.integers(0, 3), min_size=30, max_size=30))
+@given(RANGES, st.lists(st.integers(0, 7), min_size=30, max_size=30))
 def test_streams_do_not_know_of_each_other(ranges: list[tuple[int, int]], streams: list[int]) -> None:
     start, end = _ends(ranges)
-    stream = np.array(streams[: len(ranges)], dtype=np.int64)
+    each = np.array(streams[: len(ranges)], dtype=np.int64)
     known: set[tuple[int, int]] = set()
     expected = []
-    for number, a, b in zip(stream.tolist(), start.tolist(), end.tolist(), strict=True):
+    for number, a, b in zip(each.tolist(), start.tolist(), end.tolist(), strict=True):
         octets = {(number, octet) for octet in range(a, b)}
         expected.append(len(octets - known))
         known |= octets
-    assert fresh_by_stream(stream, start, end).tolist() == expected
+    assert fresh_by_stream(each // 4, each % 4, start, end).tolist() == expected
+    assert [each[rows].tolist() for rows in by_stream(each)] == [
+        [one] * each.tolist().count(one) for one in sorted(set(each.tolist()))
+    ]
 
 
 @given(RANGES)

@@ -5,13 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.analysis.transport.scenes import MS, Scene
-from trifecta.analysis.transport.recovery import (
-    ACKNOWLEDGEMENT,
-    ONE_SIDE,
-    TIMEOUT,
-    Recovery,
-    recovery,
-)
+from trifecta.analysis.transport.recovery import ONE_SIDE, Recovery, recovery
+from trifecta.analysis.transport.triggers import ACKNOWLEDGEMENT, TIMEOUT
 
 
 def measured(scene: Scene, direction: str = "down") -> Recovery:

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from trifecta.analysis.transport.columns import NULL, Bools, Connection, Ints, Rows
+from trifecta.analysis.transport.columns import NULL, Connection, acks, application_acks, octets
 from trifecta.analysis.transport.flight import HANDOVER_NS
 from trifecta.analysis.transport.octets import frontier
 from trifecta.analysis.transport.quantiles import Quantiles, quantiles
+from trifecta.analysis.transport.rows import Bools, Ints, Rows, count
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,7 @@ def moments_of(connection: Connection, *, up: bool) -> tuple[Ints, Ints] | None:
     data = connection.arrived(up=not up)
     if connection.tcp:
         own, pure, raised = _tcp_acks(connection, up)
-        data = data.where((data["payload_bytes"] > 0) & (data["sequence"] != NULL))
-        return data["time_ns"], own["time_ns"][pure | raised]
+        return octets(data)["time_ns"], own["time_ns"][pure | raised]
     if not connection.row["decrypted"]:
         return None
     frames = connection.frames_of("quic", up=up)
@@ -61,8 +61,7 @@ def moments_of(connection: Connection, *, up: bool) -> tuple[Ints, Ints] | None:
 
 def _tcp_acks(connection: Connection, up: bool) -> tuple[Rows, Bools, Bools]:
     """Segments with ACK; which of them do nothing else, and which acknowledge something new."""
-    own = connection.sent(up=up)
-    own = own.where((own["ack"] == 1) & (own["acknowledged"] != NULL))
+    own = acks(connection.sent(up=up))
     pure = (own["payload_bytes"] == 0) & (own["syn"] != 1) & (own["fin"] != 1) & (own["rst"] != 1)
     highest = np.maximum.accumulate(own["acknowledged"]) if len(own) else own["acknowledged"]
     return own, pure, np.concatenate(([True], np.diff(highest) > 0)) if len(own) else pure
@@ -72,30 +71,29 @@ def _tcp(connection: Connection, up: bool, notes: list[str]) -> Acknowledgements
     own, pure, raised = _tcp_acks(connection, up)
     same = np.zeros(len(own), dtype=np.bool_)
     same[1:] = (np.diff(own["acknowledged"]) == 0) & (np.diff(own["window"]) == 0)
-    data = connection.arrived(up=not up)
-    data = data.where((data["payload_bytes"] > 0) & (data["sequence"] != NULL))
+    data = octets(connection.arrived(up=not up))
     delays = own["time_ns"][:0]
     if len(data):
         origin = int(data["sequence"].min()) if not connection.starts else 1
         reached = frontier(data["sequence"], data["sequence"] + data["payload_bytes"], origin)
-        news = np.flatnonzero(raised & (own["acknowledged"] > origin))
-        at = np.searchsorted(reached, own["acknowledged"][news])
+        news = (raised & (own["acknowledged"] > origin)).nonzero()[0]
+        at = reached.searchsorted(own["acknowledged"][news])
         news, at = news[at < len(reached)], at[at < len(reached)]  # the acknowledgement of a FIN is beyond the data
         delays = own["time_ns"][news] - data["time_ns"][at]
-    count, packets = int((pure | raised).sum()), int(pure.sum())
+    times, packets = count(pure | raised), count(pure)
     wire = int(own["wire_bytes"][pure].sum())
     return Acknowledgements(
         connection=connection.number,
         up=up,
-        count=count,
+        count=times,
         packets=packets,
         packets_wire_bytes=wire,
         mean_packet_bytes=wire / packets if packets else None,
         data_packets=len(data),
-        data_packets_per_acknowledgement=len(data) / count if count else None,
+        data_packets_per_acknowledgement=len(data) / times if times else None,
         eliciting_share=None,
-        with_holes=int((own["sack_right"] != NULL).sum()),
-        duplicates=int((pure & same).sum()),
+        with_holes=count(own["sack_right"] != NULL),
+        duplicates=count(pure & same),
         delay_ns=quantiles(_clip(delays)),
         said_delay_ns=None,
         notes=notes,
@@ -105,49 +103,47 @@ def _tcp(connection: Connection, up: bool, notes: list[str]) -> Acknowledgements
 def _quic(connection: Connection, up: bool, notes: list[str]) -> Acknowledgements:
     own, data = connection.sent(up=up), connection.arrived(up=not up)
     frames = connection.frames_of("quic", up=up)
-    acks = frames.where(frames.is_in("type", "ACK", "ACK_ECN"))
+    found = frames.pick("acks", lambda of: of.is_in("type", "ACK", "ACK_ECN"))
     if not connection.row["decrypted"]:
         nothing = [*notes, "without keys the acknowledgements of QUIC cannot be read"]
         return Acknowledgements(connection.number, up, notes=nothing)
     pure = own["pure_ack"] == 1
-    eliciting = int((data["eliciting"] == 1).sum())
-    readable = int((data["eliciting"] != NULL).sum())
-    wire, packets = int(own["wire_bytes"][pure].sum()), int(pure.sum())
-    late = acks["ack_delay_ns"]
+    eliciting = count(data["eliciting"] == 1)
+    readable = count(data["eliciting"] != NULL)
+    wire, packets = int(own["wire_bytes"][pure].sum()), count(pure)
+    late = found["ack_delay_ns"]
     return Acknowledgements(
         connection=connection.number,
         up=up,
-        count=len(acks),
+        count=len(found),
         packets=packets,
         packets_wire_bytes=wire,
         mean_packet_bytes=wire / packets if packets else None,
         data_packets=eliciting,
-        data_packets_per_acknowledgement=eliciting / len(acks) if len(acks) else None,
+        data_packets_per_acknowledgement=eliciting / len(found) if len(found) else None,
         eliciting_share=eliciting / readable if readable else None,
-        with_holes=int((own["ack_ranges"] > 1).sum()),
+        with_holes=count(own["ack_ranges"] > 1),
         duplicates=None,
         delay_ns=quantiles(_quic_delays(connection, up)),
         # Of Initial and Handshake packets the field means nothing (RFC 9000, section 13.2.5).
-        said_delay_ns=quantiles(late[(late != NULL) & acks.is_in("packet_space", "application")]),
+        said_delay_ns=quantiles(late[(late != NULL) & found.is_in("packet_space", "application")]),
         notes=notes,
     )
 
 
 def _quic_delays(connection: Connection, up: bool) -> Ints:
-    own = connection.frames_of("quic", up=up)
-    own = own.where(own.is_in("packet_space", "application"))
-    acks = own.where(own.is_in("type", "ACK", "ACK_ECN") & (own["value"] != NULL))
+    own = application_acks(connection.frames_of("quic", up=up))
     other = connection.frames_of("quic", up=not up)
-    other = other.where(other.is_in("packet_space", "application") & (other["packet_number"] != NULL))
-    if not len(acks) or not len(other):
-        return acks["time_ns"][:0]
-    highest = np.maximum.accumulate(acks["value"])
+    other = other.pick("numbered", lambda of: of.is_in("packet_space", "application") & (of["packet_number"] != NULL))
+    if not len(own) or not len(other):
+        return own["time_ns"][:0]
+    highest = np.maximum.accumulate(own["value"])
     news = np.concatenate(([True], np.diff(highest) > 0))
     numbers, first = np.unique(other["packet_number"], return_index=True)
-    at = np.minimum(np.searchsorted(numbers, highest[news]), len(numbers) - 1)
+    at = np.minimum(numbers.searchsorted(highest[news]), len(numbers) - 1)
     arrived = connection.arrivals(other["number"][first[at]], up=not up)
     known = (numbers[at] == highest[news]) & (arrived != NULL)
-    delays: Ints = (acks["time_ns"][news] - arrived)[known]
+    delays: Ints = (own["time_ns"][news] - arrived)[known]
     return _clip(delays)
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from trifecta.analysis.transport.columns import Connection
 from trifecta.analysis.transport.flight import Flight, flight, rounds
 from trifecta.analysis.transport.slow_start import KEPT
@@ -77,5 +75,5 @@ def again(connection: Connection) -> list[Again]:
 
 def _octets(of: Flight, first: int, last: int) -> int:
     """Sent from one time up to another, both included."""
-    low, high = int(np.searchsorted(of.send_ns, first)), int(np.searchsorted(of.send_ns, last, side="right"))
+    low, high = int(of.send_ns.searchsorted(first)), int(of.send_ns.searchsorted(last, side="right"))
     return int(of.sent[high - 1]) - (int(of.sent[low - 1]) if low else 0) if high else 0

@@ -27,9 +27,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from trifecta.analysis.transport import columns
+from trifecta.analysis.transport.columns import Connection, connections
 from trifecta.analysis.transport.credit import held
 from trifecta.analysis.transport.delivery import Delivery, Passage, is_request, passage
 from trifecta.analysis.transport.ranges import NEVER, Ints
@@ -105,23 +103,27 @@ def attribute(
     setup: bool | None = None,
     seen: Passage | None = None,
     recovered: Sequence[Recovery] | None = None,
+    of: Sequence[Connection] | None = None,
 ) -> tuple[list[RequestTime], list[str]]:
     """Split the time of every request, and notes. `setup`: whether the first request of a connection waited for its
-    handshake; None: where the connection had this request only. `stalls`: found by `flow_control` where not given."""
-    connections = tables["connections"]
-    seen = seen or passage(tables["packets"], tables["frames"], connections)
+    handshake; None: where the connection had this request only. `stalls`: found by `flow_control` where not given.
+    `seen`, `recovered`, `of`: of the same tables, where they are there.
+    """
+    table = tables["connections"]
+    seen = seen or passage(tables["packets"], tables["frames"], table)
     recovered = recovery(tables, seen)[0] if recovered is None else recovered
-    notes = [ONE_SIDE] if any(not way.both_sides for way in seen.ways.values()) else []
+    notes = [ONE_SIDE] if seen.one_side else []
     if stalls is None:
-        stalls, unknown = flow_control(tables)
+        stalls, unknown = flow_control(tables, of)
         notes += unknown
     held_back: dict[tuple[int, str], list[Stall]] = {}
     for stall in stalls:
         held_back.setdefault((stall.connection, stall.direction), []).append(stall)
     found = {(one.way.connection, one.way.direction): one for one in seen.deliveries}
     repairs = {(one.connection, one.direction): one.repairs for one in recovered}
-    protocols = dict(zip(whole(connections, "connection").tolist(), texts(connections, "protocol"), strict=True))
-    starts = dict(zip(whole(connections, "connection").tolist(), whole(connections, "start_ns").tolist(), strict=True))
+    numbers = whole(table, "connection").tolist()
+    protocols = dict(zip(numbers, texts(table, "protocol"), strict=True))
+    starts = dict(zip(numbers, whole(table, "start_ns").tolist(), strict=True))
     requests: list[RequestTime] = []
     by_connection: dict[int, list[dict[str, int | str | None]]] = {}
     wanted = ["capture", "connection", "stream", "request", "request_start_ns", "response_end_ns"]
@@ -166,11 +168,14 @@ def attribute(
     return requests, notes
 
 
-def flow_control(tables: Mapping[str, pa.Table]) -> tuple[list[Stall], list[str]]:
+def flow_control(
+    tables: Mapping[str, pa.Table], of: Sequence[Connection] | None = None
+) -> tuple[list[Stall], list[str]]:
     """When senders had used all that a receiver allowed, and for which connections nobody can know."""
     found, notes = [], []
-    names = ("packets", "frames", "messages", "connections")
-    for connection in columns.connections(*(tables[name] for name in names)):
+    if of is None:
+        of = connections(*(tables[name] for name in ("packets", "frames", "messages", "connections")))
+    for connection in of:
         for way in (UP, DOWN):
             limits = held(connection, up=way == UP)
             if limits.connection is None and limits.streams is None and connection.both_sides:
@@ -232,20 +237,20 @@ class _Walk:
         self.slack_ns = min(NOTED_NS, sum(self.least.values()) // 4)
         self.arrivals: dict[str, tuple[Ints, Ints]] = {}
         for way, one in self.of.items():
-            there = np.flatnonzero(one.way.arrived_ns < NEVER)
-            rows = there[np.argsort(one.way.arrived_ns[there], kind="stable")]
+            there = (one.way.arrived_ns < NEVER).nonzero()[0]
+            rows = there[one.way.arrived_ns[there].argsort(kind="stable")]
             self.arrivals[way] = (one.way.arrived_ns[rows], rows)
         self._response_rows()
 
     def _response_rows(self) -> None:
         """When the server sent octets of each response first, in the order of sending."""
         down = self.of[DOWN]
-        tiles = np.searchsorted(down.tiles.edges, _positions(down), side="right") - 1
+        tiles = down.tiles.edges.searchsorted(_positions(down), side="right") - 1
         rows = down.first_sent[tiles]
         mine = (rows >= 0) & is_request(down.way.transport, self.protocol, down.stream)
         self.data_ns = down.way.sent_ns[rows[mine]]
         self.data_stream = down.stream[mine]
-        order = np.argsort(self.data_ns, kind="stable")
+        order = self.data_ns.argsort(kind="stable")
         self.data_ns, self.data_stream = self.data_ns[order], self.data_stream[order]
 
     def request(self, stream: int, began: int) -> list[Interval] | None:
@@ -305,14 +310,14 @@ class _Walk:
         if packets.transport == "tcp" and packets.payload[row] == 0:
             trail.cut(came, REST)  # an acknowledgement may wait (RFC 9293, 3.8.6.3)
             return
-        next_send = int(packets.sent_ns[np.searchsorted(packets.sent_ns, came)])
+        next_send = int(packets.sent_ns[packets.sent_ns.searchsorted(came)])
         trail.cut(next_send, REST)
         waits = any(start <= came and trail.at <= stop for start, stop in self.lost[way])
         trail.cut(came, LOSS if waits else CPU)
 
     def _first_flight(self, at: int, reply: _Reply) -> bool:
         """Sent before the server could know that any of the response had arrived, and nothing else kept it busy."""
-        low, high = np.searchsorted(self.data_ns, [reply.asked, reply.replied])
+        low, high = self.data_ns.searchsorted([reply.asked, reply.replied])
         return at < reply.flight_until and bool((self.data_stream[low:high] == reply.stream).all())
 
     def _flight_until(self, arrived: int) -> int:
@@ -328,7 +333,7 @@ class _Walk:
         answer first: where nothing had come lately, what is noted right afterwards is taken for the cause.
         """
         times, rows = self.arrivals[UP if way == DOWN else DOWN]
-        index = int(np.searchsorted(times, at, side="left")) - 1
+        index = int(times.searchsorted(at, side="left")) - 1
         following = index + 1
         lately = index >= 0 and at - int(times[index]) <= LATELY_NS
         if not lately and following < len(times) and int(times[following]) - at <= self.slack_ns:
@@ -338,7 +343,7 @@ class _Walk:
     def _carrier(self, way: str, at: int) -> int:
         """The packet that arrived at a time; of several the last with octets."""
         times, rows = self.arrivals[way]
-        low, high = np.searchsorted(times, at, side="left"), np.searchsorted(times, at, side="right")
+        low, high = times.searchsorted(at, side="left"), times.searchsorted(at, side="right")
         some = rows[low:high]
         carrying = some[self.of[way].way.payload[some] > 0]
         return int((carrying if len(carrying) else some)[-1]) if len(some) else -1
@@ -354,8 +359,8 @@ def _positions(one: Delivery) -> Ints:
     """Where each piece stands in the tiles."""
     if one.way.transport == "tcp":
         return one.start
-    index = np.searchsorted(one.spans.stream, one.stream)
-    starts = np.searchsorted(one.tiles.edges, one.spans.start)
+    index = one.spans.stream.searchsorted(one.stream)
+    starts = one.tiles.edges.searchsorted(one.spans.start)
     base = one.spans.start - one.start[starts]
     positions: Ints = one.start + base[index]
     return positions

@@ -84,7 +84,7 @@ def blocking(tables: Mapping[str, pa.Table], seen: Passage | None = None) -> Blo
     all_ways, found = seen.ways, seen.deliveries
     protocols = dict(zip(whole(connections, "connection").tolist(), texts(connections, "protocol"), strict=True))
     notes = [note for one in found for note in one.notes]
-    if any(not way.both_sides for way in all_ways.values()):
+    if seen.one_side:
         notes.append(ONE_SIDE)
     known = {(one.way.connection, one.way.direction) for one in found}
     notes += [NO_FRAMES.format(*key) for key, way in all_ways.items() if key not in known and (way.payload > 0).any()]
@@ -119,8 +119,9 @@ def _requests(
     mine = is_request(way.transport, protocol, one.stream)
     names, group = np.unique(one.stream[mine], return_inverse=True)
     count = len(names)
+    ends_ns = way.ends_ns
     arrived, own, records, delivered = (
-        np.minimum(times[mine], way.ends_ns) for times in (one.arrived_ns, one.own_ns, one.records_ns, one.delivered_ns)
+        np.minimum(times[mine], ends_ns) for times in (one.arrived_ns, one.own_ns, one.records_ns, one.delivered_ns)
     )
     octets = one.octets[mine]
     total = _sums(octets, group, count)
@@ -177,7 +178,7 @@ def _holes(one: Delivery) -> list[Hole]:
         return _holes_of(one, 0, len(one.tiles.times), None, 0)
     found = []
     for at, name in enumerate(one.spans.stream.tolist()):
-        low, high = np.searchsorted(one.tiles.edges, [one.spans.start[at], one.spans.end[at]])
+        low, high = one.tiles.edges.searchsorted([one.spans.start[at], one.spans.end[at]])
         start = int(one.start[low]) - int(one.tiles.edges[low])  # from the common range to the stream's offsets
         found += _holes_of(one, int(low), int(high), name, start)
     return found
@@ -198,10 +199,10 @@ def _holes_of(one: Delivery, low: int, high: int, stream: int | None, shift: int
     # How far the octets reach that had arrived before each time: the last tile with an earlier arrival.
     begins = missing.copy()
     begins[1:] &= ~(missing[:-1] & (times[1:] == times[:-1]) & (first_sent[1:] == first_sent[:-1]))
-    starts = np.flatnonzero(begins)
+    starts = begins.nonzero()[0]
     # A hole ends before the next one begins, or where nothing is missing.
     next_hole = np.append(starts[1:], len(times))
-    order = np.argsort(times, kind="stable")
+    order = times.argsort(kind="stable")
     reach, ordered = np.maximum.accumulate(order), times[order]
     arrived = int((times < NEVER).sum())
     stream_of = _stream_by_tile(one)[low:high] if stream is None else None
@@ -211,7 +212,7 @@ def _holes_of(one: Delivery, low: int, high: int, stream: int | None, shift: int
         while stop < limit and missing[stop]:
             stop += 1
         filled = int(times[start])
-        earlier = (int(np.searchsorted(ordered, filled)) if filled < NEVER else arrived) - 1
+        earlier = (int(ordered.searchsorted(filled)) if filled < NEVER else arrived) - 1
         last = int(reach[earlier]) + 1 if earlier >= 0 else stop
         waiting = np.arange(stop, max(last, stop))
         waiting = waiting[times[waiting] < filled]
@@ -247,10 +248,10 @@ def _names(streams: Ints) -> tuple[int, ...]:
 
 def _stream_by_tile(one: Delivery) -> Ints:
     """The stream of each tile; -1: octets of no stream (record headers, tags, handshake)."""
-    order = np.argsort(one.spans.start, kind="stable")
+    order = one.spans.start.argsort(kind="stable")
     start, end = one.spans.start[order], one.spans.end[order]
     if not len(end):  # frames are known, the octets that hold them are not
         return np.full(len(one.tiles.edges) - 1, -1, dtype=np.int64)
-    at = np.searchsorted(start, one.tiles.edges[:-1], side="right") - 1
+    at = start.searchsorted(one.tiles.edges[:-1], side="right") - 1
     inside = (at >= 0) & (one.tiles.edges[:-1] < end[np.maximum(at, 0)])
     return np.where(inside, one.spans.stream[order][np.maximum(at, 0)], -1)

@@ -15,10 +15,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from trifecta.analysis.transport.rows import Bools, Group, Ints, Rows
+
 _Any = TypeVar("_Any")
 NULL = -1
 SIDE_A, SIDE_B = "a", "b"
@@ -26,60 +25,6 @@ SIDE_A, SIDE_B = "a", "b"
 _NOT_ELICITING = {"ACK", "ACK_ECN", "PADDING", "CONNECTION_CLOSE"}
 _PURE_ACK = {"ACK", "ACK_ECN", "PADDING"}
 _COPY = 0x7FFF << 48  # in a packet_id: the number of the copy (docs/architecture.md, 1.3)
-
-
-class Rows:
-    """Rows of one table: columns of integers (null: -1, true: 1), and the labels of those that stand for text.
-
-    A choice of rows costs nothing until one of its columns is asked for, and then that column alone.
-    """
-
-    __slots__ = ("_chosen", "_columns", "_length", "_parent", "labels")
-
-    def __init__(self, columns: Mapping[str, Ints], labels: Mapping[str, Mapping[str, int]]) -> None:
-        self._columns = dict(columns)
-        self._parent: Rows | None = None
-        self._chosen: Ints | slice = slice(None)
-        self._length = len(next(iter(columns.values())))
-        self.labels = labels
-
-    def __getitem__(self, name: str) -> Ints:
-        if name not in self._columns:
-            if self._parent is None:
-                raise KeyError(name)
-            self._columns[name] = self._parent[name][self._chosen]
-        return self._columns[name]
-
-    def __len__(self) -> int:
-        return self._length
-
-    def where(self, mask: Bools | Ints | slice) -> Rows:
-        """The rows that a mask, indices or a slice choose."""
-        rows = Rows.__new__(Rows)
-        rows._columns, rows._parent, rows.labels = {}, self, self.labels
-        if isinstance(mask, slice):
-            rows._chosen, rows._length = mask, len(range(*mask.indices(self._length)))
-        else:
-            rows._chosen = cast(Ints, np.flatnonzero(mask) if mask.dtype == np.bool_ else mask)
-            rows._length = len(rows._chosen)
-        return rows
-
-    def all(self) -> dict[str, Ints]:
-        """The columns that are there."""
-        return dict(self._columns)
-
-    def has(self, name: str) -> bool:
-        """Whether there is such a column."""
-        return name in self._columns or (self._parent is not None and self._parent.has(name))
-
-    def is_in(self, name: str, *texts: str) -> Bools:
-        """Where a column of text is one of these."""
-        codes = [self.labels[name][text] for text in texts if text in self.labels[name]]
-        column = self[name]
-        found = np.zeros(len(column), dtype=np.bool_) if not codes else cast(Bools, column == codes[0])
-        for code in codes[1:]:  # few: quicker than `isin`, which sorts
-            found |= column == code
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +46,7 @@ class Connection:
     @cached_property
     def both_sides(self) -> bool:
         """Both sides of a link were captured."""
-        sides = self.packets
-        return bool(sides.is_in("side", SIDE_A).any() and sides.is_in("side", SIDE_B).any())
+        return bool(len(self.packets) and self.packets["both"][0])
 
     @property
     def starts(self) -> bool:
@@ -119,30 +63,29 @@ class Connection:
 
     def at_client(self) -> Rows:
         """Packets of both directions at side `a`, or at the only side."""
-        return self._once("client", lambda: ~self.packets.is_in("side", SIDE_B)) if self.both_sides else self.packets
+        return self._once(("near", SIDE_B), _not_of) if self.both_sides else self.packets
 
     def at_server(self) -> Rows:
         """Packets of both directions at side `b`, or at the only side."""
-        return self._once("server", lambda: self.packets.is_in("side", SIDE_B)) if self.both_sides else self.packets
+        return self._once(("far", SIDE_B), _of) if self.both_sides else self.packets
 
     def _at(self, up: bool, side: str) -> Rows:
-        def mask() -> Bools:
-            of: Bools = self.packets["up"] == int(up)
-            return of & self.packets.is_in("side", side) if self.both_sides else of
-
-        return self._once((up, side if self.both_sides else None), mask)
+        return self._once((up, side), _of_side)
 
     def frames_of(self, layer: str, *, up: bool | None = None) -> Rows:
         """Frames of a layer, of one direction if asked."""
 
-        def mask() -> Bools:
-            of = self.frames.is_in("layer", layer)
-            return of if up is None else of & (self.frames["up"] == int(up))
+        key = (layer, up)
+        found: Rows | None = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self.frames.pick(key, partial(_of_layer, *key))
+        return found
 
-        return self._once(("frames", layer, up), mask, self.frames)
-
-    def _once(self, key: Any, mask: Callable[[], Bools], of: Rows | None = None) -> Rows:
-        return self.keep(key, lambda: (of if of is not None else self.packets).where(mask()))
+    def _once(self, key: tuple[Any, ...], mask: Callable[..., Bools]) -> Rows:
+        found: Rows | None = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self.packets.pick(key, partial(mask, *key))
+        return found
 
     def keep(self, key: Any, work: Callable[[], _Any]) -> _Any:
         """What ``work`` gives; worked out once for each key."""
@@ -155,24 +98,65 @@ class Connection:
 
         With one side only this is the time at that side. Of copies that the link made, the first counts.
         """
-        sent = self.sent(up=up)
-        if not len(sent) or not len(numbers):
+        if not len(numbers) or not len(self.sent(up=up)):
             return np.full(len(numbers), NULL, dtype=np.int64)
-        order = np.argsort(sent["number"], kind="stable")
-        at = order[np.minimum(np.searchsorted(sent["number"][order], numbers), len(order) - 1)]
-        known = sent["number"][at] == numbers
+        known, arrived = self.keep(("arrivals", up), lambda: self._arrivals(up))
+        at = np.minimum(known.searchsorted(numbers), len(known) - 1)
+        return np.where(known[at] == numbers, arrived[at], NULL)
+
+    def _arrivals(self, up: bool) -> tuple[Ints, Ints]:
+        """The numbers of all packets that were sent, in order, and when they arrived; NULL: never."""
+        sent = self.sent(up=up)
+        order = sent["number"].argsort(kind="stable")
+        numbers = sent["number"][order]
         if not self.both_sides:
-            return np.where(known, sent["time_ns"][at], NULL)
+            return numbers, sent["time_ns"][order]
         arrived = self.arrived(up=up)
-        original = arrived["packet_id"] & ~_COPY
+        if not len(arrived):
+            return numbers, np.full(len(numbers), NULL, dtype=np.int64)
+        original, wanted = arrived["packet_id"] & ~_COPY, sent["packet_id"][order] & ~_COPY
         first = np.lexsort((arrived["time_ns"], original))
-        where = np.searchsorted(original[first], sent["packet_id"][at] & ~_COPY)
-        found = first[np.minimum(where, len(first) - 1)] if len(first) else np.zeros(len(at), dtype=np.int64)
-        same = known & (where < len(first))
-        if len(first):
-            same &= original[found] == (sent["packet_id"][at] & ~_COPY)
-            return np.where(same, arrived["time_ns"][found], NULL)
-        return np.full(len(numbers), NULL, dtype=np.int64)
+        found = first[np.minimum(original[first].searchsorted(wanted), len(first) - 1)]
+        return numbers, np.where(original[found] == wanted, arrived["time_ns"][found], NULL)
+
+
+def _of_side(up: bool, side: str, rows: Rows) -> Bools:
+    of: Bools = rows["up"] == int(up)
+    here: Bools = of & ((rows["both"] == 0) | rows.is_in("side", side))
+    return here
+
+
+def _of(_: str, side: str, rows: Rows) -> Bools:
+    return rows.is_in("side", side)
+
+
+def _not_of(_: str, side: str, rows: Rows) -> Bools:
+    return ~rows.is_in("side", side)
+
+
+def _of_layer(layer: str, up: bool | None, rows: Rows) -> Bools:
+    of = rows.is_in("layer", layer)
+    return of if up is None else of & (rows["up"] == int(up))
+
+
+def octets(rows: Rows) -> Rows:
+    """Of packets of TCP those with octets whose place is known."""
+    return rows.pick("octets", lambda of: (of["payload_bytes"] > 0) & (of["sequence"] != NULL))
+
+
+def acks(rows: Rows) -> Rows:
+    """Of packets of TCP those that acknowledge something known."""
+    return rows.pick("acks", lambda of: (of["ack"] == 1) & (of["acknowledged"] != NULL))
+
+
+def application_acks(frames: Rows) -> Rows:
+    """Of frames of QUIC the acknowledgements of 1-RTT (and 0-RTT) packets."""
+
+    def mask(of: Rows) -> Bools:
+        known: Bools = of["value"] != NULL
+        return known & of.is_in("packet_space", "application") & of.is_in("type", "ACK", "ACK_ECN")
+
+    return frames.pick("application acks", mask)
 
 
 _PACKET_TEXT = ("side",)
@@ -193,13 +177,15 @@ _MESSAGE_NUMBERS = (
 
 def connections(packets: pa.Table, frames: pa.Table, messages: pa.Table, table: pa.Table) -> list[Connection]:
     """Every connection of a dissection with its rows."""
-    of_packets, of_frames = _cut(_packets(packets)), _cut(_frames(frames))
-    of_messages = _cut(_numbers(messages, _MESSAGE_NUMBERS, ()))
-    found = []
-    for row in table.to_pylist():
-        number = int(row["connection"])
-        found.append(Connection(number, row, of_packets(number), of_frames(number), of_messages(number)))
-    return found
+    rows = table.to_pylist()
+    numbers = np.array([int(row["connection"]) for row in rows], dtype=np.int64)
+    of_packets = _group(_with_both(_ordered(_packets(packets))), numbers)
+    of_frames = _group(_ordered(_frames(frames)), numbers)
+    of_messages = _group(_ordered(_numbers(messages, _MESSAGE_NUMBERS, ())), numbers)
+    return [
+        Connection(int(row["connection"]), row, of_packets.of(at), of_frames.of(at), of_messages.of(at))
+        for at, row in enumerate(rows)
+    ]
 
 
 def _packets(table: pa.Table) -> Rows:
@@ -295,15 +281,21 @@ def _ints(column: Any) -> Ints:
     return cast(Ints, values.view(np.int64) if values.dtype == np.uint64 else values.astype(np.int64, copy=False))
 
 
-def _cut(rows: Rows) -> Callable[[int], Rows]:
+def _ordered(rows: Rows) -> Rows:
     """Rows by connection, in the order of time within each (stable: rows of one time keep their order)."""
     numbers = rows["connection"]
-    by = (rows["time_ns"], numbers) if rows.has("time_ns") else (numbers,)
-    order = np.lexsort(by)
-    if not np.array_equal(order, np.arange(len(order))):
-        rows = rows.where(order)
-        numbers = rows["connection"]
-    known, starts = np.unique(numbers, return_index=True)
-    ends = np.append(starts[1:], len(numbers)) if len(starts) else starts
-    spans = {int(number): slice(int(a), int(b)) for number, a, b in zip(known, starts, ends, strict=True)}
-    return lambda number: rows.where(spans.get(number, slice(0, 0)))
+    order = np.lexsort((rows["time_ns"], numbers) if rows.has("time_ns") else (numbers,))
+    return rows if np.array_equal(order, np.arange(len(order))) else rows.where(order)
+
+
+def _group(rows: Rows, numbers: Ints) -> Group:
+    of = rows["connection"]
+    return Group(rows, of.searchsorted(numbers), of.searchsorted(numbers, side="right"))
+
+
+def _with_both(rows: Rows) -> Rows:
+    """Packets with a column that tells whether both sides of a link were captured of their connection."""
+    numbers = rows["connection"]
+    seen = [np.isin(numbers, np.unique(numbers[rows.is_in("side", side)])) for side in (SIDE_A, SIDE_B)]
+    rows.add("both", (seen[0] & seen[1]).astype(np.int64))
+    return rows

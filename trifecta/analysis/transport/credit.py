@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from trifecta.analysis.transport.columns import NULL, Bools, Connection, Ints, Rows
-from trifecta.analysis.transport.octets import fresh_by_stream, frontier
+from trifecta.analysis.transport.columns import NULL, Connection, octets
+from trifecta.analysis.transport.octets import by_stream, frontier, new_of_streams
+from trifecta.analysis.transport.rows import Bools, Ints, Rows
 
 INITIAL_WINDOW = 65_535  # RFC 9113, section 6.9.2
 Span = tuple[int, int]
@@ -30,6 +31,10 @@ class Held:
 
 def held(connection: Connection, *, up: bool) -> Held:
     """Of the sender of a direction. With one side only nobody knows when a limit reached the sender."""
+    return connection.keep(("held", up), lambda: _held(connection, up))
+
+
+def _held(connection: Connection, up: bool) -> Held:
     if not connection.both_sides:
         return Held()
     if not connection.tcp:
@@ -48,7 +53,7 @@ def spans_at_limit(use_ns: Ints, used: Ints, limit_ns: Ints, limits: Ints) -> li
     if not len(used):
         return []
     values, at = np.unique(np.maximum.accumulate(limits), return_index=True)
-    reached = np.searchsorted(used, values[:-1])
+    reached = used.searchsorted(values[:-1])
     more = used[-1] > values[:-1]
     begin = use_ns[np.minimum(reached, len(used) - 1)]
     end = limit_ns[at[1:]]
@@ -56,8 +61,7 @@ def spans_at_limit(use_ns: Ints, used: Ints, limit_ns: Ints, limits: Ints) -> li
 
 
 def _h2(connection: Connection, up: bool) -> Held:
-    data = connection.frames_of("h2", up=up)
-    data = data.where(data.is_in("type", "DATA") & (data["length"] > 0))
+    data = connection.frames_of("h2", up=up).pick("data", lambda of: of.is_in("type", "DATA") & (of["length"] > 0))
     other = connection.frames_of("h2", up=not up)
     if not connection.row["decrypted"] and connection.row["tls_version"]:
         return Held(notes=["without keys the flow control of HTTP/2 cannot be read"])
@@ -65,12 +69,12 @@ def _h2(connection: Connection, up: bool) -> Held:
     if (other["tcp_end"][other.is_in("type", "WINDOW_UPDATE", "SETTINGS")] == NULL).any():
         return Held(notes=["when some WINDOW_UPDATE frames arrived is not known: flow control is unknown"])
     came = (arrived != NULL) & (other["value"] != NULL)
-    updates = np.flatnonzero(other.is_in("type", "WINDOW_UPDATE") & came)
-    settings = np.flatnonzero(other.is_in("type", "SETTINGS") & came)
+    updates = (other.is_in("type", "WINDOW_UPDATE") & came).nonzero()[0]
+    settings = (other.is_in("type", "SETTINGS") & came).nonzero()[0]
     of_connection = updates[other["stream"][updates] == 0]
-    limits = INITIAL_WINDOW + np.concatenate(([0], np.cumsum(other["value"][of_connection])))
+    limits = INITIAL_WINDOW + np.concatenate(([0], other["value"][of_connection].cumsum()))
     limit_ns = np.concatenate(([0], arrived[of_connection]))
-    whole = spans_at_limit(data["time_ns"], np.cumsum(data["length"]), limit_ns, limits)
+    whole = spans_at_limit(data["time_ns"], data["length"].cumsum(), limit_ns, limits)
     streams: dict[int, list[Span]] = {}
     for number, rows in _by_stream(data):
         times, windows = _stream_limits(arrived[settings], other["value"][settings], int(rows["time_ns"][0]))
@@ -80,11 +84,9 @@ def _h2(connection: Connection, up: bool) -> Held:
         # A change of the setting moves every window by the difference (RFC 9113, section 6.9.2).
         raises_ns = np.concatenate((times[1:], arrived[own]))
         raises = np.concatenate((np.diff(windows), other["value"][own]))
-        order = np.argsort(raises_ns, kind="stable")
-        total = windows[0] + np.concatenate(([0], np.cumsum(raises[order])))
-        spans = spans_at_limit(
-            rows["time_ns"], np.cumsum(rows["length"]), np.concatenate(([0], raises_ns[order])), total
-        )
+        order = raises_ns.argsort(kind="stable")
+        total = windows[0] + np.concatenate(([0], raises[order].cumsum()))
+        spans = spans_at_limit(rows["time_ns"], rows["length"].cumsum(), np.concatenate(([0], raises_ns[order])), total)
         if spans:
             streams[number] = spans
     return Held(whole, streams)
@@ -92,41 +94,38 @@ def _h2(connection: Connection, up: bool) -> Held:
 
 def _stream_limits(times: Ints, values: Ints, first_ns: int) -> tuple[Ints, Ints]:
     """The initial window when a stream sends its first octet, and its changes later."""
-    before = int(np.searchsorted(times, first_ns, side="right"))
+    before = int(times.searchsorted(first_ns, side="right"))
     initial = int(values[before - 1]) if before else INITIAL_WINDOW
     return np.concatenate(([0], times[before:])), np.concatenate(([initial], values[before:]))
 
 
 def _delivered(connection: Connection, frames: Rows, *, up: bool) -> Ints:
     """When frames over TCP could be read at the receiver's side: all octets up to their end are there."""
-    rows = connection.arrived(up=up)
-    rows = rows.where((rows["payload_bytes"] > 0) & (rows["sequence"] != NULL))
+    rows = octets(connection.arrived(up=up))
     if not len(rows) or not len(frames):
         return np.full(len(frames), NULL, dtype=np.int64)
     origin = 1 if connection.starts else int(rows["sequence"].min())
     reached = frontier(rows["sequence"], rows["sequence"] + rows["payload_bytes"], origin)
-    at = np.searchsorted(reached, frames["tcp_end"])
+    at = reached.searchsorted(frames["tcp_end"])
     known = (frames["tcp_end"] != NULL) & (at < len(reached))
     return np.where(known, rows["time_ns"][np.minimum(at, len(reached) - 1)], NULL)
 
 
 def _quic(connection: Connection, up: bool) -> Held:
-    own = connection.frames_of("quic", up=up)
-    data = own.where(own.is_in("type", "STREAM") & (own["offset"] != NULL))
+    data = connection.frames_of("quic", up=up).pick(
+        "placed data", lambda of: of.is_in("type", "STREAM") & (of["offset"] != NULL)
+    )
     other = connection.frames_of("quic", up=not up)
     # The limits for what goes up are those that the server sent.
     parameters = json.loads(connection.row["transport_parameters"] or "{}").get("down" if up else "up")
     if parameters is None or not connection.row["decrypted"]:
         return Held(notes=["transport parameters or frames cannot be read: flow control is unknown"])
-    arrived = connection.arrivals(other["number"], up=not up)
-    end = data["offset"] + data["length"]
-    new = fresh_by_stream(data["stream"], data["offset"], end)
-
-    came = np.flatnonzero(
-        (arrived != NULL) & (other["value"] != NULL) & other.is_in("type", "MAX_DATA", "MAX_STREAM_DATA")
-    )
-    came = came[np.argsort(arrived[came], kind="stable")]
-    raises = other.where(came)
+    raises = other.pick("limits", lambda of: (of["value"] != NULL) & of.is_in("type", "MAX_DATA", "MAX_STREAM_DATA"))
+    arrived = connection.arrivals(raises["number"], up=not up)
+    new = data.derived("new octets", new_of_streams)
+    came = (arrived != NULL).nonzero()[0]
+    came = came[arrived[came].argsort(kind="stable")]
+    raises = raises.where(came)
     raised_ns = arrived[came]
 
     def limits(initial: int, chosen: Bools) -> tuple[Ints, Ints]:
@@ -135,7 +134,7 @@ def _quic(connection: Connection, up: bool) -> Held:
     # An endpoint that does not say a limit allows nothing (RFC 9000, section 18.2).
     of_connection = raises.is_in("type", "MAX_DATA")
     first = parameters.get("initial_max_data", 0)
-    whole = spans_at_limit(data["time_ns"], np.cumsum(new), *limits(first, of_connection))
+    whole = spans_at_limit(data["time_ns"], new.cumsum(), *limits(first, of_connection))
     streams: dict[int, list[Span]] = {}
     for number, rows in _by_stream(data):
         initial = parameters.get(_parameter(number, up), 0)
@@ -157,8 +156,7 @@ def _parameter(stream: int, up: bool) -> str:
 
 
 def _by_stream(rows: Rows) -> list[tuple[int, Rows]]:
-    if not len(rows):
-        return []
-    order = np.argsort(rows["stream"], kind="stable")
-    parts = np.split(order, np.flatnonzero(np.diff(rows["stream"][order])) + 1)
+    parts = by_stream(rows["stream"])
+    if len(parts) == 1:
+        return [(int(rows["stream"][0]), rows)]
     return [(int(rows["stream"][part[0]]), rows.where(part)) for part in parts]

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trifecta.analysis.transport.columns import NULL, Bools, Connection, Ints, Rows
-from trifecta.analysis.transport.octets import fresh, fresh_by_stream
+from trifecta.analysis.transport.columns import NULL, Connection
+from trifecta.analysis.transport.octets import fresh_by_group, fresh_by_stream
+from trifecta.analysis.transport.rows import Bools, Ints, Rows
 
 PARTS = (
     "link",  # Ethernet, or what the capture has in its place
@@ -82,11 +83,9 @@ def _tcp(connection: Connection, up: bool, notes: list[str]) -> dict[str, int]:
     parts = dict.fromkeys(PARTS, 0)
     rows = connection.sent(up=up)
     payload, wire = rows["payload_bytes"], rows["wire_bytes"]
-    new = np.zeros(len(rows), dtype=np.int64)
-    data = np.flatnonzero((payload > 0) & (rows["sequence"] != NULL))
-    new[data] = fresh(rows["sequence"][data], (rows["sequence"] + payload)[data])
+    new = rows.derived("new octets", _new_of_tcp)
     opening = rows["syn"] == 1
-    again = (payload > 0) & (new == 0) | opening & (np.cumsum(opening) > 1)
+    again = (payload > 0) & (new == 0) | opening & (opening.cumsum() > 1)
     pure = (payload == 0) & (rows["ack"] == 1) & ~opening & (rows["fin"] != 1) & (rows["rst"] != 1)
     rest = ~again & ~pure
     parts["acknowledgements"] = int(wire[pure].sum())
@@ -96,11 +95,19 @@ def _tcp(connection: Connection, up: bool, notes: list[str]) -> dict[str, int]:
     return parts
 
 
+def _new_of_tcp(rows: Rows) -> Ints:
+    new = np.zeros(len(rows), dtype=np.int64)
+    data = ((rows["payload_bytes"] > 0) & (rows["sequence"] != NULL)).nonzero()[0]
+    start = rows["sequence"][data]
+    new[data] = fresh_by_group((rows["connection"][data],), start, start + rows["payload_bytes"][data])
+    return new
+
+
 def _tls(connection: Connection, up: bool, octets: int, parts: dict[str, int], notes: list[str]) -> None:
     """The octets that TCP carried, each once: TLS and the HTTP in it."""
     records = connection.frames_of("tls", up=up)
-    frames = connection.frames.where(
-        connection.frames.is_in("layer", "h1", "h2") & (connection.frames["up"] == int(up))
+    frames = connection.frames.pick(
+        ("http over tcp", up), lambda of: of.is_in("layer", "h1", "h2") & (of["up"] == int(up))
     )
     if len(records) and (frames["tcp_start"] == NULL).any():
         notes.append("where HTTP lies in TLS records is not known: the parts of the payload are unknown")
@@ -152,8 +159,8 @@ def _overlap(records: Rows, frames: Rows) -> Bools:
     """Records that hold a piece of a frame: frames are in order, so those before and after a record tell."""
     if not len(frames):
         return np.zeros(len(records), dtype=np.bool_)
-    begun = np.searchsorted(np.sort(frames["tcp_start"]), records["tcp_end"])
-    over = np.searchsorted(np.sort(frames["tcp_end"]), records["tcp_start"], side="right")
+    begun = np.sort(frames["tcp_start"]).searchsorted(records["tcp_end"])
+    over = np.sort(frames["tcp_end"]).searchsorted(records["tcp_start"], side="right")
     inside: Bools = begun > over
     return inside
 
@@ -179,24 +186,16 @@ def _quic(connection: Connection, up: bool, notes: list[str]) -> dict[str, int]:
         return parts
     frames = connection.frames_of("quic", up=up)
     stream, crypto = frames.is_in("type", "STREAM"), frames.is_in("type", "CRYPTO")
-    new = np.zeros(len(frames), dtype=np.int64)
-    # CRYPTO has a stream of its own in each packet number space.
-    key = np.where(crypto, _KEY + frames["packet_space"], frames["stream"])
-    carries = np.flatnonzero((stream | crypto) & (frames["offset"] != NULL))
-    at, size = frames["offset"][carries], frames["length"][carries]
-    new[carries] = fresh_by_stream(key[carries], at, at + size)
+    new, whole = frames.derived("new octets", _new_of_quic), frames.derived("whole", _whole)
     packet = _packet_of(rows, frames)
-    octets, fresh_octets = (
-        _by_packet(rows, packet, np.where(stream | crypto, frames["length"], 0)),
-        _by_packet(rows, packet, new),
-    )
+    octets = _by_packet(rows, packet, np.where(stream | crypto, frames["length"], 0))
+    fresh_octets = _by_packet(rows, packet, new)
     pure = rows["pure_ack"] == 1
     again = ~pure & (octets > 0) & (fresh_octets == 0)
     rest = ~pure & ~again
     parts["acknowledgements"] = int(rows["wire_bytes"][pure].sum())
     parts["retransmissions"] = int(rows["wire_bytes"][again].sum())
     _headers(rows, rest, parts)
-    whole = np.maximum(frames["wire_length"], frames["length"])
     unprotected = (rows["type_retry"] == 1) | (rows["type_version"] == 1)
     protection = rows["quic_header_bytes"] + _TAG * rows["quic_packets"]
     left = rows["payload_bytes"] - protection - _by_packet(rows, packet, whole)
@@ -225,12 +224,28 @@ def _quic(connection: Connection, up: bool, notes: list[str]) -> dict[str, int]:
     return parts
 
 
+def _whole(frames: Rows) -> Ints:
+    return np.maximum(frames["wire_length"], frames["length"])
+
+
+def _new_of_quic(frames: Rows) -> Ints:
+    crypto = frames.is_in("type", "CRYPTO")
+    # CRYPTO has a stream of its own in each packet number space.
+    key = np.where(crypto, _KEY + frames["packet_space"], frames["stream"])
+    carries = ((frames.is_in("type", "STREAM") | crypto) & (frames["offset"] != NULL)).nonzero()[0]
+    start = frames["offset"][carries]
+    new = np.zeros(len(frames), dtype=np.int64)
+    new[carries] = fresh_by_stream(
+        frames["connection"][carries], key[carries], start, start + frames["length"][carries]
+    )
+    return new
+
+
 def _h3(connection: Connection, up: bool, stream: Ints, new: Ints, *, parts: dict[str, int], notes: list[str]) -> None:
     """The octets of streams, each once. All of unidirectional streams is framing: types, settings, QPACK."""
     request = stream % 4 == 0  # client-initiated, bidirectional (RFC 9000, section 2.1)
     parts["http_framing"] += int(new[~request].sum())
-    frames = connection.frames_of("h3", up=up)
-    frames = frames.where(frames["stream"] % 4 == 0)
+    frames = connection.frames_of("h3", up=up).pick("requests", lambda of: of["stream"] % 4 == 0)
     if len(frames):  # one that is seen again by a loss is still one frame
         order = np.lexsort((frames["offset"], frames["stream"]))
         frames = frames.where(order)
@@ -247,12 +262,18 @@ def _packet_of(rows: Rows, frames: Rows) -> Ints:
     """The row of the packet that holds each frame; -1: it is not among these."""
     if not len(rows):
         return np.full(len(frames), NULL, dtype=np.int64)
-    order = np.argsort(rows["number"], kind="stable")
-    at = order[np.minimum(np.searchsorted(rows["number"][order], frames["number"]), len(order) - 1)]
-    return np.where(rows["number"][at] == frames["number"], at, NULL)
+    number, wanted = rows["number"], frames["number"]
+    if (number[1:] >= number[:-1]).all():
+        at = np.minimum(number.searchsorted(wanted), len(number) - 1)
+    else:
+        order = number.argsort(kind="stable")
+        at = order[np.minimum(number[order].searchsorted(wanted), len(order) - 1)]
+    return np.where(number[at] == wanted, at, NULL)
 
 
 def _by_packet(rows: Rows, packet: Ints, values: Ints) -> Ints:
     known = packet >= 0
-    total: Ints = np.bincount(packet[known], weights=values[known], minlength=len(rows)).astype(np.int64)
+    if not known.all():
+        packet, values = packet[known], values[known]
+    total: Ints = np.bincount(packet, weights=values, minlength=len(rows)).astype(np.int64)
     return total

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trifecta.analysis.transport.columns import Ints
+from trifecta.analysis.transport.rows import Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trifecta.analysis.transport.columns import Connection, Ints
+from trifecta.analysis.transport.columns import Connection
 from trifecta.analysis.transport.quantiles import Quantiles, quantiles
+from trifecta.analysis.transport.rows import Ints
 
 _BINS = 200  # about as many as a picture shows
 _PER_DECADE = 10

@@ -6,11 +6,13 @@ The least number of round trips to the first octet of a response: `trifecta.anal
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from trifecta.analysis.round_trips import setup_round_trips
-from trifecta.analysis.transport.columns import NULL, Connection, Ints, Rows
+from trifecta.analysis.transport.columns import NULL, Connection
+from trifecta.analysis.transport.rows import Bools, Ints, Rows, count
 
 AMPLIFICATION = 3  # RFC 9000, section 8.1
 
@@ -152,10 +154,11 @@ def _trips(sends: Ints | None, answers: Ints, until_ns: int | None) -> int | Non
     if sends is None or until_ns is None:
         return None
     times = np.concatenate((sends[sends <= until_ns], answers[answers <= until_ns]))
-    is_answer = np.concatenate((np.zeros((sends <= until_ns).sum()), np.ones((answers <= until_ns).sum())))
-    ordered = is_answer[np.lexsort((1 - is_answer, times))]  # of one moment: what it got made it send
+    is_send = np.zeros(len(times), dtype=np.bool_)
+    is_send[: count(sends <= until_ns)] = True
+    ordered = is_send[np.lexsort((is_send, times))]  # of one moment: what it got made it send
     # 0-RTT: nothing has been answered when the request leaves.
-    return int(np.sum((ordered[1:] == 1) & (ordered[:-1] == 0)))
+    return int(count(ordered[:-1] & ~ordered[1:]))
 
 
 def _passed(rows: Rows, start: int, until_ns: int | None, trips: int | None) -> Passed | None:
@@ -164,7 +167,14 @@ def _passed(rows: Rows, start: int, until_ns: int | None, trips: int | None) -> 
     upto = rows["time_ns"] <= until_ns
     up, down = upto & (rows["up"] == 1), upto & (rows["up"] == 0)
     wire = rows["wire_bytes"]
-    return Passed(until_ns - start, trips, int(up.sum()), int(down.sum()), int(wire[up].sum()), int(wire[down].sum()))
+    return Passed(
+        until_ns - start,
+        trips,
+        count(up),
+        count(down),
+        int(wire[up].sum()),
+        int(wire[down].sum()),
+    )
 
 
 def _amplification(connection: Connection, notes: list[str]) -> Ints:
@@ -177,7 +187,7 @@ def _amplification(connection: Connection, notes: list[str]) -> Ints:
     rows = connection.at_server()
     if connection.tcp or (rows["type_retry"] == 1).any():
         return rows["time_ns"][:0]
-    valid = np.flatnonzero((rows["up"] == 1) & (rows["type_handshake"] == 1))
+    valid = ((rows["up"] == 1) & (rows["type_handshake"] == 1)).nonzero()[0]
     rows = rows.where(slice(0, int(valid[0]) if len(valid) else len(rows)))
     received = sent = 0
     allowed_before = 0  # when the datagram before left
@@ -214,8 +224,8 @@ def _amplification(connection: Connection, notes: list[str]) -> Ints:
 
 def _costs(connection: Connection, rows: Rows, limited: int) -> list[Cost]:
     found = {
-        "retry": int((rows["type_retry"] == 1).sum()),
-        "version_negotiation": int(((rows["type_version"] == 1) & (rows["up"] == 0)).sum()),
+        "retry": len(rows.pick("retry", lambda of: of["type_retry"] == 1)),
+        "version_negotiation": len(rows.pick("version", lambda of: (of["type_version"] == 1) & (of["up"] == 0))),
         "hello_retry_request": _hello_retries(connection, rows),
         "amplification_limit": limited,
         "lost_handshake_packets": _handshake_again(connection),
@@ -229,8 +239,8 @@ def _hello_retries(connection: Connection, rows: Rows) -> int:
         hellos = (rows["client_hello"] == 1) & (rows["retransmission"] != 1) & (rows["up"] == 1)
         return int((rows["hello_retry"] == 1).any() or hellos.sum() > 1)
     crypto = connection.frames_of("quic")
-    crypto = crypto.where(crypto.is_in("type", "CRYPTO") & crypto.is_in("packet_space", "initial"))
-    up, down = crypto.where(crypto["up"] == 1), crypto.where(crypto["up"] == 0)
+    crypto = crypto.pick("initial crypto", lambda of: of.is_in("type", "CRYPTO") & of.is_in("packet_space", "initial"))
+    up, down = crypto.pick("up", lambda of: of["up"] == 1), crypto.pick("down", lambda of: of["up"] == 0)
     if not len(up) or not len(down):
         return 0
     # What has been sent before is sent again by a loss; only new octets are a second ClientHello. Its sender's side
@@ -251,16 +261,20 @@ def _handshake_again(connection: Connection) -> int:
         again = 0
         for up in (True, False):
             sent = connection.sent(up=up)
-            early = sent["time_ns"] <= (request if request is not None else -1)
-            syn = int((sent["syn"] == 1).sum())
-            again += max(0, syn - 1) + int((early & (sent["retransmission"] == 1) & (sent["syn"] != 1)).sum())
+            syn = len(sent.pick("syn", lambda of: of["syn"] == 1))
+            same = sent.pick("again but syn", lambda of: (of["retransmission"] == 1) & (of["syn"] != 1))["time_ns"]
+            again += max(0, syn - 1) + count(same <= (request if request is not None else -1))
         return again
     crypto = connection.frames_of("quic")
-    crypto = crypto.where(crypto.is_in("type", "CRYPTO"))
+    crypto = crypto.pick("crypto", lambda of: of.is_in("type", "CRYPTO"))
     again = 0
     for direction in (1, 0):
         for space in ("initial", "handshake"):
-            mine = (crypto["up"] == direction) & crypto.is_in("packet_space", space)
-            known = set(zip(crypto["offset"][mine].tolist(), crypto["length"][mine].tolist(), strict=True))
-            again += int(mine.sum()) - len(known)
+            mine = crypto.pick((direction, space), partial(_of_space, direction, space))
+            again += len(mine) - len(set(zip(mine["offset"].tolist(), mine["length"].tolist(), strict=True)))
     return again
+
+
+def _of_space(direction: int, space: str, frames: Rows) -> Bools:
+    mine: Bools = frames["up"] == direction
+    return mine & frames.is_in("packet_space", space)

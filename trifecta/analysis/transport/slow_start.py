@@ -12,7 +12,8 @@ import numpy as np
 
 from trifecta.analysis.transport.columns import NULL, Connection
 from trifecta.analysis.transport.flight import Flight, Round, flight, rounds
-from trifecta.analysis.transport.octets import fresh_by_stream
+from trifecta.analysis.transport.octets import new_of_streams
+from trifecta.analysis.transport.rows import Bools, Rows
 
 # Less growth than this in three round trips: the pipe counts as full (draft-ietf-ccwg-bbr, exiting Startup).
 GROWTH, ROUNDS_WITHOUT = 1.25, 3
@@ -58,10 +59,10 @@ def slow_start(connection: Connection, *, up: bool) -> SlowStart | None:
         return None
     notes = _notes(connection)
     start = _first_http(connection, up, notes)
-    trips = rounds(of, start, _LIMIT)
+    trips = _trips(connection, of, start, up)
     if not trips:
         return None
-    pauses = _pauses(of, _rtt(of, trips), start)
+    pauses = connection.keep(("pauses", start, up), lambda: _pauses(of, _rtt(of, trips), start))
     before = [trip for trip in trips if not pauses or trip.start_ns < pauses[0][1]]
     windows = [trip.window for trip in before]
     last, why = _exit(before, windows, paused=bool(pauses))
@@ -92,21 +93,26 @@ def restarts(connection: Connection, *, up: bool, rtt_ns: int | None = None) -> 
     if of is None or not len(of.ack_ns):
         return []
     start = _first_http(connection, up, [])
-    trips = rounds(of, start, _LIMIT)
+    trips = _trips(connection, of, start, up)
     rtt = rtt_ns if rtt_ns is not None else _rtt(of, trips)
-    pauses = _pauses(of, rtt, start)
+    key = ("pauses", start, up) if rtt_ns is None else ("pauses", start, up, rtt_ns)
+    pauses = connection.keep(key, lambda: _pauses(of, rtt, start))
     found, largest, since = [], 0, start
     for index, (stop, resumed) in enumerate(pauses):
         before = [trip.window for trip in rounds(of, since, _LIMIT, stop)]
         largest, since = max([largest, *before]), resumed
         until = pauses[index + 1][0] if index + 1 < len(pauses) else int(of.send_ns[-1])
-        first = int(np.searchsorted(of.send_ns, resumed))
-        octets = int(of.sent[int(np.searchsorted(of.send_ns, until, side="right")) - 1] - of.sent[first - 1])
+        first = int(of.send_ns.searchsorted(resumed))
+        octets = int(of.sent[int(of.send_ns.searchsorted(until, side="right")) - 1] - of.sent[first - 1])
         window = min(rounds(of, resumed, 1)[0].window, octets)
         kept = None if octets < KEPT * largest else window >= KEPT * largest
         idle = resumed - stop
         found.append(Restart(resumed, idle, idle / rtt if rtt else 0.0, largest, window, octets, kept))
     return found
+
+
+def _trips(connection: Connection, of: Flight, start_ns: int, up: bool) -> list[Round]:
+    return connection.keep(("trips", start_ns, up), lambda: rounds(of, start_ns, _LIMIT))
 
 
 def _notes(connection: Connection) -> list[str]:
@@ -116,11 +122,13 @@ def _notes(connection: Connection) -> list[str]:
 
 
 def _first_http(connection: Connection, up: bool, notes: list[str]) -> int:
-    frames = connection.frames
-    mask = frames.is_in("layer", "h1", "h2", "h3") & frames.is_in("type", "HEADERS", "DATA")
-    times = frames["time_ns"][mask & (frames["up"] == int(up))]
-    if len(times):
-        return int(times.min())
+    def mask(of: Rows) -> Bools:
+        mine: Bools = of["up"] == int(up)
+        return mine & of.is_in("layer", "h1", "h2", "h3") & of.is_in("type", "HEADERS", "DATA")
+
+    frames = connection.frames.pick(("messages", up), mask)
+    if len(frames):
+        return int(frames["time_ns"][0])
     notes.append("no HTTP could be read: windows are counted from the first octet of the connection")
     return 0
 
@@ -132,14 +140,14 @@ def _rtt(of: Flight, trips: list[Round]) -> int:
 
 def _pauses(of: Flight, rtt_ns: int, start_ns: int) -> list[tuple[int, int]]:
     """Last send before and first after each pause: at least a round trip (or 1 ms) after all was acknowledged."""
-    first = int(np.searchsorted(of.send_ns, start_ns))
+    first = int(of.send_ns.searchsorted(start_ns))
     at = of.send_ns[first:]
     if len(at) < 2:
         return []
-    emptied = np.searchsorted(of.acked, of.sent[first:-1])  # the acknowledgement after which nothing was under way
+    emptied = of.acked.searchsorted(of.sent[first:-1])  # the acknowledgement after which nothing was under way
     known = emptied < len(of.ack_ns)
     free = of.ack_ns[np.minimum(emptied, len(of.ack_ns) - 1)]
-    where = np.flatnonzero(known & (at[1:] - np.maximum(free, at[:-1]) >= max(rtt_ns, LEAST_PAUSE_NS)))
+    where = (known & (at[1:] - np.maximum(free, at[:-1]) >= max(rtt_ns, LEAST_PAUSE_NS))).nonzero()[0]
     return [(int(at[index]), int(at[index + 1])) for index in where]
 
 
@@ -156,10 +164,10 @@ def _exit(trips: list[Round], windows: list[int], *, paused: bool) -> tuple[int,
 def _first_loss(connection: Connection, up: bool) -> int | None:
     """When something was sent again for the first time."""
     if connection.tcp:
-        sent = connection.sent(up=up)
-        times = sent["time_ns"][(sent["retransmission"] == 1) & (sent["payload_bytes"] > 0)]
-        return int(times.min()) if len(times) else None
-    data = connection.frames_of("quic", up=up)
-    data = data.where(data.is_in("type", "STREAM") & (data["length"] > 0) & (data["offset"] != NULL))
-    again = fresh_by_stream(data["stream"], data["offset"], data["offset"] + data["length"]) == 0
-    return int(data["time_ns"][again].min()) if again.any() else None
+        again = connection.sent(up=up).pick("again", lambda of: (of["retransmission"] == 1) & (of["payload_bytes"] > 0))
+        return int(again["time_ns"][0]) if len(again) else None
+    data = connection.frames_of("quic", up=up).pick(
+        "data", lambda of: of.is_in("type", "STREAM") & (of["length"] > 0) & (of["offset"] != NULL)
+    )
+    old = data.derived("new octets", new_of_streams) == 0
+    return int(data["time_ns"][old].min()) if old.any() else None

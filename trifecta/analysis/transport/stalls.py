@@ -8,14 +8,14 @@ the first of `CAUSES` counts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
-from trifecta.analysis.transport.columns import NULL, Bools, Connection, Ints, Rows
+from trifecta.analysis.transport.columns import NULL, Connection, acks, octets
 from trifecta.analysis.transport.credit import Held, Span, held
 from trifecta.analysis.transport.flight import Flight, flight
 from trifecta.analysis.transport.octets import frontier
+from trifecta.analysis.transport.rows import Bools, Ints, Rows
 
 CAUSES = (
     "stream_window",  # every stream that had more to send was at the limit that its receiver gave it
@@ -91,9 +91,10 @@ def stalls(connection: Connection, *, up: bool, window: Window | None = None) ->
             at_limit = _count(start, [span for spans in limits.streams.values() for span in spans])
             active = _count(start, list(sending.values()))
             cause[(at_limit > 0) & (at_limit >= active)] = _STREAM
-        for number, name in enumerate(CAUSES):
-            causes[name] = int(length[inside & (cause == number)].sum())
-        where = np.flatnonzero(inside & (cause <= _RECEIVER))
+        lengths = np.zeros(len(CAUSES), dtype=np.int64)
+        np.add.at(lengths, cause[inside], length[inside])
+        causes = dict(zip(CAUSES, lengths.tolist(), strict=True))
+        where = (inside & (cause <= _RECEIVER)).nonzero()[0]
         flow_control = _union([(int(edges[at]), int(edges[at + 1])) for at in where])
         if guessed and causes["congestion_window"]:
             inferred = frozenset({"congestion_window"})
@@ -118,16 +119,16 @@ def _judge(connection: Connection, of: Flight, start: Ints, *, up: bool, window:
     under_way = of.outstanding(start)
     cause = np.full(len(start), _UNKNOWN, dtype=np.int64)
     if window is not None:
-        at = np.searchsorted(window.time_ns, start, side="right") - 1
+        at = window.time_ns.searchsorted(start, side="right") - 1
         allowed = window.octets[np.maximum(at, 0)]
         cause = np.where(under_way + _SEGMENT > allowed, _CONGESTION, _SENDER)
         cause[at < 0] = _UNKNOWN
     elif len(of.ack_ns):
         # What ends the silence: an acknowledgement that something new follows at once.
-        send = np.searchsorted(of.send_ns, start, side="right")
+        send = of.send_ns.searchsorted(start, side="right")
         known = send < len(of.send_ns)
         next_send = of.send_ns[np.minimum(send, len(of.send_ns) - 1)]
-        ack = np.searchsorted(of.ack_ns, next_send, side="right") - 1
+        ack = of.ack_ns.searchsorted(next_send, side="right") - 1
         last_ack = of.ack_ns[np.maximum(ack, 0)]
         last_send = of.send_ns[np.maximum(send - 1, 0)]
         clocked = known & (ack >= 0) & (next_send - last_ack <= REACTION_NS) & (last_ack > last_send)
@@ -140,13 +141,12 @@ def _judge(connection: Connection, of: Flight, start: Ints, *, up: bool, window:
 
 def _no_room(connection: Connection, of: Flight, start: Ints, up: bool) -> Bools:
     """Where the receiver's window had no room for a full segment. Windows of unknown scale never have."""
-    acks = connection.arrived(up=not up)
-    acks = acks.where((acks["ack"] == 1) & (acks["window"] != NULL) & (acks["acknowledged"] != NULL))
-    if not len(acks):
+    told = acks(connection.arrived(up=not up)).pick("with window", lambda of: of["window"] != NULL)
+    if not len(told):
         return np.zeros(len(start), dtype=np.bool_)
-    right = np.maximum.accumulate(acks["acknowledged"] + acks["window"]) - of.base
-    at = np.searchsorted(acks["time_ns"], start, side="right") - 1
-    sent = np.concatenate(([0], of.sent))[np.searchsorted(of.send_ns, start, side="right")]
+    right = np.maximum.accumulate(told["acknowledged"] + told["window"]) - of.base
+    at = told["time_ns"].searchsorted(start, side="right") - 1
+    sent = np.concatenate(([0], of.sent))[of.send_ns.searchsorted(start, side="right")]
     largest = min(int(connection.sent(up=up)["payload_bytes"].max(initial=1)), _SEGMENT)
     no_room: Bools = (at >= 0) & (right[np.maximum(at, 0)] - sent < largest)
     return no_room
@@ -164,20 +164,26 @@ def _messages(connection: Connection, up: bool) -> tuple[dict[int, Span], list[S
 
 def extents(connection: Connection, *, up: bool, arrived: bool) -> dict[int, Span]:
     """First and last time of the octets of each message, by stream (HTTP/1.1: by ordinal)."""
+    return connection.keep(("extents", up, arrived), lambda: _extents(connection, up, arrived))
+
+
+def _extents(connection: Connection, up: bool, arrived: bool) -> dict[int, Span]:
     if not connection.tcp:
-        frames = connection.frames_of("quic", up=up)
-        frames = frames.where(frames.is_in("type", "STREAM") & (frames["stream"] % 4 == 0))
+        frames = connection.frames_of("quic", up=up).pick(
+            "requests", lambda of: of.is_in("type", "STREAM") & (of["stream"] % 4 == 0)
+        )
         times = connection.arrivals(frames["number"], up=up) if arrived else frames["time_ns"]
         return _first_and_last(frames["stream"], times, times)
-    mask = connection.frames.is_in("layer", "h1", "h2") & connection.frames.is_in("type", "HEADERS", "DATA")
-    frames = connection.frames.where(
-        mask & (connection.frames["up"] == int(up)) & (connection.frames["tcp_end"] != NULL)
-    )
+
+    def mask(of: Rows) -> Bools:
+        placed: Bools = (of["up"] == int(up)) & (of["tcp_end"] != NULL)
+        return placed & of.is_in("layer", "h1", "h2") & of.is_in("type", "HEADERS", "DATA")
+
+    frames = connection.frames.pick(("placed messages", up), mask)
     stream = frames["stream"]
     if connection.row["protocol"] == "h1":
-        stream = np.cumsum(frames.is_in("type", "HEADERS")) - 1
-    rows = connection.arrived(up=up) if arrived else connection.sent(up=up)
-    rows = rows.where((rows["payload_bytes"] > 0) & (rows["sequence"] != NULL))
+        stream = frames.is_in("type", "HEADERS").cumsum() - 1
+    rows = octets(connection.arrived(up=up) if arrived else connection.sent(up=up))
     if not len(rows) or not len(frames):
         return {}
     ends = rows["sequence"] + rows["payload_bytes"]
@@ -187,16 +193,20 @@ def extents(connection: Connection, *, up: bool, arrived: bool) -> dict[int, Spa
 
 
 def _when(reached: Ints, rows: Rows, octet: Ints) -> Ints:
-    at = np.searchsorted(reached, octet)
+    at = reached.searchsorted(octet)
     return np.where(at < len(reached), rows["time_ns"][np.minimum(at, len(reached) - 1)], NULL)
 
 
 def _first_and_last(stream: Ints, first: Ints, last: Ints) -> dict[int, Span]:
     known = (first != NULL) & (last != NULL)
     stream, first, last = stream[known], first[known], last[known]
-    order = np.argsort(stream, kind="stable")
-    parts = np.split(order, np.flatnonzero(np.diff(stream[order])) + 1) if len(order) else []
-    return {int(stream[part[0]]): (int(first[part].min()), int(last[part].max())) for part in parts}
+    if not len(stream):
+        return {}
+    order = stream.argsort(kind="stable")
+    stream = stream[order]
+    begins = np.append(0, (stream[1:] != stream[:-1]).nonzero()[0] + 1)
+    firsts, lasts = np.minimum.reduceat(first[order], begins), np.maximum.reduceat(last[order], begins)
+    return dict(zip(stream[begins].tolist(), zip(firsts.tolist(), lasts.tolist(), strict=True), strict=True))
 
 
 def _edges(
@@ -205,9 +215,9 @@ def _edges(
     """Every moment at which something changes."""
     at_limit = [*(limits.connection or []), *(span for one in (limits.streams or {}).values() for span in one)]
     ends = np.array([moment for span in (*spans, *at_limit) for moment in span], dtype=np.int64)
-    acks = connection.arrived(up=not up)["time_ns"] if connection.tcp else of.ack_ns[:0]
+    came = connection.arrived(up=not up)["time_ns"] if connection.tcp else of.ack_ns[:0]
     changes = () if window is None else (window.time_ns,)
-    moments = np.sort(np.concatenate((of.send_ns, of.ack_ns, acks, ends, *changes)))
+    moments = np.sort(np.concatenate((of.send_ns, of.ack_ns, came, ends, *changes)))
     return moments[np.concatenate(([True], np.diff(moments) > 0))]
 
 
@@ -224,7 +234,7 @@ def _union(spans: list[Span]) -> list[Span]:
 def _count(moments: Ints, spans: list[Span]) -> Ints:
     """In how many of these spans [start, end) each moment lies."""
     starts, ends = (np.sort(np.array([span[end] for span in spans], dtype=np.int64)) for end in (0, 1))
-    within: Ints = np.searchsorted(starts, moments, side="right") - np.searchsorted(ends, moments, side="right")
+    within: Ints = starts.searchsorted(moments, side="right") - ends.searchsorted(moments, side="right")
     return within
 
 
@@ -240,9 +250,9 @@ def _sum(spans: list[Span]) -> int:
 def _zero_windows(connection: Connection, up: bool) -> int | None:
     if not connection.tcp:
         return None
-    acks = connection.sent(up=not up)
-    closed = (acks["window"] == 0) & (acks["rst"] != 1)
-    return sum(1 for before, now in pairwise([False, *closed.tolist()]) if now and not before)
+    rows = connection.sent(up=not up)
+    closed = (rows["window"] == 0) & (rows["rst"] != 1)
+    return int(closed[:1].sum() + (closed[1:] & ~closed[:-1]).sum())
 
 
 def _blocked_frames(connection: Connection, up: bool) -> int | None:

@@ -42,8 +42,8 @@ def look_at(tables: Mapping[str, pa.Table]) -> Capture:
     """Of the four tables of one capture."""
     seen = passage(tables["packets"], tables["frames"], tables["connections"])
     recovered, _ = recovery(tables, seen)
-    times, _ = attribute(tables, seen=seen, recovered=recovered)
     whole = connections(*(tables[name] for name in ("packets", "frames", "messages", "connections")))
+    times, _ = attribute(tables, seen=seen, recovered=recovered, of=whole)
     # What a former trial left over, a late FIN, is no connection of this one.
     own = [one for one in whole if one.starts]
     numbers = {one.number for one in own}

@@ -41,6 +41,16 @@ def texts(table: pa.Table, name: str) -> Texts:
     return np.asarray(column.fill_null("").to_numpy(), dtype=np.object_)
 
 
+def coded(table: pa.Table, name: str) -> tuple[Ints, Texts]:
+    """A column of text as codes, and what they stand for; a null is an empty text."""
+    column: Any = table.column(name)
+    encoded: Any = column.fill_null("").combine_chunks().dictionary_encode()
+    if not hasattr(encoded, "indices"):  # a table without a row has no chunk either
+        encoded = encoded.combine_chunks()
+    codes = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+    return codes, np.array([*encoded.dictionary.to_pylist(), None], dtype=np.object_)[:-1]
+
+
 def equals(table: pa.Table, name: str, value: str) -> NDArray[np.bool_]:
     """Where a column of text has this value; never where it is null."""
     import pyarrow.compute as pc
@@ -53,9 +63,9 @@ def groups_of(keys: Ints) -> Iterator[tuple[int, Ints]]:
     """Each key with the rows that have it, in their order."""
     if not len(keys):
         return
-    order = np.argsort(keys, kind="stable")
+    order = keys.argsort(kind="stable")
     ordered = keys[order]
-    cuts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    cuts = (ordered[1:] != ordered[:-1]).nonzero()[0] + 1
     for rows in np.split(order, cuts):
         yield int(keys[rows[0]]), rows
 
@@ -75,7 +85,6 @@ class Way:
     payload: Ints
     sequence: Ints  # TCP: of the first octet of payload
     fate: Texts
-    flags: Texts
     lost: NDArray[np.bool_]
     row: Ints  # in the table of packets
 
@@ -88,84 +97,107 @@ class Way:
 
     def of_numbers(self, numbers: Ints) -> Ints:
         """Rows of the packets with these numbers; -1 where there is none."""
-        order = np.argsort(self.number, kind="stable")
-        if not len(order):
+        own = self.number
+        if not len(own):
             return np.full(len(numbers), -1, dtype=np.int64)
-        at = np.minimum(np.searchsorted(self.number[order], numbers), len(order) - 1)
-        rows = order[at]
-        return np.where(self.number[rows] == numbers, rows, -1)
+        order = None
+        if not (own[1:] >= own[:-1]).all():
+            order = own.argsort(kind="stable")
+            own = own[order]
+        at = np.minimum(own.searchsorted(numbers), len(own) - 1)
+        rows = at if order is None else order[at]
+        return np.where(own[at] == numbers, rows, -1)
 
 
 def ways(packets: pa.Table) -> dict[tuple[int, str], Way]:
     """All directions of all connections of a table of packets."""
     found: dict[tuple[int, str], Way] = {}
-    columns: dict[str, Any] = {
-        name: whole(packets, name)
-        for name in ("number", "packet_id", "time_ns", "payload_bytes", "sequence", "connection")
-    }
-    columns |= {name: texts(packets, name) for name in ("fate", "flags")}
-    columns["tcp"] = equals(packets, "transport", "tcp")
-    side = {name: equals(packets, "side", name) for name in ("a", "b")}
-    one_side = packets.column("side").is_null().to_numpy()
+    columns = _Columns(packets)
     for direction in (UP, DOWN):
-        mine = np.flatnonzero(equals(packets, "direction", direction))
-        for connection, at in groups_of(columns["connection"][mine]):
-            rows = mine[at]
-            if connection < 0:
-                continue
-            alone = rows[one_side[rows]]
-            sent = np.concatenate([rows[side[SENDER[direction]][rows]], alone])
-            arrived = rows[side[RECEIVER[direction]][rows]]
-            found[connection, direction] = _way(
-                (connection, direction), columns, sent, arrived, both_sides=not len(alone)
-            )
+        found |= _ways(columns, direction)
     return found
 
 
-def _way(key: tuple[int, str], columns: dict[str, Any], sent: Ints, arrived: Ints, *, both_sides: bool) -> Way:
-    sent = sent[np.lexsort((columns["number"][sent], columns["time_ns"][sent]))]
-    sent_ns = columns["time_ns"][sent]
-    fate = columns["fate"][sent]
-    arrived_ns = _arrivals(columns, sent, arrived) if both_sides else sent_ns.copy()
-    lost = np.isin(fate, LOST_FATES) & (arrived_ns == NEVER)
-    if both_sides:
-        # No word of the link: what is missing on the far side is lost once something sent later is there.
-        later = np.flatnonzero(arrived_ns < NEVER)
-        last = int(later[-1]) if len(later) else -1
-        lost |= (fate == "") & (arrived_ns == NEVER) & (np.arange(len(sent)) < last)
-    sequence = columns["sequence"][sent]
-    synchronizes = np.array(["SYN" in one for one in columns["flags"][sent]], dtype=np.int64)
-    return Way(
-        connection=key[0],
-        direction=key[1],
-        transport="tcp" if len(sent) and bool(columns["tcp"][sent[0]]) else "udp",
-        both_sides=both_sides,
-        number=columns["number"][sent],
-        packet_id=columns["packet_id"][sent],
-        sent_ns=sent_ns,
-        arrived_ns=arrived_ns,
-        payload=columns["payload_bytes"][sent],
-        # SYN takes the octet before the first of payload (RFC 9293, 3.4).
-        sequence=np.where(sequence < 0, sequence, sequence + synchronizes),
-        fate=fate,
-        flags=columns["flags"][sent],
-        lost=lost,
-        row=sent,
+class _Columns:
+    """What is looked at of each packet; text as codes into its values, with the empty text for a null."""
+
+    def __init__(self, packets: pa.Table) -> None:
+        self.number, self.packet_id, self.time_ns, self.payload, self.sequence, self.connection = (
+            whole(packets, name)
+            for name in ("number", "packet_id", "time_ns", "payload_bytes", "sequence", "connection")
+        )
+        self.tcp = equals(packets, "transport", "tcp")
+        self.side = {name: equals(packets, "side", name) for name in ("a", "b")}
+        self.one_side: NDArray[np.bool_] = packets.column("side").is_null().to_numpy()
+        self.direction = {name: equals(packets, "direction", name) for name in (UP, DOWN)}
+        self.fate, self.fates = coded(packets, "fate")
+        self.flag, self.flags = coded(packets, "flags")
+
+
+def _ways(columns: _Columns, direction: str) -> dict[tuple[int, str], Way]:
+    """Those of one direction, worked out for all connections at once and then cut."""
+    mine = (columns.direction[direction] & (columns.connection >= 0)).nonzero()[0]
+    connections = np.unique(columns.connection[mine])
+    if not len(connections):
+        return {}
+    alone = np.isin(connections, columns.connection[mine[columns.one_side[mine]]])
+    sent = mine[columns.side[SENDER[direction]][mine] | columns.one_side[mine]]
+    # Of equal times and numbers those of a side come first.
+    by = (columns.one_side, columns.number, columns.time_ns, columns.connection)
+    sent = sent[np.lexsort(tuple(each[sent] for each in by))]
+    cuts = columns.connection[sent].searchsorted(np.append(connections, connections[-1] + 1)).tolist()
+    group = np.repeat(np.arange(len(connections)), np.diff(cuts))
+    both = ~alone[group]
+    sent_ns, code = columns.time_ns[sent], columns.fate[sent]
+    arrived = mine[columns.side[RECEIVER[direction]][mine]]
+    arrived_ns = np.where(both, _arrivals(columns, sent, arrived), sent_ns)
+    missing = arrived_ns == NEVER
+    lost = np.isin(columns.fates, LOST_FATES)[code] & missing
+    # No word of the link: what is missing on the far side is lost once something sent later is there.
+    last = np.full(len(connections), -1, dtype=np.int64)
+    there = (~missing).nonzero()[0]
+    np.maximum.at(last, group[there], there)
+    lost |= both & (columns.fates == "")[code] & missing & (np.arange(len(sent)) < last[group])
+    sequence = columns.sequence[sent]
+    # SYN takes the octet before the first of payload (RFC 9293, 3.4).
+    synchronizes = np.array(["SYN" in one for one in columns.flags], dtype=np.int64)[columns.flag[sent]]
+    parts: tuple[Any, ...] = (
+        columns.number[sent],
+        columns.packet_id[sent],
+        sent_ns,
+        arrived_ns,
+        columns.payload[sent],
+        np.where(sequence < 0, sequence, sequence + synchronizes),
+        columns.fates[code],
+        lost,
+        sent,
     )
+    found = {}
+    for at, (connection, one_side) in enumerate(zip(connections.tolist(), alone.tolist(), strict=True)):
+        cut = slice(cuts[at], cuts[at + 1])
+        tcp = cuts[at + 1] > cuts[at] and columns.tcp[sent[cuts[at]]]
+        found[connection, direction] = Way(
+            connection, direction, "tcp" if tcp else "udp", not one_side, *(part[cut] for part in parts)
+        )
+    return found
 
 
-def _arrivals(columns: dict[str, Any], sent: Ints, arrived: Ints) -> Ints:
+def _arrivals(columns: _Columns, sent: Ints, arrived: Ints) -> Ints:
     """When the first good copy of each packet arrived. A corrupted one is thrown away by the receiver's checksum."""
-    good = arrived[columns["fate"][arrived] != "corrupted"]
-    good = good[np.argsort(columns["time_ns"][good], kind="stable")]
-    there, first = np.unique(_original(columns["packet_id"][good]), return_index=True)
-    wanted = _original(columns["packet_id"][sent])
-    times = np.full(len(sent), NEVER, dtype=np.int64)
-    if len(there):
-        at = np.minimum(np.searchsorted(there, wanted), len(there) - 1)
-        found = there[at] == wanted
-        times[found] = columns["time_ns"][good][first][at[found]]
-    return times
+    good = arrived[(columns.fates != "corrupted")[columns.fate[arrived]]]
+    # Both in the order of connection and packet, what arrived by time, so that each finds the first of its kind.
+    rows = np.concatenate([good, sent])
+    wanted = np.arange(len(rows)) >= len(good)
+    of, original = columns.connection[rows], _original(columns.packet_id[rows])
+    order = np.lexsort((columns.time_ns[rows], wanted, original, of))
+    of, original, wanted = of[order], original[order], wanted[order]
+    begins = np.ones(len(rows), dtype=np.bool_)
+    begins[1:] = (of[1:] != of[:-1]) | (original[1:] != original[:-1])
+    first = begins.nonzero()[0][begins.cumsum() - 1]
+    times = np.where(wanted[first], NEVER, columns.time_ns[rows][order][first])
+    found = np.empty(len(rows), dtype=np.int64)
+    found[order] = times
+    return found[len(good) :]
 
 
 def _original(packet_id: Ints) -> NDArray[np.uint64]:

@@ -1,0 +1,208 @@
+"""Where octets of HTTP stand in the sequence of TCP, record by record, for the frames of a whole dissection at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trifecta.analysis.transport.ranges import Ints
+from trifecta.analysis.transport.ways import DOWN, UP, equals, texts, whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+RECORD_HEADER = 5  # RFC 8446, 5.1
+_WITH_NONCE = (RECORD_HEADER + 8 + 16, RECORD_HEADER + 8 + 8)
+_NO_DATA = ("handshake", "change_cipher_spec", "alert")  # types of records without HTTP
+_NONE = slice(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Octets of streams in the order of a connection, one row a span. `record` counts TLS records, -1: none."""
+
+    stream: Ints
+    start: Ints
+    end: Ints
+    record: Ints
+    octets: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """TLS records in the octets [start, end) of TCP, each once and in order."""
+
+    start: Ints
+    end: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class HttpFrames:
+    """Frames in the order of the plaintext; [low, high) are the TCP octets of their records."""
+
+    low: Ints
+    high: Ints
+    size: Ints
+    offset: Ints
+    stream: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFrames:
+    """STREAM frames of QUIC with octets, in the order of the table. `number` is that of their packet."""
+
+    number: Ints
+    stream: Ints
+    offset: Ints
+    length: Ints
+
+
+class Frames:
+    """The frames that carry octets of streams, cut by connection and direction."""
+
+    def __init__(self, frames: pa.Table) -> None:
+        connection, up = whole(frames, "connection"), equals(frames, "direction", UP)
+        self._mine = (connection >= 0) & (up | equals(frames, "direction", DOWN))
+        self._key = connection * 2 + up
+        self._read_http(frames)
+        self._read_records(frames)
+        self._read_quic(frames)
+
+    def _read_http(self, frames: pa.Table) -> None:
+        h1 = equals(frames, "layer", "h1")
+        low, high, offset = (whole(frames, name) for name in ("tcp_start", "tcp_end", "offset"))
+        size = whole(frames, "wire_length", 0)
+        size = np.where(size > 0, size, whole(frames, "length", 0))
+        rows = (self._mine & (h1 | equals(frames, "layer", "h2"))).nonzero()[0]
+        rows = rows[np.lexsort((offset[rows], self._key[rows]))]
+        ordinal = _ordinals((h1 & equals(frames, "type", "HEADERS"))[rows], self._key[rows])
+        # HTTP/1.1 has no streams: the ordinal of the message in its direction stands for one.
+        stream = np.where(h1[rows], ordinal, whole(frames, "stream")[rows])
+        known = (low[rows] >= 0) & (high[rows] > low[rows]) & (size[rows] > 0)
+        rows = rows[known]
+        self._http = (low[rows], high[rows], size[rows], offset[rows], stream[known])
+        self._http_cuts = cuts(self._key[rows])
+
+    def _read_records(self, frames: pa.Table) -> None:
+        start, end = whole(frames, "tcp_start"), whole(frames, "tcp_end")
+        # Tickets and key updates may come at any time (RFC 8446, 4.6): octets of the connection, but none of HTTP.
+        other = np.any([equals(frames, "type", kind) for kind in _NO_DATA], axis=0)
+        rows = (self._mine & equals(frames, "layer", "tls") & ~other & (start >= 0)).nonzero()[0]
+        rows = rows[np.lexsort((end[rows], start[rows], self._key[rows]))]
+        new = np.ones(len(rows), dtype=np.bool_)
+        new[1:] = np.any([one[rows[1:]] != one[rows[:-1]] for one in (self._key, start, end)], axis=0)
+        rows = rows[new]
+        self._records = (start[rows], end[rows])
+        self._record_cuts = cuts(self._key[rows])
+
+    def _read_quic(self, frames: pa.Table) -> None:
+        stream, length = whole(frames, "stream"), whole(frames, "length", 0)
+        carries = equals(frames, "layer", "quic") & equals(frames, "type", "STREAM")
+        rows = (self._mine & carries & (length > 0) & (stream >= 0)).nonzero()[0]
+        rows = rows[self._key[rows].argsort(kind="stable")]
+        self._quic = (whole(frames, "number")[rows], stream[rows], whole(frames, "offset", 0)[rows], length[rows])
+        self._quic_cuts = cuts(self._key[rows])
+
+    def http(self, connection: int, direction: str) -> HttpFrames:
+        """Those of HTTP/1.1 and HTTP/2 whose TCP octets are known."""
+        cut = self._http_cuts.get(connection * 2 + (direction == UP), _NONE)
+        return HttpFrames(*(column[cut] for column in self._http))
+
+    def records(self, connection: int, direction: str) -> Records:
+        """TLS records."""
+        cut = self._record_cuts.get(connection * 2 + (direction == UP), _NONE)
+        return Records(*(column[cut] for column in self._records))
+
+    def quic(self, connection: int, direction: str) -> StreamFrames:
+        """STREAM frames."""
+        cut = self._quic_cuts.get(connection * 2 + (direction == UP), _NONE)
+        return StreamFrames(*(column[cut] for column in self._quic))
+
+
+def cuts(keys: Ints) -> dict[int, slice]:
+    """The rows of each key, which stand together."""
+    known, starts = np.unique(keys, return_index=True)
+    bounds = [*starts.tolist(), len(keys)]
+    return {key: slice(bounds[at], bounds[at + 1]) for at, key in enumerate(known.tolist())}
+
+
+def _ordinals(heads: NDArray[np.bool_], keys: Ints) -> Ints:
+    """How many of these rows of the same key stand before each, itself counted, less one; at least 0."""
+    if not len(heads):
+        return np.zeros(0, dtype=np.int64)
+    count: Ints = heads.cumsum()
+    first = np.append(True, keys[1:] != keys[:-1]).nonzero()[0]
+    before = np.repeat(count[first] - heads[first], np.diff(np.append(first, len(keys))))
+    ordinals: Ints = np.maximum(count - before - 1, 0)
+    return ordinals
+
+
+def overheads(connections: pa.Table) -> dict[int, int]:
+    """Octets of an encrypted record that are not plaintext, by connection.
+
+    TLS 1.3: header, content type and tag (RFC 8446, 5.2). TLS 1.2: AES-GCM and CCM have an explicit nonce of 8 octets
+    (RFC 5288, 3), ChaCha20-Poly1305 has none (RFC 7905, 2). Other suites of TLS 1.2 are not known here.
+    """
+    found = {}
+    versions, ciphers = texts(connections, "tls_version"), texts(connections, "cipher")
+    for row, connection in enumerate(whole(connections, "connection")):
+        if versions[row] == "1.3":
+            found[int(connection)] = RECORD_HEADER + 1 + (8 if "CCM_8" in ciphers[row] else 16)
+        elif versions[row] == "1.2" and "CHACHA20" in ciphers[row]:
+            found[int(connection)] = RECORD_HEADER + 16
+        elif versions[row] == "1.2" and ("GCM" in ciphers[row] or "CCM" in ciphers[row]):
+            found[int(connection)] = RECORD_HEADER + 8 + (8 if "CCM_8" in ciphers[row] else 16)
+    return found
+
+
+def place(frames: HttpFrames, records: Records, overhead: int | None) -> tuple[Spans, bool]:
+    """The octets of each frame in the sequence of TCP, record by record; whether they are where they really are."""
+    first = records.start.searchsorted(frames.low)
+    inside = np.minimum(first, max(len(records.start) - 1, 0))
+    if not len(records.start) or not (records.start[inside] == frames.low).all():
+        # No TLS, or its records are not known: the range is the frame's own, exact without TLS.
+        none = np.full(len(frames.low), -1, dtype=np.int64)
+        return Spans(frames.stream, frames.low, frames.high, none, frames.size), True
+    exact = _placed(frames, records, overhead) if overhead is not None else None
+    if exact is not None:
+        return exact, True
+    counts = records.start.searchsorted(frames.high) - first
+    frame = np.repeat(np.arange(len(frames.low)), counts)
+    record = np.arange(len(frame)) - np.repeat(counts.cumsum() - counts, counts) + first[frame]
+    # All but one octet a record stand with the last one: how many they are matters for means over octets only.
+    octets = np.ones(len(frame), dtype=np.int64)
+    octets[counts.cumsum() - 1] = np.maximum(frames.size - counts + 1, 1)
+    return Spans(frames.stream[frame], records.start[record], records.end[record], record, octets), False
+
+
+def _placed(frames: HttpFrames, records: Records, overhead: int) -> Spans | None:
+    """Each frame's octets where they are in the records; None where that contradicts the ranges of the frames."""
+    used = np.zeros(len(records.start) + 1, dtype=np.int64)
+    np.add.at(used, records.start.searchsorted(frames.low), 1)
+    np.add.at(used, records.start.searchsorted(frames.high), -1)
+    used_records = (used.cumsum()[:-1] > 0).nonzero()[0]
+    starts, ends = records.start[used_records], records.end[used_records]
+    text = ends - starts - overhead
+    if not len(text) or (text <= 0).any():
+        return None
+    end = text.cumsum()
+    begin = end - text
+    # The plaintext of the first record begins at 0 where the capture is whole; else what follows finds it out.
+    offset, last = frames.offset, frames.offset + frames.size
+    first = begin.searchsorted(offset, side="right") - 1
+    after = begin.searchsorted(last - 1, side="right") - 1
+    if (first < 0).any() or (last > end[-1]).any():
+        return None
+    if (starts[first] != frames.low).any() or (ends[after] != frames.high).any():
+        return None
+    counts = after - first + 1
+    frame = np.arange(len(offset)).repeat(counts)
+    at = np.arange(len(frame)) - (counts.cumsum() - counts).repeat(counts) + first[frame]
+    # Header (and nonce) in front, tag (and content type) behind: RFC 8446, 5.2.
+    front = starts[at] + RECORD_HEADER + (8 if overhead in _WITH_NONCE else 0) - begin[at]
+    start = np.maximum(offset[frame], begin[at]) + front
+    stop = np.minimum(last[frame], end[at]) + front
+    return Spans(frames.stream[frame], start, stop, used_records[at], stop - start)
