@@ -273,11 +273,22 @@ def test_empty_tables_make_no_picture(tmp_path: Path) -> None:
     assert write_figures({name: schema.empty_table() for name, schema in SCHEMAS.items()}, tmp_path) == []
 
 
+def test_no_capture_makes_no_picture() -> None:
+    with svg.drawing():
+        assert [one.draw() for one in pictures([])] == []
+
+
 def test_a_name_never_leaves_the_folder(tmp_path: Path) -> None:
     folder = tmp_path / "figures"
     written = write_figures(made(World(capture="../../x/..", size=5_000, lose=())), folder)
     assert written
     assert {file.parent for file in written} == {folder}
+
+
+def test_waits_of_more_requests_than_bars_are_drawn_as_whole_nanoseconds() -> None:
+    waits = [Waited(str(number), number * MS, 2 * MS) for number in range(200)]
+    with svg.drawing():
+        assert "HTTP/2" in blocked([("HTTP/2", "h2", waits)]).label
 
 
 def test_bars_add_up_and_know_their_parts() -> None:

@@ -69,7 +69,7 @@ def dots(target: Axes, points: Any, colour: str, *, size: float = 2.0, layer: fl
     _, first = np.unique(cells, axis=0, return_index=True)
     kept = points[np.sort(first)]
     kept = kept[:: -(-len(kept) // _MOST_POINTS)]
-    ends = np.repeat(kept, 2, axis=0)
+    ends = np.repeat(kept, 2, axis=0).astype(float)
     ends[0::2, 0] -= per_x * size / 2
     ends[1::2, 0] += per_x * size / 2
     codes = np.tile([Path.MOVETO, Path.LINETO], len(kept))

@@ -30,6 +30,8 @@ def pictures(shown: Sequence[Captured], times: Times | None = None) -> list[Pict
     """
     heads = [(one.label, one.arm) for one in shown]
     made = parts.where_time_went(shown, times)
+    if not shown:  # of a cell only a trial of the A/A test may count
+        return made
     octets = [series.octets(one) for one in shown]
     if any(len(one.sent) for one in octets):
         caption = (
