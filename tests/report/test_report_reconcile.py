@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,10 +18,15 @@ from tests.report import pages
 from tests.report.synthetic import Shape, write_run
 from tests.report.synthetic_reproduction import FAR, NEAR, write_reproduction
 from trifecta.analysis.mapping.result import work_out
+from trifecta.analysis.places import paired
+from trifecta.analysis.resampling import Concluded
+from trifecta.analysis.statements import Says
 from trifecta.design.errors import UserError
 from trifecta.report import reconcile
 from trifecta.report.map import page as map_page
-from trifecta.report.reconcile import conditions, maps, page
+from trifecta.report.reconcile import conditions, maps, page, words
+from trifecta.report.reconcile.experiments import Experiments
+from trifecta.report.reconcile.procedures import together
 from trifecta.report.reconcile.read import pairs as read_pairs
 
 
@@ -83,6 +90,41 @@ def test_procedures_of_the_studies_are_carried_out(found: reconcile.Reconciled) 
     assert far.decided == 2 and far.open == far.same == 0 and far.contradict == 0.0
     near = made["bourbon2020", "no-noise-floor"]
     assert near.rate is not None and near.rate < 0.2  # HTTP/3 is the slower one there, and mostly named so
+
+
+def test_only_cells_with_a_truth_make_a_conclusion_right_or_wrong() -> None:
+    def one(winner: str | None, wrong: int, contradict: float) -> Concluded:
+        rate = None if winner is None else wrong / 10
+        ends = (rate, 0.0, 1.0) if winner else (None, None, None)
+        return Concluded(
+            "single-load", "c", "h3", "h2", winner, 10, wrong, wrong, *ends, 1.0, 0.9, 1.1, 0.5, contradict
+        )
+
+    made = together("s", "single-load", [one("h3", 1, 0.2), one("h2", 3, 0.4), one("same", 10, 0.5), one(None, 0, 0.5)])
+    assert (made.cells, made.decided, made.same, made.open) == (4, 2, 1, 1)
+    assert (made.draws, made.wrong, made.rate, made.least, made.most) == (20, 4, 0.2, 0.1, 0.3)
+    assert made.contradict == pytest.approx(0.4)
+    said = words.procedure(made)
+    assert "(2 cells), wrong in 20 % of 20 conclusions" in said
+    assert "1 cell without a difference beyond the margin" in said and "1 cell stays open" in said
+    nothing = together("s", "single-load", [one(None, 0, 0.5)])
+    assert nothing.rate is None and "nothing can be called wrong" in words.procedure(nothing)
+
+
+def test_a_rate_of_an_experiment_is_turned_into_a_time(folder: Path) -> None:
+    pair = next(one for one in read_pairs() if one.id == "slowest-or-half-the-time")
+    of_rate = Experiments(folder)
+    read = of_rate.get("round-trips")
+    assert read is not None
+    about = replace(read.about, study={**read.about.study, "metric": "requests_per_s"})
+    of_rate.known["round-trips"] = replace(read, about=about)
+    found = of_rate.cells(pair)
+    says = Says("requests_per_s", (pair.arm,), (pair.to,))
+    assert len(found) == len(read.places)
+    for own, place in zip(found, read.places, strict=True):  # twice the rate is half the time
+        rate = math.exp(paired(says, place, pair.to).mean())
+        assert own.ratio == pytest.approx(1 / rate)
+        assert own.low is not None and own.high is not None and own.low <= own.ratio <= own.high
 
 
 def test_experiments_say_at_what_a_side_becomes_true(folder: Path, found: reconcile.Reconciled) -> None:
