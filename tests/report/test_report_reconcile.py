@@ -24,7 +24,7 @@ from trifecta.analysis.statements import Says
 from trifecta.design.errors import UserError
 from trifecta.report import reconcile
 from trifecta.report.map import page as map_page
-from trifecta.report.reconcile import conditions, maps, page, words
+from trifecta.report.reconcile import cite, conditions, maps, page, words
 from trifecta.report.reconcile.experiments import Experiments
 from trifecta.report.reconcile.procedures import together
 from trifecta.report.reconcile.read import pairs as read_pairs
@@ -245,3 +245,9 @@ def test_without_any_run_the_page_says_so(tmp_path: Path) -> None:
     assert {one.found.outcome for one in found.pairs} == {"not run"}
     assert text.count("Nothing was run that tells.") >= len(found.pairs)
     assert pages.read(text).faults == []
+
+
+def test_the_command_names_no_folder_of_this_machine() -> None:
+    argv = ["/here/trifecta", "reproduce", "all", "--quick", "--out", "/here/runs/four"]
+    made = reconcile.Reconciled(folder=Path("four"), asked={"argv": argv}, claims={}, runs=[], missing=[])
+    assert cite.command(made) == "trifecta reproduce all --quick --out FOLDER"
