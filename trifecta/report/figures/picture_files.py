@@ -105,7 +105,8 @@ def pdf_file(drawn: Drawn) -> bytes:
     made = drawn.made
     with rc_context({"pdf.fonttype": 42}):  # TrueType: publishers refuse Type 3
         canvas: Any = FigureCanvasPdf(made)
-        FigureCanvasAgg(made).draw()  # so that every tick exists before it is coloured
+        raster: Any = FigureCanvasAgg(made)
+        raster.draw()  # so that every tick exists before it is coloured
         _colour(made)
         buffer = io.BytesIO()
         made.set_canvas(canvas)
