@@ -148,8 +148,9 @@ def test_bad_input_installs_nothing(arguments, message, recipes, capsys):
 
 
 SLOW = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored, and so inherited, where a shell started all this
 from trifecta.cli import main
 from trifecta.implementations import getting, registry
 from trifecta.implementations.recipe import Recipe

@@ -106,7 +106,9 @@ def test_a_call_does_not_touch_the_callers_streams_or_state(capfd):
 
 def test_an_interrupt_ends_them_all(tmp_path):
     code = (
-        "import os, time; from trifecta.implementations.isolated import call_apart\n"
+        # Where SIGINT was ignored, as of what a shell starts in the background, that is inherited.
+        "import os, signal, time; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from trifecta.implementations.isolated import call_apart\n"
         "def hang():\n"
         f"    open('{tmp_path}/' + str(os.getpid()), 'w').close(); time.sleep({LONG_S})\n"
         f"call_apart({{1: hang, 2: hang}}, timeout_s={LONG_S})"

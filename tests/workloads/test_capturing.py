@@ -113,6 +113,8 @@ def test_the_lost_packet_says_so_and_no_other(run: tuple[Path, dict[str, Any]]) 
         said = tshark(
             file, "-Y", "frame.comment", "-e", "frame.interface_id", "-e", "frame.comment", "-e", "frame.number"
         )
+        # The last acknowledgements may still be under way when the trial ends.
+        said = [each for each in said if not each[1].startswith("under_way: ")]
         assert [each[0] for each in said] == ["0"]
         assert said[0][1].startswith("lost: ")
         before = tshark(file, "-Y", f"frame.interface_id == 0 && frame.number <= {said[0][2]}", "-e", "ip.src")

@@ -28,7 +28,9 @@ SYSCTLS: dict[str, str] = {
     "net/ipv4/tcp_fastopen": "0",
     "net/ipv4/tcp_rmem": "4096 131072 16777216",
     "net/ipv4/tcp_wmem": "4096 16384 16777216",
-    "net/ipv4/ip_local_port_range": "1024 65535",
+    # Many, for a new connection per request, and all above a server's: Wireshark asks the lower port first which
+    # protocol it is, and low ports are some protocol's (4342 is LISP's).
+    "net/ipv4/ip_local_port_range": "10000 65535",
     "net/ipv4/tcp_tw_reuse": "1",  # a new connection per request must not run out of ports
     "net/ipv4/tcp_fin_timeout": "5",
     "net/ipv4/tcp_max_syn_backlog": "16384",
