@@ -36,7 +36,7 @@ test-engine: setup-dev
 
 .PHONY: test-python
 test-python: setup-dev
-	$(PYTHON) -m pytest -m "not long"
+	$(PYTHON) -m pytest -m "not long" --durations 20
 
 .PHONY: test-long
 test-long: setup-dev ## Run the long campaigns and the fuzzers (FUZZ_SECONDS of each)

@@ -115,7 +115,7 @@ def test_a_depth_names_the_studies_that_it_runs_and_only_names_others():
 
 def test_a_suite_of_a_scenario_has_its_own_length_at_a_depth():
     studies_ = read("quick").studies
-    assert studies_["distributed_loss-A"].workload.requests == 3
+    assert studies_["distributed_loss-A"].workload.requests == 2
     assert studies_["distributed_loss-B"].workload.requests == 2
     assert studies_["distributed_delay-A"].factors["path"] == ("lag",)
     assert all(study.min_blocks == study.max_blocks == 6 for study in studies_.values())
