@@ -105,6 +105,17 @@ def test_quic_says_the_same_whatever_carries_it(tmp_path: Path, name: str) -> No
     assert second == first + FORMS[name][2] * found.connections["packets"][0].as_py()
 
 
+@needs_tshark
+@pytest.mark.parametrize("port", [34962, 34980, 37008, 44818, 47808, 4342])
+def test_quic_is_quic_from_a_port_of_another_protocol(tmp_path: Path, port: int) -> None:
+    """PROFINET, EtherCAT, TZSP, EtherNet/IP, BACnet, LISP: the kernel gives a client any of these."""
+    packets = rewrite.again(rewrite.read(CAPTURES / "h3.pcapng"), lambda octets: rewrite.with_client(octets, port=port))
+    file = tmp_path / "port.pcap"
+    file.write_bytes(rewrite.pcap(packets))
+    found = dissect([file], CAPTURES / "h3.keys")
+    assert found.messages["response_body_bytes"].to_pylist() == [4000] * 4
+
+
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("unit_ns", [1, 1000])
 def test_all_kinds_of_pcap(tmp_path: Path, order: str, unit_ns: int) -> None:

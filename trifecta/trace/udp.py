@@ -31,7 +31,8 @@ _FIELDS = (
     *(f"tls.quic.parameter.{one}" for one in _PARAMETERS),
     tshark.INFO,
 )
-_OPTIONS = ("--disable-protocol", "http3")
+# What a datagram looks like comes before what its ports are for: a client's may be PROFINET's (34962) or TZSP's.
+_OPTIONS = ("--disable-protocol", "http3", "-o", "udp.try_heuristic_first:TRUE")
 _HANDSHAKE_EXPONENT = 3  # RFC 9000 18.2
 
 
