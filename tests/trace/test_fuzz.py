@@ -81,6 +81,12 @@ def test_whole_dissections_of_damaged_captures(what: tuple[str, bool, int, list[
     dissects_no_more_than_was_sent(what)
 
 
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_a_quic_packet_that_calls_itself_longer_than_its_datagram() -> None:
+    """Found by the test above."""
+    dissects_no_more_than_was_sent(("h3", True, 1282, [(109, 1)]))
+
+
 def dissects_no_more_than_was_sent(what: tuple[str, bool, int, list[tuple[int, int]]]) -> None:
     """A damaged capture is refused in one line, or what is told of it holds."""
     with tempfile.TemporaryDirectory() as folder:

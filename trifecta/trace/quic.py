@@ -167,7 +167,9 @@ def read_packets(row: dict[str, str]) -> list[Packet]:
         if one.kind == "1-RTT":
             one.header = 1 + len(short_id) // 2 + size
         elif id(one) in rest:
-            one.header = one.length - rest[id(one)] + size
+            header = one.length - rest[id(one)] + size
+            # The length is the sender's word (RFC 9000 17.2), and may be damaged.
+            one.header = header if size < header <= one.length else None
     return packets
 
 
