@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import multiprocessing
 import os
 from concurrent.futures import ProcessPoolExecutor
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _SMALL = 100_000  # rows: below, one process is quicker than several
 _CONNECTION = 500  # rows that take as long as a connection does by itself
 _MOST = 8  # processes
+_TURNS = 4  # parts that each has one after the other: what a part needs beside the tables is less then
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ def analyse(found: Dissection, processes: int | None = None) -> Analysis:
     try:
         # fork: no other thread runs here, and the workers need the whole dissection.
         fork = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(len(parts), mp_context=fork, initializer=_begin) as pool:
+        workers = math.ceil(len(parts) / _TURNS)
+        with ProcessPoolExecutor(workers, mp_context=fork, initializer=_begin) as pool:
             done = list(pool.map(_work, parts))
     finally:
         _found = None
@@ -103,7 +106,10 @@ def _parts(found: Dissection, processes: int | None) -> list[_Part]:
     done = np.cumsum(work)
     if processes is None:
         processes = min(len(os.sched_getaffinity(0)), _MOST) if done[-1] > _SMALL else 1
-    cuts = np.searchsorted(done, done[-1] * np.arange(1, processes) / processes) + 1
+    if processes < 2:
+        return []
+    pieces = processes * _TURNS
+    cuts = np.searchsorted(done, done[-1] * np.arange(1, pieces) / pieces) + 1
     bounds = np.unique(np.concatenate(([0], cuts, [len(numbers)])))
     return [
         _Part(int(numbers[begin]), int(numbers[end - 1]), begin, end)
