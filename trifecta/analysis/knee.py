@@ -27,7 +27,7 @@ import numpy as np
 from trifecta.analysis.contrasts import Contrast, contrast
 from trifecta.analysis.estimate import METRICS, Row, by_cell
 from trifecta.analysis.means import block_logs, geometric_mean
-from trifecta.analysis.switched import tolerated
+from trifecta.analysis.switched import spoke_up, tolerated
 from trifecta.design import plan
 from trifecta.design.model import AA_SUFFIX, Cell, Study
 
@@ -144,12 +144,12 @@ def _steps(
         itself = against.key == cell.key
         found = Contrast(None, None, None, None, 0, 0) if itself else contrast(logs, other, study.confidence)
         own = _of_arm(here, arm)
-        loud = sum(_is_loud(row, check) for row in own)
+        loud = sum(spoke_up(row, check) for row in own)
         used = [share for row in own if (share := used_share(row)) is not None]
         own_latency = geometric_mean(logs, study.confidence)
         endless = bool(len(logs)) and float(np.mean(np.isinf(logs))) > 0.5
         share = float(np.mean(used)) if used else None
-        short = _mostly(own, check) and (share is None or share >= HALF)
+        short = 2 * loud > len(own) and (share is None or share >= HALF)
         made.append(
             Step(
                 rate_per_s=_rate(study, cell),
@@ -172,11 +172,6 @@ def _steps(
 
 def _of_arm(rows: Sequence[Row], arm: str) -> list[Row]:
     return [row for row in rows if str(row["arm"]) in (arm, arm + AA_SUFFIX) and row.get("valid")]
-
-
-def _mostly(rows: Sequence[Row], check: str) -> bool:
-    """Whether the check spoke up in more than half of the trials."""
-    return 2 * sum(_is_loud(row, check) for row in rows) > len(rows)
 
 
 def _state(found: Contrast, margin: float, *, departs: bool, itself: bool) -> State:
@@ -242,8 +237,3 @@ def used_share(row: Row) -> float | None:
 
 def _given(document: Mapping[str, Any]) -> float:
     return float(document.get("cpu_share") or 1.0)
-
-
-def _is_loud(row: Row, check: str) -> bool:
-    checks: Sequence[Mapping[str, str]] = json.loads(row.get("checks_json") or "[]")
-    return any(one["check"] == check and one["status"] in ("fail", "warn") for one in checks)

@@ -235,6 +235,11 @@ def _counted(name: str, cell: str, pair: tuple[str, str, str | None], values: Fl
     )  # fmt: skip
 
 
+def failures(blocks: Sequence[Block]) -> int:
+    """How many requests failed."""
+    return sum(len(trial.failed_ns) for block in blocks for trials in block.values() for trial in trials)
+
+
 def truth(blocks: Sequence[Block], arm: str, reference: str, margin: float, confidence: float = 0.95) -> str | None:
     """Who is the faster one by all blocks, in the median time with failures as infinitely long.
 

@@ -105,16 +105,14 @@ def detected(rows: Sequence[Row], asked: Asked, check: str) -> Detected:
     for level in (asked.off, asked.on):
         wanted = {asked.factor: level, **dict(asked.where)}.items()
         here = [row for row in rows if wanted <= _levels(row).items()]
-        loud = sum(
-            any(one["check"] == check and one["status"] in ("fail", "warn") for one in _checks(row)) for row in here
-        )
-        found += [loud, len(here)]
+        found += [sum(spoke_up(row, check) for row in here), len(here)]
     return Detected(check, *found)
 
 
-def _checks(row: Row) -> Sequence[Mapping[str, str]]:
+def spoke_up(row: Row, check: str) -> bool:
+    """Whether a check failed or warned in a trial."""
     checks: Sequence[Mapping[str, str]] = json.loads(row.get("checks_json") or "[]")
-    return checks
+    return any(one["check"] == check and one["status"] in ("fail", "warn") for one in checks)
 
 
 def switched(rows: Sequence[Row], asked: Asked) -> list[Switched]:

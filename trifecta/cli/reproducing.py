@@ -31,7 +31,7 @@ def carry_out(
     from trifecta.report import reproduction as shown
     from trifecta.workloads.stopping import StopFlag
 
-    parts = _parts(folder, asked, campaigns)
+    parts = _parts(folder, campaigns, experiments)
     if not quiet:
         click.echo(_ahead(parts, folder), err=True)
     problems: dict[str, dict[str, str]] = {}
@@ -80,18 +80,15 @@ def _timed(folder: Path, asked: dict[str, Any], part: str) -> Iterator[None]:
         reproduction.write(folder, asked)
 
 
-def _parts(folder: Path, asked: dict[str, Any], campaigns: dict[str, Campaign]) -> dict[Path, Study]:
+def _parts(folder: Path, campaigns: dict[str, Campaign], experiments: dict[str, Study]) -> dict[Path, Study]:
     """Every run that belongs to it, by its folder."""
     from trifecta.workloads import reproduction
 
     parts = {
         folder / name / run: study for name, campaign in campaigns.items() for run, study in campaign.studies.items()
     }
-    for name in asked["studies"] if asked["threats"] else ():
-        for threat in _threats_of(name):
-            for study in _studies_of(threat, asked):
-                parts[folder / reproduction.THREATS_FOLDER / study.name] = study
-    return parts
+    threats = folder / reproduction.THREATS_FOLDER
+    return parts | {threats / name: study for name, study in experiments.items()}
 
 
 def _ahead(parts: dict[Path, Study], folder: Path) -> str:
@@ -155,24 +152,24 @@ def _reconcile(folder: Path) -> Path:
     return folder / reconcile.PAGE
 
 
-def _experiments(asked: dict[str, Any]) -> dict[str, Any]:
+def _experiments(asked: dict[str, Any]) -> dict[str, Study]:
     """The experiments of the threats to the studies, by name: they run in the same lab."""
+    from trifecta.workloads import experiments
+
     if not asked["threats"]:
         return {}
+    quick = asked["depth"] == "quick"
     return {
         study.name: study
         for name in asked["studies"]
         for threat in _threats_of(name)
-        for study in _studies_of(threat, asked)
+        for study in experiments.studies_of(threat, quick=quick, without=_left_out(threat, asked))
     }
 
 
-def _studies_of(threat: Threat, asked: dict[str, Any]) -> list[Study]:
-    """The experiments of a threat that belong to a reproduction of this depth."""
-    from trifecta.workloads import experiments
-
-    quick = asked["depth"] == "quick"
-    return experiments.studies_of(threat, quick=quick, without=threat.by_itself if quick else ())
+def _left_out(threat: Threat, asked: dict[str, Any]) -> tuple[str, ...]:
+    """The experiments of a threat that do not belong to a reproduction of this depth."""
+    return threat.by_itself if asked["depth"] == "quick" else ()
 
 
 def _runs(folder: Path) -> list[Path]:
@@ -216,7 +213,7 @@ def _measure(
             measured[threat.id] = resampled.measured(told, found) if found else told
         else:
             quick = asked["depth"] == "quick"
-            without = threat.by_itself if quick else ()
+            without = _left_out(threat, asked)
             measured[threat.id] = experiments.run_experiment(threat, target, run_one, quick=quick, without=without)
             if not quiet:
                 click.echo(f"{threat.id}: {measured[threat.id]['outcome']}", err=True)

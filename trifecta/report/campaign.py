@@ -8,14 +8,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
 from trifecta.design.campaign import Campaign
 from trifecta.design.factors import CONNECTION_LEVELS
-from trifecta.report import content, facts, numbers, queries, visits, words
+from trifecta.report import content, facts, grids, numbers, queries, visits, words
 from trifecta.report.catalogue import VERDICTS, Query
 from trifecta.report.comparisons import Comparison, levels
 from trifecta.report.figures import style
@@ -185,8 +184,7 @@ def print_overview(made: Overview, folder: Path, console: Console | None = None)
 
 
 def _grid(out: Console, made: Overview, lines: list[Line]) -> Grid:
-    edges = box.SIMPLE_HEAD if out.encoding.lower().startswith("utf") else box.ASCII
-    grid = Grid(box=edges, show_edge=False, padding=(0, 1, 0, 0))
+    grid = grids.grid(out)
     grid.add_column("cell", overflow="fold")
     for protocol in made.protocols:
         grid.add_column(style.name(protocol), no_wrap=True, justify="right")

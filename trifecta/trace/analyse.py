@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import math
 import multiprocessing
 import os
 from concurrent.futures import ProcessPoolExecutor
@@ -61,7 +60,7 @@ def analyse(found: Dissection, processes: int | None = None) -> Analysis:
     try:
         # fork: no other thread runs here, and the workers need the whole dissection.
         fork = multiprocessing.get_context("fork")
-        workers = math.ceil(len(parts) / _TURNS)
+        workers = min(processes or _cores(), len(parts))
         with ProcessPoolExecutor(workers, mp_context=fork, initializer=_begin) as pool:
             done = list(pool.map(_work, parts))
     finally:
@@ -105,7 +104,7 @@ def _parts(found: Dissection, processes: int | None) -> list[_Part]:
         work += np.bincount(rows[rows >= 0], minlength=len(numbers))
     done = np.cumsum(work)
     if processes is None:
-        processes = min(len(os.sched_getaffinity(0)), _MOST) if done[-1] > _SMALL else 1
+        processes = _cores() if done[-1] > _SMALL else 1
     if processes < 2:
         return []
     pieces = processes * _TURNS
@@ -115,6 +114,10 @@ def _parts(found: Dissection, processes: int | None) -> list[_Part]:
         _Part(int(numbers[begin]), int(numbers[end - 1]), begin, end)
         for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
     ]
+
+
+def _cores() -> int:
+    return min(len(os.sched_getaffinity(0)), _MOST)
 
 
 def _numbers(table: pa.Table) -> Ints:

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from trifecta.analysis.resampling import NO_NOISE_FLOOR, Block, Change, Times, change, retries_hidden
+from trifecta.analysis.resampling import NO_NOISE_FLOOR, Block, Change, Times, change, failures, retries_hidden
 from trifecta.analysis.success import success_rate
 from trifecta.design import plan
 from trifecta.design.model import Study
@@ -66,7 +66,7 @@ def effects(connection: duckdb.DuckDBPyConnection, study: Study) -> list[Data]:
 def of_blocks(blocks: Sequence[Block], study: Study, cell: str = "") -> list[Data]:
     """The success rates, and the mean time with and without, of each protocol and of their ratio."""
     arms = [str(arm) for arm in study.factors["protocol"]]
-    if not any(len(trial.failed_ns) for block in blocks for trials in block.values() for trial in trials):
+    if not failures(blocks):
         return []
     base = str(study.baseline.protocol)
     pairs = [*((arm, None) for arm in arms), *((arm, base) for arm in arms if arm != base)]

@@ -19,6 +19,7 @@ from trifecta.analysis.resampling import (
     change,
     conclude,
     different_work,
+    failures,
     retries_hidden,
 )
 from trifecta.report import catalogue, content, facts, numbers, queries
@@ -87,11 +88,6 @@ def procedures(about: RunFacts, blocks: Sequence[Block]) -> list[Procedure]:
     if about.is_browser and not about.is_video:
         made.append(different_work(HEAVY_PAGE_REQUESTS))
     return made
-
-
-def failures(blocks: Sequence[Block]) -> int:
-    """How many requests failed."""
-    return sum(len(trial.failed_ns) for block in blocks for trials in block.values() for trial in trials)
 
 
 def retry_change(blocks: Sequence[Block], about: RunFacts, arm: str, against: str | None) -> Change | None:

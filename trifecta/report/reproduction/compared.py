@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
@@ -16,7 +15,7 @@ from rich.text import Text
 from trifecta.analysis import agreement
 from trifecta.analysis.agreement import Moved, Pair
 from trifecta.design.errors import UserError
-from trifecta.report import numbers
+from trifecta.report import grids, numbers
 from trifecta.report.reproduction.result import DATA_FILE
 
 _COLOURS = {agreement.DIFFERS: "bold red", agreement.SAME: "green", agreement.OPEN_IN_BOTH: "dim"}
@@ -192,8 +191,7 @@ def _counts(pairs: Sequence[Pair], what: str) -> str:
 
 
 def _grid(out: Console, pairs: Sequence[Pair], what: str) -> Grid:
-    edges = box.SIMPLE_HEAD if out.encoding.lower().startswith("utf") else box.ASCII
-    grid = Grid(box=edges, show_edge=False, padding=(0, 1, 0, 0))
+    grid = grids.grid(out)
     grid.add_column(what, overflow="fold", ratio=4)
     grid.add_column("first", overflow="fold", ratio=3)
     grid.add_column("second", overflow="fold", ratio=3)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
 from trifecta import __version__
 from trifecta.analysis.published import Evaluation
-from trifecta.report import threats
+from trifecta.report import grids, threats
 from trifecta.report.html import TEMPLATES
 from trifecta.report.reproduction import figures, said
 from trifecta.report.reproduction.result import Result, StudyResult, machine_of, summary, write_data
@@ -129,8 +128,7 @@ def _ours(one: Evaluation) -> str:
 
 
 def _grid(out: Console, evaluations: list[Evaluation], what: str) -> Grid:
-    edges = box.SIMPLE_HEAD if out.encoding.lower().startswith("utf") else box.ASCII
-    grid = Grid(box=edges, show_edge=False, padding=(0, 1, 0, 0))
+    grid = grids.grid(out)
     grid.add_column(what, overflow="fold", ratio=4)
     grid.add_column("published", overflow="fold", ratio=2)
     grid.add_column("ours", overflow="fold", ratio=3)
