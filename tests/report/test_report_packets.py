@@ -144,7 +144,7 @@ def test_times_of_requests_are_means_over_all_blocks_and_add_up(captured: Path) 
     for arm in ("h1", "h2", "h3"):
         parts = [row for row in rows if row["arm"] == arm and row["part"] != "whole"]
         whole = by[arm, "whole"]
-        assert len(parts) == 8
+        assert len(parts) == 11
         assert sum(row["value"] for row in parts) == pytest.approx(whole["value"], rel=1e-12)
         assert (whole["share"], sum(row["share"] for row in parts)) == (1, pytest.approx(1))
         # The mean over blocks of the mean over requests, from the request's (or its connection's) first packet on.

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
-from trifecta.analysis.transport.attribution import PARTS, RequestTime, attribute
+from trifecta.analysis.transport.attribution import RequestTime, attribute
 from trifecta.analysis.transport.blocking import RequestBlocking, blocking
 from trifecta.analysis.transport.delivery import passage
+from trifecta.analysis.transport.parts import PARTS
 from trifecta.analysis.transport.recovery import Recovery, recovery
 
 if TYPE_CHECKING:

@@ -226,11 +226,13 @@ def transfer(
     up: list[int] | None = None,
     overtaking: float = 0,
     delay_ms: int = 20,
+    rate_bits_per_s: int = 0,
     **more: Any,
 ) -> Transfer:
     """Two requests at once on one connection, over so many ms each way; the link drops these packets.
 
     `overtaking`: so large a share of the server's packets is sent ahead of the others by 5/6 of the delay.
+    `rate_bits_per_s`: of what the server sends; 0: without limit. `more`: fields of the load.
     """
     pki = make_certificates(folder / "pki", ["origin.lab"], [SERVER])
     capture, log, keys = folder / "link.pcapng", folder / "link.parquet", folder / "keys.txt"
@@ -260,6 +262,8 @@ def transfer(
     schedules: list[list[dict[str, Any]]] = [
         [{"kind": "loss_schedule", "drop": one or []}, delay] for one in (up, down)
     ]
+    if rate_bits_per_s:
+        schedules[1].insert(1, {"kind": "rate", "bits_per_s": rate_bits_per_s})
     if overtaking:
         schedules[1].append({"kind": "reorder", "probability": overtaking, "gap_ns": delay_ms * 5_000_000 // 6})
     with hosts.link(*schedules, seed=5, capture_file=str(capture), log_file=str(log)) as link:

@@ -7,22 +7,22 @@ import json
 import pytest
 
 from tests.analysis.transport.scenes import MS, Scene
-from trifecta.analysis.transport.attribution import (
+from trifecta.analysis.transport.attribution import ONE_SIDE, RequestTime, attribute
+from trifecta.analysis.transport.differences import by_block, difference, mean_of, mean_parts, sentence
+from trifecta.analysis.transport.parts import (
     BLOCKING,
+    CONGESTION,
     CPU,
     FLOW,
     HANDSHAKE,
     LOSS,
-    ONE_SIDE,
     PARTS,
+    PROPAGATION,
     QUEUEING,
     REST,
     SERVER,
-    RequestTime,
     Stall,
-    attribute,
 )
-from trifecta.analysis.transport.differences import by_block, difference, mean_of, mean_parts, sentence
 
 
 def split(scene: Scene, *stalls: Stall, setup: bool | None = None) -> list[RequestTime]:
@@ -64,15 +64,15 @@ def test_a_request_of_one_packet_is_path_server_and_cpu() -> None:
     reply(scene, 118, 128)
     scene.request(1, 0, 100, 128)
     (one,) = split(scene, setup=False)
-    assert ms(one) == {CPU: 1, REST: 20, SERVER: 7}
-    assert [each.cause for each in one.intervals] == [CPU, REST, SERVER, REST]
+    assert ms(one) == {CPU: 1, PROPAGATION: 20, SERVER: 7}
+    assert [each.cause for each in one.intervals] == [CPU, PROPAGATION, SERVER, PROPAGATION]
 
 
 def test_the_handshake_counts_where_the_connection_was_opened_for_the_request() -> None:
     scene = asked()
     reply(scene, 118, 128)
     scene.request(1, 0, 100, 128)
-    assert ms(split(scene)[0]) == {HANDSHAKE: 40, CPU: 1, REST: 20, SERVER: 7}
+    assert ms(split(scene)[0]) == {HANDSHAKE: 40, CPU: 1, PROPAGATION: 20, SERVER: 7}
     assert ms(split(scene, setup=False)[0])[SERVER] == 7
     scene.request(3, 1, 100, 128)  # a second one on it: it stood already
     assert HANDSHAKE not in ms(split(scene)[0])
@@ -83,17 +83,17 @@ def test_what_a_packet_takes_longer_than_the_fastest_is_queueing() -> None:
     reply(scene, 111, 121, 0)
     reply(scene, 111, 133, 1)
     scene.request(1, 0, 100, 133)
-    assert ms(split(scene, setup=False)[0]) == {CPU: 1, REST: 20, QUEUEING: 12}
+    assert ms(split(scene, setup=False)[0]) == {CPU: 1, PROPAGATION: 20, QUEUEING: 12}
 
 
 def test_a_loss_of_its_last_octets_costs_from_first_to_last_sending() -> None:
     scene = asked()
     reply(scene, 111, 121, 0)
-    reply(scene, 112, None, 1)
-    scene.tcp("down", 162, 172, 1023, 2045)
-    scene.request(1, 0, 100, 172)
-    # 112 to 162; the ms from 111 to 112 is the time to send the first flight.
-    assert ms(split(scene, setup=False)[0]) == {CPU: 1, REST: 21, LOSS: 50}
+    reply(scene, 111.5, None, 1)
+    scene.tcp("down", 161.5, 171.5, 1023, 2045)
+    scene.request(1, 0, 100, 171.5)
+    # 111.5 to 161.5; what is from 111 to 111.5 is the time to send the first flight.
+    assert ms(split(scene, setup=False)[0]) == {CPU: 1, PROPAGATION: 20, REST: 0.5, LOSS: 50}
 
 
 def test_what_another_stream_holds_up_is_head_of_line_blocking() -> None:
@@ -108,18 +108,40 @@ def test_what_another_stream_holds_up_is_head_of_line_blocking() -> None:
     one, three = split(scene)
     assert ms(one)[BLOCKING] == 28
     assert LOSS not in ms(one)
-    assert ms(three) == {CPU: 1, REST: 20, LOSS: 29}
+    assert ms(three) == {CPU: 1, PROPAGATION: 20, LOSS: 29}
     assert three.whole_ns == one.whole_ns == 50 * MS
 
 
 def test_acknowledgements_clock_a_second_round() -> None:
     scene = asked("h3", 0)
     scene.quic("down", 111, 121, (0, 0, 1000))
-    scene.quic("up", 122, 132)  # the client takes a ms
-    scene.quic("down", 134, 144, (0, 1000, 1000))  # the server two
+    scene.quic("down", 111, 121, (0, 1000, 1000))
+    scene.quic("up", 122, 132)  # the acknowledgement waits a ms
+    scene.quic("down", 134, 144, (0, 2000, 1000))  # the server takes two
     scene.request(0, 0, 100, 144)
     (one,) = split(scene, setup=False)
-    assert ms(one) == {CPU: 4, REST: 40}
+    assert ms(one) == {CPU: 3, PROPAGATION: 20, CONGESTION: 21}
+
+
+def test_less_than_two_segments_under_way_are_no_congestion_window() -> None:
+    scene = asked("h3", 0)
+    scene.quic("down", 111, 121, (0, 0, 1000))
+    scene.quic("up", 121.5, 131.5)
+    scene.quic("down", 132, 142, (0, 1000, 1000))
+    scene.request(0, 0, 100, 142)
+    (one,) = split(scene, setup=False)
+    assert ms(one) == {CPU: 2, PROPAGATION: 20, REST: 20}
+
+
+def test_what_is_late_in_a_round_is_queueing() -> None:
+    scene = asked("h3", 0)
+    scene.quic("down", 111, 121, (0, 0, 1000))
+    scene.quic("down", 111, 124, (0, 1000, 1000))  # 3 ms late
+    scene.quic("up", 124, 136)  # 2 ms late
+    scene.quic("down", 136, 147, (0, 2000, 1000))  # 1 ms late
+    scene.request(0, 0, 100, 147)
+    (one,) = split(scene, setup=False)
+    assert ms(one) == {CPU: 1, PROPAGATION: 20, CONGESTION: 20, QUEUEING: 6}
 
 
 def test_a_sender_that_waits_for_its_timer_recovers_from_a_loss() -> None:
@@ -130,7 +152,21 @@ def test_a_sender_that_waits_for_its_timer_recovers_from_a_loss() -> None:
     scene.quic("down", 191.6, 201.6, (0, 0, 1000))
     scene.request(0, 0, 100, 201.6)
     (one,) = split(scene, setup=False)
-    assert one.parts[LOSS] == round(80.6 * MS)
+    assert ms(one) == {CPU: 1, PROPAGATION: 20, LOSS: 80.6}
+
+
+def test_a_timer_in_the_middle_of_a_response_is_loss_recovery_too() -> None:
+    scene = asked("h3", 0)
+    scene.quic("down", 111, None, (0, 0, 1000))
+    scene.quic("down", 111.5, 121.5, (0, 1000, 1000))
+    scene.quic("up", 121.5, 131.5)
+    scene.quic("down", 191.5, 201.5, (0, 0, 1000))
+    scene.quic("up", 201.5, 211.5)
+    scene.quic("down", 211.5, 221.5, (0, 2000, 1000))
+    scene.request(0, 0, 100, 221.5)
+    (one,) = split(scene, setup=False)
+    # After a loss a window of one packet is possible (RFC 9002, 7.6.2).
+    assert ms(one) == {CPU: 1, PROPAGATION: 20, REST: 0.5, LOSS: 60, CONGESTION: 40}
 
 
 def test_a_window_that_was_closed_is_flow_control() -> None:
@@ -140,8 +176,7 @@ def test_a_window_that_was_closed_is_flow_control() -> None:
     scene.quic("down", 161.5, 171.5, (0, 1000, 1000))
     scene.request(0, 0, 100, 171.5)
     (one,) = split(scene, Stall(0, "down", 111 * MS, 161 * MS), setup=False)
-    assert one.parts[FLOW] == round(50.5 * MS)
-    assert one.parts[REST] == 20 * MS
+    assert ms(one) == {CPU: 1, PROPAGATION: 20, FLOW: 50.5}
 
 
 def test_another_streams_window_is_none_of_its_business() -> None:
@@ -173,12 +208,12 @@ def test_windows_are_read_from_the_frames() -> None:
     assert one.parts[FLOW] == round(50.5 * MS)
 
 
-def test_a_stall_from_before_the_request_counts_from_the_request_on() -> None:
+def test_a_stall_from_before_the_request_counts_from_its_arrival_on() -> None:
     scene = asked("h3", 0)
-    scene.quic("down", 111, 121, (0, 0, 1000))
-    scene.request(0, 0, 100, 121)
-    (one,) = split(scene, Stall(0, "down", 50 * MS, 111 * MS), setup=False)
-    assert ms(one) == {FLOW: 11, REST: 10}
+    scene.quic("down", 114, 124, (0, 0, 1000))
+    scene.request(0, 0, 100, 124)
+    (one,) = split(scene, Stall(0, "down", 50 * MS, 114 * MS), setup=False)
+    assert ms(one) == {CPU: 1, PROPAGATION: 20, FLOW: 3}
     assert one.start_ns == 100 * MS
 
 
@@ -186,9 +221,9 @@ def test_the_first_flight_is_the_servers_whatever_arrives_meanwhile() -> None:
     scene = asked("h3", 0)
     scene.quic("up", 102, 112)  # an acknowledgement of something else
     scene.quic("down", 115, 125, (0, 0, 1000))
-    scene.quic("down", 117, 127, (0, 1000, 1000))
-    scene.request(0, 0, 100, 127)
-    assert ms(split(scene, setup=False)[0]) == {CPU: 1, SERVER: 4, REST: 22}
+    scene.quic("down", 115.5, 125.5, (0, 1000, 1000))
+    scene.request(0, 0, 100, 125.5)
+    assert ms(split(scene, setup=False)[0]) == {CPU: 1, SERVER: 4, REST: 0.5, PROPAGATION: 20}
 
 
 def test_a_response_that_never_came_whole_is_named_and_not_split() -> None:
@@ -226,14 +261,16 @@ def test_differences_of_parts_add_up_to_the_whole() -> None:
     assert (found.whole.low_ns, found.whole.high_ns) == (pytest.approx(-20 * MS), pytest.approx(-20 * MS))
     said = sentence(found, "HTTP/3", "HTTP/2")
     assert (
-        said == "A request took 20.0 ms less over HTTP/3 than over HTTP/2 [−20.0, −20.0]: rest −20.0 ms [−20.0, −20.0]."
+        said == "A request took 20.0 ms less over HTTP/3 than over HTTP/2 [−20.0, −20.0]: propagation −20.0 ms "
+        "[−20.0, −20.0]."
     )
     assert difference([]) is None
     one = difference([pair])
     assert one is not None
     assert one.whole.low_ns is None
     assert (
-        sentence(one, "HTTP/3", "HTTP/2") == "A request took 20.0 ms less over HTTP/3 than over HTTP/2: rest −20.0 ms."
+        sentence(one, "HTTP/3", "HTTP/2")
+        == "A request took 20.0 ms less over HTTP/3 than over HTTP/2: propagation −20.0 ms."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from tests.analysis.transport.scripted import LATE, Transfer, transfer
 from tests.engine.netns import ENGINE, Hosts, can_make_namespaces
 from trifecta.analysis.transport.attribution import attribute
 from trifecta.analysis.transport.blocking import Blocking, blocking
+from trifecta.analysis.transport.parts import CONGESTION, FLOW, LOSS, PROPAGATION, REST, TRANSMISSION
 from trifecta.analysis.transport.recovery import Recovery, recovery
 
 pytestmark = [
@@ -133,6 +135,58 @@ def test_lost_acknowledgements_make_a_sender_repeat_what_had_arrived(hosts: Host
     assert (down.probes or 0) + (down.timeouts or 0) > 0
     assert down.repairs == []
     waited(one)
+
+
+LARGE = {"streams": 1, "requests": 1, "path": "/bytes/1000000", "expect_body_bytes": 1_000_000}
+
+
+def parts_of(one: Transfer) -> tuple[dict[str, int], int]:
+    """Of the only request, and its time."""
+    (found,), notes = attribute(one.tables(), setup=False)
+    assert notes == []
+    return found.parts, found.whole_ns
+
+
+@pytest.mark.parametrize("protocol", ["h1", "h2"])
+def test_round_trips_of_slow_start_are_the_congestion_windows(hosts: Hosts, tmp_path: Path, protocol: str) -> None:
+    one = transfer(hosts, tmp_path, protocol, delay_ms=40, **LARGE)
+    parts, whole = parts_of(one)
+    # A flight, and silence until it is acknowledged: as many round trips as there are flights but the first.
+    asked = min(row["request_start_ns"] for row in one.dissection.messages.to_pylist())
+    times = [each.sent_ns for each in one.down if each.tcp[1] > 0 and each.sent_ns > asked]
+    flights = 1 + sum(later - earlier > 20_000_000 for earlier, later in itertools.pairwise(times))
+    assert flights >= 4
+    assert parts[CONGESTION] == pytest.approx((flights - 1) * 80_000_000, rel=0.01)
+    assert parts[PROPAGATION] == pytest.approx(80_000_000, rel=0.01)
+    assert parts[TRANSMISSION] == parts[LOSS] == parts[FLOW] == 0
+    assert parts[REST] < whole / 10
+
+
+def test_a_paced_sender_waits_for_its_congestion_window_too(hosts: Hosts, tmp_path: Path) -> None:
+    parts, whole = parts_of(transfer(hosts, tmp_path, "h3", delay_ms=40, **LARGE))
+    assert parts[PROPAGATION] == pytest.approx(80_000_000, rel=0.01)
+    assert parts[CONGESTION] > whole / 2
+    assert parts[REST] < whole / 10
+
+
+@pytest.mark.parametrize("protocol", ["h2", "h3"])
+def test_at_the_rate_of_the_link_all_octets_are_transmission(hosts: Hosts, tmp_path: Path, protocol: str) -> None:
+    rate = 20_000_000
+    one = transfer(hosts, tmp_path, protocol, delay_ms=10, rate_bits_per_s=rate, **LARGE)
+    parts, whole = parts_of(one)
+    asked = min(row["request_start_ns"] for row in one.dissection.messages.to_pylist()) + 10_000_000
+    octets = sum(len(each.octets) for each in one.down if each.sent_ns > asked and each.arrived_ns < LATE)
+    assert parts[TRANSMISSION] == pytest.approx(octets * 8 * 10**9 / rate, rel=0.02)
+    assert parts[PROPAGATION] == pytest.approx(20_000_000, rel=0.05)
+    assert parts[REST] < whole / 10
+
+
+def test_a_small_response_is_propagation(hosts: Hosts, tmp_path: Path) -> None:
+    parts, whole = parts_of(
+        transfer(hosts, tmp_path, "h2", delay_ms=40, streams=1, requests=1, path="/bytes/1000", expect_body_bytes=1000)
+    )
+    assert parts[PROPAGATION] == pytest.approx(80_000_000, rel=0.01) == pytest.approx(whole, rel=0.1)
+    assert parts[CONGESTION] == parts[TRANSMISSION] == 0
 
 
 @pytest.mark.parametrize("protocol", ["h2", "h3"])

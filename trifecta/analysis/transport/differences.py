@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trifecta.analysis.transport.attribution import CPU, PARTS, RequestTime
+from trifecta.analysis.transport.attribution import RequestTime
+from trifecta.analysis.transport.parts import CPU, PARTS
 
 
 @dataclass(frozen=True, slots=True)

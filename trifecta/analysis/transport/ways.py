@@ -83,6 +83,7 @@ class Way:
     sent_ns: Ints
     arrived_ns: Ints
     payload: Ints
+    wire: Ints  # octets with all headers; -1: not known
     sequence: Ints  # TCP: of the first octet of payload
     fate: Texts
     lost: NDArray[np.bool_]
@@ -122,9 +123,9 @@ class _Columns:
     """What is looked at of each packet; text as codes into its values, with the empty text for a null."""
 
     def __init__(self, packets: pa.Table) -> None:
-        self.number, self.packet_id, self.time_ns, self.payload, self.sequence, self.connection = (
+        self.number, self.packet_id, self.time_ns, self.payload, self.wire, self.sequence, self.connection = (
             whole(packets, name)
-            for name in ("number", "packet_id", "time_ns", "payload_bytes", "sequence", "connection")
+            for name in ("number", "packet_id", "time_ns", "payload_bytes", "wire_bytes", "sequence", "connection")
         )
         self.tcp = equals(packets, "transport", "tcp")
         self.side = {name: equals(packets, "side", name) for name in ("a", "b")}
@@ -167,6 +168,7 @@ def _ways(columns: _Columns, direction: str) -> dict[tuple[int, str], Way]:
         sent_ns,
         arrived_ns,
         columns.payload[sent],
+        columns.wire[sent],
         np.where(sequence < 0, sequence, sequence + synchronizes),
         columns.fates[code],
         lost,

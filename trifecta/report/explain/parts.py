@@ -25,9 +25,9 @@ from trifecta.analysis.causes import (
     split_setup,
 )
 from trifecta.analysis.starts import START_PARTS, start_parts
-from trifecta.analysis.transport.attribution import PARTS as PACKET_PARTS
 from trifecta.analysis.transport.attribution import attribute
 from trifecta.analysis.transport.differences import mean_parts
+from trifecta.analysis.transport.parts import PARTS as PACKET_PARTS
 from trifecta.report.facts import RunFacts
 from trifecta.report.packets.metrics import CAPTURED, read
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trifecta.analysis.causes import TRIPS, Cause, Causes
-from trifecta.analysis.transport.attribution import CPU, REST
+from trifecta.analysis.transport.parts import CONGESTION, CPU, PROPAGATION, REST, TRANSMISSION
 from trifecta.report import numbers
 from trifecta.report.comparisons import Comparison
 from trifecta.report.explain.chain import Chain, Split
@@ -20,10 +20,17 @@ _OF = {
 }
 _PLAIN = {
     CPU: "CPU (a host had what it needed and sent nothing)",
-    REST: "rest (round trips on the path, waiting for acknowledgements, the pace of sending)",
+    PROPAGATION: "propagation (the path's least delay, once there and once back)",
+    TRANSMISSION: "transmission (the link sending the connection's packets at its rate)",
+    CONGESTION: "congestion window (waiting for acknowledgements: slow start, the smaller window after a loss)",
+    REST: "rest (sending one packet after the other, and what has no other name)",
     TRIPS: "round trips of set-up, their least number times the path's round trip",
 }
-_SHORT = {CPU: "CPU of the hosts", REST: "round trips on the path, acknowledgements and pacing"}
+_SHORT = {
+    CPU: "CPU of the hosts",
+    CONGESTION: "waiting for the congestion window",
+    REST: "sending, and what has no name",
+}
 _SMALL = 0.02  # parts below this share are told together
 
 

@@ -23,11 +23,14 @@ class PartLook:
 
 TIME: Mapping[str, PartLook] = {
     "handshake": PartLook("handshake", style.QUIC, "xx", "quic"),
+    "propagation": PartLook("propagation", style.PART_NOISE),
     "server": PartLook("server", style.WAIT),
-    "queueing": PartLook("queueing", style.TRANSFER),
+    "transmission": PartLook("transmission", style.PART_CLIENT),
+    "congestion window": PartLook("congestion window", style.PART_PROTOCOL),
     "loss recovery": PartLook("loss recovery", style.LATE, "//", "tcp"),
     "head-of-line blocking": PartLook("head-of-line blocking", style.PART_CROSSED, "\\\\", "tls"),
     "flow control": PartLook("flow control", style.TCP),
+    "queueing": PartLook("queueing", style.TRANSFER),
     "cpu": PartLook("CPU", style.CLIENT),
     "rest": PartLook("rest", style.SEND),
 }
