@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 ONE_SIDE = "one side was captured: a request's time cannot be split"
 INCOMPLETE = "connection {}, stream {}: the response was not seen whole; its time is not split"
-NO_LIMITS = "connection {}, {}: flow control cannot be read; time that it took counts as rest"
+NO_LIMITS = "connection {}, {}: flow control cannot be read; its time counts as another part"
 UNKNOWN = "connection {}: requests or their octets are not known (no keys?)"
 
 
