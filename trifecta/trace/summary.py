@@ -16,7 +16,7 @@ from trifecta.analysis.transport.acknowledgements import acknowledgements
 from trifecta.analysis.transport.again import again
 from trifecta.analysis.transport.columns import Connection, connections
 from trifecta.analysis.transport.overhead import overhead
-from trifecta.analysis.transport.rate import gaps, rate
+from trifecta.analysis.transport.rate import gaps, peak_bits_per_s
 from trifecta.analysis.transport.setup import setup
 from trifecta.analysis.transport.slow_start import restarts, slow_start
 from trifecta.analysis.transport.stalls import stalls
@@ -167,13 +167,13 @@ def _overhead(connection: Connection) -> Iterator[tuple[str, bool | None, list[F
 
 
 def _rate(connection: Connection, up: bool) -> tuple[list[Found], list[str]]:
-    between, over = gaps(connection, up=up), rate(connection, up=up)
+    between = gaps(connection, up=up)
     spread = between.spread_ns
     return [
         ("gap_p50", spread.p50 if spread else None, "ns", None),
         ("gap_p99", spread.p99 if spread else None, "ns", None),
         ("gap_most", spread.most if spread else None, "ns", None),
-        ("peak_rate", over.peak_bits_per_s, "bit/s", None),
+        ("peak_rate", peak_bits_per_s(connection, up=up), "bit/s", None),
     ], between.notes
 
 

@@ -8,14 +8,15 @@ acknowledgement leaves, both at the receiver's side; each counts once, with its 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
-from trifecta.analysis.transport.columns import NULL, Connection, acks, application_acks, octets
+from trifecta.analysis.transport.columns import NULL, Connection, acks, application_acks, octets, reached
 from trifecta.analysis.transport.flight import HANDOVER_NS
-from trifecta.analysis.transport.octets import frontier
-from trifecta.analysis.transport.quantiles import Quantiles, quantiles
-from trifecta.analysis.transport.rows import Bools, Ints, Rows, count
+from trifecta.analysis.transport.grouped import begins, first_rows, pair_keys, rising
+from trifecta.analysis.transport.quantiles import Quantiles, quantiles_of_each
+from trifecta.analysis.transport.rows import Bools, Ints, Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,102 +52,130 @@ def moments_of(connection: Connection, *, up: bool) -> tuple[Ints, Ints] | None:
     """
     data = connection.arrived(up=not up)
     if connection.tcp:
-        own, pure, raised = _tcp_acks(connection, up)
-        return octets(data)["time_ns"], own["time_ns"][pure | raised]
+        own = acks(connection.sent(up=up))
+        return octets(data)["time_ns"], own["time_ns"][_pure(own) | _raised(own)]
     if not connection.row["decrypted"]:
         return None
     frames = connection.frames_of("quic", up=up)
     return data["time_ns"][data["eliciting"] == 1], frames["time_ns"][frames.is_in("type", "ACK", "ACK_ECN")]
 
 
-def _tcp_acks(connection: Connection, up: bool) -> tuple[Rows, Bools, Bools]:
-    """Segments with ACK; which of them do nothing else, and which acknowledge something new."""
-    own = acks(connection.sent(up=up))
-    pure = (own["payload_bytes"] == 0) & (own["syn"] != 1) & (own["fin"] != 1) & (own["rst"] != 1)
-    highest = np.maximum.accumulate(own["acknowledged"]) if len(own) else own["acknowledged"]
-    return own, pure, np.concatenate(([True], np.diff(highest) > 0)) if len(own) else pure
+def _pure(own: Rows) -> Bools:
+    """Segments that acknowledge and do nothing else."""
+    return (own["payload_bytes"] == 0) & (own["syn"] != 1) & (own["fin"] != 1) & (own["rst"] != 1)
+
+
+def _raised(own: Rows) -> Bools:
+    """Segments that acknowledge something new."""
+    return rising(own["acknowledged"], own["connection"])
 
 
 def _tcp(connection: Connection, up: bool, notes: list[str]) -> Acknowledgements:
-    own, pure, raised = _tcp_acks(connection, up)
-    same = np.zeros(len(own), dtype=np.bool_)
-    same[1:] = (np.diff(own["acknowledged"]) == 0) & (np.diff(own["window"]) == 0)
-    data = octets(connection.arrived(up=not up))
-    delays = own["time_ns"][:0]
-    if len(data):
-        origin = int(data["sequence"].min()) if not connection.starts else 1
-        reached = frontier(data["sequence"], data["sequence"] + data["payload_bytes"], origin)
-        news = (raised & (own["acknowledged"] > origin)).nonzero()[0]
-        at = reached.searchsorted(own["acknowledged"][news])
-        news, at = news[at < len(reached)], at[at < len(reached)]  # the acknowledgement of a FIN is beyond the data
-        delays = own["time_ns"][news] - data["time_ns"][at]
-    times, packets = count(pure | raised), count(pure)
-    wire = int(own["wire_bytes"][pure].sum())
+    own, data = acks(connection.sent(up=up)), octets(connection.arrived(up=not up))
+    sums = own.sums("acknowledgements", _segments)
+    reached(data)
+    times, packets = sums["count"], sums["packets"]
     return Acknowledgements(
         connection=connection.number,
         up=up,
         count=times,
         packets=packets,
-        packets_wire_bytes=wire,
-        mean_packet_bytes=wire / packets if packets else None,
+        packets_wire_bytes=sums["octets"],
+        mean_packet_bytes=sums["octets"] / packets if packets else None,
         data_packets=len(data),
         data_packets_per_acknowledgement=len(data) / times if times else None,
         eliciting_share=None,
-        with_holes=count(own["sack_right"] != NULL),
-        duplicates=count(pure & same),
-        delay_ns=quantiles(_clip(delays)),
+        with_holes=sums["with holes"],
+        duplicates=sums["duplicates"],
+        delay_ns=own.each("delays", partial(_tcp_delays, data.together)),
         said_delay_ns=None,
         notes=notes,
     )
 
 
+def _segments(own: Rows) -> dict[str, Ints | Bools]:
+    pure = _pure(own)
+    other = begins(own["connection"]) | begins(own["acknowledged"]) | begins(own["window"])
+    return {
+        "count": pure | _raised(own),
+        "packets": pure,
+        "octets": own["wire_bytes"] * pure,
+        "with holes": own["sack_right"] != NULL,
+        "duplicates": pure & ~other,
+    }
+
+
+def _tcp_delays(data: Rows, own: Rows, starts: Ints, ends: Ints) -> list[Quantiles | None]:
+    news = _raised(own).nonzero()[0]
+    if not len(data):
+        return _spread(own["time_ns"][:0], news[:0], starts, ends)
+    of = own["connection"][news]
+    # The acknowledgement of what came before the capture began has no arrival.
+    first = np.minimum(data["connection"].searchsorted(of), len(data) - 1)
+    news = news[(data["connection"][first] == of) & (own["acknowledged"][news] > data["origin"][first])]
+    of = own["connection"][news]
+    upto, acknowledged = pair_keys((data["connection"], data["reached"]), (of, own["acknowledged"][news]))
+    at = np.minimum(upto.searchsorted(acknowledged), len(data) - 1)
+    there = (upto[at] >= acknowledged) & (data["connection"][at] == of)  # that of a FIN is beyond the data
+    return _spread((own["time_ns"][news] - data["time_ns"][at])[there], news[there], starts, ends)
+
+
 def _quic(connection: Connection, up: bool, notes: list[str]) -> Acknowledgements:
-    own, data = connection.sent(up=up), connection.arrived(up=not up)
-    frames = connection.frames_of("quic", up=up)
-    found = frames.pick("acks", lambda of: of.is_in("type", "ACK", "ACK_ECN"))
     if not connection.row["decrypted"]:
         nothing = [*notes, "without keys the acknowledgements of QUIC cannot be read"]
         return Acknowledgements(connection.number, up, notes=nothing)
-    pure = own["pure_ack"] == 1
-    eliciting = count(data["eliciting"] == 1)
-    readable = count(data["eliciting"] != NULL)
-    wire, packets = int(own["wire_bytes"][pure].sum()), count(pure)
-    late = found["ack_delay_ns"]
+    own, data = connection.sent(up=up), connection.arrived(up=not up)
+    frames, other = connection.frames_of("quic", up=up), connection.frames_of("quic", up=not up)
+    found = frames.pick("acks", lambda of: of.is_in("type", "ACK", "ACK_ECN"))
+    packets = own.sums("acknowledgements", _datagrams)
+    came = data.sums("arrived", lambda of: {"eliciting": of["eliciting"] == 1, "readable": of["eliciting"] != NULL})
+    connection.came(other, up=not up)
+    other = other.pick("numbered", lambda of: of.is_in("packet_space", "application") & (of["packet_number"] != NULL))
     return Acknowledgements(
         connection=connection.number,
         up=up,
         count=len(found),
-        packets=packets,
-        packets_wire_bytes=wire,
-        mean_packet_bytes=wire / packets if packets else None,
-        data_packets=eliciting,
-        data_packets_per_acknowledgement=eliciting / len(found) if len(found) else None,
-        eliciting_share=eliciting / readable if readable else None,
-        with_holes=count(own["ack_ranges"] > 1),
+        packets=packets["count"],
+        packets_wire_bytes=packets["octets"],
+        mean_packet_bytes=packets["octets"] / packets["count"] if packets["count"] else None,
+        data_packets=came["eliciting"],
+        data_packets_per_acknowledgement=came["eliciting"] / len(found) if len(found) else None,
+        eliciting_share=came["eliciting"] / came["readable"] if came["readable"] else None,
+        with_holes=packets["with holes"],
         duplicates=None,
-        delay_ns=quantiles(_quic_delays(connection, up)),
-        # Of Initial and Handshake packets the field means nothing (RFC 9000, section 13.2.5).
-        said_delay_ns=quantiles(late[(late != NULL) & found.is_in("packet_space", "application")]),
+        delay_ns=application_acks(frames).each("delays", partial(_quic_delays, other.together)),
+        said_delay_ns=found.each("said delays", _said),
         notes=notes,
     )
 
 
-def _quic_delays(connection: Connection, up: bool) -> Ints:
-    own = application_acks(connection.frames_of("quic", up=up))
-    other = connection.frames_of("quic", up=not up)
-    other = other.pick("numbered", lambda of: of.is_in("packet_space", "application") & (of["packet_number"] != NULL))
-    if not len(own) or not len(other):
-        return own["time_ns"][:0]
-    highest = np.maximum.accumulate(own["value"])
-    news = np.concatenate(([True], np.diff(highest) > 0))
-    numbers, first = np.unique(other["packet_number"], return_index=True)
-    at = np.minimum(numbers.searchsorted(highest[news]), len(numbers) - 1)
-    arrived = connection.arrivals(other["number"][first[at]], up=not up)
-    known = (numbers[at] == highest[news]) & (arrived != NULL)
-    delays: Ints = (own["time_ns"][news] - arrived)[known]
-    return _clip(delays)
+def _datagrams(own: Rows) -> dict[str, Ints | Bools]:
+    pure = own["pure_ack"] == 1
+    return {"count": pure, "octets": own["wire_bytes"] * pure, "with holes": own["ack_ranges"] > 1}
 
 
-def _clip(delays: Ints) -> Ints:
-    """What stands a little before its reason came at once (`flight.HANDOVER_NS`); further before it is no answer."""
-    return np.maximum(0, delays[delays > -HANDOVER_NS])
+def _said(found: Rows, starts: Ints, ends: Ints) -> list[Quantiles | None]:
+    """Of Initial and Handshake packets the field means nothing (RFC 9000, section 13.2.5)."""
+    late = found["ack_delay_ns"]
+    some = ((late != NULL) & found.is_in("packet_space", "application")).nonzero()[0]
+    return quantiles_of_each(late[some], some.searchsorted(starts), some.searchsorted(ends))
+
+
+def _quic_delays(other: Rows, own: Rows, starts: Ints, ends: Ints) -> list[Quantiles | None]:
+    news = rising(own["value"], own["connection"]).nonzero()[0]
+    of = own["connection"][news]
+    at = first_rows(other["connection"], other["packet_number"], of, own["value"][news])
+    news, at = news[at >= 0], at[at >= 0]
+    arrived = other["arrived_ns"][at]
+    known = arrived != NULL
+    return _spread((own["time_ns"][news] - arrived)[known], news[known], starts, ends)
+
+
+def _spread(delays: Ints, rows: Ints, starts: Ints, ends: Ints) -> list[Quantiles | None]:
+    """By connection, of the delays of these rows.
+
+    What stands a little before its reason came at once (`flight.HANDOVER_NS`); further before it is no answer.
+    """
+    some = delays > -HANDOVER_NS
+    delays, rows = np.maximum(0, delays[some]), rows[some]
+    return quantiles_of_each(delays, rows.searchsorted(starts), rows.searchsorted(ends))

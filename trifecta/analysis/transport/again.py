@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trifecta.analysis.transport.columns import Connection
+from trifecta.analysis.transport.extents import extents
 from trifecta.analysis.transport.flight import Flight, flight, rounds
 from trifecta.analysis.transport.slow_start import KEPT
-from trifecta.analysis.transport.stalls import extents
 
 _LIMIT = 1_000  # round trips of a response that are looked at
 _LAST = 3  # round trips whose largest window is the one that a response ended with: the very last has the remainder

@@ -7,7 +7,7 @@ integers, for nothing that is counted is negative; text is a code with its label
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, TypeVar, cast
@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trifecta.analysis.transport.grouped import begins, first_rows, frontiers
 from trifecta.analysis.transport.rows import Bools, Group, Ints, Rows
 
 _Any = TypeVar("_Any")
@@ -36,7 +37,8 @@ class Connection:
     packets: Rows
     frames: Rows
     messages: Rows
-    _known: dict[Any, Any] = field(default_factory=dict)
+    others: list[Connection] = field(default_factory=list, repr=False)  # of the dissection, itself among them
+    _known: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property
     def tcp(self) -> bool:
@@ -93,31 +95,51 @@ class Connection:
             self._known[key] = work()
         return cast(_Any, self._known[key])
 
+    def with_others(self, key: Any, work: Callable[[Sequence[Connection]], Sequence[_Any]]) -> _Any:
+        """What ``work`` finds for this connection; it is asked once for all, and gives a result for each."""
+        if key not in self._known:
+            for one, found in zip(self.others, work(self.others), strict=True):
+                one._known[key] = found
+        return cast(_Any, self._known[key])
+
     def arrivals(self, numbers: Ints, *, up: bool) -> Ints:
         """When packets of a direction, by their number at the sender's side, reached the receiver's; NULL: never.
 
         With one side only this is the time at that side. Of copies that the link made, the first counts.
         """
-        if not len(numbers) or not len(self.sent(up=up)):
-            return np.full(len(numbers), NULL, dtype=np.int64)
-        known, arrived = self.keep(("arrivals", up), lambda: self._arrivals(up))
-        at = np.minimum(known.searchsorted(numbers), len(known) - 1)
-        return np.where(known[at] == numbers, arrived[at], NULL)
-
-    def _arrivals(self, up: bool) -> tuple[Ints, Ints]:
-        """The numbers of all packets that were sent, in order, and when they arrived; NULL: never."""
         sent = self.sent(up=up)
-        order = sent["number"].argsort(kind="stable")
-        numbers = sent["number"][order]
-        if not self.both_sides:
-            return numbers, sent["time_ns"][order]
-        arrived = self.arrived(up=up)
-        if not len(arrived):
-            return numbers, np.full(len(numbers), NULL, dtype=np.int64)
-        original, wanted = arrived["packet_id"] & ~_COPY, sent["packet_id"][order] & ~_COPY
-        first = np.lexsort((arrived["time_ns"], original))
-        found = first[np.minimum(original[first].searchsorted(wanted), len(first) - 1)]
-        return numbers, np.where(original[found] == wanted, arrived["time_ns"][found], NULL)
+        alone = (np.zeros(len(rows), dtype=np.int64) for rows in (sent, numbers))
+        return _taken(self._arrivals(up), first_rows(next(alone), sent["number"], next(alone), numbers))
+
+    def carriers(self, frames: Rows, *, up: bool) -> Ints:
+        """The packets that hold these frames, by their place in `sent` of all connections together; NULL: none."""
+        sent = self.sent(up=up).together
+        return frames.derived(
+            "packet", lambda of: first_rows(sent["connection"], sent["number"], of["connection"], of["number"])
+        )
+
+    def came(self, frames: Rows, *, up: bool) -> Ints:
+        """`arrivals` of the packets that hold these frames."""
+        self.carriers(frames, up=up)
+        self._arrivals(up)
+        sent = self.sent(up=up).together
+        return frames.derived("arrived_ns", lambda of: _taken(sent["arrived_ns"], of["packet"]))
+
+    def _arrivals(self, up: bool) -> Ints:
+        arrived = self.arrived(up=up).together
+        return self.sent(up=up).derived("arrived_ns", lambda of: _first_arrivals(of, arrived))
+
+
+def _first_arrivals(sent: Rows, arrived: Rows) -> Ints:
+    """When the first copy of each packet arrived, which are in the order of time; with one side: when it passed."""
+    copies = (rows["packet_id"] & ~_COPY for rows in (arrived, sent))
+    first = first_rows(arrived["connection"], next(copies), sent["connection"], next(copies))
+    return np.where(sent["both"] == 0, sent["time_ns"], _taken(arrived["time_ns"], first))
+
+
+def _taken(values: Ints, rows: Ints) -> Ints:
+    """The values of rows; NULL where there is none."""
+    return np.where(rows >= 0, values[rows], NULL) if len(values) else np.full(len(rows), NULL, dtype=np.int64)
 
 
 def _of_side(up: bool, side: str, rows: Rows) -> Bools:
@@ -142,6 +164,23 @@ def _of_layer(layer: str, up: bool | None, rows: Rows) -> Bools:
 def octets(rows: Rows) -> Rows:
     """Of packets of TCP those with octets whose place is known."""
     return rows.pick("octets", lambda of: (of["payload_bytes"] > 0) & (of["sequence"] != NULL))
+
+
+def reached(rows: Rows) -> Ints:
+    """After each of these `octets`, as they arrived: the octet below which everything had.
+
+    They begin with a connection's first octet where the capture has it, else with the lowest that was seen.
+    """
+    return rows.derived("reached", _reached)
+
+
+def _reached(rows: Rows) -> Ints:
+    of, start = rows["connection"], rows["sequence"]
+    first = begins(of).nonzero()[0]
+    least = np.minimum.reduceat(start, first) if len(first) else start
+    origin = np.where(rows["from start"] == 1, 1, least.repeat(np.diff(np.append(first, len(rows)))))
+    rows.add("origin", origin)
+    return frontiers(of, start, start + rows["payload_bytes"], origin)
 
 
 def acks(rows: Rows) -> Rows:
@@ -179,13 +218,21 @@ def connections(packets: pa.Table, frames: pa.Table, messages: pa.Table, table: 
     """Every connection of a dissection with its rows."""
     rows = table.to_pylist()
     numbers = np.array([int(row["connection"]) for row in rows], dtype=np.int64)
-    of_packets = _group(_with_both(_ordered(_packets(packets))), numbers)
-    of_frames = _group(_ordered(_frames(frames)), numbers)
+    begun = np.array(["start" not in str(row["truncated"] or "").split(",") for row in rows], dtype=np.bool_)
+    seen = _with_both(_ordered(_packets(packets)))
+    seen.add("from start", np.isin(seen["connection"], numbers[begun]).astype(np.int64))
+    held = _ordered(_frames(frames))
+    both = np.unique(seen["connection"][seen["both"] == 1])
+    held.add("both", np.isin(held["connection"], both).astype(np.int64))
+    held.add("http1", np.isin(held["connection"], numbers[[row["protocol"] == "h1" for row in rows]]).astype(np.int64))
+    of_packets, of_frames = _group(seen, numbers), _group(held, numbers)
     of_messages = _group(_ordered(_numbers(messages, _MESSAGE_NUMBERS, ())), numbers)
-    return [
-        Connection(int(row["connection"]), row, of_packets.of(at), of_frames.of(at), of_messages.of(at))
-        for at, row in enumerate(rows)
-    ]
+    found: list[Connection] = []
+    for at, row in enumerate(rows):
+        found.append(
+            Connection(int(row["connection"]), row, of_packets.of(at), of_frames.of(at), of_messages.of(at), found)
+        )
+    return found
 
 
 def _packets(table: pa.Table) -> Rows:

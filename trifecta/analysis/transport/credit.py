@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
-from trifecta.analysis.transport.columns import NULL, Connection, octets
-from trifecta.analysis.transport.octets import by_stream, frontier, new_of_streams
+from trifecta.analysis.transport.columns import NULL, Connection, octets, reached
+from trifecta.analysis.transport.extents import passed_ns
+from trifecta.analysis.transport.grouped import begins
+from trifecta.analysis.transport.octets import by_stream, new_of_streams
 from trifecta.analysis.transport.rows import Bools, Ints, Rows
 
 INITIAL_WINDOW = 65_535  # RFC 9113, section 6.9.2
@@ -50,7 +53,7 @@ def spans_at_limit(use_ns: Ints, used: Ints, limit_ns: Ints, limits: Ints) -> li
     A limit that is not raised in the capture ends in nothing that is known, and a last one that was passed all the same
     was not the last.
     """
-    if not len(used):
+    if not len(used) or used[-1] <= limits[0]:
         return []
     values, at = np.unique(np.maximum.accumulate(limits), return_index=True)
     reached = used.searchsorted(values[:-1])
@@ -65,9 +68,12 @@ def _h2(connection: Connection, up: bool) -> Held:
     other = connection.frames_of("h2", up=not up)
     if not connection.row["decrypted"] and connection.row["tls_version"]:
         return Held(notes=["without keys the flow control of HTTP/2 cannot be read"])
-    arrived = _delivered(connection, other, up=not up)
-    if (other["tcp_end"][other.is_in("type", "WINDOW_UPDATE", "SETTINGS")] == NULL).any():
+    other = other.pick("windows", lambda of: of.is_in("type", "WINDOW_UPDATE", "SETTINGS"))
+    if len(other.pick("unplaced", lambda of: of["tcp_end"] == NULL)):
         return Held(notes=["when some WINDOW_UPDATE frames arrived is not known: flow control is unknown"])
+    if not len(data):
+        return Held([], {})
+    arrived = _delivered(connection, other, up=not up)
     came = (arrived != NULL) & (other["value"] != NULL)
     updates = (other.is_in("type", "WINDOW_UPDATE") & came).nonzero()[0]
     settings = (other.is_in("type", "SETTINGS") & came).nonzero()[0]
@@ -102,13 +108,13 @@ def _stream_limits(times: Ints, values: Ints, first_ns: int) -> tuple[Ints, Ints
 def _delivered(connection: Connection, frames: Rows, *, up: bool) -> Ints:
     """When frames over TCP could be read at the receiver's side: all octets up to their end are there."""
     rows = octets(connection.arrived(up=up))
-    if not len(rows) or not len(frames):
-        return np.full(len(frames), NULL, dtype=np.int64)
-    origin = 1 if connection.starts else int(rows["sequence"].min())
-    reached = frontier(rows["sequence"], rows["sequence"] + rows["payload_bytes"], origin)
-    at = reached.searchsorted(frames["tcp_end"])
-    known = (frames["tcp_end"] != NULL) & (at < len(reached))
-    return np.where(known, rows["time_ns"][np.minimum(at, len(reached) - 1)], NULL)
+    reached(rows)
+    return frames.derived("delivered_ns", partial(_readable, rows.together))
+
+
+def _readable(rows: Rows, frames: Rows) -> Ints:
+    passed = passed_ns(rows, rows["reached"], frames["connection"], frames["tcp_end"])
+    return np.where(frames["tcp_end"] == NULL, NULL, passed)
 
 
 def _quic(connection: Connection, up: bool) -> Held:
@@ -120,31 +126,53 @@ def _quic(connection: Connection, up: bool) -> Held:
     parameters = json.loads(connection.row["transport_parameters"] or "{}").get("down" if up else "up")
     if parameters is None or not connection.row["decrypted"]:
         return Held(notes=["transport parameters or frames cannot be read: flow control is unknown"])
-    raises = other.pick("limits", lambda of: (of["value"] != NULL) & of.is_in("type", "MAX_DATA", "MAX_STREAM_DATA"))
-    arrived = connection.arrivals(raises["number"], up=not up)
+    # An endpoint that does not say a limit allows nothing (RFC 9000, section 18.2).
+    first = parameters.get("initial_max_data", 0)
+    used = {
+        number: (most, parameters.get(_parameter(number, up), 0)) for number, most in data.each("used", _used).items()
+    }
     new = data.derived("new octets", new_of_streams)
-    came = (arrived != NULL).nonzero()[0]
-    came = came[arrived[came].argsort(kind="stable")]
+    if all(most <= initial for most, initial in used.values()) and data.sums("new", _new)["octets"] <= first:
+        return Held([], {})
+    connection.came(other, up=not up)
+    raises = other.pick("limits", lambda of: (of["value"] != NULL) & of.is_in("type", "MAX_DATA", "MAX_STREAM_DATA"))
+    came = (raises["arrived_ns"] != NULL).nonzero()[0]
+    came = came[raises["arrived_ns"][came].argsort(kind="stable")]
     raises = raises.where(came)
-    raised_ns = arrived[came]
+    raised_ns = raises["arrived_ns"]
 
     def limits(initial: int, chosen: Bools) -> tuple[Ints, Ints]:
         return np.concatenate(([0], raised_ns[chosen])), np.concatenate(([initial], raises["value"][chosen]))
 
-    # An endpoint that does not say a limit allows nothing (RFC 9000, section 18.2).
     of_connection = raises.is_in("type", "MAX_DATA")
-    first = parameters.get("initial_max_data", 0)
     whole = spans_at_limit(data["time_ns"], new.cumsum(), *limits(first, of_connection))
     streams: dict[int, list[Span]] = {}
-    for number, rows in _by_stream(data):
-        initial = parameters.get(_parameter(number, up), 0)
-        used = np.maximum.accumulate(rows["offset"] + rows["length"])
-        if used[-1] <= initial:
+    for number, (most, initial) in used.items():
+        if most <= initial:
             continue
-        spans = spans_at_limit(rows["time_ns"], used, *limits(initial, ~of_connection & (raises["stream"] == number)))
+        rows = data.where(data["stream"] == number)
+        ends = np.maximum.accumulate(rows["offset"] + rows["length"])
+        spans = spans_at_limit(rows["time_ns"], ends, *limits(initial, ~of_connection & (raises["stream"] == number)))
         if spans:
             streams[number] = spans
     return Held(whole, streams)
+
+
+def _new(data: Rows) -> dict[str, Ints]:
+    return {"octets": data["new octets"]}
+
+
+def _used(data: Rows, starts: Ints, ends: Ints) -> list[dict[int, int]]:
+    """The highest octet of each stream."""
+    of, stream = data["connection"], data["stream"]
+    order = np.lexsort((stream, of))
+    first = (begins(of[order]) | begins(stream[order])).nonzero()[0]
+    if not len(first):
+        return [{} for _ in starts]
+    most = np.maximum.reduceat((data["offset"] + data["length"])[order], first)
+    each = list(zip(stream[order[first]].tolist(), most.tolist(), strict=True))
+    low, high = first.searchsorted(starts).tolist(), first.searchsorted(ends).tolist()
+    return [dict(each[begin:end]) for begin, end in zip(low, high, strict=True)]
 
 
 def _parameter(stream: int, up: bool) -> str:

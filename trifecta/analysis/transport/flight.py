@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from trifecta.analysis.transport.columns import NULL, Connection, acks, application_acks, octets
-from trifecta.analysis.transport.rows import Ints
+from trifecta.analysis.transport.grouped import begins, pair_keys
+from trifecta.analysis.transport.ranges import running_max
+from trifecta.analysis.transport.rows import Bools, Ints, Rows
 
 # The link notes when a packet left after it has handed over a batch, and a kernel answers within it: what an arrival
 # made its receiver send can stand before it in the capture, by less than this.
@@ -54,47 +56,83 @@ class Round(NamedTuple):
 
 def flight(connection: Connection, *, up: bool) -> Flight | None:
     """Of the sender of a direction, at its own side. None: no data, or numbers that cannot be read."""
-    return connection.keep(("flight", up), lambda: (_tcp if connection.tcp else _quic)(connection, up))
-
-
-def _tcp(connection: Connection, up: bool) -> Flight | None:
-    sent = octets(connection.sent(up=up))
-    if not len(sent):
-        return None
-    came = acks(connection.arrived(up=not up))
-    upto = np.maximum.accumulate(sent["sequence"] + sent["payload_bytes"])
-    base = int(sent["sequence"][0])
-    acked = np.maximum.accumulate(np.maximum(came["acknowledged"], came["sack_right"]))
-    # An acknowledgement of a FIN is one more than what was sent.
-    ack_ns = _before_answers(connection, came["time_ns"], sent["time_ns"])
-    return Flight(sent["time_ns"], upto - base, ack_ns, np.clip(acked - base, 0, upto[-1] - base), base)
-
-
-def _quic(connection: Connection, up: bool) -> Flight | None:
+    if connection.tcp:
+        told = acks(connection.arrived(up=not up))
+        return octets(connection.sent(up=up)).each("flight", partial(_tcp, told.together))
+    frames = connection.frames_of("quic", up=not up)
+    connection.came(frames, up=not up)
     data = connection.frames_of("quic", up=up).pick(
         "application data", lambda of: of.is_in("packet_space", "application") & of.is_in("type", "STREAM")
     )
-    if not len(data):
-        return None
-    came = application_acks(connection.frames_of("quic", up=not up))
-    order = data["packet_number"].argsort(kind="stable")  # packet numbers only grow (RFC 9000, 12.3)
-    sent = data["length"][order].cumsum()
-    arrived = connection.arrivals(came["number"], up=not up)
-    known = (arrived != NULL).nonzero()[0]
-    known = known[arrived[known].argsort(kind="stable")]
-    largest = np.maximum.accumulate(came["value"][known])
-    below = data["packet_number"][order].searchsorted(largest, side="right")
-    acked = np.concatenate(([0], sent))[below]
-    send_ns = np.maximum.accumulate(data["time_ns"][order])
-    return Flight(send_ns, sent, _before_answers(connection, arrived[known], send_ns), acked, 0)
+    return data.each("flight", partial(_quic, application_acks(frames).together))
 
 
-def _before_answers(connection: Connection, ack_ns: Ints, send_ns: Ints) -> Ints:
+class _Totals(NamedTuple):
+    """Octets after each event, of all connections: those of each together."""
+
+    connection: Ints
+    time_ns: Ints
+    octets: Ints
+
+
+def _tcp(told: Rows, sent: Rows, starts: Ints, ends: Ints) -> list[Flight | None]:
+    of, upto = sent["connection"], running_max(sent["sequence"] + sent["payload_bytes"], sent["connection"])
+    if not len(of):
+        return [None] * len(starts)
+    first = begins(of).nonzero()[0]
+    bases, largest = sent["sequence"][first], upto[np.append(first[1:], len(of)) - 1]
+    highest = running_max(np.maximum(told["acknowledged"], told["sack_right"]), told["connection"])
+    whose = np.minimum(of[first].searchsorted(told["connection"]), len(first) - 1)
+    base = bases[whose]
+    # An acknowledgement of a FIN is one more than what was sent.
+    acked = np.clip(highest - base, 0, largest[whose] - base)
+    sends = _Totals(of, sent["time_ns"], upto - bases.repeat(np.diff(np.append(first, len(of)))))
+    came = _before_answers(sends, _Totals(told["connection"], told["time_ns"], acked), told["both"] == 1)
+    return _flights(sends, came, starts, ends, bases)
+
+
+def _quic(told: Rows, data: Rows, starts: Ints, ends: Ints) -> list[Flight | None]:
+    of = data["connection"]
+    order = np.lexsort((data["packet_number"], of))  # packet numbers only grow (RFC 9000, 12.3)
+    upto = data["length"][order].cumsum()
+    first = begins(of).nonzero()[0]
+    sent = upto - (upto - data["length"][order])[first].repeat(np.diff(np.append(first, len(of))))
+    came = (told["arrived_ns"] != NULL).nonzero()[0]
+    came = came[np.lexsort((told["arrived_ns"][came], told["connection"][came]))]
+    whose, largest = told["connection"][came], running_max(told["value"][came], told["connection"][came])
+    numbers, asked = pair_keys((of, data["packet_number"][order]), (whose, largest))
+    below = numbers.searchsorted(asked, side="right") - 1
+    known = (below >= 0) & (of[below] == whose) if len(of) else below >= 0
+    acked = np.where(known, sent[below], 0) if len(of) else below
+    sends = _Totals(of, running_max(data["time_ns"][order], of), sent)
+    events = _Totals(whose, told["arrived_ns"][came], acked)
+    return _flights(sends, _before_answers(sends, events, told["both"][came] == 1), starts, ends)
+
+
+def _flights(sends: _Totals, came: _Totals, starts: Ints, ends: Ints, bases: Ints | None = None) -> list[Flight | None]:
+    """Cut by connection; ``bases``: of those that sent, in their order."""
+    numbers = sends.connection[begins(sends.connection)]
+    low, high = (came.connection.searchsorted(numbers, side=side).tolist() for side in ("left", "right"))
+    found: list[Flight | None] = []
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        if start == end:
+            found.append(None)
+            continue
+        at = int(numbers.searchsorted(sends.connection[start]))
+        mine, told = slice(start, end), slice(low[at], high[at])
+        base = 0 if bases is None else int(bases[at])
+        found.append(Flight(sends.time_ns[mine], sends.octets[mine], came.time_ns[told], came.octets[told], base))
+    return found
+
+
+def _before_answers(sends: _Totals, came: _Totals, both: Bools) -> _Totals:
     """Acknowledgements no later than the first send within `HANDOVER_NS` before them, where a link noted both."""
-    if not connection.both_sides:
-        return ack_ns
-    first = send_ns.searchsorted(ack_ns - HANDOVER_NS, side="right")
-    return np.minimum(ack_ns, np.where(first < len(send_ns), send_ns[np.minimum(first, len(send_ns) - 1)], ack_ns))
+    if not len(sends.time_ns):
+        return came
+    sent, asked = pair_keys((sends.connection, sends.time_ns), (came.connection, came.time_ns - HANDOVER_NS))
+    first = np.minimum(sent.searchsorted(asked, side="right"), len(sent) - 1)
+    answer = both & (sends.connection[first] == came.connection) & (sent[first] > asked)
+    return came._replace(time_ns=np.where(answer, np.minimum(came.time_ns, sends.time_ns[first]), came.time_ns))
 
 
 def rounds(of: Flight, start_ns: int, limit: int, until_ns: int | None = None) -> list[Round]:

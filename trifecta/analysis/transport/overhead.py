@@ -7,10 +7,12 @@ which nothing is new, is overhead as a whole, with its headers: it would not be 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from trifecta.analysis.transport.columns import NULL, Connection
+from trifecta.analysis.transport.grouped import pair_keys, repeated
 from trifecta.analysis.transport.octets import fresh_by_group, fresh_by_stream
 from trifecta.analysis.transport.rows import Bools, Ints, Rows
 
@@ -29,6 +31,7 @@ PARTS = (
     "retransmissions",  # packets without new octets, and octets that were sent before
     "unknown",  # not decrypted, or cut off
 )
+_HTTP = ("fields", "content", "http_framing")
 _FIELDS = ("HEADERS", "CONTINUATION", "PUSH_PROMISE", "TRAILERS")
 _TAG = 16  # RFC 9001, section 5.3
 _PREFACE = 24  # RFC 9113, section 3.4
@@ -71,28 +74,34 @@ def overhead(connection: Connection) -> Overhead:
     )
 
 
-def _headers(rows: Rows, mask: Bools, parts: dict[str, int]) -> None:
+def _headers(rows: Rows, mask: Bools) -> dict[str, Ints]:
     """Link, IP and transport headers of the packets that a mask chooses."""
     ip, transport = np.maximum(0, rows["ip_header_bytes"]), np.maximum(0, rows["transport_header_bytes"])
-    parts["ip"] += int(ip[mask].sum())
-    parts["transport"] += int(transport[mask].sum())
-    parts["link"] += int((rows["wire_bytes"] - ip - transport - rows["payload_bytes"])[mask].sum())
+    link = rows["wire_bytes"] - ip - transport - rows["payload_bytes"]
+    return {"ip": ip * mask, "transport": transport * mask, "link": link * mask}
 
 
 def _tcp(connection: Connection, up: bool, notes: list[str]) -> dict[str, int]:
-    parts = dict.fromkeys(PARTS, 0)
-    rows = connection.sent(up=up)
+    octets = connection.sent(up=up).sums("overhead", _segments)
+    parts = {name: octets.get(name, 0) for name in PARTS}
+    _tls(connection, up, octets["new"], parts, notes)
+    return parts
+
+
+def _segments(rows: Rows) -> dict[str, Ints]:
+    """Octets of each segment by part; ``new``: of its payload, not sent before."""
     payload, wire = rows["payload_bytes"], rows["wire_bytes"]
     new = rows.derived("new octets", _new_of_tcp)
     opening = rows["syn"] == 1
-    again = (payload > 0) & (new == 0) | opening & (opening.cumsum() > 1)
+    again = (payload > 0) & (new == 0) | repeated(rows["connection"], opening)
     pure = (payload == 0) & (rows["ack"] == 1) & ~opening & (rows["fin"] != 1) & (rows["rst"] != 1)
     rest = ~again & ~pure
-    parts["acknowledgements"] = int(wire[pure].sum())
-    parts["retransmissions"] = int(wire[again].sum()) + int((payload - new)[rest].sum())
-    _headers(rows, rest, parts)
-    _tls(connection, up, int(new[rest].sum()), parts, notes)
-    return parts
+    return {
+        "acknowledgements": wire * pure,
+        "retransmissions": wire * again + (payload - new) * rest,
+        "new": new * rest,
+        **_headers(rows, rest),
+    }
 
 
 def _new_of_tcp(rows: Rows) -> Ints:
@@ -105,44 +114,45 @@ def _new_of_tcp(rows: Rows) -> Ints:
 
 def _tls(connection: Connection, up: bool, octets: int, parts: dict[str, int], notes: list[str]) -> None:
     """The octets that TCP carried, each once: TLS and the HTTP in it."""
-    records = connection.frames_of("tls", up=up)
+    connection.frames.derived("holds http", _holds_http)
+    records = connection.frames_of("tls", up=up).sums("overhead", _records)
     frames = connection.frames.pick(
         ("http over tcp", up), lambda of: of.is_in("layer", "h1", "h2") & (of["up"] == int(up))
     )
-    if len(records) and (frames["tcp_start"] == NULL).any():
+    http = frames.sums("overhead", _http)
+    if records["count"] and http["unplaced"]:
         notes.append("where HTTP lies in TLS records is not known: the parts of the payload are unknown")
-        frames = frames.where(slice(0, 0))
-    http = _http(frames, parts)
+        http = dict.fromkeys(http, 0)
+    for name in _HTTP:
+        parts[name] += http[name]
+    inside = http["all"]
     if connection.row["protocol"] == "h1":
         _chunks(connection, up, parts)
-    if connection.row["protocol"] == "h2" and len(frames) and int(frames["offset"].min()) == _PREFACE:
-        http += _PREFACE
+    if connection.row["protocol"] == "h2" and http["count"] and frames.least("offset") == _PREFACE:
+        inside += _PREFACE
         parts["http_framing"] += _PREFACE
-    if not len(records):  # HTTP in the clear, or unreadable
-        _rest(octets - http, parts, notes)
+    if not records["count"]:  # HTTP in the clear, or unreadable
+        _rest(octets - inside, parts, notes)
         return
-    inside = _overlap(records, frames)
-    bare, holding = int(records["wire_length"][~inside].sum()), int(records["wire_length"][inside].sum())
-    if not len(frames):
+    bare, protection = records["bare"], records["holding"] - inside
+    if not http["count"]:
         # Only what is a handshake by its type is known as one (without keys and in TLS 1.3 the hellos).
-        clear = records.is_in("type", "handshake", "change_cipher_spec", "alert")
-        bare = int(records["wire_length"][clear].sum())
-        holding = 0
-    protection = holding - http
-    if connection.row["truncated"]:  # a frame that was cut off is not among the frames
-        usual = int(inside.sum()) * _RECORD.get(str(connection.row["tls_version"]), 0)
-        protection = min(protection, max(usual, 0)) if len(frames) else protection
+        bare, protection = records["clear"], -inside
+    elif connection.row["truncated"]:  # a frame that was cut off is not among the frames
+        usual = records["with http"] * _RECORD.get(str(connection.row["tls_version"]), 0)
+        protection = min(protection, usual)
     parts["handshake"] += bare
     parts["protection"] += protection
-    _rest(octets - bare - protection - http, parts, notes)
+    _rest(octets - bare - protection - inside, parts, notes)
 
 
 def _chunks(connection: Connection, up: bool, parts: dict[str, int]) -> None:
     """HTTP/1.1: what is behind a field section is content and the framing of its chunks (RFC 9112, section 7.1)."""
-    bodies = connection.messages["request_body_bytes" if up else "response_body_bytes"]
-    if len(bodies) and (bodies != NULL).all() and (content := int(bodies.sum())) <= parts["content"]:
-        parts["http_framing"] += parts["content"] - content
-        parts["content"] = content
+    name = "request_body_bytes" if up else "response_body_bytes"
+    bodies = connection.messages.sums(name, lambda of: {"octets": of[name], "unknown": of[name] == NULL})
+    if len(connection.messages) and not bodies["unknown"] and bodies["octets"] <= parts["content"]:
+        parts["http_framing"] += parts["content"] - bodies["octets"]
+        parts["content"] = bodies["octets"]
 
 
 def _rest(octets: int, parts: dict[str, int], notes: list[str]) -> None:
@@ -155,73 +165,113 @@ def _rest(octets: int, parts: dict[str, int], notes: list[str]) -> None:
     parts["unknown"] += octets
 
 
-def _overlap(records: Rows, frames: Rows) -> Bools:
+def _holds_http(rows: Rows) -> Ints:
     """Records that hold a piece of a frame: frames are in order, so those before and after a record tell."""
-    if not len(frames):
-        return np.zeros(len(records), dtype=np.bool_)
-    begun = np.sort(frames["tcp_start"]).searchsorted(records["tcp_end"])
-    over = np.sort(frames["tcp_end"]).searchsorted(records["tcp_start"], side="right")
-    inside: Bools = begun > over
-    return inside
+    way = rows["connection"] * 3 + rows["up"]  # up, down and not known
+    record = rows.is_in("layer", "tls").nonzero()[0]
+    http = rows.is_in("layer", "h1", "h2").nonzero()[0]
+    starts, record_ends = pair_keys((way[http], rows["tcp_start"][http]), (way[record], rows["tcp_end"][record]))
+    ends, record_starts = pair_keys((way[http], rows["tcp_end"][http]), (way[record], rows["tcp_start"][record]))
+    begun, over = np.sort(starts).searchsorted(record_ends), np.sort(ends).searchsorted(record_starts, side="right")
+    found = np.zeros(len(rows), dtype=np.int64)
+    found[record] = begun > over
+    return found
 
 
-def _http(frames: Rows, parts: dict[str, int]) -> int:
-    """HTTP frames by part; gives their octets."""
-    if not len(frames):
-        return 0
+def _records(rows: Rows) -> dict[str, Ints | Bools]:
+    """Octets of records with HTTP in them, of those without, and of those that are none by their type."""
+    octets, inside = rows["wire_length"], rows["holds http"] == 1
+    clear = rows.is_in("type", "handshake", "change_cipher_spec", "alert")
+    return {
+        "count": np.ones(len(rows), dtype=np.bool_),
+        "with http": inside,
+        "holding": octets * inside,
+        "bare": octets * ~inside,
+        "clear": octets * clear,
+    }
+
+
+def _http(frames: Rows) -> dict[str, Ints | Bools]:
+    """Octets of HTTP frames by part, and of all of them."""
     length, whole = frames["length"], np.maximum(frames["wire_length"], 0)
-    fields = int(length[frames.is_in("type", *_FIELDS)].sum())
-    content = int(length[frames.is_in("type", "DATA")].sum())
-    total = int(whole.sum())
-    parts["fields"] += fields
-    parts["content"] += content
-    parts["http_framing"] += total - fields - content
-    return total
+    fields, content = length * frames.is_in("type", *_FIELDS), length * frames.is_in("type", "DATA")
+    return {
+        "count": np.ones(len(frames), dtype=np.bool_),
+        "unplaced": frames["tcp_start"] == NULL,
+        "fields": fields,
+        "content": content,
+        "http_framing": whole - fields - content,
+        "all": whole,
+    }
 
 
 def _quic(connection: Connection, up: bool, notes: list[str]) -> dict[str, int]:
-    parts = dict.fromkeys(PARTS, 0)
     rows = connection.sent(up=up)
     if not len(rows):
-        return parts
+        return dict.fromkeys(PARTS, 0)
     frames = connection.frames_of("quic", up=up)
-    stream, crypto = frames.is_in("type", "STREAM"), frames.is_in("type", "CRYPTO")
+    connection.carriers(frames, up=up)
+    packets = rows.sums("overhead", partial(_datagrams, frames.together))
+    held = frames.sums("overhead", partial(_frames, rows.together))
+    if packets["wrong"]:
+        notes.append("frames longer than their packet: the parts of such packets are unknown")
+    parts = {name: packets.get(name, 0) + held.get(name, 0) for name in PARTS}
+    # All of unidirectional streams is framing: types, settings, QPACK. One that is seen again by a loss is one frame.
+    of = connection.frames_of("h3", up=up).pick("requests", lambda of: of["stream"] % 4 == 0)
+    http = of.pick("once", _once).sums("overhead", _http)
+    part = dict.fromkeys(PARTS, 0) | {name: http[name] for name in _HTTP}
+    _rest(held["requests"] - http["all"], part, notes)
+    return {name: parts[name] + part[name] for name in PARTS}
+
+
+def _datagrams(frames: Rows, rows: Rows) -> dict[str, Ints | Bools]:
+    """Octets of each datagram by part, but for those of frames whose size is known."""
+    packet = frames["packet"]
+    carries = frames.is_in("type", "STREAM", "CRYPTO")
     new, whole = frames.derived("new octets", _new_of_quic), frames.derived("whole", _whole)
-    packet = _packet_of(rows, frames)
-    octets = _by_packet(rows, packet, np.where(stream | crypto, frames["length"], 0))
-    fresh_octets = _by_packet(rows, packet, new)
+    octets = _by_packet(rows, packet, frames["length"] * carries)
     pure = rows["pure_ack"] == 1
-    again = ~pure & (octets > 0) & (fresh_octets == 0)
+    again = ~pure & (octets > 0) & (_by_packet(rows, packet, new) == 0)
     rest = ~pure & ~again
-    parts["acknowledgements"] = int(rows["wire_bytes"][pure].sum())
-    parts["retransmissions"] = int(rows["wire_bytes"][again].sum())
-    _headers(rows, rest, parts)
     unprotected = (rows["type_retry"] == 1) | (rows["type_version"] == 1)
+    wire, payload = rows["wire_bytes"], rows["payload_bytes"]
     protection = rows["quic_header_bytes"] + _TAG * rows["quic_packets"]
-    left = rows["payload_bytes"] - protection - _by_packet(rows, packet, whole)
+    left = payload - protection - _by_packet(rows, packet, whole)
     known = rest & (rows["eliciting"] != NULL) & (rows["quic_header_bytes"] != NULL) & ~unprotected
     wrong = known & (left < 0)
-    if wrong.any():
-        notes.append("frames longer than their packet: the parts of such packets are unknown")
-        known &= ~wrong
-    parts["protection"] += int(protection[known].sum()) + int(rows["payload_bytes"][rest & unprotected].sum())
-    parts["unknown"] += int(rows["payload_bytes"][rest & ~known & ~unprotected].sum())
+    known &= ~wrong
+    rows.add("parts known", known.astype(np.int64))
     # A packet is its headers, its tag and its frames: what is left is of frames whose size is not given.
     unsized = known & (_by_packet(rows, packet, (frames["wire_length"] == NULL).astype(np.int64)) > 0)
-    parts["transport_frames"] += int(left[unsized].sum())
-    left = np.where(unsized, 0, left)
-    padded = known & (rows["padding"] == 1)
-    parts["padding"] += int(left[padded].sum())
-    parts["unknown"] += int(left[known & ~padded].sum())
-    counted = (packet >= 0) & known[packet]
-    padding = frames.is_in("type", "PADDING")
-    parts["padding"] += int(whole[counted & padding].sum())
-    parts["handshake"] += int((whole - frames["length"] + new)[counted & crypto].sum())
-    parts["transport_frames"] += int(whole[counted & ~padding & ~crypto & ~stream].sum())
-    parts["transport_frames"] += int((whole - frames["length"])[counted & stream].sum())
-    parts["retransmissions"] += int((frames["length"] - new)[counted & (stream | crypto)].sum())
-    _h3(connection, up, frames["stream"][counted & stream], new[counted & stream], parts=parts, notes=notes)
-    return parts
+    padded = known & ~unsized & (rows["padding"] == 1)
+    return {
+        "wrong": wrong,
+        "acknowledgements": wire * pure,
+        "retransmissions": wire * again,
+        "protection": protection * known + payload * (rest & unprotected),
+        "transport_frames": left * unsized,
+        "padding": left * padded,
+        "unknown": payload * (rest & ~known & ~unprotected) + left * (known & ~unsized & ~padded),
+        **_headers(rows, rest),
+    }
+
+
+def _frames(rows: Rows, frames: Rows) -> dict[str, Ints]:
+    """Octets of frames by part, of packets whose parts are known; of streams those of ``requests`` apart."""
+    packet, new, whole = frames["packet"], frames["new octets"], frames["whole"]
+    counted = (packet >= 0) & (rows["parts known"] == 1)[packet]
+    stream, crypto = counted & frames.is_in("type", "STREAM"), counted & frames.is_in("type", "CRYPTO")
+    padding = counted & frames.is_in("type", "PADDING")
+    request = frames["stream"] % 4 == 0  # client-initiated, bidirectional (RFC 9000, section 2.1)
+    length = frames["length"]
+    return {
+        "padding": whole * padding,
+        "handshake": (whole - length + new) * crypto,
+        "transport_frames": whole * (counted & ~padding & ~crypto & ~stream) + (whole - length) * stream,
+        "retransmissions": (length - new) * (stream | crypto),
+        "http_framing": new * (stream & ~request),
+        "requests": new * (stream & request),
+    }
 
 
 def _whole(frames: Rows) -> Ints:
@@ -241,34 +291,13 @@ def _new_of_quic(frames: Rows) -> Ints:
     return new
 
 
-def _h3(connection: Connection, up: bool, stream: Ints, new: Ints, *, parts: dict[str, int], notes: list[str]) -> None:
-    """The octets of streams, each once. All of unidirectional streams is framing: types, settings, QPACK."""
-    request = stream % 4 == 0  # client-initiated, bidirectional (RFC 9000, section 2.1)
-    parts["http_framing"] += int(new[~request].sum())
-    frames = connection.frames_of("h3", up=up).pick("requests", lambda of: of["stream"] % 4 == 0)
-    if len(frames):  # one that is seen again by a loss is still one frame
-        order = np.lexsort((frames["offset"], frames["stream"]))
-        frames = frames.where(order)
-        same = (np.diff(frames["stream"]) == 0) & (np.diff(frames["offset"]) == 0)
-        frames = frames.where(np.concatenate(([True], ~same)))
-    octets = int(new[request].sum())
-    part = dict.fromkeys(PARTS, 0)
-    _rest(octets - _http(frames, part), part, notes)
-    for name, value in part.items():
-        parts[name] += value
-
-
-def _packet_of(rows: Rows, frames: Rows) -> Ints:
-    """The row of the packet that holds each frame; -1: it is not among these."""
-    if not len(rows):
-        return np.full(len(frames), NULL, dtype=np.int64)
-    number, wanted = rows["number"], frames["number"]
-    if (number[1:] >= number[:-1]).all():
-        at = np.minimum(number.searchsorted(wanted), len(number) - 1)
-    else:
-        order = number.argsort(kind="stable")
-        at = order[np.minimum(number[order].searchsorted(wanted), len(order) - 1)]
-    return np.where(number[at] == wanted, at, NULL)
+def _once(frames: Rows) -> Bools:
+    """The first row of each frame of a stream."""
+    keys = (frames["connection"], frames["stream"], frames["offset"])
+    order = np.lexsort(keys[::-1])
+    found = np.ones(len(frames), dtype=np.bool_)
+    found[order[1:]] = np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0)
+    return found
 
 
 def _by_packet(rows: Rows, packet: Ints, values: Ints) -> Ints:

@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from trifecta.analysis.transport.ranges import each_cell
 from trifecta.analysis.transport.rows import Ints
+
+Floats = NDArray[np.float64]
+_AT = (0.0, 0.5, 0.9, 0.99, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +28,29 @@ class Quantiles:
 
 def quantiles(values: Ints) -> Quantiles | None:
     """Linear between values (numpy's default); None where there are none."""
-    if not len(values):
-        return None
-    ordered = np.sort(values)
-    return Quantiles(len(values), *(_between(ordered, at) for at in (0.0, 0.5, 0.9, 0.99, 1.0)))
+    return quantiles_of_each(values, np.zeros(1, dtype=np.int64), np.full(1, len(values), dtype=np.int64))[0]
 
 
-def _between(ordered: Ints, quantile: float) -> float:
-    """As `numpy.quantile` does it, without what that takes to begin: short lists are asked for often."""
-    place = (len(ordered) - 1) * quantile
-    below = int(place)
-    low, high = int(ordered[below]), int(ordered[min(below + 1, len(ordered) - 1)])
+def quantiles_of_each(values: Ints, starts: Ints, ends: Ints) -> list[Quantiles | None]:
+    """`quantiles` of the values of each [start, end)."""
+    counts = np.maximum(ends - starts, 0)
+    of, at = each_cell(starts, counts)
+    ordered = values[at]
+    ordered = ordered[np.lexsort((ordered, of))]
+    first = counts.cumsum() - counts
+    some = counts > 0
+    columns = [_between(ordered, first[some], counts[some], quantile).tolist() for quantile in _AT]
+    found: list[Quantiles | None] = [None] * len(counts)
+    each = zip(counts[some].tolist(), *columns, strict=True)
+    for place, told in zip(some.nonzero()[0].tolist(), each, strict=True):
+        found[place] = Quantiles(*told)
+    return found
+
+
+def _between(ordered: Ints, first: Ints, counts: Ints, quantile: float) -> Floats:
+    """As `numpy.quantile` does it, of so many values from ``first`` on."""
+    place = (counts - 1) * quantile
+    below = place.astype(np.int64)
+    low, high = ordered[first + below], ordered[first + np.minimum(below + 1, counts - 1)]
     part = place - below
-    return low + (high - low) * part if part < 0.5 else high - (high - low) * (1 - part)
+    return np.where(part < 0.5, low + (high - low) * part, high - (high - low) * (1 - part))

@@ -30,16 +30,16 @@ class Tiles:
 
     def latest(self, starts: Ints, ends: Ints) -> Ints:
         """The latest time in each range [start, end); its ends must be edges. Of an empty range: 0."""
-        return _reduce_max(self.times, self.edges.searchsorted(starts), self.edges.searchsorted(ends))
+        return reduce_max(self.times, self.edges.searchsorted(starts), self.edges.searchsorted(ends))
 
 
 def cells_of(tiles: Tiles, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
     """(Range, tile) for every tile in each range [start, end), whose ends must be edges."""
     low, high = tiles.edges.searchsorted(starts), tiles.edges.searchsorted(ends)
-    return _cells(low, np.maximum(high - low, 0))
+    return each_cell(low, np.maximum(high - low, 0))
 
 
-def _cells(low: Ints, counts: Ints) -> tuple[Ints, Ints]:
+def each_cell(low: Ints, counts: Ints) -> tuple[Ints, Ints]:
     """(Range, cell) for so many cells of each range from `low` on."""
     piece = np.arange(len(low)).repeat(counts)
     return piece, np.arange(len(piece)) + (low - counts.cumsum() + counts)[piece]
@@ -60,7 +60,7 @@ def tilings(starts: Ints, ends: Ints, times: Sequence[Ints], more_edges: Ints | 
     found = []
     if len(starts) and (counts >= 0).all() and (starts[1:] >= ends[:-1]).all():
         # One behind the other, as of a transfer without loss: no octet has more than one time.
-        piece, cell = _cells(low, counts)
+        piece, cell = each_cell(low, counts)
         alone = np.full(cells, -1, dtype=np.int64)
         alone[cell] = piece
         for each in times:
@@ -89,13 +89,14 @@ def _earliest(low: Ints, counts: Ints, times: Ints, cells: int) -> Ints:
     while begin < len(order):
         done = int(total[begin - 1]) if begin else 0
         stop = max(int(total.searchsorted(done + _CELLS_AT_ONCE, side="right")), begin + 1)
-        piece, cell = _cells(low[begin:stop], counts[begin:stop])
+        piece, cell = each_cell(low[begin:stop], counts[begin:stop])
         which[cell] = order[begin:stop][piece]
         begin = stop
     return which
 
 
-def _reduce_max(values: Ints, low: Ints, high: Ints) -> Ints:
+def reduce_max(values: Ints, low: Ints, high: Ints) -> Ints:
+    """The largest of the values [low, high) of each range; of none: 0."""
     result = np.zeros(len(low), dtype=np.int64)
     some = high > low
     if some.any():

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import cast
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+_Any = TypeVar("_Any")
 
 
 def count(mask: Bools) -> int:
@@ -70,6 +71,28 @@ class Rows:
             of.add(name, work(of))
         return self[name]
 
+    @property
+    def together(self) -> Rows:
+        """The same choice of all connections: itself where it is not of a `Group`."""
+        return self if self._group is None else self._group.rows
+
+    def each(self, name: Hashable, work: Callable[[Rows, Ints, Ints], Sequence[_Any]]) -> _Any:
+        """What ``work`` finds for this connection; of a `Group` it is worked out once for all, and kept by its name.
+
+        It is given the rows of all connections, and those of each from its start to its end: a result for each.
+        """
+        if self._group is None:
+            return work(self, np.zeros(1, dtype=np.int64), np.full(1, self._length, dtype=np.int64))[0]
+        return cast(_Any, self._group.each(name, work)[self._at])
+
+    def sums(self, name: Hashable, work: Callable[[Rows], Mapping[str, Ints | Bools]]) -> dict[str, int]:
+        """The sums of columns that are worked out from others row by row."""
+        return self.each(("sums", name), lambda rows, starts, ends: _sums(work(rows), starts, ends))
+
+    def least(self, name: str) -> int | None:
+        """The least value of a column; None without rows."""
+        return self.each(("least", name), lambda rows, starts, ends: _least(rows[name], starts, ends))
+
     def add(self, name: str, column: Ints) -> None:
         """One more column, worked out from the others."""
         self._columns[name] = column
@@ -100,6 +123,7 @@ class Group:
         self._starts, self._ends = starts, ends
         self._spans = list(zip(starts.tolist(), ends.tolist(), strict=True))
         self._picked: dict[Hashable, Group] = {}
+        self._each: dict[Hashable, Sequence[Any]] = {}
 
     def of(self, at: int) -> Rows:
         """Those of the connection at a place."""
@@ -117,3 +141,29 @@ class Group:
             starts, ends = chosen.searchsorted(self._starts), chosen.searchsorted(self._ends)
             found = self._picked[name] = Group(self.rows.where(chosen), starts, ends)
         return found
+
+    def each(self, name: Hashable, work: Callable[[Rows, Ints, Ints], Sequence[Any]]) -> Sequence[Any]:
+        """What ``work`` finds for each connection."""
+        found = self._each.get(name)
+        if found is None:
+            found = self._each[name] = work(self.rows, self._starts, self._ends)
+        return found
+
+
+def _sums(columns: Mapping[str, Ints | Bools], starts: Ints, ends: Ints) -> list[dict[str, int]]:
+    totals = []
+    for column in columns.values():
+        upto = np.concatenate(([0], column.cumsum(dtype=np.int64)))
+        totals.append((upto[ends] - upto[starts]).tolist())
+    return [dict(zip(columns, each, strict=True)) for each in zip(*totals, strict=True)]
+
+
+def _least(column: Ints, starts: Ints, ends: Ints) -> list[int | None]:
+    found: list[int | None] = [None] * len(starts)
+    some = (ends > starts).nonzero()[0]
+    if len(some):
+        padded = np.append(column, 0)  # so that an end may be that of all
+        bounds = np.stack([starts[some], ends[some]], axis=1).reshape(-1)
+        for at, least in zip(some.tolist(), np.minimum.reduceat(padded, bounds)[::2].tolist(), strict=True):
+            found[at] = least
+    return found
