@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from trifecta.analysis.transport.octets import frontier
@@ -39,6 +41,13 @@ def first_rows(groups: Ints, values: Ints, wanted_groups: Ints, wanted: Ints) ->
         keys = keys[order]
     at = np.minimum(keys.searchsorted(asked), len(keys) - 1)
     return np.where(keys[at] == asked, at if order is None else order[at], -1)
+
+
+def joined(parts: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """Arrays one behind the other, and which of them each value is of."""
+    if not parts:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    return np.arange(len(parts)).repeat([len(one) for one in parts]), np.concatenate(parts)
 
 
 def repeated(groups: Ints, mask: Bools) -> Bools:

@@ -82,7 +82,7 @@ def _headers(rows: Rows, mask: Bools) -> dict[str, Ints]:
 
 
 def _tcp(connection: Connection, up: bool, notes: list[str]) -> dict[str, int]:
-    octets = connection.sent(up=up).sums("overhead", _segments)
+    octets = connection.sent(up=up).sums("segments", _segments)
     parts = {name: octets.get(name, 0) for name in PARTS}
     _tls(connection, up, octets["new"], parts, notes)
     return parts
@@ -211,7 +211,7 @@ def _quic(connection: Connection, up: bool, notes: list[str]) -> dict[str, int]:
         return dict.fromkeys(PARTS, 0)
     frames = connection.frames_of("quic", up=up)
     connection.carriers(frames, up=up)
-    packets = rows.sums("overhead", partial(_datagrams, frames.together))
+    packets = rows.sums("datagrams", partial(_datagrams, frames.together))
     held = frames.sums("overhead", partial(_frames, rows.together))
     if packets["wrong"]:
         notes.append("frames longer than their packet: the parts of such packets are unknown")

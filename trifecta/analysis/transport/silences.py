@@ -14,7 +14,7 @@ import numpy as np
 from trifecta.analysis.transport.columns import NULL, Connection, acks
 from trifecta.analysis.transport.credit import Held, Span
 from trifecta.analysis.transport.flight import Flight
-from trifecta.analysis.transport.grouped import pair_keys
+from trifecta.analysis.transport.grouped import joined, pair_keys
 from trifecta.analysis.transport.ranges import reduce_max, running_max
 from trifecta.analysis.transport.rows import Bools, Ints, Rows
 
@@ -152,12 +152,9 @@ def _largest(case: Case, up: bool) -> int:
 
 
 def _events(times: Mapping[str, Sequence[Ints]]) -> dict[str, _Events]:
-    joined = {
-        name: (np.arange(len(each)).repeat([len(one) for one in each]), np.concatenate(each))
-        for name, each in times.items()
-    }
-    keys = pair_keys(*joined.values())
-    return {name: _Events(*pair, key) for (name, pair), key in zip(joined.items(), keys, strict=True)}
+    together = {name: joined(each) for name, each in times.items()}
+    keys = pair_keys(*together.values())
+    return {name: _Events(*pair, key) for (name, pair), key in zip(together.items(), keys, strict=True)}
 
 
 def _between(events: Sequence[_Events]) -> tuple[Ints, Ints, Ints, Ints]:
@@ -189,10 +186,10 @@ def _clocked(events: Mapping[str, _Events], key: Ints, case: Ints) -> Bools:
 
 def union(spans: Iterable[Span]) -> list[Span]:
     """The same time in spans that are apart from one another."""
-    joined: list[Span] = []
+    found: list[Span] = []
     for start, end in sorted(spans):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
         elif end > start:
-            joined.append((start, end))
-    return joined
+            found.append((start, end))
+    return found
