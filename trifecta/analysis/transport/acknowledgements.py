@@ -62,7 +62,8 @@ def moments_of(connection: Connection, *, up: bool) -> tuple[Ints, Ints] | None:
 
 def _pure(own: Rows) -> Bools:
     """Segments that acknowledge and do nothing else."""
-    return (own["payload_bytes"] == 0) & (own["syn"] != 1) & (own["fin"] != 1) & (own["rst"] != 1)
+    pure: Bools = (own["payload_bytes"] == 0) & (own["syn"] != 1) & (own["fin"] != 1) & (own["rst"] != 1)
+    return pure
 
 
 def _raised(own: Rows) -> Bools:

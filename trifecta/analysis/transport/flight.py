@@ -39,11 +39,6 @@ class Flight:
         """Sends and their totals, acknowledgements and theirs: for what goes from one to the next."""
         return self.send_ns.tolist(), self.sent.tolist(), self.ack_ns.tolist(), self.acked.tolist()
 
-    def outstanding(self, at_ns: Ints) -> Ints:
-        """Octets under way just after each time."""
-        under_way: Ints = np.maximum(0, _at(self.send_ns, self.sent, at_ns) - _at(self.ack_ns, self.acked, at_ns))
-        return under_way
-
 
 class Round(NamedTuple):
     """A packet-timed round trip (draft-ietf-ccwg-bbr): from a send to the acknowledgement of that send."""
@@ -152,8 +147,3 @@ def rounds(of: Flight, start_ns: int, limit: int, until_ns: int | None = None) -
         found.append(Round(send_ns[index], end, sent[after - 1] - before, ended_sending=after >= count))
         index = after
     return found
-
-
-def _at(times: Ints, totals: Ints, at_ns: Ints) -> Ints:
-    """The total after the last event at or before each time; 0 before the first."""
-    return np.concatenate(([0], totals))[times.searchsorted(at_ns, side="right")]

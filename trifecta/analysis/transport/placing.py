@@ -18,7 +18,6 @@ RECORD_HEADER = 5  # RFC 8446, 5.1
 _WITH_NONCE = (RECORD_HEADER + 8 + 16, RECORD_HEADER + 8 + 8)
 _NO_DATA = ("handshake", "change_cipher_spec", "alert")  # types of records without HTTP
 _NONE = slice(0, 0)
-_NOWHERE: Ints = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,6 @@ class Spans:
     end: Ints
     record: Ints
     octets: Ints
-    way: Ints  # which of the ways that were looked at together
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,6 @@ class Records:
 
     start: Ints
     end: Ints
-    way: Ints = _NOWHERE  # where those of more than one stand together
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,6 @@ class HttpFrames:
     size: Ints
     offset: Ints
     stream: Ints
-    way: Ints = _NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,42 +178,31 @@ def place(frames: HttpFrames, records: Records, overhead: int | None) -> tuple[S
     return Spans(frames.stream[frame], records.start[record], records.end[record], record, octets), False
 
 
-def _placed(
-    frames: HttpFrames, records: Records, overhead: Ints, some: NDArray[np.bool_]
-) -> tuple[tuple[Ints, ...], NDArray[np.bool_]]:
-    """The octets of the frames of some ways where they are in the records: frame, start, end, record and octets.
-
-    And for which ways that does not contradict the ranges of the frames: only of these are they given.
-    """
-    mine = some[frames.way].nonzero()[0]
+def _placed(frames: HttpFrames, records: Records, overhead: int) -> Spans | None:
+    """Each frame's octets where they are in the records; None where that contradicts the ranges of the frames."""
     used = np.zeros(len(records.start) + 1, dtype=np.int64)
-    np.add.at(used, records.start.searchsorted(frames.low[mine]), 1)
-    np.add.at(used, records.start.searchsorted(frames.high[mine]), -1)
+    np.add.at(used, records.start.searchsorted(frames.low), 1)
+    np.add.at(used, records.start.searchsorted(frames.high), -1)
     used_records = (used.cumsum()[:-1] > 0).nonzero()[0]
-    starts, ends, way = (column[used_records] for column in (records.start, records.end, records.way))
-    text = ends - starts - overhead[way]
-    fits = np.bincount(way[text <= 0], minlength=len(some)) == 0
-    # The plaintext of all ways one behind the other; of each the first record that is used has its octet 0 (where the
-    # capture is whole: else what follows finds it out).
-    end = np.maximum(text, 0).cumsum()
-    begin = end - np.maximum(text, 0)
-    zero, size = np.zeros(len(some), dtype=np.int64), np.zeros(len(some), dtype=np.int64)
-    zero[way[::-1]], size[way] = begin[::-1], end  # of equal places the last one counts
-    size -= zero
-    of, offset = frames.way[mine], frames.offset[mine]
-    last = offset + frames.size[mine]
-    first = begin.searchsorted(zero[of] + np.clip(offset, 0, size[of] - 1), side="right") - 1
-    after = begin.searchsorted(zero[of] + np.clip(last - 1, 0, size[of] - 1), side="right") - 1
-    apart = (offset < 0) | (last > size[of]) | (starts[first] != frames.low[mine]) | (ends[after] != frames.high[mine])
-    fits &= np.bincount(of[apart], minlength=len(some)) == 0
-    there = fits[of].nonzero()[0]
-    mine, of, offset, last, first = mine[there], of[there], offset[there], last[there], first[there]
-    counts = after[there] - first + 1
-    frame = np.arange(len(mine)).repeat(counts)
+    starts, ends = records.start[used_records], records.end[used_records]
+    text = ends - starts - overhead
+    if not len(text) or (text <= 0).any():
+        return None
+    end = text.cumsum()
+    begin = end - text
+    # The plaintext of the first record begins at 0 where the capture is whole; else what follows finds it out.
+    offset, last = frames.offset, frames.offset + frames.size
+    first = begin.searchsorted(offset, side="right") - 1
+    after = begin.searchsorted(last - 1, side="right") - 1
+    if (first < 0).any() or (last > end[-1]).any():
+        return None
+    if (starts[first] != frames.low).any() or (ends[after] != frames.high).any():
+        return None
+    counts = after - first + 1
+    frame = np.arange(len(offset)).repeat(counts)
     at = np.arange(len(frame)) - (counts.cumsum() - counts).repeat(counts) + first[frame]
-    begin, end = begin - zero[way], end - zero[way]
     # Header (and nonce) in front, tag (and content type) behind: RFC 8446, 5.2.
-    front = starts[at] + RECORD_HEADER + 8 * np.isin(overhead[way[at]], _WITH_NONCE) - begin[at]
+    front = starts[at] + RECORD_HEADER + (8 if overhead in _WITH_NONCE else 0) - begin[at]
     start = np.maximum(offset[frame], begin[at]) + front
     stop = np.minimum(last[frame], end[at]) + front
-    return (mine[frame], start, stop, used_records[at], stop - start), fits
+    return Spans(frames.stream[frame], start, stop, used_records[at], stop - start)

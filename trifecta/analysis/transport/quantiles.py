@@ -53,4 +53,5 @@ def _between(ordered: Ints, first: Ints, counts: Ints, quantile: float) -> Float
     below = place.astype(np.int64)
     low, high = ordered[first + below], ordered[first + np.minimum(below + 1, counts - 1)]
     part = place - below
-    return np.where(part < 0.5, low + (high - low) * part, high - (high - low) * (1 - part))
+    between: Floats = np.where(part < 0.5, low + (high - low) * part, high - (high - low) * (1 - part))
+    return between

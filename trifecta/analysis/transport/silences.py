@@ -89,8 +89,8 @@ def judge(cases: Sequence[Case], *, up: bool, window: Window | None = None) -> l
         ("connection", [one.limits.connection or [] for one in cases]),
         ("streams", at_limit),
     ):
-        for end, what in enumerate(("begin", "end")):
-            times[f"{name} {what}"] = [np.array([span[end] for span in some], dtype=np.int64) for some in spans]
+        for place, what in enumerate(("begin", "end")):
+            times[f"{name} {what}"] = [np.array([span[place] for span in some], dtype=np.int64) for some in spans]
     events = _events(times)
     case, start, end, key = _between(list(events.values()))
 
@@ -99,10 +99,8 @@ def judge(cases: Sequence[Case], *, up: bool, window: Window | None = None) -> l
         begun, over = (np.sort(events[f"{name} {what}"].key) for what in ("begin", "end"))
         return begun.searchsorted(key, side="right") - over.searchsorted(key, side="right")
 
-    sent, acked = (
-        _total(events[name], [totals(one.of) for one in cases], key, case)
-        for name, totals in (("send", lambda of: of.sent), ("ack", lambda of: of.acked))
-    )
+    sent = _total(events["send"], [one.of.sent for one in cases], key, case)
+    acked = _total(events["ack"], [one.of.acked for one in cases], key, case)
     under_way = np.maximum(0, sent - acked)
     if window is None:
         cause = np.where(_clocked(events, key, case), _CONGESTION, _UNKNOWN)
@@ -146,7 +144,8 @@ def _came(case: Case, up: bool) -> Ints:
 
 def _largest(case: Case, up: bool) -> int:
     def work(rows: Rows, starts: Ints, ends: Ints) -> list[int]:
-        return np.clip(reduce_max(rows["payload_bytes"], starts, ends), 1, _SEGMENT).tolist()
+        largest = reduce_max(rows["payload_bytes"], starts, ends)
+        return [min(max(1, each), _SEGMENT) for each in largest.tolist()]
 
     return case.connection.sent(up=up).each("largest payload", work)
 
