@@ -6,7 +6,8 @@ import pytest
 from tests.analysis.transport.flows import SEGMENT, bursts
 from tests.analysis.transport.scene import MS, Scene
 from trifecta.analysis.transport.credit import spans_at_limit
-from trifecta.analysis.transport.stalls import CAUSES, Stalls, Window, stalls
+from trifecta.analysis.transport.silences import CAUSES, Window
+from trifecta.analysis.transport.stalls import Stalls, stalls
 
 QUIC = {"packet_type": "1-RTT", "quic_header_bytes": 12}
 APPLICATION = {"packet_space": "application"}

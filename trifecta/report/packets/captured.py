@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from trifecta.analysis.transport.columns import Connection, connections
 from trifecta.analysis.transport.overhead import PARTS, overhead
-from trifecta.analysis.transport.stalls import CAUSES, stalls
+from trifecta.analysis.transport.silences import CAUSES
+from trifecta.analysis.transport.stalls import stalls
 from trifecta.analysis.transport.trial import Capture, look_at
 from trifecta.trace.names import study_name
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import duckdb
 
 from trifecta.analysis.transport.overhead import PARTS
-from trifecta.analysis.transport.stalls import CAUSES
+from trifecta.analysis.transport.silences import CAUSES
 from trifecta.design.model import AA_SUFFIX
 from trifecta.report import content, queries
 from trifecta.report.facts import RunFacts
