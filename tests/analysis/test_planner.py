@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.analysis.worlds import make_row, make_study, one_cell_study
-from trifecta.analysis.planner import Decision, Planner, Stop
+from trifecta.analysis.planner import Decision, Planner, Stop, rest_words
 from trifecta.design import plan
 
 SECOND = 1_000_000_000
@@ -102,6 +102,8 @@ def test_the_budget_is_kept_and_the_reason_says_what_is_left():
     assert now <= 20 * SECOND
     assert now > 18 * SECOND
     assert "verdicts are open, but a block takes about 0.4 s" in decisions[-1].reason
+    assert [rest_words(left) for left in (-5, 49_000_000, 2_340_000_000)] == ["nothing", "nothing", "2.3 s"]
+    assert decisions[-1].reason.endswith(" of the budget is left")
     assert isinstance(Planner(study, plan.cells(study)).next([], 21 * SECOND), Stop)
 
 

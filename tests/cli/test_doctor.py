@@ -76,6 +76,18 @@ def test_every_finding_that_is_not_well_has_a_remedy(monkeypatch, tmp_path):
     assert finding("ip", findings).remedy == "sudo apt-get install -y iproute2"
 
 
+def test_a_tool_that_is_missing_says_what_needs_it(monkeypatch, tmp_path):
+    pretend_inside(monkeypatch)
+    monkeypatch.setattr(doctor, "_program", lambda _: None)
+    findings = doctor.examine(tmp_path)
+    for name, what in (("tshark", "`trifecta trace`"), ("ffmpeg", "videos"), ("nft", "`conntrack`"), ("wrk", "bench")):
+        tool = finding(name, findings)
+        assert (tool.status, tool.required) == ("missing", False)
+        assert tool.evidence.startswith("not found; needed by ")
+        assert what in tool.evidence
+    assert doctor.able(findings)
+
+
 def test_docker_is_not_required_and_its_problem_is_said(monkeypatch, tmp_path):
     pretend_inside(monkeypatch, {"Docker": "it does not start (why)"})
     monkeypatch.setattr(doctor, "docker_state", lambda _: DockerState("1.0"))

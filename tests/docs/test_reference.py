@@ -3,10 +3,11 @@
 import re
 import tomllib
 
+import click
 import pytest
 
 from tests.docs.examples import PAGES, ROOT
-from trifecta.cli.main import COMMANDS, INTERNAL_ERROR, INTERRUPTED
+from trifecta.cli.main import COMMANDS, INTERNAL_ERROR, INTERRUPTED, cli
 from trifecta.design.factors import CORE_FACTORS, LENGTH_FIELDS
 from trifecta.design.fields import REQUESTS_FIELDS, SERVICES_FIELDS
 from trifecta.design.paths import PATH_FIELDS
@@ -36,6 +37,27 @@ def test_the_guide_names_every_command_and_exit_code():
         assert re.search(rf"\btrifecta {command}\b|`{command}`", GUIDE), command
     for code in (0, 1, 2, 3, INTERNAL_ERROR, INTERRUPTED):
         assert f"\n| {code} |" in GUIDE
+
+
+def test_all_commands_have_json_but_those_that_the_guide_names():
+    def leaves(command, name):
+        if isinstance(command, click.Group) and command.commands:
+            if any(option.name == "as_json" for option in command.params):
+                yield name, True
+            for below, each in command.commands.items():
+                yield from leaves(each, f"{name} {below}")
+        else:
+            yield name, any(option.name == "as_json" for option in command.params)
+
+    have = dict(each for name in COMMANDS for each in leaves(cli.get_command(click.Context(cli), name), name))
+    without = sorted(name for name, has in have.items() if not has)
+    assert without == ["completion", "page make"]
+    assert "Every command but `completion` and `page make` has `--json`" in GUIDE
+
+
+def test_every_page_is_reached_from_the_readme():
+    named = set(re.findall(r"\]\((docs/[^)#\s]+\.md)", (ROOT / "README.md").read_text()))
+    assert {str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.md")} == named
 
 
 def test_every_dependency_has_its_reason():

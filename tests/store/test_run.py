@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -57,6 +59,60 @@ def test_create_refuses_a_file(tmp_path: Path) -> None:
 def test_open_refuses_what_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds no run"):
         RunDirectory.open(tmp_path)
+
+
+def test_a_folder_of_several_runs_says_where_they_are(tmp_path: Path) -> None:
+    for name in ("bourbon2020/single-A", "threats/conntrack"):
+        RunDirectory.create(tmp_path / name, {}, "").close()
+    with pytest.raises(UserError, match=f"give one of the 2 below it, such as {tmp_path}/bourbon2020/single-A$"):
+        RunDirectory.open(tmp_path)
+    with pytest.raises(UserError, match=f"give one of the 1 below it, such as {tmp_path}/threats/conntrack$"):
+        RunDirectory.open(tmp_path / "threats")
+
+
+@pytest.mark.parametrize(
+    ("damage", "read", "said"),
+    [
+        (lambda run: (run / "run.json").write_text("[]"), lambda run: run.facts, "run.json is no JSON object"),
+        (lambda run: (run / "run.json").write_text("{"), lambda run: run.facts, "run.json is not valid JSON"),
+        (lambda run: (run / "study.yaml").unlink(), lambda run: run.study_text, "study.yaml is missing"),
+        (lambda run: (run / "trials").rmdir(), lambda run: run.rows(), "trials is missing"),
+    ],
+)
+def test_what_a_damaged_folder_lacks_is_named(run: RunDirectory, damage: Any, read: Any, said: str) -> None:
+    damage(run.path)
+    with pytest.raises(UserError, match=said):
+        read(RunDirectory.open(run.path))
+
+
+def test_a_file_that_could_not_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = tmp_path / "report.html"
+    files.write_text(kept, "before")
+
+    def refuse(_: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files, "sync", refuse)
+    with pytest.raises(CannotError, match=r"cannot write .*report\.html: the disk is full"):
+        files.write_text(kept, "after")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert kept.read_text() == "before"
+
+
+def test_a_run_that_could_not_be_begun_leaves_its_folder_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = files.sync
+
+    def refuse(path: Path) -> None:
+        if path.name.endswith("run.json"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(path)
+
+    monkeypatch.setattr(files, "sync", refuse)
+    with pytest.raises(CannotError, match="the disk is full"):
+        RunDirectory.create(tmp_path / "new", {}, "")
+    assert list((tmp_path / "new").iterdir()) == []
+    monkeypatch.undo()
+    RunDirectory.create(tmp_path / "new", {}, "").close()
 
 
 def test_committed_trials_come_back_in_order(run: RunDirectory) -> None:

@@ -171,7 +171,7 @@ class Planner:
         cheapest = min((s.cost_ns for s in states if s.cost_ns is not None), default=0)
         return Stop(
             f"{self._open_text()}, but a block takes about {cheapest / _SECOND_NS:.1f} s or more "
-            f"and {max(0, left_ns or 0) / _SECOND_NS:.1f} s of the budget are left",
+            f"and {rest_words(left_ns)} of the budget is left",
             "budget",
         )
 
@@ -204,6 +204,12 @@ class Planner:
                 )
             )
         return states
+
+
+def rest_words(left_ns: int | None) -> str:
+    """What is left of a budget: ``2.3 s``, or ``nothing``."""
+    rest = f"{max(0, left_ns or 0) / _SECOND_NS:.1f} s"
+    return "nothing" if rest == "0.0 s" else rest
 
 
 def _block_spans(rows: Sequence[Row]) -> dict[str, dict[int, int]]:

@@ -28,10 +28,12 @@ def command(*, run: Path, cell: str | None, arm: str | None, as_json: bool) -> N
     """
     from trifecta.report import explain
     from trifecta.report.explain import resampled
+    from trifecta.store import damage
 
-    found = explain.explain(run, cell, arm)
-    cells = [chain.comparison.cell for chain in found.chains]
-    concluded = resampled.conclusions(run, cells) if cells else []
+    with damage.named(run):
+        found = explain.explain(run, cell, arm)
+        cells = [chain.comparison.cell for chain in found.chains]
+        concluded = resampled.conclusions(run, cells) if cells else []
     if as_json:
         click.echo(json.dumps(explain.as_data(found, concluded), indent=1, ensure_ascii=False, allow_nan=False))
     else:

@@ -71,12 +71,14 @@ def carry_out(
 def show(run: Path, *, as_json: bool) -> None:
     """Write the report of a run and show its verdicts, or print them as JSON."""
     from trifecta.report import html, terminal
+    from trifecta.store import damage
 
-    html.write_report(run)
-    if as_json:
-        click.echo(terminal.as_json(run))
-    else:
-        terminal.print_verdicts(run)
+    with damage.named(run):
+        html.write_report(run)
+        if as_json:
+            click.echo(terminal.as_json(run))
+        else:
+            terminal.print_verdicts(run)
 
 
 def exit_code(outcome: StudyOutcome) -> int:

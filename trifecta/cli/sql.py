@@ -30,12 +30,12 @@ def command(run: Path, query: str | None, as_json: bool, as_csv: bool) -> None:
     A number that JSON cannot hold (infinity, not a number) is printed as a string there.
     """
     from trifecta.cli import tables
-    from trifecta.store import views
+    from trifecta.store import damage, views
 
     if as_json and as_csv:
         raise click.UsageError("--json and --csv cannot be combined")
     text = sys.stdin.read() if query == "-" else query or tables.SCHEMA_QUERY
-    with views.connect(run) as connection:
+    with damage.named(run), views.connect(run) as connection:
         answer = tables.ask(connection, text)
     form = tables.as_json if as_json else tables.as_csv if as_csv else tables.as_text
     click.echo(form(answer), nl=False)

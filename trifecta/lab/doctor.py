@@ -26,6 +26,7 @@ Status = Literal["ok", "warn", "missing"]
 UDP_BUFFER_BYTES = 4_194_304  # what the engine's load asks for
 DISK_BYTES = 1_000_000_000
 _TIMEOUT_S = 60
+_VERSION = r"(\d+\.\d+\.\d+)"
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Finding:
 
 def examine(folder: Path) -> list[Finding]:
     """Everything about this machine; ``folder`` is where runs would be written."""
-    return [*_system(), *_lab(), *_engine(), *_peers(), _disk(folder)]
+    return [*_system(), *_lab(), *_engine(), *_tools(), _disk(folder)]
 
 
 def able(findings: list[Finding]) -> bool:
@@ -161,33 +162,33 @@ def _engine() -> Iterator[Finding]:
 
 
 @dataclass(frozen=True)
-class _Peer:
+class _Tool:
     name: str
-    command: str
     version_argument: str
     version: str  # pattern with one group
+    needed_by: str
     remedy: str
 
 
-_PEERS = (
-    _Peer("wrk", "wrk", "-v", r"wrk (\S+)", "sudo apt-get install -y wrk"),
-    _Peer("oha", "oha", "--version", r"oha (\S+)", "cargo install --locked oha"),
-    # No peer, but found in the same way: dissects captures for `trifecta trace`.
-    _Peer("tshark", "tshark", "--version", r"(\d+\.\d+\.\d+)", "sudo apt-get install -y tshark"),
+_TOOLS = (
+    _Tool("tshark", "-v", _VERSION, "`trifecta trace` and packets in reports", "sudo apt-get install -y tshark"),
+    _Tool("ffmpeg", "-version", r"version (\S+)", "videos", "sudo apt-get install -y ffmpeg"),
+    _Tool("nft", "-v", _VERSION, "studies with `conntrack`", "sudo apt-get install -y nftables"),
+    _Tool("wrk", "-v", r"wrk (\S+)", "benchmarks of Trifecta itself", "sudo apt-get install -y wrk"),
+    _Tool("oha", "--version", r"oha (\S+)", "benchmarks of Trifecta itself", "cargo install --locked oha"),
 )
 
 
-def _peers() -> Iterator[Finding]:
-    """Programs that benchmarks compare with, and tshark; no study needs them. Servers, clients: ``implementations``."""
-    for peer in _PEERS:
-        path = _program(peer.command)
+def _tools() -> Iterator[Finding]:
+    """Programs that some of Trifecta needs, and most studies do not. Servers, clients: ``implementations``."""
+    for tool in _TOOLS:
+        path = _program(tool.name)
         if path is None:
-            yield Finding(peer.name, "missing", "not found", peer.remedy)
+            yield Finding(tool.name, "missing", f"not found; needed by {tool.needed_by} only", tool.remedy)
             continue
-        text = _output([path, peer.version_argument])
-        match = re.search(peer.version, text)
+        match = re.search(tool.version, _output([path, tool.version_argument]))
         version = match[1] if match else "version not said"
-        yield Finding(peer.name, "ok", f"{version} ({path})")
+        yield Finding(tool.name, "ok", f"{version} ({path})")
 
 
 def _docker(problem: str) -> Finding:
@@ -203,7 +204,9 @@ def _docker(problem: str) -> Finding:
 def _program(name: str) -> str | None:
     """A program beside this Python (in the virtual environment), else on the PATH."""
     beside = Path(sys.executable).parent / name
-    return str(beside) if beside.is_file() and os.access(beside, os.X_OK) else shutil.which(name)
+    if beside.is_file() and os.access(beside, os.X_OK):
+        return str(beside)
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")  # where an ordinary user's PATH has no nft
 
 
 def _output(command: list[str]) -> str:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from trifecta.analysis.estimate import METRICS
+from trifecta.design import quantity
 from trifecta.design.conformance import ConformanceResult
-from trifecta.design.errors import UserError
 from trifecta.design.model import PROTOCOLS
 from trifecta.design.study_file import parse_study
-from trifecta.report import numbers
+from trifecta.report import numbers, paths
 from trifecta.store.run import RunDirectory
 
 
@@ -135,43 +135,27 @@ class RunFacts:
         return [name for name in (self.study.get("factors") or {}) if name != "protocol"]
 
     def path_words(self, name: str) -> str:
-        """What a path was asked to be: ``80.0 ms round trip, 100 Mbit/s``."""
+        """What a path was asked to be: ``80 ms round trip, 100 Mbit/s``; empty where the study has none of that name."""
         spec = (self.study.get("paths") or {}).get(name)
-        if not spec:
-            return ""
-        said = []
-        if spec.get("rtt_ns"):
-            said.append(f"{numbers.duration(spec['rtt_ns'])} round trip")
-        if spec.get("rate_bits_per_s"):
-            said.append(numbers.bit_rate(spec["rate_bits_per_s"]))
-        if spec.get("queue_bytes"):
-            said.append(f"a queue of {numbers.size(spec['queue_bytes'])}")
-        if spec.get("loss"):
-            said.append(f"{numbers.percent(spec['loss'])} loss each way")
-        known = {"delay", "rate", "loss"}
-        others = sorted(
-            {str(doc.get("kind")) for way in ("forward", "backward") for doc in spec.get(way) or ()} - known
-        )
-        said += [kind.replace("_", " ") for kind in others]
-        return ", ".join(said) if said else "no impairment"
+        return paths.in_words(spec) if spec else ""
 
     def workload_words(self) -> str:
-        """What was asked of the network: ``GET of 10.0 kB, 10 in flight, closed loop``."""
+        """What was asked of the network: ``GET of 10 kB, 10 in flight, closed loop``."""
         work = self.workload
         if self.is_browser:
             return _browser_words(work, self.factors)
         method = "requests" if "method" in self.factors else str(work.get("method", "GET"))
-        size = "" if "response" in self.factors else f" of {numbers.size(work.get('response_bytes', 0))}"
+        size = "" if "response" in self.factors else f" of {quantity.format_size(work.get('response_bytes') or 0)}"
         said = _services_words(work, self.factors) or [method + size]
         if work.get("request_bytes") and "request" not in self.factors:
-            said.append(f"{numbers.size(work['request_bytes'])} sent with each request")
+            said.append(f"{quantity.format_size(work['request_bytes'])} sent with each request")
         if work.get("kind") != "fan-in" and "in_flight" not in self.factors:
             said.append(f"{work.get('in_flight', 1)} in flight")
         if self.closed_loop:
             said.append("closed loop")
         else:
             said.append(
-                f"open loop at {numbers.per_second(work.get('rate_per_s'))}, "
+                f"open loop{'' if 'rate' in self.factors else ' at ' + quantity.format_frequency(work['rate_per_s'])}, "
                 f"{work.get('arrivals', 'constant')} arrivals"
             )
         return ", ".join(said)
@@ -182,7 +166,7 @@ def _browser_words(work: dict[str, Any], factors: list[str]) -> str:
     known = {name: "" if name in factors else f"{work.get(name)} " for name in ("view", "mode")}
     if work.get("kind") == "video":
         clip = "" if "clip" in factors else f" of the clip {work.get('clip')}"
-        what = f"{known['view']}{known['mode']}watches{clip}, {numbers.duration(work.get('watch_ns'))} each"
+        what = f"{known['view']}{known['mode']}watches{clip}, {numbers.plain(numbers.duration(work.get('watch_ns')))} each"
     else:
         page = "a page" if "page" in factors else f"the page {Path(str(work.get('page'))).name}"
         found = "" if work.get("discovery") == "forced" else ", HTTP/3 found by Alt-Svc"
@@ -199,7 +183,8 @@ def _services_words(work: dict[str, Any], factors: list[str]) -> list[str]:
         return [f"cycles of {method} through a chain of {services}"]
     if kind == "fan-in":
         clients = "clients" if "clients" in factors else f"{work.get('clients')} clients"
-        return [f"{method} of {numbers.size(work.get('response_bytes', 0))} by {clients} at once"]
+        size = "" if "response" in factors else f" of {quantity.format_size(work.get('response_bytes') or 0)}"
+        return [f"{method}{size} by {clients} at once"]
     return ["registrations of a user equipment in a 5G core"] if kind == "sba-registration" else []
 
 
@@ -207,11 +192,7 @@ def read(run: Path) -> RunFacts:
     """Read ``run.json`` and ``study.yaml``; a folder that is no run, or a damaged one, is a ``UserError``."""
     directory = RunDirectory.open(run)
     document = directory.facts
-    try:
-        text = directory.study_text
-    except FileNotFoundError:
-        raise UserError(f"{run}: study.yaml is missing; the run's folder is damaged") from None
-    study = asdict(parse_study(text, str(run / "study.yaml")))
+    study = asdict(parse_study(directory.study_text, str(run / "study.yaml")))
     shown = ("study", "seed", "argv", "unsupported", "failed", "not_found", "faults", "state", "ended_because")
     rest = {name: value for name, value in document.items() if name not in shown}
     return RunFacts(

@@ -7,6 +7,7 @@ where two would hide the difference from 1.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from trifecta.design.conformance import MARKS
 from trifecta.design.model import AA_SUFFIX, PROTOCOL_NAMES
 
 NO_VALUE = "–"
+_ZEROS = re.compile(r"(\.\d*?)0+(?=\s|$)")
 _DURATIONS: tuple[tuple[float, str], ...] = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 _RATES: tuple[tuple[float, str], ...] = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
 _SIZES: tuple[tuple[float, str], ...] = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
@@ -70,6 +72,11 @@ def bit_rate(bits_per_s: float | None) -> str:
 def size(octets: float | None) -> str:
     """Write a number of octets with decimal units: ``10.0 kB``; fewer than 1000 are whole octets."""
     return _optional(octets, lambda value: _scaled(value, _SIZES, whole_last=True))
+
+
+def plain(text: str) -> str:
+    """A number that was asked for, not measured: ``10.0 kB`` as ``10 kB``."""
+    return _ZEROS.sub(lambda found: found[1].rstrip("."), text)
 
 
 def count(value: float | None) -> str:

@@ -78,13 +78,30 @@ def replace_synced(temporary_path: Path, path: Path) -> None:
     sync(path.parent)
 
 
+@contextmanager
+def draft_of(path: Path) -> Iterator[Path]:
+    """The name to write a file under; the file gets its own at the end. After an error nothing is left of it."""
+    draft = temporary(path)
+    with disk_errors(path):
+        try:
+            yield draft
+            sync(draft)
+            replace_synced(draft, path)
+        except BaseException:
+            draft.unlink(missing_ok=True)  # a half is of no use, and the disk may be full
+            raise
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all."""
-    with disk_errors(path):
-        draft = temporary(path)
+    with draft_of(path) as draft:
         draft.write_text(text, encoding="utf-8")
-        sync(draft)
-        replace_synced(draft, path)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    with draft_of(path) as draft:
+        draft.write_bytes(content)
 
 
 def to_json(value: Any) -> str:

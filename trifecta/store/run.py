@@ -12,6 +12,8 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +64,19 @@ class RunDirectory:
         """Make a new run directory; UserError when the folder holds something already, CannotError on a bad disk."""
         path = path.resolve()
         files.make_empty(path)
-        with files.disk_errors(path):
-            for name in _FOLDERS:
-                (path / name).mkdir(mode=0o700 if name == "pki" else 0o777)
         run = cls(path)
         run._acquire()
-        files.write_text(path / "study.yaml", study_text)
-        files.write_text(path / "run.json", json.dumps(facts, indent=2, sort_keys=True, allow_nan=False) + "\n")
+        try:
+            with files.disk_errors(path):
+                for name in _FOLDERS:
+                    (path / name).mkdir(mode=0o700 if name == "pki" else 0o777)
+            files.write_text(path / "study.yaml", study_text)
+            run.write_facts(facts)
+        except BaseException:
+            with suppress(OSError):
+                clear_unmade(path)  # so that the same command finds the folder empty again
+            run.close()
+            raise
         return run
 
     @classmethod
@@ -76,7 +84,7 @@ class RunDirectory:
         """Open an existing run; with ``write`` leftovers of an interrupted trial are removed and the run is locked."""
         path = path.resolve()
         if not (path / "run.json").is_file():
-            raise UserError(f"{path} holds no run (no run.json); give the folder that `trifecta run` made")
+            raise UserError(f"{path} holds no run (no run.json); {_which_run(path)}")
         run = cls(path)
         if write:
             run._acquire()
@@ -96,6 +104,8 @@ class RunDirectory:
             content: dict[str, Any] = json.loads((self.path / "run.json").read_text(encoding="utf-8"))
         except ValueError as error:
             raise UserError(f"{self.path / 'run.json'} is not valid JSON ({error}); the run cannot be used") from error
+        if not isinstance(content, dict):
+            raise UserError(f"{self.path / 'run.json'} is no JSON object; the run cannot be used")
         return content
 
     def write_facts(self, facts: Mapping[str, Any]) -> None:
@@ -105,7 +115,10 @@ class RunDirectory:
     @property
     def study_text(self) -> str:
         """The study as resolved, in YAML."""
-        return (self.path / "study.yaml").read_text(encoding="utf-8")
+        try:
+            return (self.path / "study.yaml").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise UserError(f"{self.path / 'study.yaml'} is missing; the run's folder is damaged, copy it again") from None
 
     def draft(self, folder: str, trial: str, suffix: str) -> Path:
         """The temporary name under which a file of a trial is written."""
@@ -167,7 +180,11 @@ class RunDirectory:
 
     def trial_names(self) -> list[str]:
         """Names of the committed trials, in order."""
-        names = (entry.name.removesuffix(".parquet") for entry in os.scandir(self.path / "trials"))
+        try:
+            entries = os.listdir(self.path / "trials")
+        except FileNotFoundError:
+            raise UserError(f"{self.path / 'trials'} is missing; the run's folder is damaged, copy it again") from None
+        names = (entry.removesuffix(".parquet") for entry in entries)
         return sorted((name for name in names if _TRIAL_NAME.fullmatch(name)), key=lambda name: (len(name), name))
 
     def rows(self) -> list[dict[str, Any]]:
@@ -175,12 +192,13 @@ class RunDirectory:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from trifecta.store import schema
+        from trifecta.store import damage, schema
 
-        tables = [
-            schema.of_this_version(pq.ParquetFile(self.path / "trials" / f"{name}.parquet").read())
-            for name in self.trial_names()
-        ]
+        with damage.named(self.path):
+            tables = [
+                schema.of_this_version(pq.ParquetFile(self.path / "trials" / f"{name}.parquet").read())
+                for name in self.trial_names()
+            ]
         if not tables:
             return []
         rows: list[dict[str, Any]] = pa.concat_tables(tables).to_pylist()
@@ -205,12 +223,8 @@ class RunDirectory:
 
         from trifecta.store.derived import DERIVED
 
-        path = self.path / f"{name}.parquet"
-        with files.disk_errors(path):
-            draft = files.temporary(path)
+        with files.draft_of(self.path / f"{name}.parquet") as draft:
             pq.write_table(pa.Table.from_pylist([dict(row) for row in rows], schema=DERIVED[name]), draft)
-            files.sync(draft)
-            files.replace_synced(draft, path)
 
     def verdicts(self) -> list[Verdict]:
         """The verdicts last written; none before the first block."""
@@ -255,13 +269,9 @@ class RunDirectory:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        path = self.path / name
-        with files.disk_errors(path):
-            draft = files.temporary(path)
+        with files.draft_of(self.path / name) as draft:
             table = pa.Table.from_pylist([dataclasses.asdict(record) for record in records], schema=table_schema)
             pq.write_table(table, draft)
-            files.sync(draft)
-            files.replace_synced(draft, path)
 
     def _read_records(self, name: str) -> list[dict[str, Any]]:
         import pyarrow.parquet as pq
@@ -304,6 +314,14 @@ class RunDirectory:
         places = [place for place in (self.path / name for name in _TRIAL_FOLDERS) if place.is_dir()]
         entries = [entry for place in places for entry in place.iterdir()]
         return [(re.split(r"[.-]", entry.name.removeprefix(files.TEMPORARY_PREFIX))[0], entry) for entry in entries]
+
+
+def _which_run(path: Path) -> str:
+    """What to give instead of a folder that is no run: one below it (campaigns, reproductions, threats)."""
+    below = [found for pattern in ("*/run.json", "*/*/run.json") for found in sorted(glob(pattern, root_dir=path))]
+    if not below:
+        return "give the folder that `trifecta run` made"
+    return f"give one of the {len(below)} below it, such as {path / Path(below[0]).parent}"
 
 
 def clear_unmade(path: Path) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from trifecta.analysis.estimate import METRICS, Row, pair_blocks
 from trifecta.analysis.mapping.search import BATCH, Sides, classify, first_blocks, next_batch
 from trifecta.analysis.mapping.surface import Floats, Point, Surface, fit
-from trifecta.analysis.planner import Decision, Stop
+from trifecta.analysis.planner import Decision, Stop, rest_words
 from trifecta.design import plan as design_plan
 from trifecta.design.mapping import MapPlan
 from trifecta.design.model import Cell, Study
@@ -177,7 +177,6 @@ class MapPlanner:
         if left > 0 and cost <= left:
             return None
         return Stop(
-            f"a block takes about {cost / _SECOND_NS:.1f} s and {max(0, left) / _SECOND_NS:.1f} s of the budget are "
-            "left",
+            f"a block takes about {cost / _SECOND_NS:.1f} s and {rest_words(left)} of the budget is left",
             "budget",
         )

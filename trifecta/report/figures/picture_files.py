@@ -124,8 +124,7 @@ def write(drawn: Drawn, folder: Path, name: str, legend: Legend = ()) -> list[Pa
     with files.disk_errors(vector):
         folder.mkdir(parents=True, exist_ok=True)
         files.write_text(vector, svg_file(drawn, name))
-    with files.disk_errors(picture):
-        picture.write_bytes(png_file(drawn))
+    files.write_bytes(picture, png_file(drawn))
     return [vector, picture]
 
 

@@ -62,8 +62,7 @@ def write(found: Reconciled) -> Path:
         for name, drawn in _drawn(found):
             picture_files.write(drawn, folder, name)
         for name, drawn in _drawn(found):  # anew: a figure is spent when it was written as a picture
-            with files.disk_errors(folder / f"{name}.pdf"):
-                (folder / f"{name}.pdf").write_bytes(picture_files.pdf_file(drawn))
+            files.write_bytes(folder / f"{name}.pdf", picture_files.pdf_file(drawn))
     return target
 
 

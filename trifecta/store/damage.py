@@ -1,0 +1,48 @@
+"""Which file of a run is damaged, when something that reads it fails: cut short by a copy, or by a bad disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from trifecta.design.errors import TrifectaError, UserError
+
+
+@contextmanager
+def named(run: Path) -> Iterator[None]:
+    """Turn whatever a damaged Parquet file of a run raises into a UserError that names the file.
+
+    The files are looked at only when something fails; where all are whole the error stays what it is.
+    """
+    try:
+        yield
+    except TrifectaError:
+        raise
+    except Exception as error:
+        found = first_damaged(run)
+        if found is None:
+            raise
+        raise UserError(f"{found}: is damaged (no whole Parquet file); {_remedy(run, found)}") from error
+
+
+def first_damaged(run: Path) -> Path | None:
+    """The first Parquet file of a run whose end cannot be read, by name; drafts of an interrupted trial do not count."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for path in sorted(run.rglob("*.parquet")):
+        if path.name.startswith("."):
+            continue
+        try:
+            pq.read_metadata(path)
+        except (pa.ArrowException, OSError):
+            return path
+    return None
+
+
+def _remedy(run: Path, path: Path) -> str:
+    trial = run / "trials" / f"{path.stem.partition('-')[0]}.parquet"
+    if path.parent.parent == run and trial.is_file():
+        return f"copy it again, or remove {trial} and measure that trial anew with `trifecta resume {run}`"
+    return "copy it again, or remove it"
