@@ -35,7 +35,7 @@ THREAT = {
     "check": None,
     "undetected": "why",
     "outcome": "not measured",
-    "reason": "no time",
+    "reason": "no time for `tshark` <i>",
     "runs": ["out/threats/round-trips", "out/threats/early-data"],
     "effects": [],
 }
@@ -51,7 +51,8 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
         text = studies.read_text(studies.campaigns()[name])
         asked[name] = {"text": text, "file": name, "depth": "quick", "overrides": [], "only": []}
         read_campaigns[name] = parse_campaign(text, name, "quick")
-    about = {"studies": names, "depth": "quick", "began": "2026-01-01T00:00:00Z", "argv": ["trifecta"], "elapsed_s": {}}
+    about = {"studies": names, "depth": "quick", "began": "2026-01-01T00:00:00Z", "elapsed_s": {}}
+    about["argv"] = ["/here/.venv/bin/trifecta", "reproduce", "--only", "two words"]
     reproduction.create(folder, {**about, "campaigns": asked})
     campaigns.create(folder / "milicevic2023", read_campaigns["milicevic2023"], asked["milicevic2023"])
     shape = Shape(blocks=6, samples_per_trial=60, paths=("far",), connections=("new",), servers=("origin",))
@@ -102,6 +103,9 @@ def test_the_page_holds_every_statement_and_nothing_from_outside(result: Result)
     assert {one.statement.id for one in result.evaluations()} <= ids
     text = page.text
     assert "a title <b>" in text  # escaped, so that it is text
+    assert "no time for tshark <i>" in text  # between backticks it is code
+    assert "<code>tshark</code> &lt;i&gt;" in (result.folder / "reproduction.html").read_text()
+    assert "with trifecta reproduce --only 'two words'." in text
     assert "Of 10 claims" in text
     assert "python-latency" in text
     seed = json.loads((result.folder / "milicevic2023" / "python-latency" / "run.json").read_text())["seed"]

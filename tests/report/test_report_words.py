@@ -6,7 +6,7 @@ import pytest
 
 from trifecta.report import catalogue
 from trifecta.report.queries import Answer
-from trifecta.report.words import _checks
+from trifecta.report.words import _checks, command_line
 
 FAILED = {"check_name": "machine", "passed": 0, "warned": 0, "failed": 9, "unknown": 0}
 MENDS = "What would mend most of them: end other programs."
@@ -23,3 +23,16 @@ def test_without_a_remedy_it_says_nothing_of_one() -> None:
     words = _checks({"excluded_trials": 9, "trials": 10}, Answer(catalogue.CHECK_MATRIX, [FAILED | {"remedy": None}]))
     assert "left out of every verdict" in words
     assert "mend" not in words
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["/here/.venv/bin/trifecta", "race", "--set", "response=1 kB"], "trifecta race --set 'response=1 kB'"),
+        (["/here/trifecta/__main__.py", "race"], "trifecta race"),
+        (["/here/my-study.py", "race"], "/here/my-study.py race"),
+        ([], ""),
+    ],
+)
+def test_a_command_is_told_without_where_the_program_lies(argv: list[str], said: str) -> None:
+    assert command_line(argv) == said

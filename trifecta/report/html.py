@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -262,7 +261,7 @@ def _fill(
         run_facts=_flat(about.rest),
         study_text=_text(about.folder / "study.yaml"),
         decisions=_decisions(about.folder / "planner.jsonl"),
-        command=shlex.join(about.argv),
+        command=words.command_line(about.argv),
         css=Markup(css),  # noqa: S704 - a file of this package
         script=Markup(script),  # noqa: S704 - a file of this package
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),

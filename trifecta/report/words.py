@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from trifecta.report import numbers
 from trifecta.report.comparisons import Comparison, levels, place_words
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures.style import name
 from trifecta.report.queries import Answer
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,19 @@ def _pair(found: Iterable[Comparison], arm: str, reference: str) -> list[Compari
 def listed(parts: Sequence[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
+
+
+def command_line(argv: Sequence[str]) -> str:
+    """A command as anybody would type it: without where the program lies on this machine."""
+    ours = bool(argv) and PurePath(argv[0]).name in ("trifecta", "__main__.py", "main.py")
+    return shlex.join(["trifecta", *argv[1:]] if ours else argv)
+
+
+def code(text: str) -> Markup:
+    """What stands between backticks as code, everything else escaped."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def sentence(text: str) -> str:

@@ -15,7 +15,7 @@ from trifecta.report import grids, threats
 from trifecta.report.html import TEMPLATES
 from trifecta.report.reproduction import figures, said
 from trifecta.report.reproduction.result import Result, StudyResult, machine_of, summary, write_data
-from trifecta.report.words import counted
+from trifecta.report.words import code, command_line, counted, sentence
 from trifecta.store import files
 
 PAGE = "reproduction.html"
@@ -44,6 +44,9 @@ def render(result: Result) -> str:
         "reason": said.reason_words,
         "checked": said.check_words,
         "counted": counted,
+        "sentence": sentence,
+        "code": code,
+        "command": command_line,
     }
     css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
     return environment.get_template("reproduction.html.j2").render(
