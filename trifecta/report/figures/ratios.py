@@ -73,6 +73,23 @@ def say_sides(target: Axes, words: tuple[str, str], low: float, high: float) -> 
         )
 
 
+def interval_bar(
+    target: Axes,
+    ends: tuple[float | None, float | None],
+    limits: tuple[float, float],
+    at: float,
+    colour: str,
+    *,
+    width: float = 2.0,
+) -> None:
+    """An interval on a ratio axis, with an arrowhead where it goes on beyond the axis or has no bound."""
+    (low, high), left, right = limits, ends[0] or 0.0, ends[1] or np.inf
+    target.plot([max(left, low), min(right, high)], [at] * 2, color=colour, linewidth=width, solid_capstyle="butt")
+    for goes_on, edge, head in ((left < low, low, "<"), (right > high, high, ">")):
+        if goes_on:
+            target.plot([edge], [at], head, color=colour, markersize=6.0, markeredgewidth=0, clip_on=False)
+
+
 def blocks(series: Sequence[PairSeries], margin: float, metric: str, lower_is_better: bool, identity: str) -> str:
     """One row a pair: a mark for every block (first block on top), the interval and the estimate below them."""
     made = svg.figure(252)
@@ -104,15 +121,7 @@ def blocks(series: Sequence[PairSeries], margin: float, metric: str, lower_is_be
                 markeredgewidth=0,
             )
         if one.ratio is not None and np.isfinite(one.ratio):
-            left = one.low if one.low else low
-            right = one.high if one.high else high
-            target.plot(
-                [max(left, low), min(right, high)],
-                [row + 0.84] * 2,
-                color=look.colour,
-                linewidth=2.2,
-                solid_capstyle="butt",
-            )
+            interval_bar(target, (one.low, one.high), (low, high), row + 0.84, look.colour, width=2.2)
             target.plot(
                 [np.clip(one.ratio, low, high)],
                 [row + 0.84],
@@ -225,14 +234,7 @@ def forest(
         )
         if one.ratio is None:
             continue
-        left, right = one.low if one.low else low, one.high if one.high else high
-        target.plot(
-            [max(left, low), min(right, high)],
-            [row + 0.74] * 2,
-            color=look.colour,
-            linewidth=2.0,
-            solid_capstyle="butt",
-        )
+        interval_bar(target, (one.low, one.high), limits, row + 0.74, look.colour)
         fill = look.colour if one.decided else style.PAPER
         target.plot(
             [np.clip(one.ratio, low, high)],

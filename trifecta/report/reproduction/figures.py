@@ -14,7 +14,7 @@ from trifecta.report.reproduction.result import StudyResult
 
 _LEGEND = (
     "Filled circle: confirmed, filled square: contradicted, hollow: open; diamond: published; "
-    "shaded: too small to matter."
+    "shaded: too small to matter; arrowhead: the interval goes on."
 )
 # Colour never stands alone: a marker each.
 _LOOKS = {"confirmed": (style.GOOD, "o"), "contradicted": (style.BAD, "s"), "open": (style.MUTED, "o")}
@@ -75,14 +75,7 @@ def _forest(shown: Sequence[Evaluation], identity: str) -> str:
             fontsize=svg.SMALL,
             bbox={"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.5},
         )
-        left, right = one.low or low, one.high or high
-        target.plot(
-            [max(left, low), min(right, high)],
-            [row + 0.74] * 2,
-            color=colour,
-            linewidth=2.0,
-            solid_capstyle="butt",
-        )
+        ratios.interval_bar(target, (one.low, one.high), (low, high), row + 0.74, colour)
         fill = colour if one.state != "open" else style.PAPER
         target.plot([np.clip(one.value or 1.0, low, high)], [row + 0.74], marker, markersize=6.5,
                     markerfacecolor=fill, markeredgecolor=colour, markeredgewidth=1.4)  # fmt: skip
