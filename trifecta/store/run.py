@@ -13,7 +13,6 @@ import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ _OF_BROWSERS = ("visits", "fetches", "playback", "har", "frames")  # made when t
 _CAPTURED = ("captures", "qlog")  # made when the first trial writes there; captures hold keys
 _TRIAL_FOLDERS = (*_ALWAYS, *_OF_BROWSERS, *_CAPTURED)
 _FOLDERS = (*_ALWAYS, "logs", "pki")
+_GIVE = "give the folder that `trifecta run` made"
 
 
 @dataclasses.dataclass
@@ -181,10 +181,10 @@ class RunDirectory:
     def trial_names(self) -> list[str]:
         """Names of the committed trials, in order."""
         try:
-            entries = os.listdir(self.path / "trials")
+            entries = list(os.scandir(self.path / "trials"))
         except FileNotFoundError:
             raise UserError(f"{self.path / 'trials'} is missing; the run's folder is damaged, copy it again") from None
-        names = (entry.removesuffix(".parquet") for entry in entries)
+        names = (entry.name.removesuffix(".parquet") for entry in entries)
         return sorted((name for name in names if _TRIAL_NAME.fullmatch(name)), key=lambda name: (len(name), name))
 
     def rows(self) -> list[dict[str, Any]]:
@@ -318,10 +318,10 @@ class RunDirectory:
 
 def _which_run(path: Path) -> str:
     """What to give instead of a folder that is no run: one below it (campaigns, reproductions, threats)."""
-    below = [found for pattern in ("*/run.json", "*/*/run.json") for found in sorted(glob(pattern, root_dir=path))]
-    if not below:
-        return "give the folder that `trifecta run` made"
-    return f"give one of the {len(below)} below it, such as {path / Path(below[0]).parent}"
+    below: list[Path] = []
+    with suppress(OSError):  # a hint, and a folder may vanish under it
+        below = [found.parent for pattern in ("*/run.json", "*/*/run.json") for found in sorted(path.glob(pattern))]
+    return f"give one of the {len(below)} below it, such as {below[0]}" if below else _GIVE
 
 
 def clear_unmade(path: Path) -> None:
