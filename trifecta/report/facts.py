@@ -135,7 +135,7 @@ class RunFacts:
         return [name for name in (self.study.get("factors") or {}) if name != "protocol"]
 
     def path_words(self, name: str) -> str:
-        """What a path was asked to be: ``80 ms round trip, 100 Mbit/s``; empty where the study has none of that name."""
+        """What a path was asked to be: ``80 ms round trip, 100 Mbit/s``; empty for one that the study lacks."""
         spec = (self.study.get("paths") or {}).get(name)
         return paths.in_words(spec) if spec else ""
 
@@ -166,7 +166,9 @@ def _browser_words(work: dict[str, Any], factors: list[str]) -> str:
     known = {name: "" if name in factors else f"{work.get(name)} " for name in ("view", "mode")}
     if work.get("kind") == "video":
         clip = "" if "clip" in factors else f" of the clip {work.get('clip')}"
-        what = f"{known['view']}{known['mode']}watches{clip}, {numbers.plain(numbers.duration(work.get('watch_ns')))} each"
+        what = (
+            f"{known['view']}{known['mode']}watches{clip}, {numbers.plain(numbers.duration(work.get('watch_ns')))} each"
+        )
     else:
         page = "a page" if "page" in factors else f"the page {Path(str(work.get('page'))).name}"
         found = "" if work.get("discovery") == "forced" else ", HTTP/3 found by Alt-Svc"

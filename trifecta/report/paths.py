@@ -94,9 +94,11 @@ _WRITERS = {
     "trace": lambda _: "deliveries by a trace",
     "loss": lambda document: f"{quantity.format_ratio(document['probability'])} loss",
     "gilbert_elliott": _bursts,
-    "loss_schedule": lambda document: f"packets {', '.join(map(str, document['drop'][:5]))} lost"
-    if len(document["drop"]) <= 5
-    else f"{len(document['drop'])} packets lost by a schedule",
+    "loss_schedule": lambda document: (
+        f"packets {', '.join(map(str, document['drop'][:5]))} lost"
+        if len(document["drop"]) <= 5
+        else f"{len(document['drop'])} packets lost by a schedule"
+    ),
     "corrupt": lambda document: f"{quantity.format_ratio(document['probability'])} corrupted",
     "duplicate": lambda document: f"{quantity.format_ratio(document['probability'])} sent twice",
     "jitter": _jitter,

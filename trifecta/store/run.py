@@ -118,7 +118,9 @@ class RunDirectory:
         try:
             return (self.path / "study.yaml").read_text(encoding="utf-8")
         except FileNotFoundError:
-            raise UserError(f"{self.path / 'study.yaml'} is missing; the run's folder is damaged, copy it again") from None
+            raise UserError(
+                f"{self.path / 'study.yaml'} is missing; the run's folder is damaged, copy it again"
+            ) from None
 
     def draft(self, folder: str, trial: str, suffix: str) -> Path:
         """The temporary name under which a file of a trial is written."""
