@@ -27,7 +27,7 @@ def named(run: Path) -> Iterator[None]:
 
 
 def first_damaged(run: Path) -> Path | None:
-    """The first Parquet file of a run whose end cannot be read, by name; drafts of an interrupted trial do not count."""
+    """The first Parquet file of a run whose end cannot be read; drafts of an interrupted trial do not count."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
