@@ -118,6 +118,8 @@ def changed(text: str, old: str, new: str) -> str:
         ("study: small", "study: !!python/name:os.system small", "tag 'tag:yaml.org,2002:python"),
         ("study: small", "study: !bad small", "s.yaml:1: study: tag '!bad' is not used here"),
         ("10 kB", "&size 10 kB\n  request: *size", "anchors and aliases are not used here"),
+        ("10 kB", "&size 10 kB", "workload.response: anchors and aliases are not used here"),
+        ("study: small", "&a study: small", "a field's name is one word"),
         ("study: small", "study: [small", "s.yaml:2: not YAML"),
         ("study: small", "study: small\n? [a]\n: b", "s.yaml:2: "),
     ],

@@ -56,6 +56,11 @@ def test_create_refuses_a_file(tmp_path: Path) -> None:
         RunDirectory.create(tmp_path / "file", {}, "")
 
 
+def test_create_where_nothing_can_be_made_is_one_line() -> None:
+    with pytest.raises(CannotError, match=r"/proc/x cannot be made .*choose another with --out"):
+        RunDirectory.create(Path("/proc/x"), {}, "")
+
+
 def test_open_refuses_what_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds no run"):
         RunDirectory.open(tmp_path)

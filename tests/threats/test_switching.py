@@ -141,3 +141,15 @@ def test_a_table_of_connections_needs_hosts():
 def test_switches_set_what_they_say(threat, factor, on, off):
     for study, wanted in ((read(on=[threat]), on), (read(off=[threat]), off)):
         assert (study.factors.get(factor) or getattr(study.workload, factor)) == wanted
+
+
+@pytest.mark.parametrize("option", ["on", "off"])
+def test_only_servers_of_requests_have_timeouts(option):
+    with pytest.raises(UserError, match="server-timeouts: servers of the workload requests only have timeouts"):
+        read(**{option: ["server-timeouts"]}, text=SERVICES.format(hosts=2))
+
+
+def test_timeouts_take_the_place_of_a_factor():
+    study = read(on=["server-timeouts"], text=JITTERY + "factors: {write_timeout: [none, 1 s]}\n")
+    assert "write_timeout" not in study.factors
+    assert (study.workload.write_timeout_ns, study.workload.read_timeout_ns) == (10**9, 5 * 10**9)

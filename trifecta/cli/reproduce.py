@@ -189,7 +189,10 @@ def _only(names: Sequence[str], only: Sequence[str]) -> dict[str, list[str]]:
             except UserError as error:
                 refusal = error
         if not knowing and refusal is not None:
-            raise refusal
+            if len(names) == 1:
+                raise refusal
+            shown = ", ".join(f"`trifecta studies {name}`" for name in names)
+            raise UserError(f"option --only {word}: no study, scenario or suite of these studies; {shown} say which")
         for name in knowing:
             found.setdefault(name, []).append(word)
     return {name: found[name] for name in names if name in found}

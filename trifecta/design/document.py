@@ -110,7 +110,7 @@ class Section:
         if value is None:
             value = {}
         if not isinstance(value, dict):
-            raise self.error(key, f"{value!r} is not a mapping; write 'name: value' lines below it")
+            raise self.error(key, f"{value!r} is not a mapping; write {{name: value}}, or lines 'name: value' below it")
         return Section(self.document, (*self.place, key), value)
 
     def items(self, key: str) -> list[tuple[Place, Any]]:

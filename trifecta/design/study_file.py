@@ -92,7 +92,7 @@ class _Reader:
         """The plain value of a node; scalars stay text, an empty one is None."""
         document = self.document
         document.lines.setdefault(place, node.start_mark.line + 1)
-        if id(node) in self.seen:
+        if id(node) in self.seen or node.anchor:
             raise document.error(place, "anchors and aliases are not used here; write the value out")
         self.seen.add(id(node))
         if len(place) > _MAX_DEPTH:
@@ -111,7 +111,7 @@ class _Reader:
         values: dict[str, Any] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
-            if key_node.id != "scalar":
+            if key_node.id != "scalar" or key_node.anchor:
                 raise UserError(f"{self.document.name}:{line}: {dotted(place)}: a field's name is one word; mend it")
             key = str(key_node.value)
             here = (*place, key)

@@ -146,7 +146,9 @@ class _Site:
                 why = why or f"it was answered with status {found.status}"
         why = why or next((flow.error for flow in flows if rules.tidy_url(flow.url) == self.start and flow.error), None)
         why = why or next((each.reason for each in self.page.left_out if each.url in candidates), seen.problem)
-        raise CannotError(f"{self.start} cannot be recorded: {why or 'it was not answered'}")
+        raise CannotError(
+            f"{self.start} cannot be recorded: {why or 'it was not answered'}; see whether a browser here can open it"
+        )
 
     def _notes(self, loads: list[Load]) -> list[str]:
         notes = [f"load {number + 1} ended without the load event: {seen.problem}"

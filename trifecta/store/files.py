@@ -46,6 +46,8 @@ def make_empty(folder: Path) -> None:
             taken = any(not entry.name.startswith(TEMPORARY_PREFIX) for entry in folder.iterdir())
         except (FileExistsError, NotADirectoryError) as error:
             raise UserError(f"{folder} is not a folder; choose another with --out") from error
+        except FileNotFoundError as error:  # below /proc, say
+            raise CannotError(f"{folder} cannot be made ({error.strerror}); choose another with --out") from error
     if taken:
         raise UserError(f"{folder} is not empty; choose another with --out, or `trifecta resume {folder}`")
 

@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
-from trifecta.threats.threat import Effect, Threat
+from trifecta.design.document import Document
+from trifecta.design.errors import UserError
+from trifecta.threats.changes import kind, workload
+from trifecta.threats.threat import Change, Effect, Threat
+
+
+def _timeouts(write: str, read: str) -> Change:
+    def change(document: Document) -> None:
+        if kind(document) != "requests":
+            raise UserError(f"servers of the workload requests only have timeouts, and this is {kind(document)!r}")
+        factors = document.tree.get("factors")
+        for name, value in (("write_timeout", write), ("read_timeout", read)):
+            if isinstance(factors, dict):
+                factors.pop(name, None)
+            workload(document)[name] = value
+
+    change.__doc__ = f"write_timeout={write}; read_timeout={read}"
+    return change
+
 
 THREAT = Threat(
     id="server-timeouts",
@@ -15,8 +33,8 @@ THREAT = Threat(
         "nginx's send_timeout and HAProxy's `timeout client` are between two writes: the same 1 s fails nothing there."
     ),
     studies=("bourbon2020",),
-    on=("write_timeout=1s", "read_timeout=5s"),
-    off=("write_timeout=none", "read_timeout=none"),
+    on=_timeouts("1 s", "5 s"),
+    off=_timeouts("none", "none"),
     check="errors",
     experiment="server-timeouts",
     effects=(Effect("write_timeout", "none", "1 s", metric="success_rate", title="requests that succeed"),),
