@@ -5,7 +5,7 @@ Quantities stand as they were asked for, not rounded as measured ones are; where
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from trifecta.design import quantity
@@ -90,7 +90,7 @@ def _jitter(document: Document) -> str:
     return f"{kind} jitter{size}{' that reorders' if document.get('reorder') else ''}"
 
 
-_WRITERS = {
+_WRITERS: Mapping[str, Callable[[Document], str]] = {
     "trace": lambda _: "deliveries by a trace",
     "loss": lambda document: f"{quantity.format_ratio(document['probability'])} loss",
     "gilbert_elliott": _bursts,
