@@ -13,6 +13,13 @@ def test_lists_the_bundled_studies(capsys):
     assert "12 cells x 4 arms, budget 3 min" in text
 
 
+def test_one_cell_is_one(capsys):
+    main.run(["studies"])
+    said = capsys.readouterr().out
+    assert "\n  1 cell x 4 arms, budget 4 min\n  trifecta run page\n" in said
+    assert "\n  12 cells x 4 arms, budget 3 min\n  trifecta run race\n" in said
+
+
 def test_json_says_what_a_study_compares(capsys):
     assert main.run(["studies", "--json"]) == 0
     race = next(each for each in json.loads(capsys.readouterr().out) if each["name"] == "race")

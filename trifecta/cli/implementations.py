@@ -76,7 +76,7 @@ def _table(title: str, rows: list[Implementation], widths: list[int]) -> Table:
 def _widths(found: list[Implementation]) -> list[int]:
     """Of all columns but the last, which takes what is left: the same in both tables, and bounded."""
     longest = [max(len(cell) for cell in column) for column in zip(*map(_cells, found), strict=True)]
-    bounds = ((10, 18), (9, 16), (7, 7))
+    bounds = ((10, 19), (9, 16), (7, 7))
     return [min(max(width, low), high) for width, (low, high) in zip(longest, bounds, strict=False)]
 
 

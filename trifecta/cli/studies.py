@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sized
 
 import click
 
@@ -34,7 +35,8 @@ def command(study: str | None, as_json: bool) -> None:
             return
         for each in listed:
             click.echo(f"{each['name']}: {each['title']}")
-            click.echo(f"  {len(each['cells'])} cells x {len(each['arms'])} arms, budget {each['budget'] or 'none'}")
+            size = f"{_counted(each['cells'], 'cell')} x {_counted(each['arms'], 'arm')}"
+            click.echo(f"  {size}, budget {each['budget'] or 'none'}")
             click.echo(f"  trifecta run {each['name']}")
         for name, path in studies.campaigns().items():
             campaign = parse_campaign(studies.read_text(path), str(path), "quick")
@@ -50,6 +52,10 @@ def command(study: str | None, as_json: bool) -> None:
         click.echo(json.dumps(studies.describe(loaded, studies.find(study)), indent=2))
     else:
         click.echo(studies.read_text(studies.find(study)), nl=False)
+
+
+def _counted(things: Sized, noun: str) -> str:
+    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
 
 
 def _show_campaign(name: str, as_json: bool) -> None:
