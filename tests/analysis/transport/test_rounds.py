@@ -130,9 +130,9 @@ def test_a_full_pipe_leaves_no_waiting() -> None:
 def test_what_others_put_into_the_queue_is_queueing() -> None:
     link = Link(rate=WIRE)
     arrivals = [link.down(100 + ONE_WAY + number * STEP) for number in range(40)]
-    last = link.down(100 + ONE_WAY + 0.5, late=7)
+    last = link.down(100 + ONE_WAY + 0.5, late=70)
     found = ms(link.split(last))
-    assert found.pop(QUEUEING) == pytest.approx(7, abs=0.05) and len(arrivals) == 40
+    assert found.pop(QUEUEING) == pytest.approx(70, abs=0.05) and len(arrivals) == 40
     assert found.pop(TRANSMISSION) == pytest.approx(41, abs=0.05)
     assert found.pop(PROPAGATION) == pytest.approx(2 * ONE_WAY, abs=0.05) and not found
 
@@ -162,6 +162,13 @@ def test_a_pause_longer_than_any_pace_is_the_hosts() -> None:
             begin += 2  # 31 packets at once allow a pause, the eight behind it not one of 11 ms
     found = ms(link.split(end))
     assert found[CONGESTION] == pytest.approx(2 + STEP) and found[CPU] == pytest.approx(11 + STEP)
+
+
+def test_a_pause_before_a_window_was_sent_is_no_pace() -> None:
+    link = Link()
+    link.down(100 + ONE_WAY)
+    end = link.down(100 + ONE_WAY + 5)
+    assert ms(link.split(end)) == {PROPAGATION: 2 * ONE_WAY, CPU: 5}
 
 
 def test_a_timer_is_loss_recovery_and_no_pace() -> None:
@@ -199,6 +206,16 @@ def test_without_a_queue_or_with_jitter_no_rate_is_made_up() -> None:
         last = max(last, 125 + number * STEP + ONE_WAY + draw.expovariate(1 / 5))
         link.scene.quic("down", 125 + number * STEP, last, (0, 950 * number, 950), wire_bytes=WIRE)
     assert seen(link).ns_per_octet == 0
+
+
+def test_packets_that_wait_behind_others_at_no_steady_rate_show_none() -> None:
+    draw, link, free = random.Random(1), Link(), 0.0
+    for number in range(60):
+        sent = 125 + number * STEP
+        free = max(sent + ONE_WAY, free) + draw.choice([0.1, 0.3, 3, 9])
+        link.scene.quic("down", sent, free, (0, 950 * number, 950), wire_bytes=WIRE)
+    assert seen(link).ns_per_octet == 0
+    assert int(seen(link).late_ns.max()) > 50 * MS
 
 
 def test_parts_are_in_one_order_and_no_packet_came_early() -> None:

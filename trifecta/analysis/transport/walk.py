@@ -188,7 +188,6 @@ class Walk:
         if row < 0:
             return trail.done
         sent, least, busy = side.sent[row], side.path.least_ns, side.path.busy
-        trail.cut(max(trail.at - int(side.path.late_ns[row]), sent), QUEUEING)
         sender = _Trail(message.floor, sent, [])
         first = side.first_sent(row)
         if first >= 0:
