@@ -120,17 +120,20 @@ class _Side:
         rows = one.first_sent[one.tiles.edges.searchsorted(_positions(one), side="right") - 1]
         return np.where(rows >= 0, one.way.sent_ns[rows], -1)
 
+    @cached_property
+    def first_sent(self) -> list[int]:
+        """By packet the one that held first what it was the first to bring; `NEVER`: nobody knows."""
+        one = self.one
+        found = np.full(len(one.way.sent_ns), NEVER, dtype=np.int64)
+        known = (one.carrier >= 0) & (one.first_sent >= 0)
+        np.minimum.at(found, one.carrier[known], one.first_sent[known])
+        return found.tolist()
+
     def carrier(self, at: int) -> int:
         """The packet that arrived at a time; of several the last with octets. -1: none did."""
         some = self.rows[bisect_left(self.arrived, at) : bisect_right(self.arrived, at)]
         payload = self.one.way.payload
         return next((row for row in reversed(some) if payload[row] > 0), some[-1] if some else -1)
-
-    def first_sent(self, row: int) -> int:
-        """The packet that held first what this one was the first to bring; -1: nobody knows."""
-        firsts = self.one.first_sent[self.one.carrier == row]
-        firsts = firsts[firsts >= 0]
-        return int(firsts.min()) if len(firsts) else -1
 
 
 class Walk:
@@ -189,8 +192,8 @@ class Walk:
             return trail.done
         sent, least, busy = side.sent[row], side.path.least_ns, side.path.busy
         sender = _Trail(message.floor, sent, [])
-        first = side.first_sent(row)
-        if first >= 0:
+        first = side.first_sent[row]
+        if first < NEVER:
             sender.cut(side.sent[first], LOSS)
         self._rounds(sender, message)
         # What the sender did shows by the least delay later; the delay itself comes first.
