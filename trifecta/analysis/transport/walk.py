@@ -155,7 +155,8 @@ class Walk:
         sent = self.sides[DOWN].pieces_ns
         mine = (sent >= 0) & is_request(down.way.transport, protocol, down.stream)
         order = sent[mine].argsort(kind="stable")
-        self.data_ns, self.data_stream = sent[mine][order], down.stream[mine][order]
+        self.data_stream = down.stream[mine][order]
+        self.data_ns: list[int] = sent[mine][order].tolist()
 
     def request(self, stream: int, began: int) -> list[Interval] | None:
         """The intervals of a request that began then, from the last to the first; None if it was not seen whole."""
@@ -169,8 +170,8 @@ class Walk:
             return None
         trail = _Trail(began, end, [])
         trail.cut(own, BLOCKING)
-        replies = self.data_ns[self.data_stream == stream]
-        replied = max(int(replies[0]) if len(replies) else own, arrived)
+        replies = (self.data_stream == stream).nonzero()[0]
+        replied = max(self.data_ns[replies[0]] if len(replies) else own, arrived)
         until = self._flight_until(int(down.arrived_ns[mine].min()))
         if not self._message(trail, _Message(DOWN, stream, arrived, replied, until), own, SERVER):
             return None
@@ -284,8 +285,10 @@ class Walk:
 
     def _first_flight(self, at: int, message: _Message) -> bool:
         """Sent before the server could know that any of the response had arrived, and nothing else kept it busy."""
-        low, high = self.data_ns.searchsorted([message.floor, message.first])
-        return at < message.flight_until and bool((self.data_stream[low:high] == message.stream).all())
+        if at >= message.flight_until:
+            return False
+        low, high = bisect_left(self.data_ns, message.floor), bisect_left(self.data_ns, message.first)
+        return low >= high or bool((self.data_stream[low:high] == message.stream).all())
 
     def _flight_until(self, arrived: int) -> int:
         """When the first packet came back to the server that the client sent after this."""
