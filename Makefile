@@ -9,6 +9,9 @@ CARGO := cargo
 ENGINE := --manifest-path engine/Cargo.toml --target-dir engine/target --locked
 PYTHON_FILES := trifecta tests $(wildcard bench)
 FUZZ_SECONDS ?= 600
+# Tests that neither time anything nor raise a network share the processors; the others have the machine for themselves.
+SIDE_BY_SIDE := $(addprefix tests/,analysis bench design report store trace)
+ONE_BY_ONE := $(filter-out $(SIDE_BY_SIDE) %.py %/__pycache__,$(wildcard tests/*))
 
 .PHONY: help
 help: ## Show this list
@@ -36,7 +39,8 @@ test-engine: setup-dev
 
 .PHONY: test-python
 test-python: setup-dev
-	$(PYTHON) -m pytest -m "not long" --durations 20
+	OPENBLAS_NUM_THREADS=1 $(PYTHON) -m pytest -m "not long" --durations 20 -n logical --dist loadfile $(SIDE_BY_SIDE)
+	$(PYTHON) -m pytest -m "not long" --durations 20 $(ONE_BY_ONE)
 
 .PHONY: test-long
 test-long: setup-dev ## Run the long campaigns and the fuzzers (FUZZ_SECONDS of each)

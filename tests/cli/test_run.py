@@ -17,9 +17,9 @@ pytestmark = pytest.mark.lab
 TINY = ["--set", "path=clean", "--set", "connection=reused", "--server", "origin"]
 
 
-def trifecta(*arguments, cwd, **more):
+def trifecta(*arguments, cwd, program=("-m", "trifecta.cli.main"), **more):
     return subprocess.run(
-        [sys.executable, "-m", "trifecta.cli.main", *arguments],
+        [sys.executable, *program, *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -160,9 +160,13 @@ def test_a_named_server_whose_import_hangs_is_a_row_and_the_other_is_measured(tm
     install(adapters, "hanging", "[trifecta.servers]\nhanging = MODULE:Outside\n", "import time; time.sleep(600)")
     path = os.pathsep.join((str(adapters), os.environ.get("PYTHONPATH", "")))
     asked = ("race", "--set", "path=clean", "--set", "connection=reused", "--server", "origin,hanging", "--blocks", "1")
-    done = trifecta(*asked, "--out", "here", cwd=tmp_path, env={**os.environ, "PYTHONPATH": path})
+    impatient = (
+        "from trifecta.implementations import table; table.LOAD_TIMEOUT_S = 3.0; from trifecta.cli import main; "
+    )
+    program = ("-c", f"{impatient}main.main()")
+    done = trifecta(*asked, "--out", "here", cwd=tmp_path, program=program, env={**os.environ, "PYTHONPATH": path})
     assert done.returncode == expected_code("here", tmp_path), done.stderr
-    reason = "hanging_module:Outside of hanging 1.5 cannot be loaded (did not answer within 15 s)"
+    reason = "hanging_module:Outside of hanging 1.5 cannot be loaded (did not answer within 3 s)"
     assert f"Left out: server hanging: {reason}" in " ".join(done.stdout.split())
     (left_out,) = json.loads((tmp_path / "here/run.json").read_text())["unsupported"]
     assert (left_out["level"], left_out["reason"]) == ("hanging", f"{reason}; report it to its author")

@@ -161,7 +161,7 @@ def test_codel_keeps_the_standing_queue_short(hosts: Hosts, tmp_path: Path) -> N
     medians = {}
     for discipline in ("droptail", "codel"):
         with hosts.link([{**rate, "discipline": discipline}]):
-            rows = datagrams(hosts, tmp_path, 12_500, segments=1, rate=2_500)
+            rows = datagrams(hosts, tmp_path, 7_500, segments=1, rate=2_500)
         medians[discipline] = float(np.median(rows[-500:, 1]))
     assert medians["codel"] < medians["droptail"] / 2
 

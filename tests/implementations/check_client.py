@@ -332,7 +332,7 @@ class CheckClient:
     def test_a_study_of_it_has_no_failed_request(self, tmp_path: Path) -> None:
         settings = [
             "path=clean", "server=origin", f"client={self.adapter.name}", "budget=2 min", "blocks.at_least=1",
-            "blocks.at_most=1",
+            "blocks.at_most=1", "paths.clean.trial.reused.requests=200",
         ]  # fmt: skip
         code, _, outcome, errors = drive.finish(tmp_path / "run", set=settings)
         assert code in (0, 1), errors  # 1: no trial was fit for a verdict, as on a machine that does other work

@@ -1,6 +1,7 @@
 """Probes servers that are wrong on purpose, or runs a study with them, in a process of its own.
 
-``python -m tests.implementations.drive_bad FOLDER JSON`` with {"probe": [names]} or {"study": [names], "set": [...]}.
+``python -m tests.implementations.drive_bad FOLDER JSON`` with {"probe": [names], "depth": "quick"} or
+{"study": [names], "set": [...]}.
 The last line is the result as JSON.
 """
 
@@ -43,11 +44,12 @@ def main() -> int:
     adapters = {name: BAD[name]() if name in BAD else SERVERS[name] for name in names}
     running.READY_TIMEOUT_S = request.get("ready_timeout_s", running.READY_TIMEOUT_S)
     servers.READY_S = request.get("ready_s", servers.READY_S)
-    servers.READY_MORE_S = min(servers.READY_S, servers.READY_MORE_S)
+    servers.READY_MORE_S = min(servers.READY_S / 4, servers.READY_MORE_S)
+    servers._ASK = dataclasses.replace(servers._ASK, timeout_ns=int(request.get("ask_s", 2) * 1e9))
     bench.DEVICE = request.get("device", bench.DEVICE)
     running.FILE_LIMIT_BYTES = request.get("file_limit_bytes", running.FILE_LIMIT_BYTES)
     try:
-        said = _probe(folder, adapters) if "probe" in request else _study(folder, adapters, request)
+        said = _probe(folder, adapters, request) if "probe" in request else _study(folder, adapters, request)
     except TrifectaError as error:
         print(f"trifecta: {error}", file=sys.stderr)
         return error.exit_code
@@ -55,12 +57,13 @@ def main() -> int:
     return 0
 
 
-def _probe(folder: Path, adapters: dict[str, Any]) -> list[dict[str, Any]]:
+def _probe(folder: Path, adapters: dict[str, Any], request: dict[str, Any]) -> list[dict[str, Any]]:
+    from trifecta.design.conformance import cases
     from trifecta.lab.engine import find_engine
     from trifecta.workloads.conformance.probe import Probe, Subjects, standalone_bench
 
     with standalone_bench(find_engine(), folder, list(adapters), lambda: False) as bench:
-        results = Probe(bench, Subjects(adapters, {}), lambda *_: None).run()
+        results = Probe(bench, Subjects(adapters, {}, cases(request.get("depth", "full"))), lambda *_: None).run()
     return [dataclasses.asdict(one) for one in results]
 
 

@@ -35,12 +35,36 @@ def by_protocol(rows: Rows, protocol: str) -> dict[str, tuple[str, str | None]]:
     return {row["object"]: (row["outcome"], row["error"]) for row in rows if row["protocol"] == protocol}
 
 
-def test_who_says_http3_and_answers_http2_fails_over_http3_only(tmp_path: Path) -> None:
-    rows = probe(tmp_path, "liar", "origin")
-    assert {error for _, error in by_protocol(rows["liar"], "h3").values()} == {"connect_refused"}
+ANSWER_WRONGLY = ("liar", "wrong-bytes", "wrong-length", "closes-early", "wrong-certificate")
+DO_NOT_COME_UP = ("crashes-at-start", "exits-at-once", "crashes-at-request", "not-executable", "raises-in-command")
+
+
+@pytest.fixture(scope="module")
+def wrong(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Rows]]:
+    """Those that answer, wrongly, one after the other, and a healthy one after them: the folder, and their rows."""
+    folder = tmp_path_factory.mktemp("wrong")
+    return folder / "run", probe(folder, *ANSWER_WRONGLY, "origin")
+
+
+@pytest.fixture(scope="module")
+def absent(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Rows]]:
+    """The same of those that do not come up, and of one whose version cannot be told."""
+    folder = tmp_path_factory.mktemp("absent")
+    return folder / "run", probe(folder, *DO_NOT_COME_UP, "raises-in-find", "origin")
+
+
+def test_the_healthy_one_is_untouched(
+    wrong: tuple[Path, dict[str, Rows]], absent: tuple[Path, dict[str, Rows]]
+) -> None:
+    for _, rows in (wrong, absent):
+        healthy(rows["origin"])
+
+
+def test_who_says_http3_and_answers_http2_fails_over_http3_only(wrong: tuple[Path, dict[str, Rows]]) -> None:
+    rows = wrong[1]["liar"]
+    assert {error for _, error in by_protocol(rows, "h3").values()} == {"connect_refused"}
     for protocol in ("h1", "h2"):
-        assert set(by_protocol(rows["liar"], protocol).values()) == {("pass", None)}
-    healthy(rows["origin"])
+        assert set(by_protocol(rows, protocol).values()) == {("pass", None)}
 
 
 @pytest.mark.parametrize(
@@ -53,15 +77,13 @@ def test_who_says_http3_and_answers_http2_fails_over_http3_only(tmp_path: Path) 
     ],
 )
 def test_a_wrong_answer_has_its_class_over_every_protocol(
-    tmp_path: Path, name: str, error: str, whole: set[str]
+    wrong: tuple[Path, dict[str, Rows]], name: str, error: str, whole: set[str]
 ) -> None:
-    rows = probe(tmp_path, "origin", name)
     for protocol in PROTOCOLS:
-        found = by_protocol(rows[name], protocol)
+        found = by_protocol(wrong[1][name], protocol)
         offered = {case: what for case, what in found.items() if what[0] != "not_offered"}
         assert {case for case, what in offered.items() if what == ("pass", None)} == whole
         assert {what for case, what in offered.items() if case not in whole} == {("fail", error)}
-    healthy(rows["origin"])
 
 
 @pytest.mark.parametrize(
@@ -75,32 +97,31 @@ def test_a_wrong_answer_has_its_class_over_every_protocol(
     ],
 )
 def test_a_server_that_does_not_come_up_is_told_with_its_words(
-    tmp_path: Path, name: str, error: str, words: str
+    absent: tuple[Path, dict[str, Rows]], name: str, error: str, words: str
 ) -> None:
-    rows = probe(tmp_path, name, "origin")
-    assert len(rows[name]) == 27
-    assert {(row["outcome"], row["error"]) for row in rows[name]} == {("fail", error)}
-    assert all(words in row["reason"] and "\n" not in row["reason"] for row in rows[name])
-    folder = tmp_path / "run" / rows[name][0]["evidence"]
-    assert json.loads((folder / "result.json").read_text())["result"]["error"] == error
-    healthy(rows["origin"])
+    run, rows = absent[0], absent[1][name]
+    assert len(rows) == 27
+    assert {(row["outcome"], row["error"]) for row in rows} == {("fail", error)}
+    assert all(words in row["reason"] and "\n" not in row["reason"] for row in rows)
+    assert json.loads((run / rows[0]["evidence"] / "result.json").read_text())["result"]["error"] == error
 
 
-def test_a_version_that_cannot_be_told_is_one_row(tmp_path: Path) -> None:
-    rows = probe(tmp_path, "raises-in-find", "origin")
-    (row,) = rows["raises-in-find"]
+def test_a_version_that_cannot_be_told_is_one_row(absent: tuple[Path, dict[str, Rows]]) -> None:
+    (row,) = absent[1]["raises-in-find"]
     assert row["outcome"] == "fail"
     assert row["protocol"] is None
     assert "what it prints is no version" in row["reason"]
-    healthy(rows["origin"])
 
 
-@pytest.mark.parametrize(("name", "error"), [("hangs-at-accept", "connect_timeout"), ("silent", "timeout")])
-def test_a_hanging_server_takes_a_bounded_time(tmp_path: Path, name: str, error: str) -> None:
-    rows = probe(tmp_path, name, "origin", ready_s=2)
-    assert {(row["outcome"], row["error"]) for row in rows[name]} == {("fail", error)}
-    assert all("not ready within 2 s" in row["reason"] for row in rows[name])
-    assert len({row["evidence"] for row in rows[name]}) == 3, "one folder a protocol"
+def test_a_hanging_server_takes_a_bounded_time(tmp_path: Path) -> None:
+    rows = probe(tmp_path, "hangs-at-accept", "silent", "origin", ready_s=2, ask_s=0.5)
+    for name, error in (("hangs-at-accept", "connect_timeout"), ("silent", "timeout")):
+        assert {(row["outcome"], row["error"]) for row in rows[name]} == {("fail", error)}
+        waited = {row["protocol"]: row["reason"].partition(":")[0] for row in rows[name]}
+        # The program has had its time by then.
+        further = "not ready within 0.5 s"
+        assert waited == {"h1": "not ready within 2 s", "h2": further, "h3": further}
+        assert len({row["evidence"] for row in rows[name]}) == 3, "one folder a protocol"
     healthy(rows["origin"])
 
 
@@ -128,10 +149,10 @@ def test_who_prints_much_passes_and_who_prints_without_end_does_not_fill_the_dis
     healthy(rows["origin"])
 
 
-def test_the_evidence_of_a_failure_is_kept_for_its_owner_only(tmp_path: Path) -> None:
-    rows = probe(tmp_path, "wrong-bytes")["wrong-bytes"]
-    row = next(row for row in rows if row["protocol"] == "h3" and row["object"] == "get_1000")
-    folder = tmp_path / "run" / row["evidence"]
+def test_the_evidence_of_a_failure_is_kept_for_its_owner_only(wrong: tuple[Path, dict[str, Rows]]) -> None:
+    run, rows = wrong
+    row = next(row for row in rows["wrong-bytes"] if row["protocol"] == "h3" and row["object"] == "get_1000")
+    folder = run / row["evidence"]
     assert folder.stat().st_mode & 0o077 == 0
     second = json.loads((folder / "result.json").read_text())["second_attempt"]
     assert second["error"] == "content"
@@ -142,18 +163,18 @@ def test_the_evidence_of_a_failure_is_kept_for_its_owner_only(tmp_path: Path) ->
     assert row["capture"] == "captured in a second attempt, which failed again (content)"
     assert (folder / "second" / "capture.pcap").stat().st_size > 1000
     # what passed leaves nothing behind
-    assert not (tmp_path / "run" / "conformance" / "server-wrong-bytes-h3-get_0").exists()
+    assert not (run / "conformance" / "server-wrong-bytes-h3-get_0").exists()
 
 
 def test_where_captures_are_not_possible_the_row_says_so(tmp_path: Path) -> None:
-    code, rows, errors = drive(tmp_path / "run", probe=["liar"], device="eth7")
+    code, rows, errors = drive(tmp_path / "run", probe=["liar"], depth="quick", device="eth7")
     assert code == 0, errors
     row = next(row for row in rows if row["outcome"] == "fail")
     assert row["capture"] == "no capture: No such device (eth7, capture.pcap)"
 
 
 def test_an_ordinary_user_has_captures_too(tmp_path: Path) -> None:
-    code, rows, errors = drive(tmp_path / "run", probe=["liar"], wrapper=IN_A_USER_NAMESPACE)
+    code, rows, errors = drive(tmp_path / "run", probe=["liar"], depth="quick", wrapper=IN_A_USER_NAMESPACE)
     assert code == 0, errors
     row = next(row for row in rows if row["outcome"] == "fail")
     assert row["capture"].startswith("captured in a second attempt"), row
@@ -169,7 +190,7 @@ MACHINE = {"headroom", "machine", "noise_floor", "path", "steady_state"}  # othe
 
 def test_in_a_study_bad_servers_are_left_out_or_fail_and_the_healthy_one_has_its_results(tmp_path: Path) -> None:
     names = ["crashes-at-start", "origin", "wrong-bytes", "liar", "raises-in-command"]
-    code, outcome, errors = drive(tmp_path / "run", study=names, set=SMALL, ready_timeout_s=6)
+    code, outcome, errors = drive(tmp_path / "run", study=names, set=SMALL, ready_timeout_s=4)
     assert code == 0, errors
     assert outcome["trials"] == 8
     run = RunDirectory.open(tmp_path / "run")

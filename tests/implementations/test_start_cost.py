@@ -38,7 +38,9 @@ class Started(ClientAdapter):
 
 
 def test_the_cpu_time_of_a_start_counts_all_it_runs_and_no_waiting(tmp_path: Path) -> None:
-    inner = f"import subprocess, sys, time; subprocess.run([sys.executable, '-c', {BURN!r}], check=True); time.sleep(1)"
+    inner = (
+        f"import subprocess, sys, time; subprocess.run([sys.executable, '-c', {BURN!r}], check=True); time.sleep(0.3)"
+    )
     used = start_cpu_ns(Started(Command((sys.executable, "-c", inner))), errand(tmp_path))
     assert used is not None
     assert used >= 0.2e9

@@ -25,6 +25,7 @@ from trifecta.report.figures.setup_ladder import setup_ladder
 from trifecta.report.figures.time_sequence import time_sequence
 from trifecta.report.packets import flights, parts, series, write_figures
 from trifecta.report.packets.captured import Captured, captures
+from trifecta.report.packets.derive import Shown, _parts
 from trifecta.report.packets.pictures import groups, pictures
 from trifecta.trace.schema import SCHEMAS
 
@@ -157,6 +158,17 @@ def test_the_ladder_ends_with_the_first_octet_of_a_response(arm: str, trips: int
     assert all(one.sent_ns[1] <= first for one in found.flights)
     assert sum(one.lost for one in found.flights) == 0
     assert all(one.arrived_ns and one.arrived_ns[0] == one.sent_ns[0] + 20 * MS for one in found.flights)
+
+
+@pytest.mark.parametrize("arm", ["h1", "h2", "h3"])
+def test_a_flight_that_goes_on_beyond_the_first_octet_is_cut_there(arm: str) -> None:
+    # The second packet of the response leaves 2.4 ms after the first, whose octets are there after 2 ms.
+    found = flights.ladder(only(arm=arm, rtt_ns=4 * MS, rate_bits_per_s=5e6, lose=()))
+    assert found is not None
+    assert found.first_response_ns is not None
+    last = found.flights[-1]
+    assert (last.direction, last.packets) == ("down", 1)
+    assert last.sent_ns[1] + 2 * MS == found.first_response_ns
 
 
 def test_the_ladder_counts_what_was_lost_on_the_way() -> None:
@@ -301,6 +313,15 @@ def test_bars_add_up_and_know_their_parts() -> None:
             part_bars.part_bars([Bar("x", {"unheard-of": 1.0})], TIME, "time", str)
     assert tuple(TIME) == request_parts.PARTS
     assert set(part_bars.OCTETS) == set(overhead.PARTS)
+
+
+def test_overhead_is_told_in_shares_of_the_content() -> None:
+    captured = only(arm="h2", size=5_000, lose=())
+    for content, expected in ((800.0, (1.0, 0.25, 0.0)), (0.0, (None, None, None))):
+        captured.octets = dict.fromkeys(overhead.PARTS, 0.0) | {"content": content, "ip": 200.0}
+        rows = _parts({"cell": {"h2": Shown(captured, "t00001", 1)}})
+        shares = {row["part"]: row["share"] for row in rows if row["kind"] == "overhead"}
+        assert tuple(shares[part] for part in ("content", "ip", "padding")) == expected
 
 
 def test_frames_whose_octets_are_not_known_are_no_crash() -> None:

@@ -34,7 +34,7 @@ def run(folder: Path, request: dict[str, Any]) -> int:
     from trifecta.workloads.faults import Faults
     from trifecta.workloads.runner import run_study
     from trifecta.workloads.stopping import StopFlag
-    from trifecta.workloads.visits import trial
+    from trifecta.workloads.visits import programs, trial
 
     class FakeBrowser(BrowserAdapter):
         """Found everywhere; `fake_browser` does its work."""
@@ -55,6 +55,7 @@ def run(folder: Path, request: dict[str, Any]) -> int:
         command = (sys.executable, script, json.dumps(request["driver"]))
         browsers = {"chromium": FakeBrowser()}
     trial._GRACE_S = request.get("grace_s", trial._GRACE_S)
+    programs._END_S = request.get("grace_s", programs._END_S)
     try:
         study = parse_study(request["study"], "study.yaml", request.get("set", []), Surroundings())
         with StopFlag() as stop:

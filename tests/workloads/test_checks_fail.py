@@ -72,7 +72,7 @@ def test_headroom_when_the_client_has_too_little_cpu(tmp_path: Path) -> None:
 
 
 def test_drops_when_the_receive_buffer_is_too_small(tmp_path: Path) -> None:
-    settings = [*CLEAN, "workload.response=1 MB", "workload.requests=20"]
+    settings = [*CLEAN, "workload.response=1 MB", "paths.clean.trial.reused={requests: 100, warmup: 5 requests}"]
     small = {"h3": {"udp_receive_buffer_bytes": 4096}}
     # A client that has a core for itself empties even this buffer in time; one that shares it cannot.
     found = failures(tmp_path / "run", set=settings, faults={"load": small, "client_competitors": 2})
@@ -111,7 +111,8 @@ def test_machine_when_other_programs_use_the_cpus(tmp_path: Path) -> None:
 
 def test_errors_when_the_path_loses_everything_and_the_run_ends_by_itself(tmp_path: Path) -> None:
     settings = [
-        *CLEAN, "paths.clean.loss=100 %", "workload.connect_timeout=50 ms", "blocks.at_least=3", "blocks.at_most=9",
+        *CLEAN, "paths.clean.loss=100 %", "workload.connect_timeout=10 ms", "blocks.at_least=3", "blocks.at_most=9",
+        "paths.clean.trial.reused={requests: 20, warmup: 0 requests}",
     ]  # fmt: skip
     code, _, outcome, errors = drive.finish(tmp_path / "run", set=settings)
     assert code == 0, errors

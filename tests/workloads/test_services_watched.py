@@ -65,7 +65,7 @@ def test_quic_fills_a_small_table_of_connections_and_the_bypass_mends_it(tmp_pat
     assert TABLE < CLIENTS * EACH
     settings = [
         "protocol=h2,h3", "connection=new", "path=normal", f"clients={CLIENTS}", "hosts=2",
-        f"conntrack={TABLE},bypass", f"workload.requests={EACH}", "workload.connect_timeout=3 s",
+        f"conntrack={TABLE},bypass", f"workload.requests={EACH}", "workload.connect_timeout=1 s",
     ]  # fmt: skip
     code, _, outcome, errors = drive.finish(tmp_path / "run", study="fan-in", set=[*ONE_BLOCK, *settings])
     assert code in (0, 1), errors
@@ -112,7 +112,7 @@ def test_a_service_that_is_killed_mid_cycle_fails_its_trial_by_name_and_no_other
     folder, mark = tmp_path / "run", uuid.uuid4().hex
     settings = [
         "protocol=h2", "connection=reused", "path=normal", "hosts=1", "workload.depth=3", "workload.requests=0",
-        "workload.duration=4 s", "workload.connect_timeout=2 s", "workload.request_timeout=2 s",
+        "workload.duration=2 s", "workload.connect_timeout=2 s", "workload.request_timeout=2 s",
     ]  # fmt: skip
     process = drive.start(folder, {MARK: mark}, study="chain", set=[*ONE_BLOCK, *settings])
     assert process.stdout is not None
