@@ -33,6 +33,7 @@ packet = st.fixed_dictionaries(
         "sequence": st.one_of(maybe, huge),
         "acknowledged": maybe,
         "payload_bytes": st.integers(0, 9),
+        "wire_bytes": st.one_of(maybe, st.just(2**31)),
         "flags": st.sampled_from([None, "ACK", "SYN"]),
         "sack": st.sampled_from([None, "[]", "[[3, 9]]"]),
         "fate": st.sampled_from([None, "lost", "delivered", "corrupted", "duplicate"]),
@@ -102,4 +103,7 @@ def test_no_tables_make_it_crash(packets: list[Any], frames: list[Any], messages
     assert all(value is None or math.isfinite(value) for value in values.values())
     for one in attribute(made)[0]:
         assert sum(one.parts.values()) == one.whole_ns > 0
+        assert min(one.parts.values()) >= 0
         assert all(interval.start_ns < interval.end_ns for interval in one.intervals)
+        ends = [interval.end_ns for interval in one.intervals]
+        assert [one.start_ns, *ends] == [*(interval.start_ns for interval in one.intervals), one.end_ns]

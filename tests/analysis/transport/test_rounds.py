@@ -137,6 +137,24 @@ def test_what_others_put_into_the_queue_is_queueing() -> None:
     assert found.pop(PROPAGATION) == pytest.approx(2 * ONE_WAY, abs=0.05) and not found
 
 
+def test_an_upload_waits_for_the_clients_window() -> None:
+    scene = Scene()
+    scene.connect(0, "h3", start_ns=0)
+    at, offset = 100.0, 0
+    for window in (10, 20, 5):
+        for number in range(window):
+            arrived = at + number * STEP + ONE_WAY
+            scene.quic("up", at + number * STEP, arrived, (0, 950 * offset, 950), wire_bytes=WIRE)
+            offset += 1
+        scene.quic("down", arrived + 0.001, arrived + 0.001 + ONE_WAY, wire_bytes=80)
+        at = arrived + 0.001 + ONE_WAY
+    scene.quic("down", arrived + 3, arrived + 3 + ONE_WAY, (0, 0, 100), wire_bytes=200)
+    scene.request(0, 0, 100, arrived + 3 + ONE_WAY)
+    ((one,), _) = attribute(scene.tables(), setup=False)
+    rest = round((9 + 19 + 4) * STEP, 3)
+    assert ms(one) == {PROPAGATION: 2 * ONE_WAY, SERVER: 3, CONGESTION: 2 * 2 * ONE_WAY, CPU: 0.002, REST: rest}
+
+
 def test_the_server_is_the_server_on_a_slow_link_too() -> None:
     link = Link(rate=WIRE)
     found = ms(link.split(link.flights([20], at=100 + ONE_WAY + 9)))
@@ -179,6 +197,15 @@ def test_a_timer_is_loss_recovery_and_no_pace() -> None:
     link.sent -= 1
     end = link.down(begin + 200)
     assert ms(link.split(end))[LOSS] == pytest.approx(200 - 39 * STEP)
+
+
+def test_silence_after_a_lost_acknowledgement_is_loss_recovery() -> None:
+    link = Link()
+    for number in range(4):
+        last = link.down(100 + ONE_WAY + number * STEP)
+    link.scene.quic("up", last + 0.001, None, wire_bytes=80)
+    end = link.down(100 + ONE_WAY + 3 * STEP + 90)  # a probe with new data (RFC 8985, 7)
+    assert ms(link.split(end)) == {PROPAGATION: 2 * ONE_WAY, REST: 3 * STEP, LOSS: 90}
 
 
 def seen(link: Link) -> Path:

@@ -10,7 +10,7 @@ that holds counts:
 2. `head-of-line blocking`: its own octets and their records were there, octets of other streams were not.
 3. `transmission`: the link sent packets of this connection, at its rate (`bottleneck`).
 4. `loss recovery`: from the first sending of the octets that came last until they were sent again; and while a sender
-   sent nothing although told nothing new, with a loss not yet repaired.
+   sent nothing although told nothing new, with a loss not yet repaired, or while an acknowledgement was lost.
 5. `flow control`: the sender had data and a window of the receiver kept it back (`credit`).
 6. `queueing`: what a packet on the path took longer than the fastest of its direction, and behind the packets of its
    own connection: queues of others, jitter, a rate that is not known.

@@ -108,10 +108,9 @@ class _Side:
         return int(self.one.way.payload.max(initial=1))
 
     @cached_property
-    def lost_first_ns(self) -> int:
-        """When what was lost first had been sent."""
-        lost = self.one.way.sent_ns[self.one.way.lost]
-        return int(lost.min()) if len(lost) else NEVER
+    def lost_ns(self) -> list[int]:
+        """When what was lost had been sent."""
+        return self.one.way.sent_ns[self.one.way.lost].tolist()
 
     @cached_property
     def pieces_ns(self) -> Ints:
@@ -261,7 +260,10 @@ class Walk:
             if window >= BURST_SEGMENTS * side.segment and (side.sent[index] - last) * window <= pace_ns:
                 return CONGESTION
         until = side.sent[index] if index < len(side.sent) else since
-        return LOSS if any(start <= since and until <= stop for start, stop in self.lost[way]) else CPU
+        told = self.sides[UP if way == DOWN else DOWN].lost_ns
+        unheard = bisect_left(told, since) < bisect_left(told, until)  # a timer stands in for an acknowledgement
+        lost = unheard or any(start <= since and until <= stop for start, stop in self.lost[way])
+        return LOSS if lost else CPU
 
     def _round_trip(self, sender: _Trail, way: str, told: int) -> None:
         """From the arrival of an acknowledgement back to the sending of the packet that it answers."""
@@ -273,7 +275,7 @@ class Walk:
         # Less than two segments under way are no window, but Nagle's algorithm (RFC 9293, 3.7.4), or an application.
         flight = bisect_left(side.sent, side.sent[row] - self.round_trip_ns // 2) if row >= 0 else end
         octets = side.octets[end] - side.octets[min(flight, end)]
-        limited = octets >= LEAST_SEGMENTS * side.segment or side.lost_first_ns < sender.at
+        limited = octets >= LEAST_SEGMENTS * side.segment or bisect_left(side.lost_ns, sender.at) > 0
         waited = CONGESTION if limited else REST
         sender.cut(max(sender.at - int(back.path.late_ns[told]), acknowledged), QUEUEING)
         sender.cut(acknowledged, waited)
