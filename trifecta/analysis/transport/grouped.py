@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trifecta.analysis.transport.octets import frontier
-from trifecta.analysis.transport.ranges import NEVER, distinct, running_max
+from trifecta.analysis.transport.ranges import NEVER, distinct, each_cell, running_max
 from trifecta.analysis.transport.rows import Bools, Ints
 
 
@@ -48,6 +48,16 @@ def joined(parts: Sequence[Ints]) -> tuple[Ints, Ints]:
     if not parts:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     return np.arange(len(parts)).repeat([len(one) for one in parts]), np.concatenate(parts)
+
+
+def columns_of(parts: Sequence[Sequence[Ints]]) -> list[Ints]:
+    """Columns of which each group has a part, one part behind the other.
+
+    Before them stand the group of each row, and which row of its group it is.
+    """
+    lengths = np.array([len(part[0]) for part in parts], dtype=np.int64)
+    group, row = each_cell(np.zeros(len(parts), dtype=np.int64), lengths)
+    return [group, row, *(np.concatenate(column) for column in zip(*parts, strict=True))]
 
 
 def repeated(groups: Ints, mask: Bools) -> Bools:

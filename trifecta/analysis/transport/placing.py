@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trifecta.analysis.transport.ranges import Ints
+from trifecta.analysis.transport.ranges import Ints, each_cell
 from trifecta.analysis.transport.ways import DOWN, UP, equals, texts, whole
 
 if TYPE_CHECKING:
@@ -20,6 +20,10 @@ _NO_DATA = ("handshake", "change_cipher_spec", "alert")  # types of records with
 _NONE = slice(0, 0)
 
 
+def _nowhere() -> Ints:
+    return np.zeros(0, dtype=np.int64)
+
+
 @dataclass(frozen=True, slots=True)
 class Spans:
     """Octets of streams in the order of a connection, one row a span. `record` counts TLS records, -1: none."""
@@ -29,6 +33,7 @@ class Spans:
     end: Ints
     record: Ints
     octets: Ints
+    way: Ints  # which of the ways that were looked at together
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,11 @@ class Records:
 
     start: Ints
     end: Ints
+    way: Ints = field(default_factory=_nowhere)  # which of the ways, where those of several stand together
+
+    def moved(self, shift: Ints) -> Records:
+        """Each way's by so much."""
+        return Records(self.start + shift[self.way], self.end + shift[self.way], self.way)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,11 @@ class HttpFrames:
     size: Ints
     offset: Ints
     stream: Ints
+    way: Ints = field(default_factory=_nowhere)
+
+    def moved(self, shift: Ints) -> HttpFrames:
+        """Each way's TCP octets by so much."""
+        return replace(self, low=self.low + shift[self.way], high=self.high + shift[self.way])
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,51 +173,72 @@ def overheads(connections: pa.Table) -> dict[int, int]:
     return found
 
 
-def place(frames: HttpFrames, records: Records, overhead: int | None) -> tuple[Spans, bool]:
-    """The octets of each frame in the sequence of TCP, record by record; whether they are where they really are."""
-    first = records.start.searchsorted(frames.low)
-    inside = np.minimum(first, max(len(records.start) - 1, 0))
-    if not len(records.start) or not (records.start[inside] == frames.low).all():
-        # No TLS, or its records are not known: the range is the frame's own, exact without TLS.
-        none = np.full(len(frames.low), -1, dtype=np.int64)
-        return Spans(frames.stream, frames.low, frames.high, none, frames.size), True
-    exact = _placed(frames, records, overhead) if overhead is not None else None
-    if exact is not None:
-        return exact, True
-    counts = records.start.searchsorted(frames.high) - first
-    frame = np.repeat(np.arange(len(frames.low)), counts)
-    record = np.arange(len(frame)) - np.repeat(counts.cumsum() - counts, counts) + first[frame]
+def place(frames: HttpFrames, records: Records, overhead: Ints) -> tuple[Spans, NDArray[np.bool_]]:
+    """The octets of each frame in the sequence of TCP, record by record; of each way whether they really are there.
+
+    ``overhead``: by way, octets of a record that are not plaintext, -1 where that is not known.
+    """
+    first, after = records.start.searchsorted(frames.low), records.start.searchsorted(frames.high)
+    at_record = np.zeros(len(frames.low), dtype=np.bool_)
+    if len(records.start):
+        inside = np.minimum(first, len(records.start) - 1)
+        at_record = (records.start[inside] == frames.low) & (records.way[inside] == frames.way)
+    sealed = np.bincount(frames.way[~at_record], minlength=len(overhead)) == 0
+    # No TLS, or its records are not known: the range is the frame's own, exact without TLS.
+    bare = (~sealed[frames.way]).nonzero()[0]
+    parts = [(bare, frames.low[bare], frames.high[bare], np.full(len(bare), -1, dtype=np.int64), frames.size[bare])]
+    fits = sealed & (overhead >= 0)
+    if fits.any():
+        placed, fits = _placed(frames, records, overhead, fits)
+        parts.append(placed)
+    whole = (sealed & ~fits)[frames.way].nonzero()[0]
+    counts = (after - first)[whole]
+    frame, record = whole.repeat(counts), each_cell(first[whole], counts)[1]
     # All but one octet a record stand with the last one: how many they are matters for means over octets only.
     octets = np.ones(len(frame), dtype=np.int64)
-    octets[counts.cumsum() - 1] = np.maximum(frames.size - counts + 1, 1)
-    return Spans(frames.stream[frame], records.start[record], records.end[record], record, octets), False
+    octets[counts.cumsum() - 1] = np.maximum(frames.size[whole] - counts + 1, 1)
+    parts.append((frame, records.start[record], records.end[record], record, octets))
+    frame, start, end, record, octets = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = frame.argsort(kind="stable")
+    frame = frame[order]
+    spans = Spans(frames.stream[frame], start[order], end[order], record[order], octets[order], frames.way[frame])
+    return spans, ~sealed | fits
 
 
-def _placed(frames: HttpFrames, records: Records, overhead: int) -> Spans | None:
-    """Each frame's octets where they are in the records; None where that contradicts the ranges of the frames."""
+def _placed(
+    frames: HttpFrames, records: Records, overhead: Ints, some: NDArray[np.bool_]
+) -> tuple[tuple[Ints, ...], NDArray[np.bool_]]:
+    """The octets of the frames of some ways where they are in the records: frame, start, end, record and octets.
+
+    And for which ways that does not contradict the ranges of the frames: only of these are they given.
+    """
+    mine = some[frames.way].nonzero()[0]
     used = np.zeros(len(records.start) + 1, dtype=np.int64)
-    np.add.at(used, records.start.searchsorted(frames.low), 1)
-    np.add.at(used, records.start.searchsorted(frames.high), -1)
+    np.add.at(used, records.start.searchsorted(frames.low[mine]), 1)
+    np.add.at(used, records.start.searchsorted(frames.high[mine]), -1)
     used_records = (used.cumsum()[:-1] > 0).nonzero()[0]
-    starts, ends = records.start[used_records], records.end[used_records]
-    text = ends - starts - overhead
-    if not len(text) or (text <= 0).any():
-        return None
-    end = text.cumsum()
-    begin = end - text
-    # The plaintext of the first record begins at 0 where the capture is whole; else what follows finds it out.
-    offset, last = frames.offset, frames.offset + frames.size
-    first = begin.searchsorted(offset, side="right") - 1
-    after = begin.searchsorted(last - 1, side="right") - 1
-    if (first < 0).any() or (last > end[-1]).any():
-        return None
-    if (starts[first] != frames.low).any() or (ends[after] != frames.high).any():
-        return None
-    counts = after - first + 1
-    frame = np.arange(len(offset)).repeat(counts)
-    at = np.arange(len(frame)) - (counts.cumsum() - counts).repeat(counts) + first[frame]
+    starts, ends, way = (column[used_records] for column in (records.start, records.end, records.way))
+    text = ends - starts - overhead[way]
+    fits = np.bincount(way[text <= 0], minlength=len(some)) == 0
+    # The plaintext of all ways one behind the other; of each the first record that is used has its octet 0 (where the
+    # capture is whole: else what follows finds it out).
+    end = np.maximum(text, 0).cumsum()
+    begin = end - np.maximum(text, 0)
+    zero, size = np.zeros(len(some), dtype=np.int64), np.zeros(len(some), dtype=np.int64)
+    zero[way[::-1]], size[way] = begin[::-1], end  # of equal places the last one counts
+    size -= zero
+    of, offset = frames.way[mine], frames.offset[mine]
+    last = offset + frames.size[mine]
+    first = begin.searchsorted(zero[of] + np.clip(offset, 0, size[of] - 1), side="right") - 1
+    after = begin.searchsorted(zero[of] + np.clip(last - 1, 0, size[of] - 1), side="right") - 1
+    apart = (offset < 0) | (last > size[of]) | (starts[first] != frames.low[mine]) | (ends[after] != frames.high[mine])
+    fits &= np.bincount(of[apart], minlength=len(some)) == 0
+    there = fits[of].nonzero()[0]
+    mine, of, offset, last, first = mine[there], of[there], offset[there], last[there], first[there]
+    frame, at = each_cell(first, after[there] - first + 1)
+    begin, end = begin - zero[way], end - zero[way]
     # Header (and nonce) in front, tag (and content type) behind: RFC 8446, 5.2.
-    front = starts[at] + RECORD_HEADER + (8 if overhead in _WITH_NONCE else 0) - begin[at]
+    front = starts[at] + RECORD_HEADER + 8 * np.isin(overhead[way[at]], _WITH_NONCE) - begin[at]
     start = np.maximum(offset[frame], begin[at]) + front
     stop = np.minimum(last[frame], end[at]) + front
-    return Spans(frames.stream[frame], start, stop, used_records[at], stop - start)
+    return (mine[frame], start, stop, used_records[at], stop - start), fits

@@ -160,3 +160,25 @@ def covered(starts: Ints, ends: Ints, groups: Ints, count: int) -> Ints:
 
 def _dense(groups: Ints) -> Ints:
     return np.append(0, (groups[1:] != groups[:-1]).astype(np.int64)).cumsum()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Ranges of many owners one behind the other: position x of owner i is at shift[i] + x, in [low[i], high[i]]."""
+
+    shift: Ints
+    low: Ints
+    high: Ints
+
+
+def in_a_row(count: int, *parts: tuple[Ints, Ints]) -> Row | None:
+    """Put the positions (owner, position) of so many owners apart; None if they are too far apart for one row."""
+    low, high = np.full(count, NEVER, dtype=np.int64), np.full(count, -NEVER, dtype=np.int64)
+    for owner, position in parts:
+        np.minimum.at(low, owner, position)
+        np.maximum.at(high, owner, position)
+    if count > 1 and float((high.astype(np.float64) - low).sum()) + 2 * count >= NEVER:
+        return None
+    size = high - low + 1  # what ends one does not begin the next
+    start = size.cumsum() - size
+    return Row(start - low, start, start + high - low)

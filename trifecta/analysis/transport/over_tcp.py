@@ -1,0 +1,97 @@
+"""When the octets of streams over TCP arrived and could be delivered."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from trifecta.analysis.transport.grouped import begins, columns_of
+from trifecta.analysis.transport.pieces import Delivery, Pieces, Stretch, cut, stretch
+from trifecta.analysis.transport.placing import HttpFrames, Records, Spans, place
+from trifecta.analysis.transport.ranges import NEVER, Ints, cells_of, in_a_row, running_max
+from trifecta.analysis.transport.ways import Way
+
+
+class OverTcp(NamedTuple):
+    """A direction of a connection over TCP."""
+
+    way: Way
+    frames: HttpFrames
+    records: Records
+    overhead: int  # octets of a record that are not plaintext; -1: not known
+
+
+def over_tcp(of: list[OverTcp]) -> list[Delivery]:
+    """Of all at once, their octets in a row."""
+    if not of:
+        return []
+    ways = [one.way for one in of]
+    whose, row, payload, sequence, arrived_ns, sent_ns = columns_of(
+        [(way.payload, way.sequence, way.arrived_ns, way.sent_ns) for way in ways]
+    )
+    known = ((payload > 0) & (sequence >= 0)).nonzero()[0]
+    whose, first, last = whose[known], sequence[known], (sequence + payload)[known]
+    some = np.bincount(whose, minlength=len(of)) > 0
+    if not some.all():
+        return over_tcp([one for one, there in zip(of, some.tolist(), strict=True) if there])
+    way, _, *columns = columns_of([(a.low, a.high, a.size, a.offset, a.stream) for a in (one.frames for one in of)])
+    frames = HttpFrames(*columns, way)
+    way, _, *columns = columns_of([(a.start, a.end) for a in (one.records for one in of)])
+    records = Records(*columns, way)
+    ends = [(whose, first), (whose, last), (frames.way, frames.low), (frames.way, frames.high)]
+    in_row = in_a_row(len(of), *ends, (records.way, records.start), (records.way, records.end))
+    if in_row is None:
+        half = len(of) // 2
+        return over_tcp(of[:half]) + over_tcp(of[half:])
+    frames, records = frames.moved(in_row.shift), records.moved(in_row.shift)
+    spans, exact = place(frames, records, np.array([one.overhead for one in of], dtype=np.int64))
+    first, last = first + in_row.shift[whose], last + in_row.shift[whose]
+    edges = np.concatenate([spans.start, spans.end, records.start, records.end])
+    cells = stretch(in_row, (first, last), (arrived_ns[known], sent_ns[known]), row[known], edges)
+    # Octets from before the capture began have arrived at an unknown time, which is before it.
+    begun = np.full(len(of), NEVER, dtype=np.int64)
+    np.minimum.at(begun, whose, first)
+    cells.arrived.times[cells.arrived.edges[:-1] < begun[cells.way]] = 0
+    return cut(ways, cells, _pieces(cells, spans, records), spans, exact.tolist())
+
+
+def _pieces(of: Stretch, spans: Spans, records: Records) -> Pieces:
+    tiles = of.arrived
+    in_order = running_max(tiles.times, of.way)
+    # Where a span has fewer octets than it is long, it cannot be cut: it arrives as a whole.
+    vague = np.bincount(spans.way[spans.octets != spans.end - spans.start], minlength=len(of.row.low)) > 0
+    fine, coarse = (~vague[spans.way]).nonzero()[0], vague[spans.way].nonzero()[0]
+    at, cell = cells_of(tiles, spans.start[fine], spans.end[fine])
+    begin, end = spans.start[coarse], spans.end[coarse]
+    span = np.concatenate((fine[at], coarse))
+    order = span.argsort(kind="stable")
+    span = span[order]
+    start, octets, times, delivered = (
+        np.concatenate(both)[order]
+        for both in (
+            (tiles.edges[cell], begin),
+            (np.diff(tiles.edges)[cell], spans.octets[coarse]),
+            (tiles.times[cell], tiles.latest(begin, end)),
+            (in_order[cell], in_order[tiles.edges.searchsorted(end) - 1]),
+        )
+    )
+    record = spans.record[span]
+    has = record >= 0
+    complete = times.copy()
+    complete[has] = tiles.latest(records.start, records.end)[record[has]]
+    delivered[has] = in_order[(tiles.edges.searchsorted(records.end) - 1)[record[has]]]
+    way, stream = spans.way[span], spans.stream[span]
+    own, records_there = _by_stream(way, stream, start, times, complete)
+    start = start - of.row.shift[way]
+    return Pieces(way, stream, start, octets, times, own, records_there, np.maximum(delivered, records_there))
+
+
+def _by_stream(way: Ints, stream: Ints, start: Ints, times: Ints, complete: Ints) -> tuple[Ints, Ints]:
+    """When the stream's octets up to each piece are there, and when their records are."""
+    order = np.lexsort((start, stream, way))
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    group = (begins(way[order]) | begins(stream[order])).cumsum()
+    own = running_max(times[order], group)[back]
+    return own, np.maximum(running_max(complete[order], group)[back], own)

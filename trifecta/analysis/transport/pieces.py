@@ -1,0 +1,119 @@
+"""Pieces of streams as they arrived, worked out for many connections at once and cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from trifecta.analysis.transport.placing import Spans
+from trifecta.analysis.transport.ranges import NEVER, Ints, Row, Tiles, tilings
+from trifecta.analysis.transport.rows import Bools
+from trifecta.analysis.transport.ways import Way
+
+BEHIND_RECORDS = (
+    "connection {}, {}: where octets lie in their records is not known; a frame counts as arrived with its records"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Pieces of streams, each of which arrived as one. Times are those at the receiver, in ns; `NEVER`: not seen."""
+
+    way: Way
+    stream: Ints
+    start: Ints  # TCP: sequence number; QUIC: offset in the stream
+    octets: Ints
+    arrived_ns: Ints
+    own_ns: Ints  # its own stream's octets up to it are there
+    records_ns: Ints  # and their records
+    delivered_ns: Ints  # and all that stands before it
+    tiles: Tiles  # all octets of the connection (QUIC: of all streams, one behind the other)
+    carrier: Ints  # by tile: the row of `way` that brought it, -1: none
+    first_sent: Ints  # by tile: the row of `way` that held it first, -1: none
+    spans: Spans
+    notes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Those of all ways, as `Delivery` has them. ``way``: which of the ways, in order."""
+
+    way: Ints
+    stream: Ints
+    start: Ints
+    octets: Ints
+    arrived_ns: Ints
+    own_ns: Ints
+    records_ns: Ints
+    delivered_ns: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The octets of all ways in a row, cut by when they arrived and, at the same edges, by when they were sent.
+
+    ``way``: of each tile. What is between two ways is no octet of either, and its time says nothing. ``packets``: of
+    each range that was cut, the row of its packet in its way.
+    """
+
+    row: Row
+    arrived: Tiles
+    sent: Tiles
+    way: Ints
+    octets: Bools  # which tiles are
+    packets: Ints
+
+    def carriers(self, tiles: Tiles) -> Ints:
+        """By tile the row that gave its time; -1: none did."""
+        return np.where((tiles.which >= 0) & (tiles.times < NEVER), self.packets[tiles.which], -1)
+
+
+def stretch(row: Row, ranges: tuple[Ints, Ints], times: tuple[Ints, Ints], packets: Ints, edges: Ints) -> Stretch:
+    """Cut ranges in a row by two times: when they arrived, and when they were sent."""
+    arrived, sent = tilings(*ranges, times, edges)
+    way = row.low.searchsorted(arrived.edges[:-1], side="right") - 1
+    octets = arrived.edges[:-1] < row.high[way]
+    arrived.times[~octets] = times[0].min()
+    return Stretch(row, arrived, sent, way, octets, packets)
+
+
+def cut(ways: Sequence[Way], of: Stretch, pieces: Pieces, spans: Spans, exact: Sequence[bool]) -> list[Delivery]:
+    """What was worked out for all ways, by way."""
+    edges, shift = of.arrived.edges, of.row.shift
+    carrier, first_sent = of.carriers(of.arrived), of.carriers(of.sent)
+    begin, end = spans.start - shift[spans.way], spans.end - shift[spans.way]
+    numbers = np.arange(len(ways))
+    last_edge = edges.searchsorted(of.row.high, side="right") - 1
+    tiles = _slices(edges.searchsorted(of.row.low), last_edge)
+    pieces_of, spans_of = (
+        _slices(of_way.searchsorted(numbers), of_way.searchsorted(numbers, side="right"))
+        for of_way in (pieces.way, spans.way)
+    )
+    found = []
+    for at, (way, tile, piece, span) in enumerate(zip(ways, tiles, pieces_of, spans_of, strict=True)):
+        here = edges[tile.start : tile.stop + 1] - shift[at]
+        placed = (spans.stream[span], begin[span], end[span], spans.record[span], spans.octets[span], spans.way[span])
+        found.append(
+            Delivery(
+                way=way,
+                stream=pieces.stream[piece],
+                start=pieces.start[piece],
+                octets=pieces.octets[piece],
+                arrived_ns=pieces.arrived_ns[piece],
+                own_ns=pieces.own_ns[piece],
+                records_ns=pieces.records_ns[piece],
+                delivered_ns=pieces.delivered_ns[piece],
+                tiles=Tiles(here, of.arrived.times[tile], of.arrived.which[tile]),
+                carrier=carrier[tile],
+                first_sent=first_sent[tile],
+                spans=Spans(*placed),
+                notes=[] if exact[at] else [BEHIND_RECORDS.format(way.connection, way.direction)],
+            )
+        )
+    return found
+
+
+def _slices(begin: Ints, end: Ints) -> list[slice]:
+    return [slice(*bounds) for bounds in zip(begin.tolist(), end.tolist(), strict=True)]
