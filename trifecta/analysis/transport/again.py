@@ -40,6 +40,8 @@ def again(connection: Connection) -> list[Again]:
     spans = sorted(
         (first, last, stream) for stream, (first, last) in extents(connection, up=False, arrived=False).items()
     )
+    if len(spans) < 2:
+        return []
     found: list[Again] = []
     before = 0  # window
     ended = -1  # the last octet of all responses so far

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trifecta.analysis.transport.delivery import Delivery, Passage, is_request, passage
+from trifecta.analysis.transport.grouped import begins, columns_of
 from trifecta.analysis.transport.ranges import NEVER, Ints, covered
 from trifecta.analysis.transport.ways import DOWN, texts, whole
 
@@ -91,8 +92,8 @@ def blocking(tables: Mapping[str, pa.Table], seen: Passage | None = None) -> Blo
     loads = _loads(messages)
     requests: list[RequestBlocking] = []
     holes: list[Hole] = []
-    for one in found:
-        some = _requests(one, str(protocols.get(one.way.connection, "")), loads)
+    spoken = [str(protocols.get(one.way.connection, "")) for one in found]
+    for one, some in zip(found, _requests(found, spoken, loads), strict=True):
         if any(not each.complete for each in some):
             notes.append(OPEN.format(one.way.connection, one.way.direction))
         requests += some
@@ -113,52 +114,61 @@ def _loads(messages: pa.Table) -> dict[tuple[int, int], tuple[int, int | None]]:
 
 
 def _requests(
-    one: Delivery, protocol: str, loads: dict[tuple[int, int], tuple[int, int | None]]
-) -> list[RequestBlocking]:
-    way = one.way
-    mine = is_request(way.transport, protocol, one.stream)
-    names, group = np.unique(one.stream[mine], return_inverse=True)
-    count = len(names)
-    ends_ns = way.ends_ns
-    arrived, own, records, delivered = (
-        np.minimum(times[mine], ends_ns) for times in (one.arrived_ns, one.own_ns, one.records_ns, one.delivered_ns)
+    found: list[Delivery], protocols: list[str], loads: dict[tuple[int, int], tuple[int, int | None]]
+) -> list[list[RequestBlocking]]:
+    """Those of each direction, worked out for all at once."""
+    if not found:
+        return []
+    of, _, stream, octets, *times = columns_of(
+        [(one.stream, one.octets, one.arrived_ns, one.own_ns, one.records_ns, one.delivered_ns) for one in found]
     )
-    octets = one.octets[mine]
-    total = _sums(octets, group, count)
-    unions = [
-        covered(start, end, group, count)
-        for start, end in ((arrived, delivered), (records, delivered), (own, records), (arrived, own))
-    ]
-    end_records, end_delivered = _last(records, group, count), _last(delivered, group, count)
-    weighted = [_sums(octets * (end - start), group, count) for start, end in ((records, delivered), (arrived, own))]
-    open_ended = _sums((one.delivered_ns[mine] == NEVER).astype(np.int64), group, count) > 0
-    found = []
-    for at, name in enumerate(names.tolist()):
+    asks = [is_request(one.way.transport, protocol, one.stream) for one, protocol in zip(found, protocols, strict=True)]
+    mine = np.concatenate(asks).nonzero()[0]
+    mine = mine[np.lexsort((stream[mine], of[mine]))]
+    of, stream, octets = of[mine], stream[mine], octets[mine]
+    open_ended = times[-1][mine] == NEVER
+    ends_ns = np.array([one.way.ends_ns for one in found], dtype=np.int64)[of]
+    arrived, own, records, delivered = (np.minimum(each[mine], ends_ns) for each in times)
+    new = begins(of) | begins(stream)
+    group, first = new.cumsum() - 1, new.nonzero()[0]
+
+    def united(start: Ints, end: Ints) -> list[int]:
+        return covered(start, end, group, len(first)).tolist()
+
+    def mean(start: Ints, end: Ints) -> list[float]:
+        return (_sums(octets * (end - start), group, len(first)) / total).tolist()
+
+    total = _sums(octets, group, len(first))
+    columns: dict[str, list[Any]] = {
+        "octets": total.tolist(),
+        "blocked_ns": united(arrived, delivered),
+        "by_others_ns": united(records, delivered),
+        "by_records_ns": united(own, records),
+        "by_own_ns": united(arrived, own),
+        "end_by_others_ns": (_last(delivered, group, len(first)) - _last(records, group, len(first))).tolist(),
+        "octet_wait_others_ns": mean(records, delivered),
+        "octet_wait_own_ns": mean(arrived, own),
+        "complete": (_sums(open_ended.astype(np.int64), group, len(first)) == 0).tolist(),
+    }
+    told: list[list[RequestBlocking]] = [[] for _ in found]
+    for at, name, *values in zip(of[first].tolist(), stream[first].tolist(), *columns.values(), strict=True):
+        way, protocol, waits = found[at].way, protocols[at], dict(zip(columns, values, strict=True))
         request, load = loads.get((way.connection, name), (None, None))
         if protocol == "h1" and request is None:
             request = name
-        by_others = int(unions[1][at])
-        found.append(
+        told[at].append(
             RequestBlocking(
                 connection=way.connection,
                 protocol=protocol,
                 direction=way.direction,
                 stream=name,
                 request=request,
-                octets=int(total[at]),
-                blocked_ns=int(unions[0][at]),
-                by_others_ns=by_others,
-                by_records_ns=int(unions[2][at]),
-                by_own_ns=int(unions[3][at]),
-                end_by_others_ns=int(end_delivered[at] - end_records[at]),
-                octet_wait_others_ns=float(weighted[0][at] / total[at]),
-                octet_wait_own_ns=float(weighted[1][at] / total[at]),
                 load_ns=load,
-                share=by_others / load if load and way.direction == DOWN else None,
-                complete=not open_ended[at],
+                share=waits["by_others_ns"] / load if load and way.direction == DOWN else None,
+                **waits,
             )
         )
-    return found
+    return told
 
 
 def _sums(values: Ints, group: Ints, count: int) -> Ints:

@@ -51,6 +51,10 @@ class Round(NamedTuple):
 
 def flight(connection: Connection, *, up: bool) -> Flight | None:
     """Of the sender of a direction, at its own side. None: no data, or numbers that cannot be read."""
+    return connection.keep(("flight", up), lambda: _flight(connection, up))
+
+
+def _flight(connection: Connection, up: bool) -> Flight | None:
     if connection.tcp:
         told = acks(connection.arrived(up=not up))
         return octets(connection.sent(up=up)).each("flight", partial(_tcp, told.together))

@@ -6,7 +6,7 @@ The least number of round trips to the first octet of a response: `trifecta.anal
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -66,7 +66,7 @@ def _setup(connection: Connection, rtt_ns: int | None) -> Setup:
         return _unknown(connection, notes)
     start = int(rows["time_ns"][0])
     limited = _amplification(connection, notes)
-    sends, answers = _flights(connection, rows, limited, notes)
+    carriers = _flights(connection, rows, limited, notes)
     rtt, source = (rtt_ns, "given") if rtt_ns is not None else _path_rtt(connection, rows)
     bound = _bound(connection, rows, notes)
     request, response = (
@@ -75,7 +75,7 @@ def _setup(connection: Connection, rtt_ns: int | None) -> Setup:
     )
     if request is None:
         notes.append("no request could be read: round trips, packets and octets until it are unknown")
-    to_request = _passed(rows, start, request, _trips(sends, answers, request))
+    to_request = _passed(rows, start, request, _trips(carriers, request))
     # The response answers the request: one round trip more than had passed when it was sent.
     trips = None if to_request is None or to_request.round_trips is None else to_request.round_trips + 1
     to_response = _passed(rows, start, response, trips)
@@ -93,8 +93,7 @@ def _unknown(connection: Connection, notes: list[str]) -> Setup:
 
 
 def _first(messages: Rows, name: str) -> int | None:
-    known = messages[name][messages[name] != NULL]
-    return int(known.min()) if len(known) else None
+    return messages.pick((name, "known"), lambda of: of[name] != NULL).least(name)
 
 
 def _bound(connection: Connection, rows: Rows, notes: list[str]) -> int | None:
@@ -103,7 +102,8 @@ def _bound(connection: Connection, rows: Rows, notes: list[str]) -> int | None:
     if not connection.tcp:
         return 1 + setup_round_trips(quic=True, early=early)
     # TCP Fast Open (RFC 7413): data in the SYN saves the round trip.
-    saved = 1 if ((rows["syn"] == 1) & (rows["up"] == 1) & (rows["payload_bytes"] > 0)).any() else 0
+    opening = rows.pick("client's syn", lambda of: (of["syn"] == 1) & (of["up"] == 1))
+    saved = 1 if len(opening.pick("with data", lambda of: of["payload_bytes"] > 0)) else 0
     version = row["tls_version"]
     if version is None:
         if len(connection.frames_of("tls")) or row["protocol"] is None:
@@ -117,10 +117,12 @@ def _bound(connection: Connection, rows: Rows, notes: list[str]) -> int | None:
 def _path_rtt(connection: Connection, rows: Rows) -> tuple[int | None, str | None]:
     """The least there and back of the link, or else the handshake's first answer after the last try before it."""
     if connection.both_sides:
-        least = [connection.sent(up=up)["delay_ns"] for up in (True, False)]
-        known = [int(delay[delay != NULL].min()) for delay in least if (delay != NULL).any()]
-        if len(known) == 2:
-            return sum(known), "link"
+        there, back = (
+            connection.sent(up=up).pick("delayed", lambda of: of["delay_ns"] != NULL).least("delay_ns")
+            for up in (True, False)
+        )
+        if there is not None and back is not None:
+            return there + back, "link"
     opening = rows["syn"] == 1 if connection.tcp else rows["type_initial"] == 1
     up, down = rows["time_ns"][opening & (rows["up"] == 1)], rows["time_ns"][opening & (rows["up"] == 0)]
     if not len(up) or not len(down):
@@ -129,52 +131,49 @@ def _path_rtt(connection: Connection, rows: Rows) -> tuple[int | None, str | Non
     return (int(down[0] - before[-1]), "handshake") if len(before) else (None, None)
 
 
-def _flights(connection: Connection, rows: Rows, released_ns: Ints, notes: list[str]) -> tuple[Ints | None, Ints]:
-    """Times at the client at which it sent, and got, something that carries the set-up on.
+def _flights(connection: Connection, rows: Rows, released_ns: Ints, notes: list[str]) -> Rows | None:
+    """Packets at the client that carry the set-up on. None: nobody can know.
 
     TCP: SYN and data. QUIC: ack-eliciting packets, and what released a server that was held by the limit of RFC 9000,
     section 8.1.
     """
     if connection.tcp:
-        carries = (rows["payload_bytes"] > 0) | (rows["syn"] == 1)
-    else:
-        retry = (rows["type_retry"] == 1) | (rows["type_version"] == 1)
-        eliciting = rows["eliciting"]
-        if ((eliciting == NULL) & ~retry & (rows["type_handshake"] == 1)).any():
-            notes.append("without keys an acknowledgement and a flight look alike in QUIC: round trips are not counted")
-            return None, rows["time_ns"][:0]
-        carries = (eliciting == 1) | retry
-        if len(released_ns):
-            carries |= np.isin(rows["time_ns"], released_ns)
-    return rows["time_ns"][carries & (rows["up"] == 1)], rows["time_ns"][carries & (rows["up"] == 0)]
-
-
-def _trips(sends: Ints | None, answers: Ints, until_ns: int | None) -> int | None:
-    """Times that the client got something after it had sent something, up to the first octet of the request."""
-    if sends is None or until_ns is None:
+        return rows.pick("carries", lambda of: (of["payload_bytes"] > 0) | (of["syn"] == 1))
+    if len(rows.pick("unreadable handshake", _unreadable)):
+        notes.append("without keys an acknowledgement and a flight look alike in QUIC: round trips are not counted")
         return None
-    times = np.concatenate((sends[sends <= until_ns], answers[answers <= until_ns]))
-    is_send = np.zeros(len(times), dtype=np.bool_)
-    is_send[: count(sends <= until_ns)] = True
-    ordered = is_send[np.lexsort((is_send, times))]  # of one moment: what it got made it send
-    # 0-RTT: nothing has been answered when the request leaves.
-    return int(count(ordered[:-1] & ~ordered[1:]))
+    if len(released_ns):
+        return rows.where(_eliciting(rows) | np.isin(rows["time_ns"], released_ns))
+    return rows.pick("carries", _eliciting)
+
+
+def _eliciting(rows: Rows) -> Bools:
+    return (rows["eliciting"] == 1) | (rows["type_retry"] == 1) | (rows["type_version"] == 1)
+
+
+def _unreadable(rows: Rows) -> Bools:
+    return (rows["eliciting"] == NULL) & ~_eliciting(rows) & (rows["type_handshake"] == 1)
+
+
+def _trips(carriers: Rows | None, until_ns: int | None) -> int | None:
+    """Times that the client got something after it had sent something, up to the first octet of the request."""
+    if carriers is None or until_ns is None:
+        return None
+    upto = slice(0, int(carriers["time_ns"].searchsorted(until_ns, side="right")))
+    times, ups = carriers["time_ns"][upto].tolist(), carriers["up"][upto].tolist()
+    # Of one moment: what it got made it send. 0-RTT: nothing has been answered when the request leaves.
+    ordered = sorted((at, up) for at, up in zip(times, ups, strict=True) if up in (0, 1))
+    return sum(before[1] == 1 and after[1] == 0 for before, after in pairwise(ordered))
 
 
 def _passed(rows: Rows, start: int, until_ns: int | None, trips: int | None) -> Passed | None:
     if until_ns is None:
         return None
-    upto = rows["time_ns"] <= until_ns
-    up, down = upto & (rows["up"] == 1), upto & (rows["up"] == 0)
-    wire = rows["wire_bytes"]
-    return Passed(
-        until_ns - start,
-        trips,
-        count(up),
-        count(down),
-        int(wire[up].sum()),
-        int(wire[down].sum()),
-    )
+    upto = slice(0, int(rows["time_ns"].searchsorted(until_ns, side="right")))
+    up, wire = rows["up"][upto], rows["wire_bytes"][upto]
+    sent, got = up == 1, up == 0
+    octets_up, octets_down = int(wire[sent].sum()), int(wire[got].sum())
+    return Passed(until_ns - start, trips, count(sent), count(got), octets_up, octets_down)
 
 
 def _amplification(connection: Connection, notes: list[str]) -> Ints:
@@ -185,7 +184,7 @@ def _amplification(connection: Connection, notes: list[str]) -> Ints:
     Retry takes it away.
     """
     rows = connection.at_server()
-    if connection.tcp or (rows["type_retry"] == 1).any():
+    if connection.tcp or len(rows.pick("retry", lambda of: of["type_retry"] == 1)):
         return rows["time_ns"][:0]
     valid = ((rows["up"] == 1) & (rows["type_handshake"] == 1)).nonzero()[0]
     rows = rows.where(slice(0, int(valid[0]) if len(valid) else len(rows)))
@@ -236,8 +235,8 @@ def _costs(connection: Connection, rows: Rows, limited: int) -> list[Cost]:
 def _hello_retries(connection: Connection, rows: Rows) -> int:
     """A second ClientHello after the server's first answer (RFC 8446, section 2.1)."""
     if connection.tcp:
-        hellos = (rows["client_hello"] == 1) & (rows["retransmission"] != 1) & (rows["up"] == 1)
-        return int((rows["hello_retry"] == 1).any() or hellos.sum() > 1)
+        found = rows.sums("hellos", _hellos)
+        return int(found["retries"] > 0 or found["hellos"] > 1)
     crypto = connection.frames_of("quic")
     crypto = crypto.pick("initial crypto", lambda of: of.is_in("type", "CRYPTO") & of.is_in("packet_space", "initial"))
     up, down = crypto.pick("up", lambda of: of["up"] == 1), crypto.pick("down", lambda of: of["up"] == 0)
@@ -245,7 +244,7 @@ def _hello_retries(connection: Connection, rows: Rows) -> int:
         return 0
     # What has been sent before is sent again by a loss; only new octets are a second ClientHello. Its sender's side
     # has seen the server's answer when it goes out.
-    answered = connection.arrivals(down["number"], up=False)
+    answered = connection.came(down, up=False)
     answered = answered[answered != NULL]
     if not len(answered):
         return 0
@@ -265,16 +264,19 @@ def _handshake_again(connection: Connection) -> int:
             same = sent.pick("again but syn", lambda of: (of["retransmission"] == 1) & (of["syn"] != 1))["time_ns"]
             again += max(0, syn - 1) + count(same <= (request if request is not None else -1))
         return again
-    crypto = connection.frames_of("quic")
-    crypto = crypto.pick("crypto", lambda of: of.is_in("type", "CRYPTO"))
-    again = 0
-    for direction in (1, 0):
-        for space in ("initial", "handshake"):
-            mine = crypto.pick((direction, space), partial(_of_space, direction, space))
-            again += len(mine) - len(set(zip(mine["offset"].tolist(), mine["length"].tolist(), strict=True)))
-    return again
+    crypto = connection.frames_of("quic").pick("crypto", lambda of: of.is_in("type", "CRYPTO"))
+    return crypto.sums("again", _crypto_again)["frames"]
 
 
-def _of_space(direction: int, space: str, frames: Rows) -> Bools:
-    mine: Bools = frames["up"] == direction
-    return mine & frames.is_in("packet_space", space)
+def _hellos(rows: Rows) -> dict[str, Bools]:
+    hellos = (rows["client_hello"] == 1) & (rows["retransmission"] != 1) & (rows["up"] == 1)
+    return {"hellos": hellos, "retries": rows["hello_retry"] == 1}
+
+
+def _crypto_again(frames: Rows) -> dict[str, Bools]:
+    """Frames with the same octets as one before, of the same direction and packet number space."""
+    keys = [frames[name] for name in ("connection", "up", "packet_space", "offset", "length")]
+    order = np.lexsort(keys[::-1])
+    again = np.zeros(len(order), dtype=np.bool_)
+    again[order[1:]] = np.all([key[order[1:]] == key[order[:-1]] for key in keys], axis=0)
+    return {"frames": again & (frames["up"] != NULL) & frames.is_in("packet_space", "initial", "handshake")}

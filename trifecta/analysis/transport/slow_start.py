@@ -144,11 +144,15 @@ def _pauses(of: Flight, rtt_ns: int, start_ns: int) -> list[tuple[int, int]]:
     at = of.send_ns[first:]
     if len(at) < 2:
         return []
-    emptied = of.acked.searchsorted(of.sent[first:-1])  # the acknowledgement after which nothing was under way
+    least = max(rtt_ns, LEAST_PAUSE_NS)
+    quiet = (np.diff(at) >= least).nonzero()[0]
+    if not len(quiet):
+        return []
+    emptied = of.acked.searchsorted(of.sent[first + quiet])  # the acknowledgement after which nothing was under way
     known = emptied < len(of.ack_ns)
     free = of.ack_ns[np.minimum(emptied, len(of.ack_ns) - 1)]
-    where = (known & (at[1:] - np.maximum(free, at[:-1]) >= max(rtt_ns, LEAST_PAUSE_NS))).nonzero()[0]
-    return [(int(at[index]), int(at[index + 1])) for index in where]
+    paused = quiet[known & (at[quiet + 1] - np.maximum(free, at[quiet]) >= least)]
+    return [(int(at[index]), int(at[index + 1])) for index in paused]
 
 
 def _exit(trips: list[Round], windows: list[int], *, paused: bool) -> tuple[int, str]:
