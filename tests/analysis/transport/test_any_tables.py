@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,10 @@ from trifecta.analysis.transport.attribution import attribute
 from trifecta.analysis.transport.blocking import blocking
 from trifecta.analysis.transport.recovery import recovery
 from trifecta.analysis.transport.trial import look_at
+from trifecta.analysis.transport.ways import ways
+from trifecta.trace.dissection import Dissection
 from trifecta.trace.schema import SCHEMAS
+from trifecta.trace.summary import trace_metrics
 
 small = st.integers(0, 40)
 times = st.integers(0, 60).map(lambda value: value * 500_000)
@@ -107,3 +111,22 @@ def test_no_tables_make_it_crash(packets: list[Any], frames: list[Any], messages
         assert all(interval.start_ns < interval.end_ns for interval in one.intervals)
         ends = [interval.end_ns for interval in one.intervals]
         assert [one.start_ns, *ends] == [*(interval.start_ns for interval in one.intervals), one.end_ns]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(packet, max_size=30),
+    st.lists(frame, max_size=20),
+    st.lists(message, max_size=3),
+    st.lists(protocols, min_size=2, max_size=2),
+)
+def test_a_connection_says_alone_what_it_says_among_others(
+    packets: list[Any], frames: list[Any], messages: list[Any], spoken: list[Any]
+) -> None:
+    made = tables(packets, frames, messages, spoken)
+    one_side = any(not way.both_sides for way in ways(made["packets"]).values())
+    whole = trace_metrics(Dissection(**made), one_side=one_side)
+    for number in (0, 1):
+        alone = {name: table.filter(pc.equal(table["connection"], number)) for name, table in made.items()}
+        said = trace_metrics(Dissection(**alone), one_side=one_side).to_pylist()
+        assert said == whole.filter(pc.equal(whole["connection"], number)).to_pylist()

@@ -43,5 +43,14 @@ def test_a_choice_for_all_connections_is_the_choice_of_each() -> None:
     for at in range(4):
         group.of(at).derived("once", lambda of: asked.append(len(of)) or of["value"])  # type: ignore[func-returns-value]
     assert asked == [6], "worked out once, of all rows"
+    for at, values in enumerate([[8, 1, 9], [3, 8], [], [7]]):
+        mine = group.of(at)
+        for rows in (mine, mine.where(np.arange(len(values)))):  # among the others, and alone
+            assert rows.sums("sums", lambda of: {"all": of["value"], "odd": of["value"] % 2 == 1}) == {
+                "all": sum(values),
+                "odd": sum(one % 2 for one in values),
+            }
+            assert rows.least("value") == min(values, default=None)
+            assert rows.each("rows", lambda _, starts, ends: (ends - starts).tolist()) == len(values)
     with pytest.raises(KeyError):
         group.of(0)["none"]

@@ -5,7 +5,7 @@ import pytest
 from tests.analysis.transport.flows import SEGMENT, bursts
 from tests.analysis.transport.scene import MS, Scene
 from trifecta.analysis.transport.acknowledgements import acknowledgements
-from trifecta.analysis.transport.rate import gaps, rate
+from trifecta.analysis.transport.rate import gaps, peak_bits_per_s, rate
 from trifecta.analysis.transport.slow_start import restarts, slow_start
 
 BOTH = pytest.mark.parametrize("transport", ["tcp", "udp"])
@@ -33,6 +33,10 @@ def test_bins_have_a_round_length_and_are_no_more_than_a_picture_shows() -> None
     scene.tcp(3141, False, 1, 100)
     found = rate(scene.connection(), up=False)
     assert found.bin_ns == 20 * MS and len(found.wire_bytes) == 159
+    scene.tcp(3142, False, 101, 1000)
+    peak = rate(scene.connection(), up=False).peak_bits_per_s
+    assert peak == peak_bits_per_s(scene.connection(), up=False) == (1100 + 2 * 66) * 8 / 0.02
+    assert peak_bits_per_s(scene.connection(), up=True) == 0
 
 
 def test_gaps_are_between_packets_of_one_direction() -> None:

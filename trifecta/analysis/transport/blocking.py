@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trifecta.analysis.transport.delivery import Delivery, Passage, is_request, passage
+from trifecta.analysis.transport.delivery import Passage, is_request, passage
 from trifecta.analysis.transport.grouped import begins, columns_of
+from trifecta.analysis.transport.pieces import Delivery
 from trifecta.analysis.transport.ranges import NEVER, Ints, covered
 from trifecta.analysis.transport.ways import DOWN, texts, whole
 

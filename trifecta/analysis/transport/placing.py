@@ -186,7 +186,9 @@ def place(frames: HttpFrames, records: Records, overhead: Ints) -> tuple[Spans, 
     sealed = np.bincount(frames.way[~at_record], minlength=len(overhead)) == 0
     # No TLS, or its records are not known: the range is the frame's own, exact without TLS.
     bare = (~sealed[frames.way]).nonzero()[0]
-    parts = [(bare, frames.low[bare], frames.high[bare], np.full(len(bare), -1, dtype=np.int64), frames.size[bare])]
+    parts: list[tuple[Ints, ...]] = [
+        (bare, frames.low[bare], frames.high[bare], np.full(len(bare), -1, dtype=np.int64), frames.size[bare])
+    ]
     fits = sealed & (overhead >= 0)
     if fits.any():
         placed, fits = _placed(frames, records, overhead, fits)

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from trifecta.analysis.transport.bottleneck import Path, path_of
-from trifecta.analysis.transport.delivery import Delivery, is_request
+from trifecta.analysis.transport.delivery import is_request
 from trifecta.analysis.transport.parts import (
     BLOCKING,
     CONGESTION,
@@ -31,6 +31,7 @@ from trifecta.analysis.transport.parts import (
     Interval,
     Stall,
 )
+from trifecta.analysis.transport.pieces import Delivery
 from trifecta.analysis.transport.ranges import NEVER, Ints
 from trifecta.analysis.transport.ways import DOWN, NOTED_NS, UP
 
