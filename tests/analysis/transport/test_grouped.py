@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 from trifecta.analysis.transport.grouped import (
     begins,
     columns_of,
+    first_of_each,
     first_rows,
     frontiers,
     pair_keys,
     repeated,
     rising,
+    sums_by,
 )
 from trifecta.analysis.transport.octets import frontier
 from trifecta.analysis.transport.quantiles import quantiles, quantiles_of_each
@@ -98,6 +100,14 @@ def test_in_a_row_nobody_touches_another(positions: list[tuple[int, int]]) -> No
     assert (row.low[owner] <= moved).all() and (moved <= row.high[owner]).all()
     assert (row.low[1:] > row.high[:-1]).all()
     assert len(set(zip(owner.tolist(), (moved - position).tolist(), strict=True))) == len(owners)
+
+
+@given(st.lists(st.tuples(st.integers(-1, 2), st.integers(0, 3)), max_size=20))
+def test_the_first_of_each_and_the_sums_at_each_place(rows: list[tuple[int, int]]) -> None:
+    first, second = _columns(rows, 2)
+    assert first_of_each(first, second).tolist() == [row not in rows[:at] for at, row in enumerate(rows)]
+    expected = [sum(value for place, value in rows if place == at) for at in range(3)]
+    assert sums_by(first, 3, second).tolist() == expected
 
 
 def test_what_does_not_fit_into_a_row_is_said() -> None:

@@ -12,11 +12,11 @@ from functools import partial
 
 import numpy as np
 
-from trifecta.analysis.transport.columns import NULL, Connection, acks, application_acks, octets, reached
+from trifecta.analysis.transport.columns import Connection, acks, application_acks, octets, reached
 from trifecta.analysis.transport.flight import HANDOVER_NS
 from trifecta.analysis.transport.grouped import begins, first_rows, pair_keys, rising
 from trifecta.analysis.transport.quantiles import Quantiles, quantiles_of_each
-from trifecta.analysis.transport.rows import Bools, Ints, Rows
+from trifecta.analysis.transport.rows import NULL, Bools, Ints, Rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from functools import partial
 
 import numpy as np
 
-from trifecta.analysis.transport.columns import NULL, Connection, octets, reached
+from trifecta.analysis.transport.columns import Connection, octets, reached
 from trifecta.analysis.transport.extents import passed_ns
 from trifecta.analysis.transport.grouped import begins
 from trifecta.analysis.transport.octets import by_stream, new_of_streams
-from trifecta.analysis.transport.rows import Bools, Ints, Rows
+from trifecta.analysis.transport.rows import NULL, Bools, Ints, Rows
 
 INITIAL_WINDOW = 65_535  # RFC 9113, section 6.9.2
 Span = tuple[int, int]

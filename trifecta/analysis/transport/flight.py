@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trifecta.analysis.transport.columns import NULL, Connection, acks, application_acks, octets
+from trifecta.analysis.transport.columns import Connection, acks, application_acks, octets
 from trifecta.analysis.transport.grouped import begins, pair_keys
 from trifecta.analysis.transport.ranges import running_max
-from trifecta.analysis.transport.rows import Bools, Ints, Rows
+from trifecta.analysis.transport.rows import NULL, Bools, Ints, Rows
 
 # The link notes when a packet left after it has handed over a batch, and a kernel answers within it: what an arrival
 # made its receiver send can stand before it in the capture, by less than this.
@@ -148,6 +148,6 @@ def rounds(of: Flight, start_ns: int, limit: int, until_ns: int | None = None) -
         end = ack_ns[ack] if ack < len(ack_ns) else None
         after = max(bisect_left(send_ns, end) if end is not None else count, index + 1)
         before = acked[ack - 1] if ack else 0
-        found.append(Round(send_ns[index], end, sent[after - 1] - before, ended_sending=after >= count))
+        found.append(Round(send_ns[index], end, sent[after - 1] - before, after >= count))
         index = after
     return found

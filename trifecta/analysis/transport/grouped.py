@@ -68,6 +68,23 @@ def repeated(groups: Ints, mask: Bools) -> Bools:
     return found
 
 
+def first_of_each(*keys: Ints) -> Bools:
+    """The first row with each combination of keys."""
+    order = np.lexsort(keys[::-1])
+    found = np.ones(len(order), dtype=np.bool_)
+    found[order[1:]] = np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0)
+    return found
+
+
+def sums_by(place: Ints, count: int, values: Ints) -> Ints:
+    """The sum of the values at each of so many places; what has none (-1) does not count."""
+    known = place >= 0
+    if not known.all():
+        place, values = place[known], values[known]
+    total: Ints = np.bincount(place, weights=values, minlength=count).astype(np.int64)
+    return total
+
+
 def begins(groups: Ints) -> Bools:
     """The first row of each group; its rows stand together."""
     found = np.ones(len(groups), dtype=np.bool_)

@@ -11,10 +11,10 @@ from functools import partial
 
 import numpy as np
 
-from trifecta.analysis.transport.columns import NULL, Connection
-from trifecta.analysis.transport.grouped import pair_keys, repeated
+from trifecta.analysis.transport.columns import Connection
+from trifecta.analysis.transport.grouped import first_of_each, pair_keys, repeated, sums_by
 from trifecta.analysis.transport.octets import fresh_by_group, fresh_by_stream
-from trifecta.analysis.transport.rows import Bools, Ints, Rows
+from trifecta.analysis.transport.rows import NULL, Bools, Ints, Rows
 
 PARTS = (
     "link",  # Ethernet, or what the capture has in its place
@@ -218,7 +218,10 @@ def _quic(connection: Connection, up: bool, notes: list[str]) -> dict[str, int]:
     parts = {name: packets.get(name, 0) + held.get(name, 0) for name in PARTS}
     # All of unidirectional streams is framing: types, settings, QPACK. One that is seen again by a loss is one frame.
     of = connection.frames_of("h3", up=up).pick("requests", lambda of: of["stream"] % 4 == 0)
-    http = of.pick("once", _once).sums("overhead", _http)
+    of = of.pick("once", lambda of: first_of_each(*(of[name] for name in ("connection", "stream", "offset"))))
+    http = of.sums("overhead", _http)
+        "overhead", _http
+    )
     part = dict.fromkeys(PARTS, 0) | {name: http[name] for name in _HTTP}
     _rest(held["requests"] - http["all"], part, notes)
     return {name: parts[name] + part[name] for name in PARTS}
@@ -229,20 +232,20 @@ def _datagrams(frames: Rows, rows: Rows) -> dict[str, Ints | Bools]:
     packet = frames["packet"]
     carries = frames.is_in("type", "STREAM", "CRYPTO")
     new, whole = frames.derived("new octets", _new_of_quic), frames.derived("whole", _whole)
-    octets = _by_packet(rows, packet, frames["length"] * carries)
+    octets = sums_by(packet, len(rows), frames["length"] * carries)
     pure = rows["pure_ack"] == 1
-    again = ~pure & (octets > 0) & (_by_packet(rows, packet, new) == 0)
+    again = ~pure & (octets > 0) & (sums_by(packet, len(rows), new) == 0)
     rest = ~pure & ~again
     unprotected = (rows["type_retry"] == 1) | (rows["type_version"] == 1)
     wire, payload = rows["wire_bytes"], rows["payload_bytes"]
     protection = rows["quic_header_bytes"] + _TAG * rows["quic_packets"]
-    left = payload - protection - _by_packet(rows, packet, whole)
+    left = payload - protection - sums_by(packet, len(rows), whole)
     known = rest & (rows["eliciting"] != NULL) & (rows["quic_header_bytes"] != NULL) & ~unprotected
     wrong = known & (left < 0)
     known &= ~wrong
     rows.add("parts known", known.astype(np.int64))
     # A packet is its headers, its tag and its frames: what is left is of frames whose size is not given.
-    unsized = known & (_by_packet(rows, packet, (frames["wire_length"] == NULL).astype(np.int64)) > 0)
+    unsized = known & (sums_by(packet, len(rows), (frames["wire_length"] == NULL).astype(np.int64)) > 0)
     padded = known & ~unsized & (rows["padding"] == 1)
     return {
         "wrong": wrong,
@@ -289,20 +292,3 @@ def _new_of_quic(frames: Rows) -> Ints:
         frames["connection"][carries], key[carries], start, start + frames["length"][carries]
     )
     return new
-
-
-def _once(frames: Rows) -> Bools:
-    """The first row of each frame of a stream."""
-    keys = (frames["connection"], frames["stream"], frames["offset"])
-    order = np.lexsort(keys[::-1])
-    found = np.ones(len(frames), dtype=np.bool_)
-    found[order[1:]] = np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0)
-    return found
-
-
-def _by_packet(rows: Rows, packet: Ints, values: Ints) -> Ints:
-    known = packet >= 0
-    if not known.all():
-        packet, values = packet[known], values[known]
-    total: Ints = np.bincount(packet, weights=values, minlength=len(rows)).astype(np.int64)
-    return total

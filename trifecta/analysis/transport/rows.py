@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+NULL = -1
 _Any = TypeVar("_Any")
 
 

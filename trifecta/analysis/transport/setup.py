@@ -11,8 +11,9 @@ from itertools import pairwise
 import numpy as np
 
 from trifecta.analysis.round_trips import setup_round_trips
-from trifecta.analysis.transport.columns import NULL, Connection
-from trifecta.analysis.transport.rows import Bools, Ints, Rows, count
+from trifecta.analysis.transport.columns import Connection
+from trifecta.analysis.transport.grouped import first_of_each
+from trifecta.analysis.transport.rows import NULL, Bools, Ints, Rows, count
 
 AMPLIFICATION = 3  # RFC 9000, section 8.1
 
@@ -275,8 +276,5 @@ def _hellos(rows: Rows) -> dict[str, Bools]:
 
 def _crypto_again(frames: Rows) -> dict[str, Bools]:
     """Frames with the same octets as one before, of the same direction and packet number space."""
-    keys = [frames[name] for name in ("connection", "up", "packet_space", "offset", "length")]
-    order = np.lexsort(keys[::-1])
-    again = np.zeros(len(order), dtype=np.bool_)
-    again[order[1:]] = np.all([key[order[1:]] == key[order[:-1]] for key in keys], axis=0)
+    again = ~first_of_each(*(frames[name] for name in ("connection", "up", "packet_space", "offset", "length")))
     return {"frames": again & (frames["up"] != NULL) & frames.is_in("packet_space", "initial", "handshake")}

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trifecta.analysis.transport.columns import NULL, Connection, acks
+from trifecta.analysis.transport.columns import Connection, acks
 from trifecta.analysis.transport.credit import Held, Span
 from trifecta.analysis.transport.flight import Flight
 from trifecta.analysis.transport.grouped import joined, pair_keys
 from trifecta.analysis.transport.ranges import reduce_max, running_max
-from trifecta.analysis.transport.rows import Bools, Ints, Rows
+from trifecta.analysis.transport.rows import NULL, Bools, Ints, Rows
 
 CAUSES = (
     "stream_window",  # every stream that had more to send was at the limit that its receiver gave it

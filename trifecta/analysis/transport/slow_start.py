@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trifecta.analysis.transport.columns import NULL, Connection
+from trifecta.analysis.transport.columns import Connection
 from trifecta.analysis.transport.flight import Flight, Round, flight, rounds
 from trifecta.analysis.transport.octets import new_of_streams
-from trifecta.analysis.transport.rows import Bools, Rows
+from trifecta.analysis.transport.rows import NULL, Bools, Rows
 
 # Less growth than this in three round trips: the pipe counts as full (draft-ietf-ccwg-bbr, exiting Startup).
 GROWTH, ROUNDS_WITHOUT = 1.25, 3
