@@ -220,8 +220,6 @@ def _quic(connection: Connection, up: bool, notes: list[str]) -> dict[str, int]:
     of = connection.frames_of("h3", up=up).pick("requests", lambda of: of["stream"] % 4 == 0)
     of = of.pick("once", lambda of: first_of_each(*(of[name] for name in ("connection", "stream", "offset"))))
     http = of.sums("overhead", _http)
-        "overhead", _http
-    )
     part = dict.fromkeys(PARTS, 0) | {name: http[name] for name in _HTTP}
     _rest(held["requests"] - http["all"], part, notes)
     return {name: parts[name] + part[name] for name in PARTS}
