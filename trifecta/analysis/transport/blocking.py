@@ -133,11 +133,11 @@ def _requests(
     new = begins(of) | begins(stream)
     group, first = new.cumsum() - 1, new.nonzero()[0]
 
-    def united(start: Ints, end: Ints) -> list[int]:
-        return covered(start, end, group, len(first)).tolist()
+    def united(start: Ints, end: Ints) -> list[Any]:
+        return [*covered(start, end, group, len(first)).tolist()]
 
-    def mean(start: Ints, end: Ints) -> list[float]:
-        return (_sums(octets * (end - start), group, len(first)) / total).tolist()
+    def mean(start: Ints, end: Ints) -> list[Any]:
+        return [*(_sums(octets * (end - start), group, len(first)) / total).tolist()]
 
     total = _sums(octets, group, len(first))
     columns: dict[str, list[Any]] = {

@@ -35,10 +35,12 @@ def over_tcp(of: list[OverTcp]) -> list[Delivery]:
     some = np.bincount(whose, minlength=len(of)) > 0
     if not some.all():
         return over_tcp([one for one, there in zip(of, some.tolist(), strict=True) if there])
-    way, _, *columns = columns_of([(a.low, a.high, a.size, a.offset, a.stream) for a in (one.frames for one in of)])
-    frames = HttpFrames(*columns, way=way)
-    way, _, *columns = columns_of([(a.start, a.end) for a in (one.records for one in of)])
-    records = Records(*columns, way=way)
+    way, _, low, high, size, offset, stream = columns_of(
+        [(a.low, a.high, a.size, a.offset, a.stream) for a in (one.frames for one in of)]
+    )
+    frames = HttpFrames(low, high, size, offset, stream, way)
+    way, _, start, end = columns_of([(a.start, a.end) for a in (one.records for one in of)])
+    records = Records(start, end, way)
     ends = [(whose, first), (whose, last), (frames.way, frames.low), (frames.way, frames.high)]
     in_row = in_a_row(len(of), *ends, (records.way, records.start), (records.way, records.end))
     if in_row is None:

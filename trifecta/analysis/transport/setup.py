@@ -149,11 +149,13 @@ def _flights(connection: Connection, rows: Rows, released_ns: Ints, notes: list[
 
 
 def _eliciting(rows: Rows) -> Bools:
-    return (rows["eliciting"] == 1) | (rows["type_retry"] == 1) | (rows["type_version"] == 1)
+    carries: Bools = (rows["eliciting"] == 1) | (rows["type_retry"] == 1) | (rows["type_version"] == 1)
+    return carries
 
 
 def _unreadable(rows: Rows) -> Bools:
-    return (rows["eliciting"] == NULL) & ~_eliciting(rows) & (rows["type_handshake"] == 1)
+    sealed: Bools = (rows["eliciting"] == NULL) & ~_eliciting(rows) & (rows["type_handshake"] == 1)
+    return sealed
 
 
 def _trips(carriers: Rows | None, until_ns: int | None) -> int | None:
@@ -164,7 +166,7 @@ def _trips(carriers: Rows | None, until_ns: int | None) -> int | None:
     times, ups = carriers["time_ns"][upto].tolist(), carriers["up"][upto].tolist()
     # Of one moment: what it got made it send. 0-RTT: nothing has been answered when the request leaves.
     ordered = sorted((at, up) for at, up in zip(times, ups, strict=True) if up in (0, 1))
-    return sum(before[1] == 1 and after[1] == 0 for before, after in pairwise(ordered))
+    return sum((before, after) == (1, 0) for (_, before), (_, after) in pairwise(ordered))
 
 
 def _passed(rows: Rows, start: int, until_ns: int | None, trips: int | None) -> Passed | None:
