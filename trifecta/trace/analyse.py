@@ -84,7 +84,9 @@ def _work(part: _Part) -> Analysis:
     assert _found is not None
     tables = {name: _between(getattr(_found, name), part) for name in TABLES if name != "connections"}
     mine = _found.connections.slice(part.begin, part.end - part.begin)
-    return _analyse(Dissection(**tables, connections=mine, notes=_found.notes), _one_side)
+    told = _analyse(Dissection(**tables, connections=mine, notes=_found.notes), _one_side)
+    gc.collect()  # connections know one another: without this a part's stay while the next is worked on
+    return told
 
 
 def _between(table: pa.Table, part: _Part) -> pa.Table:
