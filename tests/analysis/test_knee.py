@@ -2,9 +2,12 @@
 
 import json
 import math
+import re
 
 import pytest
 
+from tests.analysis.checks.test_foreign_client import foreign
+from trifecta.analysis.checks import TRIAL_CHECKS
 from trifecta.analysis.knee import bracket, knees, used_share
 from trifecta.design import plan
 from trifecta.design.study_file import parse_study
@@ -119,6 +122,20 @@ def test_the_share_used_is_of_what_was_given():
     row = {"load_json": json.dumps(load), "server_json": json.dumps(server)}
     assert used_share(row) == pytest.approx(0.9)
     assert used_share({"load_json": None, "server_json": None}) is None
+
+
+STARTED = {"client": "python-client", "busy_ratio": 0.95, "cpu_user_ns": 900, "cpu_system_ns": 100, "started_ns": 1_000}
+
+
+@pytest.mark.parametrize("start", [None, 0, 700, 5_000])
+def test_the_check_and_the_sweep_give_one_answer_to_how_busy_a_client_was(start):
+    load = STARTED | {"ended_ns": 2_000, "start_cpu_ns": start, "wall_ns": 2_000, "run_delay_ns": 0}
+    used = used_share({"load_json": json.dumps(load), "server_json": None})
+    (judged,) = TRIAL_CHECKS["headroom"].function(foreign(load=load))
+    said = re.search(r"curl used (\d+)% of its core", judged.evidence)
+    assert said is not None, judged.evidence
+    assert used == pytest.approx(int(said[1]) / 100, abs=0.005)
+    assert used == pytest.approx({None: 0.95, 0: 1.0, 700: 0.3, 5_000: 0.0}[start])
 
 
 def test_a_study_without_rates_has_no_knee():

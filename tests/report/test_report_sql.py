@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
 
 from tests.report import pages
+from trifecta.analysis.checks.busy import client_busy
 from trifecta.report import catalogue
 from trifecta.store import views
 
@@ -54,6 +60,27 @@ def test_keys_tell_rows_apart(run: Path) -> None:
             names = [column[0] for column in cursor.description or ()]
             keys = [tuple(row[names.index(name)] for name in asked.key) for row in cursor.fetchall()]
             assert len(keys) == len(set(keys)), query.name
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"busy_ratio": 0.95},
+        {"busy_ratio": 0.95, "cpu_user_ns": 900, "cpu_system_ns": 100, "started_ns": 1_000, "ended_ns": 2_000},
+        {"busy_ratio": 0.95, "cpu_user_ns": 900, "cpu_system_ns": 100, "started_ns": 1_000, "ended_ns": 1_000},
+    ],
+)
+@pytest.mark.parametrize("start", [None, 700, 5_000])
+def test_the_table_says_of_a_client_s_core_what_the_check_says(told: dict[str, Any], start: int | None) -> None:
+    load = told | {"start_cpu_ns": start}
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE link (trial TEXT, cpu_ns BIGINT, wall_ns BIGINT)")
+        connection.execute("CREATE TABLE trials (trial TEXT, protocol TEXT, load_json TEXT)")
+        connection.execute("INSERT INTO trials VALUES ('t', 'h2', ?)", [json.dumps(load)])
+        cursor = connection.execute(catalogue.HEADROOM.text())
+        names = [column[0] for column in cursor.description or ()]
+        (row,) = cursor.fetchall()
+    assert row[names.index("busy_max")] == pytest.approx(client_busy(load))
 
 
 def test_a_failed_request_is_never_done(run: Path) -> None:

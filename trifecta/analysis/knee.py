@@ -24,6 +24,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from trifecta.analysis.checks.busy import client_busy, server_busy
 from trifecta.analysis.contrasts import Contrast, contrast
 from trifecta.analysis.estimate import METRICS, Row, by_cell
 from trifecta.analysis.means import block_logs, geometric_mean
@@ -224,14 +225,12 @@ def bracket(states: Sequence[tuple[float, State]]) -> tuple[float | None, float 
 
 
 def used_share(row: Row) -> float | None:
-    """What client or server used of the CPU time that it was given, whichever is more, from the start of requests."""
+    """What client or server used of the CPU time that it was given, whichever is more, as the check `headroom` has it:
+    from the first request to the last, without what the start of the client took.
+    """
     load, server = (json.loads(row.get(name) or "null") or {} for name in ("load_json", "server_json"))
-    span_ns = int(load.get("ended_ns") or 0) - int(load.get("started_ns") or 0)
-    shares: list[float] = []
-    if load.get("busy_ratio") is not None:
-        shares.append(float(load["busy_ratio"]) / _given(load))
-    if server.get("cpu_ns") is not None and span_ns > 0:
-        shares.append(int(server["cpu_ns"]) / span_ns / _given(server))
+    busy = ((client_busy(load), load), (server_busy(server, load), server))
+    shares = [share / _given(program) for share, program in busy if share is not None]
     return max(shares) if shares and math.isfinite(max(shares)) else None
 
 

@@ -293,18 +293,25 @@ ORDER BY t.server, t.protocol
     ("protocol", "server"),
 )
 
+# How busy a client was: as `analysis/checks/busy.py`, without its start where that is known.
 HEADROOM = Query(
     "headroom",
     """
 SELECT protocol, count(*) AS trials, median(busy) AS busy_median, max(busy) AS busy_max,
        max(link_cpu) AS link_cpu_max, max(schedule_lag) AS schedule_lag_p99_ns,
        sum(missed) AS missed_slots, sum(udp_errors) AS udp_receive_errors
-FROM (SELECT protocol, CAST(json_extract(load_json, 'busy_ratio') AS DOUBLE) AS busy,
+FROM (SELECT protocol, CASE WHEN start_cpu IS NULL OR cpu IS NULL OR NOT span > 0 THEN busy_ratio
+                            ELSE greatest(0, (cpu - start_cpu) / span) END AS busy,
              CAST(json_extract(load_json, 'udp_receive_errors') AS BIGINT) AS udp_errors,
              CAST(json_extract(load_json, 'missed_slots') AS BIGINT) AS missed,
              CAST(json_extract(json_extract(load_json, 'schedule_lag_ns'), 'p99') AS DOUBLE) AS schedule_lag,
-             (SELECT max(cpu_ns / nullif(wall_ns, 0)) FROM link WHERE link.trial = trials.trial) AS link_cpu
-      FROM trials)
+             (SELECT max(cpu_ns / nullif(wall_ns, 0)) FROM link WHERE link.trial = t.trial) AS link_cpu
+      FROM (SELECT *, CAST(json_extract(load_json, 'busy_ratio') AS DOUBLE) AS busy_ratio,
+                   CAST(json_extract(load_json, 'start_cpu_ns') AS DOUBLE) AS start_cpu,
+                   CAST(json_extract(load_json, 'cpu_user_ns') AS DOUBLE)
+                   + CAST(json_extract(load_json, 'cpu_system_ns') AS DOUBLE) AS cpu,
+                   CAST(json_extract(load_json, 'ended_ns') AS DOUBLE)
+                   - CAST(json_extract(load_json, 'started_ns') AS DOUBLE) AS span FROM trials) AS t)
 GROUP BY protocol
 ORDER BY protocol
 """,

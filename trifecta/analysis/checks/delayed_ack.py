@@ -8,6 +8,7 @@ machine. The kernel counts the acknowledgements that its timer sent (TcpExtDelay
 
 from __future__ import annotations
 
+from trifecta.analysis.checks.busy import client_busy
 from trifecta.analysis.checks.evidence import Evidence, duration
 from trifecta.design.model import CheckResult
 
@@ -31,7 +32,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     if share < SHARE_LIMIT or wait_ns is None or wait_ns < WAIT_NS:
         return evidence.result("delayed_ack", "pass", text, value=share, limit=SHARE_LIMIT)
     text += f", and the median request waited {duration(wait_ns)} longer than the path's round trip"
-    if (busy := _busy(evidence)) is not None:
+    if (busy := client_busy(evidence.load or {})) is not None:
         text += f", with a client that computed {busy:.0%} of the time"
     remedy = "set TCP_NODELAY, or write a request in one piece"
     return evidence.result("delayed_ack", "warn", text, value=share, limit=SHARE_LIMIT, remedy=remedy)
@@ -61,9 +62,3 @@ def _wait_ns(evidence: Evidence) -> float | None:
     if path.rate_bits_per_s and octets * 8e9 / path.rate_bits_per_s > QUEUE_NS:
         return None
     return float(waited) - path.rtt_ns
-
-
-def _busy(evidence: Evidence) -> float | None:
-    """Share of a core that the client used."""
-    ratio = (evidence.load or {}).get("busy_ratio")
-    return None if ratio is None else float(ratio)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from trifecta.analysis.checks.busy import client_busy, server_busy, span_ns
 from trifecta.analysis.checks.evidence import Document, Evidence, Finding, duration, worst
 from trifecta.design.model import CheckResult, CheckStatus
 
@@ -40,12 +41,12 @@ def _client(evidence: Evidence) -> list[Finding]:
     many = evidence.workload.kind == "fan-in" and evidence.workload.loop == "closed"
     beyond: CheckStatus = "warn" if evidence.foreign or many else "fail"
     who = evidence.client if evidence.foreign else "the client"
-    busy = _busy(load) if evidence.foreign else load.get("busy_ratio")
+    busy = client_busy(load)
     if busy is not None:
         remedy = "give it more cores or ask for less load"
         if many:
             remedy = "read it as clients that share a core, or let fewer ask, in an open loop"
-        findings += _of_its_share(who, float(busy), load, _span_ns(load), remedy=remedy, beyond=beyond)
+        findings += _of_its_share(who, busy, load, span_ns(load), remedy=remedy, beyond=beyond)
     waits = _waits(who, load, beyond)
     if evidence.foreign and not waits:
         findings.append(Finding("unknown", f"{who} ended too soon to tell how long it waited for a core"))
@@ -56,22 +57,16 @@ def _client(evidence: Evidence) -> list[Finding]:
 
 def _server(evidence: Evidence, server: Document) -> list[Finding]:
     """Whether the server kept up with what it was asked; without a rate or a limit of its own nobody can tell."""
-    span_ns = _span_ns(evidence.load or {})
-    if server.get("cpu_ns") is None or span_ns <= 0:
-        return []
-    if evidence.workload.loop != "open" and server.get("cpu_share") is None:
+    load = evidence.load or {}
+    busy = server_busy(server, load)
+    if busy is None or (evidence.workload.loop != "open" and server.get("cpu_share") is None):
         return []
     remedy = "ask for a lower rate, or read it as what the server can do at most"
-    return _of_its_share("the server", int(server["cpu_ns"]) / span_ns, server, span_ns, remedy=remedy, beyond="warn")
-
-
-def _span_ns(load: Document) -> int:
-    """How long the client did its work."""
-    return int(load.get("ended_ns") or 0) - int(load.get("started_ns") or 0)
+    return _of_its_share("the server", busy, server, span_ns(load), remedy=remedy, beyond="warn")
 
 
 def _of_its_share(
-    who: str, busy: float, summary: Document, span_ns: int, *, remedy: str, beyond: CheckStatus
+    who: str, busy: float, summary: Document, wall_ns: int, *, remedy: str, beyond: CheckStatus
 ) -> list[Finding]:
     """``busy`` of a core, judged by what of it the program was given, and how long it was kept from running by that."""
     share = summary.get("cpu_share")
@@ -80,21 +75,10 @@ def _of_its_share(
     found = [
         _limit(f"{who} used", busy / float(share), f"of the {float(share):.0%} of a core it was given", remedy, beyond)
     ]
-    if span_ns > 0:
-        waited = _waits(who, {"run_delay_ns": summary.get("throttled_ns"), "wall_ns": span_ns}, beyond, "for its share")
+    if wall_ns > 0:
+        waited = _waits(who, {"run_delay_ns": summary.get("throttled_ns"), "wall_ns": wall_ns}, beyond, "for its share")
         found += waited
     return found
-
-
-def _busy(load: Document) -> float | None:
-    """Share of a core that a foreign client used from its first request to its last; where its start is not known, of
-    its whole life.
-    """
-    span_ns = _span_ns(load)
-    if load.get("start_cpu_ns") is None or load.get("cpu_user_ns") is None or span_ns <= 0:
-        return None if load.get("busy_ratio") is None else float(load["busy_ratio"])
-    used_ns = int(load["cpu_user_ns"]) + int(load["cpu_system_ns"]) - int(load["start_cpu_ns"])
-    return max(0.0, used_ns / span_ns)
 
 
 def _most(programs: list[list[Finding]]) -> list[Finding]:
