@@ -69,12 +69,66 @@ def test_two_that_agree_say_so_and_what_else_was_not_the_same(tmp_path: Path) ->
     assert "Everything that both decided is decided alike." in printed(made)
 
 
+def made_of(path: Path, began: str, code: str | None, **about: Any) -> Path:
+    where = folder(path, said("x", "confirmed"), began=began, **about)
+    (where / "s" / "one").mkdir(parents=True)
+    facts: dict[str, Any] = {"servers": {"caddy": {"version": "2.11"}}}
+    if code is not None:
+        facts["code"] = {"trifecta": code}
+    (where / "s" / "one" / "run.json").write_text(json.dumps(facts))
+    return where
+
+
+@pytest.mark.parametrize(
+    ("second", "days"),
+    [
+        ("2026-01-02T05:04:05Z", "both are of one day, 2026-01-02 (UTC), begun 2 h apart"),
+        ("2026-01-02T03:04:05Z", "both are of one day, 2026-01-02 (UTC), begun at the same time"),
+        ("2026-01-02T23:04:05-03:00", ""),
+        ("2026-01-03T03:04:05Z", ""),
+        ("yesterday", "when they were begun is not known of both"),
+    ],
+)
+def test_two_of_one_day_are_no_proof_of_another_day(tmp_path: Path, second: str, days: str) -> None:
+    first = made_of(tmp_path / "a", "2026-01-02T03:04:05Z", "abc")
+    made = compared.compare(first, made_of(tmp_path / "b", second, "abc"))
+    warned = compared.warnings(made)
+    assert [one for one in warned if not one.startswith(days)] == []
+    assert len(warned) == bool(days)
+    assert compared.as_data(made)["warnings"] == warned
+    assert ("! " in printed(made)) == bool(days)
+
+
+def test_one_night_over_midnight_is_not_two_days(tmp_path: Path) -> None:
+    first = made_of(tmp_path / "a", "2026-01-02T23:50:00Z", "abc")
+    made = compared.compare(first, made_of(tmp_path / "b", "2026-01-03T00:30:00Z", "abc"))
+    (said,) = compared.warnings(made)
+    assert said.startswith("they are of two days (UTC), but of one night, begun 40 min apart")
+
+
+def test_another_version_or_code_or_machine_is_warned_of(tmp_path: Path) -> None:
+    days = ("2026-01-02T03:04:05Z", "2026-01-09T03:04:05Z")
+    first = made_of(tmp_path / "a", days[0], "abc")
+    other = {"machine": {"cpus": 8}, "seed": 1}
+    cases = {
+        "code: trifecta": made_of(tmp_path / "b", days[1], "def"),
+        "trifecta": made_of(tmp_path / "c", days[1], "abc", version="0.2.0"),
+        "do not say which code": made_of(tmp_path / "d", days[1], None),
+        "not the same machine": made_of(tmp_path / "e", days[1], "abc", machine=other),
+    }
+    for words, second in cases.items():
+        (said,) = compared.warnings(compared.compare(first, second))
+        assert words in said
+    assert compared.differences(compared.compare(first, cases["code: trifecta"])) == ["code: trifecta: abc, def"]
+    assert compared.warnings(compared.compare(first, made_of(tmp_path / "f", days[1], "abc"))) == []
+
+
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_it_fits_any_width(tmp_path: Path, width: int) -> None:
     forms = (("x", "confirmed", 1.2, "ratio"), ("y", "open", 3.0, "difference"), ("z", "open", None, "ratio"))
     rows = [said(name, state, by, form=form, difference=by) for name, state, by, form in forms]
     made = compared.compare(folder(tmp_path / "a", *rows), folder(tmp_path / "b", *rows))
-    table = [line for line in printed(made, width).splitlines() if not line.startswith(("first", "second", "Half"))]
+    table = [line for line in printed(made, width).splitlines() if not line.startswith(("first", "second", "Half", "!"))]
     assert max(map(len, table)) <= width
 
 

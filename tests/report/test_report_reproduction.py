@@ -23,7 +23,7 @@ from trifecta.report.reproduction import Result, as_data, print_result, write
 from trifecta.report.reproduction import read as read_result
 from trifecta.report.reproduction.places import half_sample_mode
 from trifecta.report.reproduction.places import read as read_places
-from trifecta.report.reproduction.resampled import words
+from trifecta.report.reproduction.resampled import outcome, words
 from trifecta.workloads import campaign as campaigns
 from trifecta.workloads import reproduction
 
@@ -202,6 +202,22 @@ def test_a_procedure_without_traffic_says_how_often_it_would_have_been_wrong() -
     assert "wrong protocol" not in words([open_])
     assert "in 20 % of its conclusions at the median, in 50 % [40 %, 60 %] where it is worst" in said
     assert "could not be carried out" in words([])
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        ([(0.0, 0.02), (0.1, 0.3)], "effect"),
+        ([(0.0, 0.02), (0.0, 0.05)], "no effect"),
+        ([(0.0, 0.02), (0.04, 0.11)], "not decided"),
+        ([(0.0, 0.02), (None, None)], "no effect"),
+        ([(None, None)], "not decided"),
+        ([], "not measured"),
+    ],
+)
+def test_a_procedure_has_an_effect_none_or_is_open(known: list[tuple[float | None, float | None]], said: str) -> None:
+    found = [{"draws": 200, "rate": None if low is None else 0.1, "low": low, "high": high} for low, high in known]
+    assert outcome(found) == said
 
 
 def test_nothing_is_confirmed_without_a_run() -> None:

@@ -64,6 +64,27 @@ def test_the_sentences_name_effect_and_detection():
     assert sentences(cannot) == ["not measured here: this kernel tracks nothing"]
 
 
+def test_what_is_open_says_why():
+    open_ = threat(row("undecided", low=None, high=None, blocks=1))
+    open_["effects"][0]["left_out"] = {"count": 10, "trials": 24, "checks": {"steady_state": 9, "path": 1}}
+    assert sentences(open_)[:2] == [
+        "not decided",
+        "whether HTTP/3 : HTTP/2 changes is open: times 1.10 [no interval yet] (blocks: 1, too few for an interval; "
+        "trials that do not count: 10 of 24, by steady state 9, path 1)",
+    ]
+    wide = threat(row("undecided", low=0.5, high=2.0))
+    assert "[0.50, 2.00] (blocks: 4, too few for what they vary by)" in sentences(wide)[1]
+
+
+def test_a_comparison_that_is_turned_round_is_said_from_both_sides():
+    below, above = ({"value": by, "low": by * 0.9, "high": by * 1.1, "blocks": 4} for by in (0.8, 3.0))
+    said = sentences(threat(row("more", off=below, on=above)))[1]
+    assert said.endswith("round: 0.80 [0.72, 0.88] without it, 3.00 [2.70, 3.30] with it")
+    near = below | {"high": 1.01}
+    for off, on in ((near, above), (above, above), (below, None), (below | {"low": None, "high": None}, above)):
+        assert "round" not in sentences(threat(row("more", off=off, on=on)))[1]
+
+
 def test_no_infinity_is_left_for_json():
     assert _finite({"a": [1.0, float("inf")], "b": float("nan")}) == {"a": [1.0, None], "b": None}
 
@@ -118,7 +139,9 @@ def test_a_threat_that_is_none_is_named(tmp_path):
 
 def test_a_threat_without_traffic_says_what_its_procedure_would_have_concluded():
     one = {"outcome": "resampled", "reason": "wrong in 30 % of 3,000 conclusions", "effects": [], "check": None}
-    assert sentences(one) == ["wrong in 30 % of 3,000 conclusions"]
+    assert sentences(one) == ["wrong in 30 % of 3,000 conclusions"], "of an earlier version"
+    assert sentences(one | {"outcome": "effect", "resampled": []}) == ["an effect", one["reason"]]
+    assert sentences(one | {"outcome": "no effect", "resampled": []})[0] == "no effect on this machine"
 
 
 def test_an_experiment_that_cannot_run_ends_no_other(tmp_path):

@@ -12,6 +12,7 @@ many as the design effect leaves of them (`success`), and the interval of on / o
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
@@ -95,18 +96,48 @@ def tolerated(rows: Sequence[Row], checks: Set[str]) -> list[Row]:
 def _fails_only(row: Row, checks: Set[str]) -> bool:
     if row.get("error") is not None:
         return False
-    failed = {str(one["check"]) for one in json.loads(row.get("checks_json") or "[]") if one["status"] == "fail"}
+    failed = _failed(row)
     return bool(failed) and failed <= checks
+
+
+def _failed(row: Row) -> set[str]:
+    """The checks that a trial failed."""
+    return {str(one["check"]) for one in json.loads(row.get("checks_json") or "[]") if one["status"] == "fail"}
 
 
 def detected(rows: Sequence[Row], asked: Asked, check: str) -> Detected:
     """How often a check failed or warned, off and on."""
     found = []
     for level in (asked.off, asked.on):
-        wanted = {asked.factor: level, **dict(asked.where)}.items()
-        here = [row for row in rows if wanted <= _levels(row).items()]
+        here = _at(rows, asked, level)
         found += [sum(spoke_up(row, check) for row in here), len(here)]
     return Detected(check, *found)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """How many of the trials at both levels do not count for an effect, and in how many of them which check failed."""
+
+    count: int
+    trials: int
+    checks: Mapping[str, int]
+    """By check, most first; ``trouble`` where a trial went wrong as a whole. A trial can fail several."""
+
+
+def left_out(rows: Sequence[Row], asked: Asked) -> LeftOut:
+    """What is missing of an effect's trials; ``rows`` are those of `countable`."""
+    here = [row for level in (asked.off, asked.on) for row in _at(rows, asked, level)]
+    missing = [row for row in here if not row["valid"]]
+    why: Counter[str] = Counter()
+    for row in missing:
+        why.update(["trouble"] if row.get("error") is not None else _failed(row))
+    return LeftOut(len(missing), len(here), dict(why.most_common()))
+
+
+def _at(rows: Sequence[Row], asked: Asked, level: str) -> list[Row]:
+    """The trials at one of the two levels."""
+    wanted = {asked.factor: level, **dict(asked.where)}.items()
+    return [row for row in rows if wanted <= _levels(row).items()]
 
 
 def spoke_up(row: Row, check: str) -> bool:

@@ -131,8 +131,8 @@ def sentences(one: Data) -> list[str]:
     """What was found of a threat, in words: what it does to the comparison, and whether it was noticed."""
     if one["outcome"] == "not measured":
         return [f"not measured here: {one['reason']}"]
-    if one["outcome"] == "resampled":  # there is no traffic of its own
-        return [str(one["reason"])]
+    if "resampled" in one or one["outcome"] == "resampled":  # there is no traffic of its own
+        return [*([_OUTCOMES[one["outcome"]]] if one["outcome"] in _OUTCOMES else []), str(one["reason"])]
     said = [f"{_OUTCOMES[one['outcome']]}"]
     for effect in one["effects"]:
         if effect["metric"] == "success_rate":
@@ -159,7 +159,8 @@ def _rates(effect: Data) -> str:
     for row in effect["rows"]:
         if row["off"] and row["on"]:
             off, on = (numbers.rate(row[side]["value"]) for side in ("off", "on"))
-            words.append(f"{PROTOCOL_NAMES[row['arm']]} {off} without, {on} with")
+            still = " (open)" if row["outcome"] == "undecided" else ""
+            words.append(f"{PROTOCOL_NAMES[row['arm']]} {off} without, {on} with{still}")
     return f"{effect['title'] or 'requests that succeed'}: {'; '.join(words)}"
 
 
@@ -229,9 +230,39 @@ def _comparison(effect: Data, row: Data) -> str:
     }[row["outcome"]]
     if row["outcome"] in ("more", "less"):
         said = f"it multiplies {arm} : {reference} ({effect['metric_label']}) by {numbers.ratio(row['ratio'])} {ends}"
+        said += _turned(row)
     else:
         said = f"{said}: times {numbers.ratio(row['ratio'])} {ends}"
+    if row["outcome"] == "undecided":
+        said += f" ({_why_open(effect, row)})"
     return f"{effect['title']}: {said}" if effect["title"] else said
+
+
+def _turned(row: Data) -> str:
+    """What a study would have concluded without it and with it, where both are decided and not the same."""
+    sides = [(_side(row[side]), row[side]) for side in ("off", "on") if row[side]]
+    if len(sides) < 2 or None in (sides[0][0], sides[1][0]) or sides[0][0] == sides[1][0]:
+        return ""
+    ends = [f"{numbers.ratio(mean['value'])} {numbers.interval((mean['low'], mean['high']))}" for _, mean in sides]
+    return f", which turns the comparison round: {ends[0]} without it, {ends[1]} with it"
+
+
+def _side(mean: Data) -> bool | None:
+    """Whether a ratio lies above 1; None where its interval holds 1, or there is none."""
+    if mean["low"] is None or mean["high"] is None or mean["low"] <= 1 <= mean["high"]:
+        return None
+    return bool(mean["low"] > 1)
+
+
+def _why_open(effect: Data, row: Data) -> str:
+    """Why an effect is not decided: trials that do not count, or too few for what they vary by."""
+    missing = effect.get("left_out") or {}
+    none = row["low"] is None or row["high"] is None
+    said = f"blocks: {row['blocks']}, {'too few for an interval' if none else 'too few for what they vary by'}"
+    if missing.get("count"):
+        checks = ", ".join(f"{name.replace('_', ' ')} {number}" for name, number in missing["checks"].items())
+        said += f"; trials that do not count: {missing['count']} of {missing['trials']}, by {checks}"
+    return said
 
 
 def _table(effect: Data) -> Table:

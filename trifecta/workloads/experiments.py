@@ -156,7 +156,7 @@ def _carried_out(run: _Run) -> list[Data]:
 
 def _effect(threat: Threat, effect: Effect, run: _Run) -> Data:
     from trifecta.analysis.estimate import METRICS
-    from trifecta.analysis.switched import Asked, countable, switched
+    from trifecta.analysis.switched import Asked, countable, left_out, switched
 
     study = run.study
     protocols = tuple(str(protocol) for protocol in study.factors["protocol"])
@@ -166,6 +166,7 @@ def _effect(threat: Threat, effect: Effect, run: _Run) -> Data:
     )
     metric = METRICS[effect.metric]
     told = None if threat.check is None else dataclasses.asdict(_detected(asked, threat.check, run))
+    rows = countable(run.rows, threat.check, effect.metric)
     return {
         "title": effect.title,
         "factor": effect.factor,
@@ -179,7 +180,8 @@ def _effect(threat: Threat, effect: Effect, run: _Run) -> Data:
         "margin": study.margin,
         "confidence": study.confidence,
         "detected": told,
-        "rows": [_row(one, study) for one in switched(countable(run.rows, threat.check, effect.metric), asked)],
+        "left_out": dataclasses.asdict(left_out(rows, asked)),
+        "rows": [_row(one, study) for one in switched(rows, asked)],
     }
 
 

@@ -18,6 +18,7 @@ from trifecta.lab.host import browser_pin_table, describe_pins, pin_table
 from trifecta.lab.hosts import MTU
 from trifecta.observers.machine import static_facts
 from trifecta.store.schema import SCHEMA_VERSION
+from trifecta.workloads import code
 from trifecta.workloads.faults import Faults
 from trifecta.workloads.requests import CIPHER, MAX_UDP_PAYLOAD_BYTES, UDP_RECEIVE_BUFFER_BYTES
 from trifecta.workloads.supported import Supported
@@ -41,6 +42,7 @@ def first_facts(
         "trifecta": version("trifecta"),
         "python": sys.version.split()[0],
         "engine": engine_versions(engine),
+        "code": code.digests(engine),
         "study": {"name": study.name, "title": study.title, "sha256": study_digest(study), "metric": study.metric},
         "seed": study.seed,
         "argv": sys.argv,

@@ -142,7 +142,7 @@ def threat(one: Mapping[str, Any]) -> str:
     """What was measured of a threat."""
     if one.get("outcome") == "not measured":
         return sentence(f"not measured by an experiment: {one.get('reason', '')}")
-    if one.get("outcome") == "resampled":
+    if "resampled" in one or one.get("outcome") == "resampled":
         return "Carried out on our own samples: see what the studies' own procedures would have concluded."
     return " ".join(sentence(line) for line in threats.sentences(dict(one)))
 

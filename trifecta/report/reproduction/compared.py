@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from trifecta.report import grids, numbers
 from trifecta.report.reproduction.result import DATA_FILE
 
 _COLOURS = {agreement.DIFFERS: "bold red", agreement.SAME: "green", agreement.OPEN_IN_BOTH: "dim"}
+_APART = timedelta(hours=12)  # sessions nearer than this share what a day has: load, temperature, boot
+_CODE = "code: "
 _STATED = ("studies", "depth", "version", "seed", "machine", "programs")
 
 
@@ -85,6 +88,7 @@ def _about(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
 def _programs(folder: Path, document: Mapping[str, Any]) -> dict[str, str]:
     """The versions of servers, clients and the engine, as the runs that lie there say."""
     found: dict[str, str] = {}
+    codes: dict[str, set[str]] = {}
     root = folder.resolve()
     for run in document.get("runs") or ():
         file = (root / str(run.get("folder", "")) / "run.json").resolve()
@@ -96,10 +100,13 @@ def _programs(folder: Path, document: Mapping[str, Any]) -> dict[str, str]:
             raise UserError(f"{file} is not valid JSON ({error}); compare folders that are whole") from error
         for name, value in (facts.get("engine") or {}).items():
             found[f"engine: {name}"] = str(value)
+        for name, value in (facts.get("code") or {}).items():
+            codes.setdefault(_CODE + name, set()).add(str(value))
         for part in ("servers", "clients", "browsers"):
             for name, one in (facts.get(part) or {}).items():
                 found[name] = str(one.get("version")) if isinstance(one, dict) else str(one)
-    return found
+    # Runs of one reproduction that was gone on with may be of several.
+    return found | {name: " and ".join(sorted(values)) for name, values in codes.items()}
 
 
 def differences(made: Comparison) -> list[str]:
@@ -115,6 +122,46 @@ def differences(made: Comparison) -> list[str]:
     return said
 
 
+def warnings(made: Comparison) -> list[str]:
+    """Why agreement or disagreement of these two may say less than it seems."""
+    said = [_days(made)]
+    sides = [side["programs"] for side in (made.first, made.second)]
+    differ = ["trifecta"] if made.first["version"] != made.second["version"] else []
+    differ += [name for name in sides[0] if name in sides[1] and sides[0][name] != sides[1][name]]
+    if differ:
+        said.append(f"not the same versions ({', '.join(differ)}): what differs may be theirs")
+    if not all(any(name.startswith(_CODE) for name in side) for side in sides):
+        said.append("runs of earlier versions do not say which code made them, and a version number does not tell")
+    if made.first["machine"] != made.second["machine"]:
+        said.append("not the same machine: what differs may be its")
+    return [one for one in said if one]
+
+
+def _days(made: Comparison) -> str:
+    """That the two are not of different days, or that it is not known; empty where they are."""
+    began = [_time(side["began"]) for side in (made.first, made.second)]
+    if began[0] is None or began[1] is None:
+        return "when they were begun is not known of both: whether they are of different days is open"
+    apart = abs(began[0] - began[1])
+    days = [f"{when:%Y-%m-%d}" for when in began if when is not None]
+    if days[0] == days[1]:
+        head = f"both are of one day, {days[0]} (UTC)"
+    elif apart < _APART:
+        head = "they are of two days (UTC), but of one night"
+    else:
+        return ""
+    far = numbers.wall(round(apart.total_seconds()) * 1_000_000_000) if apart else "at the same time"
+    return f"{head}, begun {far}{' apart' if apart else ''}: what another day does to the figures is not shown"
+
+
+def _time(text: Any) -> datetime | None:
+    try:
+        when = datetime.fromisoformat(str(text))
+        return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
 def _words(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
@@ -126,6 +173,7 @@ def as_data(made: Comparison) -> dict[str, Any]:
         "first": dict(made.first),
         "second": dict(made.second),
         "differences": differences(made),
+        "warnings": warnings(made),
         "counts": {"claims": agreement.counted(made.claims), "figures": agreement.counted(made.figures)},
         "moved": None if made.moved is None else asdict(made.moved),
         "claims": [_row(one) for one in made.claims],
@@ -157,6 +205,8 @@ def print_comparison(made: Comparison, console: Console | None = None) -> None:
         out.print(Text(f"{name:7} {said}, seed {about['seed']}{f' ({machine})' if machine else ''}"), soft_wrap=True)
     for line in differences(made):
         out.print(Text(f"not the same: {line}", style="yellow"), soft_wrap=True)
+    for line in warnings(made):
+        out.print(Text(f"! {line}", style="bold yellow"), soft_wrap=True)
     out.print()
     for what, pairs in (("claim", made.claims), ("published figure", made.figures)):
         if pairs:

@@ -13,6 +13,7 @@ from trifecta.report.explain.resampled import conclusions
 from trifecta.report.words import counted, listed
 
 Data = dict[str, Any]
+ERRORS = 0.05  # how often a test of the usual kind may be wrong
 
 
 def concluded(runs: Sequence[Path]) -> dict[str, list[Data]]:
@@ -26,7 +27,19 @@ def concluded(runs: Sequence[Path]) -> dict[str, list[Data]]:
 
 def measured(threat: Mapping[str, Any], found: Sequence[Data]) -> Data:
     """A threat as the experiments of others leave it, with what was concluded."""
-    return {**threat, "outcome": "resampled", "reason": words(found), "resampled": list(found)}
+    return {**threat, "outcome": outcome(found), "reason": words(found), "resampled": list(found)}
+
+
+def outcome(found: Sequence[Data]) -> str:
+    """``effect`` when somewhere it is wrong more often than a test may be, ``no effect`` when nowhere, else open."""
+    drawn = [one for one in found if one["draws"]]
+    known = [one for one in drawn if one["rate"] is not None and one["low"] is not None and one["high"] is not None]
+    if not drawn:
+        return "not measured"
+    if any(one["low"] > ERRORS for one in known):
+        return "effect"
+    # A comparison that our own blocks leave open says nothing, neither way.
+    return "no effect" if known and all(one["high"] <= ERRORS for one in known) else "not decided"
 
 
 def words(found: Sequence[Data]) -> str:
