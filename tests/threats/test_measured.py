@@ -6,7 +6,8 @@ import pytest
 
 from tests.cli.test_run import trifecta
 from trifecta.analysis.knee import Knee, Step
-from trifecta.design.errors import CannotError
+from trifecta.cli.threats import _only
+from trifecta.design.errors import CannotError, UserError
 from trifecta.report.threats import _model_lines, print_list, print_measured, print_one, sentences
 from trifecta.threats import THREATS
 from trifecta.workloads.experiments import _finite, _outcome, measured, not_measured, run_experiment
@@ -135,6 +136,22 @@ def test_an_experiment_runs_and_is_detected(tmp_path):
 def test_a_threat_that_is_none_is_named(tmp_path):
     done = trifecta("threats", "measure", "contrack", cwd=tmp_path)
     assert (done.returncode, done.stderr.strip()) == (2, "trifecta: no threat 'contrack'; did you mean 'conntrack'?")
+
+
+def test_only_the_experiments_asked_for_are_measured():
+    every = list(THREATS.values())
+    assert _only(every, []) == {threat: () for threat in every}
+    cpu, early = THREATS["cpu-bound"], THREATS["round-trips"]
+    assert _only(every, ["cpu-client", "early-data"]) == {early: ("round-trips",), cpu: ("cpu-bound", "cpu-server")}
+    with pytest.raises(UserError, match="option --only: no experiment 'cpu-clint' .* did you mean 'cpu-client'"):
+        _only([cpu], ["cpu-clint"])
+
+
+def test_what_no_block_has_is_not_passed_over():
+    nothing = threat(row("undecided", ratio=None, low=None, high=None, blocks=0), row("more", "h2", None))
+    assert sentences(nothing)[1] == "whether HTTP/3 : HTTP/2 changes is open (blocks: 0, too few for an interval)"
+    failed = threat(row("undecided", ratio=None, low=None, high=None))
+    assert "(blocks: 4, without a value where most requests failed)" in sentences(failed)[1]
 
 
 def test_a_threat_without_traffic_says_what_its_procedure_would_have_concluded():

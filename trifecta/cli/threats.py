@@ -12,7 +12,6 @@ import click
 from trifecta.cli import options
 
 if TYPE_CHECKING:
-    from trifecta.design.model import Study
     from trifecta.threats import Threat
 
 
@@ -36,6 +35,7 @@ Examples:
   trifecta threats jitter-reordering
   trifecta threats measure jitter-reordering --quick
   trifecta threats measure all --quick --out threats
+  trifecta threats measure cpu-bound --only cpu-client
 """,
 )
 @options.as_json
@@ -87,6 +87,9 @@ Exit code: 0 when every experiment asked for could run, 1 when one could not, 2 
     "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a factor or a field of the experiments."
 )
 @click.option(
+    "--only", metavar="NAME,...", multiple=True, help="Only these experiments, where a threat has several. Repeatable."
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
@@ -95,24 +98,41 @@ Exit code: 0 when every experiment asked for could run, 1 when one could not, 2 
 @click.option("--quiet", "-q", is_flag=True, help="No progress, only the result.")
 @options.as_json
 def measure(
-    *, threats: tuple[str, ...], quick: bool, overrides: tuple[str, ...], out: Path | None, quiet: bool, as_json: bool
+    *,
+    threats: tuple[str, ...],
+    quick: bool,
+    overrides: tuple[str, ...],
+    only: tuple[str, ...],
+    out: Path | None,
+    quiet: bool,
+    as_json: bool,
 ) -> int:
     """Measure what threats do: how the comparison of protocols changes when each is switched on."""
     from trifecta.threats import THREATS, find
-    from trifecta.workloads.experiments import studies_of
 
     named = list(THREATS) if threats == ("all",) else list(dict.fromkeys(threats))
-    chosen = [find(name) for name in named]
-    experiments = [study for threat in chosen for study in studies_of(threat, quick=quick, overrides=overrides)]
+    chosen = _only([find(name) for name in named], options.split_names(only))
     folder = out if out is not None else Path("runs") / f"threats-{time.strftime('%Y%m%d-%H%M%S')}"
-    return _measure(
-        chosen, experiments, folder.resolve(), quick=quick, overrides=overrides, quiet=quiet, as_json=as_json
-    )
+    return _measure(chosen, folder.resolve(), quick=quick, overrides=overrides, quiet=quiet, as_json=as_json)
+
+
+def _only(threats: list[Threat], wanted: list[str]) -> dict[Threat, tuple[str, ...]]:
+    """Each threat with the experiments that are not asked for; those of which none is are left out."""
+    from trifecta.design.document import did_you_mean
+    from trifecta.design.errors import UserError
+
+    known = [name for threat in threats for name in threat.experiments]
+    for name in wanted:
+        if name not in known:
+            raise UserError(f"option --only: no experiment {name!r} of these threats; {did_you_mean(name, known)}")
+    if not wanted:
+        return {threat: () for threat in threats}
+    without = {threat: tuple(name for name in threat.experiments if name not in wanted) for threat in threats}
+    return {threat: names for threat, names in without.items() if len(names) < len(threat.experiments)}
 
 
 def _measure(
-    chosen: list[Threat],
-    studies: list[Study],
+    chosen: dict[Threat, tuple[str, ...]],
     folder: Path,
     *,
     quick: bool,
@@ -121,7 +141,13 @@ def _measure(
     as_json: bool,
 ) -> int:
     from trifecta.cli.running import INTERRUPTED, enter_lab
+    from trifecta.workloads.experiments import studies_of
 
+    studies = [
+        study
+        for threat, without in chosen.items()
+        for study in studies_of(threat, quick=quick, overrides=overrides, without=without)
+    ]
     if studies:
         enter_lab(studies)
 
@@ -149,10 +175,14 @@ def _measure(
             html.write_report(outcome.run_path)
             return outcome
 
-        for threat in chosen:
+        for threat, without in chosen.items():
             if stop():
                 break
-            found.append(experiments.run_experiment(threat, folder, run_one, quick=quick, overrides=overrides))
+            found.append(
+                experiments.run_experiment(
+                    threat, folder, run_one, quick=quick, overrides=overrides, without=without
+                )
+            )
             experiments.write(folder, found)
         if as_json:
             click.echo(json.dumps(found, indent=1))

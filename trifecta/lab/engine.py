@@ -243,6 +243,11 @@ class EngineProcess(EngineProgram):
         """Whether it still runs."""
         return self.process.poll() is None
 
+    def wait_end(self, timeout_s: float) -> None:
+        """Wait until it has ended by itself, for so long at most."""
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout_s)
+
     def close(self) -> None:
         """End it at once, whatever it does."""
         if self.process.poll() is None:

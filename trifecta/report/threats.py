@@ -138,8 +138,9 @@ def sentences(one: Data) -> list[str]:
         if effect["metric"] == "success_rate":
             said.append(_rates(effect))
             continue
-        told = [_comparison(effect, row) for row in effect["rows"] if row["reference"] and row["ratio"] is not None]
-        said += told[:1]
+        compared = [row for row in effect["rows"] if row["reference"]]
+        known = [row for row in compared if row["ratio"] is not None]
+        said += [_comparison(effect, row) for row in (known or compared)[:1]]
     if one["reason"]:
         said.append(f"left out: {one['reason']}")
     check = next((effect["detected"] for effect in one["effects"] if effect["detected"]), None)
@@ -231,7 +232,7 @@ def _comparison(effect: Data, row: Data) -> str:
     if row["outcome"] in ("more", "less"):
         said = f"it multiplies {arm} : {reference} ({effect['metric_label']}) by {numbers.ratio(row['ratio'])} {ends}"
         said += _turned(row)
-    else:
+    elif row["ratio"] is not None:
         said = f"{said}: times {numbers.ratio(row['ratio'])} {ends}"
     if row["outcome"] == "undecided":
         said += f" ({_why_open(effect, row)})"
@@ -258,7 +259,10 @@ def _why_open(effect: Data, row: Data) -> str:
     """Why an effect is not decided: trials that do not count, or too few for what they vary by."""
     missing = effect.get("left_out") or {}
     none = row["low"] is None or row["high"] is None
-    said = f"blocks: {row['blocks']}, {'too few for an interval' if none else 'too few for what they vary by'}"
+    why = "too few for an interval" if none else "too few for what they vary by"
+    if row["ratio"] is None and row["blocks"]:
+        why = "without a value where most requests failed"
+    said = f"blocks: {row['blocks']}, {why}"
     if missing.get("count"):
         checks = ", ".join(f"{name.replace('_', ' ')} {number}" for name, number in missing["checks"].items())
         said += f"; trials that do not count: {missing['count']} of {missing['trials']}, by {checks}"

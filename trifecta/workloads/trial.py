@@ -43,6 +43,7 @@ from trifecta.workloads.session import Session, set_to_work
 from trifecta.workloads.start_cost import StartCosts
 
 _LOAD_GRACE_S = 5.0  # beyond its own total timeout the load is taken for hung
+_END_S = 2.0  # a program that said its last word and still runs is ended
 _DRIVER_READY_S = 30.0  # Python and Arrow are loaded from a cold disk
 
 
@@ -60,9 +61,10 @@ class Programs:
         """Under which name the load's resources are recorded."""
         return "client" if self.client == DEFAULT_CLIENT else "driver"
 
-    def running(self) -> bool:
-        """Whether one of them still runs."""
-        return self.load.running() or self.link.running()
+    def wait_end(self, timeout_s: float) -> None:
+        """Wait until both have ended by themselves."""
+        self.load.wait_end(timeout_s)
+        self.link.wait_end(timeout_s)
 
     def close(self) -> None:
         """End both."""
@@ -142,7 +144,6 @@ class TrialRunner:
         programs = self._take(plan.client_of(trial.cell))
         details: dict[str, Any] = {"load": None, "link": None, "probe": session.probes.get(path.name)}
         errors: list[str] = []
-        self._close_ending()
         with ExitStack() as stack:
             stack.callback(self._end, programs)
             for _ in range(self._faults.client_competitors):
@@ -150,6 +151,7 @@ class TrialRunner:
             changes = capture.link_changes() | dict(session.link_changes)
             set_to_work(programs.link, link_config(path, trial.seed) | changes, session.stop)
             self._wait_loaded(programs)
+            self._see_off_ending()
             marks.append(time.monotonic_ns())
             # The process of another client is there only later; what drives it is not what is measured.
             processes = {"server": server.pid, programs.role: programs.load.pid, "link": programs.link.pid}
@@ -178,7 +180,7 @@ class TrialRunner:
             capture.finish({ONLY: details["link"]}, errors)
             if details["link"] is not None and details["load"] is not None:
                 # Both have said their last word. The kernel takes 20 ms to close the link's sockets, which carry
-                # nothing any more: nobody has to wait for that.
+                # nothing any more: nobody has to wait for that but the next load.
                 self._ending.append(programs)
         marks.append(time.monotonic_ns())
         details["server"] = self._server_details(server, resources)
@@ -223,12 +225,16 @@ class TrialRunner:
             details["backend_congestion_control"] = given
         return details
 
-    def _close_ending(self) -> None:
-        """See the programs of earlier trials off, as far as they have ended."""
-        over = [programs for programs in self._ending if not programs.running()]
-        for programs in over:
+    def _see_off_ending(self) -> None:
+        """Let the programs of the trial before be gone before a packet is sent.
+
+        The link's memory and sockets are given back on the core that the next link has. A kernel that is built without
+        preemption lets nobody in meanwhile, whatever its priority: packets left up to 3 ms late.
+        """
+        for programs in self._ending:
+            programs.wait_end(_END_S)
             programs.close()
-            self._ending.remove(programs)
+        self._ending = []
 
     def _end(self, programs: Programs) -> None:
         """End the programs of a trial, unless they are ending by themselves."""

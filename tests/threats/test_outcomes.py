@@ -1,0 +1,117 @@
+"""Whatever the world is like, every threat with traffic comes out as an effect, none on this machine, or open with why.
+
+Each threat's own experiments, at the depth of a quick reproduction, in simulated worlds whose truth is known.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from trifecta.analysis.estimate import METRICS
+from trifecta.design import plan
+from trifecta.report.threats import sentences
+from trifecta.threats import THREATS, Threat
+from trifecta.workloads import experiments
+
+WITH_TRAFFIC = {name: threat for name, threat in THREATS.items() if threat.experiment and not threat.procedure}
+MANY, FEW = 5_000, 4  # requests a trial
+
+
+class World:
+    """A run of an experiment: ``by`` is what the threat multiplies the metric of HTTP/3 by, ``noise`` the standard
+    deviation of a trial's log value; of success rates ``by`` 2 means that half of HTTP/3's requests fail.
+    """
+
+    def __init__(self, threat: Threat, path: Path, by: float, noise: float, failed: tuple[str, ...] = ()) -> None:
+        self.path, self.checks, self.left_out = path, [], []
+        self.study = experiments.study_of(threat, quick=True, name=path.name)
+        effects = [one for one in threat.effects if (one.experiment or threat.experiment) == path.name]
+        rng = np.random.default_rng(len(path.name))
+        said = json.dumps([{"check": check, "status": "fail"} for check in failed])
+        self.rows: list[dict[str, Any]] = []
+        for cell in plan.cells(self.study):
+            levels = {name: plan.level_text(level) for name, level in cell.levels.items()}
+            on = any(levels.get(effect.factor) == effect.on for effect in effects)
+            for block in range(int(self.study.blocks.at_least)):
+                for arm in plan.arms(self.study):
+                    harmed = on and arm.startswith("h3")
+                    samples = MANY if noise < 0.1 else FEW
+                    errors = samples - round(samples / by) if harmed else 0
+                    if noise >= 0.1:
+                        errors = int(rng.integers(0, 2))
+                    value = math.exp(rng.normal(0, noise)) * (by if harmed else 1.0)
+                    self.rows.append(
+                        {"cell": cell.key, "arm": arm, "block": block, "valid": not failed, "error": None,
+                         "factors_json": json.dumps({**cell.levels, "protocol": arm[:2]}), "checks_json": said,
+                         "samples": samples, "errors": errors, "success_rate": 1 - errors / samples,
+                         **{name: value * 1e6 for name in METRICS if name != "success_rate"}}
+                    )  # fmt: skip
+
+
+def found(
+    threat: Threat,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    by: float = 1.0,
+    noise: float = 0.001,
+    failed: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    for name in threat.experiments:
+        (folder / name).mkdir()
+        (folder / name / "run.json").write_text("{}")
+    monkeypatch.setattr(experiments, "_Run", lambda path: World(threat, path, by, noise, failed))
+    monkeypatch.setattr(experiments, "_model", lambda *_: [])
+    return experiments.measured(threat, folder)
+
+
+each = pytest.mark.parametrize("threat", WITH_TRAFFIC.values(), ids=WITH_TRAFFIC)
+
+
+@each
+def test_a_switch_without_effect_is_reported_as_such(
+    threat: Threat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = found(threat, tmp_path, monkeypatch)
+    assert one["outcome"] == "no effect"
+    assert sentences(one)[0] == "no effect on this machine"
+
+
+@each
+def test_a_switch_with_an_effect_has_one(threat: Threat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = found(threat, tmp_path, monkeypatch, by=2.0)
+    assert one["outcome"] == "effect"
+    assert sentences(one)[0] == "an effect"
+
+
+@each
+def test_what_chance_hides_is_open_and_says_why(
+    threat: Threat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = found(threat, tmp_path, monkeypatch, noise=1.0)
+    assert one["outcome"] == "not decided"
+    said = sentences(one)
+    assert said[0] == "not decided"
+    assert all("(open)" in line or "is open" in line and "too few" in line for line in said[1 : 1 + len(one["effects"])])
+
+
+@each
+def test_where_another_check_leaves_all_trials_out_that_is_named(
+    threat: Threat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if all(effect.metric == "success_rate" for effect in threat.effects):
+        pytest.skip("of successes every trial counts that ended")
+    one = found(threat, tmp_path, monkeypatch, by=2.0, failed=("machine",))
+    told = [effect["left_out"] for effect in one["effects"] if effect["metric"] != "success_rate"]
+    assert told
+    for missing in told:
+        assert missing["count"] == missing["trials"] == missing["checks"]["machine"] > 0
+    if all(effect.metric != "success_rate" for effect in threat.effects):
+        assert one["outcome"] == "not measured"
+        assert "its checks" in one["reason"]
