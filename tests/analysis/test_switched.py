@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from trifecta.analysis.switched import EVERYWHERE, Asked, countable, detected, switched
+from trifecta.analysis.switched import EVERYWHERE, Asked, countable, detected, left_out, switched
 
 ASKED = Asked("path", "in-order", "overtaking", "latency_p50_ns", ("h2", "h3"), "h2", 0.95)
 
@@ -105,6 +105,33 @@ def test_what_a_check_says_is_counted_off_and_on():
             row["checks_json"] = warned
     told = detected(rows, ASKED, "reordering")
     assert (told.off, told.off_trials, told.on, told.on_trials) == (0, 6, 6, 6)
+
+
+@pytest.mark.parametrize(("by", "most"), [(0.2, "less"), (1.0, "undecided")])
+def test_four_blocks_decide_what_ten_connections_instead_of_one_do_and_nothing_else(by, most):
+    """As alpn-mismatch at the quick depth: HTTP/2 takes a fifth, blocks vary by 30 % and trials by 25 %."""
+    outcomes = []
+    for seed in range(60):
+        found = switched(world(truth(h2=by, h3=1.0), blocks=4, noise=0.25, seed=seed), ASKED)
+        outcomes.append({(one.arm, one.reference): one.contrast.outcome(0.05, 0.05) for one in found})
+    alone = [one["h2", None] for one in outcomes]
+    ratio = [one["h3", "h2"] for one in outcomes]
+    assert alone.count(most) >= 57
+    assert ratio.count({"less": "more"}.get(most, most)) >= 57
+    assert sum(one["h3", None] in ("more", "less") for one in outcomes) <= 6
+
+
+def test_what_leaves_trials_out_is_counted_by_check():
+    rows = world(truth(1, 1), blocks=2)
+    for row in rows[:5]:
+        row |= {"valid": False, "checks_json": json.dumps([{"check": "path", "status": "fail"}])}
+    rows[0]["checks_json"] = json.dumps([{"check": name, "status": "fail"} for name in ("path", "drops")])
+    rows[1]["error"] = "client crashed"
+    missing = left_out(rows, ASKED)
+    assert (missing.count, missing.trials) == (5, 12)
+    assert missing.checks == {"path": 4, "drops": 1, "trouble": 1}
+    other = Asked(**{**vars(ASKED), "on": "elsewhere"})
+    assert left_out(rows, other).trials == 6
 
 
 def rates(failed, blocks=4):

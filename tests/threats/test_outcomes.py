@@ -32,13 +32,13 @@ class World:
         self.path, self.checks, self.left_out = path, [], []
         self.study = experiments.study_of(threat, quick=True, name=path.name)
         effects = [one for one in threat.effects if (one.experiment or threat.experiment) == path.name]
-        rng = np.random.default_rng(len(path.name))
+        rng = np.random.default_rng([2, len(path.name)])
         said = json.dumps([{"check": check, "status": "fail"} for check in failed])
         self.rows: list[dict[str, Any]] = []
         for cell in plan.cells(self.study):
             levels = {name: plan.level_text(level) for name, level in cell.levels.items()}
             on = any(levels.get(effect.factor) == effect.on for effect in effects)
-            for block in range(int(self.study.blocks.at_least)):
+            for block in range(self.study.min_blocks):
                 for arm in plan.arms(self.study):
                     harmed = on and arm.startswith("h3")
                     samples = MANY if noise < 0.1 else FEW

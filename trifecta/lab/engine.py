@@ -245,8 +245,15 @@ class EngineProcess(EngineProgram):
 
     def wait_end(self, timeout_s: float) -> None:
         """Wait until it has ended by itself, for so long at most."""
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(timeout_s)
+        if self.process.poll() is not None:
+            return
+        descriptor = os.pidfd_open(self.process.pid)  # Popen.wait with a limit looks every few ms only
+        try:
+            ended = select.poll()
+            ended.register(descriptor, select.POLLIN)
+            ended.poll(timeout_s * 1000)
+        finally:
+            os.close(descriptor)
 
     def close(self) -> None:
         """End it at once, whatever it does."""

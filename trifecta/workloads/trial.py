@@ -42,6 +42,9 @@ from trifecta.workloads.requests import load_config
 from trifecta.workloads.session import Session, set_to_work
 from trifecta.workloads.start_cost import StartCosts
 
+# Round trips until nothing more is sent: QUIC's CONNECTION_CLOSE goes one way (RFC 9000, 10.2); TCP's FIN, the FIN of
+# the other side and its acknowledgement (RFC 9293, 3.6) would be sent again into the next trial, while its link starts.
+LAST_WORDS = {"h1": 1.5, "h2": 1.5, "h3": 0.5}
 _LOAD_GRACE_S = 5.0  # beyond its own total timeout the load is taken for hung
 _END_S = 2.0  # a program that said its last word and still runs is ended
 _DRIVER_READY_S = 30.0  # Python and Arrow are loaded from a cold disk
@@ -175,7 +178,7 @@ class TrialRunner:
                 errors.append(server.describe_end())
             found = read_samples(samples, details["load"], errors)
             marks.append(time.monotonic_ns())
-            let_pass(path, since_ns=marks[3])
+            let_pass(path, since_ns=marks[3], round_trips=LAST_WORDS[trial.protocol])
             details["link"] = finish_link(programs.link, errors)
             capture.finish({ONLY: details["link"]}, errors)
             if details["link"] is not None and details["load"] is not None:
@@ -334,12 +337,12 @@ def read_samples(samples: Path, summary: dict[str, Any] | None, errors: list[str
     return aggregate(samples)
 
 
-def let_pass(path: PathSpec, since_ns: int) -> None:
-    """Leave the link up until the end of the client's connections has reached the server.
+def let_pass(path: PathSpec, since_ns: int, round_trips: float = 0.5) -> None:
+    """Leave the link up until the end of the client's connections has reached the server, or they are closed.
 
     Otherwise the server would hold connections to nobody, and send again into the trials that follow.
     """
-    time.sleep(max(0, since_ns + path.rtt_ns // 2 + 1_000_000 - time.monotonic_ns()) / 1e9)
+    time.sleep(max(0, since_ns + int(path.rtt_ns * round_trips) + 1_000_000 - time.monotonic_ns()) / 1e9)
 
 
 def finish_link(link: EngineProgram, errors: list[str]) -> dict[str, Any] | None:

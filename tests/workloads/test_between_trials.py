@@ -1,0 +1,100 @@
+"""Nothing of a trial reaches into the next: its programs are gone, and the ends of its connections have passed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.workloads import drive
+from trifecta.design.model import PathSpec
+from trifecta.lab.engine import EngineProcess
+from trifecta.store.views import connect
+from trifecta.workloads import trial
+from trifecta.workloads.trial import LAST_WORDS, Programs, TrialRunner, let_pass
+
+
+class Program:
+    """One that ends a while after its last word; says what was done to it."""
+
+    def __init__(self, name: str, said: list[str]) -> None:
+        self.name, self.said = name, said
+
+    def wait_end(self, timeout_s: float) -> None:
+        assert timeout_s > 0
+        self.said.append(f"{self.name} ended")
+
+    def close(self) -> None:
+        self.said.append(f"{self.name} closed")
+
+
+def test_the_programs_of_the_trial_before_are_waited_for_and_then_forgotten() -> None:
+    said: list[str] = []
+    runner: Any = TrialRunner.__new__(TrialRunner)
+    link, load = Program("link", said), Program("load", said)
+    runner._ending = [Programs(link, load, "load")]  # type: ignore[arg-type]
+    runner._see_off_ending()
+    assert sorted(said[:2]) == ["link ended", "load ended"], "nothing is killed that ends by itself"
+    assert sorted(said[2:]) == ["link closed", "load closed"]
+    runner._see_off_ending()
+    assert len(said) == 4
+
+
+@pytest.fixture
+def started() -> Iterator[list[subprocess.Popen[bytes]]]:
+    found: list[subprocess.Popen[bytes]] = []
+    yield found
+    for one in found:
+        one.kill()
+        one.wait()
+
+
+def program(started: list[subprocess.Popen[bytes]], seconds: float) -> EngineProcess:
+    made = EngineProcess.__new__(EngineProcess)
+    made.process = subprocess.Popen(["sleep", str(seconds)])
+    started.append(made.process)
+    return made
+
+
+def test_a_program_is_waited_for_until_it_ends_or_the_time_is_up(started: list[subprocess.Popen[bytes]]) -> None:
+    short, long = program(started, 0.1), program(started, 30)
+    short.wait_end(10)
+    assert not short.running()
+    assert short.process.returncode == 0
+    short.wait_end(10)  # again: it is gone already
+    began = time.monotonic()
+    long.wait_end(0.05)
+    assert 0.04 < time.monotonic() - began < 5
+    assert long.running()
+
+
+@pytest.mark.parametrize(("protocol", "round_trips"), [("h1", 1.5), ("h2", 1.5), ("h3", 0.5)])
+def test_a_connection_over_tcp_gets_the_time_to_be_closed(
+    protocol: str, round_trips: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(trial.time, "sleep", slept.append)
+    monkeypatch.setattr(trial.time, "monotonic_ns", lambda: 5_000_000)
+    let_pass(PathSpec("far", rtt_ns=40_000_000), since_ns=0, round_trips=LAST_WORDS[protocol])
+    assert slept == [pytest.approx(40e-3 * round_trips + 1e-3 - 5e-3)]
+
+
+@pytest.mark.lab
+def test_no_trial_begins_with_packets_of_the_one_before(tmp_path: Path) -> None:
+    """Of 12 trials some 6 did when the link was ended half a round trip after the last answer."""
+    settings = ["path=rtt10", "tls_version=1.3", "connection=new,reused", "blocks.at_least=2", "blocks.at_most=2"]
+    code, _, _, errors = drive.finish(
+        tmp_path / "run", study="threats/round-trips", set=[*settings, "capture=true"], timeout_s=60
+    )
+    assert code == 0, errors
+    with connect(tmp_path / "run") as connection:
+        loads = dict(connection.execute("SELECT trial, load_json FROM trials").fetchall())
+        first = dict(connection.execute("SELECT trial, min(arrived_ns) FROM link_packets GROUP BY trial").fetchall())
+    assert len(first) == len(loads) == 12
+    early = [name for name, load in loads.items() if first[name] < json.loads(load)["started_ns"] - 500_000]
+    assert len(early) <= 1, "another program of the machine can make one late"
