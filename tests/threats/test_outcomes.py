@@ -45,7 +45,9 @@ class World:
                     errors = samples - round(samples / by) if harmed else 0
                     if noise >= 0.1:
                         errors = int(rng.integers(0, 2))
-                    value = math.exp(rng.normal(0, noise)) * (by if harmed else 1.0)
+                    # Little noise is that of the block and arm, the same off and on: then no chance is left at all.
+                    drawn = rng if noise >= 0.1 else np.random.default_rng([block, len(arm), int(arm[1])])
+                    value = math.exp(drawn.normal(0, noise)) * (by if harmed else 1.0)
                     self.rows.append(
                         {"cell": cell.key, "arm": arm, "block": block, "valid": not failed, "error": None,
                          "factors_json": json.dumps({**cell.levels, "protocol": arm[:2]}), "checks_json": said,
