@@ -126,7 +126,7 @@ def _only(threats: list[Threat], wanted: list[str]) -> dict[Threat, tuple[str, .
         if name not in known:
             raise UserError(f"option --only: no experiment {name!r} of these threats; {did_you_mean(name, known)}")
     if not wanted:
-        return {threat: () for threat in threats}
+        return dict.fromkeys(threats, ())
     without = {threat: tuple(name for name in threat.experiments if name not in wanted) for threat in threats}
     return {threat: names for threat, names in without.items() if len(names) < len(threat.experiments)}
 
@@ -179,9 +179,7 @@ def _measure(
             if stop():
                 break
             found.append(
-                experiments.run_experiment(
-                    threat, folder, run_one, quick=quick, overrides=overrides, without=without
-                )
+                experiments.run_experiment(threat, folder, run_one, quick=quick, overrides=overrides, without=without)
             )
             experiments.write(folder, found)
         if as_json:
