@@ -1,5 +1,6 @@
 """The command line as a whole: quick, helpful, one line an error, and exit codes that scripts can use."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -95,6 +96,22 @@ def failing(monkeypatch):
         (CannotError("no disk; buy one"), 3, "trifecta: no disk; buy one\n"),
         (CannotError("two\nlines"), 3, "trifecta: two lines\n"),
         (KeyboardInterrupt(), 130, "trifecta: interrupted\n"),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "/x/ca.pem"),
+            3,
+            "trifecta: cannot write /x/ca.pem: the disk is full; free some space, then run this again, "
+            "or `trifecta resume` a run\n",
+        ),
+        (
+            OSError(errno.EROFS, "Read-only"),
+            3,
+            "trifecta: cannot write a file: the file system is read-only; choose another folder with --out\n",
+        ),
+        (
+            OSError(errno.EBADF, "Bad"),
+            70,
+            "trifecta: internal error: OSError: [Errno 9] Bad; repeat with TRIFECTA_DEBUG=1 and report it\n",
+        ),
         (
             RuntimeError("oops"),
             70,

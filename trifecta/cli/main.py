@@ -126,6 +126,8 @@ def _end(error: BaseException) -> int:
         message, code = _usage(error), 2
     elif isinstance(error, TrifectaError):
         message, code = str(error), error.exit_code
+    elif isinstance(error, OSError) and (refusal := _full(error)) is not None:
+        message, code = str(refusal), refusal.exit_code
     elif isinstance(error, KeyboardInterrupt | click.Abort):
         message, code = "interrupted", INTERRUPTED
     else:
@@ -133,6 +135,13 @@ def _end(error: BaseException) -> int:
         message, code = f"internal error: {what}; repeat with TRIFECTA_DEBUG=1 and report it", INTERNAL_ERROR
     _complain(message)
     return code
+
+
+def _full(error: OSError) -> TrifectaError | None:
+    """A full disk where nobody looked for one is no fault of ours."""
+    from trifecta.store import files
+
+    return files.full(error)
 
 
 def _usage(error: click.ClickException) -> str:

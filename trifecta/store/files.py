@@ -15,13 +15,20 @@ from trifecta.design.errors import CannotError, UserError
 
 TEMPORARY_PREFIX = ".tmp-"
 _REMEDIES = {
-    errno.ENOSPC: "the disk is full; free some space, then `trifecta resume`",
-    errno.EDQUOT: "the disk quota is used up; free some space, then `trifecta resume`",
+    errno.ENOSPC: "the disk is full; free some space, then run this again, or `trifecta resume` a run",
+    errno.EDQUOT: "the disk quota is used up; free some space, then run this again, or `trifecta resume` a run",
     errno.EROFS: "the file system is read-only; choose another folder with --out",
     errno.EACCES: "permission denied; choose another folder with --out",
     errno.EPERM: "not permitted; choose another folder with --out",
     errno.EIO: "the disk reports an input/output error",
 }
+
+
+def full(error: OSError) -> CannotError | None:
+    """What to say of a disk that is full or cannot be written at all, wherever it was met; None of another error."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+        return None
+    return CannotError(f"cannot write {error.filename or 'a file'}: {_REMEDIES[error.errno]}")
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -302,12 +304,25 @@ def _frames(joined: Joined, name: str) -> dict[str, pa.Array[Any]]:
 
 
 def write(found: dict[str, pa.Table], out: Path, *, csv: bool) -> None:
-    """Write the tables into a folder, which is made if need be."""
+    """Write the tables into a folder, which is made if need be; each is there whole or not at all."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name, table in found.items():
-            pq.write_table(table, out / f"{name}.parquet", compression="zstd")
+            with _whole(out / f"{name}.parquet") as draft:
+                pq.write_table(table, draft, compression="zstd")
             if csv:
-                pyarrow.csv.write_csv(table, out / f"{name}.csv")
+                with _whole(out / f"{name}.csv") as draft:
+                    pyarrow.csv.write_csv(table, draft)
     except OSError as error:
         raise CannotError(f"{out}: {error.strerror or error}; name a folder that can be written with --out") from error
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """The name to write a file under; it gets its own at the end, and nothing is left of it after an error."""
+    draft = path.with_name(f".tmp-{path.name}")
+    try:
+        yield draft
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
