@@ -150,16 +150,19 @@ def _carry_out(
 
 def _show(folder: Path, *, as_json: bool) -> int:
     from trifecta.report.map import page, words
+    from trifecta.report.words import counted
+    from trifecta.store import damage
     from trifecta.workloads import mapping
 
-    made = mapping.result_of(folder)
+    with damage.named(folder):
+        made = mapping.result_of(folder)
     written = page.write(made, folder)
     if as_json:
         click.echo(json.dumps(made.document(), indent=1))
     else:
         click.echo(words.headline(made))
         click.echo(words.noise(made.noise, made.plan.reference))
-        click.echo(f"{made.blocks} blocks. {made.ending[:1].upper()}{made.ending[1:]}.")
+        click.echo(f"{counted(made.blocks, 'block')}. {made.ending[:1].upper()}{made.ending[1:]}.")
         click.echo(f"Page: {written}")
     return 0 if made.surface is not None else 1
 

@@ -14,6 +14,7 @@ from trifecta.report import numbers
 from trifecta.report.figures import picture_files, style, svg
 from trifecta.report.html import TEMPLATES
 from trifecta.report.map import picture, words
+from trifecta.report.words import counted
 from trifecta.store import files
 
 FILE, PAGE = "map.json", "map.html"
@@ -47,6 +48,7 @@ def html(made: MapResult, folder: Path) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
+    environment.filters["counted"] = counted
     sides = made.sides()
     with svg.drawing():
         figure = picture.draw(made).svg("map")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from trifecta.design.model import Verdict
 from trifecta.report.progress import LiveProgress
+from trifecta.report.words import counted
 
 
 class MapProgress(LiveProgress):
@@ -17,8 +18,7 @@ class MapProgress(LiveProgress):
 
     def finished(self, verdicts: Sequence[Verdict], reason: str) -> None:
         """The map ends."""
-        self._reason = reason
-        super().finished((), reason)
+        self._say(f"{counted(self._done, 'trial')}: {reason}")
 
     def _decided_words(self) -> str:
         return self._reason or "no block yet"

@@ -65,7 +65,7 @@ def headline(made: MapResult) -> str:
     if found["same"]:
         parts.append(f"they are the same within {numbers.percent(made.margin)} on {numbers.percent(found['same'])}")
     if found["open"]:
-        parts.append(f"{numbers.percent(found['open'])} is open")
+        parts.append(f"{numbers.percent(found['open'])} is open" if parts else "all of the plane is open")
     return f"For {made.traffic}, {listed(parts)}."
 
 
