@@ -13,6 +13,7 @@ from trifecta.design.errors import UserError
 from trifecta.design.mapping import make_plan, parse_place
 from trifecta.report import html
 from trifecta.report.map import page, words
+from trifecta.report.map.progress import MapProgress
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +116,21 @@ def test_a_sentence_for_any_two_factors(x, y, place, begin):
     said = words.sentence(made.at(*parse_place("--at", plan, place)))
     assert said.startswith(begin)
     assert said.endswith("times faster")
+
+
+def test_a_plane_that_is_all_open_is_told_in_words(made, monkeypatch):
+    shares = {"faster": 0.0, "slower": 0.0, "same": 0.0, "open": 1.0}
+    monkeypatch.setattr(type(made), "outcome_of_border", lambda _: shares)
+    assert words.headline(made) == "For 20 objects of 30 kB, all of the plane is open."
+
+
+def test_the_end_of_a_map_is_said_once(monkeypatch):
+    said = []
+    progress = MapProgress()
+    monkeypatch.setattr(progress, "_say", said.append)
+    progress._done = 1
+    progress.finished((), "stopped by the user")
+    assert said == ["1 trial: stopped by the user"]
 
 
 def test_the_headline_has_every_part(made):
