@@ -158,7 +158,8 @@ def test_round_trips_of_slow_start_are_the_congestion_windows(hosts: Hosts, tmp_
     times = [at for at in times if at < row["response_end_ns"] - 39_000_000]  # the server says goodbye, too
     flights = 1 + sum(later - earlier > 20_000_000 for earlier, later in itertools.pairwise(times))
     assert flights >= 4
-    assert parts[CONGESTION] == pytest.approx((flights - 1) * 80_000_000, rel=0.01)
+    waited = (flights - 1) * 80_000_000
+    assert 0.99 * waited < parts[CONGESTION] < 1.05 * waited  # a host that is short of CPU time lengthens a round
     assert parts[PROPAGATION] == pytest.approx(80_000_000, rel=0.01)
     assert parts[TRANSMISSION] == parts[LOSS] == parts[FLOW] == 0
     assert parts[REST] < whole / 10
