@@ -137,6 +137,15 @@ def test_what_others_put_into_the_queue_is_queueing() -> None:
     assert found.pop(PROPAGATION) == pytest.approx(2 * ONE_WAY, abs=0.05) and not found
 
 
+def test_a_window_that_stays_as_it_is_is_said_to_be_a_buffer() -> None:
+    for windows, said in (([10, 20] + [40] * 9, True), ([10, 20] + [40 + number for number in range(9)], False)):
+        link = Link()
+        end = link.flights(windows)
+        assert ms(link.split(end))[CONGESTION] == 10 * 2 * ONE_WAY
+        notes = attribute(link.scene.tables(), setup=False)[1]
+        assert any("39600 octets were under way" in note for note in notes) is said, notes
+
+
 def test_an_upload_waits_for_the_clients_window() -> None:
     scene = Scene()
     scene.connect(0, "h3", start_ns=0)

@@ -48,6 +48,10 @@ if TYPE_CHECKING:
 ONE_SIDE = "one side was captured: a request's time cannot be split"
 INCOMPLETE = "connection {}, stream {}: the response was not seen whole; its time is not split"
 NO_LIMITS = "connection {}, {}: flow control cannot be read; its time counts as another part"
+STEADY = (
+    "connection {}: {} octets were under way in round trip after round trip, without a loss: no window stays as it is, "
+    "so a send buffer may be what the sender waited for, which counts as its congestion window"
+)
 UNKNOWN = "connection {}: requests or their octets are not known (no keys?)"
 
 
@@ -147,6 +151,8 @@ def attribute(
                     intervals=tuple(intervals),
                 )
             )
+        if walk.steady_octets is not None:
+            notes.append(STEADY.format(connection, walk.steady_octets))
     return requests, notes
 
 

@@ -40,6 +40,8 @@ LATELY_NS = 1_000_000
 PAUSE_NS = 1_000_000  # up to this a host is taken to be busy with what it got, or with sending
 BURST_SEGMENTS = 10  # may be sent at once whatever the pace (RFC 9002, 7.7 and 7.2; RFC 6928)
 LEAST_SEGMENTS = 2  # no congestion window is smaller before a loss (RFC 5681, 3.1; RFC 9002, 7.2)
+STEADY_ROUNDS = 8  # in which no window stays as it is: it grows by a segment in each (RFC 5681, 3.1; RFC 9002, 7.3.3)
+STEADY_SEGMENTS = 3
 STEPS = 1_000_000  # of a walk; a request of more round trips is given up
 
 
@@ -149,6 +151,7 @@ class Walk:
     ) -> None:
         self.sides = {UP: _Side(up), DOWN: _Side(down)}
         self.lost, self.held = lost, held
+        self.steady_octets: int | None = None  # so much was under way in round after round, without a loss
         self.round_trip_ns = sum(side.path.least_ns for side in self.sides.values())
         self.slack_ns = min(NOTED_NS, self.round_trip_ns // 4)
         # When the server sent octets of each response first, in the order of sending.
@@ -208,6 +211,7 @@ class Walk:
     def _rounds(self, sender: _Trail, message: _Message) -> None:
         """What a sender waited for, round trip by round trip, back to its first flight, of which it is the end."""
         way, down = message.way, message.way == DOWN
+        windows: list[int] = []
         for _ in range(STEPS):
             if sender.done:
                 return
@@ -221,7 +225,11 @@ class Walk:
                 return
             before = sender.at
             self._host(sender, way, came)
-            self._round_trip(sender, way, told)
+            windows.append(self._round_trip(sender, way, told))
+            if len(windows) >= STEADY_ROUNDS:
+                some = windows[-STEADY_ROUNDS:]
+                if min(some) > 0 and max(some) - min(some) <= STEADY_SEGMENTS * self.sides[way].segment:
+                    self.steady_octets = max(some)
             if sender.at >= before:  # times that make no sense
                 sender.cut(message.floor, REST)
 
@@ -266,8 +274,11 @@ class Walk:
         lost = unheard or any(start <= since and until <= stop for start, stop in self.lost[way])
         return LOSS if lost else CPU
 
-    def _round_trip(self, sender: _Trail, way: str, told: int) -> None:
-        """From the arrival of an acknowledgement back to the sending of the packet that it answers."""
+    def _round_trip(self, sender: _Trail, way: str, told: int) -> int:
+        """From the arrival of an acknowledgement back to the sending of the packet that it answers.
+
+        Gives how much was under way before it, or 0 if no congestion window was waited for, or after a loss.
+        """
         side, back_way = self.sides[way], UP if way == DOWN else DOWN
         back = self.sides[back_way]
         end = bisect_left(side.sent, sender.at)
@@ -276,15 +287,25 @@ class Walk:
         # Less than two segments under way are no window, but Nagle's algorithm (RFC 9293, 3.7.4), or an application.
         flight = bisect_left(side.sent, side.sent[row] - self.round_trip_ns // 2) if row >= 0 else end
         octets = side.octets[end] - side.octets[min(flight, end)]
-        limited = octets >= LEAST_SEGMENTS * side.segment or bisect_left(side.lost_ns, sender.at) > 0
+        lossy = bisect_left(side.lost_ns, sender.at) > 0
+        limited = octets >= LEAST_SEGMENTS * side.segment or lossy
         waited = CONGESTION if limited else REST
         sender.cut(max(sender.at - int(back.path.late_ns[told]), acknowledged), QUEUEING)
         sender.cut(acknowledged, waited)
         if row < 0:
-            return
+            return 0
         sender.cut(arrived, CPU if acknowledged - arrived < PAUSE_NS else waited)
         sender.cut(max(sender.at - int(side.path.late_ns[row]), side.sent[row]), QUEUEING)
         sender.cut(side.sent[row], waited)
+        return self._under_way(way, told, end) if limited and not lossy else 0
+
+    def _under_way(self, way: str, told: int, end: int) -> int:
+        """Octets of the packets before this one that the acknowledgements before that one had not answered."""
+        side, back_way = self.sides[way], UP if way == DOWN else DOWN
+        back = self.sides[back_way]
+        before = bisect_left(back.arrived, int(back.one.way.arrived_ns[told])) - 1
+        answered = self._before(back_way, back.sent[back.rows[before]])[1] if before >= 0 else -1
+        return max(side.octets[end] - side.octets[answered + 1], 0)
 
     def _first_flight(self, at: int, message: _Message) -> bool:
         """Sent before the server could know that any of the response had arrived, and nothing else kept it busy."""

@@ -22,7 +22,8 @@ _PLAIN = {
     CPU: "CPU (a host had what it needed and sent nothing)",
     PROPAGATION: "propagation (the path's least delay, once there and once back)",
     TRANSMISSION: "transmission (the link sending the connection's packets at its rate)",
-    CONGESTION: "congestion window (waiting for acknowledgements: slow start, the smaller window after a loss)",
+    CONGESTION: "congestion window (waiting for acknowledgements: slow start, the smaller window after a loss, "
+    "or a send buffer)",
     REST: "rest (sending one packet after the other, and what has no other name)",
     TRIPS: "round trips of set-up, their least number times the path's round trip",
 }

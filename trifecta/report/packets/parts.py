@@ -18,8 +18,8 @@ _PATH = (
     "A request's critical path, walked back from its last octet. propagation: the least delay of the path, once there "
     "and once back. transmission: the link sent packets of the connection at its rate. congestion window: the sender "
     "had more to send and waited for acknowledgements, in slow start, congestion avoidance or with the smaller window "
-    "after a loss. rest: sending one packet after the other. Requests that run at the same time count in full, each: "
-    "the mean of a page's requests is not its load time."
+    "after a loss; a send buffer that is smaller than the window looks the same. rest: sending one packet after the "
+    "other. Requests that run at the same time count in full, each: the mean of a page's requests is not its load time."
 )
 
 
