@@ -27,7 +27,7 @@ def example_pages():
                 yield pytest.param(page, long, id=name, marks=marks)
 
 
-@pytest.mark.parametrize(("page", "long"), example_pages())
+@pytest.mark.parametrize(("page", "long"), [*example_pages()])
 def test_console_examples(page, long, tmp_path):
     for block in blocks(page):
         if "file" in block.marks:

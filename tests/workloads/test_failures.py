@@ -93,6 +93,9 @@ class _Killer:
             shutil.rmtree(self.folder)  # killed before there was a run to go on with
         mark = uuid.uuid4().hex
         process = drive.start(self.folder, {MARK: mark}, set=self.settings, resume=resume)
+        if self.generator.random() < 0.5:  # else most kills come before there is anything to go on with
+            before = self._committed()
+            wait_until(lambda: self._committed() > before or process.poll() is not None)
         while process.poll() is None and self.left > 0:
             time.sleep(self.generator.uniform(0.02, 1.0))
             essential = self._kill_one(mark)
@@ -103,6 +106,9 @@ class _Killer:
         process.communicate(timeout=120)
         assert wait_until(lambda: not marked(mark)), [left.cmdline() for left in marked(mark)]
         assert_whole(self.folder)
+
+    def _committed(self) -> int:
+        return len(list((self.folder / "trials").glob("t*.parquet")))
 
     def _kill_one(self, mark: str) -> bool:
         """Kill any process of the run; whether it was one of the command's own three."""
