@@ -30,7 +30,7 @@ _GIGABYTE = 1e9
 
 
 class Memory:
-    """The most memory of this process and all below it together, twenty times a second."""
+    """The most memory of this process and all below it together, five times a second: more often is work itself."""
 
     def __init__(self) -> None:
         self.most = 0
@@ -46,7 +46,7 @@ class Memory:
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._end.wait(0.05):
+        while not self._end.wait(0.2):
             self.most = max(self.most, sum(_private(pid) for pid in _family(os.getpid())))
 
 

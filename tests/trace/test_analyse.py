@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
 from tests.report.synthetic_packets import World, tables
+from trifecta.analysis.transport.columns import Connection
 from trifecta.trace import overview
 from trifecta.trace.analyse import analyse
 from trifecta.trace.dissection import Dissection
@@ -62,3 +67,22 @@ def test_numbers_that_are_not_in_order_are_not_parted() -> None:
 def _only(table: pa.Table, number: int) -> pa.Table:
     keep = pa.array([one == number for one in table["connection"].to_pylist()])
     return table.filter(keep).combine_chunks()
+
+
+def test_a_part_leaves_no_connection_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker looks for no rubbish: what stays of one part is there, too, while the next is worked on."""
+    seen: list[weakref.ref[Connection]] = []
+
+    def watched(found: Dissection, real: Any = overview.connections) -> list[Connection]:
+        of: list[Connection] = real(found)
+        seen.extend(map(weakref.ref, of))
+        return of
+
+    monkeypatch.setattr(overview, "connections", watched)
+    found = several()
+    gc.disable()
+    try:
+        analyse(found, 1)
+        assert len(seen) == 5 and not any(one() for one in seen)
+    finally:
+        gc.enable()

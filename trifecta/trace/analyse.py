@@ -71,7 +71,9 @@ def analyse(found: Dissection, processes: int | None = None) -> Analysis:
 
 def _analyse(found: Dissection, one_side: bool | None) -> Analysis:
     of = overview.connections(found)
-    return Analysis(encoded_metrics(found, of, one_side=one_side), overview.by_connection(found, of))
+    told = Analysis(encoded_metrics(found, of, one_side=one_side), overview.by_connection(found, of))
+    of.clear()  # it is through this list that they know one another: a worker, which looks for no rubbish, forgets them
+    return told
 
 
 def _begin() -> None:
@@ -84,9 +86,7 @@ def _work(part: _Part) -> Analysis:
     assert _found is not None
     tables = {name: _between(getattr(_found, name), part) for name in TABLES if name != "connections"}
     mine = _found.connections.slice(part.begin, part.end - part.begin)
-    told = _analyse(Dissection(**tables, connections=mine, notes=_found.notes), _one_side)
-    gc.collect()  # connections know one another: without this a part's stay while the next is worked on
-    return told
+    return _analyse(Dissection(**tables, connections=mine, notes=_found.notes), _one_side)
 
 
 def _between(table: pa.Table, part: _Part) -> pa.Table:

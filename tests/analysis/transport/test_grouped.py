@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trifecta.analysis.transport.extents import passed_ns
 from trifecta.analysis.transport.grouped import (
     begins,
     columns_of,
@@ -18,6 +19,7 @@ from trifecta.analysis.transport.grouped import (
 from trifecta.analysis.transport.octets import frontier
 from trifecta.analysis.transport.quantiles import quantiles, quantiles_of_each
 from trifecta.analysis.transport.ranges import in_a_row
+from trifecta.analysis.transport.rows import Rows
 
 # Far apart, so that group and value do not fit into one number together, or near one another.
 NUMBERS = st.integers(-3, 12) | st.integers(-(2**61), 2**61)
@@ -114,3 +116,12 @@ def test_what_does_not_fit_into_a_row_is_said() -> None:
     far = np.array([0, 2**61], dtype=np.int64)
     assert in_a_row(2, (np.array([0, 0]), far), (np.array([1, 1]), far)) is None
     assert in_a_row(1, (np.array([0, 0]), far)) is not None
+
+
+def test_what_never_passed_did_not_pass_with_the_next_connection() -> None:
+    columns = {"connection": [0, 0, 2, 2], "time_ns": [10, 20, 5, 6]}
+    rows = Rows({name: np.array(each) for name, each in columns.items()}, {})
+    upto = np.array([100, 200, 50, 250])
+    asked = [(0, 100), (0, 101), (0, 201), (1, 1), (2, 50), (2, 251), (-1, 0)]
+    found = passed_ns(rows, upto, *_columns(asked, 2))
+    assert found.tolist() == [10, 20, -1, -1, 5, -1, -1]

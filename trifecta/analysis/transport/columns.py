@@ -32,7 +32,7 @@ class Connection:
     packets: Rows
     frames: Rows
     messages: Rows
-    others: list[Connection] = field(default_factory=list, repr=False)  # of the dissection, itself among them
+    others: list[Connection] = field(default_factory=list, repr=False)  # the list that `connections` gives
     _known: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property

@@ -124,17 +124,14 @@ class Group:
         self._starts, self._ends = starts, ends
         self._spans = list(zip(starts.tolist(), ends.tolist(), strict=True))
         self._picked: dict[Hashable, Group] = {}
-        self._cut: dict[int, Rows] = {}
         self._each: dict[Hashable, Sequence[Any]] = {}
 
     def of(self, at: int) -> Rows:
         """Those of the connection at a place."""
-        rows = self._cut.get(at)
-        if rows is None:
-            start, end = self._spans[at]
-            rows = self._cut[at] = Rows.__new__(Rows)
-            rows._columns, rows._parent, rows.labels = {}, self.rows, self.rows.labels
-            rows._chosen, rows._length, rows._group, rows._at = slice(start, end), end - start, self, at
+        start, end = self._spans[at]
+        rows = Rows.__new__(Rows)
+        rows._columns, rows._parent, rows.labels = {}, self.rows, self.rows.labels
+        rows._chosen, rows._length, rows._group, rows._at = slice(start, end), end - start, self, at
         return rows
 
     def pick(self, name: Hashable, mask: Callable[[Rows], Bools]) -> Group:
