@@ -42,6 +42,20 @@ def packets(file: Path) -> list[tuple[int, int, int, bytes]]:
     return found
 
 
+def statistics(file: Path) -> dict[int, tuple[int, int]]:
+    """By interface: packets, and those that were left out (isb_ifrecv, isb_ifdrop)."""
+    data = file.read_bytes()
+    found, at = {}, 0
+    while at < len(data):
+        kind, total = struct.unpack_from("=II", data, at)
+        if kind == 5:
+            interface, _, _, *said = struct.unpack_from("=3I HHQ HHQ I", data, at + 8)
+            assert said[:2] + said[3:5] + said[6:] == [4, 8, 5, 8, 0]
+            found[interface] = said[2], said[5]
+        at += total
+    return found
+
+
 def test_both_sides_of_a_lossy_link_are_in_the_capture(hosts: Hosts, tmp_path: Path) -> None:
     file, drop = tmp_path / "link.pcapng", [3, 40, 41]
     impairments: list[dict[str, Any]] = [{"kind": "loss_schedule", "drop": drop}, delay(5)]
@@ -50,6 +64,7 @@ def test_both_sides_of_a_lossy_link_are_in_the_capture(hosts: Hosts, tmp_path: P
     summary = link.stop()
     seen = packets(file)
     assert (summary["captured_packets"], summary["capture_missed"]) == (len(seen), 0)
+    assert statistics(file) == {side: (sum(one[0] == side for one in seen), 0) for side in (0, 1)}
     forward = {side: [one for one in seen if one[0] == side and one[2] >> 63 == 0] for side in (0, 1)}
     assert [one[2] for one in forward[0]] == list(range(100))
     assert {one[2] for one in forward[1]} == set(range(100)) - set(drop)

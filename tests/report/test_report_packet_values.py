@@ -105,3 +105,19 @@ def test_what_was_damaged_counts_once_and_what_is_of_others_does_not(run: Path, 
     with queries.connect(run) as connection:
         looked = {each.trial: each.tables for each in look(connection)}
     assert looked[first]["packets"].num_rows == sum(row["capture"] == capture for row in rows(run, "packets"))
+
+
+def test_a_trial_whose_capture_lacks_packets_is_left_out(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "run")
+    run = tmp_path / "run"
+    before = counts(run)
+    first = min(before)
+
+    def lack(connections: list[Row]) -> list[Row]:
+        own = next(row for row in connections if row["capture"] == f"{first}.pcapng")
+        return [*connections, own | {"connection": 900, "truncated": "octets,packets"}]
+
+    changed(run, "connections", lack)
+    assert set(before) - set(counts(run)) == {first}
+    with queries.connect(run) as connection:
+        assert first not in {each.trial for each in look(connection)}

@@ -56,7 +56,10 @@ def record(
     back: list[dict[str, Any]] | None = None,
     **load: Any,
 ) -> tuple[Path, Path, dict[str, Any]]:
-    """One load through the link: the capture, the key log, and the load's summary."""
+    """One load through the link: the capture, the key log, and the load's summary, in which ``link`` is the link's.
+
+    A capture that lacks packets is an error.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     pki = make_certificates(folder, ["origin.lab"], [])
     capture, keys = folder / f"{protocol}.pcapng", folder / f"{protocol}.keys"
@@ -85,10 +88,16 @@ def record(
         **load,
     }
     try:
-        with hosts.link(link or [], back or [], capture_file=str(capture), log_file=str(log)):
+        with hosts.link(link or [], back or [], capture_file=str(capture), log_file=str(log)) as running:
             summary = hosts.start_engine("client", "load", config).wait(timeout=300)
+            summary["link"] = running.stop()
     finally:
         origin.stop()
+    if summary["link"]["capture_missed"]:
+        raise RuntimeError(
+            f"{capture}: {summary['link']['capture_missed']} packets are not in the capture, the disk was too slow: "
+            "name a faster one with TMPDIR, or send less"
+        )
     return capture, keys, summary
 
 

@@ -40,6 +40,38 @@ def read(file: Path, side: int | None = CLIENT_SIDE) -> list[Packet]:
     return [one for one in found if side is None or one.side == side]
 
 
+def blocks(data: bytes) -> list[tuple[int, bytes]]:
+    """The blocks of a pcapng file of this byte order: type, and all octets."""
+    found, at = [], 0
+    while at < len(data):
+        kind, total = struct.unpack_from("<II", data, at)
+        found.append((kind, data[at : at + total]))
+        at += total
+    return found
+
+
+def sighting(block: bytes) -> tuple[int, int]:
+    """Side and packet id of a packet of our link."""
+    (side,) = struct.unpack_from("<I", block, 8)
+    (length,) = struct.unpack_from("<I", block, 20)
+    (identity,) = struct.unpack_from("<Q", block, 28 + -(-length // 4) * 4 + 12)
+    return side, identity
+
+
+def without(file: Path, gone: Callable[[int, int], bool]) -> bytes:
+    """A capture of our link without what it saw of some packets, given as side and packet id."""
+    return b"".join(block for kind, block in blocks(file.read_bytes()) if kind != 6 or not gone(*sighting(block)))
+
+
+def statistics(dropped: tuple[int, ...], code: int = 5) -> bytes:
+    """Interface Statistics Blocks (isb_ifdrop, unless told otherwise), one for each interface."""
+    found = b""
+    for interface, count in enumerate(dropped):
+        body = struct.pack("<III", interface, 0, 0) + struct.pack("<HHQHHQ", 4, 8, 1000, code, 8, count) + bytes(4)
+        found += struct.pack("<II", 5, 12 + len(body)) + body + struct.pack("<I", 12 + len(body))
+    return found
+
+
 def read_pcap(file: Path) -> list[Packet]:
     """The packets of a pcap file with times in us, of this byte order."""
     data, at, found = file.read_bytes(), 24, []

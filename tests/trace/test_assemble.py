@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trifecta.trace.assemble import Assembled, NotOfLink, assemble, key_lines
+from trifecta.trace.capture_file import read_capture
 
 KEY = "CLIENT_TRAFFIC_SECRET_0 " + "ab" * 32 + " " + "cd" * 32
 HEAD = 1_700_000_000_000_000_000
@@ -123,6 +124,27 @@ def test_a_link_that_died_leaves_the_packets_it_had_written(tmp_path: Path) -> N
     assert assemble(raw, out) == Assembled(packets=0, comments=0, keys=0, whole=True)
 
 
+def statistics(*dropped: int) -> bytes:
+    """As the link ends its file (engine/crates/link/src/capture.rs)."""
+    options = [struct.pack("=HHQHHQI", 4, 8, 100, 5, 8, count, 0) for count in dropped]
+    return b"".join(block(5, struct.pack("=III", side, 0, 7) + one) for side, one in enumerate(options))
+
+
+def test_the_statistics_of_the_link_stay_at_the_end(tmp_path: Path) -> None:
+    raw, out = tmp_path / "raw", tmp_path / "out"
+    raw.write_bytes(head() + packet(1, 9, 0) + packet(0, 8, 0, b"yyy") + statistics(3, 4))
+    assert assemble(raw, out) == Assembled(packets=2, comments=0, keys=0, whole=True)
+    found = out.read_bytes()
+    assert found.endswith(packet(0, 8, 0, b"yyy") + packet(1, 9, 0) + statistics(3, 4))
+    assert read_capture(out).dropped == {0: 3, 1: 4}
+    raw.write_bytes(head() + packet(0, 8, 0) + statistics(3, 4)[:-5])  # it died while it wrote them
+    assert assemble(raw, out) == Assembled(packets=1, comments=0, keys=0, whole=False)
+    assert read_capture(out).dropped == {0: 3}
+    raw.write_bytes(head() + statistics(0, 0) + packet(0, 8, 0))
+    with pytest.raises(NotOfLink, match="block of type 6"):
+        assemble(raw, out)
+
+
 def test_keys_are_told_from_what_is_none(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_bytes(b"\xff\xfe\n" + KEY.encode() + b"\nRSA 00\n" + KEY.encode() + b"\nCLIENT_RANDOM 0g 00\n")
@@ -135,7 +157,7 @@ def test_any_octets_are_refused_or_taken_whole(
 ) -> None:
     folder = tmp_path_factory.getbasetemp()
     raw, out = folder / "fuzzed-raw", folder / "fuzzed-assembled"
-    good = head() + packet(0, HEAD, 0) + packet(1, HEAD + 9, 0)
+    good = head() + packet(0, HEAD, 0) + packet(1, HEAD + 9, 0) + statistics(1, 2)
     raw.write_bytes(good[:cut] + data + good[cut:] if into else data)
     try:
         made = assemble(raw, out)

@@ -292,7 +292,7 @@ def test_a_hole_in_the_octets_ends_what_is_known(tmp_path: Path) -> None:
     file.write_bytes(kept)
     found = dissect([file], CAPTURES / "h2.keys")
     assert "are missing down" in " ".join(found.notes)
-    assert found.connections["truncated"].to_pylist() == ["octets"]
+    assert found.connections["truncated"].to_pylist() == ["octets,packets"]
     assert not all(found.messages["complete"].to_pylist())
 
 

@@ -244,7 +244,10 @@ def test_fields_go_to_the_requests_they_belong_to(tmp_path: Path, version: str, 
     assert rows[7]["request_header_bytes"] == len(asked("/4"))
     assert {stream: one["complete"] for stream, one in rows.items()} == {1: True, 2: False, 3: True, 5: True, 7: False}
     assert rows[2]["request_start_ns"] is None
-    assert found.notes == ["connection 0: 1 responses were pushed: their requests were promised, not sent"]
+    assert found.notes == [
+        "connection 0: 1 responses were pushed: their requests were promised, not sent",
+        "1 of 4 requests is not whole in the capture: what is not known of them is null",
+    ]
     (connection,) = found.connections.to_pylist()
     assert (connection["tls_version"], connection["cipher"], connection["truncated"]) == (version, name, None)
     assert connection["key_exchange"] == "X25519"

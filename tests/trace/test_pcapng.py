@@ -49,7 +49,9 @@ def whole(order: str) -> bytes:
     out += interface(order, option(order, 9, b"\x83"), option(order, 14, struct.pack(order + "q", 100)), link_type=101)
     words = option(order, 1, b"lost: said"), option(order, 5, struct.pack(order + "Q", 1 << 63 | 5)), bytes(4)
     out += packet(order, 7 * SECOND + 3, b"abcde", *words, wire=90)
-    out += block(order, 5, bytes(12))  # statistics: not of interest
+    out += block(order, 5, struct.pack(order + "III", 1, 0, 0))  # statistics that say nothing
+    told = option(order, 4, struct.pack(order + "Q", 80)) + option(order, 5, struct.pack(order + "Q", 7))
+    out += block(order, 5, struct.pack(order + "III", 0, 0, 0) + told + option(order, 7, struct.pack(order + "Q", 2)))
     out += packet(order, 20, b"xy", option(order, 5, struct.pack(order + "Q", 6)), which=1)
     return out
 
@@ -67,6 +69,7 @@ def test_both_orders_of_octets_and_clocks_of_each_interface(tmp_path: Path, orde
     assert found.packet_id.tolist() == [1 << 63 | 5, 6]
     assert found.comments == {0: "lost: said"}
     assert found.link_types == [1, 101]
+    assert found.dropped == {0: 9}  # by the interface and by the system
     assert not found.notes
 
 
@@ -76,6 +79,7 @@ def test_sections_of_both_orders_have_interfaces_of_their_own(tmp_path: Path) ->
     assert found.time_ns[:2].tolist() == found.time_ns[2:].tolist()
     assert found.packet_id is None  # four interfaces are no link of ours
     assert sorted(found.comments) == [0, 2]
+    assert found.dropped == {0: 9, 2: 9}
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 The link writes packets as it meets them (docs/architecture.md, 1.3). Kept are the same blocks in the order of time,
 with the TLS keys in front (a Decryption Secrets Block; QUIC has the same labels, RFC 9001 section 4.1) and a comment at
-each packet that the link lost, held up for good, changed or copied: its log knows what a capture can only guess.
+each packet that the link lost, held up for good, changed or copied: its log knows what a capture can only guess. Last
+come the link's statistics, which say how many packets a slow disk left out.
 Format: draft-ietf-opsawg-pcapng. One key log serves both directions of a connection, so the client's is enough.
 """
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SECTION_HEADER, _INTERFACE_DESCRIPTION, _ENHANCED_PACKET, _DECRYPTION_SECRETS = 0x0A0D0D0A, 1, 6, 10
+_INTERFACE_STATISTICS = 5
 _TLS_KEY_LOG = 0x544C534B
 _COMMENT, _PACKET_ID_HEADER = 1, 5 | 8 << 16  # epb_packetid is option 5 with 8 octets
 _COPY_BITS = 0x7FFF << 48
@@ -72,14 +74,15 @@ def assemble(source: Path, out: Path, *, keys: Iterable[Path] = (), log: Path | 
         if os.fstat(file.fileno()).st_size == 0:
             raise NotOfLink(f"{source} is empty")
         view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        head_end, starts, end = _blocks(view)
+        head_end, starts, packets_end, end = _blocks(view)
         written.write(view[:head_end])
         if lines:
             written.write(_secrets(lines))
-        index = _Index(view[:end], starts)
+        index = _Index(view[:packets_end], starts)
         comments = index.comments(_touched(log, index.not_left()))
         for part in index.in_order_of_time(view, comments):
             written.write(part)
+        written.write(view[packets_end:end])
         return Assembled(len(starts), len(comments), len(lines), end == len(view))
 
 
@@ -109,10 +112,10 @@ def _block(kind: int, body: bytes) -> bytes:
     return struct.pack("=II", kind, total) + body + struct.pack("=I", total)
 
 
-def _blocks(view: memoryview) -> tuple[int, array[int], int]:
-    """Where the packets begin, the place of each, and where the last whole block ends."""
+def _blocks(view: memoryview) -> tuple[int, array[int], int, int]:
+    """Where the packets begin, the place of each, where they end, and where the last whole block ends."""
     unpack = struct.Struct("=II").unpack_from
-    size, at, head_end = len(view), 0, 0
+    size, at, head_end, packets_end = len(view), 0, 0, 0
     starts = array("Q")
     add = starts.append
     while at + _SMALLEST_BLOCK <= size:
@@ -121,9 +124,13 @@ def _blocks(view: memoryview) -> tuple[int, array[int], int]:
             raise NotOfLink(f"a block of {total} octets at octet {at}")
         if at + total > size:
             break
-        if kind == _ENHANCED_PACKET and at:
+        if kind == _ENHANCED_PACKET and at and not packets_end:
             add(at)
-        elif starts or kind != (_INTERFACE_DESCRIPTION if at else _SECTION_HEADER):
+        elif kind == _INTERFACE_STATISTICS and head_end:
+            packets_end = packets_end or at
+            if unpack(view, at + total - 8)[1] != total:
+                raise NotOfLink(f"a block at octet {at} that ends otherwise than it began")
+        elif starts or packets_end or kind != (_INTERFACE_DESCRIPTION if at else _SECTION_HEADER):
             raise NotOfLink(f"a block of type {kind} at octet {at}")
         else:
             head_end = at + total
@@ -132,7 +139,7 @@ def _blocks(view: memoryview) -> tuple[int, array[int], int]:
         at += total
     if not head_end:
         raise NotOfLink("no section header")
-    return head_end, starts, at
+    return head_end, starts, packets_end or at, at
 
 
 def _touched(log: Path | None, not_left: NDArray[np.uint64]) -> Mapping[int, list[str]]:

@@ -41,6 +41,7 @@ class CaptureFile:
     link_types: list[int]  # by interface
     comments: dict[int, str]  # by packet, from 0
     secrets: bytes
+    dropped: dict[int, int] = field(default_factory=dict)  # by interface, where whoever captured says how many
     notes: list[str] = field(default_factory=list)
 
 
@@ -79,6 +80,7 @@ def read_capture(path: Path) -> CaptureFile:
         found.link_types,
         found.comments,
         bytes(found.secrets),
+        found.dropped,
         found.notes,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,8 +30,11 @@ def protocols(joined: Joined) -> dict[int, str | None]:
     return {int(one): found[int(one)].protocol if int(one) in found else None for one in np.unique(joined.connection)}
 
 
-def connections(joined: Joined, protocol: dict[int, str | None]) -> list[dict[str, Any]]:
-    """A row a connection. Packets are those of the client's side, so that each counts once."""
+def connections(joined: Joined, protocol: dict[int, str | None], left_out: Set[int]) -> list[dict[str, Any]]:
+    """A row a connection. Packets are those of the client's side, so that each counts once.
+
+    ``left_out``: connections of which the link may have left out packets.
+    """
     trace, found = joined.trace, facts_of(joined)
     headers, flows = trace.headers, trace.flows
     order = np.argsort(joined.connection, kind="stable")
@@ -48,7 +52,7 @@ def connections(joined: Joined, protocol: dict[int, str | None]) -> list[dict[st
         ends = (headers.source, headers.source_port), (headers.destination, headers.destination_port)
         client, server = ends if up else (ends[1], ends[0])
         wire = trace.capture.wire[headers.index[side]]
-        missing = set(facts.missing)
+        missing = set(facts.missing) | ({"packets"} if connection in left_out else set())
         tcp = headers.transport[first] == TCP
         if tcp and not bool((headers.flags[mine] & (FIN | RST)).any()):
             missing.add("end")

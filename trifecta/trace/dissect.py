@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from trifecta.design.errors import UserError
-from trifecta.trace import tables, tshark
+from trifecta.trace import missing, tables, tshark
 from trifecta.trace.capture_file import Ints, read_capture
 from trifecta.trace.dissection import Dissection
 from trifecta.trace.flows import find_flows
@@ -83,7 +83,7 @@ def _dissect_file(file: Path, keys: bytes, first: int, log: Path | None) -> tupl
     capture = read_capture(file)
     notes = list(capture.notes)
     if not len(capture.offset):
-        notes.append("there is no packet in it")
+        notes += ["there is no packet in it", *missing.notes_on(capture, None)]
         return {name: SCHEMAS[name].empty_table() for name in TABLES}, notes
     headers = parse_headers(capture)
     notes += headers.notes
@@ -98,9 +98,7 @@ def _dissect_file(file: Path, keys: bytes, first: int, log: Path | None) -> tupl
     result, told = tables.build(trace, parts, file, first, log)
     notes += told
     rows = zip(*(result["connections"][name].to_pylist() for name in ("decrypted", "truncated")), strict=True)
-    encrypted = sum(
-        opened is False and "keys" in (missing or "") and "start" not in missing for opened, missing in rows
-    )
+    encrypted = sum(opened is False and "keys" in (lacks or "") and "start" not in lacks for opened, lacks in rows)
     if encrypted:
         why = "no TLS keys were given or embedded" if not capture.secrets + keys else "the TLS keys are not theirs"
         count = "1 encrypted connection" if encrypted == 1 else f"{encrypted} encrypted connections"

@@ -27,7 +27,8 @@ class Flows:
     origin: Ints
     view: Flags  # one entry for each packet that was sent: what is dissected
     count: int
-    syn_seen: Flags  # by connection
+    syn_seen: Flags  # by connection: the client's
+    begins: Flags  # by connection: that of either end, so that it is known where octets begin
 
 
 def find_flows(capture: CaptureFile, headers: Headers) -> Flows:
@@ -52,12 +53,14 @@ def find_flows(capture: CaptureFile, headers: Headers) -> Flows:
     flow = _renumber(_part_reused_ports(headers, flow, side))
     connections = int(flow.max()) + 1 if count else 0
     from_client, syn_seen = _directions(capture, headers, flow, packet_id=packet_id, connections=connections, here=here)
+    begins = np.zeros(connections, dtype=np.bool_)
+    begins[flow[(headers.transport == TCP) & (headers.flags & SYN > 0)]] = True
     direction = np.where(from_client, UP, DOWN)
     origin, view = np.arange(count), np.ones(count, dtype=np.bool_)
     if packet_id is not None:
         origin = _origins(packet_id, side)
         view = origin == np.arange(count)
-    return Flows(flow, direction, side, packet_id, origin, view, connections, syn_seen)
+    return Flows(flow, direction, side, packet_id, origin, view, connections, syn_seen, begins)
 
 
 def _renumber(flow: Ints) -> Ints:

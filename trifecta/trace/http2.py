@@ -193,8 +193,9 @@ def gather(connection: int, ways: tuple[Direction, Direction], plains: tuple[Pla
             if span is not None:
                 half.ranges.append(span)
     for message in messages.values():
-        for half in message.halves:
-            half.header_bytes = None if half.vague else half.header_bytes
+        for half, found in zip(message.halves, ways, strict=True):
+            half.header_bytes = None if half.vague or found.odd else half.header_bytes
+            half.body_bytes = None if found.odd else half.body_bytes  # some of its frames may not be among these
     return [messages[one] for one in sorted(messages)]
 
 

@@ -50,11 +50,27 @@ class StreamReader:
     skip_to: int = 0  # nothing below this offset is wanted
     buffer: bytearray = field(default_factory=bytearray)  # wanted octets from `skip_to` on
     waiting: dict[int, str] = field(default_factory=dict)  # hexadecimal, by offset
-    waiting_octets: int = 0
+    waiting_octets: int = 0  # of these
     seen: Coverage = field(default_factory=Coverage)
     final: int | None = None
     ends: list[tuple[int, int]] = field(default_factory=list)  # (end, place in the table) of frames not yet whole
-    lost: bool = False
+    lost: str | None = None  # why nobody can read on
+
+    @property
+    def whole(self) -> bool:
+        """All octets up to the end were seen, and the last frame ends there."""
+        return self.final is not None and self.seen.end >= self.final and self.read_to_its_end
+
+    @property
+    def read_to_its_end(self) -> bool:
+        """Whether nothing is left between the last frame and the end of the stream, and the frame does not go on."""
+        return self.lost is None and self.skip_to == self.final and not self.buffer
+
+    @property
+    def hole(self) -> int:
+        """Octets that are missing before others, or before the end."""
+        last = max(self.seen.later[-1][1] if self.seen.later else self.seen.end, self.final or 0)
+        return last - self.seen.end - sum(high - low for low, high in self.seen.later)
 
     def add(self, offset: int, length: int, data: str, *, fin: bool) -> bool:
         """Octets of the stream; whether there is something to read now."""
@@ -64,12 +80,7 @@ class StreamReader:
         if self.lost or offset + length <= self.skip_to + len(self.buffer):
             return False
         if offset > self.skip_to + len(self.buffer):
-            self.waiting_octets += length
-            if self.waiting_octets > _MOST_WAITING:
-                self.lost = True
-                self.waiting.clear()
-            elif len(self.waiting.get(offset, "")) < len(data):
-                self.waiting[offset] = data
+            self._wait(offset, data)
             return False
         self._take(offset, data)
         while self.waiting:
@@ -77,10 +88,22 @@ class StreamReader:
             if not ready:
                 break
             for one in sorted(ready):
-                self._take(one, self.waiting.pop(one))
-        if not self.waiting:
-            self.waiting_octets = 0
+                self._take(one, self._release(one))
         return True
+
+    def _wait(self, offset: int, data: str) -> None:
+        before = self.waiting.get(offset, "")
+        if len(before) < len(data):
+            self.waiting[offset] = data
+            self.waiting_octets += (len(data) - len(before)) // 2
+        if self.waiting_octets > _MOST_WAITING:
+            self.lost = f"more than {_MOST_WAITING >> 20} MiB of it wait for octets before them"
+            self.waiting.clear()
+
+    def _release(self, offset: int) -> str:
+        data = self.waiting.pop(offset)
+        self.waiting_octets -= len(data) // 2
+        return data
 
     def _take(self, offset: int, data: str) -> None:
         have = self.skip_to + len(self.buffer)
@@ -88,17 +111,17 @@ class StreamReader:
             try:
                 self.buffer += bytes.fromhex(data[2 * (have - offset) :])
             except ValueError:
-                self.lost = True  # these are no octets: nobody can read on
+                self.lost = "tshark's words for its octets cannot be read"
 
     def advance(self, to: int) -> None:
         """Read on at this offset."""
         del self.buffer[: to - self.skip_to]
         self.skip_to = to
         for one in [one for one, data in self.waiting.items() if one + len(data) // 2 <= to]:
-            del self.waiting[one]
+            self._release(one)
         # What lies across the new place is wanted from there on.
         for one in sorted(one for one in self.waiting if one <= to + len(self.buffer)):
-            self._take(one, self.waiting.pop(one))
+            self._take(one, self._release(one))
 
 
 class Connection:
@@ -159,7 +182,7 @@ class Connection:
                 return
             wanted = kind[0] in (_HEADERS, _SETTINGS)
             if wanted and length[0] > _LONGEST_SECTION:
-                reader.lost = True
+                reader.lost = f"a frame of {length[0]} octets of fields or settings is not read"
                 return
             if wanted and len(reader.buffer) < length[1] + length[0]:
                 return
@@ -234,14 +257,32 @@ class Connection:
         except (pylsqpack.EncoderStreamError, pylsqpack.DecompressionFailed, ValueError):
             self.notes.add("QPACK's encoder stream could not be read: some requests have no names")
 
+    def holes(self) -> tuple[int, int]:
+        """Octets that are missing before others, and of how many streams (each direction is one)."""
+        missing = [reader.hole for reader in self.readers.values() if reader.hole]
+        return sum(missing), len(missing)
+
     def finish(self) -> list[Message]:
         """The requests, in the order of their streams."""
+        for _, stream in self.readers:
+            if not stream & 3 and stream not in self.messages:  # its fields are missing
+                self.messages[stream] = Message(-1, "h3", stream)
         for stream, message in self.messages.items():
             for way in (0, 1):
                 reader = self.readers.get((way, stream))
                 if reader is not None:
                     half: Half = message.halves[way]
-                    half.ended = reader.final is not None and reader.seen.end >= reader.final
+                    half.ended = reader.whole
+                    half.shared = reader.hole > 0
+        for (way, stream), reader in self.readers.items():
+            which = f"stream {stream}, {('up', 'down')[way]}"
+            if reader.lost is not None:
+                self.notes.add(f"{which}: {reader.lost}; its messages are not known from octet {reader.skip_to} on")
+            elif not stream & 3 and reader.final is not None and reader.final <= reader.seen.end and not reader.whole:
+                self.notes.add(f"{which}: its last frame does not end where the stream ends: its message is not known")
+        if self._blocked:
+            count = len(self._blocked)
+            self.notes.add(f"names of {count} field sections are not known: what QPACK needs for them was not seen")
         return [self.messages[one] for one in sorted(self.messages)]
 
 

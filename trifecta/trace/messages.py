@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 Seen = tuple[int | None, int | None, int | None]  # first and last time in ns, packets
 
 
-def messages(joined: Joined, frames: dict[str, pa.Array[Any]]) -> list[dict[str, Any]]:
-    """A row a request, in the order of their beginnings."""
+def messages(joined: Joined, frames: dict[str, pa.Array[Any]], lacking: Set[int]) -> list[dict[str, Any]]:
+    """A row a request, in the order of their beginnings. ``lacking``: connections whose packets nobody can count."""
     rows: list[dict[str, Any]] = []
     quic = _quic_streams(joined, frames)
     arrivals: dict[tuple[int, int], tuple[Stream, Stream]] = {}
@@ -41,6 +41,7 @@ def messages(joined: Joined, frames: dict[str, pa.Array[Any]]) -> list[dict[str,
                         arrivals[key] = _streams(joined, message.connection, rows_of(*key))
                     sides.append(_tcp_times(joined, arrivals[key], half))
             up, down = message.halves
+            counted = connection not in lacking
             rows.append(
                 {
                     "connection": connection,
@@ -59,8 +60,8 @@ def messages(joined: Joined, frames: dict[str, pa.Array[Any]]) -> list[dict[str,
                     "response_header_bytes": down.header_bytes,
                     "request_body_bytes": up.body_bytes if up.ended else None,
                     "response_body_bytes": down.body_bytes if down.ended else None,
-                    "packets_up": None if up.shared else sides[0][2],
-                    "packets_down": None if down.shared else sides[1][2],
+                    "packets_up": sides[0][2] if counted and not up.shared else None,
+                    "packets_down": sides[1][2] if counted and not down.shared else None,
                     "complete": up.begins and up.ended and down.begins and down.ended and sides[1][1] is not None,
                 }
             )
@@ -85,7 +86,7 @@ def _rows_by_direction(joined: Joined) -> Callable[[int, int], Ints]:
 def _streams(joined: Joined, connection: int, mine: Ints) -> tuple[Stream, Stream]:
     """The octets of a direction as they came to the client's side, and as they were sent."""
     flows, headers = joined.trace.flows, joined.trace.headers
-    from_start = bool(flows.syn_seen[connection])
+    from_start = bool(flows.begins[connection])
     near = mine[flows.side[mine] <= 0]
     # In the order of their times: of octets that came twice the first count.
     near = near[np.argsort(joined.time_ns[near], kind="stable")]
@@ -139,16 +140,16 @@ def _quic_streams(joined: Joined, frames: dict[str, pa.Array[Any]]) -> dict[tupl
 
 
 def _last_new(offset: Ints, length: Ints, time: Ints, seen: Ints) -> tuple[int | None, int | None]:
-    there = seen >= 0
+    there, end = seen >= 0, int((offset + length).max())
     if not bool(there.any()):
         return None, None
     offset, length, time = offset[there], length[there], time[there]
     following = np.concatenate([[0], np.cumsum(length)[:-1]])
-    begin = int(time[0])
+    begin = int(time[0]) if bool((offset == 0).any()) else None
     if bool((offset == following).all()):
-        return begin, int(time[-1])
-    coverage, until = Coverage(), begin
+        return begin, int(time[-1]) if int(following[-1] + length[-1]) == end else None
+    coverage, until = Coverage(), int(time[0])
     for low, size, when in zip(offset.tolist(), length.tolist(), time.tolist(), strict=True):
         if coverage.add(low, low + size) or size == 0:
             until = when
-    return begin, until if not coverage.later else None
+    return begin, until if not coverage.later and coverage.end == end else None

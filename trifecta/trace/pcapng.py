@@ -13,9 +13,10 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 NO_ID = np.uint64((1 << 64) - 1)
 
-_SECTION, _INTERFACE, _SIMPLE, _ENHANCED, _SECRETS = 0x0A0D0D0A, 1, 3, 6, 10
+_SECTION, _INTERFACE, _SIMPLE, _STATISTICS, _ENHANCED, _SECRETS = 0x0A0D0D0A, 1, 3, 5, 6, 10
 _TLS_KEY_LOG = 0x544C534B
 _COMMENT, _PACKET_ID, _TIME_RESOLUTION, _TIME_OFFSET = 1, 5, 9, 14
+_INTERFACE_DROPPED, _SYSTEM_DROPPED = 5, 7  # isb_ifdrop, isb_osdrop (section 4.6)
 _MOST = 1 << 63
 
 
@@ -35,6 +36,7 @@ class Found:
     packet_id: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
     link_types: list[int] = field(default_factory=list)
     comments: dict[int, str] = field(default_factory=dict)
+    dropped: dict[int, int] = field(default_factory=dict)  # packets, by interface, where the writer says how many
     secrets: bytearray = field(default_factory=bytearray)
     notes: list[str] = field(default_factory=list)
 
@@ -97,14 +99,8 @@ def _walk(view: bytes | mmap.mmap, size: int, found: Found) -> _Walk:
         elif kind == _INTERFACE and total >= 20:
             walk.clocks.append(_interface(view, at, end - 4, order, found))
             walk.changes.append((len(starts), order == ">", first_interface, len(found.link_types)))
-        elif kind == _SECRETS and total >= 20:
-            secrets_type, length = struct.unpack_from(order + "II", view, at + 8)
-            if secrets_type == _TLS_KEY_LOG:
-                found.secrets += bytes(view[at + 16 : min(at + 16 + length, end - 4)]).rstrip(b"\n") + b"\n"
-        elif kind == _SIMPLE:
-            note = "some packets are in blocks without a time: they are left out"
-            if note not in found.notes:
-                found.notes.append(note)
+        else:
+            _read_other(view, (kind, at, end - 4), order, first_interface, found)
         at = end
     return walk
 
@@ -126,6 +122,31 @@ def _interface(view: bytes | mmap.mmap, at: int, end: int, order: str, found: Fo
             add = int(struct.unpack(order + "q", value)[0]) * 1_000_000_000
     found.link_types.append(link_type)
     return multiply, divide, add
+
+
+def _read_other(
+    view: bytes | mmap.mmap, block: tuple[int, int, int], order: str, first_interface: int, found: Found
+) -> None:
+    """A block that is neither a packet nor an interface: its type, where it begins, where its last field does."""
+    kind, at, end = block
+    if kind == _SECRETS and end - at >= 16:
+        secrets_type, length = struct.unpack_from(order + "II", view, at + 8)
+        if secrets_type == _TLS_KEY_LOG:
+            found.secrets += bytes(view[at + 16 : min(at + 16 + length, end)]).rstrip(b"\n") + b"\n"
+    elif kind == _STATISTICS and end - at >= 20:
+        interface = int(struct.unpack_from(order + "I", view, at + 8)[0]) + first_interface
+        told = [
+            int(struct.unpack(order + "Q", value)[0])
+            for code, value in _options(view, at + 20, end, order)
+            if code in (_INTERFACE_DROPPED, _SYSTEM_DROPPED) and len(value) == 8
+        ]
+        # Counts since the beginning: of several blocks of an interface the last one holds.
+        if told and interface < len(found.link_types):
+            found.dropped[interface] = sum(told)
+    elif kind == _SIMPLE:
+        note = "some packets are in blocks without a time: they are left out"
+        if note not in found.notes:
+            found.notes.append(note)
 
 
 def _options(view: bytes | mmap.mmap, at: int, end: int, order: str) -> list[tuple[int, bytes]]:

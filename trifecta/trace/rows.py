@@ -69,7 +69,7 @@ class Half:
     ended: bool = False  # its last octet is known
     begins: bool = True  # its first octet is known
     vague: bool = False  # the size of its fields cannot be known
-    shared: bool = False  # in ``ranges`` lie other messages too
+    shared: bool = False  # other messages lie in its packets too, or some of these are missing: nobody can count them
     ranges: list[tuple[int, int]] = field(default_factory=list)
 
 

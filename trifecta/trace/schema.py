@@ -150,7 +150,9 @@ CONNECTIONS = _schema(
     ("largest_wire_bytes", pa.uint32()),
     ("decrypted", pa.bool_()),
     ("migrated", pa.bool_()),
-    ("truncated", pa.string()),  # what is missing: 'start', 'end', 'keys', 'octets', comma list; null: nothing
+    # What is missing, comma list: 'start', 'end', 'keys', 'octets', 'packets' (some that there were are not in the
+    # capture, or may not be); null: nothing.
+    ("truncated", pa.string()),
     # QUIC transport parameters of both ends, JSON {"up": {"initial_max_data": 1, ...}, "down": {...}}: "up" are those
     # that the client sent. Null where they could not be read.
     ("transport_parameters", pa.string()),

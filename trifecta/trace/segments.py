@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from trifecta.trace.capture_file import CaptureFile, Ints
 from trifecta.trace.flows import Flows
-from trifecta.trace.headers import ACK, FIN, SYN, TCP, Headers
+from trifecta.trace.headers import ACK, FIN, RST, SYN, TCP, Headers
 
 UNKNOWN = -1
 _OPTION_SCALE, _OPTION_SACK = 3, 5
@@ -109,6 +109,8 @@ def number_segments(capture: CaptureFile, headers: Headers, flows: Flows) -> Num
         unwrapped = _unwrap(headers.sequence[rows])
         syn = np.flatnonzero(headers.flags[rows] & SYN)
         base = int(unwrapped[syn[0]]) if len(syn) else int(unwrapped.min()) - 1
+        if not len(syn) and bool(flows.begins[key >> 1]):
+            base += _before(headers, parts.get(key ^ 1), base + 1)
         initial[key] = base & 0xFFFFFFFF
         numbers.sequence[rows] = unwrapped - base
     scale = _scales(capture, headers, flows, tcp)
@@ -127,6 +129,17 @@ def number_segments(capture: CaptureFile, headers: Headers, flows: Flows) -> Num
     again = flows.origin != np.arange(count)
     numbers.retransmission[again] = numbers.retransmission[flows.origin[again]]
     return numbers
+
+
+def _before(headers: Headers, back: Ints | None, first: int) -> int:
+    """How far before ``first`` (0 or less) the octets begin that the other end acknowledged first: after a lost SYN."""
+    if back is None:
+        return 0
+    told = back[headers.flags[back] & (ACK | RST) == ACK]
+    if not len(told):
+        return 0
+    step = (int(headers.acknowledged[told[0]]) - first + (1 << 31)) % (1 << 32) - (1 << 31)
+    return min(step, 0)
 
 
 def _unwrap(values: Ints) -> Ints:

@@ -20,6 +20,7 @@ from trifecta.analysis.transport.rate import gaps, peak_bits_per_s
 from trifecta.analysis.transport.setup import setup
 from trifecta.analysis.transport.slow_start import restarts, slow_start
 from trifecta.analysis.transport.stalls import stalls
+from trifecta.analysis.transport.ways import LACKS
 from trifecta.trace.schema import TABLES
 from trifecta.trace.waits import Waits
 
@@ -62,7 +63,10 @@ def encoded_metrics(found: Dissection, of: list[Connection] | None = None, *, on
     waits = Waits({name: getattr(found, name) for name in TABLES}, of, one_side=one_side)
     for connection in of:
         whose = [connection.row[name] for name in ("capture", "connection", "protocol")]
-        for family, up, metrics, notes in (*_families(connection), *waits.families(connection.number)):
+        for family, up, found_here, told in (*_families(connection), *waits.families(connection.number)):
+            lacks = connection.lacks_packets
+            metrics = [(name, None, unit, bound) for name, _, unit, bound in found_here] if lacks else found_here
+            notes = [LACKS.format(connection.number)] if lacks else told
             direction = None if up is None else "up" if up else "down"
             heads.append((*whose, direction, family, "; ".join(notes) or None))
             counts.append(len(metrics))

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from trifecta.design.errors import CannotError, UserError
 from trifecta.trace import connections as by_connection
 from trifecta.trace import messages as by_message
+from trifecta.trace import missing
 from trifecta.trace.capture_file import Ints
 from trifecta.trace.flows import Flows
 from trifecta.trace.headers import TCP, Flags
@@ -69,6 +70,9 @@ class Joined:
         self.arrival = np.full(count, -1, dtype=np.int64)
         far = np.flatnonzero(flows.origin != np.arange(count))[::-1]
         self.arrival[flows.origin[far]] = far
+        # What came to the link and is not seen at the far side: delivered; neither that nor lost. From `_fates`.
+        nothing = np.zeros(0, dtype=np.int64)
+        self.unseen = nothing, nothing
 
     def seen_by_client(self, rows: Ints, way: Ints) -> Ints:
         """Places where packets (of the view) are seen at the client's side; -1: never."""
@@ -103,8 +107,15 @@ def build(
     protocol = by_connection.protocols(joined)
     packets = _packets(joined, name, protocol, log)
     frames = _frames(joined, name)
-    messages = by_message.messages(joined, frames)
-    connections = by_connection.connections(joined, protocol)
+    link = missing.link_numbers(trace.capture)
+    notes += missing.notes_on(trace.capture, link)
+    proven = {one for one, facts in by_connection.facts_of(joined).items() if "packets" in facts.missing}
+    left_out = missing.left_out(joined, link)
+    if left_out - proven:
+        notes.append(f"{missing.named(left_out - proven)}: packets may be missing: {missing.UNKNOWN}")
+    messages = by_message.messages(joined, frames, proven | left_out)
+    connections = by_connection.connections(joined, protocol, left_out)
+    notes += [*_unfinished(parts), *missing.headless(connections)]
     built = {
         "packets": packets,
         "frames": pa.table({**frames, "capture": _constant(name, len(frames["connection"]))})
@@ -114,6 +125,16 @@ def build(
         "connections": pa.Table.from_pylist([{**row, "capture": name} for row in connections], CONNECTIONS),
     }
     return built, notes
+
+
+def _unfinished(parts: list[Packed]) -> list[str]:
+    """What has no end in the capture; a pushed response (even streams: RFC 9113, 5.1.1) has no request to end."""
+    asked = [one for part in parts for one in part.messages if one.protocol != "h2" or (one.stream or 0) % 2]
+    count = sum(not all(half.ended for half in one.halves) for one in asked)
+    if not count:
+        return []
+    verb = "is" if count == 1 else "are"
+    return [f"{count} of {len(asked)} requests {verb} not whole in the capture: what is not known of them is null"]
 
 
 def _constant(text: str, count: int) -> pa.Array[Any]:
@@ -248,6 +269,9 @@ def _fates(joined: Joined, log: Path | None) -> dict[str, pa.Array[Any]]:
     fate = fate[flows.origin]
     fate = np.where(flows.packet_id & _COPY > 0, _WORDS.index("duplicate"), fate)
     far = np.where(flows.origin != own, own, joined.arrival)
+    gone = (far < 0) & (flows.origin == own) & (flows.side == (flows.packet_id >> np.uint64(63)).astype(np.int64))
+    unknown = (fate < 0) | (fate == _WORDS.index("under_way"))
+    joined.unseen = np.flatnonzero(gone & (fate == 0)), np.flatnonzero(gone & unknown)
     delay = np.where(far >= 0, joined.time_ns[np.maximum(far, 0)] - joined.time_ns[flows.origin], 0)
     return {"fate": choose(fate, _WORDS), "delay_ns": pa.array(delay, mask=far < 0)}
 

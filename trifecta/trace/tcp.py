@@ -7,6 +7,7 @@ import numpy as np
 from trifecta.trace import http1, http2, tls, tshark, values
 from trifecta.trace.feed import TcpFeed
 from trifecta.trace.headers import FIN
+from trifecta.trace.missing import UNKNOWN, tcp_octets
 from trifecta.trace.rows import Facts, Part, Trace
 from trifecta.trace.segments import Stream, assemble
 
@@ -39,15 +40,19 @@ def dissect_tcp(trace: Trace, connections: list[int], keys: bytes) -> Part:
     headers, flows = trace.headers, trace.flows
     part = Part()
     streams: dict[tuple[int, int], Stream] = {}
+    lacks: dict[int, list[tuple[int, bool]]] = {}
     finished: set[tuple[int, int]] = set()
     rows = np.flatnonzero(np.isin(flows.connection, connections) & flows.view)
     key = flows.connection[rows] * 2 + flows.direction[rows]
     order = rows[np.argsort(key, kind="stable")]
     bounds = np.searchsorted(np.sort(key), np.asarray([2 * one + way for one in connections for way in (0, 1, 2)]))
     for place, connection in enumerate(connections):
-        for way in (0, 1):
-            mine = order[bounds[3 * place + way] : bounds[3 * place + way + 1]]
-            from_start = bool(flows.syn_seen[connection])
+        from_start = bool(flows.begins[connection])
+        both = [order[bounds[3 * place + way] : bounds[3 * place + way + 1]] for way in (0, 1)]
+        lacks[connection] = [
+            tcp_octets(headers, trace.numbers, both[way], both[1 - way], begins=from_start) for way in (0, 1)
+        ]
+        for way, mine in enumerate(both):
             stream = streams[connection, way] = assemble(headers, trace.numbers, mine, from_start=from_start)
             ends = mine[headers.flags[mine] & FIN > 0]
             last = trace.numbers.sequence[ends] + headers.payload[ends]
@@ -69,10 +74,25 @@ def dissect_tcp(trace: Trace, connections: list[int], keys: bytes) -> Part:
             if row["tls.record.length"] or row["http2.type"] or row["http.request.method"]:
                 part.info[int(stream.row[place])] = row[tshark.INFO]
     for connection in connections:
-        both = (streams[connection, 0], streams[connection, 1])
+        ways = (streams[connection, 0], streams[connection, 1])
         whole = (records[connection, 0], records[connection, 1])
-        _finish(trace, connection, found[connection], both=both, records=whole, part=part)
+        _finish(trace, connection, found[connection], both=ways, records=whole, part=part)
+        _missing(connection, lacks[connection], part)
     return part
+
+
+def _missing(connection: int, lacks: list[tuple[int, bool]], part: Part) -> None:
+    """Say what the other end acknowledged and nobody captured."""
+    facts = part.facts[connection]
+    (up, up_lacks), (down, down_lacks) = lacks
+    if up or down:
+        facts.missing |= {"packets", "octets"}
+        which = f"{up + down} octets that were acknowledged are not in the capture ({up} up, {down} down)"
+        part.told.append((connection, f"{which}: {UNKNOWN}"))
+    elif up_lacks or down_lacks:
+        facts.missing.add("packets")
+        way = "both ways" if up_lacks and down_lacks else "up" if up_lacks else "down"
+        part.told.append((connection, f"a SYN or FIN that was acknowledged ({way}) is not in the capture: {UNKNOWN}"))
 
 
 def _finish(
@@ -128,7 +148,7 @@ def _finish(
             tuple(plains),
             both,
             part.frames,
-            from_start=bool(trace.flows.syn_seen[connection]),
+            from_start=bool(trace.flows.begins[connection]),
         )
         part.messages += messages
         notes += said

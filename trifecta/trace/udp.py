@@ -9,6 +9,7 @@ import numpy as np
 
 from trifecta.trace import http3, quic, tls, tshark, values
 from trifecta.trace.feed import UdpFeed
+from trifecta.trace.missing import UNKNOWN, PacketNumbers
 from trifecta.trace.rows import DIRECTIONS, Facts, Part, Trace
 
 _PARAMETERS = (
@@ -42,13 +43,29 @@ class _Connection:
         self.http3 = http3.Connection(part.frames)
         self.parameters: dict[str, dict[str, int]] = {}
         self.version: str | None = None
+        self.numbers = PacketNumbers()
         self.opened = False
         self.closed = 0  # protected packets that could not be opened
+        self.answered = False  # the server sent a Handshake packet: its ServerHello came before
         self.client_hello = False
         self.zero_rtt = False
         self.early: list[tuple[int, int]] = []  # frames whose delay waits for the exponent: place, encoded
         self.flow = -1
         self.ways: list[int] = []
+
+    def see(self, way: int, packets: list[quic.Packet], row: dict[str, str]) -> None:
+        """The packets of a datagram; none: they could not be told apart."""
+        if not packets:
+            self.numbers.unread[way] += max(1, len(values.texts(row["quic.header_form"])))
+        for packet in packets:
+            if packet.number is not None:
+                self.numbers.see(way, quic.SPACES[packet.kind], packet.number)
+            elif packet.kind in quic.SPACES:
+                self.numbers.unread[way] += 1
+            if packet.kind in ("1-RTT", "Handshake", "0-RTT"):
+                self.opened |= packet.number is not None and packet.kind == "1-RTT"
+                self.closed += packet.number is None
+            self.answered |= way == 1 and packet.kind == "Handshake"
 
     def exponent(self, way: int) -> int | None:
         """How ACK delays of this direction are scaled; None while its parameters are not known."""
@@ -102,10 +119,7 @@ def _learn(part: Part, one: _Connection, at: int, way: int, row: dict[str, str])
     if row["quic.version"] and one.version is None:
         version = next((value for value in values.numbers(row["quic.version"]) if value), None)
         one.version = None if version is None else {1: "1", 0x6B3343CF: "2"}.get(version, f"0x{version:08x}")
-    for packet in packets:
-        if packet.kind in ("1-RTT", "Handshake", "0-RTT"):
-            one.opened |= packet.number is not None and packet.kind == "1-RTT"
-            one.closed += packet.number is None
+    one.see(way, packets, row)
     part.rows.append(at)
     part.info[at] = row[tshark.INFO]
     for frame in frames:
@@ -132,6 +146,8 @@ def _learn(part: Part, one: _Connection, at: int, way: int, row: dict[str, str])
                 one.ways.append(way)
             elif frame.delay << exponent < 1 << 50:
                 part.frames.ack_delay_ns[place] = (frame.delay << exponent) * 1000
+        if frame.ranges and space is not None:
+            one.numbers.acknowledge(way, space, frame.ranges)
         if frame.kind == "STREAM" and frame.stream is not None:
             piece = (frame.offset or 0, frame.length or 0, frame.data, bool(frame.fin))
             one.http3.add(at, way, frame.stream, piece)
@@ -206,13 +222,19 @@ def _finish(part: Part, key: int, one: _Connection) -> None:
         secured=True,
         transport_parameters=json.dumps(one.parameters) if one.parameters else None,
     )
-    if not one.client_hello:
+    if not one.client_hello or (one.answered and session.cipher is None):
         facts.missing.add("start")
+        # What only has short headers is left over of a connection that began before the capture.
+        if one.version is not None:
+            hello = "ServerHello" if one.client_hello else "ClientHello"
+            part.told.append((key, f"its {hello} is not in the capture: nothing that is encrypted after it is known"))
     if one.closed and not one.opened:
         facts.missing.add("keys")
     elif one.closed:
+        facts.missing.add("octets")
         part.told.append((key, f"{one.closed} QUIC packets could not be opened: their frames are not known"))
     messages = one.http3.finish()
+    _missing(part, key, one, facts)
     if one.http3.is_http3 or (session.alpn or "").startswith("h3"):
         facts.protocol = "h3"
         for message in messages:
@@ -220,3 +242,18 @@ def _finish(part: Part, key: int, one: _Connection) -> None:
         part.messages += messages
     part.told += [(key, note) for note in sorted(one.http3.notes)]
     part.facts[key] = facts
+
+
+def _missing(part: Part, key: int, one: _Connection, facts: Facts) -> None:
+    """Say what is not in the capture: packets that the other end got, octets of streams before others."""
+    up, down = one.numbers.missing(0), one.numbers.missing(1)
+    if up or down:
+        facts.missing |= {"packets", "octets"}
+        which = f"{up + down} QUIC packets that were acknowledged are not in the capture ({up} up, {down} down)"
+        part.told.append((key, f"{which}: {UNKNOWN}"))
+    octets, streams = one.http3.holes()
+    if octets:
+        facts.missing.add("octets")
+        of = "1 stream" if streams == 1 else f"{streams} streams"
+        which = f"{octets} octets of {of} are missing before others"
+        part.told.append((key, f"{which}: how long its messages are and when they ended is not known"))

@@ -40,7 +40,7 @@ from trifecta.analysis.transport.parts import HANDSHAKE, PARTS, Interval, Stall
 from trifecta.analysis.transport.ranges import NEVER
 from trifecta.analysis.transport.recovery import Recovery, recovery
 from trifecta.analysis.transport.walk import Walk
-from trifecta.analysis.transport.ways import DOWN, UP, texts, whole
+from trifecta.analysis.transport.ways import DOWN, LACKS, UP, texts, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,6 +116,9 @@ def attribute(
     for row in tables["messages"].select(wanted).to_pylist():
         by_connection.setdefault(row["connection"], []).append(row)
     for connection, rows in by_connection.items():
+        if connection in seen.lacking:
+            notes.append(LACKS.format(connection))
+            continue
         down, up = found.get((connection, DOWN)), found.get((connection, UP))
         if down is None or up is None:
             notes.append(UNKNOWN.format(connection))

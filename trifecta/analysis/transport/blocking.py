@@ -15,7 +15,7 @@ from trifecta.analysis.transport.delivery import Passage, is_request, passage
 from trifecta.analysis.transport.grouped import begins, columns_of
 from trifecta.analysis.transport.pieces import Delivery
 from trifecta.analysis.transport.ranges import NEVER, Ints, covered
-from trifecta.analysis.transport.ways import DOWN, texts, whole
+from trifecta.analysis.transport.ways import DOWN, LACKS, texts, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,6 +88,7 @@ def blocking(tables: Mapping[str, pa.Table], seen: Passage | None = None) -> Blo
     notes = [note for one in found for note in one.notes]
     if seen.one_side:
         notes.append(ONE_SIDE)
+    notes += [LACKS.format(one) for one in sorted(seen.lacking)]
     known = {(one.way.connection, one.way.direction) for one in found}
     notes += [NO_FRAMES.format(*key) for key, way in all_ways.items() if key not in known and (way.payload > 0).any()]
     loads = _loads(messages)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from trifecta.analysis.transport import reading
 from trifecta.analysis.transport.grouped import begins, first_rows, frontiers
 from trifecta.analysis.transport.rows import NULL, Bools, Group, Ints, Rows
+from trifecta.analysis.transport.ways import lacks_packets
 
 _Any = TypeVar("_Any")
 SIDE_A, SIDE_B = "a", "b"
@@ -49,6 +50,11 @@ class Connection:
     def starts(self) -> bool:
         """The capture has the connection's first packet."""
         return "start" not in str(self.row["truncated"] or "").split(",")
+
+    @property
+    def lacks_packets(self) -> bool:
+        """Packets of it are not in the capture: nothing that counts or times them can be known."""
+        return lacks_packets(self.row["truncated"])
 
     def sent(self, *, up: bool) -> Rows:
         """Packets of a direction as their sender's side saw them (of one side: as that did)."""

@@ -25,7 +25,7 @@ from trifecta.analysis.transport.over_tcp import OverTcp, over_tcp
 from trifecta.analysis.transport.pieces import Delivery
 from trifecta.analysis.transport.placing import Frames, overheads
 from trifecta.analysis.transport.ranges import NEVER, Ints
-from trifecta.analysis.transport.ways import Way, ways
+from trifecta.analysis.transport.ways import Way, lacking, ways
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +41,7 @@ class Passage:
     ways: dict[tuple[int, str], Way]
     deliveries: list[Delivery]
     one_side: bool
+    lacking: frozenset[int] = frozenset()  # connections whose packets are not all there: they are not among the others
 
 
 def passage(packets: pa.Table, frames: pa.Table, connections: pa.Table, *, one_side: bool | None = None) -> Passage:
@@ -48,10 +49,11 @@ def passage(packets: pa.Table, frames: pa.Table, connections: pa.Table, *, one_s
 
     ``one_side``: of the dissection of which these tables are a part; None: they are the whole.
     """
-    found = ways(packets)
+    found, without = ways(packets), lacking(connections)
     if one_side is None:
         one_side = any(not way.both_sides for way in found.values())
-    return Passage(found, deliveries(frames, connections, found), one_side)
+    found = {key: way for key, way in found.items() if way.connection not in without}
+    return Passage(found, deliveries(frames, connections, found), one_side, without)
 
 
 def deliveries(frames: pa.Table, connections: pa.Table, all_ways: dict[tuple[int, str], Way]) -> list[Delivery]:

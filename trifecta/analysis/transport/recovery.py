@@ -26,7 +26,7 @@ from trifecta.analysis.transport.triggers import (
     quic_causes,
     tcp_causes,
 )
-from trifecta.analysis.transport.ways import Way, ways
+from trifecta.analysis.transport.ways import LACKS, Way, ways
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,6 +88,7 @@ def recovery(tables: Mapping[str, pa.Table], seen: Passage | None = None) -> tup
     all_ways = seen.ways if seen else ways(packets)
     one_side = seen.one_side if seen else any(not way.both_sides for way in all_ways.values())
     notes = [ONE_SIDE] if one_side else []
+    notes += [LACKS.format(one) for one in sorted(seen.lacking)] if seen else []
     pieces, words = QuicFrames(frames), Words(packets)
     found = []
     for (connection, direction), way in all_ways.items():

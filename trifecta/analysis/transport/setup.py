@@ -14,6 +14,7 @@ from trifecta.analysis.round_trips import setup_round_trips
 from trifecta.analysis.transport.columns import Connection
 from trifecta.analysis.transport.grouped import first_of_each
 from trifecta.analysis.transport.rows import NULL, Bools, Ints, Rows, count
+from trifecta.analysis.transport.ways import LACKS
 
 AMPLIFICATION = 3  # RFC 9000, section 8.1
 
@@ -65,6 +66,8 @@ def _setup(connection: Connection, rtt_ns: int | None) -> Setup:
     if not connection.starts or not len(rows):
         notes.append("the start of the connection is not in the capture: its set-up is unknown")
         return _unknown(connection, notes)
+    if connection.lacks_packets:
+        return _unknown(connection, [LACKS.format(connection.number)])
     start = int(rows["time_ns"][0])
     limited = _amplification(connection, notes)
     carriers = _flights(connection, rows, limited, notes)

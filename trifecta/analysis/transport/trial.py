@@ -45,7 +45,7 @@ def look_at(tables: Mapping[str, pa.Table]) -> Capture:
     whole = connections(*(tables[name] for name in ("packets", "frames", "messages", "connections")))
     times, _ = attribute(tables, seen=seen, recovered=recovered, of=whole)
     # What a former trial left over, a late FIN, is no connection of this one.
-    own = [one for one in whole if one.starts]
+    own = [one for one in whole if one.starts and not one.lacks_packets]
     numbers = {one.number for one in own}
     recovered = [one for one in recovered if one.connection in numbers]
     found = blocking(tables, seen).requests

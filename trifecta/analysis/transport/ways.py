@@ -22,6 +22,7 @@ UP, DOWN = "up", "down"
 SENDER, RECEIVER = {UP: "a", DOWN: "b"}, {UP: "b", DOWN: "a"}
 LOST_FATES = ("lost", "queue_dropped", "memory_dropped", "send_error", "corrupted")
 NOTED_NS = 100_000  # so much later a link of earlier versions noted that a packet had left
+LACKS = "connection {}: packets are missing in its capture, so what they would count or time is not known"
 _COPY = np.uint64(0x7FFF << 48)
 
 Texts = NDArray[np.object_]
@@ -57,6 +58,17 @@ def equals(table: pa.Table, name: str, value: str) -> NDArray[np.bool_]:
 
     compute: Any = pc
     return np.asarray(compute.equal(table.column(name), value).fill_null(False).to_numpy(), dtype=np.bool_)
+
+
+def lacks_packets(truncated: object) -> bool:
+    """Whether the column `truncated` of a connection says that packets of it are not in the capture."""
+    return "packets" in str(truncated or "").split(",")
+
+
+def lacking(connections: pa.Table) -> frozenset[int]:
+    """The connections whose packets are not all in the capture."""
+    rows = zip(whole(connections, "connection").tolist(), texts(connections, "truncated"), strict=True)
+    return frozenset(number for number, truncated in rows if lacks_packets(truncated))
 
 
 def groups_of(keys: Ints) -> Iterator[tuple[int, Ints]]:

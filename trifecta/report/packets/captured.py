@@ -47,6 +47,11 @@ class Captured:
         """Its connections as the analysis takes them."""
         return connections(self.packets, self.frames, self.messages, self.connections)
 
+    @property
+    def counted(self) -> list[Connection]:
+        """Those whose packets are all here."""
+        return [one for one in self.analysed if not one.lacks_packets]
+
     @cached_property
     def told(self) -> Capture:
         """What it says in numbers: where the time of its requests went, and how long their octets waited."""
@@ -58,7 +63,7 @@ class Captured:
     def octets(self) -> dict[str, float]:
         """Octets on the wire by part (`analysis.transport.overhead`), all connections together."""
         total = dict.fromkeys(PARTS, 0.0)
-        for connection in self.analysed:
+        for connection in self.counted:
             for part, value in overhead(connection).parts.items():
                 total[part] += value
         return total
@@ -69,7 +74,7 @@ class Captured:
 
         Empty where nobody can know: of a capture of one side, and without keys.
         """
-        found = [stalls(connection, up=False) for connection in self.analysed if connection.both_sides]
+        found = [stalls(connection, up=False) for connection in self.counted if connection.both_sides]
         total = dict.fromkeys(CAUSES, 0.0)
         for one in found:
             for cause, value in one.causes.items():

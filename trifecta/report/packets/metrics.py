@@ -47,7 +47,7 @@ METRICS = (
 """At the client's side of the link (side ``a``), but for what was lost, which is counted where it was sent."""
 
 # Captured trials that say something: every check but that on captures itself passed. What a former trial left over, a
-# late FIN of a connection that does not begin here, is not counted.
+# late FIN of a connection that does not begin here, is not counted. A trial whose capture lacks packets is left out.
 CAPTURED = """
 kept AS (
   SELECT t.cell, t.arm, t.block, t.trial, t.is_aa
@@ -57,7 +57,9 @@ kept AS (
 one AS (
   SELECT k.cell, k.arm, k.block, k.trial, k.is_aa, c.*
   FROM kept AS k JOIN connections AS c ON k.trial = split_part(split_part(c.capture, '.', 1), '-', 1)
-  WHERE NOT contains(coalesce(c.truncated, ''), 'start'))"""
+  WHERE NOT contains(coalesce(c.truncated, ''), 'start')
+    AND k.trial NOT IN (SELECT split_part(split_part(l.capture, '.', 1), '-', 1) FROM connections AS l
+                        WHERE contains(coalesce(l.truncated, ''), 'packets')))"""
 
 VALUES = """
 WITH {captured},

@@ -180,8 +180,8 @@ class Acknowledged:
 
 def acknowledged(captured: Captured, longest_ns: int = 0) -> Acknowledged:
     """Of all connections together; bins as in `rates`, but wider where there are few acknowledgements."""
-    told = [acknowledgements(one, up=True) for one in captured.analysed]
-    moments = [found for one in captured.analysed if (found := moments_of(one, up=True)) is not None]
+    told = [acknowledgements(one, up=True) for one in captured.counted]
+    moments = [found for one in captured.counted if (found := moments_of(one, up=True)) is not None]
     sent = sum(len(acks) for _, acks in moments)
     width = nice(max(captured.end_ns, longest_ns), min(_BINS // 2, max(sent // _ACKS_A_BIN, 1)))
     data, acks = (

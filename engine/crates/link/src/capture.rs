@@ -2,12 +2,13 @@
 //!
 //! Interface 0 is the side of `a_device`, interface 1 that of `b_device`: what comes from a is there on 0 when it
 //! arrives and on 1 when it leaves. Both packets have the same `epb_packetid`, which also names the row of the log.
+//! The file ends with a statistics block of each interface, so that it says by itself what was left out.
 //! Format: draft-ietf-opsawg-pcapng.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -23,6 +24,7 @@ const BLOCKS_WAITING: usize = 512;
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
+const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 const ETHERNET: u16 = 1;
@@ -32,6 +34,8 @@ const INTERFACE_NAME: u16 = 2;
 const INTERFACE_RESOLUTION: u16 = 9;
 const PACKET_FLAGS: u16 = 2;
 const PACKET_ID: u16 = 5;
+const RECEIVED: u16 = 4;
+const DROPPED: u16 = 5;
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 /// Block type and length, interface, time, two lengths, the length again; and the options of `push`.
@@ -64,14 +68,35 @@ pub struct Captured {
     pub realtime_offset_ns: i64,
 }
 
+/// Where a capture is written to.
+trait Storage: Write + Send + 'static {
+    /// Returns when what was written will last.
+    fn settle(&mut self) -> io::Result<()>;
+}
+
+impl Storage for File {
+    fn settle(&mut self) -> io::Result<()> {
+        self.sync_all()
+    }
+}
+
+/// The packets of an interface, and those of them that were left out.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    received: u64,
+    dropped: u64,
+}
+
 /// Takes packets while the link runs; a thread of its own writes them.
 pub struct Capture {
     block: Vec<u8>,
-    packets_in_block: u64,
+    in_block: [u64; 2],
+    counted: [Counted; 2],
     to_writer: SyncSender<Vec<u8>>,
     writer: JoinHandle<Result<(), String>>,
     wire_packet: Box<[u8]>,
-    told: Captured,
+    /// Add this to a time of CLOCK_MONOTONIC.
+    realtime_offset_ns: i64,
 }
 
 impl Capture {
@@ -80,26 +105,30 @@ impl Capture {
     /// # Errors
     /// When the file cannot be created.
     pub fn create(path: &Path, devices: [&str; 2]) -> Result<Self, String> {
-        let mut file = BufWriter::new(File::create(path).map_err(|error| error.to_string())?);
+        let file = File::create(path).map_err(|error| error.to_string())?;
+        Self::write_to(file, devices, BLOCKS_WAITING)
+    }
+
+    fn write_to(mut file: impl Storage, devices: [&str; 2], blocks_waiting: usize) -> Result<Self, String> {
         let realtime_offset_ns = realtime_offset_ns();
         file.write_all(&head(devices, realtime_offset_ns)).map_err(|error| error.to_string())?;
-        let (to_writer, blocks) = sync_channel::<Vec<u8>>(BLOCKS_WAITING);
+        let (to_writer, blocks) = sync_channel::<Vec<u8>>(blocks_waiting);
         let write = move || {
             for block in blocks {
                 file.write_all(&block).map_err(|error| error.to_string())?;
             }
-            let file = file.into_inner().map_err(|error| error.to_string())?;
-            file.sync_all().map_err(|error| error.to_string())
+            file.settle().map_err(|error| error.to_string())
         };
         let writer =
             std::thread::Builder::new().name("capture".into()).spawn(write).map_err(|error| error.to_string())?;
         Ok(Capture {
             block: Vec::with_capacity(BLOCK_BYTES),
-            packets_in_block: 0,
+            in_block: [0; 2],
+            counted: [Counted::default(); 2],
             to_writer,
             writer,
             wire_packet: vec![0; LARGE_BYTES].into_boxed_slice(),
-            told: Captured { packets: 0, missed: 0, realtime_offset_ns },
+            realtime_offset_ns,
         })
     }
 
@@ -109,7 +138,7 @@ impl Capture {
         let octets = &self.wire_packet[VNET_HEADER_BYTES..length];
         // a to b: arrives on a (0), leaves on b (1); b to a the other way round.
         let interface = seen.direction ^ usize::from(seen.left);
-        let at_ns = (seen.at_ns as i64 + self.told.realtime_offset_ns) as u64;
+        let at_ns = (seen.at_ns as i64 + self.realtime_offset_ns) as u64;
         let padded = octets.len().next_multiple_of(4);
         let total = (PACKET_OVERHEAD + padded) as u32;
         let block = &mut self.block;
@@ -123,7 +152,7 @@ impl Capture {
         option(block, PACKET_ID, &packet_id(seen.direction, seen.copy, seen.ordinal).to_ne_bytes());
         option(block, OPTION_END, &[]);
         block.extend(total.to_ne_bytes());
-        self.packets_in_block += 1;
+        self.in_block[interface] += 1;
         if block.len() + LARGE_BYTES > BLOCK_BYTES {
             self.hand_over();
         }
@@ -131,10 +160,10 @@ impl Capture {
 
     fn hand_over(&mut self) {
         let block = std::mem::replace(&mut self.block, Vec::with_capacity(BLOCK_BYTES));
-        let packets = std::mem::take(&mut self.packets_in_block);
-        match self.to_writer.try_send(block) {
-            Ok(()) => self.told.packets += packets,
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => self.told.missed += packets,
+        let taken = self.to_writer.try_send(block).is_ok();
+        for (counted, packets) in self.counted.iter_mut().zip(std::mem::take(&mut self.in_block)) {
+            counted.received += packets;
+            counted.dropped += if taken { 0 } else { packets };
         }
     }
 
@@ -143,14 +172,18 @@ impl Capture {
     /// # Errors
     /// When the file could not be written.
     pub fn finish(self) -> Result<Captured, String> {
-        let Capture { block, packets_in_block, to_writer, writer, mut told, .. } = self;
-        // The link has stopped: now waiting is allowed. A writer that has failed says so below.
-        if to_writer.send(block).is_ok() {
-            told.packets += packets_in_block;
+        let Capture { mut block, in_block, mut counted, to_writer, writer, realtime_offset_ns, .. } = self;
+        for (counted, packets) in counted.iter_mut().zip(in_block) {
+            counted.received += packets;
         }
+        block.extend(statistics(&counted, (now_ns() as i64 + realtime_offset_ns) as u64));
+        // The link has stopped: now waiting is allowed. A writer that has failed says so below.
+        let _ = to_writer.send(block);
         drop(to_writer);
         writer.join().map_err(|_| "the writer of the capture panicked".to_owned())??;
-        Ok(told)
+        let missed = counted.iter().map(|one| one.dropped).sum();
+        let packets = counted.iter().map(|one| one.received).sum::<u64>() - missed;
+        Ok(Captured { packets, missed, realtime_offset_ns })
     }
 }
 
@@ -188,6 +221,22 @@ fn head(devices: [&str; 2], realtime_offset_ns: i64) -> Vec<u8> {
         add_block(&mut head, INTERFACE_DESCRIPTION, &body);
     }
     head
+}
+
+/// A statistics block of each interface, with which the file ends.
+fn statistics(counted: &[Counted; 2], at_ns: u64) -> Vec<u8> {
+    let mut blocks = vec![];
+    for (interface, counted) in counted.iter().enumerate() {
+        let mut body = vec![];
+        [interface as u32, (at_ns >> 32) as u32, at_ns as u32]
+            .into_iter()
+            .for_each(|word| body.extend(word.to_ne_bytes()));
+        option(&mut body, RECEIVED, &counted.received.to_ne_bytes());
+        option(&mut body, DROPPED, &counted.dropped.to_ne_bytes());
+        option(&mut body, OPTION_END, &[]);
+        add_block(&mut blocks, INTERFACE_STATISTICS, &body);
+    }
+    blocks
 }
 
 fn add_block(out: &mut Vec<u8>, kind: u32, body: &[u8]) {

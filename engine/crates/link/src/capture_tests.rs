@@ -1,5 +1,8 @@
 //! The file is read back by the rules of the format, octet by octet.
 
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+
 use super::*;
 use crate::frame::tests::{Builder, pattern, udp_frame};
 use crate::frame::{Transport, parse};
@@ -31,6 +34,73 @@ fn capture(name: &str, act: impl FnOnce(&mut Capture)) -> (Captured, Vec<u8>) {
     (told, file)
 }
 
+/// What the statistics blocks at the end say of each interface: packets, and those that were left out.
+fn said(file: &[u8]) -> [(u64, u64); 2] {
+    let blocks = blocks(file);
+    let last = &blocks[blocks.len() - 2..];
+    [0, 1].map(|interface| {
+        let (kind, body) = &last[interface];
+        assert_eq!((*kind, word(body, 0)), (INTERFACE_STATISTICS, interface as u32));
+        let long = |at: usize| u64::from_ne_bytes(body[at..at + 8].try_into().unwrap());
+        assert_eq!([word(body, 12), word(body, 24)], [4 | 8 << 16, 5 | 8 << 16], "isb_ifrecv, isb_ifdrop: 8 octets");
+        (long(16), long(28))
+    })
+}
+
+/// A disk that takes no block until `go` has ended.
+struct Stuck {
+    octets: Arc<Mutex<Vec<u8>>>,
+    go: Receiver<()>,
+}
+
+impl Write for Stuck {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        if octets.len() >= BLOCK_BYTES / 2 {
+            let _ = self.go.recv();
+        }
+        self.octets.lock().unwrap().extend_from_slice(octets);
+        Ok(octets.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Storage for Stuck {
+    fn settle(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_a_slow_disk_cannot_take_is_left_out_and_the_file_says_how_much() {
+    let (go, waits) = channel();
+    let octets = Arc::new(Mutex::new(vec![]));
+    let mut capture = Capture::write_to(Stuck { octets: octets.clone(), go: waits }, ["ra", "rb"], 2).unwrap();
+    let mut frame = udp_frame(1400);
+    let layout = parse(&mut frame).unwrap();
+    let all = 6_000;
+    for n in 0..all {
+        // Two of three come from a: what is left out is counted by interface.
+        let seen = Sighting { direction: usize::from(n % 3 == 2), copy: 0, ordinal: n, at_ns: n, left: false };
+        capture.push(&frame, &layout, 0, seen);
+    }
+    drop(go);
+    let told = capture.finish().unwrap();
+    let file = octets.lock().unwrap().clone();
+    assert!(told.missed > all / 3, "{told:?}");
+    assert_eq!(told.packets + told.missed, all);
+    let there = |interface| {
+        let mine = |(kind, body): &&(u32, Vec<u8>)| *kind == ENHANCED_PACKET && word(body, 0) == interface;
+        blocks(&file).iter().filter(mine).count() as u64
+    };
+    let said = said(&file);
+    assert_eq!(said.map(|(received, _)| received), [4_000, 2_000]);
+    assert_eq!([0, 1].map(there), said.map(|(received, dropped)| received - dropped));
+    assert_eq!(said[0].1 + said[1].1, told.missed);
+}
+
 #[test]
 fn the_wire_packets_of_a_super_packet_stand_one_by_one_on_the_side_where_they_were() {
     let mut frame = Builder::new(false, Transport::Tcp, pattern(2500)).super_packet(1000);
@@ -49,9 +119,9 @@ fn the_wire_packets_of_a_super_packet_stand_one_by_one_on_the_side_where_they_we
     assert_eq!((told.packets, told.missed), (5, 0));
     let blocks = blocks(&file);
     let kinds: Vec<u32> = blocks.iter().map(|(kind, _)| *kind).collect();
-    assert_eq!(kinds, [SECTION_HEADER, 1, 1, 6, 6, 6, 6, 6]);
+    assert_eq!(kinds, [SECTION_HEADER, 1, 1, 6, 6, 6, 6, 6, 5, 5]);
     assert_eq!(word(&blocks[0].1, 0), BYTE_ORDER_MAGIC);
-    let packets: Vec<&Vec<u8>> = blocks[3..].iter().map(|(_, body)| body).collect();
+    let packets: Vec<&Vec<u8>> = blocks[3..8].iter().map(|(_, body)| body).collect();
     assert_eq!(packets.iter().map(|body| word(body, 0)).collect::<Vec<_>>(), [0, 0, 0, 1, 0]);
     let lengths: Vec<u32> = packets.iter().map(|body| word(body, 12)).collect();
     assert_eq!(lengths, [1054, 1054, 554, 1054, 554]);
@@ -83,7 +153,8 @@ fn many_packets_of_any_length_make_a_file_without_a_gap() {
         }
     });
     assert_eq!((told.packets, told.missed), (5_000, 0));
-    assert_eq!(blocks(&file).len(), 5_003);
+    assert_eq!(blocks(&file).len(), 5_005);
+    assert_eq!(said(&file), [(2_500, 0), (2_500, 0)]);
 }
 
 #[test]
