@@ -123,6 +123,30 @@ def test_acknowledgements_clock_a_second_round() -> None:
     assert ms(one) == {CPU: 3, PROPAGATION: 20, CONGESTION: 21}
 
 
+def test_a_reply_behind_another_response_waits_for_the_window_not_the_server() -> None:
+    scene = Scene()
+    scene.connect(0, "h3", start_ns=60 * MS)
+    scene.quic("up", 101, 111, (0, 0, 100), (4, 0, 100))
+    scene.quic("down", 111, 121, (0, 0, 1000))
+    scene.quic("down", 111, 121, (0, 1000, 1000))
+    scene.quic("up", 121, 131)
+    scene.quic("down", 131, 141, (4, 0, 1000))
+    scene.request(0, 0, 100, 121)
+    scene.request(4, 1, 100, 141)
+    _, four = split(scene, setup=False)
+    assert ms(four) == {CPU: 1, PROPAGATION: 20, CONGESTION: 20}
+
+
+def test_a_packet_that_arrived_before_it_was_sent_ends_the_walk() -> None:
+    scene = asked("h3", 0)
+    scene.quic("down", 111, 121, (0, 0, 1000))
+    scene.quic("up", 150, 131)
+    scene.quic("down", 131, 141, (0, 1000, 1000))
+    scene.request(0, 0, 100, 141)
+    (one,) = split(scene, setup=False)
+    assert ms(one) == {CPU: 1, QUEUEING: 10, PROPAGATION: 10, REST: 20}
+
+
 def test_less_than_two_segments_under_way_are_no_congestion_window() -> None:
     scene = asked("h3", 0)
     scene.quic("down", 111, 121, (0, 0, 1000))

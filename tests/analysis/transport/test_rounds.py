@@ -143,6 +143,7 @@ def test_a_window_that_stays_as_it_is_is_said_to_be_a_buffer() -> None:
         end = link.flights(windows)
         assert ms(link.split(end))[CONGESTION] == 10 * 2 * ONE_WAY
         notes = attribute(link.scene.tables(), setup=False)[1]
+        assert any("octets were under way" in note for note in notes) is said, notes
         assert any("39600 octets were under way" in note for note in notes) is said, notes
 
 
