@@ -113,7 +113,8 @@ class _Side:
     @cached_property
     def lost_ns(self) -> list[int]:
         """When what was lost had been sent."""
-        return self.one.way.sent_ns[self.one.way.lost].tolist()
+        lost: list[int] = self.one.way.sent_ns[self.one.way.lost].tolist()
+        return lost
 
     @cached_property
     def pieces_ns(self) -> Ints:
