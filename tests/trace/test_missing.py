@@ -153,6 +153,18 @@ def test_octets_that_follow_a_missing_syn_are_missing_too() -> None:
 
 
 @needs_tshark
+def test_packets_without_octets_tell_how_far_their_sender_had_come() -> None:
+    """Of the second connection one SYN, one acknowledgement and one FIN, all of the client."""
+    rows = [one for one in one_side("h1").packets.to_pylist() if one["connection"] == 1]
+    order = ids("h1", 0)
+    mine = {order[one["number"] - 1]: one for one in rows}
+    gone = [one for one, row in mine.items() if row["direction"] == "down" or row["payload_bytes"]]
+    found = one_side("h1", *gone)
+    assert "connection 1: octets from 1 on are missing up" in " ".join(found.notes)
+    assert lacks(found, 1) == {"octets"}
+
+
+@needs_tshark
 def test_octets_of_tcp_that_were_acknowledged_and_not_captured() -> None:
     """The last data of the server; behind it comes nothing but a FIN, so that no hole is seen."""
     whole = cut("h2").packets.to_pylist()

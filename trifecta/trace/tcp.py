@@ -6,7 +6,7 @@ import numpy as np
 
 from trifecta.trace import http1, http2, tls, tshark, values
 from trifecta.trace.feed import TcpFeed
-from trifecta.trace.headers import FIN
+from trifecta.trace.headers import FIN, RST, SYN
 from trifecta.trace.missing import UNKNOWN, tcp_octets
 from trifecta.trace.rows import Facts, Part, Trace
 from trifecta.trace.segments import Stream, assemble
@@ -54,6 +54,13 @@ def dissect_tcp(trace: Trace, connections: list[int], keys: bytes) -> Part:
         ]
         for way, mine in enumerate(both):
             stream = streams[connection, way] = assemble(headers, trace.numbers, mine, from_start=from_start)
+            if stream.hole is None and (len(stream.end) or from_start):
+                # A packet without octets tells how far its sender had come (RFC 9293, 3.4), a reset does not.
+                told = mine[headers.flags[mine] & (SYN | RST) == 0]
+                reached = int(stream.end[-1]) if len(stream.end) else 1
+                # Behind a FIN it is one more.
+                come = trace.numbers.sequence[told] - (headers.flags[told] & FIN == 0)
+                stream.hole = reached if bool((come > reached).any()) else None
             ends = mine[headers.flags[mine] & FIN > 0]
             last = trace.numbers.sequence[ends] + headers.payload[ends]
             if len(stream.end) and stream.hole is None and bool((last == stream.end[-1]).any()):
