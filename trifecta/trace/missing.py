@@ -80,14 +80,15 @@ def tcp_octets(headers: Headers, numbers: Numbers, rows: Ints, back: Ints, *, be
     """
     flags = headers.flags[back]
     told = back[(flags & ACK > 0) & (flags & RST == 0) & (numbers.acknowledged[back] >= 0)]
-    if not len(told) or not len(rows):
+    # One that began before the capture has octets that were sent before it, too.
+    if not begins or not len(told) or not len(rows):
         return 0, False
     acknowledged = int(numbers.acknowledged[told[-1]])
     opening, ending = headers.flags[rows] & SYN > 0, headers.flags[rows] & FIN > 0
     start = numbers.sequence[rows] + opening
     end = start + headers.payload[rows]
-    first = 1 if begins else int(start.min())
-    lost_ends = begins and not bool(opening.any())
+    first = 1
+    lost_ends = not bool(opening.any())
     if not bool(ending.any()) and acknowledged == int(end.max()) + 1:
         acknowledged, lost_ends = acknowledged - 1, True
     end = np.minimum(end + ending, acknowledged)
