@@ -54,7 +54,7 @@ def test_what_is_open_says_what_it_needs() -> None:
     assert near.interval() == "[0, 1.20]"
     assert near.needs() == "needs ~12 more blocks"
     far = verdict("h3", "h2", "undecided", factor_low=None, factor_high=None, blocks=8, blocks_needed=None)
-    assert far.interval() == "[no interval yet]"
+    assert far.interval() == "[no interval]"
     assert far.needs() == "not within reach"
 
 

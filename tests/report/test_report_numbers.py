@@ -51,7 +51,7 @@ def test_ratios_show_their_difference_from_one(value: float, shown: str) -> None
         ((0.95, 1.0083), "[0.950, 1.008]"),
         ((None, 1.2), "[0, 1.20]"),
         ((0.8, None), "[0.80, ∞]"),
-        ((None, None), "[no interval yet]"),
+        ((None, None), "[no interval]"),
         ((0.0123, 14.2), "[0.012, 14.2]"),
         ((0.5, math.inf), "[0.50, ∞]"),
     ],

@@ -70,7 +70,7 @@ def test_what_is_open_says_why():
     open_["effects"][0]["left_out"] = {"count": 10, "trials": 24, "checks": {"steady_state": 9, "path": 1}}
     assert sentences(open_)[:2] == [
         "not decided",
-        "whether HTTP/3 : HTTP/2 changes is open: times 1.10 [no interval yet] (blocks: 1, too few for an interval; "
+        "whether HTTP/3 : HTTP/2 changes is open: times 1.10 [no interval] (blocks: 1, too few for an interval; "
         "trials that do not count: 10 of 24, by steady state 9, path 1)",
     ]
     wide = threat(row("undecided", low=0.5, high=2.0))
@@ -101,7 +101,7 @@ def test_the_rate_from_which_a_program_measures_itself_is_said():
     said = _model_lines([knee | {"steps": steps}])
     assert said[0] == (
         "client_cpu 10 %, HTTP/3: measures itself from a rate between 100/s and 800/s on. It did 410/s "
-        "[no interval yet] at most."
+        "[no interval] at most."
     )
     assert "no answer in time, 98 % of its CPU time; the check spoke up in 6 of 6: departs" in said[2]
 
@@ -175,4 +175,15 @@ def test_an_experiment_that_cannot_run_ends_no_other(tmp_path):
     assert found["reason"].count("this machine cannot") == 3
     ran.clear()
     run_experiment(THREATS["cpu-bound"], tmp_path, run_one, quick=True, without=THREATS["cpu-bound"].by_itself)
+    assert ran == ["cpu-bound"]
+
+
+def test_after_a_stop_no_further_experiment_begins(tmp_path):
+    ran = []
+
+    def run_one(study, folder, resume):
+        ran.append(study.name)
+        raise CannotError("this machine cannot")
+
+    run_experiment(THREATS["cpu-bound"], tmp_path, run_one, quick=True, stop=lambda: bool(ran))
     assert ran == ["cpu-bound"]

@@ -47,7 +47,7 @@ def test_parts_are_asked_of_the_studies_that_have_them() -> None:
         "milicevic2023": ["engine"],
     }
     assert _only(names, []) == {name: [] for name in names}
-    with pytest.raises(UserError, match="no such study, scenario or suite"):
+    with pytest.raises(UserError, match="no study, scenario or suite of these studies"):
         _only(names, ["page", "pag"])
 
 

@@ -214,7 +214,9 @@ def _measure(
         else:
             quick = asked["depth"] == "quick"
             without = _left_out(threat, asked)
-            measured[threat.id] = experiments.run_experiment(threat, target, run_one, quick=quick, without=without)
+            measured[threat.id] = experiments.run_experiment(
+                threat, target, run_one, quick=quick, without=without, stop=stop
+            )
             if not quiet:
                 click.echo(f"{threat.id}: {measured[threat.id]['outcome']}", err=True)
         experiments.write(target, list(measured.values()))

@@ -179,7 +179,9 @@ def _measure(
             if stop():
                 break
             found.append(
-                experiments.run_experiment(threat, folder, run_one, quick=quick, overrides=overrides, without=without)
+                experiments.run_experiment(
+                    threat, folder, run_one, quick=quick, overrides=overrides, without=without, stop=stop
+                )
             )
             experiments.write(folder, found)
         if as_json:

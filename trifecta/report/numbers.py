@@ -118,7 +118,7 @@ def interval(ends: tuple[float | None, float | None]) -> str:
     """
     low, high = ends
     if low is None and high is None:
-        return "[no interval yet]"
+        return "[no interval]"
     known = [end for end in ends if end is not None]
     if all(0.1 <= end < 9.995 for end in known):
         decimals = 3 if any(0.99 < end < 1.01 for end in known) else 2

@@ -51,8 +51,11 @@ def run_experiment(
     quick: bool,
     overrides: Sequence[str] = (),
     without: Sequence[str] = (),
+    stop: Callable[[], bool] = lambda: False,
 ) -> Data:
     """Run the experiments but for ``without`` into ``folder / NAME``, or go on with them, and say what they show.
+
+    Once ``stop`` says so none of them is begun.
 
     ``run_one`` gets the study, its folder, and whether it is resumed, as those of a campaign do. A machine that cannot
     run one is the result then, with the reason; it ends nothing else.
@@ -64,6 +67,8 @@ def run_experiment(
 
     problems = []
     for name in threat.experiments:
+        if stop():
+            break
         state = standing(folder, name)
         if name in without or state == "over":
             continue

@@ -6,6 +6,7 @@ import json
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -29,7 +30,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 def browsers(processes: list[psutil.Process]) -> list[psutil.Process]:
     """The browser itself, not its helpers."""
-    return [each for each in processes if "--headless" in each.cmdline()]
+    found = []
+    for each in processes:
+        with suppress(psutil.NoSuchProcess):  # what helps a browser to start ends meanwhile
+            found += [each] if "--headless" in each.cmdline() else []
+    return found
 
 
 def test_every_protocol_and_view_does_the_same_work(site: Site) -> None:
