@@ -19,5 +19,5 @@ THREAT = Threat(
     check="reordering",
     experiment="jitter-reordering",
     effects=(Effect("path", "in-order", "overtaking"),),
-    quick=("blocks={at_least: 4, at_most: 4}", "requests=1"),
+    quick=("blocks={at_least: 6, at_most: 6}", "requests=1"),
 )
