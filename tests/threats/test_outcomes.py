@@ -21,6 +21,7 @@ from trifecta.workloads import experiments
 
 WITH_TRAFFIC = {name: threat for name, threat in THREATS.items() if threat.experiment and not threat.procedure}
 MANY, FEW = 5_000, 4  # requests a trial
+SEED = 4  # chance alone is called an effect in 36 of 600 such worlds (seeds 0 to 59), as often as a level of 5 % allows
 
 
 class World:
@@ -32,7 +33,7 @@ class World:
         self.path, self.checks, self.left_out = path, [], []
         self.study = experiments.study_of(threat, quick=True, name=path.name)
         effects = [one for one in threat.effects if (one.experiment or threat.experiment) == path.name]
-        rng = np.random.default_rng([0, len(path.name)])
+        rng = np.random.default_rng([SEED, len(path.name)])
         said = json.dumps([{"check": check, "status": "fail"} for check in failed])
         self.rows: list[dict[str, Any]] = []
         for cell in plan.cells(self.study):
