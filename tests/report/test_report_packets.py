@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -198,6 +199,27 @@ def test_only_a_check_on_captures_may_have_failed(captured: Path, tmp_path: Path
     assert files[0].stem in kept
     assert files[1].stem not in kept
     assert len(kept) == len(files) - 1
+
+
+def test_a_protocol_without_a_capture_to_show_is_named_with_the_reason(tmp_path: Path) -> None:
+    run = write_whole(tmp_path / "run")
+    rows = {file: pq.read_table(file).to_pylist()[0] for file in (run / "trials").iterdir()}
+    cell = min(row["cell"] for row in rows.values())
+    there = [file for file, row in rows.items() if (row["cell"], row["arm"]) == (cell, "h3")]
+    for file in there:
+        failed = {"check": "noise_floor", "scope": rows[file]["trial"], "status": "fail", "evidence": "", "remedy": ""}
+        row = {**rows[file], "valid": False, "checks_json": json.dumps([{**failed, "value": None, "limit": None}])}
+        pq.write_table(pa.Table.from_pylist([row], TRIALS), file)
+    said = f"HTTP/3 is not shown: all of its {len(there)} trials failed the check noise floor."
+    assert len(there) > 1
+    assert render(run).count(said) == 1
+    assert "is not shown" not in render(write_whole(tmp_path / "whole"))
+
+
+def write_whole(run: Path) -> Path:
+    write_run(run, Shape(**SHAPE, servers=("origin",), troubles=False))
+    write_traces(run, size=5_000, lose=())
+    return run
 
 
 def test_a_run_without_captures_says_nothing_of_packets(small: Path) -> None:

@@ -29,6 +29,23 @@ ORDER BY cell, arm
     ("cell", "arm"),
 )
 
+# Arms of which no capture is shown, and the checks that their trials failed; none where a capture broke off.
+NOT_SHOWN = Query(
+    "captures_not_shown",
+    """
+WITH {captured}
+SELECT t.cell, t.arm, count(DISTINCT t.trial) AS trials,
+       count(DISTINCT t.trial) FILTER (WHERE c.check IS NOT NULL) AS failing,
+       list_sort(list(DISTINCT c.check) FILTER (WHERE c.check IS NOT NULL)) AS failed
+FROM trials AS t
+LEFT JOIN checks AS c ON c.scope = t.trial AND c.status = 'fail' AND c.check <> 'capture'
+WHERE NOT t.is_aa AND (t.cell, t.arm) NOT IN (SELECT (o.cell, o.arm) FROM one AS o WHERE NOT o.is_aa){and_cell}
+GROUP BY t.cell, t.arm
+ORDER BY t.cell, t.arm
+""".replace("{captured}", CAPTURED.strip().replace("{and_cell}", "")),
+    ("cell", "arm"),
+)
+
 METRICS = replace(
     of_visits.METRICS, name="packet_metrics", sql=of_visits.METRICS.sql.replace("visit_metrics", "packet_metrics")
 )
@@ -64,5 +81,5 @@ ORDER BY t.cell, t.arm, t.place
     ("cell", "arm", "part"),
 )
 
-QUERIES = (CHOSEN, METRICS, METRIC_RATIOS, PUBLISHED, PARTS, TIMES)
+QUERIES = (CHOSEN, NOT_SHOWN, METRICS, METRIC_RATIOS, PUBLISHED, PARTS, TIMES)
 """All of them."""

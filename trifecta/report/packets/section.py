@@ -109,6 +109,7 @@ def _cell_part(
         if chosen
         else ""
     )
+    whose = " ".join(one for one in (whose, _not_shown(answers[catalogue.NOT_SHOWN.name], cell)) if one)
     made = [
         *_metric_tables(about, answers, cell, number),
         _times_table(about, answers[catalogue.TIMES.name], cell, number),
@@ -116,6 +117,19 @@ def _cell_part(
     ]
     sql = {"The trials that are shown": catalogue.CHOSEN.text(cell)}
     return CellPart(whose, figures, [one for one in made if one.lines], sql)
+
+
+def _not_shown(answer: Answer, cell: str) -> str:
+    """A sentence for every protocol of which no captured trial is fit to be shown."""
+    said = []
+    for row in answer.where(cell=cell):
+        trials = "its trial" if row["trials"] == 1 else f"all of its {row['trials']} trials"
+        failed = [check.replace("_", " ") for check in row["failed"] or ()]
+        why = [f"failed the check{'' if len(failed) == 1 else 's'} {listed(failed)}"] if failed else []
+        if row["failing"] < row["trials"]:
+            why.append("broke off or were not captured whole" if row["trials"] > 1 else "was not captured whole")
+        said.append(f"{style.name(row['arm'])} is not shown: {trials} {', or '.join(why)}.")
+    return " ".join(said)
 
 
 def _metric_tables(about: RunFacts, answers: dict[str, Answer], cell: str, number: int) -> list[Table]:
