@@ -53,6 +53,66 @@ def test_what_differs_stands_first_with_both_values(tmp_path: Path) -> None:
     assert data["claims"][1]["first"]["ratio"] == 0.8
 
 
+def effects(*rows: dict[str, Any], metric: str = "latency_p50_ns") -> list[dict[str, Any]]:
+    head = {"title": "", "factor": "path", "on": "overtaking", "metric": metric, "metric_label": "median latency"}
+    return [{"threat": "jitter-reordering", "title": "jitter", "effects": [{**head, "rows": list(rows)}]}]
+
+
+def changed(outcome: str, ratio: float, reference: str | None = "h2", **more: Any) -> dict[str, Any]:
+    ends = {"low": ratio - 0.1, "high": ratio + 0.1, "blocks": 6}
+    return {"arm": "h3", "reference": reference, "place": "", "outcome": outcome, "ratio": ratio, **ends, **more}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "relation"),
+    [
+        ("more", "more", "same"),
+        ("same", "same", "same"),
+        ("more", "less", "differs"),
+        ("same", "less", "differs"),
+        ("undecided", "less", "only in the second"),
+        ("same", "undecided", "only in the first"),
+        ("undecided", "undecided", "open in both"),
+    ],
+)
+def test_what_threats_do_is_compared_too(tmp_path: Path, first: str, second: str, relation: str) -> None:
+    ratios = {"more": 2.0, "less": 0.5, "same": 1.0, "undecided": 1.3}
+    sides = [folder(tmp_path / name, said("x", "confirmed")) for name in ("a", "b")]
+    for side, outcome in zip(sides, (first, second), strict=True):
+        document = json.loads((side / "reproduction.json").read_text())
+        own = changed("more", 9.0, None)  # of one protocol: no comparison of two
+        document["threats"] = effects(changed(outcome, ratios[outcome]), own)
+        (side / "reproduction.json").write_text(json.dumps(document))
+    made = compared.compare(*sides)
+    assert [one.relation for one in made.threats] == [relation]
+    assert made.agree == (relation != "differs")
+    text = printed(made)
+    assert f"Of 1 effect of a threat: 1 {relation}." in text
+    assert "jitter-reordering, path overtaking, median latency of HTTP/3 : HTTP/2" in text
+    data = compared.as_data(made)
+    assert data["counts"]["threats"][relation] == 1
+    assert data["threats"][0]["first"]["ratio"] == ratios[first]
+
+
+def test_successes_are_compared_for_each_protocol_and_runs_without_threats_have_none(tmp_path: Path) -> None:
+    first, second = (folder(tmp_path / name, said("x", "confirmed")) for name in ("a", "b"))
+    assert compared.compare(first, second).threats == []
+    assert "threat" not in printed(compared.compare(first, second))
+    document = json.loads((first / "reproduction.json").read_text())
+    document["threats"] = effects(changed("less", 0.5, None), metric="success_rate")
+    (first / "reproduction.json").write_text(json.dumps(document))
+    assert [one.relation for one in compared.compare(first, second).threats] == ["only in the first"]
+
+
+@pytest.mark.parametrize("threats", [3, [3], [{"threat": "x", "title": "t", "effects": [{"metric": "m"}]}], {"a": 1}])
+def test_threats_that_are_none_are_refused_in_one_line(tmp_path: Path, threats: Any) -> None:
+    first, second = (folder(tmp_path / name, said("x", "confirmed")) for name in ("a", "b"))
+    document = json.loads((first / "reproduction.json").read_text())
+    (first / "reproduction.json").write_text(json.dumps({**document, "threats": threats}))
+    with pytest.raises(UserError, match="'threats' is no list"):
+        compared.compare(first, second)
+
+
 def test_two_that_agree_say_so_and_what_else_was_not_the_same(tmp_path: Path) -> None:
     first = folder(tmp_path / "a", said("x", "confirmed"))
     second = folder(tmp_path / "b", said("x", "confirmed"), depth="full", version="0.2.0")

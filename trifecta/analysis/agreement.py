@@ -21,7 +21,8 @@ ONLY_SECOND: Relation = "only in the second"
 OPEN_IN_BOTH: Relation = "open in both"
 RELATIONS: tuple[Relation, ...] = (DIFFERS, SAME, ONLY_FIRST, ONLY_SECOND, OPEN_IN_BOTH)
 _LEAST_BLOCKS = 4  # Student's t of fewer has no variance
-_DECIDED = (CONFIRMED, CONTRADICTED)
+WITHIN = "within the margin"
+_DECIDED = (CONFIRMED, CONTRADICTED, "more", "less", WITHIN)  # claims and figures; what a threat does
 
 
 @dataclass(frozen=True)

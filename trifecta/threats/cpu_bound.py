@@ -56,11 +56,11 @@ THREAT = Threat(
     experiment="cpu-bound",
     effects=(
         _at(32),
-        _at(1),
+        _at(8),
         _starved("client_cpu", "10 %", "3200/s", "a client with 10 % of a core, 3,200 requests/s", "cpu-client"),
         _starved("server_cpu", "25 %", "1600/s", "Hypercorn with 25 % of a core, 1,600 requests/s", "cpu-server"),
     ),
-    quick=("in_flight=1,32", "requests=200", "blocks={at_least: 3, at_most: 3}"),
+    quick=("in_flight=8,32", "blocks={at_least: 4, at_most: 4}"),
     quick_of=(
         ("cpu-client", ("rate=100/s,400/s,1600/s,3200/s", "blocks={at_least: 3, at_most: 3}")),
         ("cpu-server", ("rate=25/s,100/s,400/s,1600/s", "blocks={at_least: 3, at_most: 3}")),

@@ -1,4 +1,4 @@
-"""Two reproductions side by side: claim by claim and figure by figure, and what else differed between them."""
+"""Two reproductions side by side: claim by claim, figure by figure, threat by threat, and what else differed."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from trifecta.analysis import agreement
 from trifecta.analysis.agreement import Moved, Pair
 from trifecta.design.errors import UserError
 from trifecta.report import grids, numbers
+from trifecta.report.reproduction import switches
 from trifecta.report.reproduction.result import DATA_FILE
 
 _COLOURS = {agreement.DIFFERS: "bold red", agreement.SAME: "green", agreement.OPEN_IN_BOTH: "dim"}
@@ -33,20 +34,24 @@ class Comparison:
     second: Mapping[str, Any]
     claims: list[Pair]
     figures: list[Pair]
+    threats: list[Pair]
     moved: Moved | None
 
     @property
     def agree(self) -> bool:
-        """Whether every claim and figure that both decided is decided alike."""
-        return agreement.agree([*self.claims, *self.figures])
+        """Whether every claim, figure and effect of a threat that both decided is decided alike."""
+        return agreement.agree([*self.claims, *self.figures, *self.threats])
 
 
 def compare(first: Path, second: Path) -> Comparison:
     """Read two folders of `trifecta reproduce`, or their reproduction.json, and compare them."""
     documents = [_document(path) for path in (first, second)]
     kinds = [agreement.compare(documents[0][kind], documents[1][kind]) for kind in ("claims", "figures")]
+    sides = [switches.statements(path, document) for path, document in zip((first, second), documents, strict=True)]
+    threats = agreement.compare(sides[0], sides[1])
     abouts = [_about(path, document) for path, document in zip((first, second), documents, strict=True)]
-    return Comparison(abouts[0], abouts[1], kinds[0], kinds[1], agreement.moved([*kinds[0], *kinds[1]]))
+    moved = agreement.moved([*kinds[0], *kinds[1]])
+    return Comparison(abouts[0], abouts[1], kinds[0], kinds[1], threats, moved)
 
 
 def _document(path: Path) -> dict[str, Any]:
@@ -174,10 +179,15 @@ def as_data(made: Comparison) -> dict[str, Any]:
         "second": dict(made.second),
         "differences": differences(made),
         "warnings": warnings(made),
-        "counts": {"claims": agreement.counted(made.claims), "figures": agreement.counted(made.figures)},
+        "counts": {
+            "claims": agreement.counted(made.claims),
+            "figures": agreement.counted(made.figures),
+            "threats": agreement.counted(made.threats),
+        },
         "moved": None if made.moved is None else asdict(made.moved),
         "claims": [_row(one) for one in made.claims],
         "figures": [_row(one) for one in made.figures],
+        "threats": [_row(one) for one in made.threats],
     }
 
 
@@ -208,12 +218,18 @@ def print_comparison(made: Comparison, console: Console | None = None) -> None:
     for line in warnings(made):
         out.print(Text(f"! {line}", style="bold yellow"), soft_wrap=True)
     out.print()
-    for what, pairs in (("claim", made.claims), ("published figure", made.figures)):
+    for what, pairs in (
+        ("claim", made.claims),
+        ("published figure", made.figures),
+        ("effect of a threat", made.threats),
+    ):
         if pairs:
             out.print(_grid(out, pairs, what))
             out.print()
     out.print(Text(_counts(made.claims, "claim"), style="bold"))
     out.print(Text(_counts(made.figures, "published figure")))
+    if made.threats:
+        out.print(Text(_counts(made.threats, "effect of a threat", "effects of threats")))
     if made.moved is not None:
         out.print(Text(moved_words(made.moved)), soft_wrap=True)
     verdict = "Everything that both decided is decided alike." if made.agree else "The two contradict each other."
@@ -234,10 +250,10 @@ def moved_words(moved: Moved) -> str:
     )
 
 
-def _counts(pairs: Sequence[Pair], what: str) -> str:
+def _counts(pairs: Sequence[Pair], what: str, several: str = "") -> str:
     found = agreement.counted(pairs)
     said = ", ".join(f"{number} {relation}" for relation, number in found.items() if number)
-    return f"Of {len(pairs)} {what}{'' if len(pairs) == 1 else 's'}: {said or 'none'}."
+    return f"Of {len(pairs)} {what if len(pairs) == 1 else several or what + 's'}: {said or 'none'}."
 
 
 def _grid(out: Console, pairs: Sequence[Pair], what: str) -> Grid:
@@ -249,7 +265,7 @@ def _grid(out: Console, pairs: Sequence[Pair], what: str) -> Grid:
     for pair in sorted(pairs, key=lambda one: agreement.RELATIONS.index(one.relation)):
         relation = pair.relation + (f"; not the same statement: {', '.join(pair.changed)}" if pair.changed else "")
         grid.add_row(
-            Text(f"{pair.text} ({pair.id})"),
+            Text(pair.id if pair.kind == "threat" else f"{pair.text} ({pair.id})"),
             Text(_side(pair.first)),
             Text(_side(pair.second)),
             Text(relation, _COLOURS.get(pair.relation, "yellow")),
@@ -261,7 +277,7 @@ def _side(side: Mapping[str, Any] | None) -> str:
     if side is None:
         return "not there"
     if not side.get("blocks"):
-        return f"{side['state']}: {side.get('reason', '')}"
+        return f"{side['state']}: {side.get('reason') or 'no block that counts'}"
     if side.get("form") == "difference":
         ends = f"[{_signed(side.get('low'))}, {_signed(side.get('high'))}]"
         return f"{side['state']} {_signed(side.get('difference'))} {ends}"
