@@ -109,7 +109,7 @@ def test_threats_that_are_none_are_refused_in_one_line(tmp_path: Path, threats: 
     first, second = (folder(tmp_path / name, said("x", "confirmed")) for name in ("a", "b"))
     document = json.loads((first / "reproduction.json").read_text())
     (first / "reproduction.json").write_text(json.dumps({**document, "threats": threats}))
-    with pytest.raises(UserError, match="'threats' is no list"):
+    with pytest.raises(UserError, match=r"a/reproduction\.json: 'threats' is no list"):
         compared.compare(first, second)
 
 

@@ -180,18 +180,25 @@ def test_every_trial_has_its_values_of_packets(captured: Path) -> None:
     assert {row["arm"]: round(row["value"], 6) for row in kept} == {"h1": 8, "h2": 8, "h3": 5}
 
 
-def test_only_a_check_on_captures_may_have_failed(captured: Path, tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", Shape(**SHAPE, servers=("origin",), troubles=False))
+def write_whole(run: Path) -> Path:
+    write_run(run, Shape(**SHAPE, servers=("origin",), troubles=False))
     write_traces(run, size=5_000, lose=())
+    return run
+
+
+def fail(file: Path, check: str) -> None:
+    """Make a trial one that failed this check."""
+    row = pq.read_table(file).to_pylist()[0]
+    failed = {"check": check, "scope": row["trial"], "status": "fail", "evidence": "", "value": None, "limit": None}
+    row |= {"valid": False, "checks_json": json.dumps([{**failed, "remedy": ""}])}
+    pq.write_table(pa.Table.from_pylist([row], TRIALS), file)
+
+
+def test_only_a_check_on_captures_may_have_failed(captured: Path, tmp_path: Path) -> None:
+    run = write_whole(tmp_path / "run")
     files = sorted((run / "trials").iterdir())
     for file, name in zip(files[:2], ("capture", "path"), strict=True):
-        row = pq.read_table(file).to_pylist()[0]
-        row["valid"] = False
-        row["checks_json"] = (
-            f'[{{"check":"{name}","scope":"{row["trial"]}","status":"fail","evidence":"","value":null,"limit":null,'
-            '"remedy":""}]'
-        )
-        pq.write_table(pa.Table.from_pylist([row], TRIALS), file)
+        fail(file, name)
     from trifecta.report.packets.metrics import trial_values
 
     with queries.connect(run) as connection:
@@ -207,19 +214,11 @@ def test_a_protocol_without_a_capture_to_show_is_named_with_the_reason(tmp_path:
     cell = min(row["cell"] for row in rows.values())
     there = [file for file, row in rows.items() if (row["cell"], row["arm"]) == (cell, "h3")]
     for file in there:
-        failed = {"check": "noise_floor", "scope": rows[file]["trial"], "status": "fail", "evidence": "", "remedy": ""}
-        row = {**rows[file], "valid": False, "checks_json": json.dumps([{**failed, "value": None, "limit": None}])}
-        pq.write_table(pa.Table.from_pylist([row], TRIALS), file)
+        fail(file, "noise_floor")
     said = f"HTTP/3 is not shown: all of its {len(there)} trials failed the check noise floor."
     assert len(there) > 1
     assert render(run).count(said) == 1
     assert "is not shown" not in render(write_whole(tmp_path / "whole"))
-
-
-def write_whole(run: Path) -> Path:
-    write_run(run, Shape(**SHAPE, servers=("origin",), troubles=False))
-    write_traces(run, size=5_000, lose=())
-    return run
 
 
 def test_a_run_without_captures_says_nothing_of_packets(small: Path) -> None:

@@ -42,7 +42,7 @@ LEFT JOIN checks AS c ON c.scope = t.trial AND c.status = 'fail' AND c.check <> 
 WHERE NOT t.is_aa AND (t.cell, t.arm) NOT IN (SELECT (o.cell, o.arm) FROM one AS o WHERE NOT o.is_aa){and_cell}
 GROUP BY t.cell, t.arm
 ORDER BY t.cell, t.arm
-""".replace("{captured}", CAPTURED.strip().replace("{and_cell}", "")),
+""".replace("{captured}", CAPTURED.strip()),
     ("cell", "arm"),
 )
 

@@ -46,12 +46,11 @@ class Comparison:
 def compare(first: Path, second: Path) -> Comparison:
     """Read two folders of `trifecta reproduce`, or their reproduction.json, and compare them."""
     documents = [_document(path) for path in (first, second)]
-    kinds = [agreement.compare(documents[0][kind], documents[1][kind]) for kind in ("claims", "figures")]
-    sides = [switches.statements(path, document) for path, document in zip((first, second), documents, strict=True)]
-    threats = agreement.compare(sides[0], sides[1])
+    claims, figures, threats = (
+        agreement.compare(documents[0][kind], documents[1][kind]) for kind in ("claims", "figures", "threats")
+    )
     abouts = [_about(path, document) for path, document in zip((first, second), documents, strict=True)]
-    moved = agreement.moved([*kinds[0], *kinds[1]])
-    return Comparison(abouts[0], abouts[1], kinds[0], kinds[1], threats, moved)
+    return Comparison(abouts[0], abouts[1], claims, figures, threats, agreement.moved([*claims, *figures]))
 
 
 def _document(path: Path) -> dict[str, Any]:
@@ -70,7 +69,7 @@ def _document(path: Path) -> dict[str, Any]:
             raise UserError(f"{file}: '{field}' is no list of statements; give a folder of `trifecta reproduce`")
     if not isinstance(document.get("reproduction"), dict):
         raise UserError(f"{file}: 'reproduction' is missing; give a folder of `trifecta reproduce`")
-    return dict(document)
+    return {**document, "threats": switches.statements(file, document)}
 
 
 def _about(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,21 +172,16 @@ def _words(value: Any) -> str:
 
 def as_data(made: Comparison) -> dict[str, Any]:
     """The same for a program; keys are stable (docs/reproduce.md)."""
+    kinds = {"claims": made.claims, "figures": made.figures, "threats": made.threats}
     return {
         "agree": made.agree,
         "first": dict(made.first),
         "second": dict(made.second),
         "differences": differences(made),
         "warnings": warnings(made),
-        "counts": {
-            "claims": agreement.counted(made.claims),
-            "figures": agreement.counted(made.figures),
-            "threats": agreement.counted(made.threats),
-        },
+        "counts": {kind: agreement.counted(pairs) for kind, pairs in kinds.items()},
         "moved": None if made.moved is None else asdict(made.moved),
-        "claims": [_row(one) for one in made.claims],
-        "figures": [_row(one) for one in made.figures],
-        "threats": [_row(one) for one in made.threats],
+        **{kind: [_row(one) for one in pairs] for kind, pairs in kinds.items()},
     }
 
 
