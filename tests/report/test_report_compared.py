@@ -233,3 +233,14 @@ def test_no_document_makes_it_fail_otherwise(tmp_path_factory: pytest.TempPathFa
         return
     assert made.agree
     json.dumps(compared.as_data(made))
+
+
+def test_a_document_that_names_its_programs_needs_no_runs_beside_it(tmp_path: Path) -> None:
+    programs = {"caddy": "2.11", "code: trifecta": "abc"}
+    first, second = (
+        folder(tmp_path / name, said("x", "confirmed"), programs=told)
+        for name, told in (("a", programs), ("b", programs | {"caddy": "2.12"}))
+    )
+    made = compared.compare(first / "reproduction.json", second / "reproduction.json")
+    assert compared.differences(made) == ["caddy: 2.11, 2.12"]
+    assert not [line for line in compared.warnings(made) if "earlier versions" in line]

@@ -119,6 +119,8 @@ def test_the_data_have_what_the_table_says(result: Result) -> None:
     write(result)
     data = json.loads((result.folder / "reproduction.json").read_text())
     assert data == json.loads(json.dumps(as_data(result), default=str))
+    # With what it was made stands in it: it is whole without the runs beside it.
+    assert data["reproduction"]["programs"]["origin"]
     claim = next(one for one in data["claims"] if one["id"] == "milicevic2023.new-half-far")
     assert claim["study"] == "milicevic2023"
     assert claim["state"] in ("confirmed", "contradicted", "open")

@@ -7,6 +7,7 @@ tags and repeated keys are refused, so that what is read is what is seen.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from trifecta.design.document import Document, Place, dotted
@@ -17,6 +18,7 @@ from trifecta.design.resolve import Surroundings, resolve
 
 MAX_CHARACTERS = 4_000_000
 _MAX_DEPTH = 20
+_KEPT = 32
 _NULL_TAG = "tag:yaml.org,2002:null"
 _IMPLICIT_TAGS = {
     f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "timestamp", "map", "seq", "merge")
@@ -61,7 +63,9 @@ def parse_value(text: str, what: str) -> Any:
     return None if root is None else _Reader(Document(tree={}, name=what)).value(root, ())
 
 
+@lru_cache(maxsize=_KEPT)
 def _compose(text: str, file: str, *, numbered: bool = True) -> Any:
+    """The nodes of a text, which nobody changes: a report reads the same study again and again."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 

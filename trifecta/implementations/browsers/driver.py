@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from trifecta.implementations import lean
 from trifecta.implementations.browsers import apart, errands, records, worker
 from trifecta.implementations.browsers.browser import CRASHED, HUNG, Errand
 from trifecta.implementations.browsers.records import Visit, VisitRecord
@@ -89,6 +90,7 @@ def main(arguments: list[str]) -> int:
 
 def run(name: str, there: apart.Apart) -> None:
     """Hand the configuration on, follow the visits, write the files and say the summary."""
+    lean.keep_pandas_out()
     _empty_tables()  # what is imported now does not disturb the browser later
     lines = _Lines(there.said)
     loaded = _loaded(lines)

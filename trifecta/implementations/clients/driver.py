@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from trifecta.implementations import lean
 from trifecta.implementations.client import ClientAdapter, Errand, Output
 from trifecta.implementations.clients import errands, records
 from trifecta.implementations.clients.start_cost import start_cpu_ns
@@ -72,6 +73,7 @@ def main(arguments: list[str]) -> int:
         if len(arguments) != 1 or arguments[0] not in CLIENTS:
             raise Failure(EXIT_BAD_INPUT, f"client: no adapter {' '.join(arguments)!r}; see `trifecta implementations`")
         adapter = CLIENTS[arguments[0]]
+        lean.keep_pandas_out()
         records.table([])  # what is imported now does not disturb the client later
         _say(sys.stdout, "loaded", {"client": adapter.name})
         line = sys.stdin.buffer.readline()

@@ -18,11 +18,11 @@ from trifecta.analysis.agreement import Moved, Pair
 from trifecta.design.errors import UserError
 from trifecta.report import grids, numbers
 from trifecta.report.reproduction import switches
+from trifecta.report.reproduction.programs import CODE, programs_of
 from trifecta.report.reproduction.result import DATA_FILE
 
 _COLOURS = {agreement.DIFFERS: "bold red", agreement.SAME: "green", agreement.OPEN_IN_BOTH: "dim"}
 _APART = timedelta(hours=12)  # sessions nearer than this share what a day has: load, temperature, boot
-_CODE = "code: "
 _STATED = ("studies", "depth", "version", "seed", "machine", "programs")
 
 
@@ -85,32 +85,16 @@ def _about(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
         "version": said.get("version"),
         "seed": facts.get("seed"),
         "machine": {name: machine.get(name) for name in ("cpu_model", "cpus", "kernel", "distribution")},
-        "programs": _programs(path if path.is_dir() else path.parent, document),
+        "programs": _programs(path, document),
     }
 
 
-def _programs(folder: Path, document: Mapping[str, Any]) -> dict[str, str]:
-    """The versions of servers, clients and the engine, as the runs that lie there say."""
-    found: dict[str, str] = {}
-    codes: dict[str, set[str]] = {}
-    root = folder.resolve()
-    for run in document.get("runs") or ():
-        file = (root / str(run.get("folder", "")) / "run.json").resolve()
-        if not file.is_relative_to(root) or not file.is_file():
-            continue
-        try:
-            facts = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise UserError(f"{file} is not valid JSON ({error}); compare folders that are whole") from error
-        for name, value in (facts.get("engine") or {}).items():
-            found[f"engine: {name}"] = str(value)
-        for name, value in (facts.get("code") or {}).items():
-            codes.setdefault(_CODE + name, set()).add(str(value))
-        for part in ("servers", "clients", "browsers"):
-            for name, one in (facts.get(part) or {}).items():
-                found[name] = str(one.get("version")) if isinstance(one, dict) else str(one)
-    # Runs of one reproduction that was gone on with may be of several.
-    return found | {name: " and ".join(sorted(values)) for name, values in codes.items()}
+def _programs(path: Path, document: Mapping[str, Any]) -> dict[str, str]:
+    """As the document says, which needs no runs beside it; else, of an earlier version, as its runs say."""
+    told = document["reproduction"].get("programs")
+    if isinstance(told, dict):
+        return {str(name): str(version) for name, version in told.items()}
+    return programs_of(path if path.is_dir() else path.parent, document.get("runs") or ())
 
 
 def differences(made: Comparison) -> list[str]:
@@ -134,7 +118,7 @@ def warnings(made: Comparison) -> list[str]:
     differ += [name for name in sides[0] if name in sides[1] and sides[0][name] != sides[1][name]]
     if differ:
         said.append(f"not the same versions ({', '.join(differ)}): what differs may be theirs")
-    if not all(any(name.startswith(_CODE) for name in side) for side in sides):
+    if not all(any(name.startswith(CODE) for name in side) for side in sides):
         said.append("runs of earlier versions do not say which code made them, and a version number does not tell")
     if made.first["machine"] != made.second["machine"]:
         said.append("not the same machine: what differs may be its")

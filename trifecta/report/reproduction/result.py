@@ -17,6 +17,7 @@ from trifecta.design import plan
 from trifecta.design.campaign import Campaign
 from trifecta.report import campaign as campaigns
 from trifecta.report.reproduction import places
+from trifecta.report.reproduction.programs import programs_of
 from trifecta.report.visits.published import levels_of
 from trifecta.store import files
 from trifecta.store.run import RunDirectory
@@ -195,13 +196,16 @@ def _threats(folder: Path) -> list[Mapping[str, Any]]:
 
 def as_data(result: Result) -> dict[str, Any]:
     """The same for a program; keys are stable (docs/reproduce.md)."""
+    runs = [vars(run) for study in result.studies for run in study.runs]
+    told = {"version": __version__, "folder": str(result.folder), "machine": machine_of(result)}
     return {
         "reproduction": {name: value for name, value in result.asked.items() if name != "campaigns"}
-        | {"version": __version__, "folder": str(result.folder), "machine": machine_of(result)},
+        | told
+        | {"programs": programs_of(result.folder, runs)},
         "claims": [evaluation_data(one) for one in result.evaluations() if one.statement.kind == "claim"],
         "figures": [evaluation_data(one) for one in result.evaluations() if one.statement.kind == "figure"],
         "threats": [dict(one) for one in result.threats],
-        "runs": [vars(run) for study in result.studies for run in study.runs],
+        "runs": runs,
         "missing": [
             {"study": study.published.id, "what": name, "reason": reason}
             for study in result.studies

@@ -1,0 +1,39 @@
+"""With which programs, and with which code of Trifecta, the runs of a reproduction were made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from trifecta.design.errors import UserError
+
+CODE = "code: "
+
+
+def programs_of(folder: Path, runs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The versions of servers, clients and the engine, and digests of the code, as the runs that lie there say.
+
+    Runs that are not there, or not in ``folder``, say nothing. UserError when one is damaged.
+    """
+    found: dict[str, str] = {}
+    codes: dict[str, set[str]] = {}
+    root = folder.resolve()
+    for run in runs:
+        file = (root / str(run.get("folder", "")) / "run.json").resolve()
+        if not file.is_relative_to(root) or not file.is_file():
+            continue
+        try:
+            facts = json.loads(file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise UserError(f"{file} is not valid JSON ({error}); compare folders that are whole") from error
+        for name, value in (facts.get("engine") or {}).items():
+            found[f"engine: {name}"] = str(value)
+        for name, value in (facts.get("code") or {}).items():
+            codes.setdefault(CODE + name, set()).add(str(value))
+        for part in ("servers", "clients", "browsers"):
+            for name, one in (facts.get(part) or {}).items():
+                found[name] = str(one.get("version")) if isinstance(one, dict) else str(one)
+    # Runs of one reproduction that was gone on with may be of several.
+    return found | {name: " and ".join(sorted(values)) for name, values in codes.items()}
