@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from scipy import stats
 
 from tests.analysis.test_agreement import said
 from trifecta.design.errors import UserError
-from trifecta.report.reproduction import compared
+from trifecta.report.reproduction import compared, switches
 
 
 def folder(path: Path, *claims: dict[str, Any], **about: Any) -> Path:
@@ -55,11 +58,13 @@ def test_what_differs_stands_first_with_both_values(tmp_path: Path) -> None:
 
 def effects(*rows: dict[str, Any], metric: str = "latency_p50_ns") -> list[dict[str, Any]]:
     head = {"title": "", "factor": "path", "on": "overtaking", "metric": metric, "metric_label": "median latency"}
+    head |= {"margin": 0.05}
     return [{"threat": "jitter-reordering", "title": "jitter", "effects": [{**head, "rows": list(rows)}]}]
 
 
 def changed(outcome: str, ratio: float, reference: str | None = "h2", **more: Any) -> dict[str, Any]:
-    ends = {"low": ratio - 0.1, "high": ratio + 0.1, "blocks": 6}
+    reach = 0.01 if outcome == "same" else 0.1
+    ends = {"low": ratio - reach, "high": ratio + reach, "blocks": 6}
     return {"arm": "h3", "reference": reference, "place": "", "outcome": outcome, "ratio": ratio, **ends, **more}
 
 
@@ -92,6 +97,44 @@ def test_what_threats_do_is_compared_too(tmp_path: Path, first: str, second: str
     data = compared.as_data(made)
     assert data["counts"]["threats"][relation] == 1
     assert data["threats"][0]["first"]["ratio"] == ratios[first]
+
+
+def test_a_small_effect_is_not_more_in_one_and_the_same_in_the_other(tmp_path: Path) -> None:
+    """Both were measured on one day: 3 % more than 1, and within 5 % of it, are true at once."""
+    sides = []
+    for name, row in (
+        ("a", changed("same", 1.009, low=0.984, high=1.035, blocks=4)),
+        ("b", changed("more", 1.030, low=1.012, high=1.049, blocks=4)),
+    ):
+        sides.append(folder(tmp_path / name, said("x", "confirmed")))
+        document = json.loads((sides[-1] / "reproduction.json").read_text())
+        (sides[-1] / "reproduction.json").write_text(json.dumps({**document, "threats": effects(row)}))
+    made = compared.compare(*sides)
+    assert [one.relation for one in made.threats] == ["only in the first"]  # the second is too near to the margin
+    assert made.agree
+
+
+@pytest.mark.parametrize("truth", [1.0, 1.03, 1.05, 1.08])
+@pytest.mark.parametrize("noise", [0.001, 0.01])
+def test_two_sessions_of_one_truth_hardly_ever_contradict_each_other(truth: float, noise: float) -> None:
+    """What blocks vary by and what sessions differ by (1 %), the effect of a threat as large as the margin or less."""
+    rng = np.random.default_rng(5)
+    decided, differ = 0, 0
+    for _ in range(1000):
+        states = []
+        for _ in range(2):
+            day = math.log(truth) + rng.normal(0, 0.01)
+            blocks = day + rng.normal(0, noise, 6)
+            low, high = stats.t.interval(0.95, 5, blocks.mean(), stats.sem(blocks))
+            outcome = "more" if low > 0 else "less" if high < 0 else "same" if high < math.log(1.05) else "undecided"
+            value, low, high = (math.exp(number) for number in (blocks.mean(), low, high))
+            row = changed(outcome, value, low=low, high=high)
+            (one,) = switches.statements(Path("reproduction.json"), {"threats": effects(row)})
+            states.append(one["state"])
+        decided += "open" not in states
+        differ += "open" not in states and states[0] != states[1]
+    assert differ <= 10
+    assert decided > (0 if truth in (1.03, 1.05) else 300)
 
 
 def test_successes_are_compared_for_each_protocol_and_runs_without_threats_have_none(tmp_path: Path) -> None:

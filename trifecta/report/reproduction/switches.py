@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from trifecta.analysis.agreement import WITHIN
-from trifecta.analysis.judging import OPEN
+from trifecta.analysis.intervals import Estimate
+from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN, between_sessions, judge
+from trifecta.analysis.statements import Says
 from trifecta.design.errors import UserError
 from trifecta.design.model import PROTOCOL_NAMES
 
 _STATES = {"more": "more", "less": "less", "same": WITHIN}
+_SUCCESS = "success_rate"
 
 
 def statements(file: Path, document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One for each ratio of protocols (of successes for each protocol) that a threat may change.
 
-    ``state`` is more or less where it holds after Holm's correction, within the margin, or open. Empty where no threats
-    were measured.
+    ``state`` is more or less where it holds after Holm's correction and beyond the margin, within the margin, or open;
+    the last two of them as of a claim, with what sessions differ by. Empty where no threats were measured.
     """
     threats = document.get("threats")
     if threats is None:
@@ -29,7 +33,7 @@ def statements(file: Path, document: Mapping[str, Any]) -> list[dict[str, Any]]:
             for threat in threats
             for effect in threat.get("effects") or ()
             for row in effect["rows"]
-            if row["reference"] or effect["metric"] == "success_rate"
+            if row["reference"] or effect["metric"] == _SUCCESS
         ]
     except (KeyError, TypeError, AttributeError):
         remedy = "give a folder of `trifecta reproduce`"
@@ -47,8 +51,26 @@ def _statement(threat: Mapping[str, Any], effect: Mapping[str, Any], row: Mappin
         "id": ", ".join(str(part) for part in (threat["threat"], *parts) if part),
         "kind": "threat",
         "text": str(threat["title"]),
-        "state": _STATES.get(row["outcome"], OPEN),
+        "state": _state(effect, row),
         "form": "ratio",
         "metric": effect["metric"],
         **{key: row[key] for key in ("ratio", "low", "high", "blocks")},
     }
+
+
+def _state(effect: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """What two sessions can be compared by.
+
+    "Not 1" and "within the margin" are both true of 1.03 [1.01, 1.05]: one session would say the one, the next the
+    other, of the same truth.
+    """
+    outcome = _STATES.get(row["outcome"], OPEN)
+    low, value, high = row["low"], row["ratio"], row["high"]
+    if effect["metric"] == _SUCCESS or not (low and value and high):
+        return outcome
+    says = Says(effect["metric"], (row["arm"],), (row["reference"],), "same")
+    one = Estimate(math.log(value), math.log(low), math.log(high), row["blocks"])
+    judged, _ = judge(says, one, effect["margin"], between_sessions(says))
+    if judged == CONFIRMED:
+        return WITHIN
+    return outcome if judged == CONTRADICTED and outcome != WITHIN else OPEN

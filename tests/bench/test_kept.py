@@ -1,0 +1,63 @@
+"""Reproductions that are kept: as good for a comparison as the whole, and without contradiction among each other."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from bench import kept
+from tests.report.synthetic_reproduction import write_reproduction
+from tests.report.test_report_compared import changed, effects
+from trifecta import studies
+from trifecta.report.reproduction import compared
+
+KEPT = sorted(kept.FOLDER.glob("*.json"))
+
+
+def test_what_is_kept_compares_as_the_whole_and_names_nothing_of_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    threats = effects(changed("more", 2.0), changed("less", 0.5, None))
+    folder = write_reproduction(tmp_path / "whole", threats=threats)
+    monkeypatch.setattr(kept, "FOLDER", tmp_path / "kept")
+    assert kept.main([str(folder)]) == 0
+    (path,) = (tmp_path / "kept").iterdir()
+    assert path.name == "2026-01-02T030405Z.json"
+    assert path.name in capsys.readouterr().out
+    made = compared.compare(folder, path)
+    assert {one.relation for one in (*made.claims, *made.figures, *made.threats)} <= {"same", "open in both"}
+    assert len(made.threats) == 1
+    assert [one for one in (*made.claims, *made.figures, *made.threats) if one.changed] == []
+    text = path.read_text()
+    assert str(tmp_path) not in text
+    assert "/usr/bin" not in text
+
+
+@pytest.mark.parametrize("arguments", [[], ["a", "b"], ["nowhere"]])
+def test_what_is_no_reproduction_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.setattr(kept, "FOLDER", tmp_path / "kept")
+    assert kept.main(arguments) == 2
+    assert not (tmp_path / "kept").exists()
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+def test_one_that_is_kept_has_every_published_statement_and_no_path(path: Path) -> None:
+    document = json.loads(path.read_text())
+    known = {one.id for study in studies.published().values() for one in study.statements}
+    assert {one["id"] for kind in ("claims", "figures") for one in document[kind]} == known
+    assert {one["threat"] for one in document["threats"]} >= {"round-trips", "cpu-bound", "single-load"}
+    assert not re.search(r"(^|[\s\"'])/(tmp|work|root|home|usr)/", path.read_text())
+
+
+@pytest.mark.parametrize("pair", list(combinations(KEPT, 2)), ids=lambda pair: " and ".join(path.stem for path in pair))
+def test_two_that_are_kept_agree_on_what_both_decided(pair: tuple[Path, Path]) -> None:
+    made = compared.compare(*pair)
+    pairs = (*made.claims, *made.figures, *made.threats)
+    assert [one.id for one in pairs if one.relation == "differs"] == []
+    assert sum(one.relation == "same" for one in pairs) > len(pairs) / 3
