@@ -64,7 +64,7 @@ Examples:
     nargs=2,
     type=click.Path(path_type=Path, exists=True),
     metavar="DIR DIR",
-    help="Run nothing: say whether two reproductions agree, claim by claim, threat by threat.",
+    help="Run nothing: say whether two reproductions (folders, or a reproduction.json) agree on claims and threats.",
 )
 @click.option("--quiet", "-q", is_flag=True, help="No progress, only the result.")
 @options.as_json
