@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from trifecta.analysis.checks.path import was_delivered
 from trifecta.analysis.estimate import Row
 from trifecta.analysis.planner import Decision, Planner, Stop
 from trifecta.analysis.verdict import verdicts
@@ -32,7 +33,7 @@ from trifecta.workloads.session import Session
 from trifecta.workloads.supported import Supported
 from trifecta.workloads.ways import WAYS, Adapters, AnySession, AnyTrialRunner, Common
 
-PROBE_EVERY_S = 60.0
+PROBE_EVERY_S = 60.0  # a path that was delivered; see _Run._probe_when_due
 
 
 class AnyPlanner(Protocol):
@@ -263,9 +264,14 @@ class _Run:
         return [trial for trial in trials if trial.arm not in done]
 
     def _probe_when_due(self, session: AnySession, cell: Cell) -> None:
-        if not session.probe_due(cell, PROBE_EVERY_S):
+        """Measure the path of a cell once a minute, and before every block while it is not what was asked for.
+
+        A probe that found it off speaks against the trials until the next: they should be those of one block.
+        """
+        path, workload = str(cell.levels["path"]), plan.workload_for(self.study, cell)
+        stands = was_delivered(self.study.paths[path], workload, session.probe_of(cell))
+        if not session.probe_due(cell, PROBE_EVERY_S if stands else 0.0):
             return
-        path = str(cell.levels["path"])
         self.progress.phase("probe", path)
         seed = plan.stable_seed("probe", self.study.seed, path, len(self.rows))
         self.progress.path_probed(path, session.probe(cell, seed))

@@ -308,6 +308,10 @@ class Session:
         """Measure what the path of a cell does to packets."""
         return self.probe_path(self.study.paths[str(cell.levels["path"])], seed)
 
+    def probe_of(self, cell: Cell) -> dict[str, Any] | None:
+        """What the last probe of a cell's path found."""
+        return self.probes.get(str(cell.levels["path"]))
+
     def probe_path(self, path: PathSpec, seed: int) -> dict[str, Any]:
         """Measure what the path does to packets, from outside the link: delays, loss, rate, and at first size."""
         first = path.name not in self.probes

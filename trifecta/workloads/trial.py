@@ -145,7 +145,7 @@ class TrialRunner:
         start_cpu_ns = self._start_costs.cpu_ns(plan.client_of(trial.cell), config)
         marks = [time.monotonic_ns()]
         programs = self._take(plan.client_of(trial.cell))
-        details: dict[str, Any] = {"load": None, "link": None, "probe": session.probes.get(path.name)}
+        details: dict[str, Any] = {"load": None, "link": None, "probe": session.probe_of(trial.cell)}
         errors: list[str] = []
         with ExitStack() as stack:
             stack.callback(self._end, programs)

@@ -65,6 +65,9 @@ class AnySession(Protocol):
     def probe(self, cell: Cell, seed: int) -> dict[str, Any]:
         """Measure what the path of a cell does to packets."""
 
+    def probe_of(self, cell: Cell) -> dict[str, Any] | None:
+        """What the last probe of a cell's path found."""
+
 
 class AnyTrialRunner(Protocol):
     """Runs the trials of a session, one at a time."""

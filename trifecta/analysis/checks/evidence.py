@@ -116,12 +116,7 @@ class Evidence:
     @property
     def links(self) -> dict[str, Document]:
         """What the links of this trial report, by the name of their wire; that of a two-host lab has none ("")."""
-        return _by_wire(self.link)
-
-    @property
-    def probes(self) -> dict[str, Document]:
-        """What the probe measured, by wire as ``links``: one between two hosts of several says its ``wire``."""
-        return _by_wire(self.probe)
+        return by_wire(self.link)
 
     @property
     def client(self) -> str:
@@ -157,7 +152,8 @@ class Evidence:
         return [CheckResult(check, self.trial.trial, status, evidence, value, limit, remedy)]
 
 
-def _by_wire(document: Document | None) -> dict[str, Document]:
+def by_wire(document: Document | None) -> dict[str, Document]:
+    """What several links, or a probe, say, by wire; that of a two-host lab has none ("")."""
     if document is None:
         return {}
     if "links" in document:

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trifecta.analysis.checks.chance import burst_inflation, consistent, plausible_share
-from trifecta.analysis.checks.evidence import Document, Evidence, Finding, duration, worst
+from trifecta.analysis.checks.evidence import Document, Evidence, Finding, by_wire, duration, worst
 from trifecta.design import browsers, services
-from trifecta.design.model import BrowserWorkload, CheckResult, PathSpec, ServicesWorkload
+from trifecta.design.model import BrowserWorkload, CheckResult, PathSpec, RequestsWorkload, ServicesWorkload
 
 DELAY_SHARE, DELAY_FLOOR_NS = 0.02, 100_000  # one direction, by the link: whichever allows more
 RTT_SHARE, RTT_FLOOR_NS = 0.02, 200_000  # both directions and both hosts, by the probe
@@ -39,18 +39,32 @@ def check(evidence: Evidence) -> list[CheckResult]:
         for name in sorted(missing)
     ]
     findings += _together(links)
-    for name, probe in evidence.probes.items():
-        on_path = not name or name in _wires(evidence)
-        findings += _probed(path if on_path else PathSpec(path.name), f"probe {name}".rstrip(), probe)
+    findings += _of_probes(path, evidence.workload, evidence.probe)
     if not findings and isinstance(evidence.workload, ServicesWorkload) and evidence.workload.hosts == 1:
         findings.append(Finding("pass", "all services share a host: there is no wire between them"))
     return worst(evidence, "path", findings)
 
 
+def was_delivered(path: PathSpec, workload: RequestsWorkload, probe: Document | None) -> bool:
+    """Whether the probe (its summary, as in a trial's ``probe_json``) found the path that was asked for."""
+    return all(finding.status == "pass" for finding in _of_probes(path, workload, probe))
+
+
+def _of_probes(path: PathSpec, workload: RequestsWorkload, probe: Document | None) -> list[Finding]:
+    findings = []
+    for name, summary in by_wire(probe).items():
+        on_path = not name or name in _impaired(path, workload)
+        findings += _probed(path if on_path else PathSpec(path.name), f"probe {name}".rstrip(), summary)
+    return findings
+
+
 def _wires(evidence: Evidence) -> set[str]:
     """The wires on which the path lies, as named in ``evidence.links``."""
-    workload = evidence.workload
-    if not evidence.path.impaired:
+    return _impaired(evidence.path, evidence.workload)
+
+
+def _impaired(path: PathSpec, workload: RequestsWorkload) -> set[str]:
+    if not path.impaired:
         return set()
     if isinstance(workload, BrowserWorkload):
         return set(browsers.impaired_wires(workload))
