@@ -364,7 +364,13 @@ def test_a_campaign_shows_the_claims_of_all_its_cells(page: Path, video: Path, t
         label=lambda name, own: name,
         test_names=lambda name, own: "",
     )
-    made = shown.overview(made_up, tmp_path, {})
+    kept: dict[str, shown.RunRead] = {}
+    made = shown.overview(made_up, tmp_path, {}, kept)
+    assert set(kept) == set(shapes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shown, "_read", lambda *_: pytest.fail("a run that is kept is read again"))
+        again = shown.overview(made_up, tmp_path, {}, kept)
+    assert (again.lines, again.claims, again.samples) == (made.lines, made.claims, made.samples)
     assert {claim.cell for claim, _ in made.claims} == {line["cell"] for line in asked_cells(page, video)}
     text = pages.read(shown.write_page(made, tmp_path).read_text()).root.text
     assert "HTTP/3 starts the video later than HTTP/2." in text

@@ -83,6 +83,8 @@ def run_in_turn(
     from trifecta.workloads import campaign as campaigns
 
     problems: dict[str, str] = {}
+    made: Overview | None = None
+    kept: dict[str, shown.RunRead] = {}
     over = sum(campaigns.standing(folder, name) == "over" for name in campaign.studies)  # in an earlier session
     ran = campaigns.run_all(campaign, folder, runner(stop, quiet=quiet), stop)
     for number, (name, outcome, problem) in enumerate(ran, 1):
@@ -93,14 +95,16 @@ def run_in_turn(
                 html.write_report(outcome.run_path)
             except Exception as error:  # a fault in one report must not end the studies that come after it
                 problems[f"{name}, its report"] = f"internal error: {type(error).__name__}: {error}"
-        made = shown.overview(campaign, folder, problems)
+        kept.pop(name, None)
+        made = shown.overview(campaign, folder, problems, kept)
         shown.write_page(made, folder)
         if not quiet:
             said = problem or f"{outcome.trials} trials in {outcome.elapsed_ns / 1e9:.0f} s, {outcome.reason}"
             more = f"; {left(problems)}" if left is not None else ""
             click.echo(f"{name} ({over + number} of {len(campaign.studies)}): {said}{more}", err=True)
-    made = shown.overview(campaign, folder, problems)
-    shown.write_page(made, folder)
+    if made is None:
+        made = shown.overview(campaign, folder, problems)
+        shown.write_page(made, folder)
     return made
 
 

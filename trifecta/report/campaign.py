@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -89,15 +90,32 @@ class Overview:
         ]
 
 
-def overview(campaign: Campaign, folder: Path, problems: dict[str, str]) -> Overview:
-    """Read the runs of a campaign below its folder; ``problems`` are studies that could not run, with the reason."""
-    made = Overview(campaign, [], [], problems=dict(problems))
+@dataclass(frozen=True)
+class RunRead:
+    """What the overview shows of one run."""
+
+    about: facts.RunFacts
+    lines: list[Line]
+    claims: list[tuple[Claim, str]] | None
+    """None: not of visits."""
+
+
+def overview(
+    campaign: Campaign, folder: Path, problems: dict[str, str], kept: MutableMapping[str, RunRead] | None = None
+) -> Overview:
+    """Read the runs of a campaign below its folder; ``problems`` are studies that could not run, with the reason.
+
+    ``kept`` has runs that were read before and did not change since; the others are added to it.
+    """
+    made, kept = Overview(campaign, [], [], problems=dict(problems)), {} if kept is None else kept
     for name in campaign.studies:
         run = folder / name
         if not (run / "run.json").is_file():
             made.problems.setdefault(name, "not run")
             continue
-        about = facts.read(run)
+        if name not in kept:
+            kept[name] = _read(campaign, name, run)
+        about = kept[name].about
         if about.metric_label not in made.metric.split(" or "):
             made.metric = " or ".join(filter(None, (made.metric, about.metric_label)))
         made.protocols = made.protocols or about.protocols
@@ -106,38 +124,47 @@ def overview(campaign: Campaign, folder: Path, problems: dict[str, str]) -> Over
             made.reports[name] = f"{name}/report.html"
         for item in about.left_out:
             made.problems[f"{name}, {item['factor']} {item['level']}"] = str(item["reason"])
-        with queries.connect(run) as connection:
-            arms = queries.ask(connection, ARMS)
-            verdicts = queries.ask(connection, VERDICTS)
-            cells = content.cells_in_order(about, dict.fromkeys(row["cell"] for row in arms))
-            found = content.comparisons(about, verdicts, cells)
-            seen = visits.derive(connection, about, found)
-        if seen:
+        claims = kept[name].claims
+        if claims is not None:
             made.samples = "visits"
-            made.claims += [(one, cell_words(one.cell)) for one in seen.claims]
-        for cell in cells:
-            own = levels(cell)
-            varied = [key for key, known in campaign.studies[name].factors.items() if len(known) > 1]
-            shown = [f"{key} {value}" for key, value in own.items() if key in varied and key not in _HEADED]
-            where = [own["path"], *([own["place"]] if "place" in own else [])]
-            if own["connection"] in CONNECTION_LEVELS:  # a browser opens those it wants
-                where.append(f"{own['connection']} connections")
-            made.lines.append(
-                Line(
-                    study=name,
-                    label=campaign.label(name, own),
-                    tests=campaign.test_names(name, own),
-                    where=", ".join(where),
-                    place=", ".join(shown) or campaign.studies[name].workload.kind,
-                    arms={row["arm"]: row for row in arms if row["cell"] == cell},
-                    comparisons={(one.arm, one.reference): one for one in found if one.cell == cell},
-                )
-            )
+            made.claims += claims
+        made.lines += kept[name].lines
     order = {heading: place for place, heading in enumerate(dict.fromkeys(line.heading() for line in made.lines))}
     texts = list(dict.fromkeys(claim.text for claim, _ in made.claims))
     made.claims.sort(key=lambda one: texts.index(one[0].text))
     made.lines.sort(key=lambda line: order[line.heading()])
     return made
+
+
+def _read(campaign: Campaign, name: str, run: Path) -> RunRead:
+    about = facts.read(run)
+    with queries.connect(run) as connection:
+        arms = queries.ask(connection, ARMS)
+        verdicts = queries.ask(connection, VERDICTS)
+        cells = content.cells_in_order(about, dict.fromkeys(row["cell"] for row in arms))
+        found = content.comparisons(about, verdicts, cells)
+        seen = visits.derive(connection, about, found)
+    lines = []
+    for cell in cells:
+        own = levels(cell)
+        varied = [key for key, known in campaign.studies[name].factors.items() if len(known) > 1]
+        shown = [f"{key} {value}" for key, value in own.items() if key in varied and key not in _HEADED]
+        where = [own["path"], *([own["place"]] if "place" in own else [])]
+        if own["connection"] in CONNECTION_LEVELS:  # a browser opens those it wants
+            where.append(f"{own['connection']} connections")
+        lines.append(
+            Line(
+                study=name,
+                label=campaign.label(name, own),
+                tests=campaign.test_names(name, own),
+                where=", ".join(where),
+                place=", ".join(shown) or campaign.studies[name].workload.kind,
+                arms={row["arm"]: row for row in arms if row["cell"] == cell},
+                comparisons={(one.arm, one.reference): one for one in found if one.cell == cell},
+            )
+        )
+    claims = [(one, cell_words(one.cell)) for one in seen.claims] if seen else None
+    return RunRead(about, lines, claims)
 
 
 def write_page(made: Overview, folder: Path) -> Path:
