@@ -142,21 +142,20 @@ class ServicesTrialRunner:
         where: tuple[Graph, Place],
         capture: TrialCapture,
     ) -> _Cast:
-        """Start links and services, the last of the chain first, and wait until each can be used."""
+        """Start services and links, and wait until each can be used; services are told what to do the last first."""
         graph, place = where
         session = self._session
         path = session.path(trial.cell)
         connection = str(trial.cell.levels["connection"])
         protocols = services.protocols_of(graph, trial.protocol, workload.inside)  # type: ignore[arg-type]
-        client = stack.enter_context(place.start_service(graph.client))
-        running: dict[str, EngineProgram] = {}
+        programs = place.start_services(stack, [graph.client, *reversed(graph.services[1:])])
+        client = programs.pop(graph.client)
         links: dict[Wire, EngineProgram] = {}
         for wire in place.links:
             links[wire] = stack.enter_context(place.start_link(wire))
             asked = session.link_config(place, wire, path, trial.seed) | capture.link_changes(wire.name)
             set_to_work(links[wire], asked, session.stop)
         for name in reversed(graph.services[1:]):
-            running[name] = stack.enter_context(place.start_service(name))
             config = origin_config(
                 graph,
                 name,
@@ -167,13 +166,13 @@ class ServicesTrialRunner:
                 certificates=session.certificates,
                 keylog_file=capture.keylog(name),
             )
-            running[name].configure(config | self._faults.service_changes(name))
-        for process in running.values():
+            programs[name].configure(config | self._faults.service_changes(name))
+        for process in programs.values():
             try:
                 process.wait_ready(_READY_S, session.stop)
             except EngineError as error:
                 raise as_user_error(error) from error
-        return _Cast(graph.client, client, running, links)
+        return _Cast(graph.client, client, programs, links)
 
     def _client_config(
         self,
