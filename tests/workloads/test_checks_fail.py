@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,7 @@ SETTINGS = [
     "server=origin", "connection=reused", "blocks.at_least=1", "blocks.at_most=1", "budget=2 min",
     "workload.requests=100", "workload.warmup=10 requests",
 ]  # fmt: skip
+LATE = re.compile(r"99 % of packets left within .* \(limit ")
 CLEAN = [*SETTINGS, "path=clean"]
 FAR = [*SETTINGS, "path=far"]
 
@@ -46,6 +48,9 @@ def failures(folder: Path, **request: Any) -> dict[str, list[str]]:
 def test_nothing_but_the_machine_fails_without_a_fault(tmp_path: Path) -> None:
     """What other work on this machine may disturb is left out: the other checks must pass."""
     found = failures(tmp_path / "run", set=FAR)
+    # A host that takes the processor for milliseconds makes the link late, which the check is there to say.
+    wrong = [text for texts in found.pop("path", []) for text in texts.split("; ") if not LATE.search(text)]
+    assert not wrong
     assert not set(found) - {"machine", "headroom", "steady_state"}, found
 
 
