@@ -33,7 +33,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     """Compare the link's report and the probe with the study's path."""
     path = evidence.path
     links = {name: _link(evidence, name, link) for name, link in evidence.links.items()}
-    missing = _wires(evidence) - set(links)
+    missing = _wires(path, evidence.workload) - set(links)
     findings = [
         Finding("fail", f"path {path.name} is impaired, but no link was in it{f' on wire {name}' if name else ''}")
         for name in sorted(missing)
@@ -53,17 +53,13 @@ def was_delivered(path: PathSpec, workload: RequestsWorkload, probe: Document | 
 def _of_probes(path: PathSpec, workload: RequestsWorkload, probe: Document | None) -> list[Finding]:
     findings = []
     for name, summary in by_wire(probe).items():
-        on_path = not name or name in _impaired(path, workload)
+        on_path = not name or name in _wires(path, workload)
         findings += _probed(path if on_path else PathSpec(path.name), f"probe {name}".rstrip(), summary)
     return findings
 
 
-def _wires(evidence: Evidence) -> set[str]:
-    """The wires on which the path lies, as named in ``evidence.links``."""
-    return _impaired(evidence.path, evidence.workload)
-
-
-def _impaired(path: PathSpec, workload: RequestsWorkload) -> set[str]:
+def _wires(path: PathSpec, workload: RequestsWorkload) -> set[str]:
+    """The wires on which the path lies, as named in ``Evidence.links``."""
     if not path.impaired:
         return set()
     if isinstance(workload, BrowserWorkload):
@@ -75,7 +71,7 @@ def _impaired(path: PathSpec, workload: RequestsWorkload) -> set[str]:
 
 def _link(evidence: Evidence, wire: str, link: Document) -> list[Finding]:
     path = evidence.path
-    asked = (path.forward, path.backward) if not wire or wire in _wires(evidence) else ((), ())
+    asked = (path.forward, path.backward) if not wire or wire in _wires(path, evidence.workload) else ((), ())
     near, _, far = wire.partition("-")
     names = (f"{wire} to {far}", f"{wire} to {near}") if wire else ("to the server", "to the client")
     findings = []
