@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -100,6 +100,22 @@ class RunRead:
     """None: not of visits."""
 
 
+def left_out(campaign: Campaign, folder: Path, problems: Mapping[str, str]) -> dict[str, str]:
+    """Studies that were not run, and levels that a run had to leave out (``study, factor level``), with the reason.
+
+    ``problems`` are studies that could not run, with the reason.
+    """
+    found = dict(problems)
+    for name in campaign.studies:
+        run = folder / name
+        if not (run / "run.json").is_file():
+            found.setdefault(name, "not run")
+            continue
+        for item in facts.read(run).left_out:
+            found[f"{name}, {item['factor']} {item['level']}"] = str(item["reason"])
+    return found
+
+
 def overview(
     campaign: Campaign, folder: Path, problems: dict[str, str], kept: MutableMapping[str, RunRead] | None = None
 ) -> Overview:
@@ -107,11 +123,10 @@ def overview(
 
     ``kept`` has runs that were read before and did not change since; the others are added to it.
     """
-    made, kept = Overview(campaign, [], [], problems=dict(problems)), {} if kept is None else kept
+    made, kept = Overview(campaign, [], [], problems=left_out(campaign, folder, problems)), {} if kept is None else kept
     for name in campaign.studies:
         run = folder / name
         if not (run / "run.json").is_file():
-            made.problems.setdefault(name, "not run")
             continue
         if name not in kept:
             kept[name] = _read(campaign, name, run)
@@ -122,8 +137,6 @@ def overview(
         made.pairs = made.pairs or about.pairs
         if (run / "report.html").exists():
             made.reports[name] = f"{name}/report.html"
-        for item in about.left_out:
-            made.problems[f"{name}, {item['factor']} {item['level']}"] = str(item["reason"])
         claims = kept[name].claims
         if claims is not None:
             made.samples = "visits"

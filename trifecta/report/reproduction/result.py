@@ -140,10 +140,10 @@ def _study(folder: Path, published: Published, campaign: Campaign, problems: Map
             )
         )
     cells += [_without_times(place) for place in captured] if cells else captured
-    overview = campaigns.overview(campaign, folder, dict(problems))
-    absent = _absent(campaign, overview.problems)
+    left_out = campaigns.left_out(campaign, folder, problems)
+    absent = _absent(campaign, left_out)
     found = tuple(_with_absent(evaluate(one, cells), absent) for one in published.statements)
-    return StudyResult(published, found, tuple(runs), overview.problems)
+    return StudyResult(published, found, tuple(runs), left_out)
 
 
 def _absent(campaign: Campaign, problems: Mapping[str, str]) -> list[tuple[Place, str]]:
