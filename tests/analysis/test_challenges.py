@@ -31,13 +31,18 @@ def test_a_clear_difference_stands_whatever_block_is_left_out():
     assert challenges(STUDY, rows(), CELL, [PAIR], metrics=False)[PAIR].metrics == ()
 
 
-def test_one_block_that_makes_the_difference_is_seen():
+def test_one_wild_block_makes_no_difference_but_a_block_between_two_groups_and_a_drift_are_seen():
     some = rows(1.0, 10, 0.001)
-    some = [{**row, "latency_p50_ns": 5e6} if row["arm"] == "h3" and row["block"] == 0 else row for row in some]
-    found = challenges(STUDY, some, CELL, [PAIR])[PAIR]
-    low, high = found.without_one
-    assert low < 0.94 < 0.99 < high
-    assert found.halves[0] < 0.9 < found.halves[1]
+    wild = [{**row, "latency_p50_ns": 5e6} if row["arm"] == "h3" and row["block"] == 0 else row for row in some]
+    low, high = challenges(STUDY, wild, CELL, [PAIR])[PAIR].without_one
+    assert 0.99 < low <= high < 1.01
+    early = [
+        {**row, "latency_p50_ns": row["latency_p50_ns"] * 0.5} if row["arm"] == "h3" and row["block"] < 5 else row
+        for row in some
+    ]
+    found = challenges(STUDY, early, CELL, [PAIR])[PAIR]
+    assert found.without_one[0] < 0.55 < 0.95 < found.without_one[1]
+    assert found.halves[0] < 0.55 < 0.95 < found.halves[1]
 
 
 def test_excluded_trials_are_counted_for_once():

@@ -7,7 +7,17 @@ import numpy as np
 from trifecta.design import plan
 from trifecta.design.model import Baseline, RequestsWorkload, Study
 
-NOISES = ("log-normal", "student t, 2 df", "cauchy", "ar(1) 0.9", "drift and outliers")
+NOISES = (
+    "log-normal",
+    "student t, 2 df",
+    "cauchy",
+    "ar(1) 0.9",
+    "drift and outliers",
+    "drift with jumps",
+    "bimodal, 15 %",
+    "bimodal, 30 %",
+    "ties of 1 ms",
+)
 ARMS = 4  # h1, h2, h3 and the baseline again
 
 
@@ -53,6 +63,14 @@ def trial_noise(kind, rng, trials):
     if kind == "drift and outliers":
         hit = rng.random(shape) < 0.03
         return 0.002 * np.arange(shape[-1]) + rng.normal(0, 0.02, shape) + hit * rng.exponential(1.0, shape)
+    if kind == "drift with jumps":
+        jumps = np.cumsum(rng.normal(0, 0.2, shape) * (rng.random(shape) < 0.02), axis=-1)
+        return 0.002 * np.arange(shape[-1]) + jumps + rng.normal(0, 0.02, shape)
+    if kind.startswith("bimodal"):
+        share = 0.15 if "15" in kind else 0.30
+        return np.log(1.5) * (rng.random(shape) < share) + rng.normal(0, 0.02, shape)
+    if kind == "ties of 1 ms":
+        return np.log(np.round(10 * np.exp(rng.normal(0, 0.05, shape))) / 10)
     raise ValueError(kind)
 
 

@@ -87,7 +87,7 @@ def test_every_workload_factor_can_be_given_levels(factor):
         ("paths.rough.los=1 %", "option --set paths.rough.los=1 %: paths.rough.los: unknown field"),
         ("path.rough=1", "no field 'path' in a study; did you mean 'paths'?"),
         ("seed=", "option --set seed=: has no value"),
-        ("seed.x=1", "seed: is a single value"),
+        ("seed.x=1", "seed: is a mapping, not a single value"),
         ("paths..loss=1", "has an empty part"),
         ("workload={", "not YAML"),
     ],

@@ -50,12 +50,37 @@ def test_headline_and_interval() -> None:
 
 
 def test_what_is_open_says_what_it_needs() -> None:
-    near = verdict("h3", "h2", "undecided", factor_low=None, factor_high=1.2, blocks=8, blocks_needed=20)
+    near = verdict(
+        "h3", "h2", "undecided", factor_low=None, factor_high=1.2, blocks=8, blocks_needed_low=20, blocks_needed_high=31
+    )
     assert near.interval() == "[0, 1.20]"
-    assert near.needs() == "needs ~12 more blocks"
-    far = verdict("h3", "h2", "undecided", factor_low=None, factor_high=None, blocks=8, blocks_needed=None)
+    assert near.needs() == "needs 12 to 23 more blocks"
+    assert near.more() == "12-23 more"
+    some = verdict("h3", "h2", "undecided", blocks=8, blocks_needed_low=20, blocks_needed_high=None)
+    assert (some.needs(), some.more()) == ("needs 12 or more further blocks", "12+ more")
+    soon = verdict("h3", "h2", "undecided", blocks=8, blocks_needed_low=9, blocks_needed_high=9)
+    assert (soon.needs(), soon.more()) == ("needs 1 more block", "1 more")
+    far = verdict(
+        "h3",
+        "h2",
+        "undecided",
+        factor_low=None,
+        factor_high=None,
+        blocks=8,
+        blocks_needed_low=None,
+        blocks_needed_high=None,
+    )
     assert far.interval() == "[no interval]"
-    assert far.needs() == "not within reach"
+    assert (far.needs(), far.more()) == ("not within reach", "far off")
+
+
+def test_what_is_likely_says_so_and_columns_have_one_scale() -> None:
+    ends = {"low": 0.6, "high": 0.8, "family_low": 0.5, "family_high": 1.1}
+    one = verdict("h3", "h2", "undecided", likely="faster", factor=1.37, blocks=6, **ends)
+    assert one.headline("x") == "likely 1.37x faster"
+    assert (one.ratio_interval(), one.family_interval()) == ("[0.60, 0.80]", "{0.50, 1.10}")
+    decided = verdict("h3", "h2", "faster", likely=None, factor=1.37, blocks=9, **ends)
+    assert (decided.headline("x"), decided.ratio_interval()) == ("1.37x faster", "[0.60, 0.80]")
 
 
 def test_cells_in_words() -> None:

@@ -29,9 +29,10 @@ OTHER_METRICS = (
 class Challenge:
     """One comparison challenged.
 
-    ``without_one``: the smallest and the largest ratio with one block left out. ``halves``: the ratio of the first and
-    of the second half of the blocks. ``counted``: the verdict with the trials that a check excluded; None where there
-    are none. ``metrics``: the verdict of this cell alone by other metrics. ``opposed``: blocks on the other side of 1.
+    Ratios are medians over blocks. ``without_one``: the smallest and the largest ratio with one block left out.
+    ``halves``: the ratio of the first and of the second half of the blocks. ``counted``: the verdict with the trials
+    that a check excluded; None where there are none. ``metrics``: the verdict of this cell alone by other metrics.
+    ``opposed``: blocks on the other side of 1.
     """
 
     blocks: int
@@ -64,7 +65,7 @@ def challenges(
     for pair in pairs:
         logs = pair_blocks(cell.key, rows, metric, arm=pair[0], reference=pair[1], baseline=baseline).log_ratios()
         known = logs[np.isfinite(logs)]
-        middle = float(known.mean()) if len(known) else 0.0
+        middle = float(np.median(known)) if len(known) else 0.0
         found[pair] = Challenge(
             blocks=len(known),
             opposed=int((known * middle < 0).sum()),
@@ -79,15 +80,15 @@ def challenges(
 def _without_one(logs: np.typing.NDArray[np.float64]) -> tuple[float, float] | None:
     if len(logs) < 3:
         return None
-    left = (logs.sum() - logs) / (len(logs) - 1)
-    return math.exp(float(left.min())), math.exp(float(left.max()))
+    left = [float(np.median(np.delete(logs, one))) for one in range(len(logs))]
+    return math.exp(min(left)), math.exp(max(left))
 
 
 def _halves(logs: np.typing.NDArray[np.float64]) -> tuple[float, float] | None:
     half = len(logs) // 2
     if half < 2:
         return None
-    return math.exp(float(logs[:half].mean())), math.exp(float(logs[half:].mean()))
+    return math.exp(float(np.median(logs[:half]))), math.exp(float(np.median(logs[half:])))
 
 
 def _alone(study: Study, rows: Sequence[Row], cell: Cell, metric: str) -> dict[Pair, Verdict]:

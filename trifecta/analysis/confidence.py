@@ -1,52 +1,44 @@
-"""Confidence sequences by randomisation: valid at any stopping time, whatever the noise.
+"""Confidence sequences for the median ratio: valid at any stopping time, without symmetry and without a distribution.
 
-Within a block the arm and its reference run in an order drawn at random. If the arm differs from its reference by
-exactly the factor exp(theta), the sign of D - theta, with D the log ratio of the block, is therefore a fair coin given
-its size and all earlier blocks. With x = (D - theta) / s, where s is known before the sign is, and any lambda,
+A block compares one run of the arm with each run of the reference. The estimand is the median of the log ratio D of a
+run of the arm to a run of the reference. Let theta be the true median. A block's vote for "above theta" is the mean
+over its reference runs of +1 where D > theta and -1 elsewhere: given all earlier blocks its mean is at most 0. For any
+bet 0 < lambda <= 1 the product over blocks of
 
-    exp(lambda x) / cosh(lambda x)
+    1 + lambda * vote
 
-has conditional mean 1, so its product over blocks, mixed over a fixed set of lambdas and both signs, is a test
-martingale: P(it ever reaches 1/alpha) <= alpha (Ville 1939). No distribution is assumed and blocks may depend on each
-other. The thetas that it does not reject form the confidence sequence. The factor is never below de la Pena's (1999)
-exp(lambda x - lambda^2 x^2 / 2). Where the reference ran twice in a block, the evidence is the mean of the martingales
-against each of its runs, which is one too. See docs/methodology.md.
+is therefore a test supermartingale, and so is a fixed mixture over bets: P(it ever reaches 2/alpha) <= alpha/2 (Ville
+1939). The same holds for "below". The thetas that neither rejects form the confidence sequence (Howard & Ramdas 2022
+for quantiles; Waudby-Smith & Ramdas 2024 for betting). A value equal to theta votes against both, so ties cost
+evidence and never the level. See docs/methodology.md, 2.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trifecta.analysis.estimate import log_ratios
-
 Floats = NDArray[np.float64]
 
-# Tuned by simulation (tests/analysis/test_power.py): large lambdas decide large effects in the fewest blocks that the
-# randomisation allows, small ones find small effects within 200 blocks.
-LAMBDAS: Floats = np.array([0.1, 0.3, 0.8, 4.0])
-WEIGHTS: Floats = np.array([0.07, 0.11, 0.20, 0.62])
-CLIP = 2.0  # scores beyond this many scales count as this: one outlier must not end the evidence
+# Tuned by simulation (tests/analysis/test_power.py): a bet of everything decides in the fewest blocks that signs allow,
+# six; the smaller ones survive blocks that disagree and find small effects within 200 blocks.
+LAMBDAS: Floats = np.array([0.1, 0.3, 0.7, 1.0])
+WEIGHTS: Floats = np.array([0.05, 0.10, 0.20, 0.65])
 LARGEST_LOG_RATIO = math.log(10_000)  # a bound further out than this factor is reported as no bound
-_PRECISION = 1e-5  # of an end of the interval, as a log ratio
-_LOG_WEIGHTS = np.log(np.concatenate([WEIGHTS, WEIGHTS]) / 2)
+_LOG_WEIGHTS = np.log(WEIGHTS)
+_LOSE_ALL = -1e6  # log of nothing: finite, so that sums stay numbers
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence sequence at the current block, as log ratios; None where it has no bound (yet).
-
-    ``contradictory`` is set when every constant ratio is rejected: the effect changed during the run.
-    """
+    """A confidence sequence at the current block, as log ratios; None where it has no bound (yet)."""
 
     low: float | None
     high: float | None
-    contradictory: bool = False
 
     def excludes_zero(self) -> bool:
         """Whether a log ratio of 0, a ratio of 1, is outside."""
@@ -54,170 +46,146 @@ class Interval:
 
     def within(self, log_margin: float) -> bool:
         """Whether the whole interval lies inside [-log_margin, log_margin]."""
-        return (
-            not self.contradictory
-            and self.low is not None
-            and self.high is not None
-            and self.low >= -log_margin
-            and self.high <= log_margin
-        )
+        return self.low is not None and self.high is not None and self.low >= -log_margin and self.high <= log_margin
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """One pair's blocks, judged: its interval and the log e-value against "no difference"."""
+    """One pair's blocks, judged.
+
+    ``log_e_above`` and ``log_e_below`` are the log e-values of "the median ratio is at most 1" and "at least 1";
+    ``log_e`` is that of "it is 1", their mean.
+    """
 
     interval: Interval
-    log_e: float
+    log_e_above: float
+    log_e_below: float
 
-
-def _scores(differences: Floats, final_scale: bool = False) -> Floats:
-    """Clipped, scaled differences (..., T): NaN (no such block) and ties score 0, infinite ones the clip.
-
-    The scale of block b uses the sizes of the differences of blocks up to b, never a sign: the power mean with exponent
-    1/2, which exists even for Cauchy noise. With ``final_scale`` every block uses the scale of all (for forecasts).
-    """
-    size = np.abs(differences)
-    counted = np.isfinite(differences) & (size > 0)
-    root = np.sqrt(np.where(counted, size, 0.0))
-    if final_scale:
-        total, blocks = root.sum(axis=-1, keepdims=True), counted.sum(axis=-1, keepdims=True)
-    else:
-        total, blocks = np.cumsum(root, axis=-1), np.cumsum(counted, axis=-1)
-    scale = np.maximum((total / np.maximum(blocks, 1)) ** 2, 1e-300)
-    with np.errstate(over="ignore"):
-        scores: Floats = np.clip(np.where(np.isnan(differences), 0.0, differences) / scale, -CLIP, CLIP)
-    return scores
-
-
-def log_factors(differences: Floats, final_scale: bool = False) -> Floats:
-    """Log betting factors (..., T, 2 L) of differences (..., T): for every lambda, then for every -lambda.
-
-    With ``final_scale`` they are for forecasts only: not a martingale.
-    """
-    bets = _scores(differences, final_scale)[..., None] * LAMBDAS
-    up = math.log(2) - np.log1p(np.exp(-2 * bets))  # log of exp(bet) / cosh(bet)
-    return np.concatenate([up, up - 2 * bets], axis=-1)
-
-
-def log_e_process(differences: Floats) -> Floats:
-    """Log of the e-process after every block (..., T) for the hypothesis that the differences (..., T) centre on 0."""
-    return _mix(np.cumsum(log_factors(differences), axis=-2))
-
-
-def _mix(log_products: Floats) -> Floats:
-    terms = log_products + _LOG_WEIGHTS
-    top = terms.max(axis=-1)
-    result: Floats = top + np.log(np.exp(terms - top[..., None]).sum(axis=-1))
-    return result
+    @property
+    def log_e(self) -> float:
+        """Log e-value against a ratio of 1, in either direction."""
+        return float(np.logaddexp(self.log_e_above, self.log_e_below) - math.log(2))
 
 
 def differences_of(logs: Floats) -> Floats:
     """(references, T): the arm's log minus each reference run's; NaN where a trial is missing.
 
-    A censored arm against a censored reference is a tie: which of them is worse is not known.
+    ``logs`` has the columns arm, reference and, if the reference ran twice in a block, its second run. A censored arm
+    against a censored reference is a tie: which of them is worse is not known. Other censored ratios are cut at
+    `LARGEST_LOG_RATIO`.
     """
     arm, references = logs[:, 0], logs[:, 1:].T
     tie = np.isinf(arm) & (arm == references)
     with np.errstate(invalid="ignore"):
-        result: Floats = np.where(tie, 0.0, arm - references)
+        found = np.where(tie, 0.0, arm - references)
+    result: Floats = np.clip(found, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)
     return result
 
 
-def log_e_value(logs: Floats, thetas: Floats | None = None) -> Floats:
-    """Log of the e-process after the last block of one pair, for each log ratio in ``thetas`` (default: 0).
+def median_log_ratio(logs: Floats) -> float | None:
+    """The median over blocks of the log ratio of the arm to a run of the reference: the estimate.
 
-    ``logs`` has the columns arm, reference and, if the reference ran twice in a block, its second run.
+    Every block weighs the same, whether its reference ran once or twice. None without a block, or where the median
+    block is censored.
     """
-    return mean_of_runs(_log_e_by_run(logs, np.zeros(1) if thetas is None else thetas))
-
-
-def _log_e_by_run(logs: Floats, thetas: Floats) -> Floats:
-    """(thetas, references): log of the e-process against each run of the reference."""
+    if len(logs) == 0:
+        return None
     differences = differences_of(logs)
-    return _mix(log_factors(differences[None, :, :] - thetas[:, None, None]).sum(axis=-2))
+    present = ~np.isnan(differences)
+    weights = np.where(present, 1.0 / np.maximum(present.sum(axis=0), 1), 0.0)[present]
+    values = differences[present]
+    order = np.argsort(values, kind="stable")
+    values, share = values[order], np.cumsum(weights[order]) / weights.sum()
+    low = values[np.searchsorted(share, 0.5 - 1e-9)]
+    high = values[min(int(np.searchsorted(share, 0.5 + 1e-9)), len(values) - 1)]
+    middle = float(low + high) / 2
+    return None if max(abs(low), abs(high)) >= LARGEST_LOG_RATIO else middle
 
 
-def mean_of_runs(log_e: Floats) -> Floats:
-    """Log of the mean over the last axis, the runs of the reference."""
-    top = log_e.max(axis=-1)
-    result: Floats = top + np.log(np.exp(log_e - top[..., None]).mean(axis=-1))
+def votes_above(differences: Floats, thetas: Floats) -> Floats:
+    """(thetas, T): each block's vote for a median above theta, from -1 to 1, of differences (references, T)."""
+    return _votes(differences[None, :, :] > thetas[:, None, None], differences)
+
+
+def _votes(agrees: NDArray[np.bool_], differences: Floats) -> Floats:
+    present = ~np.isnan(differences)
+    runs = np.maximum(present.sum(axis=0), 1)
+    votes: Floats = np.where(present, np.where(agrees, 1.0, -1.0), 0.0).sum(axis=-2) / runs
+    return votes
+
+
+def log_wealth(votes: Floats) -> Floats:
+    """Log of the stake of every bet after all blocks (..., L) of votes (..., T)."""
+    factors = 1 + votes[..., None] * LAMBDAS
+    with np.errstate(divide="ignore"):
+        wealth: Floats = np.maximum(np.log(factors), _LOSE_ALL).sum(axis=-2)
+    return wealth
+
+
+def log_e_process(votes: Floats) -> Floats:
+    """Log of the one-sided e-process after every block (..., T) of votes (..., T)."""
+    with np.errstate(divide="ignore"):
+        steps = np.maximum(np.log(1 + votes[..., None] * LAMBDAS), _LOSE_ALL)
+    return mix(np.cumsum(steps, axis=-2))
+
+
+def mix(log_stakes: Floats) -> Floats:
+    """Log of the weighted mean over bets, the last axis."""
+    terms = log_stakes + _LOG_WEIGHTS
+    top = terms.max(axis=-1)
+    result: Floats = top + np.log(np.exp(terms - top[..., None]).sum(axis=-1))
     return result
+
+
+def log_e_above(logs: Floats, thetas: Floats) -> Floats:
+    """Log e-value of "the median log ratio is at most theta" after the last block, for each theta."""
+    return mix(log_wealth(votes_above(differences_of(logs), thetas)))
+
+
+def log_e_below(logs: Floats, thetas: Floats) -> Floats:
+    """Log e-value of "the median log ratio is at least theta" after the last block, for each theta."""
+    return mix(log_wealth(votes_above(-differences_of(logs), -thetas)))
+
+
+def log_e_within(logs: Floats, log_margin: float) -> float:
+    """Log e-value of "the median log ratio is beyond the margin": both of its halves must be refuted."""
+    edge = np.array([log_margin])
+    return float(min(log_e_above(logs, -edge)[0], log_e_below(logs, edge)[0]))
 
 
 def judge(logs: Floats, alpha: float) -> Judgement:
-    """`confidence_sequence` and `log_e_value` of one pair; what has been computed for the same blocks is remembered."""
+    """The interval at level ``alpha`` and the e-values of one pair; what has been computed is remembered."""
     return _judge(logs.tobytes(), logs.shape, alpha)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def _judge(data: bytes, shape: tuple[int, ...], alpha: float) -> Judgement:
-    logs = np.frombuffer(data).reshape(shape)
-    return Judgement(confidence_sequence(logs, alpha), float(log_e_value(logs)[0]))
+    logs, zero = np.frombuffer(data).reshape(shape), np.zeros(1)
+    return Judgement(
+        confidence_sequence(logs, alpha), float(log_e_above(logs, zero)[0]), float(log_e_below(logs, zero)[0])
+    )
 
 
 def confidence_sequence(logs: Floats, alpha: float) -> Interval:
-    """The log ratios that the e-process does not reject at level ``alpha`` after the last block: their hull.
+    """The log ratios that are not rejected at level ``alpha`` after the last block.
 
-    The search looks at a grid that follows the quantiles of the blocks' ratios and reaches out to a factor of 10,000,
-    then refines both ends, outwards.
+    The evidence changes at the values seen only, so both ends are exact: each is one of the differences.
     """
-    threshold = math.log(1 / alpha)
+    threshold = math.log(2 / alpha)
     if len(logs) * math.log(2) < threshold:
-        return Interval(None, None)  # a block at most doubles the evidence: so few reject nothing
-    ratios = log_ratios(logs)
-    grid = _grid(np.sort(ratios[np.isfinite(ratios)]))
-    by_run = _log_e_by_run(logs, grid)
-    # Where the reference's runs differ from each other, no ratio may fit both: then what fits one of them is kept.
-    for combine in (mean_of_runs, _smallest):
-        accepted = np.flatnonzero(combine(by_run) < threshold)
-        if len(accepted):
-            break
-    else:
-        return _beyond_every_ratio(ratios)
-
-    def accepts(thetas: Floats) -> NDArray[np.bool_]:
-        return combine(_log_e_by_run(logs, thetas)) < threshold
-
-    first, last = int(accepted[0]), int(accepted[-1])
-    low = None if first == 0 else _refine(accepts, float(grid[first]), float(grid[first - 1]))
-    high = None if last == len(grid) - 1 else _refine(accepts, float(grid[last]), float(grid[last + 1]))
-    return Interval(low, high)
+        return Interval(None, None)  # a block at most doubles a stake: so few reject nothing
+    differences = differences_of(logs)
+    high = _lower_end(-differences, threshold)
+    return Interval(_lower_end(differences, threshold), None if high is None else -high)
 
 
-def _smallest(log_e: Floats) -> Floats:
-    result: Floats = log_e.min(axis=-1)
-    return result
-
-
-def _beyond_every_ratio(ratios: Floats) -> Interval:
-    """Every finite ratio is rejected: most blocks are censored on one side, or the effect changed."""
-    if np.median(ratios) == math.inf:
-        return Interval(LARGEST_LOG_RATIO, None)
-    if np.median(ratios) == -math.inf:
-        return Interval(None, -LARGEST_LOG_RATIO)
-    return Interval(None, None, contradictory=True)
-
-
-def _grid(known: Floats) -> Floats:
-    if len(known) == 0:
-        known = np.zeros(1)
-    inner = np.quantile(known, np.linspace(0.0, 1.0, 49))
-    span = max(float(known[-1] - known[0]), 1e-4)
-    steps = span * 4.0 ** np.arange(-2, 10)
-    low = np.append(known[0] - steps[steps < LARGEST_LOG_RATIO], min(-LARGEST_LOG_RATIO, known[0] - span))
-    high = np.append(known[-1] + steps[steps < LARGEST_LOG_RATIO], max(LARGEST_LOG_RATIO, known[-1] + span))
-    grid: Floats = np.unique(np.concatenate([low, inner, high]))
-    return grid
-
-
-def _refine(accepts: Callable[[Floats], NDArray[np.bool_]], inside: float, outside: float) -> float:
-    """The outermost accepted point between an accepted and a rejected one: its rejected neighbour, never too narrow."""
-    while abs(outside - inside) > _PRECISION:
-        points = np.linspace(inside, outside, 10)
-        accepted = np.flatnonzero(accepts(points))
-        last = int(accepted[-1]) if len(accepted) else 0
-        if last >= len(points) - 1:
-            return outside
-        inside, outside = float(points[last]), float(points[last + 1])
-    return outside
+def _lower_end(differences: Floats, threshold: float) -> float | None:
+    """The largest value seen below which every theta is rejected; None where there is none."""
+    values = np.unique(differences[~np.isnan(differences)])
+    # A theta just below a value: that value and all above it vote for "above".
+    votes = _votes(differences[None, :, :] >= values[:, None, None], differences)
+    rejected = np.flatnonzero(mix(log_wealth(votes)) >= threshold)
+    if not len(rejected):
+        return None
+    end = float(values[rejected[-1]])
+    return None if end <= -LARGEST_LOG_RATIO else end

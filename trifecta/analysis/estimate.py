@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trifecta.analysis.confidence import median_log_ratio
 from trifecta.design.model import AA_SUFFIX, PROTOCOLS, Study
 
 Row = Mapping[str, Any]
@@ -106,17 +107,9 @@ def log_ratios(logs: Floats) -> Floats:
 
 
 def ratio_estimate(logs: Floats) -> float | None:
-    """Geometric mean over blocks of arm / reference; with censored blocks the median, None if that is infinite."""
-    ratios = log_ratios(logs)
-    if len(ratios) == 0:
-        return None
-    if np.isfinite(ratios).all():
-        return math.exp(float(ratios.mean()))
-    known = ratios[~np.isnan(ratios)]
-    if len(known) == 0:
-        return None
-    middle = float(np.quantile(known, 0.5, method="inverted_cdf"))
-    return math.exp(middle) if math.isfinite(middle) else None
+    """The median over blocks of arm / reference run, which the confidence sequence is for; None if it is infinite."""
+    middle = median_log_ratio(logs)
+    return None if middle is None else math.exp(middle)
 
 
 def log_value(row: Row, metric: Metric) -> float:

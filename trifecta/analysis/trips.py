@@ -134,7 +134,7 @@ def bins(values: Sequence[Floats]) -> Floats:
         return np.array([0.0, 1.0])
     low = min(float(one.min()) for one in known)
     high = max(float(np.quantile(one, _SHOWN)) for one in known)
-    if high <= low:
+    if high - low <= low * 1e-9:  # one value, as far as a histogram can tell
         return np.array([low * 0.99, low * 1.01 + 1])
     widths = [2 * float(np.subtract(*np.quantile(one, [0.75, 0.25]))) / len(one) ** (1 / 3) for one in known]
     width = min((width for width in widths if width > 0), default=(high - low) / _BINS[0])

@@ -5,38 +5,69 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from trifecta.analysis.confidence import Interval, judge
-from trifecta.analysis.estimate import (
-    METRICS,
-    Metric,
-    PairBlocks,
-    Row,
-    arm_pairs,
-    by_cell,
-    pair_blocks,
-    ratio_estimate,
-)
-from trifecta.analysis.family import adjusted_log_e, log_e_to_claim
+from trifecta.analysis import modes
+from trifecta.analysis.averages import mean_ratio
+from trifecta.analysis.confidence import Interval, Judgement, confidence_sequence, judge, log_e_within
+from trifecta.analysis.estimate import METRICS, Metric, PairBlocks, Row, arm_pairs, by_cell, pair_blocks, ratio_estimate
+from trifecta.analysis.family import claims, level_of, log_e_to_claim
 from trifecta.analysis.fixed import FixedAnalysis, fixed_analysis, holm
-from trifecta.analysis.forecast import blocks_to_difference, blocks_to_fit, within_horizon
+from trifecta.analysis.forecast import (
+    FAR_FROM,
+    OUT_OF_REACH,
+    Forecast,
+    at_least,
+    blocks_to_difference,
+    blocks_to_same,
+    sooner,
+    within_horizon,
+)
+from trifecta.analysis.modes import Apart
 from trifecta.analysis.noise import NoiseFloor, margin_in_force, noise_floors
 from trifecta.design import plan
-from trifecta.design.model import PROTOCOL_NAMES, Cell, Study, Verdict, VerdictKind
+from trifecta.design.model import AA_SUFFIX, PROTOCOL_NAMES, Cell, Study, Verdict, VerdictKind
+
+Claim = Literal["faster", "slower", "same"]
+
+# A mode that a fifth of the trials take or more would have shown in so many blocks: 0.8 ** 14 < 5 %.
+SAME_BLOCKS = 14
 
 
 @dataclass(frozen=True)
 class _Evidence:
-    """What one comparison rests on."""
+    """What one comparison rests on; ``best`` is the claim it comes closest to, with the log e-value for it.
+
+    ``hindrance`` is why that claim cannot be made, however strong the evidence; empty where it can.
+    """
 
     pair: PairBlocks
-    interval: Interval
-    log_e: float
-    claimed: bool
-    log_e_to_claim: float
+    judged: Judgement
     floor: NoiseFloor | None
+    apart: list[str]
+    best: Claim
+    log_e: float
+    hindrance: str
+
+    @property
+    def eligible(self) -> float:
+        """The log e-value with which it enters the family."""
+        return -math.inf if self.hindrance else self.log_e
+
+
+@dataclass(frozen=True)
+class _Family:
+    """All comparisons of the study: how many, how many can be claimed, how many could be each by itself."""
+
+    comparisons: int
+    claimed: int
+    likely: int
+
+    def next_needs(self, alpha: float) -> float:
+        """The log e-value that one more claim needs, once those that are likely are claimed, too."""
+        return log_e_to_claim(self.comparisons, min(max(self.claimed + 1, self.likely), self.comparisons), alpha)
 
 
 def verdicts(
@@ -53,47 +84,130 @@ def verdicts(
     and which the planner does not need.
     """
     chosen = METRICS[metric or study.metric]
-    keys = [cell.key for cell in (plan.cells(study) if cells is None else cells)]
-    alpha = 1 - study.confidence
+    places = plan.cells(study) if cells is None else cells
+    keys = [cell.key for cell in places]
     grouped = by_cell(rows)
-    baseline = study.baseline.protocol
-    pairs = [
-        pair_blocks(key, grouped.get(key, []), chosen, arm=arm, reference=reference, baseline=baseline)
-        for key in keys
-        for arm, reference in arm_pairs(study)
-    ]
     floors = noise_floors(study, rows, keys, chosen.name)
-    judged = [judge(pair.logs, alpha) for pair in pairs]
-    log_e = np.array([judgement.log_e for judgement in judged])
-    claims = adjusted_log_e(log_e) >= math.log(1 / alpha)
+    evidence = []
+    for cell in places:
+        here = grouped.get(cell.key, [])
+        apart = modes.apart(here, chosen, study.margin)
+        for arm, reference in arm_pairs(study):
+            pair = pair_blocks(cell.key, here, chosen, arm=arm, reference=reference, baseline=study.baseline.protocol)
+            told = _modes_of(study, cell, chosen, apart=apart, rows=here, pair=(arm, reference))
+            evidence.append(_weigh(study, chosen, pair, floors.get(cell.key), told))
+    family = _family(study, evidence)
     analyses: list[FixedAnalysis | None] = [
-        fixed_analysis(pair.logs, study.confidence, study.seed) if fixed else None for pair in pairs
+        fixed_analysis(one.pair.logs, study.confidence, study.seed) if fixed else None for one in evidence
     ]
     p_holm = holm([analysis.p if analysis else None for analysis in analyses])
-    results = []
-    for i, pair in enumerate(pairs):
-        evidence = _Evidence(
-            pair=pair,
-            interval=judged[i].interval,
-            log_e=float(log_e[i]),
-            claimed=bool(claims[i]),
-            log_e_to_claim=log_e_to_claim(log_e, i, alpha),
-            floor=floors.get(pair.cell),
+    return [
+        _judge(study, chosen, one, family=family, analysis=analysis, p_holm=p)
+        for one, analysis, p in zip(evidence, analyses, p_holm, strict=True)
+    ]
+
+
+def _family(study: Study, evidence: Sequence[_Evidence]) -> _Family:
+    alpha = 1 - study.confidence
+    entered = np.array([one.eligible for one in evidence])
+    likely = int((entered >= log_e_to_claim(1, 1, alpha) - 1e-9).sum())
+    return _Family(len(evidence), claims(entered, alpha), likely)
+
+
+def _modes_of(
+    study: Study, cell: Cell, metric: Metric, *, apart: dict[str, Apart], rows: Sequence[Row], pair: tuple[str, str]
+) -> list[tuple[Apart, str]]:
+    """The trials of the pair that stand apart, with a sentence each; the baseline's two runs are one arm."""
+    path = study.paths.get(str(cell.levels.get("path", "")))
+    rtt_ns = None if path is None else path.rtt_ns
+    found = []
+    for arm in pair:
+        second = arm + AA_SUFFIX
+        counted = sum(str(row["arm"]) in (arm, second) and bool(row.get("valid")) for row in rows)
+        one = apart.get(arm)
+        if arm == study.baseline.protocol:
+            known = (apart.get(arm), apart.get(second))
+            trials = sum(item.trials for item in known if item is not None)
+            one = modes.merged(apart, arm, second, counted - trials)
+        if one is not None:
+            found.append((one, one.words(PROTOCOL_NAMES.get(arm, arm), metric, rtt_ns)))
+    return found
+
+
+def _weigh(
+    study: Study, metric: Metric, pair: PairBlocks, floor: NoiseFloor | None, apart: list[tuple[Apart, str]]
+) -> _Evidence:
+    judged = judge(pair.logs, 1 - study.confidence)
+    log_margin = math.log1p(study.margin)
+    larger = judged.log_e_above >= judged.log_e_below
+    best: Claim = "faster" if larger != metric.lower_is_better else "slower"
+    log_e = max(judged.log_e_above, judged.log_e_below)
+    hindrance = _below_the_floor(judged.interval, floor)
+    if not judged.interval.excludes_zero():
+        same = log_e_within(pair.logs, log_margin)
+        if same > log_e:
+            best, log_e = "same", same
+            hindrance = _not_same(study, pair, floor, apart)
+    return _Evidence(pair, judged, floor, [said for _, said in apart], best, log_e, hindrance)
+
+
+def _below_the_floor(interval: Interval, floor: NoiseFloor | None) -> str:
+    """A baseline that differs from itself swallows differences of that size."""
+    if floor is None or not floor.biased:
+        return ""
+    larger = interval.low is not None and interval.low > 0
+    nearest = interval.low if larger else interval.high
+    if floor.floor is not None and abs(nearest or 0.0) > math.log1p(floor.floor):
+        return ""
+    return f"the baseline differs from itself here: a difference must exceed the noise floor of {_floor_text(floor)}"
+
+
+def _not_same(study: Study, pair: PairBlocks, floor: NoiseFloor | None, apart: list[tuple[Apart, str]]) -> str:
+    """Why the arms may not be called the same, though their medians lie within the margin."""
+    _, allowed = margin_in_force(study.margin, floor)
+    if not allowed and floor is not None and floor.biased:
+        return f"the baseline differs from itself here, by up to {_floor_text(floor)}"
+    if not allowed:
+        return (
+            f"no difference seen, but the smallest that this lab could have seen here is {_floor_text(floor)}, "
+            f"above the margin of {study.margin:.1%}"
         )
-        results.append(_judge(study, chosen, evidence, analyses[i], p_holm[i]))
-    return results
+    common = [said for one, said in apart if not one.rare]
+    if common:
+        return f"the medians agree within {study.margin:.1%}, but {' and '.join(common)}, which a median does not see"
+    average = mean_ratio(pair.log_ratios(), 1 - study.confidence)
+    if average is None or abs(math.log(average.ratio)) > math.log1p(study.margin):
+        return f"the medians agree within {study.margin:.1%}, but the means do not"
+    if pair.blocks < SAME_BLOCKS:
+        return (
+            f"the medians agree within {study.margin:.1%}, but {pair.blocks} blocks could have missed a mode of a "
+            f"fifth of the trials: {SAME_BLOCKS} would show it"
+        )
+    return ""
 
 
 def _judge(
-    study: Study, metric: Metric, evidence: _Evidence, analysis: FixedAnalysis | None, p_holm: float | None
+    study: Study,
+    metric: Metric,
+    evidence: _Evidence,
+    *,
+    family: _Family,
+    analysis: FixedAnalysis | None,
+    p_holm: float | None,
 ) -> Verdict:
-    pair, interval, floor = evidence.pair, evidence.interval, evidence.floor
+    claimed, total, alpha = family.claimed, family.comparisons, 1 - study.confidence
+    pair, interval, floor = evidence.pair, evidence.judged.interval, evidence.floor
+    holds = claimed > 0 and evidence.eligible >= log_e_to_claim(total, claimed, alpha) - 1e-9
+    kind: VerdictKind = evidence.best if holds else "undecided"
+    beside = confidence_sequence(pair.logs, level_of(total, claimed if holds else claimed + 1, alpha))
     margin, _ = margin_in_force(study.margin, floor)
-    kind, reason = _decide(metric, evidence, study.margin)
-    needed = None
-    if kind == "undecided":
-        needed = _blocks_needed(study, evidence)
-    notes = [reason]
+    likely = None if holds else _likely(evidence, study)
+    needed = OUT_OF_REACH if holds else _blocks_needed(study, evidence, family.next_needs(alpha))
+    average = mean_ratio(pair.log_ratios(), alpha)
+    notes = [
+        _reason(study, metric, evidence, kind=kind, likely=likely, total=total),
+        *(evidence.apart if kind != "undecided" else []),
+    ]
     if pair.censored:
         notes.append(f"{pair.censored} blocks hold a trial without a finite value, counted as worse than every other")
     return Verdict(
@@ -103,82 +217,94 @@ def _judge(
         reference=pair.reference,
         verdict=kind,
         ratio=ratio_estimate(pair.logs),
-        low=None if interval.low is None else math.exp(interval.low),
-        high=None if interval.high is None else math.exp(interval.high),
+        low=_factor(interval.low),
+        high=_factor(interval.high),
+        family_low=_factor(beside.low),
+        family_high=_factor(beside.high),
+        likely=likely,
         blocks=pair.blocks,
         margin=margin,
         noise_floor=None if floor is None else floor.floor,
-        e_value=math.exp(min(evidence.log_e, 700.0)),
-        blocks_needed=needed,
+        e_value=math.exp(min(evidence.judged.log_e, 700.0)),
+        blocks_needed=within_horizon(needed.middle, pair.blocks),
+        blocks_needed_low=_whole(needed.low, pair.blocks),
+        blocks_needed_high=_whole(needed.high, pair.blocks),
+        mean_ratio=average.ratio if average else None,
+        mean_low=average.low if average else None,
+        mean_high=average.high if average else None,
+        modes="; ".join(evidence.apart),
         fixed_ratio=analysis.ratio if analysis else None,
         fixed_low=analysis.low if analysis else None,
         fixed_high=analysis.high if analysis else None,
         fixed_p=analysis.p if analysis else None,
         fixed_p_holm=p_holm,
         invalid_trials=pair.invalid_trials,
-        reason="; ".join(notes),
+        reason="; ".join(note for note in notes if note),
     )
 
 
-def _decide(metric: Metric, evidence: _Evidence, study_margin: float) -> tuple[VerdictKind, str]:
-    """The verdict of one comparison and why, in one sentence."""
-    pair, interval, floor = evidence.pair, evidence.interval, evidence.floor
+def _factor(log_end: float | None) -> float | None:
+    return None if log_end is None else math.exp(log_end)
+
+
+def _whole(needed: float, blocks: int) -> int | None:
+    """An end of the range of a forecast; None where it is out of reach, which nothing is in its first blocks."""
+    if blocks < FAR_FROM and math.isfinite(needed) and needed < 10_000:
+        return max(blocks + 1, math.ceil(needed))
+    return within_horizon(needed, blocks)
+
+
+def _likely(evidence: _Evidence, study: Study) -> Claim | None:
+    """What the comparison would be by itself, were it the only one asked."""
+    interval = evidence.judged.interval
+    if interval.excludes_zero() and evidence.best != "same" and not evidence.hindrance:
+        return evidence.best
+    if evidence.best == "same" and interval.within(math.log1p(study.margin)):
+        waits = not evidence.hindrance or evidence.hindrance.endswith("would show it")
+        return "same" if waits else None
+    return None
+
+
+def _reason(
+    study: Study, metric: Metric, evidence: _Evidence, *, kind: VerdictKind, likely: Claim | None, total: int
+) -> str:
+    """The verdict of one comparison, in one sentence."""
+    pair, interval = evidence.pair, evidence.judged.interval
     reference = PROTOCOL_NAMES.get(pair.reference, pair.reference)
-    if interval.excludes_zero():
-        return _difference(metric, evidence)
+    if kind in ("faster", "slower"):
+        side = "above" if interval.low is not None and interval.low > 0 else "below"
+        return f"the whole interval of the ratio of {metric.label} lies {side} 1, among {total} comparisons too"
+    if kind == "same":
+        return f"the whole interval lies within {study.margin:.1%} of {reference}, among {total} comparisons too"
+    biased = evidence.floor is not None and evidence.floor.biased
+    if evidence.hindrance and (biased or interval.excludes_zero() or interval.within(math.log1p(study.margin))):
+        return evidence.hindrance
+    if likely is not None:
+        return f"by itself it would be decided, but among {total} comparisons the evidence is not enough yet"
     if interval.low is None or interval.high is None:
-        return "undecided", _why_no_interval(pair, interval)
-    margin, same_allowed = margin_in_force(study_margin, floor)
-    if not interval.within(math.log1p(margin)):
-        return "undecided", f"the interval holds 1 and reaches beyond the margin of {margin:.1%}"
-    if not same_allowed and floor is not None and floor.biased:
-        return "undecided", f"the baseline differs from itself here, by up to {_floor_text(floor)}"
-    if not same_allowed:
-        return "undecided", (
-            f"no difference seen, but the smallest that this lab could have seen here is {_floor_text(floor)}, "
-            f"above the margin of {study_margin:.1%}"
-        )
-    return "same", f"the whole interval lies within {margin:.1%} of {reference}"
+        return _why_no_interval(pair)
+    return f"the interval holds 1 and reaches beyond the margin of {study.margin:.1%}"
 
 
-def _blocks_needed(study: Study, evidence: _Evidence) -> int | None:
+def _blocks_needed(study: Study, evidence: _Evidence, threshold: float) -> Forecast:
     """Blocks that would decide, if further ones were like those seen: by a difference, or by fitting the margin."""
     logs, floor = evidence.pair.logs, evidence.floor
-    same = max(
-        blocks_to_fit(logs, math.log1p(study.margin), 1 - study.confidence),
-        math.inf if floor is None else floor.blocks_to_margin,
+    same = at_least(
+        blocks_to_same(logs, math.log1p(study.margin), threshold),
+        max(SAME_BLOCKS, math.inf if floor is None else floor.blocks_to_margin),
     )
-    return within_horizon(min(blocks_to_difference(logs, evidence.log_e_to_claim), same), len(logs))
+    if evidence.apart:
+        same = OUT_OF_REACH
+    return sooner(blocks_to_difference(logs, threshold), same)
 
 
-def _why_no_interval(pair: PairBlocks, interval: Interval) -> str:
-    if interval.contradictory:
-        return "the blocks contradict each other: no constant ratio fits, so the effect changed during the run"
+def _why_no_interval(pair: PairBlocks) -> str:
     if pair.blocks:
         are = "block is" if pair.blocks == 1 else "blocks are"
         return f"{pair.blocks} usable {are} too few for an interval"
     if pair.invalid_trials:
         return f"no usable block: {pair.invalid_trials} trials failed a check"
     return "no block holds a value of both" if pair.incomplete_blocks else "no block has been run yet"
-
-
-def _difference(metric: Metric, evidence: _Evidence) -> tuple[VerdictKind, str]:
-    interval, floor = evidence.interval, evidence.floor
-    larger = interval.low is not None and interval.low > 0
-    nearest = interval.low if larger else interval.high
-    if not evidence.claimed:
-        return "undecided", (
-            f"the interval excludes 1, but among all comparisons of the study the evidence is not enough yet "
-            f"(e-value {math.exp(min(evidence.log_e, 700.0)):.3g} of {math.exp(evidence.log_e_to_claim):.3g} needed)"
-        )
-    if floor is not None and floor.biased and (floor.floor is None or abs(nearest or 0.0) <= math.log1p(floor.floor)):
-        return "undecided", (
-            f"the baseline differs from itself here: a difference must exceed the noise floor of {_floor_text(floor)}"
-        )
-    faster = larger != metric.lower_is_better
-    word: VerdictKind = "faster" if faster else "slower"
-    side = "above" if larger else "below"
-    return word, f"the whole interval of the ratio of {metric.label} lies {side} 1"
 
 
 def _floor_text(floor: NoiseFloor | None) -> str:

@@ -44,7 +44,11 @@ Examples:
 @click.option("--server", metavar="NAME", shell_complete=options.complete_server, help="The server.")
 @click.option("--blocks", type=click.IntRange(1), help="At most this many blocks in all.")
 @click.option("--budget", metavar="TIME", help="Time to spend.  [default: 10 min, or none with --blocks]")
-@click.option("--seed", metavar="N", help="Seed of orders, losses and arrivals.")
+@click.option(
+    "--seed",
+    metavar="N",
+    help="Repeat a run: the same orders, losses and arrivals.  [default: drawn, and kept in the run]",
+)
 @options.running
 def command(
     *,
@@ -68,6 +72,7 @@ def command(
     The blocks go where the border may be. Ends with a picture, a page, and numbers; ask them with --at. With the folder
     DIR of a map and no --at, its files are written anew.
     """
+    from trifecta import studies
     from trifecta.workloads import mapping
 
     folder = Path(study)
@@ -79,6 +84,7 @@ def command(
         mapping.plan_in(folder)
         return _look_up(folder, place, as_json=as_json) if place is not None else _show(folder, as_json=as_json)
     changes = options.as_overrides(overrides, None, None, seed, (server,) if server else ())
+    changes = options.with_seed(changes, studies.read_text(studies.find(study)), study)
     plan, made, facts = _read(study, (x, y, resolution, arms), changes, blocks, budget)
     from trifecta.cli import running
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -98,7 +99,11 @@ def narrowing(command: Decorated) -> Decorated:
             ),
             click.option("--blocks", type=click.IntRange(1), help="Exactly this many blocks in every cell."),
             click.option("--budget", metavar="TIME", help="Time to spend, such as '10 min', or 'none'."),
-            click.option("--seed", metavar="N", help="Seed of orders, losses and arrivals."),
+            click.option(
+                "--seed",
+                metavar="N",
+                help="Repeat a run: the same orders, losses and arrivals.  [default: drawn, and kept in the run]",
+            ),
             click.option(
                 "--server",
                 "servers",
@@ -154,6 +159,19 @@ def running(command: Decorated) -> Decorated:
     ):
         command = option(command)
     return command
+
+
+def with_seed(changes: list[str], text: str, file: str) -> list[str]:
+    """The overrides with a seed drawn fresh, unless they or the study file name one.
+
+    Runs with one seed have the same losses: they agree with each other more than the path would let them.
+    """
+    from trifecta.design.study_file import parse_document
+
+    named = any(change.partition("=")[0].strip() == "seed" for change in changes)
+    if named or "seed" in parse_document(text, file).tree:
+        return changes
+    return [*changes, f"seed={secrets.randbelow(2**31)}"]
 
 
 def as_overrides(

@@ -54,6 +54,7 @@ def run_study_of(
         return campaigns.begin(asked, out, quiet=quiet, as_json=as_json)
     if quick or only:
         raise UserError(f"--quick and --only are for campaigns, and {study} is one study; leave them out")
+    changes = options.with_seed(changes, text, path.name)
     finder = Finder()
     known = studies.known_servers(), studies.known_clients()
     switched = switches(on, off)

@@ -273,8 +273,10 @@ class CheckResult:
 class Verdict:
     """What can be said of one arm against another in one cell, for one metric.
 
-    ``ratio`` is arm / reference of the metric's geometric mean over blocks; ``low`` and ``high`` its confidence
-    sequence (valid at any stopping time). For a latency a ratio below 1 is *faster*.
+    ``ratio`` is the median over blocks of arm / reference run; ``low`` and ``high`` its confidence sequence (valid at
+    any stopping time) for this comparison by itself, ``family_low`` and ``family_high`` that among all comparisons of
+    the study, on which the verdict rests. For a latency a ratio below 1 is *faster*. ``likely`` is what an undecided
+    comparison would be by itself. ``mean_ratio`` is the geometric mean over blocks, with its own interval.
     """
 
     cell: str
@@ -289,7 +291,16 @@ class Verdict:
     margin: float  # the margin in force (never below the noise floor), as a ratio - 1
     noise_floor: float | None  # ratio - 1 that this lab could have seen in this cell
     e_value: float | None  # evidence against "no difference"
+    family_low: float | None = None
+    family_high: float | None = None
+    likely: Literal["faster", "slower", "same"] | None = None
     blocks_needed: int | None = None  # estimate, when undecided
+    blocks_needed_low: int | None = None  # the range of that estimate, which holds in four of five cases
+    blocks_needed_high: int | None = None
+    mean_ratio: float | None = None
+    mean_low: float | None = None
+    mean_high: float | None = None
+    modes: str = ""  # what trials stand apart from the others of their arm, in words
     fixed_ratio: float | None = None
     fixed_low: float | None = None
     fixed_high: float | None = None

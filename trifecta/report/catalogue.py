@@ -43,14 +43,15 @@ VERDICTS = Query(
     """
 SELECT t.cell, t.arm, t.reference,
        CASE t.reference WHEN 'h1' THEN 'HTTP/1.1' WHEN 'h2' THEN 'HTTP/2' ELSE 'HTTP/3' END AS against,
-       t.metric, t.verdict, t.ratio, t.low, t.high,
+       t.metric, t.verdict, t.likely, t.ratio, t.low, t.high, t.family_low, t.family_high,
        CASE WHEN t.inverted THEN 1 / t.ratio ELSE t.ratio END AS factor,
        CASE WHEN t.inverted THEN 1 / t.high ELSE t.low END AS factor_low,
        CASE WHEN t.inverted THEN 1 / t.low ELSE t.high END AS factor_high,
-       t.blocks, t.blocks_needed, t.margin, t.noise_floor, t.e_value, t.invalid_trials,
+       t.blocks, t.blocks_needed, t.blocks_needed_low, t.blocks_needed_high, t.margin, t.noise_floor, t.e_value,
+       t.mean_ratio, t.mean_low, t.mean_high, t.modes, t.invalid_trials,
        t.fixed_ratio, t.fixed_low, t.fixed_high, t.fixed_p, t.fixed_p_holm, t.reason
-FROM (SELECT *, CASE WHEN metric IN ('requests_per_s', 'success_rate') THEN verdict = 'slower'
-                     ELSE verdict = 'faster' END AS inverted
+FROM (SELECT *, CASE WHEN metric IN ('requests_per_s', 'success_rate') THEN coalesce(likely, verdict) = 'slower'
+                     ELSE coalesce(likely, verdict) = 'faster' END AS inverted
       FROM verdicts) AS t
 WHERE true{and_cell}
 ORDER BY t.cell, t.metric, t.arm, t.reference

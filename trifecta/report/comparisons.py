@@ -11,6 +11,7 @@ from trifecta.design.services import SERVER_LEVEL
 from trifecta.report import numbers
 from trifecta.report.figures import style
 
+_BRACES = str.maketrans("[]", "{}")
 ORDINALS = ("1st", "2nd", "3rd")
 # Levels that all cells of a kind of workload share tell nothing.
 UNTOLD = frozenset({("server", SERVER_LEVEL), ("connection", "browser")})
@@ -31,11 +32,21 @@ class Comparison:
         """Whether anything can be said."""
         return self.kind != "undecided"
 
+    @property
+    def likely(self) -> str | None:
+        """What an undecided comparison would be, were it the only one asked; None where that is open, too."""
+        return None if self.decided else self.row["likely"]
+
     def headline(self, times: str = "×") -> str:
-        """``1.43× faster``, ``same`` or ``undecided``."""
-        if self.kind in ("faster", "slower"):
-            return f"{numbers.ratio(self.row['factor'])}{times} {self.kind}"
-        return self.kind
+        """``1.43× faster``, ``same``, ``likely 1.43× faster`` or ``undecided``."""
+        if self.likely is not None:
+            return f"likely {self._said(self.likely, times)}"
+        return self._said(self.kind, times)
+
+    def _said(self, kind: str, times: str) -> str:
+        if kind in ("faster", "slower") and self.row["factor"] is not None:
+            return f"{numbers.ratio(self.row['factor'])}{times} {kind}"
+        return kind
 
     @property
     def has_interval(self) -> bool:
@@ -43,33 +54,62 @@ class Comparison:
         return self.row["factor_low"] is not None or self.row["factor_high"] is not None
 
     def interval(self) -> str:
-        """The confidence sequence, in the direction of the headline: ``[1.38, 1.49]``."""
+        """The confidence sequence in prose, in the direction of the headline: ``[1.38, 1.49]``."""
         return numbers.interval((self.row["factor_low"], self.row["factor_high"]))
 
+    def ratio_interval(self) -> str:
+        """The confidence sequence in a column, where all are of the ratio arm / reference: ``[0.67, 0.72]``."""
+        return numbers.interval((self.row["low"], self.row["high"]))
+
+    def family_interval(self) -> str:
+        """The same among all comparisons of the study, on which the verdict rests: ``{0.66, 0.73}``."""
+        return numbers.interval((self.row["family_low"], self.row["family_high"])).translate(_BRACES)
+
     @property
-    def blocks_more(self) -> int | None:
-        """How many more blocks would decide an open verdict, by estimate; None when that is out of reach."""
-        needed, done = self.row["blocks_needed"], self.row["blocks"] or 0
-        return None if self.decided or needed is None else max(1, needed - done)
+    def blocks_more(self) -> tuple[int, int | None] | None:
+        """How many more blocks would decide an open verdict: a range, open above where that is out of reach.
+
+        None when all of it is.
+        """
+        if self.decided or self.row["blocks_needed_low"] is None:
+            return None
+        done = self.row["blocks"] or 0
+        low, high = self.row["blocks_needed_low"], self.row["blocks_needed_high"]
+        return max(1, low - done), None if high is None else max(1, high - done)
+
+    def more(self) -> str:
+        """The range in short: ``2 to 9 more``, ``8 or more``, ``far off`` or ``no block``."""
+        if not self.row["blocks"]:
+            return "no block"
+        if self.blocks_more is None:
+            return "far off"
+        low, high = self.blocks_more
+        if high is None:
+            return f"{numbers.count(low)}+ more"
+        return f"{numbers.count(low)} more" if low == high else f"{numbers.count(low)}-{numbers.count(high)} more"
 
     def statement(self, metric: str) -> str:
         """In full: ``HTTP/3 has 0.70 × the median latency of HTTP/2: 1.43× faster [1.38, 1.49]``."""
         arm, reference = style.name(self.arm), style.name(self.reference)
         if not self.decided:
-            return f"{arm} against {reference}: undecided {self.interval()}, {self.needs()}"
+            return f"{arm} against {reference}: {self.headline()} {self.interval()}, {self.needs()}"
         ratio = numbers.ratio(self.row["ratio"])
         return f"{arm} has {ratio} × the {metric} of {reference}: {self.headline()} {self.interval()}"
 
     def needs(self) -> str:
-        """What an open verdict still needs: ``needs ~12 more blocks``; empty when decided."""
+        """What an open verdict still needs: ``needs 2 to 9 more blocks``; empty when decided."""
         if self.decided:
             return ""
         if not self.row["blocks"]:
             return "without a valid block"
-        more = self.blocks_more
-        if more is None:
+        if self.blocks_more is None:
             return "not within reach"
-        return f"needs ~{numbers.count(more)} more block{'' if more == 1 else 's'}"
+        low, high = self.blocks_more
+        if high is None:
+            return f"needs {numbers.count(low)} or more further blocks"
+        if low == high:
+            return f"needs {numbers.count(low)} more block{'' if low == 1 else 's'}"
+        return f"needs {numbers.count(low)} to {numbers.count(high)} more blocks"
 
 
 def from_rows(rows: Iterable[Mapping[str, Any]], metric: str) -> list[Comparison]:

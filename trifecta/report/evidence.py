@@ -10,7 +10,7 @@ from trifecta.report.facts import RunFacts
 from trifecta.report.tables import Column, Table
 
 CELL_NOTES = (
-    "Comparisons: the ratio is the geometric mean over blocks, its confidence sequence is valid at any look. "
+    "Comparisons: the ratio is the median over blocks, its confidence sequence is valid at any look. "
     "Beside it stands a fixed-size analysis: bootstrap interval, paired permutation test, Holm's correction. "
     "It is valid only if the number of blocks had been fixed beforehand.",
     "Percentiles: requests of all valid trials together, warm-up left out. They describe; the verdicts rest on trials, "
@@ -109,7 +109,10 @@ def fixed(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
         Column("against", "against"),
         Column("verdict", "verdict"),
         Column("ratio", "ratio", "ratio"),
-        Column("confidence sequence", "low,high", "interval"),
+        Column("by itself", "low,high", "interval"),
+        Column("among all", "family_low,family_high", "interval"),
+        Column("mean ratio", "mean_ratio", "ratio"),
+        Column("of the mean", "mean_low,mean_high", "interval"),
         Column("blocks", "blocks", "count"),
         Column("e-value", "e_value", "evidence"),
         Column("fixed ratio", "fixed_ratio", "ratio"),

@@ -22,7 +22,6 @@ from trifecta.report import (
     content,
     decomposition,
     facts,
-    numbers,
     queries,
     services,
     visits,
@@ -36,8 +35,9 @@ from trifecta.report.queries import Answer
 from trifecta.report.services import Services
 from trifecta.report.visits import Visits
 
-WIDE = 132
+WIDE = 170
 _STYLES = {"faster": "green", "slower": "red", "same": "", "undecided": "dim"}
+_LIKELY = "yellow"
 
 
 @dataclass(frozen=True)
@@ -194,9 +194,17 @@ def _print_notes(out: Console, summary: Summary) -> None:
         if summary.about.lower_is_better
         else "1.43x faster: 1.43 times as much"
     )
+    level = f"{summary.about.confidence:.0%}"
     out.print(
-        Text(f"Compared: {label}. {how}. In brackets: {summary.about.confidence:.0%} confidence sequence.", style="dim")
+        Text(
+            f"Compared: {label}. {how}. [a, b]: the ratio of the first to the second, {level} confidence sequence of "
+            f"its median by itself; {{a, b}}: among all {len(summary.comparisons)} comparisons, where the verdict "
+            f"holds (at most {1 - summary.about.confidence:.0%} of the verdicts false, on average). likely: it would "
+            "be decided by itself. more: blocks that would decide, in four of five cases.",
+            style="dim",
+        )
     )
+    out.print(Text(summary.words.seed, style="dim"))
 
 
 def _table(out: Console, summary: Summary) -> Table:
@@ -227,7 +235,11 @@ def _row(out: Console, summary: Summary, cell: str, wide: bool) -> list[Text]:
     shown = [Text(_plain(out, place)), _order(places, wide)]
     for pair in summary.about.pairs:
         one = here.get(pair)
-        shown.append(Text("-") if one is None else Text(_plain(out, _pair(one, wide)), style=_STYLES[one.kind]))
+        shown.append(
+            Text("-")
+            if one is None
+            else Text(_plain(out, _pair(one, wide)), style=_LIKELY if one.likely else _STYLES[one.kind])
+        )
     shown.append(_checks(summary.checks.one(cell=cell), wide))
     return shown
 
@@ -254,12 +266,11 @@ def _order(places: Standing, wide: bool) -> Text:
 
 
 def _pair(one: Comparison, wide: bool) -> str:
-    parts = [one.headline("x"), one.interval() if one.has_interval else "no interval"]
-    if one.kind == "undecided":
-        more = one.blocks_more
-        parts.append(
-            f"~{numbers.count(more)} more" if more is not None else "far off" if one.row["blocks"] else "no block"
-        )
+    headline = one.headline("x")
+    if one.likely is not None and not wide:
+        headline = headline.replace(" ", "\n", 1)
+    parts = [headline, one.ratio_interval() if one.has_interval else "no interval"]
+    parts.append(one.more() if one.kind == "undecided" else one.family_interval())
     return (" " if wide else "\n").join(parts)
 
 

@@ -39,6 +39,7 @@ class Words:
     open: str
     checks: str
     noise: str
+    seed: str
     left_out: list[str]  # levels of the study that this machine could not do
     warnings: list[str]  # what makes the whole run suspect
 
@@ -53,9 +54,11 @@ def compose(facts: RunFacts, found: Sequence[Comparison], totals: dict[str, int]
         headline=answer + _mostly_excluded(totals),
         scope=_scope(facts, totals),
         by_path=[] if facts.is_map else list(_by_path(facts, found)),
-        open=_OF_A_MAP if facts.is_map else _open(facts, found),
+        open=_OF_A_MAP if facts.is_map else " ".join(part for part in (_open(facts, found), _modes(found)) if part),
         checks=_checks(totals, replace(check_matrix, rows=rows)),
         noise=_NOISE_OF_A_MAP if facts.is_map else _noise(facts, found),
+        seed=f"Seed {facts.seed}. `--seed {facts.seed}` repeats these orders, losses and arrivals: such a run shares "
+        "the weather of this one, so it is no independent repetition. Without it a new seed is drawn.",
         left_out=[f"{item.get('factor')} {item.get('level')}: {item.get('reason')}" for item in facts.left_out],
         warnings=list(_warnings(facts)),
     )
@@ -226,15 +229,42 @@ def _open(facts: RunFacts, found: Sequence[Comparison]) -> str:
     return f"{opening}. In {'; '.join(said)}."
 
 
+def _modes(found: Sequence[Comparison]) -> str:
+    """Trials that fall into modes, by cell: a median does not see the smaller one."""
+    told: dict[str, list[str]] = {}
+    for one in found:
+        for said in (one.row["modes"] or "").split("; "):
+            if said and not said.startswith("1 of "):
+                told.setdefault(said, [one.cell])
+    if not told:
+        return ""
+    parts = [
+        f"{', '.join(part for part in (levels(cell).get('path', ''), place_words(cell)) if part)}: {said}"
+        for said, (cell,) in told.items()
+    ]
+    more = f"; and {len(parts) - 4} more" if len(parts) > 4 else ""
+    return f"A median does not see the smaller of two modes. {'; '.join(parts[:4])}{more}."
+
+
 def _reach(undecided: Sequence[Comparison]) -> str:
     """How far off the open verdicts are, when they are too many to name."""
-    more = sorted(one.blocks_more for one in undecided if one.blocks_more is not None)
+    likely = sum(one.likely is not None for one in undecided)
+    reach = [one.blocks_more for one in undecided if one.blocks_more is not None]
     empty = sum(not one.row["blocks"] for one in undecided)
-    far = len(undecided) - len(more) - empty
+    far = len(undecided) - len(reach) - empty
     said = []
-    if more:
-        span = f"about {more[0]}" if more[0] == more[-1] else f"about {more[0]} to {more[-1]}"
-        said.append(f"With {span} more blocks in their cells {len(more)} of them would be decided, by estimate.")
+    if likely:
+        would = "would be decided were it the only one" if likely == 1 else "would be decided each by itself"
+        said.append(f"{likely} of them {would} (likely).")
+    if reach:
+        first = min(low for low, _ in reach)
+        ends = [high for _, high in reach if high is not None]
+        last = f" to {max(ends)}" if len(ends) == len(reach) and max(ends) > first else ""
+        or_more = " or more" if len(ends) < len(reach) else ""
+        said.append(
+            f"{numbers.count(first)}{last}{or_more} further blocks in their cells would decide {len(reach)} of them, "
+            "by estimate."
+        )
     if far:
         are = "is" if far == 1 else "are"
         said.append(f"{far} {are} not within reach of ten times the blocks so far.")

@@ -1,0 +1,128 @@
+"""Modes: do the trials of an arm fall into groups, of which the median sees only the larger one?
+
+Each trial is compared with its arm's median and with what its block did to all arms (a median polish, Tukey 1977), so
+shared weather and drift are no mode. A trial *stands apart* where it is further out than the margin and than six robust
+standard deviations. Two or more on one side that lie closer to each other than to the rest are named as a mode.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trifecta.analysis.estimate import Metric, Row, log_value, usable
+
+Floats = NDArray[np.float64]
+
+FEWEST_TRIALS = 5  # of an arm: fewer have no majority to stand apart from
+DEVIATIONS = 6.0
+RARE = 0.05  # trials that stand apart are an accident up to this share, and keep nothing from being called the same
+_POLISHES = 5
+_OF_A_ROUND_TRIP = 0.15
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Trials of one arm that stand apart: how many of how many, at what factor of the others' value."""
+
+    arm: str
+    trials: int
+    apart: int
+    factor: float  # geometric mean of theirs / the others', of the metric
+    is_mode: bool
+    shift: float  # theirs less the others' median, in the metric's unit
+
+    @property
+    def rare(self) -> bool:
+        """Whether they are so few of so many that they may be left to chance."""
+        return self.apart <= RARE * self.trials
+
+    def words(self, name: str, metric: Metric, rtt_ns: float | None = None) -> str:
+        """``2 of 7 trials of HTTP/2 took one round trip less``."""
+        who = f"{self.apart} of {self.trials} trials of {name}"
+        if metric.unit == "ns" and rtt_ns:
+            trips = round(abs(self.shift) / rtt_ns)
+            if 1 <= trips <= 9 and abs(abs(self.shift) - trips * rtt_ns) <= _OF_A_ROUND_TRIP * rtt_ns:
+                many = ("one round trip", "two round trips", "three round trips")[trips - 1 : trips] or [
+                    f"{trips} round trips"
+                ]
+                return f"{who} took {many[0]} {'more' if self.shift > 0 else 'less'}"
+        return f"{who} {'form a mode' if self.is_mode else 'stand apart'} at {self.factor:.2f} times the others"
+
+
+def apart(rows: Sequence[Row], metric: Metric, margin: float) -> dict[str, Apart]:
+    """Trials of one cell that stand apart, by arm; only arms that have some. ``margin`` is a ratio - 1."""
+    arms = sorted({str(row["arm"]) for row in rows})
+    blocks = sorted({int(row["block"]) for row in rows})
+    table = np.full((len(blocks), len(arms)), math.nan)
+    for row in rows:
+        if usable(row):
+            value = log_value(row, metric)
+            if math.isfinite(value):
+                table[blocks.index(int(row["block"])), arms.index(str(row["arm"]))] = value
+    residuals = _polished(table)
+    found = {}
+    for column, arm in enumerate(arms):
+        one = _of_arm(arm, residuals[:, column], table[:, column], math.log1p(margin))
+        if one is not None:
+            found[arm] = one
+    return found
+
+
+def merged(found: Mapping[str, Apart], arm: str, second: str, trials: int) -> Apart | None:
+    """An arm and its second run as one: ``trials`` are those of the one that has none apart."""
+    a, b = found.get(arm), found.get(second)
+    if a is None or b is None:
+        one = a or b
+        return one and Apart(arm, one.trials + trials, one.apart, one.factor, one.is_mode, one.shift)
+    count = a.apart + b.apart
+    factor = math.exp((a.apart * math.log(a.factor) + b.apart * math.log(b.factor)) / count)
+    shift = (a.apart * a.shift + b.apart * b.shift) / count
+    near = abs(math.log(a.factor / b.factor)) < 0.5 * min(abs(math.log(a.factor)), abs(math.log(b.factor)))
+    return Apart(arm, a.trials + b.trials, count, factor, near, shift)
+
+
+def _polished(table: Floats) -> Floats:
+    """Residuals of a median polish of blocks and arms; what has been computed is remembered."""
+    return _polish(table.tobytes(), table.shape)
+
+
+@lru_cache(maxsize=256)
+def _polish(data: bytes, shape: tuple[int, ...]) -> Floats:
+    left: Floats = np.frombuffer(data).reshape(shape)
+    for _ in range(_POLISHES):
+        left = left - _median(left, axis=0)
+        left = left - _median(left, axis=1)
+    return left - _median(left, axis=0)
+
+
+def _median(table: Floats, axis: int) -> Floats:
+    if not np.isnan(table).any():
+        quick: Floats = np.median(table, axis=axis, keepdims=True)
+        return quick
+    empty = np.isnan(table).all(axis=axis, keepdims=True)
+    filled = np.where(np.isnan(table) & empty, 0.0, table)
+    result: Floats = np.nanmedian(filled, axis=axis, keepdims=True)
+    return result
+
+
+def _of_arm(arm: str, residuals: Floats, values: Floats, log_margin: float) -> Apart | None:
+    present = np.isfinite(residuals)
+    known, own = residuals[present], values[present]
+    if len(known) < FEWEST_TRIALS:
+        return None
+    spread = 1.4826 * float(np.median(np.abs(known - np.median(known))))
+    far = np.abs(known) > max(log_margin, DEVIATIONS * spread)
+    if not far.any() or far.sum() * 2 >= len(known):
+        return None
+    side = far & (np.sign(known) == np.sign(known[far].sum() or 1.0))
+    group, rest = known[side], known[~far]
+    gap = float(np.abs(group[:, None] - rest[None, :]).min())
+    mode = len(group) >= 2 and float(np.ptp(group)) < gap
+    shift = float(np.exp(np.median(own[~far]) + np.median(known[far])) - np.exp(np.median(own[~far])))
+    return Apart(arm, len(known), int(far.sum()), float(np.exp(known[side].mean())), mode, shift)
