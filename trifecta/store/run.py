@@ -172,6 +172,19 @@ class RunDirectory:
             files.sync_all({final.parent for _, final in drafts})
             files.replace_synced(row_draft, row_path)
 
+    def rewrite_row(self, row: Mapping[str, Any]) -> None:
+        """Replace the row of a committed trial, which the run as a whole has judged since; its files stay."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from trifecta.store import schema
+
+        with files.disk_errors(self.path):
+            draft = self.draft("trials", row["trial"], ".parquet")
+            pq.write_table(pa.Table.from_pylist([dict(row)], schema=schema.TRIALS), draft, compression="snappy")
+            files.sync_all([draft])
+            files.replace_synced(draft, self.path / "trials" / f"{row['trial']}.parquet")
+
     def discard_trial(self, trial: str) -> None:
         """Remove what an abandoned trial left; its name may be used again."""
         if (self.path / "trials" / f"{trial}.parquet").exists():

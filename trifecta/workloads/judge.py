@@ -8,14 +8,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trifecta.analysis.checks import check_run, check_trial, is_valid
+from trifecta.analysis.checks import check_run, check_trial, echo, is_valid
 from trifecta.analysis.checks.evidence import Evidence, RunEvidence
 from trifecta.analysis.checks.visits import Visits
+from trifecta.analysis.deliveries import lies
 from trifecta.design.model import Cell, CheckResult, Study
 from trifecta.store.files import to_json
 from trifecta.workloads.aggregate import aggregate
 from trifecta.workloads.trial import Outcome
 from trifecta.workloads.visits.aggregate import aggregate_visits
+
+DELIVERED = "delivered"  # the check of the run that excludes trials
+_REMEDY = "look at the link's configuration in the run's log, and at the engine"
 
 
 class Judge:
@@ -36,6 +40,12 @@ class Judge:
         self._earlier = list(rows)
         self._samples_folder = samples_folder
         self._checks = [CheckResult(**item) for row in rows for item in json.loads(row["checks_json"] or "[]")]
+        self._lied = {
+            str(row["path"]): item["evidence"].split(": ", 1)[-1]
+            for row in rows
+            for item in json.loads(row["checks_json"] or "[]")
+            if item["check"] == DELIVERED
+        }
         self._block: tuple[str, int] | None = None
         self._siblings: list[Evidence] = []
 
@@ -92,6 +102,35 @@ class Judge:
         """What a browser did in a trial, from the files it left beside its samples."""
         files = [self._samples_folder.parent / name / f"{trial}.parquet" for name in ("visits", "fetches", "playback")]
         return aggregate_visits(*files).visits if files[0].exists() and files[1].exists() else None
+
+    def distrust(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The trials that no longer count because the link of their path did not do what was asked over the run.
+
+        Their rows are changed. A path stays condemned: the promise of the test is about all looks together.
+        """
+        for row in rows:
+            if echo.REMEDY not in (row["checks_json"] or ""):
+                continue
+            for item in json.loads(row["checks_json"]):
+                if echo.REMEDY in item["remedy"]:  # no matter of chance: one trial is enough
+                    self._lied.setdefault(str(row["path"]), f"in {row['trial']} {item['evidence']}")
+        for path, said in lies(self._study, rows).items():
+            self._lied.setdefault(path, said)
+        if not self._lied:
+            return []
+        changed = []
+        for row in rows:
+            reason = self._lied.get(str(row.get("path")))
+            results = json.loads(row["checks_json"] or "[]")
+            if reason is None or any(item["check"] == DELIVERED for item in results):
+                continue
+            text = f"the link of path {row['path']} is not believed: {reason}"
+            result = CheckResult(DELIVERED, str(row["trial"]), "fail", text, remedy=_REMEDY)
+            row["valid"] = False
+            row["checks_json"] = to_json([*results, dataclasses.asdict(result)])
+            self._checks.append(result)
+            changed.append(row)
+        return changed
 
     def run(self, rows: Sequence[Mapping[str, Any]]) -> list[CheckResult]:
         """Check the run as a whole; every check of it, those of its trials first."""

@@ -203,6 +203,8 @@ class _Run:
             self.rows.append(outcome.row)
             self._mark("commit")
             self.progress.trial_finished(trial, outcome.row, checks)
+        for row in self.judge.distrust(self.rows):
+            self.run.rewrite_row(row)
         judged = verdicts(self.study, self.rows, self.cells, fixed=False)
         self.run.write_verdicts(judged)
         self.run.log_decision(

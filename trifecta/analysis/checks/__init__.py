@@ -1,7 +1,8 @@
 """The checks: measured conditions of validity, one file each and one line in a table here.
 
 A check of a trial decides, with the others, whether the trial counts (`is_valid`). A check of the run says something of
-a cell as a whole and excludes nothing. How to add one: docs/add-a-check.md.
+a cell as a whole and excludes nothing, but for `delivered`: where it fails, no trial of the path counts. How to add
+one: docs/add-a-check.md.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from trifecta.analysis.checks import (
     clocks,
     conntrack,
     delayed_ack,
+    delivered,
     drops,
     errors,
     frames,
@@ -77,6 +79,7 @@ TRIAL_CHECKS: dict[str, TrialCheck] = {
 
 RUN_CHECKS: dict[str, RunCheck] = {
     "blocks": RunCheck("Are there enough usable blocks?", blocks.check),
+    "delivered": RunCheck("Did each path do over the whole run what was asked of it?", delivered.check),
     "handshakes": RunCheck("Is it requests that are compared, or their handshakes?", handshakes.check),
     "noise_floor": RunCheck("Is the baseline the same as itself, and how fine can this lab see?", noise_floor.check),
 }

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trifecta.analysis.checks import echo
 from trifecta.analysis.checks.chance import burst_inflation, consistent, plausible_share
 from trifecta.analysis.checks.evidence import Document, Evidence, Finding, by_wire, duration, worst
 from trifecta.design import browsers, services
@@ -74,13 +75,14 @@ def _link(evidence: Evidence, wire: str, link: Document) -> list[Finding]:
     asked = (path.forward, path.backward) if not wire or wire in _wires(path, evidence.workload) else ((), ())
     near, _, far = wire.partition("-")
     names = (f"{wire} to {far}", f"{wire} to {near}") if wire else ("to the server", "to the client")
-    findings = []
+    findings = echo.of_link(evidence, wire, link)
     for key, name, impairments in zip(("a_to_b", "b_to_a"), names, asked, strict=True):
         report = link.get(key)
         if report is None:
             findings.append(Finding("fail", f"the link did not report on the packets {name}"))
         else:
             findings += _direction(evidence, name, report, impairments)
+            findings += echo.of_direction(name, key, link, impairments)
     return findings
 
 

@@ -103,7 +103,7 @@ impl Statistics {
             .iter()
             .zip(specs)
             .map(|((stage, tally), spec)| {
-                json!({"kind": spec.kind, "met": tally.met, "hit": tally.hit, "clamped": stage.clamped(),
+                json!({"kind": spec.kind, "asked": spec.asked(), "met": tally.met, "hit": tally.hit, "clamped": stage.clamped(),
                        "queue_peak_bytes": stage.queue_peak_bytes()})
             })
             .collect();

@@ -105,6 +105,16 @@ pub struct Spec {
     document: Value,
 }
 
+impl Spec {
+    /// Its fields as they were read; of a list, which may be a whole trace, how long it is.
+    #[must_use]
+    pub fn asked(&self) -> Value {
+        let fields = self.document.as_object().into_iter().flatten();
+        let short = |value: &Value| value.as_array().map_or_else(|| value.clone(), |list| Value::from(list.len()));
+        fields.map(|(name, value)| (name.clone(), short(value))).collect::<serde_json::Map<_, _>>().into()
+    }
+}
+
 impl Config {
     /// Reads and checks the document.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {

@@ -1,0 +1,37 @@
+"""Did the links do over the whole run what was asked of them? One trial has too few packets to tell 2 % from 1 %."""
+
+from __future__ import annotations
+
+from trifecta.analysis.checks.evidence import RunEvidence
+from trifecta.analysis.deliveries import Stream, streams
+from trifecta.design.model import CheckResult
+
+_REMEDY = "no trial of this path counts; look at the link's configuration in the run's log, and at the engine"
+
+
+def check(evidence: RunEvidence) -> list[CheckResult]:
+    """Per cell: fail where its path lost, duplicated, corrupted or reordered another share of packets than asked."""
+    by_path: dict[str, list[Stream]] = {}
+    for stream in streams(evidence.study, evidence.rows):
+        by_path.setdefault(stream.path, []).append(stream)
+    results = []
+    for cell in evidence.cells:
+        of_path = by_path.get(str(cell.levels.get("path", "")))
+        if of_path:
+            results.append(_cell(cell.key, of_path))
+    return results
+
+
+def _cell(key: str, of_path: list[Stream]) -> CheckResult:
+    failed = [stream for stream in of_path if stream.failed]
+    pooled = [stream for stream in of_path if stream.arm is None]
+    if failed:
+        first = failed[0]
+        text = "; ".join(stream.text for stream in failed[:3])
+        share = first.hits / first.packets if first.packets else 0.0
+        return CheckResult("delivered", key, "fail", text, share, first.asked, _REMEDY)
+    seen = [stream for stream in pooled if stream.packets]
+    if not seen:
+        return CheckResult("delivered", key, "unknown", "no packet met the impairments of this path yet")
+    text = "; ".join(stream.text for stream in seen)
+    return CheckResult("delivered", key, "pass", text, seen[0].hits / seen[0].packets, seen[0].asked)

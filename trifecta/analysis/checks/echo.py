@@ -1,0 +1,95 @@
+"""What a link says that it was configured with, and what its draws must have done, against the plan.
+
+The plan is the study, not the configuration that was written for the link: a link that was given another one, or did
+something else than it was told, is named by the field.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from trifecta.analysis.checks.evidence import Document, Evidence, Finding
+from trifecta.analysis.draws import expected_hits
+from trifecta.design import plan
+
+REMEDY = "the link did not do what the plan says; look at its configuration in the run's log, and at the engine"
+_DEED = {"corrupt": "corrupted", "duplicate": "duplicated", "reorder": "sent ahead"}
+
+
+def of_link(evidence: Evidence, wire: str, link: Document) -> list[Finding]:
+    """Seed and splitting of a link, as it says them, against the plan; nothing where it does not say."""
+    seed = evidence.trial.seed
+    wanted = {
+        "seed": plan.stable_seed("wire", seed, wire) if wire else seed,
+        "split": "real" if evidence.path.frames == "wire" else "merge",
+    }
+    return [
+        Finding(
+            "fail",
+            f"the link{f' {wire}' if wire else ''} had {field} {link[field]}, the plan {value}",
+            None,
+            None,
+            REMEDY,
+        )
+        for field, value in wanted.items()
+        if field in link and link[field] != value
+    ]
+
+
+def of_direction(name: str, key: str, link: Document, asked: Sequence[Document]) -> list[Finding]:
+    """The impairments of a direction (``a_to_b`` or ``b_to_a``), one by one, and how many packets each one hit."""
+    report = link[key]
+    tallies = report.get("impairments")
+    if tallies is None:
+        return []
+    kinds = [str(tally["kind"]) for tally in tallies]
+    planned = [str(impairment["kind"]) for impairment in asked]
+    if kinds != planned:
+        text = f"{name}: the link had {', '.join(kinds) or 'no impairment'}, the plan {', '.join(planned) or 'none'}"
+        return [Finding("fail", text, None, None, REMEDY)]
+    findings = [
+        Finding("fail", f"{name}: the link had {kind} {field} {said}, the plan {value}", None, None, REMEDY)
+        for kind, tally, impairment in zip(kinds, tallies, asked, strict=True)
+        for field, said, value in _differences(tally.get("asked"), impairment)
+    ]
+    return findings or _recounted(name, key, link, asked, tallies)
+
+
+def _differences(said: Document | None, planned: Document) -> list[tuple[str, Any, Any]]:
+    if said is None:  # a run from before links said it
+        return []
+    found = []
+    for field in sorted((set(said) | set(planned)) - {"kind"}):
+        value = planned.get(field)
+        value = len(value) if isinstance(value, list | tuple) else value
+        if not _same(said.get(field), value):
+            found.append((field, said.get(field), value))
+    return found
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, float) or isinstance(other, float):
+        return one is not None and other is not None and math.isclose(float(one), float(other), rel_tol=1e-12)
+    return bool(one == other)
+
+
+def _recounted(
+    name: str, key: str, link: Document, asked: Sequence[Document], tallies: Sequence[Document]
+) -> list[Finding]:
+    """The link's counts against those that its draws must have given: nothing of this is chance."""
+    report = link[key]
+    if "seed" not in link or report.get("memory_dropped"):
+        return []
+    packets = int(report.get("wire_packets") or 0)
+    findings = []
+    for impairment, tally, expected in zip(
+        asked, tallies, expected_hits(int(link["seed"]), key, asked, packets, tallies), strict=True
+    ):
+        if expected is None or expected == int(tally["hit"]):
+            continue
+        deed = _DEED.get(str(impairment["kind"]), "lost")
+        text = f"{name}: {deed} {tally['hit']} of {tally['met']} packets, by the plan's seed exactly {expected}"
+        findings.append(Finding("fail", text, float(tally["hit"]), float(expected), REMEDY, bounded=False))
+    return findings
