@@ -52,7 +52,7 @@ def test_only_takes_studies_scenarios_suites_and_labels():
     assert list(half.studies) == ["distributed_delay-A"]
     assert half.studies["distributed_delay-A"].factors["place"] == ("native",)
     both = read(only=["single_01-A", "single_02-A"])
-    assert both.studies["single-A"].factors["place"] == ("docker-bridge", "native")
+    assert both.studies["single-A"].factors["place"] == ("docker-host", "native")
     with pytest.raises(UserError, match="no such study, scenario or suite; did you mean"):
         read(only=["singel"])
 

@@ -400,3 +400,23 @@ def test_a_cell_that_has_no_trial_yet_is_left_out_of_the_services(registration: 
     pq.write_table(pa.concat_tables([verdicts, waiting.cast(verdicts.schema)]), begun / "verdicts.parquet")
     page = pages.read(render(begun))
     assert page.faults == []
+
+
+def test_cpu_is_a_share_of_the_time_too(tmp_path: Path) -> None:
+    """bourbon2020 shows CPU in per cent: what a request takes is more where requests are few, a share is less."""
+    from trifecta.report.reproduction import places
+
+    factors = {"path": "[lag]", "connection": "[new]", "place": "[native]"}
+    run = tmp_path / "run"
+    write_services_run(run, ServicesShape(CHAIN, factors, blocks=2, cycles=4))
+    assert {row.get("cpu_share") for row in places.read(run)[0].rows} == {None}  # without readings nobody knows
+    about = dict.fromkeys(schema.RESOURCES.names)
+    readings = [
+        {**about, "trial": "t00000", "time_ns": at, "process": service, "cpu_ns": at // 10 * (1 + number)}
+        for number, service in enumerate("ABCD")
+        for at in (1_000_000_000, 1_500_000_000, 3_000_000_000)
+    ]
+    pq.write_table(pa.Table.from_pylist(readings, schema.RESOURCES), run / "resources" / "t00000.parquet")
+    shares = {row["trial"]: row["cpu_share"] for row in places.read(run)[0].rows}
+    assert shares.pop("t00000") == pytest.approx(0.1 + 0.2 + 0.3 + 0.4)
+    assert set(shares.values()) == {None}

@@ -70,6 +70,18 @@ GROUP BY l.cell, l.trial ORDER BY l.cell, l.trial
     ("trial",),
 )
 
+# CPU time of a process as a share of one core's, between its first reading and its last.
+CPU = Query(
+    "published_cpu",
+    """
+SELECT t.cell, r.trial, r.process, (max(r.cpu_ns) - min(r.cpu_ns)) / nullif(max(r.time_ns) - min(r.time_ns), 0) AS share
+FROM resources AS r JOIN trials AS t USING (trial)
+WHERE r.cpu_ns IS NOT NULL{and_cell}
+GROUP BY t.cell, r.trial, r.process ORDER BY t.cell, r.trial, r.process
+""",
+    ("trial", "process"),
+)
+
 STRUCK = Query(
     "published_checks",
     """
@@ -167,14 +179,19 @@ def _more(connection: duckdb.DuckDBPyConnection, about: RunFacts, trials: Sequen
         for trial, mode in _modes(connection).items():
             made[trial]["latency_mode_ns"] = mode
     if of_services.is_services(about):
+        shares = {(row["trial"], row["process"]): row["share"] for row in queries.ask(connection, CPU)}
         for rows in of_services.read(connection, about).trials.values():
             for row in rows:
                 made[row["trial"]] |= {name: row.get(name) for name in SERVICES}
+                found_shares = [shares.get((row["trial"], service)) for service in row["services"]]
+                made[row["trial"]][CPU_SHARE] = None if None in found_shares else sum(found_shares)
     return made
 
 
 _HEAD = frozenset({"cell", "trial", "arm", "block"})
 SERVICES = ("cpu_ns_per_request", "rss_bytes", "requests", "succeeded")
+CPU_SHARE = "cpu_share"
+"""CPU time of all services over the time of a trial, in cores."""
 
 
 def _captured(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> dict[str, Row]:

@@ -75,6 +75,7 @@ VIDEO = (
     VisitMetric("bitrate_bits_per_s", "bitrate shown", "bit/s", ratio="bitrate shown (more is better)"),
     VisitMetric("switches", "switches of rung", "count", zero=True),
     VisitMetric("segment_ns", "download of a segment", "ns", "s.segment_ns", "s", ratio="download of a segment"),
+    VisitMetric("segment_ttfb_ns", "first octet of a segment", "ns", "s.segment_ttfb_ns", "s"),
     VisitMetric(
         "throughput_bits_per_s",
         "throughput of a segment",
@@ -93,7 +94,7 @@ VIDEO = (
 )
 
 _SEGMENTS = """
-SELECT trial, visit, median(done_ns - started_ns) AS segment_ns,
+SELECT trial, visit, median(done_ns - started_ns) AS segment_ns, median(first_byte_ns - started_ns) AS segment_ttfb_ns,
        median(body_bytes * 8e9 / nullif(done_ns - started_ns, 0)) AS throughput
 FROM fetches WHERE segment IS NOT NULL AND error IS NULL GROUP BY trial, visit
 """
