@@ -1,5 +1,8 @@
 """What a quick reproduction of all studies found, small enough to be kept: ``python -m bench.kept FOLDER``.
 
+``python -m bench.kept --again`` judges what is kept by today's rules: statements that were withdrawn or mean something
+else since are left out (``no_longer`` names them), the others get today's words and state from their intervals.
+
 Machines go, and with them the folders of their runs. What is kept of one in ``bench/reproductions/`` is what
 ``trifecta reproduce --compare`` reads, so that a reproduction of another day or another machine can be held against it.
 Left out are cells, resampled conclusions, and everything that names a folder or a command of the machine.
@@ -13,11 +16,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from trifecta import studies
+from trifecta.analysis.published import Evaluation
+from trifecta.report.reproduction import again
+from trifecta.report.reproduction.result import evaluation_data
+
 FOLDER = Path(__file__).resolve().parent / "reproductions"
 _ABOUT = ("studies", "depth", "began", "elapsed_s", "version", "machine", "programs")
 _STATEMENT = (
-    "id", "study", "kind", "text", "source", "state", "reason", "metric", "is", "of", "form", "ratio", "difference",
-    "low", "high", "blocks", "published",
+    "id", "study", "kind", "defined", "text", "source", "quote", "state", "reason", "metric", "is", "of", "form",
+    "ratio", "difference", "low", "high", "blocks", "published", "published_range", "size",
 )  # fmt: skip
 _THREAT = ("threat", "title", "outcome")
 _EFFECT = ("title", "factor", "on", "metric", "metric_label", "margin")
@@ -45,6 +53,24 @@ def kept(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def judged_again(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of a reproduction, by today's statements and rules."""
+    today = {one.id: one for study in studies.published().values() for one in study.statements}
+    made, gone = dict(document), list(document.get("no_longer", ()))
+    for kind in ("claims", "figures"):
+        rows = []
+        for row in document[kind]:
+            statement = today.get(row["id"])
+            if statement is None or row.get("defined") != statement.defined:
+                gone.append(row["id"])
+                continue
+            told = evaluation_data(Evaluation(statement, row["state"], row["reason"]))
+            words = {name: told[name] for name in ("text", "source", "quote", "published", "published_range")}
+            rows.append({name: _shorter(value) for name, value in again.judged({**row, **words}, statement).items()})
+        made[kind] = [_of(row, _STATEMENT) for row in rows]
+    return {**made, "no_longer": gone}
+
+
 def _of(one: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return {name: _shorter(one[name]) for name in names if name in one}
 
@@ -54,7 +80,11 @@ def _shorter(value: Any) -> Any:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the file, named after when the reproduction began (UTC); 2 when there is none to be kept."""
+    """Write the file, named after when the reproduction began (UTC), or judge all again; 2 when there is none."""
+    if list(arguments) == ["--again"]:
+        for path in sorted(FOLDER.glob("*.json")):
+            _write(path, judged_again(json.loads(path.read_text(encoding="utf-8"))))
+        return 0
     if len(arguments) != 1:
         print("give the folder of one `trifecta reproduce all --quick`", file=sys.stderr)
         return 2
@@ -66,9 +96,13 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     FOLDER.mkdir(exist_ok=True)
     path = FOLDER / f"{made['reproduction']['began'].replace(':', '')}.json"
+    _write(path, made)
+    return 0
+
+
+def _write(path: Path, made: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(made, ensure_ascii=False, indent=0, separators=(",", ":")) + "\n", encoding="utf-8")
     print(f"bench/reproductions/{path.name}: {path.stat().st_size / 1000:.0f} kB")
-    return 0
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from bench import kept
 from tests.report.synthetic_reproduction import write_reproduction
 from tests.report.test_report_compared import changed, effects
 from trifecta import studies
-from trifecta.report.reproduction import compared
+from trifecta.report.reproduction import again, compared
 
 KEPT = sorted(kept.FOLDER.glob("*.json"))
 
@@ -47,12 +47,31 @@ def test_what_is_no_reproduction_is_not_kept(
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
-def test_one_that_is_kept_has_every_published_statement_and_no_path(path: Path) -> None:
+def test_one_that_is_kept_has_statements_that_are_still_made_and_no_path(path: Path) -> None:
+    """What was withdrawn, or is about other cells since, is named and not compared; mend it by `bench.kept --again`."""
     document = json.loads(path.read_text())
-    known = {one.id for study in studies.published().values() for one in study.statements}
-    assert {one["id"] for kind in ("claims", "figures") for one in document[kind]} == known
+    known = {one.id: one.defined for study in studies.published().values() for one in study.statements}
+    here = {one["id"]: one["defined"] for kind in ("claims", "figures") for one in document[kind]}
+    assert here.items() <= known.items()
+    assert not set(here) & set(document["no_longer"])
+    assert len(here) > len(known) / 2
     assert {one["threat"] for one in document["threats"]} >= {"round-trips", "cpu-bound", "single-load"}
     assert not re.search(r"(^|[\s\"'])/(tmp|work|root|home|usr)/", path.read_text())
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+def test_one_that_is_kept_is_judged_by_todays_rules(path: Path) -> None:
+    document = json.loads(path.read_text())
+    assert kept.judged_again(document) == document
+
+
+def test_a_ratio_far_from_the_published_one_is_not_confirmed_when_it_is_judged_again() -> None:
+    statement = next(one for one in studies.published()["bourbon2020"].statements if one.id.endswith("fan-in-lag-4"))
+    row = {"id": statement.id, "state": "confirmed", "reason": "", "ratio": 271.0, "low": 262.0, "high": 280.0}
+    made = again.judged({**row, "blocks": 6, "form": "ratio"}, statement)
+    assert (made["state"], made["size"]) == ("same direction, other size", "larger")
+    opened = {**row, "state": "open", "reason": "it depends on the place", "blocks": 6}
+    assert again.judged(opened, statement) == opened
 
 
 @pytest.mark.parametrize("pair", list(combinations(KEPT, 2)), ids=lambda pair: " and ".join(path.stem for path in pair))
@@ -60,4 +79,4 @@ def test_two_that_are_kept_agree_on_what_both_decided(pair: tuple[Path, Path]) -
     made = compared.compare(*pair)
     pairs = (*made.claims, *made.figures, *made.threats)
     assert [one.id for one in pairs if one.relation == "differs"] == []
-    assert sum(one.relation == "same" for one in pairs) > len(pairs) / 3
+    assert sum(one.relation == "same" for one in pairs) > len(pairs) / 4

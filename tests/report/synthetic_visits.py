@@ -27,12 +27,12 @@ from trifecta.store.visits import FETCHES, PLAYBACK, VISITS
 
 MS = 1_000_000
 PATHS = """
-  access: {rtt: 20 ms, rate: 20 Mbit/s}
+  bare: {rtt: 20 ms, rate: 20 Mbit/s}
 """
 PAGE = "kind: page\n  visits: 3\n  warmup_visits: 1"
 VIDEO = "kind: video\n  watch: 30 s\n  visits: 2"
-PAGE_FACTORS = {"path": "[access]", "client": "[chromium, firefox]", "page": "[light, heavy]"}
-VIDEO_FACTORS = {"path": "[access]", "client": "[chromium]"}
+PAGE_FACTORS = {"path": "[bare]", "client": "[chromium, firefox]", "page": "[light, heavy]"}
+VIDEO_FACTORS = {"path": "[bare]", "client": "[chromium]"}
 REQUESTS = {"light": 30, "heavy": 122, "vast": 1000}
 KINDS = ("stylesheet", "script", "font", "image", "image", "image", "image", "xhr")
 SUFFIX = {"stylesheet": "css", "script": "js", "font": "woff2", "image": "webp", "xhr": "json"}

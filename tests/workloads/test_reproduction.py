@@ -33,7 +33,7 @@ def test_a_study_is_run_and_set_beside_what_was_published(tmp_path: Path) -> Non
     before = (tmp_path / "out" / "milicevic2023" / "engine-latency" / "run.json").read_bytes()
     again = trifecta("resume", "out", "-q", folder=tmp_path)
     assert again.returncode == done.returncode, again.stderr
-    assert "Of 3 claims" in again.stdout
+    assert "Of 5 claims" in again.stdout
     assert (tmp_path / "out" / "milicevic2023" / "engine-latency" / "run.json").read_bytes() == before
 
 

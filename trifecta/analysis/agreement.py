@@ -11,18 +11,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED
+from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED, OTHER_SIZE
 
-Relation = Literal["same", "differs", "only in the first", "only in the second", "open in both"]
+Relation = Literal["same", "differs", "only in the first", "only in the second", "open in both", "another statement"]
 SAME: Relation = "same"
 DIFFERS: Relation = "differs"
 ONLY_FIRST: Relation = "only in the first"
 ONLY_SECOND: Relation = "only in the second"
 OPEN_IN_BOTH: Relation = "open in both"
-RELATIONS: tuple[Relation, ...] = (DIFFERS, SAME, ONLY_FIRST, ONLY_SECOND, OPEN_IN_BOTH)
+ANOTHER: Relation = "another statement"
+"""Of the same id, but about other cells or with another meaning: nothing to agree on."""
+RELATIONS: tuple[Relation, ...] = (DIFFERS, SAME, ONLY_FIRST, ONLY_SECOND, OPEN_IN_BOTH, ANOTHER)
 _LEAST_BLOCKS = 4  # Student's t of fewer has no variance
 WITHIN = "within the margin"
-_DECIDED = (CONFIRMED, CONTRADICTED, "more", "less", WITHIN)  # claims and figures; what a threat does
+_DECIDED = (CONFIRMED, OTHER_SIZE, CONTRADICTED, "more", "less", WITHIN)  # claims and figures; what a threat does
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ def _plain(side: Mapping[str, Any] | None, key: str) -> Any:
 
 
 def _relation(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> Relation:
+    if one is not None and other is not None and one.get("defined") != other.get("defined"):
+        return ANOTHER
     states = [None if side is None or side["state"] not in _DECIDED else side["state"] for side in (one, other)]
     if None not in states:
         return SAME if states[0] == states[1] else DIFFERS

@@ -61,12 +61,23 @@ def put(test: Test | None, found: Estimate, margin: float) -> Truth | None:
     """A test and the estimate of a cell, as a log ratio."""
     if test is None:
         return None
-    state, _ = judge(Says("", (), relation=test.relation, ratio=test.ratio), found, margin)
-    if state == CONFIRMED:
-        return "true"
-    if state != CONTRADICTED:
+    if test.ratio is not None:
+        return _about(test.ratio, found)
+    state, _ = judge(Says("", (), relation=test.relation), found, margin)
+    return "true" if state == CONFIRMED else "false" if state == CONTRADICTED else "open"
+
+
+def _about(ratio: float, found: Estimate) -> Truth:
+    """A sentence with a size is false as well where only its direction is right."""
+    if found.low is None and found.high is None:
         return "open"
-    return "further" if test.ratio is not None and _further(test.ratio, found) else "false"
+    low, high = -math.inf if found.low is None else found.low, math.inf if found.high is None else found.high
+    middle, reach = math.log(ratio), math.log(ABOUT)
+    if middle - reach <= low and high <= middle + reach:
+        return "true"
+    if low <= middle + reach and high >= middle - reach:
+        return "open"
+    return "further" if _further(ratio, found) else "false"
 
 
 def _further(ratio: float, found: Estimate) -> bool:

@@ -1,4 +1,8 @@
-"""One estimate and one published statement: confirmed, contradicted or open, and why."""
+"""One estimate and one published statement: confirmed, of another size, contradicted or open, and why.
+
+Where a study gives a size, only what goes its way and is about as large confirms it: a ratio within a factor of `ABOUT`
+of the published one, whose log is at least half and at most twice as large (1.5 is not about 1.2, nor 1.03 about 1.08).
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,11 @@ import math
 from typing import Literal
 
 from trifecta.analysis.intervals import Estimate
-from trifecta.analysis.statements import ABOUT, Says, Statement
+from trifecta.analysis.statements import ABOUT, Says
 
-State = Literal["confirmed", "contradicted", "open", "not compared"]
+State = Literal["confirmed", "same direction, other size", "contradicted", "open", "not compared"]
 CONFIRMED: State = "confirmed"
+OTHER_SIZE: State = "same direction, other size"
 CONTRADICTED: State = "contradicted"
 OPEN: State = "open"
 NOT_COMPARED: State = "not compared"
@@ -20,7 +25,13 @@ _NORMAL = 1.96  # of 95 %
 # another temperature, another placing of pages. From two runs of all quick reproductions on one machine (Paule and
 # Mandel 1982; of the 6 statements and 8 cells of times that are known to 2 % or better 0.9 and 0.5 %, of 28 cells of
 # CPU time 1.7 %, of memory and octets 0), rounded up; docs/reproduce.md.
-SESSIONS = {"cpu_ns_per_request": 0.02, "rss_bytes": 0.003, "wire_bytes": 0.002, "setup_packets": 0.002}
+SESSIONS = {
+    "cpu_ns_per_request": 0.02,
+    "cpu_share": 0.02,
+    "rss_bytes": 0.003,
+    "wire_bytes": 0.002,
+    "setup_packets": 0.002,
+}
 _SESSIONS_OF_TIMES = 0.01
 
 
@@ -36,7 +47,7 @@ def judge(says: Says, one: Estimate, margin: float, sessions: float = 0.0) -> tu
     (a guard band, JCGM 106:2012), or the same truth near an edge is decided one way today and the other tomorrow.
     """
     state, reason = _within_session(says, one, margin)
-    if not sessions or state not in (CONFIRMED, CONTRADICTED):
+    if not sessions or state == OPEN:
         return state, reason
     wider, _ = _within_session(says, _over_sessions(one, sessions), margin)
     if wider == state:
@@ -62,19 +73,52 @@ def _over_sessions(one: Estimate, sessions: float) -> Estimate:
 def _within_session(says: Says, one: Estimate, margin: float) -> tuple[State, str]:
     if one.blocks == 0:
         return OPEN, "no usable block"
+    band = size_band(says)
     edge = (says.margin or 0.0) if says.by_difference else math.log1p(margin)
-    named = f"{edge:g}" if says.by_difference else f"{100 * margin:g} %"
+    if band is not None:
+        edge = min(edge, band[0])  # else a published effect within the margin could not be confirmed as large as it is
+    named = f"{edge:g}" if says.by_difference else f"{100 * math.expm1(edge):.2g} %"
     if one.low is None and one.high is None:
         return OPEN, f"too few usable blocks for an interval: {one.blocks}"
     if says.by_difference and one.low == one.high == 0:
         return OPEN, "it is the same in every block, so this run has nothing to tell them apart by"
     low, high = -math.inf if one.low is None else one.low, math.inf if one.high is None else one.high
-    if says.ratio is not None:
-        return _about(says.ratio, low, high)
     state, reason = _same(low, high, edge, named) if says.relation == "same" else _beyond(says, low, high, edge, named)
+    if state == CONFIRMED and band is not None:
+        return _sized(says, low, high, band)
     return (
         (state, reason) if reason else (OPEN, f"the interval reaches across the margin of {named}{_needed(one, edge)}")
     )
+
+
+def size_band(says: Says) -> tuple[float, float] | None:
+    """How large an effect is that is about as large as published, as magnitudes (logs, or of a difference itself)."""
+    if says.size is None or says.relation in ("same", "whole"):
+        return None
+    if says.by_difference:
+        least, most = sorted(abs(end) for end in says.size)
+        return least / ABOUT, most * ABOUT
+    least, most = sorted(abs(math.log(end)) for end in says.size)
+    reach = math.log(ABOUT)
+    return max(least - reach, least / 2), min(most + reach, 2 * most)
+
+
+def _sized(says: Says, low: float, high: float, band: tuple[float, float]) -> tuple[State, str]:
+    """Of an effect that goes the way that was published: is it as large?"""
+    below = says.direction == "below"
+    ends = sorted(-end if below else end for end in band)
+    if not says.by_difference:
+        ends = [math.exp(end) for end in ends]
+    named = f"as large as published would be {ends[0]:.3g} to {ends[1]:.3g}"
+    if below:
+        low, high = -high, -low
+    if band[0] <= low and high <= band[1]:
+        return CONFIRMED, f"direction and size agree: {named}"
+    if low > band[1]:
+        return OTHER_SIZE, f"it goes that way, and further: {named}"
+    if high < band[0]:
+        return OTHER_SIZE, f"it goes that way, but not so far: {named}"
+    return OPEN, f"it goes that way; how far is open: {named}"
 
 
 def _same(low: float, high: float, edge: float, named: str) -> tuple[State, str]:
@@ -85,23 +129,8 @@ def _same(low: float, high: float, edge: float, named: str) -> tuple[State, str]
     return OPEN, ""
 
 
-def _about(ratio: float, low: float, high: float) -> tuple[State, str]:
-    middle, reach = math.log(ratio), math.log(ABOUT)
-    named = f"{ratio / ABOUT:.3g} to {ratio * ABOUT:.3g}"
-    if middle - reach <= low and high <= middle + reach:
-        return CONFIRMED, f"the whole interval lies within what 'about' allows, {named}"
-    if low > middle + reach or high < middle - reach:
-        side = low if middle > 0 else -high
-        if side > 0 and abs(low + high) < 2 * abs(middle):
-            return CONTRADICTED, f"it goes that way, but not so far: about would be {named}"
-        if side > 0:
-            return CONTRADICTED, f"it goes that way, and further: about would be {named}"
-        return CONTRADICTED, f"there is nothing like it: about would be {named}"
-    return OPEN, f"the interval reaches across an end of what 'about' allows, {named}"
-
-
 def _beyond(says: Says, low: float, high: float, edge: float, named: str) -> tuple[State, str]:
-    if says.relation == "below":
+    if says.direction == "below":
         low, high = -high, -low
     if low > edge:
         return CONFIRMED, f"the whole interval lies beyond the margin of {named}"
@@ -123,16 +152,14 @@ def _needed(one: Estimate, edge: float) -> str:
     return f"; about {max(blocks, one.blocks + 1)} blocks would decide"
 
 
-def size_words(statement: Statement, state: State, estimate: tuple[float | None, float | None, float | None]) -> str:
-    """How large a confirmed ratio is beside the published one: ``as large``, ``larger``, ``smaller``."""
-    said, says = statement.published, statement.says
-    value, low, high = estimate
-    if said is None or said <= 0 or says is None or says.by_difference or state != CONFIRMED:
+def size_words(says: Says, state: State, value: float | None) -> str:
+    """How large our effect is beside the published one, where that is decided: ``as large``, ``larger``, ``smaller``.
+
+    ``value`` is a log, or a difference.
+    """
+    band = size_band(says)
+    if band is None or value is None or state not in (CONFIRMED, OTHER_SIZE):
         return ""
-    if says.relation not in ("above", "below"):
-        return ""
-    if value is None or low is None or high is None:
-        return ""
-    if low <= said <= high:
+    if state == CONFIRMED:
         return "as large"
-    return "larger" if abs(math.log(value)) > abs(math.log(said)) else "smaller"
+    return "larger" if abs(value) > band[1] else "smaller"

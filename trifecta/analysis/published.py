@@ -1,8 +1,9 @@
 """Published statements and what was measured: each is confirmed, contradicted, or open (not decidable here).
 
 An effect counts when it is larger than a margin. Confirmed: the whole interval lies beyond the margin on the side that
-was claimed. Contradicted: all of it lies short of that, so there is no such difference, or the opposite one. Both
-have at most the nominal rate of error. What sessions differ by beside their blocks is added to the interval that judges
+was claimed and, where the study gives a size, is about as large; else it has the same direction and another size.
+Contradicted: all of it lies short of the margin, so there is no such difference, or the opposite one. All three have
+at most the nominal rate of error. What sessions differ by beside their blocks is added to the interval that judges
 (not to the one that is shown), so that the same truth is not confirmed on one day and contradicted on the next.
 Where a statement is about several cells, their mean effect decides, unless a cell by itself says the opposite: then it
 depends on the place, and is open. Intervals of single cells hold together (Bonferroni).
@@ -24,6 +25,7 @@ from trifecta.analysis.judging import (
     CONTRADICTED,
     NOT_COMPARED,
     OPEN,
+    OTHER_SIZE,
     State,
     between_sessions,
     judge,
@@ -35,6 +37,7 @@ from trifecta.analysis.success import success_rate
 from trifecta.design.model import AA_SUFFIX, PROTOCOL_NAMES
 
 __all__ = ["Effect", "Evaluation", "Place", "change_words", "evaluate", "matching"]
+_THAT_WAY = {CONFIRMED, OTHER_SIZE}
 _AA_CONFIDENCE = 0.99  # that of "the baseline differs from itself", which is asked of every cell
 
 
@@ -132,21 +135,21 @@ def _compared(statement: Statement, places: Sequence[Place]) -> Evaluation:
     found = [_against(statement, groups, reference, len(references)) for reference in references]
     worst = min(found, key=lambda one: (_RANK[one.state], _favour(says, one)))
     effects = tuple(effect for one in found for effect in one.effects)
-    return replace(
-        worst, effects=effects, size=size_words(statement, worst.state, (worst.value, worst.low, worst.high))
-    )
+    reason = worst.reason
+    if worst.state == CONFIRMED and says.size is None and says.relation in ("above", "below"):
+        reason += "; the study gives no size"
+    log = worst.value if says.by_difference or not worst.value else math.log(worst.value)
+    return replace(worst, reason=reason, effects=effects, size=size_words(says, worst.state, log))
 
 
-_RANK: dict[State, int] = {CONTRADICTED: 0, OPEN: 1, CONFIRMED: 2, NOT_COMPARED: 3}
+_RANK: dict[State, int] = {CONTRADICTED: 0, OPEN: 1, OTHER_SIZE: 2, CONFIRMED: 3, NOT_COMPARED: 4}
 
 
 def _favour(says: Says, one: Evaluation) -> float:
     value = one.value if one.value is not None else math.nan
     if math.isnan(value):
         return -math.inf
-    if says.ratio is not None:
-        return -abs(math.log(value / says.ratio)) if value > 0 else -math.inf
-    return -value if says.relation == "below" else value
+    return -value if says.direction == "below" else value
 
 
 def _against(statement: Statement, groups: Sequence[Group], reference: str, family: int) -> Evaluation:
@@ -166,10 +169,9 @@ def _against(statement: Statement, groups: Sequence[Group], reference: str, fami
     state, reason = _if_unlike_itself(says, groups, reference, pooled, (state, reason))
     effects = _effects(says, parts, reference, margin, confidence)
     depends = False
-    opposite = {CONFIRMED: CONTRADICTED, CONTRADICTED: CONFIRMED}.get(state)
-    if (len(effects) > 1 and any(one.state == opposite for one in effects)) or (
-        state == OPEN and {CONFIRMED, CONTRADICTED} <= {one.state for one in effects}
-    ):
+    # Cells may differ in size; what one of them contradicts while another goes that way is no one statement.
+    there = {one.state for one in effects} | ({state} if len(effects) > 1 else set())
+    if CONTRADICTED in there and there & _THAT_WAY:
         depends = True
     if depends:
         state, reason = OPEN, f"it depends on the place: {_where_states(effects)}"
@@ -253,7 +255,7 @@ def _if_unlike_itself(
 
 def _where_states(effects: Sequence[Effect]) -> str:
     said = []
-    for state in (CONFIRMED, CONTRADICTED):
+    for state in (CONFIRMED, OTHER_SIZE, CONTRADICTED):
         cells = [one.cell for one in effects if one.state == state]
         if cells:
             said.append(f"{state} in {len(cells)} of {len(effects)} cells")

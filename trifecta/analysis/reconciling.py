@@ -6,11 +6,12 @@ evaluation of one of its claims says so there (`published`). Places of both side
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from trifecta.analysis.conditions import Test
+from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OTHER_SIZE
 
 Outcome = Literal["both", "first", "second", "neither", "open", "not run"]
 
@@ -121,14 +122,17 @@ def _test(side: Mapping[str, Any]) -> Test | None:
 def reconcile(pair: Pair, claims: Mapping[str, Mapping[str, Any]]) -> Found:
     """Where either side holds; ``claims`` by id as ``reproduction.json`` has them."""
     places = tuple(
-        tuple(place for claim in side.claims if claim in claims for place in _places(pair, claims[claim]))
+        tuple(place for claim in side.claims if claim in claims for place in _places(pair, side, claims[claim]))
         for side in pair.sides
     )
     states = tuple(
         {claim: str(claims[claim]["state"]) if claim in claims else "not run" for claim in side.claims}
         for side in pair.sides
     )
-    holds = [_holds(one, found) for one, found in zip(states, places, strict=True)]
+    holds = [
+        _holds({_truth(side, state) for state in one.values()}, found)
+        for side, one, found in zip(pair.sides, states, places, strict=True)
+    ]
     return Found(
         pair=pair,
         outcome=_outcome(holds, places),
@@ -139,7 +143,14 @@ def reconcile(pair: Pair, claims: Mapping[str, Mapping[str, Any]]) -> Found:
     )
 
 
-def _places(pair: Pair, claim: Mapping[str, Any]) -> list[Place]:
+def _truth(side: Side, state: str) -> str:
+    """What a claim's state says of the side's sentence, which may have a direction only where the claim has a size."""
+    if state != OTHER_SIZE:
+        return state
+    return CONTRADICTED if side.test is not None and side.test.ratio is not None else CONFIRMED
+
+
+def _places(pair: Pair, side: Side, claim: Mapping[str, Any]) -> list[Place]:
     """The places of a claim with a ratio of the pair's protocols: those of two cells, or to others, are left out."""
     made = []
     for cell in claim.get("cells") or ():
@@ -154,7 +165,7 @@ def _places(pair: Pair, claim: Mapping[str, Any]) -> list[Place]:
                 claim=str(claim["id"]),
                 run=str(cell["run"]),
                 cell=str(cell["cell"]),
-                state=str(cell["state"]),
+                state=_truth(side, str(cell["state"])),
                 ratio=ends[0],
                 low=ends[1],
                 high=ends[2],
@@ -177,11 +188,11 @@ def levels(run: str, cell: str) -> dict[str, str]:
     return found
 
 
-def _holds(states: Mapping[str, str], places: Sequence[Place]) -> str:
+def _holds(states: Set[str], places: Sequence[Place]) -> str:
     """Whether a side is confirmed somewhere, contradicted wherever it is decided, open, or not run."""
-    found = {place.state for place in places} | {state for state in states.values() if state != "not run"}
+    found = {place.state for place in places} | {state for state in states if state != "not run"}
     if not places and found <= {"open", "not compared"}:
-        return "not run" if not found or set(states.values()) == {"not run"} else "open"
+        return "open" if found else "not run"
     if "confirmed" in found:
         return "yes"
     return "no" if "contradicted" in found else "open"

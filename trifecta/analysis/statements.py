@@ -1,28 +1,34 @@
 """What a study published, as statements that runs can test: its claims, and its figures by ratio, order or shape.
 
-A statement says where it holds (``where``: a kind of workload and levels) and what (``says``):
+A statement says where it holds (``where``: a kind of workload and levels; what the study's own ``where`` has holds for
+all of its statements), what (``says``), and where that stands: ``source`` is the section, ``quote`` the study's words.
 
 * ``{metric, arm, to, is: above|below|same}``: an arm against others, within each cell. Several in ``to``: against each.
-* ``is: about``: an arm against others, by about the ``published`` ratio (within a factor of `ABOUT`).
+* ``is: about``: an arm against others, to the side of the ``published`` ratio.
 * with ``at`` and ``against`` (levels): the same metric in two cells that differ in these; without ``to`` of the arms
   themselves (several: their mean), with it of their ratio.
 * with ``along`` (a factor): at its largest level against its smallest.
 * ``{metric, arm, is: whole}``: a rate that is 100 %.
 
-``by: difference`` compares what can be zero. Absolute values of another machine are never compared: such a figure has
+``published`` is the ratio (or difference) that the study gives, or the two that it lies between; with it the size is
+judged beside the direction (`judging`). ``by: difference`` compares what can be zero, or what was said of a difference.
+``here`` says what is not as the study had it. Absolute values of another machine are never compared: such a figure has
 ``not_compared`` with the reason.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Is = Literal["above", "below", "same", "about", "whole"]
 Kind = Literal["claim", "figure"]
 ABOUT = 1.25
-"""A ratio that is 'about' another is within this factor of it: 'about half' is 0.4 to 0.625."""
+"""A ratio that is as large as another is within this factor of it: 'about half' is 0.4 to 0.625."""
 NOT_COUNTS = "how many there are is a matter of the page and of the browser's version"
 # What can be zero is compared by differences; see report/visits/metrics.py.
 BY_DIFFERENCE = frozenset(
@@ -44,8 +50,8 @@ class Says:
     against: Mapping[str, str] = field(default_factory=dict)
     along: str = ""
     by_difference: bool = False
-    ratio: float | None = None
-    """What ``about`` means."""
+    size: tuple[float, float] | None = None
+    """Between which ratios (differences) the published one lies; twice the same where it is one; None: none given."""
     margin: float | None = None
 
     @property
@@ -53,10 +59,20 @@ class Says:
         """Whether it takes two cells."""
         return bool(self.at or self.along)
 
+    @property
+    def direction(self) -> Is:
+        """The relation; of ``about`` the side of the published ratio."""
+        if self.relation != "about" or self.size is None:
+            return self.relation
+        return "above" if self.size[0] > 1 else "below"
+
 
 @dataclass(frozen=True)
 class Statement:
-    """A claim or a figure. ``published`` is a ratio (or a difference) where the study gives one, ``said`` its words."""
+    """A claim or a figure. ``published`` is a ratio (or a difference) where the study gives one, ``said`` its words.
+
+    ``quote`` is what stands in the study at ``source``; ``here`` what is not as the study had it.
+    """
 
     id: str
     study: str
@@ -69,6 +85,15 @@ class Statement:
     said: str = ""
     not_compared: str = ""
     threats: tuple[str, ...] = ()
+    quote: str = ""
+    here: str = ""
+
+    @property
+    def defined(self) -> str:
+        """What tells it from another of the same id: of which cells it says what. Words and sources may change."""
+        says = None if self.says is None else asdict(self.says)
+        told = json.dumps([self.where, says, bool(self.not_compared)], sort_keys=True, default=str)
+        return hashlib.sha256(told.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
@@ -83,6 +108,8 @@ class Published:
     threats: Mapping[str, str]
     statements: tuple[Statement, ...]
     document: Mapping[str, Any]
+    here: str = ""
+    """What of its set-up is not here: programs that others stand in for."""
 
     @property
     def claims(self) -> list[Statement]:
@@ -92,11 +119,11 @@ class Published:
 
 def parse(document: Mapping[str, Any]) -> Published:
     """Read a file of ``trifecta/studies/published``; ValueError names what is wrong with it."""
-    study = str(document["id"])
-    made = [_claim(study, one) for one in document.get("claims") or ()]
-    made += [_figure(study, one) for one in document.get("figures") or ()]
+    study, where = str(document["id"]), document.get("where") or {}
+    made = [_written(study, where, "claim", one) for one in document.get("claims") or ()]
+    made += [_written(study, where, "figure", one) for one in document.get("figures") or ()]
     for subject in document.get("numbers") or ():
-        made += _numbers(study, str(document["baseline"]), subject)
+        made += _numbers(study, where, str(document["baseline"]), subject)
     names = [one.id for one in made]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
@@ -110,48 +137,57 @@ def parse(document: Mapping[str, Any]) -> Published:
         threats={str(name): str(fact) for name, fact in (document.get("threats") or {}).items()},
         statements=tuple(made),
         document=document,
+        here=str(document.get("here", "")),
     )
 
 
-def _claim(study: str, one: Mapping[str, Any]) -> Statement:
+def _written(study: str, where: Mapping[str, Any], kind: Kind, one: Mapping[str, Any]) -> Statement:
+    """A claim, or a figure that is written out: its words, and how it is compared or why it is not."""
+    size = _size(one.get("published"))
     return Statement(
         id=f"{study}.{one['id']}",
         study=study,
-        kind="claim",
+        kind=kind,
         text=str(one["text"]),
         source=str(one.get("source", "")),
-        where=one["where"],
-        says=_says(one["says"], one.get("published")),
-        published=float(one["published"]) if "published" in one else None,
-        threats=tuple(one.get("threats") or ()),
-    )
-
-
-def _figure(study: str, one: Mapping[str, Any]) -> Statement:
-    """A figure that is written out: its words, and how it is compared or why it is not."""
-    value = one.get("published")
-    return Statement(
-        id=f"{study}.{one['id']}",
-        study=study,
-        kind="figure",
-        text=str(one["text"]),
-        source=str(one.get("source", "")),
-        where=one.get("where") or {},
-        says=_says(one["says"], value) if "says" in one else None,
-        published=None if value is None else float(value),
+        where={**where, **(one.get("where") or {})},
+        says=_says(one["says"], size) if "says" in one else None,
+        published=_middle(size),
         said=str(one.get("said", "")),
         not_compared=str(one.get("not_compared", "")),
         threats=tuple(one.get("threats") or ()),
+        quote=str(one.get("quote", "")),
+        here=str(one.get("here", "")),
     )
 
 
-def _says(one: Mapping[str, Any], published: Any = None) -> Says:
+def _size(published: Any) -> tuple[float, float] | None:
+    if published is None:
+        return None
+    ends = published if isinstance(published, list) else [published, published]
+    return float(ends[0]), float(ends[-1])
+
+
+def _middle(size: tuple[float, float] | None) -> float | None:
+    """The published value; of two the one between them by ratio."""
+    if size is None or size[0] == size[1]:
+        return None if size is None else size[0]
+    return math.sqrt(size[0] * size[1])
+
+
+def _says(one: Mapping[str, Any], size: tuple[float, float] | None = None) -> Says:
     metric = str(one["metric"])
     relation = one["is"]
+    difference = metric in BY_DIFFERENCE or one.get("by") == "difference"
     if relation not in ("above", "below", "same", "about", "whole"):
         raise ValueError(f"'is' is {relation!r}; give above, below, same, about or whole")
-    if relation == "about" and not published:
+    if relation == "about" and size is None:
         raise ValueError("'is: about' needs the ratio in 'published'")
+    even = 0.0 if difference else 1.0
+    if size is not None and relation in ("above", "below", "about"):
+        sides = {end > even for end in size} | {end >= even for end in size}
+        if len(sides) > 1 or (relation != "about" and sides != {relation == "above"}):
+            raise ValueError(f"'published' is {size[0]:g} to {size[1]:g}, which is not all {relation} {even:g}")
     return Says(
         metric=metric,
         arms=_names(one["arm"]),
@@ -160,8 +196,8 @@ def _says(one: Mapping[str, Any], published: Any = None) -> Says:
         at={str(name): str(level) for name, level in (one.get("at") or {}).items()},
         against={str(name): str(level) for name, level in (one.get("against") or {}).items()},
         along=str(one.get("along", "")),
-        by_difference=metric in BY_DIFFERENCE,
-        ratio=float(published) if relation == "about" else None,
+        by_difference=difference,
+        size=size if relation in ("above", "below", "about") else None,
         margin=one.get("margin", MARGINS.get(metric)),
     )
 
@@ -175,7 +211,7 @@ def number_id(study: str, subject: Mapping[str, Any], number: Mapping[str, Any],
     return f"{study}.{subject['id']}.{str(number['metric']).removesuffix('_ns')}-{arm}"
 
 
-def _numbers(study: str, base: str, subject: Mapping[str, Any]) -> list[Statement]:
+def _numbers(study: str, where: Mapping[str, Any], base: str, subject: Mapping[str, Any]) -> list[Statement]:
     """A table of a study: every number of an arm that is not the baseline, as a ratio to the baseline's."""
     made = []
     for one in subject["metrics"]:
@@ -187,6 +223,7 @@ def _numbers(study: str, base: str, subject: Mapping[str, Any]) -> list[Statemen
             value = one[arm] - one[base] if difference else one[arm] / one[base]
             even = 0.0 if difference else 1.0
             relation: Is = "above" if value > even else "below" if value < even else "same"
+            size = None if relation == "same" else (float(value), float(value))
             artefact = one.get("artefact")
             reason = str(one.get("not_compared", ""))
             if artefact:
@@ -200,11 +237,21 @@ def _numbers(study: str, base: str, subject: Mapping[str, Any]) -> list[Statemen
                     kind="figure",
                     text=f"{subject['subject']}: {one.get('label', metric)}",
                     source=str(subject.get("source", "")),
-                    where=subject["where"],
-                    says=Says(metric, (arm,), (base,), relation, by_difference=difference, margin=MARGINS.get(metric)),
+                    where={**where, **subject["where"]},
+                    says=Says(
+                        metric,
+                        (arm,),
+                        (base,),
+                        relation,
+                        by_difference=difference,
+                        size=size,
+                        margin=MARGINS.get(metric),
+                    ),
                     published=float(value),
                     not_compared=reason,
                     threats=(str(artefact),) if artefact else (),
+                    quote=str(subject.get("quote", "")),
+                    here=str(one.get("here", subject.get("here", ""))),
                 )
             )
     return made

@@ -7,17 +7,24 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.transforms import blended_transform_factory
 
+from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN, OTHER_SIZE
 from trifecta.analysis.published import Evaluation
 from trifecta.report import numbers
 from trifecta.report.figures import ratios, scales, style, svg
 from trifecta.report.reproduction.result import StudyResult
 
 _LEGEND = (
-    "Filled circle: confirmed, filled square: contradicted, hollow: open; diamond: published; "
+    "Filled circle: confirmed, triangle: the same direction and another size, filled square: contradicted, "
+    "hollow: open; diamond: published; "
     "shaded: too small to matter; arrowhead: the interval goes on."
 )
 # Colour never stands alone: a marker each.
-_LOOKS = {"confirmed": (style.GOOD, "o"), "contradicted": (style.BAD, "s"), "open": (style.MUTED, "o")}
+_LOOKS = {
+    CONFIRMED: (style.GOOD, "o"),
+    OTHER_SIZE: (style.INK, "^"),
+    CONTRADICTED: (style.BAD, "s"),
+    OPEN: (style.MUTED, "o"),
+}
 _WIDTH = 620.0
 _ROW = 31.0
 _FURTHEST = 1000.0

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trifecta import __version__, studies
-from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN
+from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN, OTHER_SIZE
 from trifecta.analysis.published import Evaluation, Place, evaluate, matching
 from trifecta.analysis.statements import Published
 from trifecta.design import plan
@@ -86,9 +86,12 @@ def counts(evaluations: Sequence[Evaluation]) -> Counter[str]:
 
 
 def summary(evaluations: Sequence[Evaluation], what: str) -> str:
-    """``Of 14 claims 6 are confirmed, 4 contradicted and 4 open.``."""
+    """``Of 14 claims: 6 confirmed, 1 of the same direction and another size, 4 contradicted and 3 open.``."""
     found = counts(evaluations)
-    said = [f"{found[CONFIRMED]} confirmed", f"{found[CONTRADICTED]} contradicted", f"{found[OPEN]} open"]
+    said = [f"{found[CONFIRMED]} confirmed"]
+    if found[OTHER_SIZE]:
+        said.append(f"{found[OTHER_SIZE]} of the same direction and another size")
+    said += [f"{found[CONTRADICTED]} contradicted", f"{found[OPEN]} open"]
     if found["not compared"]:
         said.append(f"{found['not compared']} not comparable")
     words = f"{', '.join(said[:-1])} and {said[-1]}"
@@ -231,6 +234,7 @@ def evaluation_data(one: Evaluation) -> dict[str, Any]:
         "id": statement.id,
         "study": statement.study,
         "kind": statement.kind,
+        "defined": statement.defined,
         "text": statement.text,
         "source": statement.source,
         "state": one.state,
@@ -246,7 +250,10 @@ def evaluation_data(one: Evaluation) -> dict[str, Any]:
         "high": one.high,
         "blocks": one.blocks,
         "published": statement.published,
+        "published_range": list(statement.says.size) if statement.says and statement.says.size else None,
         "said": statement.said,
+        "quote": statement.quote,
+        "here": statement.here,
         "size": one.size,
         "arms": dict(one.arms),
         "run": only.run if only else None,

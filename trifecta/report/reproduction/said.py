@@ -22,7 +22,7 @@ _RELATIONS = {"above": "above 1", "below": "below 1", "same": "1"}
 def published_words(statement: Statement) -> str:
     """What was published: ``1.12``, ``about 20 times``, ``above 1``."""
     says = statement.says
-    value = "" if statement.published is None else f"{statement.published:.3g}"
+    value = "" if statement.published is None else _sizes(statement, statement.published)
     if says is not None and says.by_difference and statement.published is not None:
         value = f"{statement.published:+g}"
     if statement.said:
@@ -36,6 +36,18 @@ def published_words(statement: Statement) -> str:
     if says.by_difference:
         return {"above": "more", "below": "fewer"}.get(says.relation, "the same")
     return _RELATIONS.get(says.relation, "100 %")
+
+
+def _sizes(statement: Statement, published: float) -> str:
+    """``1.12``, or of two ``5.1 to 5.9``."""
+    says = statement.says
+    ends = (published, published) if says is None or says.size is None else says.size
+    return " to ".join(f"{end:.3g}" for end in dict.fromkeys(ends))
+
+
+def source_words(statement: Statement) -> str:
+    """Where it stands, and the study's words."""
+    return f"{statement.source}: “{statement.quote}”" if statement.quote else statement.source
 
 
 def our_words(one: Evaluation) -> str:
@@ -74,16 +86,8 @@ def effect_words(effect: Effect, one: Evaluation) -> str:
 
 
 def reason_words(one: Evaluation) -> str:
-    """Why it stands as it does, with the size of the effect beside the published one, and checks that spoke up."""
-    said = one.reason
-    if one.size:
-        size = {
-            "as large": "as large as published",
-            "larger": "larger than published",
-            "smaller": "smaller than published",
-        }
-        said += f"; the effect is {size[one.size]}"
-    return said
+    """Why it stands as it does, and what is not as the study had it."""
+    return f"{one.reason}; {one.statement.here}" if one.statement.here else one.reason
 
 
 def check_words(one: Evaluation) -> str:

@@ -10,6 +10,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from trifecta import __version__
+from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED, OPEN, OTHER_SIZE
 from trifecta.analysis.published import Evaluation
 from trifecta.report import grids, threats
 from trifecta.report.html import TEMPLATES
@@ -20,7 +21,7 @@ from trifecta.store import files
 
 PAGE = "reproduction.html"
 _WIDE = 110  # columns that five columns of a table need
-_COLOURS = {"confirmed": "green", "contradicted": "red", "open": "yellow", "not compared": "dim"}
+_COLOURS = {CONFIRMED: "green", OTHER_SIZE: "cyan", CONTRADICTED: "red", OPEN: "yellow", NOT_COMPARED: "dim"}
 
 
 def write(result: Result) -> Path:
@@ -43,6 +44,7 @@ def render(result: Result) -> str:
         "effect": said.effect_words,
         "reason": said.reason_words,
         "checked": said.check_words,
+        "source": said.source_words,
         "counted": counted,
         "sentence": sentence,
         "code": code,
@@ -103,6 +105,8 @@ def _print_study(out: Console, study: StudyResult) -> None:
                 out.print(_list(found))
             else:
                 out.print(_grid(out, found, what))
+        if about.here:
+            out.print(Text(f"not as the study had it: {about.here}", style="dim"), soft_wrap=True)
     else:
         out.print(Text("nothing of it was run"))
     for name, reason in study.missing.items():
@@ -113,7 +117,7 @@ def _print_study(out: Console, study: StudyResult) -> None:
 def _list(evaluations: list[Evaluation]) -> Grid:
     """Where five columns have no room: the state, and beside it what was said, what was found, and why."""
     grid = Grid.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold", max_width=14)
     grid.add_column(overflow="fold")
     for one in evaluations:
         published, ours = said.published_words(one.statement), _ours(one)
@@ -135,7 +139,7 @@ def _grid(out: Console, evaluations: list[Evaluation], what: str) -> Grid:
     grid.add_column(what, overflow="fold", ratio=4)
     grid.add_column("published", overflow="fold", ratio=2)
     grid.add_column("ours", overflow="fold", ratio=3)
-    grid.add_column("agree?", no_wrap=True)
+    grid.add_column("agree?", min_width=14)
     grid.add_column("why", overflow="fold", ratio=3, style="dim")
     for one in evaluations:
         grid.add_row(

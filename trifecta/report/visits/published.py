@@ -182,7 +182,8 @@ def published_table(answer: Answer) -> Table:
     ]
     notes = [
         "Absolute values are those of another machine, other programs and another path: only the ratios are compared. "
-        "confirmed: our interval lies beyond the margin on the same side of 1. contradicted: short of that, so inside "
-        "the margin or on the other side. A name instead is that of the artefact that made the published number."
+        "confirmed: our interval lies beyond the margin on the same side of 1, about as far from it as published; same "
+        "direction, other size: clearly farther or less far. contradicted: inside the margin or on the other side. A "
+        "name instead is that of the artefact that made the published number."
     ]
     return tables.build(answer, "published", "Published numbers and ours", ("cell", "cell"), columns, notes=notes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trifecta.analysis.judging import CONFIRMED, CONTRADICTED
+from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OTHER_SIZE
 from trifecta.report import numbers
 from trifecta.report.comparisons import levels, place_words
 from trifecta.report.facts import RunFacts
@@ -47,12 +47,15 @@ def claim_summary(claims: Sequence[Claim]) -> str:
     """How many of the published claims this run confirms."""
     if not claims:
         return ""
-    agree, against = (sum(one.relation == kind for one in claims) for kind in (CONFIRMED, CONTRADICTED))
-    open_ = len(claims) - agree - against
+    agree, size, against = (
+        sum(one.relation == kind for one in claims) for kind in (CONFIRMED, OTHER_SIZE, CONTRADICTED)
+    )
+    open_ = len(claims) - agree - size - against
+    other = f", finds {size} in the same direction with another size" if size else ""
     studies = " and ".join(dict.fromkeys(one.study for one in claims))
     return (
         f"Of {counted(len(claims), 'claim')} published in {studies}, looked at cell by cell, this run confirms "
-        f"{agree}, contradicts {against} and leaves {open_} open."
+        f"{agree}{other}, contradicts {against} and leaves {open_} open."
     )
 
 
