@@ -78,7 +78,7 @@ def test_all_four_studies_are_there_with_every_claim_and_figure() -> None:
         name: (len(one.claims), len(one.statements) - len(one.claims)) for name, one in studies.published().items()
     }
     assert found == {
-        "bourbon2020": (16, 15),
+        "bourbon2020": (16, 16),
         "baccichet2021": (5, 36),
         "ding2022": (7, 21),
         "milicevic2023": (5, 16),
@@ -300,6 +300,17 @@ def test_cells_of_another_size_are_no_cells_that_say_the_opposite() -> None:
     cells = [place({"h3": 0.12}, seed=1, request="128"), place({"h3": 0.35}, seed=2, request="10240")]
     said = evaluate(claim({**H3_SLOWER, "is": "about"}, published=0.206), cells)
     assert (said.state, said.depends, {one.state for one in said.effects}) == (CONFIRMED, False, {OTHER_SIZE})
+
+
+def test_what_stands_in_for_a_treatment_is_never_averaged_with_it() -> None:
+    """The study's video was live: one on demand counts only where no live one was run."""
+    cells = [place({"h3": 1.5}, seed=1, mode="live"), place({"h3": 0.7}, seed=2, mode="on-demand")]
+    one = claim(H3_SLOWER, {"kind": "chain", "mode": {"first": ["live", "on-demand"]}})
+    assert matching(one, cells) == cells[:1]
+    assert matching(one, cells[1:]) == cells[1:]
+    assert evaluate(one, cells).state == CONFIRMED
+    assert evaluate(one, cells[1:]).state == CONTRADICTED
+    assert matching(one, [place(mode="other")]) == []
 
 
 def test_a_gap_in_milliseconds_grows_with_the_distance() -> None:

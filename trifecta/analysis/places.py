@@ -43,15 +43,24 @@ class Place:
 
 
 def matching(statement: Statement, places: Iterable[Place]) -> list[Place]:
-    """The places that a statement is about; of one that needs two cells, those of either."""
+    """The places that a statement is about; of one that needs two cells, those of either.
+
+    Of levels of which the first that was run counts (``mode: {first: [live, on-demand]}``) the others are left out.
+    """
     says = statement.says
     sides = [says.at, says.against] if says is not None and says.at else [{}]
-    return [place for place in places if any(_fits(place.levels, {**statement.where, **side}) for side in sides)]
+    here = [place for place in places if any(_fits(place.levels, {**statement.where, **side}) for side in sides)]
+    for name, wanted in statement.where.items():
+        if isinstance(wanted, Mapping):
+            there = {place.levels[name] for place in here}
+            first = next((level for level in map(str, wanted["first"]) if level in there), None)
+            here = [place for place in here if place.levels[name] == first]
+    return here
 
 
 def _fits(levels: Mapping[str, str], where: Mapping[str, Any]) -> bool:
-    for name, wanted in where.items():
-        own = levels.get(name)
+    for name, asked in where.items():
+        own, wanted = levels.get(name), asked["first"] if isinstance(asked, Mapping) else asked
         if own is None:
             return False
         if name.endswith("_bytes") and isinstance(wanted, list):
