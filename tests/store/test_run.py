@@ -13,8 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.report.synthetic import Shape, write_run
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import CheckResult, Verdict
+from trifecta.design.study_file import parse_study
 from trifecta.store import files, schema, views
 from trifecta.store.run import RunDirectory, TrialFiles
 from trifecta.trace import schema as trace
@@ -411,3 +413,31 @@ def test_what_a_killed_create_left_is_cleared_and_nothing_else(tmp_path):
     clear_unmade(mine)
     assert (mine / "notes.txt").exists()
     clear_unmade(tmp_path / "nowhere")
+
+
+def test_asked_in_the_view_is_the_plans_whatever_the_link_says(tmp_path: Path) -> None:
+    """A link that says it was asked for 5 % on a path of 1 %: the table still says 1 %."""
+    run = tmp_path / "run"
+    write_run(run, Shape(blocks=2))
+    for file in (run / "trials").glob("*.parquet"):
+        table = pq.read_table(file)
+        row = table.to_pylist()[0]
+        link = json.loads(row["link_json"])
+        for direction in (link or {}).keys() & {"a_to_b", "b_to_a"}:
+            if link[direction] is None:
+                continue
+            link[direction] |= {"loss_asked": 0.5, "delay_asked_ns": 1, "rate_asked_bits_per_s": 7}
+        row["link_json"] = json.dumps(link)
+        pq.write_table(pa.Table.from_pylist([row], schema=table.schema), file)
+    study = parse_study((run / "study.yaml").read_text(), "study.yaml")
+    with views.connect(run) as connection:
+        found = connection.execute(
+            "SELECT DISTINCT path, direction, delay_asked_ns, loss_asked, rate_asked_bits_per_s FROM link"
+        ).fetchall()
+    assert found
+    for path, direction, delay_ns, loss, rate in found:
+        asked = study.paths[path].forward if direction == "a_to_b" else study.paths[path].backward
+        by_kind = {one["kind"]: one for one in asked}
+        assert delay_ns == by_kind.get("delay", {"delay_ns": 0})["delay_ns"]
+        assert loss == pytest.approx(by_kind.get("loss", {"probability": 0})["probability"])
+        assert rate == by_kind.get("rate", {"bits_per_s": None})["bits_per_s"]

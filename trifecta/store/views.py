@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trifecta.store import schema
+from trifecta.store.asked import asked_select
 from trifecta.store.derived import DERIVED
 from trifecta.store.run import RunDirectory
 from trifecta.store.visits import BROWSER_TABLES
@@ -64,8 +65,14 @@ _LINK_COUNTS = (
     "duplicated",
     "reordered",
 )
-_LINK_INTEGERS = (*_LINK_COUNTS, "device_drops", "send_errors", "queue_peak_bytes", "delay_asked_ns")
-_LINK_DOUBLES = ("loss_asked", "loss_given", "rate_asked_bits_per_s", "rate_given_bits_per_s")
+_LINK_INTEGERS = (*_LINK_COUNTS, "device_drops", "send_errors", "queue_peak_bytes")
+_LINK_DOUBLES = ("loss_given", "rate_given_bits_per_s")
+# By the plan; null where the study cannot be read. A schedule's share and a trace's mean are the link's to count.
+_LINK_ASKED = """asked.delay_ns AS delay_asked_ns,
+  CASE WHEN asked.scheduled THEN TRY_CAST(json_extract_string(d, '$.loss_asked') AS DOUBLE) ELSE asked.loss END
+    AS loss_asked,
+  CASE WHEN asked.traced THEN TRY_CAST(json_extract_string(d, '$.rate_asked_bits_per_s') AS DOUBLE) ELSE asked.rate END
+    AS rate_asked_bits_per_s"""
 _LINK_QUANTILES = {"delay_given_ns": ("p50", "p99", "max"), "lateness_ns": ("p50", "p90", "p99", "max")}
 
 _CHECK_STRUCT = (
@@ -113,7 +120,7 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
         connection.execute(
             f"CREATE VIEW {name} AS SELECT * FROM {_scan([derived] if derived.exists() else [], columns)}"
         )
-    connection.execute(f"CREATE VIEW link AS {_link_select()}")
+    connection.execute(f"CREATE VIEW link AS {_link_select(run.study_text)}")
     if logs and has_trials:
         connection.execute(
             "CREATE VIEW link_packets AS SELECT regexp_extract(parse_filename(filename, true), '^t[0-9]+') AS trial, "
@@ -191,7 +198,7 @@ SELECT * FROM {whole} WHERE scope NOT IN (SELECT trial FROM trials)
 """
 
 
-def _link_select() -> str:
+def _link_select(study_text: str) -> str:
     columns = [f"TRY_CAST(json_extract_string(d, '$.{name}') AS BIGINT) AS {name}" for name in _LINK_INTEGERS]
     columns += [f"TRY_CAST(json_extract_string(d, '$.{name}') AS DOUBLE) AS {name}" for name in _LINK_DOUBLES]
     for name, quantiles in _LINK_QUANTILES.items():
@@ -201,7 +208,8 @@ def _link_select() -> str:
             for quantile in quantiles
         ]
     return f"""
-SELECT trial, cell, path, arm, block, wire, direction, {", ".join(columns)},
+SELECT trial, cell, lines.path, arm, block, lines.wire, lines.direction, {", ".join(columns)},
+  {_LINK_ASKED},
   TRY_CAST(json_extract_string(link, '$.realtime') AS BOOLEAN) AS realtime,
   TRY_CAST(json_extract_string(link, '$.cpu_user_ns') AS BIGINT)
     + TRY_CAST(json_extract_string(link, '$.cpu_system_ns') AS BIGINT) AS cpu_ns,
@@ -215,5 +223,6 @@ FROM (
     SELECT trial, cell, path, arm, block, wire, json_extract(link_json, '$.links."' || wire || '"') AS link
     FROM (SELECT *, unnest(json_keys(link_json, '$.links')) AS wire FROM trials WHERE link_json IS NOT NULL)
   ), (VALUES ('a_to_b'), ('b_to_a')) AS directions(direction)
-)
+) AS lines LEFT JOIN ({asked_select(study_text)}) AS asked
+  ON asked.path = lines.path AND asked.wire IS NOT DISTINCT FROM lines.wire AND asked.direction = lines.direction
 """
