@@ -69,7 +69,10 @@ def measure(
     as_json: bool,
     **fields: str | None,
 ) -> None:
-    """Raise a lab with a path, send packets across and compare what was asked with what was delivered."""
+    """Raise a lab with a path, send packets across and judge what was delivered by what was asked.
+
+    The limits are those of the check `path` (docs/methodology.md). Exit code 1: the path was not as asked.
+    """
     from trifecta.cli import inputs
     from trifecta.lab import sandbox
 
@@ -81,9 +84,18 @@ def measure(
 
     measured = lab_measure.measure(spec, packets=packets, interval_ns=interval_ns, seed=seed)
     lines = lab_measure.compare(measured)
+    findings = lab_measure.judge(measured)
+    wrong = [finding for finding in findings if finding.status == "fail"]
     if as_json:
-        document = {**dataclasses.asdict(measured), "comparison": [dataclasses.asdict(line) for line in lines]}
+        document = {
+            **dataclasses.asdict(measured),
+            "comparison": [dataclasses.asdict(line) for line in lines],
+            "as_asked": not wrong,
+            "findings": [dataclasses.asdict(finding) for finding in findings],
+        }
         click.echo(json.dumps(document, indent=2))
+        if wrong:
+            raise SystemExit(1)
         return
     click.echo(f"{measured.probe['received']} of {measured.probe['sent']} packets came back, seed {seed}")
     for line in lines:
@@ -91,3 +103,8 @@ def measure(
         given = "unknown" if line.given is None else f"{line.given:.6g} {line.unit}"
         note = f"  ({line.note})" if line.note else ""
         click.echo(f"  {line.name:32} {given:>16}  {asked:20}{note}".rstrip())
+    for finding in wrong:
+        click.echo(f"not as asked: {finding.text}" + (f"; {finding.remedy}" if finding.remedy else ""))
+    if wrong:
+        raise SystemExit(1)
+    click.echo(f"as asked: {len(findings)} properties are within their limits")

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trifecta.analysis.checks import path as path_check
+from trifecta.analysis.checks.evidence import Finding
 from trifecta.design.errors import CannotError
 from trifecta.design.model import PathSpec
 from trifecta.lab.engine import EngineError, EngineProcess, find_engine
@@ -44,10 +46,17 @@ class Line:
 
 
 def measure(
-    path: PathSpec, *, packets: int, interval_ns: int, seed: int, stop: Callable[[], bool] | None = None
+    path: PathSpec,
+    *,
+    packets: int,
+    interval_ns: int,
+    seed: int,
+    stop: Callable[[], bool] | None = None,
+    told: PathSpec | None = None,
 ) -> Measured:
     """Probe a path with ``packets`` packets, one every ``interval_ns``. Must run inside the sandbox.
 
+    ``told``: what the link is given instead of the path, so that tests can see a link that lies.
     CannotError when the lab, the link or the probe cannot work.
     """
     engine = find_engine()
@@ -57,7 +66,7 @@ def measure(
         lab = stack.enter_context(Lab())
         try:
             link = stack.enter_context(EngineProcess(engine, "link", lab.middle, log, cpus=pins["link"]))
-            link.configure(link_config(path, seed))
+            link.configure(link_config(told or path, seed))
             link.wait_ready(_START_S, stop)
             far = stack.enter_context(EngineProcess(engine, "probe", lab.server, log, name="reflector"))
             far.configure({"role": "reflect", "address": SERVER_ADDRESS, "port": PROBE_PORT})
@@ -112,6 +121,11 @@ def compare(measured: Measured) -> list[Line]:
     largest = probe.get("largest_payload_bytes")
     lines.append(Line("largest datagram", 1472.0, None if largest is None else float(largest), "B"))
     return lines
+
+
+def judge(measured: Measured) -> list[Finding]:
+    """Whether the path was as asked, by the limits of the check `path`: what the link says, and what the probe saw."""
+    return path_check.alone(measured.path, measured.seed, measured.link, measured.probe)
 
 
 def _ms(percentiles: dict[str, Any] | None, name: str) -> float | None:

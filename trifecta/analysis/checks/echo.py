@@ -10,20 +10,20 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from trifecta.analysis.checks.evidence import Document, Evidence, Finding
+from trifecta.analysis.checks.evidence import Document, Finding
 from trifecta.analysis.draws import expected_hits
 from trifecta.design import plan
+from trifecta.design.model import PathSpec
 
 REMEDY = "the link did not do what the plan says; look at its configuration in the run's log, and at the engine"
 _DEED = {"corrupt": "corrupted", "duplicate": "duplicated", "reorder": "sent ahead"}
 
 
-def of_link(evidence: Evidence, wire: str, link: Document) -> list[Finding]:
+def of_link(path: PathSpec, seed: int, wire: str, link: Document) -> list[Finding]:
     """Seed and splitting of a link, as it says them, against the plan; nothing where it does not say."""
-    seed = evidence.trial.seed
     wanted = {
         "seed": plan.stable_seed("wire", seed, wire) if wire else seed,
-        "split": "real" if evidence.path.frames == "wire" else "merge",
+        "split": "real" if path.frames == "wire" else "merge",
     }
     return [
         Finding(

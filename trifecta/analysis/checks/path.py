@@ -75,13 +75,26 @@ def _link(evidence: Evidence, wire: str, link: Document) -> list[Finding]:
     asked = (path.forward, path.backward) if not wire or wire in _wires(path, evidence.workload) else ((), ())
     near, _, far = wire.partition("-")
     names = (f"{wire} to {far}", f"{wire} to {near}") if wire else ("to the server", "to the client")
-    findings = echo.of_link(evidence, wire, link)
+    return echo.of_link(path, evidence.trial.seed, wire, link) + _directions(path, link, names, asked)
+
+
+def alone(path: PathSpec, seed: int, link: Document, probe: Document | None) -> list[Finding]:
+    """What a link without any study did, and what a probe saw of it (`trifecta link measure`)."""
+    said = _directions(path, link, ("to the server", "to the client"), (path.forward, path.backward))
+    seen = [] if probe is None else _probed(path, "probe", probe)
+    return echo.of_link(path, seed, "", link) + said + seen
+
+
+def _directions(
+    path: PathSpec, link: Document, names: tuple[str, str], asked: tuple[Sequence[Document], Sequence[Document]]
+) -> list[Finding]:
+    findings = []
     for key, name, impairments in zip(("a_to_b", "b_to_a"), names, asked, strict=True):
         report = link.get(key)
         if report is None:
             findings.append(Finding("fail", f"the link did not report on the packets {name}"))
         else:
-            findings += _direction(evidence, name, report, impairments)
+            findings += _direction(path, name, report, impairments)
             findings += echo.of_direction(name, key, link, impairments)
     return findings
 
@@ -112,14 +125,14 @@ def _use_of_limit(finding: Finding) -> float:
     return abs(finding.value / finding.limit)
 
 
-def _direction(evidence: Evidence, name: str, report: Document, asked: Sequence[Document]) -> list[Finding]:
+def _direction(path: PathSpec, name: str, report: Document, asked: Sequence[Document]) -> list[Finding]:
     packets = int(report.get("wire_packets") or 0)
     findings = []
     if packets:
-        findings += _delay(name, report, asked, one_by_one=evidence.path.frames == "wire")
+        findings += _delay(name, report, asked, one_by_one=path.frames == "wire")
         findings += _loss(name, report, asked, packets)
         findings += _rate(name, report, asked)
-        findings += _lateness(evidence, name, report)
+        findings += _lateness(path, name, report)
     for field in ("device_drops", "send_errors"):
         count = int(report.get(field) or 0)
         if count:
@@ -201,11 +214,11 @@ def _rate(name: str, report: Document, asked: Sequence[Document]) -> list[Findin
     return [Finding("pass", text, off, limit)]
 
 
-def _lateness(evidence: Evidence, name: str, report: Document) -> list[Finding]:
+def _lateness(path: PathSpec, name: str, report: Document) -> list[Finding]:
     late = (report.get("lateness_ns") or {}).get("p99")
     if late is None:
         return []
-    limit = max(LATENESS_FLOOR_NS, LATENESS_SHARE * evidence.path.rtt_ns)
+    limit = max(LATENESS_FLOOR_NS, LATENESS_SHARE * path.rtt_ns)
     text = f"{name}: 99 % of packets left within {duration(float(late))} of their time"
     if late > limit:
         text += f" (limit {duration(limit)})"
