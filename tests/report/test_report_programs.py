@@ -18,6 +18,7 @@ from trifecta.analysis.decomposition import Decomposition, Share
 from trifecta.analysis.programs import Program
 from trifecta.report import claims, terminal
 from trifecta.report.comparisons import Comparison
+from trifecta.report.explain import chain, words
 from trifecta.report.html import render, write_report
 from trifecta.store import views
 
@@ -141,6 +142,26 @@ def test_the_section_says_who_what_and_how_much(programs: Path) -> None:
     assert "caddy" in last[0]
     answer = next(section for section in page.all("section") if section.attributes.get("id") == "answer")
     assert "holds behind caddy only" in answer.text
+
+
+def test_a_protocol_that_is_slow_behind_one_server_is_a_difference_of_programs(programs: Path) -> None:
+    page = pages.read((programs / "report.html").read_text()).root
+    here = next(section for section in page.all("section") if section.attributes.get("id") == "programs")
+    said = here.text.replace("\u00a0", " ")
+    assert re.search(
+        r"HTTP/3 takes \d+ ms longer behind caddy than behind origin, HTTP/2 takes .{1,12} (longer|less), "
+        r"most of it the wait for the first octet. That is a difference of programs, not of protocols",
+        said,
+    )
+    assert "behind origin than behind caddy" not in said
+    assert not re.search(r"longer behind envoy than behind origin.{0,80}difference of programs", said)
+    assert "a difference of programs, not of protocols" in " ".join(printed(programs, 100).split())
+    explained = chain.explain(programs, "path=far,connection=new,server=caddy,client=load", "h3", packets=False)
+    links = {link.name: link.sentences for link in words.links(explained.about, explained.chains[0])}
+    assert len(links["programs"]) == 2  # against origin and against envoy
+    assert all("longer behind caddy than behind" in sentence for sentence in links["programs"])
+    other = chain.explain(programs, "path=far,connection=new,server=caddy,client=load", "h1", packets=False)
+    assert "programs" not in {link.name for link in words.links(other.about, other.chains[0])}
 
 
 def test_its_numbers_are_those_of_the_sql(programs: Path) -> None:

@@ -12,10 +12,13 @@ import duckdb
 
 from trifecta.analysis.decomposition import EVERY_ARM, Decomposition, decompose
 from trifecta.analysis.estimate import METRICS
+from trifecta.analysis.interactions import PARTS as PHASES
+from trifecta.analysis.interactions import Interaction, interactions
 from trifecta.analysis.league import Standing, league
 from trifecta.analysis.programs import Program, place_of, program_of
 from trifecta.design.study_file import parse_study
 from trifecta.report import catalogue, claims, queries, tables
+from trifecta.report import interactions as apart
 from trifecta.report.claims import PARTS, PlaceClaims
 from trifecta.report.comparisons import Comparison, levels, place_words
 from trifecta.report.content import cells_in_order
@@ -26,7 +29,7 @@ from trifecta.report.queries import Answer
 from trifecta.report.tables import Column, Table
 from trifecta.report.words import listed
 
-_COLUMNS = ("cell", "arm", "block", "valid", "samples", "success_rate", "server", "client", "server_json")
+_COLUMNS = ("cell", "arm", "block", "valid", "samples", "success_rate", "server", "client", "server_json", *PHASES)
 _MOST_OPEN = 90  # rows of league tables
 _FORMS = {"ns": "duration", "1/s": "per_second", "ratio": "percent"}
 
@@ -38,6 +41,7 @@ class Derived:
     shares: list[Decomposition] = field(default_factory=list)
     standings: list[Standing] = field(default_factory=list)
     programs: dict[str, list[Program]] = field(default_factory=dict)  # of each place, with usable trials or without
+    apart: list[Interaction] = field(default_factory=list)
 
     def rows(self) -> dict[str, list[dict[str, Any]]]:
         """Rows of the views ``decomposition`` and ``league``."""
@@ -81,7 +85,8 @@ def _worked_out(
     programs: dict[str, list[Program]] = {}
     for cell, row in {row["cell"]: row for row in rows}.items():
         programs.setdefault(place_of(cell), []).append(program_of(row))
-    return Derived(decompose(study, rows, metric), league(study, rows, metric), programs)
+    stand_apart = interactions(study, rows, metric)
+    return Derived(decompose(study, rows, metric), league(study, rows, metric), programs, stand_apart)
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,7 @@ class Section:
     """The report's section on programs."""
 
     claims: list[str]
+    apart: list[str]  # a protocol that is slow behind one server only
     places: list[PlaceClaims]
     words: list[str]
     definition: str
@@ -127,6 +133,7 @@ def section(
     standings = queries.ask(connection, catalogue.LEAGUE)
     return Section(
         claims=claims.claims(found, about.pairs),
+        apart=apart.sentences(derived.apart, about.metric),
         places=claims.claims_by_place(found, about.pairs),
         words=claims.shares_in_words(derived.shares),
         definition=claims.definition(about.baseline, about.confidence),

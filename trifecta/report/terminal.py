@@ -22,6 +22,7 @@ from trifecta.report import (
     content,
     decomposition,
     facts,
+    interactions,
     queries,
     services,
     visits,
@@ -77,7 +78,8 @@ def summarise(run_dir: Path) -> Summary:
         told = services.brief(connection, about, calls, found) if calls else []
     said = []
     if programs.shares:
-        said = [*claims.claims(found, about.pairs), *claims.shares_in_words(programs.shares)]
+        stands_apart = interactions.sentences(programs.apart, about.metric)
+        said = [*claims.claims(found, about.pairs), *stands_apart, *claims.shares_in_words(programs.shares)]
     answer = words.compose(about, found, totals, matrix)
     seen = visits.brief(about, loads) if loads else []
     return Summary(about, cells, found, checks, answer, totals, programs, said, proxies, calls, told, loads, seen)

@@ -13,11 +13,13 @@ from trifecta.analysis.causes import Causes, causes
 from trifecta.analysis.challenges import Challenge, challenges
 from trifecta.analysis.checks import RUN_CHECKS, TRIAL_CHECKS
 from trifecta.analysis.estimate import METRICS
+from trifecta.analysis.interactions import Interaction
+from trifecta.analysis.programs import place_of
 from trifecta.design import plan
 from trifecta.design.errors import UserError
 from trifecta.design.model import Cell, Study
 from trifecta.design.study_file import parse_study
-from trifecta.report import catalogue, content, facts, queries
+from trifecta.report import catalogue, claims, content, decomposition, facts, queries
 from trifecta.report.comparisons import Comparison, levels
 from trifecta.report.explain import parts
 from trifecta.report.explain.switched import Switch, Switchboard
@@ -74,6 +76,7 @@ class Chain:
     """Everything that stands behind one verdict. ``cpu_ns``: how much more CPU a request costs the arm, by program.
 
     ``neighbours`` are comparisons of the same pair in cells that differ in one factor, with that factor's name.
+    ``apart``: where this cell's server, or the other one, makes the protocol slow behind itself only.
     """
 
     comparison: Comparison
@@ -84,6 +87,7 @@ class Chain:
     challenge: Challenge
     neighbours: list[tuple[str, Comparison]]
     switches: list[Switch]
+    apart: list[Interaction] = field(default_factory=list)
 
 
 @dataclass
@@ -133,6 +137,7 @@ def chains(
     made, board = Explained(about, study), Switchboard(study)
     known = {one.key: one for one in plan.cells(study)}
     cells = list(dict.fromkeys(one.cell for one in chosen))
+    apart = decomposition.derive(about.folder, connection, about).apart
     split, settings = parts.of_cells(connection, about, cells, packets=packets), _settings(connection, cells)
     for cell in cells:
         here = [one for one in chosen if one.cell == cell]
@@ -155,10 +160,22 @@ def chains(
                     cpu_ns=_cpu(rows, pair),
                     challenge=challenged[pair],
                     neighbours=_neighbours(one, found),
+                    apart=[each for each in apart if _is_about(each, one)],
                     switches=board.states(own, {each.check: (each.status, each.evidence) for each in checked}),
                 )
             )
     return made
+
+
+def _is_about(found: Interaction, one: Comparison) -> bool:
+    """Of this pair; or, where the pair is without the baseline, about the arm of it that stands apart."""
+    program, pair = claims.program_at(one.cell), {one.arm, one.reference}
+    return (
+        found.place == place_of(one.cell)
+        and found.client == program.client
+        and program.server in (found.server, found.other)
+        and ({found.arm, found.reference} == pair or (found.odd.arm in pair and found.reference not in pair))
+    )
 
 
 def _cell(wanted: str, cells: Sequence[str]) -> str:

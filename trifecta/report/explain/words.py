@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from trifecta.analysis.challenges import Challenge
 from trifecta.analysis.estimate import METRICS
 from trifecta.design.model import Verdict
+from trifecta.report import interactions as apart
 from trifecta.report import numbers
 from trifecta.report.comparisons import Comparison, levels
 from trifecta.report.explain import shares
@@ -24,7 +25,7 @@ _KINDS = {"faster": "faster", "slower": "slower", "same": "the same", "undecided
 class Link:
     """One link of the chain: its heading and its sentences."""
 
-    name: str  # differed, ruled_out, doubts, causes, overturn, threats
+    name: str  # differed, ruled_out, doubts, programs, causes, overturn, threats
     heading: str
     sentences: list[str]
 
@@ -37,6 +38,9 @@ def links(about: RunFacts, chain: Chain) -> list[Link]:
         Link("differed", "What differed", _differed(chain.settings, pair)),
         Link("ruled_out", "What was ruled out", [_passed(one) for one in passed]),
         Link("doubts", "What was not", [_doubt(one) for one in chain.checked if one.status != "pass"]),
+        Link(
+            "programs", "What is the program's", [apart.sentence(one, about.metric, place=False) for one in chain.apart]
+        ),
         Link("causes", "What share each cause has", shares.sentences(about, chain, pair)),
         Link("overturn", "What would overturn it", overturn(about, chain, pair)),
         Link("threats", "Threats to validity", _threats(chain)),

@@ -1,0 +1,61 @@
+"""A protocol that is slow behind one server only, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trifecta.analysis.estimate import METRICS
+from trifecta.analysis.interactions import Apart, Interaction
+from trifecta.analysis.programs import OWN_CLIENT
+from trifecta.report import numbers
+from trifecta.report.comparisons import levels, place_words
+from trifecta.report.figures.style import name
+
+_PHASES = {
+    "connect_p50_ns": "connecting",
+    "tls_p50_ns": "the TLS handshake",
+    "wait_p50_ns": "the wait for the first octet",
+    "transfer_p50_ns": "the transfer",
+}
+MOST_SHOWN = 6
+
+
+def sentence(one: Interaction, metric: str, *, place: bool = True) -> str:
+    """What stands apart, by how much, and in which phase; ``place``: say where, too."""
+    path = levels(one.place).get("path", "")
+    rest = place_words(one.place) if "," in one.place or not path else ""
+    where = ", ".join(part for part in (path, rest) if part)
+    who = f" asked by {one.client}" if one.client != OWN_CLIENT else ""
+    begin = f"{where}: " if place and where else ""
+    odd, even = one.odd, one.even
+    effect = (
+        f"{begin}{name(odd.arm)} {_differs(odd, metric)} behind {one.server}{who} than behind {one.other}, "
+        f"{name(even.arm)} {_differs(even, metric)}"
+    )
+    phase = ""
+    if odd.part is not None and odd.more and 0.5 <= odd.part_ns / odd.more <= 1.5:
+        phase = f", most of it {_PHASES[odd.part]}"
+    ratios = f"{numbers.ratio(one.ratio)} {numbers.interval((one.low, one.high))}"
+    return (
+        f"{effect}{phase}. That is a difference of programs, not of protocols: the ratio of {name(one.arm)} to "
+        f"{name(one.reference)} is {ratios} times as large there, over {one.blocks} blocks."
+    )
+
+
+def of_verdict(found: Sequence[Interaction], metric: str) -> list[str]:
+    """Those of one verdict, whose place is known."""
+    return [sentence(one, metric, place=False) for one in found]
+
+
+def sentences(found: Sequence[Interaction], metric: str) -> list[str]:
+    """The largest ones, each in a sentence, and how many more there are."""
+    said = [sentence(one, metric) for one in found[:MOST_SHOWN]]
+    if len(found) > MOST_SHOWN:
+        said.append(f"{len(found) - MOST_SHOWN} more such differences: see `trifecta explain`.")
+    return said
+
+
+def _differs(one: Apart, metric: str) -> str:
+    if METRICS[metric].unit == "ns":
+        return f"takes {numbers.duration(abs(one.more))} {'longer' if one.more >= 0 else 'less'}"
+    return f"has {numbers.ratio(one.ratio)} times the {METRICS[metric].label}"
