@@ -150,7 +150,7 @@ def test_captured_trials_that_do_not_count_are_explained_by_their_packets_alone(
 
 
 def test_the_load_of_a_page_is_not_explained_by_the_mean_of_its_requests(tmp_path: Path) -> None:
-    factors = {"path": "[access]", "client": "[chromium]", "page": "[light]"}
+    factors = {"path": "[bare]", "client": "[chromium]", "page": "[light]"}
     run = write_visits_run(tmp_path / "page", VisitsShape(factors=factors, blocks=4, failing=False))
     write_traces(run, size=30_000)
     found = explain.explain(run, arm="h3")
