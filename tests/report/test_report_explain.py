@@ -106,7 +106,7 @@ def test_a_decided_verdict_says_what_would_overturn_it(run: Path) -> None:
     found = explain.explain(run)
     chain = next(one for one in found.chains if one.comparison.kind == "faster" and one.comparison.reference == "h2")
     said = sentences(found, chain)["overturn"]
-    assert "HTTP/2, run against itself, could have differed by" in said
+    assert "by chance HTTP/2, run against itself, differs by up to" in said
     assert "Leaving any one of the" in said and "The first half of the blocks says" in said
     assert "The same verdict by: " in said
 

@@ -103,7 +103,8 @@ def test_the_answer_comes_first_and_hides_nothing(page: pages.Element) -> None:
     assert "2 of 528 trials are kept but left out" in answer.text
     assert "server nginx: not installed" in answer.text
     assert "service time" in answer.text
-    assert "noise floor" in answer.text
+    assert "Noise floors, by HTTP/2 against itself" in answer.text
+    assert "across weather, which a difference from another block" in answer.text
     assert "the budget of 3" in answer.text
 
 

@@ -57,11 +57,6 @@ def blocks_to_same(logs: Floats, log_margin: float, log_e_to_claim: float) -> Fo
     return _range(np.maximum(_totals(above, log_e_to_claim), _totals(below, log_e_to_claim)))
 
 
-def blocks_to_fit(logs: Floats, log_margin: float, alpha: float) -> float:
-    """Total blocks, by estimate, at which the interval at level ``alpha`` lies within the margin."""
-    return blocks_to_same(logs, log_margin, math.log(2 / alpha)).middle
-
-
 def sooner(first: Forecast, second: Forecast) -> Forecast:
     """Whichever of the two comes first."""
     return Forecast(min(first.low, second.low), min(first.middle, second.middle), min(first.high, second.high))

@@ -57,6 +57,8 @@ class Apart:
 
 def apart(rows: Sequence[Row], metric: Metric, margin: float) -> dict[str, Apart]:
     """Trials of one cell that stand apart, by arm; only arms that have some. ``margin`` is a ratio - 1."""
+    if not rows:
+        return {}
     arms = sorted({str(row["arm"]) for row in rows})
     blocks = sorted({int(row["block"]) for row in rows})
     table = np.full((len(blocks), len(arms)), math.nan)

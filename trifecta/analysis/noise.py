@@ -1,4 +1,14 @@
-"""The noise floor: what the baseline's second run says this lab could have seen."""
+"""Two noise floors: what the baseline against itself says this lab could have seen, in one weather and across weathers.
+
+*Same weather*: the two runs of a block, under the same impairment seed and a moment apart, so the same packets are lost
+in both. That is the noise of the instrument. *Across weather*: the first run of each block against the second run of
+every other. A program that loses other packets, or runs at another time, differs from itself by so much.
+
+A floor is the larger arm of *median +- t S sqrt(pi / 2 blocks)*: S is 1.4826 times the median size of a log ratio, the
+standard deviation where it is normal, and t Student's quantile for blocks - 1 degrees of freedom. Fewer than half of
+the blocks cannot move it far, whatever they hold; the interval of section 2 ends at the block that is furthest out
+until it has thirteen.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +17,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from trifecta.analysis.confidence import Interval, judge
+from trifecta.analysis.confidence import LARGEST_LOG_RATIO, differences_of, judge
 from trifecta.analysis.estimate import METRICS, Row, by_cell, pair_blocks, ratio_estimate
 from trifecta.analysis.family import adjusted_log_e
-from trifecta.analysis.forecast import blocks_to_fit
+from trifecta.analysis.intervals import t_quantile
 from trifecta.design.model import AA_SUFFIX, Study
+
+Floats = NDArray[np.float64]
+
+FEWEST_BLOCKS = 6  # as many as a verdict needs
+_NORMAL = 1.4826  # median size of a normal variable to its standard deviation
+_OF_A_MEDIAN = math.sqrt(math.pi / 2)  # standard error of a median to that of a mean
 
 
 @dataclass(frozen=True)
 class NoiseFloor:
     """The baseline against itself in one cell.
 
-    ``floor`` is the smallest ratio - 1 that could have been told from 1: the larger arm of the A/A interval. None
-    while there are too few blocks for an interval. ``biased`` is set when the A/A pair, beyond chance in the family of
-    the study's cells, differs from itself: then something other than the protocol tells its runs apart.
+    ``floor`` is the smallest ratio - 1 that could have been told from 1 within a block, ``weather_floor`` that between
+    blocks; None before `FEWEST_BLOCKS`. ``low`` and ``high`` are the confidence sequence of the A/A pair. ``biased`` is
+    set when that pair, beyond chance in the family of the study's cells, differs from itself: then something other
+    than the protocol tells its runs apart.
     """
 
     cell: str
@@ -30,6 +48,7 @@ class NoiseFloor:
     low: float | None
     high: float | None
     floor: float | None
+    weather_floor: float | None
     e_value: float
     excludes_one: bool
     biased: bool
@@ -39,7 +58,7 @@ class NoiseFloor:
 def noise_floors(
     study: Study, rows: Sequence[Row], cells: Sequence[str], metric_name: str | None = None
 ) -> dict[str, NoiseFloor]:
-    """The noise floor of every cell, judged as one family."""
+    """The noise floors of every cell, judged as one family."""
     metric = METRICS[metric_name or study.metric]
     baseline = study.baseline.protocol
     alpha = 1 - study.confidence
@@ -54,25 +73,61 @@ def noise_floors(
     floors = {}
     for pair, evidence, in_family in zip(pairs, judged, adjusted, strict=True):
         interval = evidence.interval
+        biased = bool(in_family >= math.log(1 / alpha))
+        within = differences_of(pair.logs)[0]
         floors[pair.cell] = NoiseFloor(
             cell=pair.cell,
             blocks=pair.blocks,
             ratio=ratio_estimate(pair.logs),
             low=None if interval.low is None else math.exp(interval.low),
             high=None if interval.high is None else math.exp(interval.high),
-            floor=_floor(interval),
+            floor=robust_floor(within, pair.blocks, study.confidence),
+            weather_floor=robust_floor(across_weather(pair.logs), pair.blocks, study.confidence),
             e_value=math.exp(min(evidence.log_e, 700.0)),
             excludes_one=interval.excludes_zero(),
-            biased=bool(in_family >= math.log(1 / alpha)),
-            blocks_to_margin=blocks_to_fit(pair.logs, math.log1p(study.margin), alpha),
+            biased=biased,
+            blocks_to_margin=math.inf if biased else blocks_to_floor(within, math.log1p(study.margin)),
         )
     return floors
 
 
-def _floor(interval: Interval) -> float | None:
-    if interval.low is None or interval.high is None:
+def robust_floor(differences: Floats, blocks: int, confidence: float) -> float | None:
+    """The floor, as a ratio - 1, that log ratios of a program to itself give over so many blocks.
+
+    None with too few blocks, or where half of them hold a trial without a finite value.
+    """
+    if blocks < FEWEST_BLOCKS:
         return None
-    return math.exp(max(abs(interval.low), abs(interval.high))) - 1
+    reach = t_quantile((1 + confidence) / 2, blocks - 1) * _OF_A_MEDIAN * _scale(differences) / math.sqrt(blocks)
+    log_floor = abs(float(np.median(differences))) + reach
+    return math.expm1(log_floor) if log_floor < LARGEST_LOG_RATIO else None
+
+
+def blocks_to_floor(differences: Floats, log_margin: float) -> float:
+    """Total blocks, by estimate, at which the floor is below the margin; infinite with fewer than two."""
+    if len(differences) < 2:
+        return math.inf
+    return max(FEWEST_BLOCKS, 3 + (2 * _OF_A_MEDIAN * _scale(differences) / log_margin) ** 2)
+
+
+def _scale(differences: Floats) -> float:
+    """Robust standard deviation about 0, which is the truth; where half are ties, from the smallest step between them.
+
+    A clock that ticks once a millisecond makes ties; that it shows no difference does not mean that there is none.
+    """
+    sizes = np.abs(differences)
+    middle = float(np.median(sizes))
+    if middle == 0 and sizes.any():
+        middle = float(sizes[sizes > 0].min())
+    return _NORMAL * middle
+
+
+def across_weather(logs: Floats) -> Floats:
+    """Log ratios of one block's first run to the second run of every other; ``logs`` as in `PairBlocks`."""
+    blocks = len(logs)
+    pairs = np.stack([np.repeat(logs[:, 1], blocks), np.tile(logs[:, 0], blocks)], axis=1)
+    found: Floats = differences_of(pairs[~np.eye(blocks, dtype=bool).ravel()])[0]
+    return found
 
 
 def margin_in_force(study_margin: float, floor: NoiseFloor | None) -> tuple[float, bool]:

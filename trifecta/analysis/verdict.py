@@ -225,6 +225,7 @@ def _judge(
         blocks=pair.blocks,
         margin=margin,
         noise_floor=None if floor is None else floor.floor,
+        weather_floor=None if floor is None else floor.weather_floor,
         e_value=math.exp(min(evidence.judged.log_e, 700.0)),
         blocks_needed=within_horizon(needed.middle, pair.blocks),
         blocks_needed_low=_whole(needed.low, pair.blocks),

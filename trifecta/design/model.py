@@ -289,8 +289,9 @@ class Verdict:
     high: float | None
     blocks: int
     margin: float  # the margin in force (never below the noise floor), as a ratio - 1
-    noise_floor: float | None  # ratio - 1 that this lab could have seen in this cell
+    noise_floor: float | None  # ratio - 1 that this lab could have seen within a block of this cell
     e_value: float | None  # evidence against "no difference"
+    weather_floor: float | None = None  # the same between blocks: other weather, another moment
     family_low: float | None = None
     family_high: float | None = None
     likely: Literal["faster", "slower", "same"] | None = None

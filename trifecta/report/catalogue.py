@@ -47,7 +47,8 @@ SELECT t.cell, t.arm, t.reference,
        CASE WHEN t.inverted THEN 1 / t.ratio ELSE t.ratio END AS factor,
        CASE WHEN t.inverted THEN 1 / t.high ELSE t.low END AS factor_low,
        CASE WHEN t.inverted THEN 1 / t.low ELSE t.high END AS factor_high,
-       t.blocks, t.blocks_needed, t.blocks_needed_low, t.blocks_needed_high, t.margin, t.noise_floor, t.e_value,
+       t.blocks, t.blocks_needed, t.blocks_needed_low, t.blocks_needed_high, t.margin, t.noise_floor,
+       t.weather_floor, t.e_value,
        t.mean_ratio, t.mean_low, t.mean_high, t.modes, t.invalid_trials,
        t.fixed_ratio, t.fixed_low, t.fixed_high, t.fixed_p, t.fixed_p_holm, t.reason
 FROM (SELECT *, CASE WHEN metric IN ('requests_per_s', 'success_rate') THEN coalesce(likely, verdict) = 'slower'
@@ -398,11 +399,11 @@ ORDER BY t.cell, t.arm, requests DESC
 NOISE = Query(
     "noise",
     """
-SELECT r.cell, count(*) AS blocks, exp(avg(ln(t.{metric} / r.{metric}))) AS ratio,
+SELECT r.cell, count(*) AS blocks, median(t.{metric} / r.{metric}) AS ratio,
        min(t.{metric} / r.{metric}) AS smallest, max(t.{metric} / r.{metric}) AS largest,
-       any_value(v.floor) AS floor
+       any_value(v.floor) AS floor, any_value(v.weather_floor) AS weather_floor
 FROM trials AS t JOIN trials AS r ON r.cell = t.cell AND r.block = t.block AND r.arm = t.protocol
-  LEFT JOIN (SELECT cell, 1 + max(noise_floor) AS floor FROM verdicts
+  LEFT JOIN (SELECT cell, 1 + max(noise_floor) AS floor, 1 + max(weather_floor) AS weather_floor FROM verdicts
              WHERE metric = '{metric}' GROUP BY cell) AS v ON v.cell = r.cell
 WHERE t.is_aa AND t.valid AND r.valid AND t.{metric} > 0 AND r.{metric} > 0
 GROUP BY r.cell

@@ -285,11 +285,14 @@ def noise(answers: Answers, cells: Sequence[str]) -> Table:
         Column("ratio", "ratio", "ratio"),
         Column("smallest block", "smallest", "ratio"),
         Column("largest block", "largest", "ratio"),
-        Column("noise floor", "floor", "ratio"),
+        Column("floor, same weather", "floor", "ratio"),
+        Column("floor, across weather", "weather_floor", "ratio"),
     ]
     note = (
-        "ratio: geometric mean of the second run against the first. noise floor: the smallest ratio that the interval "
-        "of this pair could have told from 1."
+        "ratio: median of the second run against the first. floor, same weather: the smallest ratio that these blocks "
+        "could have told from 1, by both runs of a block, which lose the same packets: the noise of the instrument. "
+        "floor, across weather: the same by the first run of a block and the second of every other, which lose others: "
+        "what a difference from another block, cell or run must exceed. Both rest on medians, so no outlier makes them."
     )
     return tables.build(
         answers.small[catalogue.NOISE.name],

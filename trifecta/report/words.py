@@ -300,14 +300,21 @@ def _checks(totals: dict[str, int], matrix: Answer) -> str:
 
 
 def _noise(facts: RunFacts, found: Sequence[Comparison]) -> str:
-    floors = {one.cell: one.row["noise_floor"] for one in found if one.row["noise_floor"] is not None}
     base = name(facts.baseline)
-    if not floors:
+    same, across = _floors(found, "noise_floor"), _floors(found, "weather_floor")
+    if not same:
         return f"The noise floor is not known yet: too few blocks in which {base} ran twice."
-    ordered = sorted(1 + floor for floor in floors.values())
-    low, high = numbers.ratio(ordered[0]), numbers.ratio(ordered[-1])
-    lies = f"is {low}" if low == high else f"lies between {low} and {high}, depending on the cell"
     return (
-        f"{base} ran twice in every block. The smallest ratio that this lab could have told from no difference, "
-        f"judged by {base} against itself, {lies}: that is the noise floor."
+        f"Noise floors, by {base} against itself, in ratios: {same} under the same weather, which is what the "
+        f"instrument adds to a block; {across} across weather, which a difference from another block, cell or run must "
+        "exceed."
     )
+
+
+def _floors(found: Sequence[Comparison], column: str) -> str:
+    """``1.01``, or ``1.01 to 1.20 by cell``."""
+    floors = {one.cell: one.row[column] for one in found if one.row[column] is not None}
+    if not floors:
+        return ""
+    low, high = (numbers.ratio(1 + end) for end in (min(floors.values()), max(floors.values())))
+    return low if low == high else f"{low} to {high} by cell"

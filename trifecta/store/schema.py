@@ -166,6 +166,7 @@ VERDICTS = make_schema(
     ("blocks", pa.int32()),
     ("margin", pa.float64()),
     ("noise_floor", pa.float64()),
+    ("weather_floor", pa.float64()),
     ("e_value", pa.float64()),
     ("blocks_needed", pa.int32()),
     ("blocks_needed_low", pa.int32()),

@@ -33,7 +33,9 @@ def _cell(floor: NoiseFloor, name: str, margin: float) -> CheckResult:
     if floor.floor is None:
         text += ": too few blocks to say how small a difference could have been seen"
         return CheckResult("noise_floor", floor.cell, "unknown", text, None, margin, "allow a larger budget")
-    text += f": a difference of {floor.floor:.1%} or more could have been seen"
+    text += f": a difference of {floor.floor:.1%} or more could have been seen within a block"
+    if floor.weather_floor is not None:
+        text += f", of {floor.weather_floor:.1%} between blocks"
     if floor.floor > margin:
         text += f", which is more than the margin of {margin:.1%}: nothing can be called the same here"
         remedy = "more blocks, longer trials or a quieter machine"

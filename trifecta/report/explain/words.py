@@ -124,7 +124,7 @@ def steadiness(found: Challenge) -> list[str]:
 def _distance(about: RunFacts, one: Comparison, pair: tuple[str, str]) -> str:
     floor = one.row["noise_floor"]
     seen = f"{pair[1]}, run against itself," if one.reference == about.baseline else "the baseline, run against itself,"
-    noise = f"; {seen} could have differed by {numbers.ratio(1 + floor)} at most" if floor is not None else ""
+    noise = f"; by chance {seen} differs by up to {numbers.ratio(1 + floor)}" if floor is not None else ""
     if one.kind in ("faster", "slower"):
         return (
             f"A fault that by itself makes {pair[0]} look {numbers.ratio(one.row['factor_low'])} times {one.kind}, the "
