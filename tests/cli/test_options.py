@@ -18,7 +18,7 @@ def test_a_budget_beside_blocks_holds():
 
 
 def test_seed_servers_and_sets():
-    study = studies.load("race", as_overrides(("path=far", "seed=4"), None, None, "5", ("caddy",)))
+    study = studies.load("race", as_overrides(("path=far",), None, None, "5", ("caddy",)))
     assert (study.seed, study.factors["server"], study.factors["path"]) == (5, ("caddy",), ("far",))
 
 
@@ -43,3 +43,35 @@ def test_clients_are_checked_by_name():
 
 def test_nothing_asked_changes_nothing():
     assert studies.load("race", as_overrides((), None, None, None, ())) == studies.load("race")
+
+
+@pytest.mark.parametrize(
+    ("sets", "options", "said"),
+    [
+        (["blocks.at_most=4"], {"blocks": 3}, "options --blocks 3 and --set blocks.at_most=4: both set blocks"),
+        (["blocks.at_least=9"], {"blocks": 2}, "options --blocks 2 and --set blocks.at_least=9: both set blocks"),
+        (["budget=1 min"], {"budget": "2 min"}, "options --budget 2 min and --set budget=1 min: both set budget"),
+        (["seed=4"], {"seed": "5"}, "options --seed 5 and --set seed=4: both set seed"),
+        (["factors.server=caddy"], {"servers": ("origin",)}, "options --server origin and --set factors.server=caddy"),
+        (["client=curl"], {"clients": ("load",)}, "options --client load and --set client=curl: both set client"),
+        (["capture=false"], {"capture": True}, "options --capture and --set capture=false: both set capture"),
+        (["path=clean", "factors.path=far"], {}, "options --set path=clean and --set factors.path=far: both set"),
+        (["paths.far.loss=1 %", "paths.far={}"], {}, "options --set paths.far.loss=1 % and --set paths.far={}: both"),
+    ],
+)
+def test_what_is_asked_twice_is_refused(sets, options, said):
+    asked = {"blocks": None, "budget": None, "seed": None, "servers": (), **options}
+    with pytest.raises(UserError) as error:
+        as_overrides(tuple(sets), **asked)
+    assert str(error.value).startswith(said)
+    assert str(error.value).endswith("; leave one out")
+
+
+def test_a_detail_after_the_whole_undoes_nothing():
+    study = studies.load("race", as_overrides(("paths.far={rtt: 9 ms}", "paths.far.loss=1 %"), None, None, None, ()))
+    assert (study.paths["far"].rtt_ns, study.paths["far"].loss) == (9_000_000, 0.01)
+
+
+def test_a_budget_of_set_beside_blocks_holds():
+    study = studies.load("race", as_overrides(("budget=9 min",), 3, None, None, ()))
+    assert (study.max_blocks, study.budget_ns) == (3, 540_000_000_000)

@@ -147,3 +147,20 @@ def test_every_kind_of_axis_is_a_field_that_a_study_takes():
     for kind in KINDS.values():
         value = 2 if kind.whole else 0.5 if kind.digits == 2 else 250
         assert kind.parse(kind.format(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("option", "remedy"),
+    [
+        ("blocks.at_most=4", "a map sets at_most itself; use --blocks, how many in all"),
+        ("budget=1 min", "a map sets budget itself; use --budget"),
+        ("baseline=h1", "a map sets baseline itself; use --arms"),
+        ("protocol=h1,h2", "a map sets protocol itself; use --arms"),
+        ("paths.clean.rtt=9 ms", "a map sets rtt itself; it is an axis; use --"),
+    ],
+)
+def test_an_option_that_a_map_would_undo_is_refused(option, remedy):
+    plan = make_plan("path.rtt=0ms..100ms", "path.loss=0%..2%", "8x8", "h3,h2", blocks=None, budget_ns=600_000_000_000)
+    with pytest.raises(UserError) as error:
+        studies.load("objects", change=lambda document: change_to_map(document, plan, [option]))
+    assert str(error.value).startswith(f"option --set {option}: {remedy}")

@@ -164,3 +164,16 @@ def test_a_first_look_between_services_keeps_both_places_and_all_payloads_on_one
     assert campaign.studies["python-latency"].factors["path"] == ("near", "far")
     assert len(campaign.studies["python-throughput"].factors["request"]) == 3
     assert all(study.min_blocks == 6 for study in campaign.studies.values())
+
+
+def test_what_only_and_an_option_ask_for_both_is_refused():
+    with pytest.raises(UserError, match=r"^option --set place=native: --only distributed_02-A sets factors.place too"):
+        read(only=["distributed_02-A"], overrides=["place=native"])
+
+
+def test_an_option_that_some_study_has_a_use_for_is_taken_and_any_other_refused():
+    found = read(overrides=["paths.lossy.loss=5 %"]).studies
+    assert {study.paths["lossy"].loss for study in found.values() if "lossy" in study.paths} == {0.05}
+    assert any("lossy" not in study.paths for study in found.values())
+    with pytest.raises(UserError, match=r"^option --set paths.losy.loss=5 %: no cell has the path 'losy'; "):
+        read(overrides=["paths.losy.loss=5 %"])

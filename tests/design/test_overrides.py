@@ -3,6 +3,7 @@
 import pytest
 
 from trifecta import studies
+from trifecta.design import plan
 from trifecta.design.errors import UserError
 from trifecta.design.factors import LENGTH_FIELDS, WORKLOAD_FIELDS
 from trifecta.design.fields import REQUESTS_FIELDS
@@ -89,6 +90,8 @@ def test_every_workload_factor_can_be_given_levels(factor):
         ("seed=", "option --set seed=: has no value"),
         ("seed.x=1", "seed: is a mapping, not a single value"),
         ("paths..loss=1", "has an empty part"),
+        ("paths.ruogh.loss=1 %", "no cell has the path 'ruogh'; did you mean 'rough'?"),
+        ("blocks.at_least=300", "blocks.at_least: 300 is more than at_most (200)"),
         ("workload={", "not YAML"),
     ],
 )
@@ -109,3 +112,50 @@ def test_every_field_can_be_reached_by_its_bare_name(name):
 def test_texts_can_be_set():
     study = studies.load("race", ["title=A race, at last", "description=x"])
     assert (study.title, study.description) == ("A race, at last", "x")
+
+
+def lengths(*options):
+    study = studies.load("race", ["budget=none", *options])
+    found = {}
+    for cell in plan.cells(study):
+        workload = plan.workload_for(study, cell)
+        found[cell.levels["path"], cell.levels["connection"]] = (workload.requests, workload.warmup_requests)
+    return found
+
+
+@pytest.mark.parametrize("key", ["requests", "workload.requests"])
+def test_a_length_asked_for_by_hand_wins_over_that_of_a_path(key):
+    assert {requests for requests, _ in lengths(f"{key}=6000").values()} == {6000}
+    assert lengths("requests=6000")["clean", "reused"] == (6000, 50)
+
+
+def test_a_warm_up_asked_for_by_hand_wins_too():
+    assert {warmup for _, warmup in lengths("warmup=5 requests").values()} == {5}
+    assert lengths("warmup=5 requests")["far", "new"] == (10, 5)
+
+
+@pytest.mark.parametrize("turned", [1, -1])
+def test_the_length_of_a_path_asked_for_by_hand_wins_over_that_of_the_workload(turned):
+    found = lengths(*["requests=60", "paths.far.trial.new.requests=7"][::turned])
+    assert found["far", "new"][0] == 7
+    assert {requests for place, (requests, _) in found.items() if place != ("far", "new")} == {60}
+
+
+def test_a_length_that_the_budget_cannot_hold_is_refused():
+    with pytest.raises(UserError, match="budget: 3 min cannot hold 6 blocks of every cell"):
+        studies.load("race", ["requests=6000"])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["path=clean", "paths.rough.loss=5 %"], "no cell has the path 'rough'; add --set path=rough, or leave it out"),
+        (["captured_trials_count=true"], "no trial is captured; add --capture, or leave it out"),
+        (["paths.far.trial.new.requests=5", "connection=reused"], "no cell has new connections; leave it out"),
+    ],
+)
+def test_what_no_cell_has_is_refused(options, said):
+    with pytest.raises(UserError) as error:
+        studies.load("race", options)
+    assert str(error.value).startswith("option --set ")
+    assert str(error.value).endswith(said)

@@ -37,8 +37,20 @@ def test_a_switch_changes_every_path_in_both_directions():
     assert jitters(read()) == [False] * 4
 
 
-def test_an_option_of_the_user_comes_after_a_switch():
-    assert jitters(read(on=[REORDER], overrides=["paths.a.jitter.reorder=false"])) == [False, False, True, True]
+def test_what_a_switch_would_undo_of_another_option_is_refused():
+    with pytest.raises(UserError) as error:
+        read(on=[REORDER], overrides=["paths.a.jitter.reorder=false"])
+    said = "changes paths.a.jitter.reorder, and so does --set paths.a.jitter.reorder=false; leave one out"
+    assert str(error.value) == f"option --with jitter-reordering: {said}"
+    with pytest.raises(UserError) as error:
+        read(on=["delayed-ack"], overrides=["tcp_nodelay=true"])
+    said = "--set tcp_nodelay=true sets workload.tcp_nodelay too; leave one out"
+    assert str(error.value) == f"option --with delayed-ack: {said}"
+
+
+def test_a_switch_finds_what_an_option_adds():
+    added = read(on=[REORDER], overrides=["paths.a.jitter={distribution: normal, sigma: 2 ms}"])
+    assert all(jitters(added))
 
 
 def test_a_switch_that_cannot_apply_is_refused_in_one_line():

@@ -184,10 +184,23 @@ def as_overrides(
     clients: tuple[str, ...] = (),
     capture: bool = False,
 ) -> list[str]:
-    """All narrowing options as ``KEY=VALUE`` of ``--set``; an exact number of blocks needs no budget."""
+    """All narrowing options as ``KEY=VALUE`` of ``--set``; an exact number of blocks needs no budget.
+
+    UserError where two of them ask for the same.
+    """
+    from trifecta.design.overrides import name_of, refuse_twice
+
+    given = {"blocks": blocks, "budget": budget, "seed": seed, "capture": "" if capture else None}
+    said = {name: f"--{name} {value}".rstrip() for name, value in given.items() if value is not None}
+    for factor, names in (("server", servers), ("client", clients)):
+        if names:
+            said[factor] = f"--{factor} {','.join(names)}"
+    refuse_twice(overrides, said)
     asked = list(overrides)
     if blocks is not None:
-        asked += [f"blocks={{at_least: {blocks}, at_most: {blocks}}}", "budget=none"]
+        asked.append(f"blocks={{at_least: {blocks}, at_most: {blocks}}}")
+        if not any(name_of(change.partition("=")[0].strip()) == ("budget",) for change in overrides):
+            asked.append("budget=none")
     if budget is not None:
         asked.append(f"budget={budget}")
     if seed is not None:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from trifecta.design.document import Document, Section, did_you_mean, parse_text
 from trifecta.design.errors import UserError
 from trifecta.design.model import Study
-from trifecta.design.overrides import apply_overrides
+from trifecta.design.overrides import apply_overrides, unused
 from trifecta.design.resolve import Surroundings, resolve
 from trifecta.design.study_file import parse_document
 
@@ -83,6 +83,7 @@ def parse_campaign(
         raise root.error(None, "a campaign has 'suites' and 'scenarios', one of each at the least")
     studies: dict[str, Study] = {}
     suite_of: dict[str, str] = {}
+    idle: list[dict[str, str]] = []
     named = [(f"{scenario}-{suite}", scenario, suite) for scenario in scenarios.mapping for suite in suites.mapping]
     labels = {scenario: _labels(scenarios.section(scenario)) for scenario in scenarios.mapping}
     wanted = _wanted(only, named, labels, _at_depth(root, depth, [name for name, _, _ in named]))
@@ -92,12 +93,16 @@ def parse_campaign(
         tree = _merged(*_parts(root, depth, scenario, suite))
         document = Document(tree={"study": name, **tree}, name=f"{file} ({name})")
         places = [f"factors.place=[{', '.join(wanted[name])}]"] if wanted[name] else []
-        apply_overrides(document, places)
+        apply_overrides(document, places, f"--only {', '.join(only)}")
+        apply_overrides(document, overrides)
         if change is not None:
             change(document)
-        apply_overrides(document, overrides)
         studies[name] = resolve(document, surroundings)
+        idle.append(unused(document))
         suite_of[name] = suite
+    for option, said in (idle[0] if idle else {}).items():
+        if all(option in others for others in idle):  # what one of the studies has a use for is taken
+            raise UserError(said)
     return Campaign(
         name=root.parse("campaign", parse_text, ""),
         title=root.parse("title", parse_text, ""),

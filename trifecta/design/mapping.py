@@ -118,6 +118,7 @@ def parse_place(option: str, plan: MapPlan, text: str) -> tuple[float, float]:
 def change_to_map(document: Document, plan: MapPlan, overrides: Sequence[str]) -> None:
     """Make the study in the document that of a map: its cells are the plan's places, everything else has one level."""
     apply_overrides(document, overrides)
+    _refuse_own(document, plan)
     tree = document.tree
     factors = tree.setdefault("factors", {})
     if not isinstance(factors, dict):
@@ -147,6 +148,27 @@ def change_to_map(document: Document, plan: MapPlan, overrides: Sequence[str]) -
     tree["budget"] = "none"
     if str(tree.get("capture", "")).lower() in ("true", "yes", "on"):
         tree["captured_trials_count"] = "true"
+
+
+def _refuse_own(document: Document, plan: MapPlan) -> None:
+    """UserError for an option that sets what a map sets itself."""
+    own = {
+        ("blocks",): "use --blocks, how many in all",
+        ("budget",): "use --budget",
+        ("baseline",): "use --arms",
+        ("factors", "protocol"): "use --arms",
+    }
+    for option, axis in (("--x", plan.x), ("--y", plan.y)):
+        own |= {(where, axis.name): f"it is an axis; use {option}" for where in ("workload", "factors")}
+    of_paths = {axis.name: option for option, axis in (("--x", plan.x), ("--y", plan.y)) if axis.kind.where == "path"}
+    if "rtt" in of_paths:
+        of_paths["delay"] = of_paths["rtt"]
+    for place, option in document.options.items():
+        remedy = next((text for start, text in own.items() if place[: len(start)] == start), None)
+        if place[0] == "paths" and len(place) > 2 and place[2] in of_paths:
+            remedy = f"it is an axis; use {of_paths[str(place[2])]}"
+        if remedy is not None:
+            raise UserError(f"option {option}: a map sets {place[-1]} itself; {remedy}, and leave this out")
 
 
 def _only(document: Document, factor: str, levels: Any) -> Any:

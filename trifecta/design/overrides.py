@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
-from trifecta.design.document import Document, Place, did_you_mean
+from trifecta.design.document import Document, Place, did_you_mean, dotted
 from trifecta.design.errors import UserError
 from trifecta.design.factors import (
     CLIENT_FACTOR,
+    CONNECTION_LEVELS,
     CORE_FACTORS,
     KNOWN_FACTORS,
     LENGTH_FIELDS,
@@ -21,7 +23,8 @@ def apply_overrides(document: Document, overrides: Sequence[str], source: str | 
     """Change the document as asked; each changed part remembers its option, so that later messages name it.
 
     A key is a factor (``path=clean``, ``connection=new,reused``), a field of the study (``budget=1 min``), a field of
-    the workload (``response=10 kB``), or a place with dots (``paths.rough.loss=5 %``). Later options win.
+    the workload (``response=10 kB``), or a place with dots (``paths.rough.loss=5 %``). Later ones win; a length of
+    trials (``requests=100``) wins over those that the study's paths have. UserError where it undoes another option's.
     ``source``: the option that asked for it, where that is not ``--set``.
     """
     for override in overrides:
@@ -34,7 +37,116 @@ def apply_overrides(document: Document, overrides: Sequence[str], source: str | 
         if len(place) == 2 and place[0] == "workload" and place[1] in WORKLOAD_FACTORS and "," in text:
             _forget(document, place)  # several levels: the field becomes a factor
             place = ("factors", str(place[1]))
+        _refuse_undoing(document, place, option)
         _put(document, place, _value(text, place, option), option)
+    _lengthen_paths(document)
+
+
+def name_of(key: str) -> tuple[str, ...]:
+    """What a key of ``--set`` changes, the same for every way to write it: ``path`` is ``factors.path``."""
+    parts = tuple(part.strip() for part in key.split("."))
+    return parts[1:] if len(parts) == 2 and parts[0] in ("factors", "workload") else parts
+
+
+def refuse_twice(overrides: Sequence[str], options: Mapping[str, str]) -> None:
+    """UserError where two of ``--set`` change the same, or one of them and an option (``blocks`` -> ``--blocks 3``)."""
+    seen: list[tuple[tuple[str, ...], str]] = []
+    for override in overrides:
+        key, equals, _ = override.partition("=")
+        name = name_of(key.strip())
+        for earlier, other in seen:
+            if equals and earlier[: len(name)] == name:  # what goes into details after the whole undoes nothing
+                raise UserError(f"options --set {other} and --set {override}: both set {key.strip()}; leave one out")
+        for field, option in options.items():
+            if equals and name[0] == field:
+                raise UserError(f"options {option} and --set {override}: both set {field}; leave one out")
+        seen.append((name, override))
+
+
+def unused(document: Document) -> dict[str, str]:
+    """The options that set a field of a path, or of its trials, which no cell has: what to say of each."""
+    used, modes = _levels(document, "path"), _levels(document, "connection") or ["reused"]
+    paths = document.tree.get("paths")
+    used = used or list(paths if isinstance(paths, dict) else ())
+    found: dict[str, str] = {}
+    for place, option in document.options.items():
+        if place[0] != "paths" or len(place) < 2 or option in found:
+            continue
+        path = str(place[1])
+        if path not in used:
+            remedy = did_you_mean(path, used)
+            if not remedy.startswith("did"):
+                remedy = f"add --set path={path}, or leave it out"
+            found[option] = f"option {option}: no cell has the path {path!r}; {remedy}"
+        elif place[2:3] == ("trial",) and len(place) > 3 and place[3] in CONNECTION_LEVELS and place[3] not in modes:
+            found[option] = f"option {option}: no cell has {place[3]} connections; leave it out"
+    return found
+
+
+def _refuse_undoing(document: Document, place: Place, option: str) -> None:
+    """UserError where an option of another name (``--set``, ``--with``, ``--only``) has set this, or a part of it."""
+    for known, other in document.options.items():
+        if known[: len(place)] == place and other.split()[0] != option.split(maxsplit=1)[0]:
+            raise UserError(f"option {option}: {other} sets {dotted(place)} too; leave one out")
+
+
+def by_hand(document: Document) -> dict[Place, Any]:
+    """What options have set so far, by place; a copy."""
+    found: dict[Place, Any] = {}
+    for place in document.options:
+        value: Any = document.tree
+        for part in place:
+            value = value.get(part) if isinstance(value, dict) else None
+        found[place] = deepcopy(value)
+    return found
+
+
+def refuse_changed(document: Document, before: Mapping[Place, Any], option: str) -> None:
+    """UserError where a change by ``option`` has undone what another had set; fields may have been added."""
+    after = by_hand(document)
+    for place, value in before.items():
+        if not _holds(after.get(place), value):
+            other = document.options[place]
+            raise UserError(f"option {option}: changes {dotted(place)}, and so does {other}; leave one out")
+
+
+def _holds(after: Any, before: Any) -> bool:
+    if isinstance(before, dict) and isinstance(after, dict):
+        return all(_holds(after.get(name), value) for name, value in before.items())
+    return bool(after == before)
+
+
+def _lengthen_paths(document: Document) -> None:
+    """Lengths of trials that are asked for by hand go into the paths that have lengths of their own."""
+    workload, paths = document.tree.get("workload"), document.tree.get("paths")
+    if not isinstance(workload, dict) or not isinstance(paths, dict):
+        return
+    asked = {
+        field: option
+        for field in LENGTH_FIELDS
+        if field in workload
+        and (option := document.options.get(("workload", field)) or document.options.get(("workload",)))
+    }
+    for path in _levels(document, "path") or list(paths):
+        trial = paths[path].get("trial") if isinstance(paths.get(path), dict) else None
+        if not isinstance(trial, dict):
+            continue
+        modes = [mode for mode in CONNECTION_LEVELS if isinstance(trial.get(mode), dict)]
+        whole: Place = ("paths", path, "trial")
+        for place, length in [((*whole, mode), trial[mode]) for mode in modes] or [(whole, trial)]:
+            for field, option in asked.items():
+                here: Place = (*place, field)
+                by_hand = (document.options.get(here[:end], "") for end in range(2, len(here) + 1))
+                if not any(other and other not in asked.values() for other in by_hand):  # the nearer one wins
+                    length[field] = workload[field]
+                    document.options[here] = option
+
+
+def _levels(document: Document, factor: str) -> list[str]:
+    """The levels that a document lists of a factor, as they are written."""
+    factors = document.tree.get("factors")
+    levels = factors.get(factor) if isinstance(factors, dict) else None
+    return [str(level) for level in (levels if isinstance(levels, list) else [levels]) if level is not None]
 
 
 def _place(document: Document, key: str, option: str) -> Place:

@@ -203,6 +203,8 @@ def _read_capture(root: Section) -> tuple[bool, bool]:
     """Whether every trial is captured, and whether captured trials count."""
     capture = root.parse("capture", parse_flag, False)
     count = root.parse("captured_trials_count", parse_flag, False)
+    if count and not capture and ("captured_trials_count",) in root.document.options:
+        raise root.error("captured_trials_count", "no trial is captured; add --capture, or leave it out")
     return capture, capture and count  # of trials that are not captured it says nothing
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from trifecta.design.document import Document, Place, dotted
 from trifecta.design.errors import UserError
 from trifecta.design.model import Study
-from trifecta.design.overrides import apply_overrides
+from trifecta.design.overrides import apply_overrides, unused
 from trifecta.design.resolve import Surroundings, resolve
 
 MAX_CHARACTERS = 4_000_000
@@ -33,15 +33,18 @@ def parse_study(
     change: Callable[[Document], None] | None = None,
 ) -> Study:
     """The study in ``text``; ``file`` is how messages call it, ``overrides`` are ``KEY=VALUE`` of ``--set``.
-    ``change`` is made before them.
+    ``change`` is made after them.
 
     Raises UserError with one line ``file:line: field: what; remedy`` for the first fault.
     """
     document = parse_document(text, file)
+    apply_overrides(document, overrides)
     if change is not None:
         change(document)
-    apply_overrides(document, overrides)
-    return resolve(document, surroundings)
+    study = resolve(document, surroundings)
+    for said in unused(document).values():
+        raise UserError(said)
+    return study
 
 
 def parse_document(text: str, file: str) -> Document:

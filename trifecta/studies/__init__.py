@@ -77,7 +77,7 @@ def load(
     """The study of this name or path, with ``KEY=VALUE`` overrides applied.
 
     ``servers`` and ``clients`` are the names a study may use; None takes every name. ``found`` says what ``any`` stands
-    for; without it this machine is looked at. ``change`` is made to the document before anything else.
+    for; without it this machine is looked at. ``change`` is made to the document after them.
     Raises UserError or CannotError with one line.
     """
     path = find(study)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 from trifecta.design.document import Document, did_you_mean
 from trifecta.design.errors import UserError
-from trifecta.design.overrides import apply_overrides
+from trifecta.design.overrides import apply_overrides, by_hand, refuse_changed
 from trifecta.threats.table import THREATS
 from trifecta.threats.threat import Change, Threat
 
 
 @dataclass
 class Switches:
-    """Threats to switch on and off in a study; called with its document before options of ``--set`` are applied.
+    """Threats to switch on and off in a study; called with its document after options of ``--set`` are applied.
 
     In a campaign (``many``) a switch may find nothing to change in some of its studies; `refuse_unused` complains of
     those that found nothing in any.
@@ -43,7 +43,7 @@ class Switches:
                     _apply(document, _change(option, one), said)
                     self._applied.add(said)
                 except UserError as error:
-                    refusal = UserError(f"option {said}: {error}")
+                    refusal = UserError(f"option {said}: {str(error).removeprefix(f'option {said}: ')}")
                     if not self.many:
                         raise refusal from None
                     self._refused.setdefault(said, refusal)
@@ -81,6 +81,8 @@ def _change(option: str, threat: str) -> Change:
 
 def _apply(document: Document, change: Change, said: str) -> None:
     if callable(change):
+        before = by_hand(document)
         change(document)
+        refuse_changed(document, before, said)
     else:
         apply_overrides(document, change, said)
