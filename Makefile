@@ -9,6 +9,7 @@ CARGO := cargo
 ENGINE := --manifest-path engine/Cargo.toml --target-dir engine/target --locked
 PYTHON_FILES := trifecta tests $(wildcard bench)
 FUZZ_SECONDS ?= 600
+FUZZ_INPUTS ?= 100000000
 # Tests that neither time anything nor raise a network share the processors; the others have the machine for themselves.
 SIDE_BY_SIDE := $(addprefix tests/,analysis bench design report store trace)
 ONE_BY_ONE := $(filter-out $(SIDE_BY_SIDE) %.py %/__pycache__,$(wildcard tests/*))
@@ -43,9 +44,9 @@ test-python: setup-dev
 	$(PYTHON) -m pytest -m "not long" --durations 20 $(ONE_BY_ONE)
 
 .PHONY: test-long
-test-long: setup-dev ## Run the long campaigns and the fuzzers (FUZZ_SECONDS of each)
-	TRIFECTA_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test $(ENGINE) --workspace --release -- --include-ignored
-	TRIFECTA_FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTHON) -m pytest -m long --timeout 7200
+test-long: setup-dev ## Run the long campaigns and the fuzzers (each FUZZ_SECONDS or FUZZ_INPUTS, what is first)
+	TRIFECTA_FUZZ_SECONDS=$(FUZZ_SECONDS) TRIFECTA_FUZZ_INPUTS=$(FUZZ_INPUTS) $(CARGO) test $(ENGINE) --workspace --release -- --include-ignored --nocapture
+	TRIFECTA_FUZZ_SECONDS=$(FUZZ_SECONDS) TRIFECTA_FUZZ_INPUTS=$(FUZZ_INPUTS) $(PYTHON) -m pytest -m long --timeout 7200
 
 .PHONY: lint
 lint: setup-dev ## Check style and types

@@ -1,5 +1,8 @@
 //! Seeded mutations of byte strings, for the fuzz tests of every parser in the workspace. Not part of any measured path.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
 /// SplitMix64 (Steele, Lea, Flood 2014): the same seed gives the same numbers everywhere.
 #[derive(Clone, Debug)]
 pub struct SplitMix(u64);
@@ -54,6 +57,43 @@ pub fn mutated(sample: &[u8], seed: u64) -> Vec<u8> {
                 data.splice(target..target, part);
             }
         }
+    }
+    data
+}
+
+/// Mutates `samples` and feeds them to `target`, until TRIFECTA_FUZZ_INPUTS inputs were read or TRIFECTA_FUZZ_SECONDS are
+/// over, whichever is first (10 s when neither is set). Prints how many inputs it were and how long they took.
+///
+/// # Panics
+///
+/// When `target` does: the message names the seed, and TRIFECTA_FUZZ_SEED begins there.
+pub fn fuzz(name: &str, samples: &[Vec<u8>], target: fn(&[u8])) {
+    let set = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a whole number"));
+    let (inputs, seconds) = (set("TRIFECTA_FUZZ_INPUTS"), set("TRIFECTA_FUZZ_SECONDS"));
+    let limit = seconds.or(if inputs.is_none() { Some(10) } else { None }).map(Duration::from_secs);
+    let first_seed = set("TRIFECTA_FUZZ_SEED").unwrap_or(0);
+    let (began, mut seed) = (Instant::now(), first_seed);
+    while inputs.is_none_or(|inputs| seed - first_seed < inputs) && limit.is_none_or(|limit| began.elapsed() < limit) {
+        for _ in 0..256 {
+            let data = drawn(samples, seed);
+            let result = catch_unwind(AssertUnwindSafe(|| target(&data)));
+            assert!(result.is_ok(), "{name}: seed {seed} (TRIFECTA_FUZZ_SEED={seed}), input {data:02x?}");
+            seed += 1;
+        }
+    }
+    println!("fuzz {name}: {} inputs in {:.0} s", seed - first_seed, began.elapsed().as_secs_f64());
+}
+
+/// One input: a sample with one to three mutations; now and then two of them in a row, or noise.
+fn drawn(samples: &[Vec<u8>], seed: u64) -> Vec<u8> {
+    let mut random = SplitMix::new(seed ^ 0x5eed);
+    let mut data = match random.below(16) {
+        0 => (0..random.below(200)).map(|_| random.draw() as u8).collect(),
+        1 => [&samples[random.below(samples.len())][..], &samples[random.below(samples.len())]].concat(),
+        _ => samples[random.below(samples.len())].clone(),
+    };
+    for round in 0..=random.below(3) as u64 {
+        data = mutated(&data, seed.wrapping_mul(4).wrapping_add(round));
     }
     data
 }

@@ -1,38 +1,10 @@
-//! Long fuzzing of every parser of the workspace: seeded mutations of real messages, as long as TRIFECTA_FUZZ_SECONDS
-//! says (10 s a parser without it). `make test-long` runs it; a failure names the seed that shows it again.
+//! Long fuzzing of the parsers of this crate: seeded mutations of real messages, as many as `mutate::fuzz` is told.
+//! `make test-long` runs it; a failure names the seed that shows it again.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
 use trifecta_wire::h2::{self, ErrorCode, flag, kind, setting, write};
 use trifecta_wire::hpack::{self, encoder};
-use trifecta_wire::mutate::{SplitMix, mutated};
+use trifecta_wire::mutate::fuzz;
 use trifecta_wire::{h3, http1, huffman, qpack};
-
-/// Mutates `samples` and feeds them to `target` until the time is over.
-fn fuzz(name: &str, samples: &[Vec<u8>], target: fn(&[u8])) {
-    let seconds = std::env::var("TRIFECTA_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
-    let first_seed = std::env::var("TRIFECTA_FUZZ_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
-    let end = Instant::now() + Duration::from_secs(seconds);
-    let mut seed: u64 = first_seed;
-    while Instant::now() < end {
-        for _ in 0..256 {
-            let mut random = SplitMix::new(seed ^ 0x5eed);
-            // Now and then two messages in a row, or a mutation of a mutation, or noise.
-            let mut data = match random.below(16) {
-                0 => (0..random.below(200)).map(|_| random.draw() as u8).collect(),
-                1 => [&samples[random.below(samples.len())][..], &samples[random.below(samples.len())]].concat(),
-                _ => samples[random.below(samples.len())].clone(),
-            };
-            for round in 0..=random.below(3) as u64 {
-                data = mutated(&data, seed.wrapping_mul(4).wrapping_add(round));
-            }
-            let result = catch_unwind(AssertUnwindSafe(|| target(&data)));
-            assert!(result.is_ok(), "{name}: seed {seed} (TRIFECTA_FUZZ_SEED={seed}), input {data:02x?}");
-            seed += 1;
-        }
-    }
-    println!("{name}: {} inputs", seed - first_seed);
-}
 
 fn request_block() -> Vec<u8> {
     let fields: [(&[u8], &[u8]); 6] = [

@@ -148,7 +148,7 @@ fn number_or_null(name: &[u8], number: Option<u64>, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
     use serde_json::{Value, json};
-    use trifecta_wire::mutate::mutated;
+    use trifecta_wire::mutate::{fuzz, mutated};
 
     const SAMPLE: &[u8] =
         br#" {"message": {"meta": [ {"service":"A","to":"B","arrived_ns":1} ], "body": {"k": ["\u00e9\"x", 1e3]}}} "#;
@@ -226,6 +226,19 @@ mod tests {
             }
         }
         assert!((100..59_000).contains(&passed), "{passed} of the damaged messages passed");
+    }
+
+    #[test]
+    #[ignore = "long; run by make test-long"]
+    fn many_damaged_messages_stay_json() {
+        fuzz("relayed messages", &[SAMPLE.to_vec()], |data| {
+            let _ = parse_meta(data);
+            if let Some(out) = spliced(data)
+                && serde_json::from_slice::<Value>(data).is_ok()
+            {
+                assert!(serde_json::from_slice::<Value>(&out).is_ok(), "still JSON");
+            }
+        });
     }
 
     #[test]
