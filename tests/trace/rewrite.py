@@ -9,6 +9,7 @@ from pathlib import Path
 
 CLIENT_SIDE = 0
 ETHERNET, LOOPBACK, RAW, COOKED, COOKED_2 = 1, 0, 101, 113, 276
+PPP, PPP_SERIAL, PPP_ETHER, IEEE_802_11, RADIOTAP = 9, 50, 51, 105, 127
 _IPV4, _IPV6 = 0x0800, 0x86DD
 
 
@@ -161,6 +162,44 @@ def tagged(octets: bytes) -> bytes:
 def tagged_twice(octets: bytes) -> bytes:
     """IEEE 802.1ad: one tag in another."""
     return octets[:12] + struct.pack(">HHHH", 0x88A8, 9, 0x8100, 7) + octets[12:]
+
+
+def ppp(octets: bytes) -> bytes:
+    """LINKTYPE_PPP with address and control (RFC 1662)."""
+    return b"\xff\x03" + (b"\x00\x21" if octets[14] >> 4 == 4 else b"\x00\x57") + octets[14:]
+
+
+def ppp_short(octets: bytes) -> bytes:
+    """The same with all that can be left out left out (RFC 1661, 6.5 and 6.6)."""
+    return ppp(octets)[3:]
+
+
+def ppp_over_ethernet(octets: bytes) -> bytes:
+    """LINKTYPE_PPP_ETHER: a PPPoE session (RFC 2516)."""
+    inner = ppp(octets)[2:]
+    return struct.pack(">BBHH", 0x11, 0, 7, len(inner)) + inner
+
+
+def session_in_ethernet(octets: bytes) -> bytes:
+    """A PPPoE session in an Ethernet frame."""
+    return octets[:12] + b"\x88\x64" + ppp_over_ethernet(octets)
+
+
+def labelled(octets: bytes) -> bytes:
+    """Two labels of MPLS (RFC 3032)."""
+    return octets[:12] + struct.pack(">HII", 0x8847, 16 << 12 | 64, 17 << 12 | 1 << 8 | 64) + octets[14:]
+
+
+def wireless(octets: bytes, *, padded: bool = False, protected: bool = False) -> bytes:
+    """A data frame of IEEE 802.11 with quality of service, and LLC (RFC 1042)."""
+    header = struct.pack("<BBH6s6s6sHH", 0x88, 0x41 if protected else 1, 0, octets[:6], octets[6:12], bytes(6), 0, 0)
+    return header + (bytes(2) if padded else b"") + bytes.fromhex("aaaa03000000") + octets[12:]
+
+
+def radiotap(octets: bytes) -> bytes:
+    """With a time, flags that ask for padding, and a second word of what is there."""
+    header = struct.pack("<BBHIIQB", 0, 0, 21 + 4, 1 << 31 | 3, 0, 9, 0x20)
+    return header[:12] + bytes(4) + header[12:] + wireless(octets, padded=True)
 
 
 def as_ipv6(octets: bytes, options: bytes = b"") -> bytes:

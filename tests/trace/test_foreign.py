@@ -13,8 +13,21 @@ import pyarrow.compute as pc
 import pytest
 
 from tests.trace import rewrite
-from tests.trace.rewrite import COOKED, COOKED_2, ETHERNET, LOOPBACK, RAW, Packet
+from tests.trace.rewrite import (
+    COOKED,
+    COOKED_2,
+    ETHERNET,
+    IEEE_802_11,
+    LOOPBACK,
+    PPP,
+    PPP_ETHER,
+    PPP_SERIAL,
+    RADIOTAP,
+    RAW,
+    Packet,
+)
 from tests.trace.talk import DOWN, UP, Secure, Talk, secured
+from trifecta.design.errors import UserError
 from trifecta.lab.certificates import make_certificates
 from trifecta.trace.capture_file import read_capture
 from trifecta.trace.dissect import dissect
@@ -38,6 +51,14 @@ FORMS: dict[str, tuple[int, Callable[[bytes], bytes], int]] = {
     "raw ipv6": (RAW, lambda octets: rewrite.as_ipv6(octets)[14:], 6),
     "loopback ipv6": (LOOPBACK, lambda octets: rewrite.loopback(rewrite.as_ipv6(octets)), 10),
     "ipv4 with options": (ETHERNET, rewrite.with_ipv4_options, 8),
+    "ppp": (PPP, rewrite.ppp, -10),
+    "ppp ipv6, compressed": (PPP, lambda octets: rewrite.ppp_short(rewrite.as_ipv6(octets)), 7),
+    "ppp serial": (PPP_SERIAL, rewrite.ppp, -10),
+    "ppp over ethernet": (PPP_ETHER, rewrite.ppp_over_ethernet, -6),
+    "pppoe session": (ETHERNET, rewrite.session_in_ethernet, 8),
+    "mpls": (ETHERNET, rewrite.labelled, 8),
+    "wireless": (IEEE_802_11, rewrite.wireless, 20),
+    "radiotap": (RADIOTAP, rewrite.radiotap, 47),
 }
 _CHANGED = {"capture", "number", "connection", "side", "packet_id", "client", "server", "client_port"}
 _CHANGED |= {"source", "destination", "source_port", "destination_port", "wire_bytes", "captured_bytes"}
@@ -300,15 +321,41 @@ def test_what_cannot_be_understood_is_counted(tmp_path: Path) -> None:
     assert found.messages["complete"].to_pylist() == [True] * 4
     assert found.packets["number"].to_pylist() == list(range(5, 5 + len(packets)))
     notes = " ".join(found.notes)
-    assert "1 packets have link type 147, which is not understood here" in notes
+    assert "1 packets have link type 147 (USER0), which is not understood here" in notes
     assert "1 packets are IP fragments" in notes
     assert "2 packets are neither TCP nor UDP" in notes
 
 
 @needs_tshark
-def test_only_a_foreign_link_type(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("packets", "link_type", "why"),
+    [
+        (None, 147, "20 packets have link type 147 (USER0), which is not understood here"),
+        (None, 8, "20 packets are neither TCP nor UDP"),
+        ([], ETHERNET, "there is no packet in it"),
+    ],
+)
+def test_a_capture_of_which_nothing_can_be_read(
+    tmp_path: Path, packets: list[Packet] | None, link_type: int, why: str
+) -> None:
+    """One line, exit code 2, and nothing written; a run of ours may have such."""
+    file, out = tmp_path / "x.pcap", tmp_path / "out"
+    file.write_bytes(rewrite.pcap(rewrite.read(CAPTURES / "h2.pcapng")[:20] if packets is None else packets, link_type))
+    with pytest.raises(UserError) as caught:
+        dissect([CAPTURES / "h2.pcapng", file], None, out)
+    assert str(caught.value).startswith(f"{file}: nothing in it can be read: {why}") and "\n" not in str(caught.value)
+    assert caught.value.exit_code == 2 and not out.exists()
+    (tmp_path / "run.json").write_text("{}")
+    (tmp_path / "captures").mkdir()
+    assert dissect([file.rename(tmp_path / "captures" / "x.pcap")]).packets.num_rows == 0
+
+
+@needs_tshark
+def test_encrypted_wireless_frames_are_named(tmp_path: Path) -> None:
+    packets = rewrite.read(CAPTURES / "h2.pcapng")
+    hidden = rewrite.again(packets[:3], lambda octets: rewrite.wireless(octets, protected=True))
     file = tmp_path / "x.pcap"
-    file.write_bytes(rewrite.pcap(rewrite.read(CAPTURES / "h2.pcapng"), 147))
-    found = dissect([file])
-    assert found.packets.num_rows == 0
-    assert "which is not understood here" in found.notes[0]
+    file.write_bytes(rewrite.pcap([*hidden, *rewrite.again(packets, rewrite.wireless)], IEEE_802_11))
+    found = dissect([file], CAPTURES / "h2.keys")
+    assert found.messages["complete"].to_pylist() == [True] * 4
+    assert "3 packets are encrypted frames of IEEE 802.11: decrypt them first (airdecap-ng)" in found.notes

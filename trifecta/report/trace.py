@@ -23,7 +23,7 @@ def show(
     notes: Sequence[str],
 ) -> None:
     """Print the overview: all captures, then the connections of each, then what cannot be known."""
-    named = all(one["endpoint"] for one in captures)
+    named = bool(captures) and all(one["endpoint"] for one in captures)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for name in ("endpoint", "mode", "protocol") if named else ("capture",):
         table.add_column(name, no_wrap=True)

@@ -88,7 +88,7 @@ def read_capture(path: Path) -> CaptureFile:
 def _read_pcap(view: bytes | mmap.mmap, order: str, unit_ns: int) -> Found:
     found = Found()
     (link_type,) = struct.unpack_from(order + "I", view, 20)
-    found.link_types.append(link_type & 0x0FFFFFFF)  # the upper bits say how long the FCS is
+    found.link_types.append(link_type & 0x03FFFFFF)  # the upper bits say whether there is an FCS, and how long
     unpack = struct.Struct(order + "IIII").unpack_from
     at, size, starts = 24, len(view), array("q")
     while at < size:

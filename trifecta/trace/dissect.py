@@ -26,6 +26,7 @@ from trifecta.trace.udp import dissect_udp
 _SMALL = 20_000  # packets: below, one process is quicker than several
 _PART = 60_000  # packets of one tshark: it keeps what it has put together, some 6 kB a packet
 _ETHERNET = 1522  # octets of the longest frame with a tag
+_READABLE = "name a capture with TCP or UDP over IP (docs/trace.md has the link types)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +83,14 @@ def _read_keys(keys: Path | None) -> bytes:
 def _dissect_file(file: Path, keys: bytes, first: int, log: Path | None) -> tuple[dict[str, pa.Table], list[str]]:
     capture = read_capture(file)
     notes = list(capture.notes)
-    if not len(capture.offset):
-        notes += ["there is no packet in it", *missing.notes_on(capture, None)]
+    headers = parse_headers(capture) if len(capture.offset) else None
+    notes += ["there is no packet in it"] if headers is None else headers.notes
+    if headers is None or not len(headers.index):
+        notes += missing.notes_on(capture, None)
+        if not _of_a_run(file):
+            why = "; ".join(note.partition(": they are")[0] for note in notes)
+            raise UserError(f"{file}: nothing in it can be read: {why}; {_READABLE}")
         return {name: SCHEMAS[name].empty_table() for name in TABLES}, notes
-    headers = parse_headers(capture)
-    notes += headers.notes
     flows = find_flows(capture, headers)
     numbers = number_segments(capture, headers, flows)
     read_sacks(capture, headers, flows, numbers)
@@ -104,6 +108,11 @@ def _dissect_file(file: Path, keys: bytes, first: int, log: Path | None) -> tupl
         count = "1 encrypted connection" if encrypted == 1 else f"{encrypted} encrypted connections"
         notes.append(f"{count} could not be opened ({why}): only headers tell of them")
     return result, notes
+
+
+def _of_a_run(file: Path) -> bool:
+    """Whether a run of ours has it: nothing was sent in some trials, and that is no fault of the file."""
+    return file.parent.name == "captures" and (file.parent.parent / "run.json").is_file()
 
 
 def _note_sizes(trace: Trace, notes: list[str]) -> None:

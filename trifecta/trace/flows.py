@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from trifecta.design.errors import CannotError
 from trifecta.trace.capture_file import CaptureFile, Ints
-from trifecta.trace.headers import ACK, SYN, TCP, Flags, Headers
+from trifecta.trace.headers import ACK, SYN, TCP, Headers
+from trifecta.trace.link_layer import Flags
 
 UP, DOWN = 0, 1
 _MOST_ADDRESSES = 1 << 15

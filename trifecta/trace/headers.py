@@ -6,16 +6,12 @@ import ipaddress
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from trifecta.trace.capture_file import CaptureFile, Ints
-
-Flags = npt.NDArray[np.bool_]
+from trifecta.trace.link_layer import Flags, Octets, encrypted_frames, ip_offsets
 
 TCP, UDP = 6, 17
 FIN, SYN, RST, ACK = 1, 2, 4, 16
-_LINK_HEADER = {0: 4, 108: 4, 1: 14, 113: 16, 276: 20, 101: 0, 12: 0, 14: 0, 228: 0, 229: 0}
-_VLAN = (0x8100, 0x88A8)
 
 
 @dataclass(slots=True)
@@ -43,39 +39,16 @@ class Headers:
     notes: list[str]
 
 
-class _Octets:
-    """Big-endian numbers at many places; zero where the packet was cut before."""
-
-    def __init__(self, data: npt.NDArray[np.uint8], end: Ints) -> None:
-        self.data, self.end, self.last = data, end, max(len(data) - 1, 0)
-
-    def number(self, at: Ints, size: int) -> Ints:
-        value = np.zeros(len(at), dtype=np.int64)
-        whole = at + size <= self.end
-        for i in range(size):
-            value = value << 8 | self.data[np.minimum(at + i, self.last)]
-        return np.where(whole, value, 0)
-
-
 def parse_headers(capture: CaptureFile) -> Headers:
     """Find TCP and UDP in every packet; what is something else is counted in a note."""
     start, end = capture.offset, capture.offset + capture.captured
-    octets, count, notes = _Octets(capture.data, end), len(start), []
+    octets = Octets(capture.data, end)
     types = np.asarray(capture.link_types or [0], dtype=np.int64)[capture.interface]
-    ip = np.full(count, -1, dtype=np.int64)
-    for link_type in np.unique(types):
-        here = types == link_type
-        if int(link_type) not in _LINK_HEADER:
-            notes.append(f"{int(here.sum())} packets have link type {link_type}, which is not understood here")
-            continue
-        header = start + _LINK_HEADER[int(link_type)]
-        if link_type == 1:
-            for _ in range(2):  # one tag inside another at most (IEEE 802.1ad)
-                tagged = here & np.isin(octets.number(header - 2, 2), _VLAN)
-                header = np.where(tagged, header + 4, header)
-        ip = np.where(here, header, ip)
-    known = ip >= 0
-    version = np.where(known, octets.number(np.maximum(ip, 0), 1) >> 4, 0)
+    ip, known, notes = ip_offsets(capture.data, start, end, types)
+    if encrypted := encrypted_frames(capture.data, start, end, types):
+        notes.append(f"{encrypted} packets are encrypted frames of IEEE 802.11: decrypt them first (airdecap-ng)")
+    there = (ip >= 0) & (ip < end)
+    version = np.where(there, octets.number(np.maximum(ip, 0), 1) >> 4, 0)
     four, six = version == 4, version == 6
     ip = np.where(four | six, ip, 0)
     available = capture.wire - (ip - start)
@@ -104,7 +77,7 @@ def parse_headers(capture: CaptureFile) -> Headers:
     index = np.flatnonzero(good)
     at, header, own, length, ip = at[index], header[index], own[index], length[index], ip[index]
     tcp, four, wire_end = tcp[index], four[index], end[index]
-    part = _Octets(capture.data, wire_end)
+    part = Octets(capture.data, wire_end)
     payload = length - header - own
     payload_at = at + own
     source, destination, addresses = _addresses(capture, wire_end, ip, four)
@@ -149,7 +122,7 @@ def _addresses(capture: CaptureFile, end: Ints, ip: Ints, four: Flags) -> tuple[
     names: list[str] = []
     result = [np.zeros(len(ip), dtype=np.int64), np.zeros(len(ip), dtype=np.int64)]
     if four.any():
-        octets = _Octets(capture.data, end[four])
+        octets = Octets(capture.data, end[four])
         both = np.concatenate([octets.number(ip[four] + 12, 4), octets.number(ip[four] + 16, 4)])
         unique, place = np.unique(both, return_inverse=True)
         names += [str(ipaddress.IPv4Address(int(one))) for one in unique]

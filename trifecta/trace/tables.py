@@ -21,7 +21,8 @@ from trifecta.trace import messages as by_message
 from trifecta.trace import missing
 from trifecta.trace.capture_file import Ints
 from trifecta.trace.flows import Flows
-from trifecta.trace.headers import TCP, Flags
+from trifecta.trace.headers import TCP
+from trifecta.trace.link_layer import Flags
 from trifecta.trace.pcapng import NO_ID
 from trifecta.trace.rows import DIRECTIONS, QUIC_COLUMNS, Packed, Trace
 from trifecta.trace.schema import CONNECTIONS, FRAMES, MESSAGES, PACKETS
