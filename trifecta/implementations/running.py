@@ -68,7 +68,8 @@ class RunningServer:
         self.version = version
         self.site = site
         self.options = options
-        self.restarts = -1
+        self.restarts = 0
+        self.renewals = 0
         self._host = host
         self._log = log
         self._cpus = cpus
@@ -78,8 +79,12 @@ class RunningServer:
         self._programs: list[_Program] = []  # the server itself is the last one
         self._backends: tuple[Backend, ...] = ()
 
-    def start(self) -> None:
-        """Start the program, after its backends; it may not be ready yet. What is left of an earlier start is ended."""
+    def start(self, *, renewed: bool = False) -> None:
+        """Start the program, after its backends; it may not be ready yet. What is left of an earlier start is ended.
+
+        ``renewed``: it did not have to be started again, but for a block of its own; such starts are counted apart.
+        """
+        again = bool(self._programs)
         self.end()
         self._programs.clear()
         self.site.state.mkdir(parents=True, exist_ok=True)
@@ -91,7 +96,8 @@ class RunningServer:
         self._launch(f"server {name}", self.adapter.command(self.site, self.options), self._log)
         if self.cpu_share is not None:
             self.cpu_share.add(self.pid)
-        self.restarts += 1
+        self.renewals += renewed
+        self.restarts += again and not renewed
 
     def _launch(self, name: str, command: Command, path: Path) -> None:
         with path.open("ab") as log:
@@ -185,6 +191,7 @@ class RunningServer:
             "name": self.adapter.name,
             "version": self.version,
             "restarts": self.restarts,
+            "renewals": self.renewals,
             "tls_version": self.options.tls_version,
             "proxy": self.adapter.is_proxy,
             **self._backend_facts(),

@@ -179,6 +179,8 @@ class _Run:
 
     def _block(self, session: AnySession, runner: AnyTrialRunner, decision: Decision) -> None:
         self._probe_when_due(session, decision.cell)
+        if not self._renew(session, decision):
+            return
         for trial in self._trials_of(decision):
             if self.stop():
                 raise Stopped
@@ -220,6 +222,19 @@ class _Run:
         )
         self._mark("verdicts")
         self.progress.block_finished(judged, self.elapsed_ns, self.study.budget_ns, decision.reason)
+
+    def _renew(self, session: AnySession, decision: Decision) -> bool:
+        """Start the cell's servers anew for its block, where its last block says that this is cheap."""
+        rows = [row for row in self.rows if row["cell"] == decision.cell.key]
+        last = [row for row in rows if row["block"] == decision.block - 1]
+        if any(row["block"] == decision.block for row in rows):
+            return True  # the rest of an interrupted block: all of its servers are new already
+        block_ns = sum(int(row["ended_ns"]) - int(row["started_ns"]) for row in last)
+        stands = not block_ns or session.renew(decision.cell, block_ns)
+        if not stands:
+            self._give_up(session)
+        self._mark("servers")
+        return stands
 
     def _restart(self, session: AnySession, cell: Cell) -> bool:
         """Start a server that died again; when it does not come up, its cells are given up and the others go on."""

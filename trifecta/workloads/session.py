@@ -32,6 +32,7 @@ from trifecta.workloads.qlogs import ServerLogs
 
 FIRST_PORT = 8443
 LINK_READY_S = 10.0
+CHEAP_START = 0.05  # of a block's time: so much may a start of its server take, for the block to get one of its own
 READY_MORE_S = 10.0  # for each further protocol of a server that answers over one: the program is there
 ServerKey = tuple[str, ServerOptions]
 Program = TypeVar("Program", bound=EngineProgram)
@@ -80,10 +81,10 @@ def set_to_work(link: Program, config: Mapping[str, Any], stop: Callable[[], boo
     return link
 
 
-def bring_up(server: RunningServer) -> None:
+def bring_up(server: RunningServer, *, renewed: bool = False) -> None:
     """Start a server; ServerFailed for whatever its adapter or program does wrong."""
     try:
-        server.start()
+        server.start(renewed=renewed)
     except (Stopped, EngineError):
         raise
     except CannotError as error:
@@ -120,6 +121,8 @@ class Session:
     """What each server is asked over: not all of them where a study has other settings over TCP than over QUIC."""
     client_shares: dict[float, CpuShare] = field(default_factory=dict)
     """The control groups of clients that have a share of a core only, by share."""
+    start_ns: dict[ServerKey, int] = field(default_factory=dict)
+    """What the last start of each server took until it answered over every protocol."""
     failed: dict[ServerKey, str] = field(default_factory=dict)
     """Servers that did not come up, with the reason: their cells cannot be measured, those of the others can."""
 
@@ -157,10 +160,8 @@ class Session:
         """The log file of a program."""
         return self.run.path / "logs" / f"{name}.log"
 
-    def start_servers(
-        self, cells: Sequence[Cell], versions: Mapping[str, str], more_sizes: Iterable[int] = ()
-    ) -> dict[str, float]:
-        """Start every server that the cells need (again) and wait until each answers over every protocol: seconds.
+    def start_servers(self, cells: Sequence[Cell], versions: Mapping[str, str], more_sizes: Iterable[int] = ()) -> None:
+        """Start every server that the cells need (again) and wait until each answers over every protocol.
 
         Those that do not come up are in ``failed``. ``more_sizes`` are served besides those of the study.
         """
@@ -170,17 +171,15 @@ class Session:
         for cell in cells:
             for protocol in self.study.factors[plan.PROTOCOL_FACTOR]:
                 self._prepare(self._key(cell, str(protocol)), str(protocol), folder, versions)
-        waited: dict[str, float] = {}
         with self.link(PathSpec("setup"), 0):
             for key, server in self.servers.items():
-                began = time.monotonic()
+                began = time.monotonic_ns()
                 try:
                     self._start(server)  # one after the other: who cannot have a port is told apart from who has it
                     self._wait_ready(server)
-                    waited[server.adapter.name] = time.monotonic() - began
+                    self.start_ns[key] = time.monotonic_ns() - began
                 except ServerFailed as error:
                     self.fail(key, str(error))
-        return waited
 
     def _key(self, cell: Cell, protocol: str) -> ServerKey:
         """Which server answers a cell over a protocol."""
@@ -228,19 +227,19 @@ class Session:
         """Why the server of a cell is given up; None when it is not."""
         return next((self.failed[key] for key in self._keys(cell) if key in self.failed), None)
 
-    def _start(self, server: RunningServer) -> None:
+    def _start(self, server: RunningServer, *, renewed: bool = False) -> None:
         """Start a server; ServerFailed for whatever its adapter or program does wrong."""
         # Before it starts: the connections that a proxy opens now to the server behind it stay open over the trials.
         self.lab.use_congestion_control(server.options.congestion_control)
-        bring_up(server)
+        bring_up(server, renewed=renewed)
 
     def server_for(self, cell: Cell, protocol: str) -> RunningServer:
         """The server of a cell over a protocol."""
         return self.servers[self._key(cell, protocol)]
 
-    def restart(self, server: RunningServer) -> None:
-        """Start a server that died again, and wait until it answers; ServerFailed when it does not."""
-        self._start(server)
+    def restart(self, server: RunningServer, *, renewed: bool = False) -> None:
+        """Start a server again, and wait until it answers; ServerFailed when it does not."""
+        self._start(server, renewed=renewed)
         with self.link(PathSpec("setup"), 0):
             self._wait_ready(server)
 
@@ -297,6 +296,23 @@ class Session:
             except ServerFailed as error:
                 self.fail(key, str(error))
                 return False
+        return True
+
+    def renew(self, cell: Cell, block_ns: int) -> bool:
+        """Start those servers of a cell anew for which that is cheap beside a block; False when one does not come up.
+
+        What a start draws by chance is then drawn for every block, and is in the interval (Kalibera & Jones 2013).
+        """
+        for key in self._keys(cell):
+            if self.start_ns[key] > CHEAP_START * block_ns or not self.servers[key].running():
+                continue
+            began = time.monotonic_ns()
+            try:
+                self.restart(self.servers[key], renewed=True)
+            except ServerFailed as error:
+                self.fail(key, str(error))
+                return False
+            self.start_ns[key] = time.monotonic_ns() - began
         return True
 
     def probe_due(self, cell: Cell, every_s: float) -> bool:

@@ -55,6 +55,9 @@ class AnySession(Protocol):
     def stand_up(self, cell: Cell) -> bool:
         """Start that again; False when it does not come up, and is given up."""
 
+    def renew(self, cell: Cell, block_ns: int) -> bool:
+        """Start anew, before a block of a cell, what that costs little beside ``block_ns``; False as `stand_up`."""
+
     @property
     def network(self) -> dict[str, Any]:
         """Settings of the lab's kernel, for ``run.json``."""

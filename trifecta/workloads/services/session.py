@@ -110,6 +110,10 @@ class ServicesSession:
         """Nothing has to stand between trials."""
         return True
 
+    def renew(self, cell: Cell, block_ns: int) -> bool:
+        """Services are new for every trial."""
+        return True
+
     def place(self, cell: Cell) -> Place:
         """The place of a cell."""
         return self.places[self.key(cell)]

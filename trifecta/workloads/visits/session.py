@@ -195,6 +195,10 @@ class BrowserSession:
                     self.fail(self.wires(cell), key, str(error))
         return self.down(cell) is None
 
+    def renew(self, cell: Cell, block_ns: int) -> bool:
+        """Servers stay over the run, and so does a live video behind them; browsers are new for every visit."""
+        return True
+
     @property
     def network(self) -> dict[str, Any]:
         """Settings of the lab's kernel, for ``run.json``."""
