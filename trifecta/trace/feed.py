@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trifecta.trace.capture_file import CaptureFile, Ints
+from trifecta.trace.cleartext import PREFACE, prior_knowledge
 from trifecta.trace.headers import FIN, Headers
 from trifecta.trace.segments import Stream
 
@@ -62,6 +63,9 @@ class TcpFeed:
             key = np.full(len(place), connection * 2 + direction, dtype=np.int64)
             # A segment can be read when everything before it has been seen.
             when = np.maximum.accumulate(stream.row)[place]
+            if direction == 0 and self.clear[connection] and prior_knowledge(capture.data, stream):
+                # A server may speak first; what it says is HTTP/2 to tshark only behind the client's preface.
+                when = np.where(start < stream.start[0] + len(PREFACE), -1, when)
             first = np.searchsorted(stream.end, start, side="right") + before
             for column, values in zip(columns, (key, place, when, start, end, first), strict=True):
                 column.append(values)

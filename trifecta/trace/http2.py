@@ -134,7 +134,8 @@ def place_frames(
         span = plain.tcp_range(at, 9 + one.length) if plain is not None else None
         # tshark completes a frame in the packet that has its last octet: the two ways to count must agree.
         if wrong is None and (span is None or _end_of_packet(stream, span[1]) != one.packet_end):
-            wrong = "HTTP/2 frames and TLS records do not fit together"
+            what = "octets of TCP" if plain is not None and plain.base is not None else "TLS records"
+            wrong = f"HTTP/2 frames and {what} do not fit together"
         places.append((at, span))
         at += 9 + one.length
     for one, (offset, span) in zip(found.frames, places, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trifecta.trace import http1, http2, tls, tshark, values
+from trifecta.trace import cleartext, http1, http2, tls, tshark, values
 from trifecta.trace.feed import TcpFeed
 from trifecta.trace.headers import FIN, RST, SYN
 from trifecta.trace.missing import UNKNOWN, tcp_octets
@@ -129,7 +129,7 @@ def _finish(
             notes.append(f"octets from {stream.hole} on are missing {('up', 'down')[way]}: what follows is not known")
     plains = []
     for way, stream in enumerate(both):
-        plains.append(_records(records[way], connection, way, found, stream=stream, part=part))
+        plains.append(_records(trace, records[way], connection, way, found, stream=stream, part=part))
     if facts.secured:
         facts.decrypted = bool(found.http2[0].frames or found.http2[1].frames or found.http1[0].messages)
         inner = [one for way in (0, 1) for one in found.content[way]]
@@ -137,16 +137,7 @@ def _finish(
             facts.missing.add("keys")
     if found.http2[0].frames or found.http2[1].frames:
         facts.protocol = "h2"
-        for way, stream in enumerate(both):
-            wrong = http2.place_frames(
-                connection, way, found.http2[way], plain=plains[way], stream=stream, frames=part.frames
-            )
-            if wrong and found.http2[way].frames:
-                plains[way] = None
-                notes.append(f"{wrong} ({('up', 'down')[way]}): times and TCP ranges of its frames are not known")
-        part.messages += http2.gather(connection, found.http2, tuple(plains))
-        if count := http2.pushed(found.http2):
-            notes.append(f"{count} responses were pushed: their requests were promised, not sent")
+        notes += _http2(trace, connection, found, plains, both=both, part=part)
     elif found.http1[0].messages or found.http1[1].messages:
         facts.protocol = "h1"
         messages, said = http1.place_messages(
@@ -164,15 +155,44 @@ def _finish(
     part.told += [(connection, note) for note in notes]
 
 
+def _http2(
+    trace: Trace,
+    connection: int,
+    found: _Connection,
+    plains: list[tls.Plaintext | None],
+    *,
+    both: tuple[Stream, Stream],
+    part: Part,
+) -> list[str]:
+    """The frames and requests of HTTP/2; what is to be said of them."""
+    notes = []
+    for way, stream in enumerate(both):
+        wrong = http2.place_frames(
+            connection, way, found.http2[way], plain=plains[way], stream=stream, frames=part.frames
+        )
+        if wrong and found.http2[way].frames:
+            plains[way] = None
+            notes.append(f"{wrong} ({('up', 'down')[way]}): times and TCP ranges of its frames are not known")
+    messages = http2.gather(connection, found.http2, tuple(plains))
+    if any(one.status == 101 for one in found.http1[1].messages) and len(both[0].start):
+        until = cleartext.begins(trace.capture.data, both[0], 0)
+        notes += cleartext.name_upgraded(messages, found.http1[0].messages, both[0], until)
+    part.messages += messages
+    if count := http2.pushed(found.http2):
+        notes.append(f"{count} responses were pushed: their requests were promised, not sent")
+    return notes
+
+
 def _records(
-    records: tls.Records, connection: int, way: int, found: _Connection, *, stream: Stream, part: Part
+    trace: Trace, records: tls.Records, connection: int, way: int, found: _Connection, *, stream: Stream, part: Part
 ) -> tls.Plaintext | None:
     """The rows of the TLS records of a direction, and where its plaintext is."""
     if not len(stream.start):
         return None
     if not len(records.start):
-        base = int(stream.start[0])
-        if found.http2[way].frames or found.http1[way].messages:
+        is_http2 = bool(found.http2[way].frames)
+        base = cleartext.begins(trace.capture.data, stream, way) if is_http2 else int(stream.start[0])
+        if is_http2 or found.http1[way].messages:
             return tls.Plaintext(stream.start, stream.end, stream.end - base, base)
         return None
     part.facts[connection].secured = True
