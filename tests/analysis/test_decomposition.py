@@ -8,9 +8,10 @@ import pytest
 from scipy import stats
 
 from tests.analysis.worlds import make_rows, make_study
-from trifecta.analysis.decomposition import EVERY_ARM, decompose, split
+from trifecta.analysis.decomposition import decompose, split
 from trifecta.analysis.layout import CLIENT, CROSSED, PROGRAM, PROTOCOL, SERVER, Layout
 from trifecta.analysis.parts import NOISE, parts_of
+from trifecta.analysis.pooled import EVERYWHERE
 from trifecta.analysis.programs import Program, place_of, program_of, proxies
 
 
@@ -253,19 +254,23 @@ def test_from_trials_to_shares():
     study = study_of(server=("origin", "caddy", "nginx"), client=("load", "curl"))
     found = decompose(study, rows_of(study))
     assert [(one.place, one.arm) for one in found] == [
-        ("all places", EVERY_ARM),
+        (EVERYWHERE, "h1"),
+        (EVERYWHERE, "h3"),
         ("path=far,connection=new", "h1"),
         ("path=far,connection=new", "h3"),
         ("path=near,connection=new", "h1"),
         ("path=near,connection=new", "h3"),
     ]
-    whole, _, far = found[:3]
+    nothing, whole, _, far = found[:4]
+    assert nothing.share(NOISE).share > 0.9, "HTTP/1.1 is as HTTP/2 here, whatever HTTP/3 does"
     assert far.share(SERVER).share > 0.75
     assert far.share(CLIENT).share < 0.01
     assert far.share(CROSSED).share < 0.01
     assert far.ratio == pytest.approx((0.7 * 0.7 * 1.4) ** (1 / 3), rel=0.02)
     assert (far.servers, far.clients, far.cells, far.blocks) == (("origin", "caddy", "nginx"), ("load", "curl"), 6, 48)
-    assert whole.share(SERVER).share > 0.7
+    assert whole.share(SERVER).share > 0.8
+    assert whole.share(SERVER).without_low < 0.01, "without caddy there is nothing of the server's left"
+    assert whole.weighs is None
     for one in found:
         assert sum(share.share for share in one.shares) == pytest.approx(1)
     assert decompose(study, rows_of(study)) == found, "the same trials give the same numbers"
@@ -322,7 +327,7 @@ def test_programs_and_places():
 
 
 def whole_study(runs, seed):
-    """How often the intervals over all places and arms hold the truth; arms of a block share their baseline."""
+    """How often the intervals of an arm over all places hold the truth."""
     study = study_of(server=("origin", "caddy", "nginx"))
     factors = {"origin": 0.1, "caddy": -0.05, "nginx": 0.0}
 
@@ -333,17 +338,16 @@ def whole_study(runs, seed):
 
     truth_of = dict.fromkeys((PROTOCOL, SERVER, NOISE), 0.0)
     for path in ("far", "near"):
-        for protocol in ("h1", "h3"):
-            means = np.array([effect({"server": server, "path": path}, protocol) for server in factors])
-            truth_of[PROTOCOL] += means.mean() ** 2
-            truth_of[SERVER] += means.var()
-            truth_of[NOISE] += 1.5 * 0.05**2
+        means = np.array([effect({"server": server, "path": path}, "h3") for server in factors])
+        truth_of[PROTOCOL] += means.mean() ** 2
+        truth_of[SERVER] += means.var()
+        truth_of[NOISE] += 1.5 * 0.05**2
     total = sum(truth_of.values())
     hits = {part: [] for part in truth_of}
     for run in range(runs):
         rows = make_rows(study, lambda cell, p: 1e6 * math.exp(effect(cell.levels, p)), 8, seed=seed + run, sigma=0.05)
         rows = [row | {"server": row["cell"].split("server=")[1]} for row in rows]
-        whole = decompose(study, rows)[0]
+        whole = next(one for one in decompose(study, rows) if (one.place, one.arm) == (EVERYWHERE, "h3"))
         for part, size in truth_of.items():
             hits[part].append(covers(whole.share(part), size / total))
     return {part: float(np.mean(hit)) for part, hit in hits.items()}
@@ -358,6 +362,67 @@ def test_the_whole_study_is_covered_too():
 def test_the_whole_study_is_covered_in_many_simulations():
     found = whole_study(400, seed=1_000)
     assert all(share >= 0.93 for share in found.values()), found
+
+
+def wholes_of(effects, servers, blocks=10, sigma=0.02, seed=1):
+    """What is said of HTTP/3 over all places, where ``effects`` is its log ratio by path and server."""
+    study = study_of(path=tuple(effects), server=servers)
+    rows = make_rows(
+        study,
+        lambda cell, p: 1e6 * math.exp(effects[cell.levels["path"]][cell.levels["server"]] if p == "h3" else 0.0),
+        blocks,
+        sigma=sigma,
+        seed=seed,
+    )
+    rows = [row | {"server": row["cell"].split("server=")[1]} for row in rows]
+    found = decompose(study, rows)
+    return next(one for one in found if (one.place, one.arm) == (EVERYWHERE, "h3")), found
+
+
+def planted(servers="abcd"):
+    """On one path servers differ by far, on two others the protocol alone does."""
+    apart = dict(zip(servers, (0.5, -0.5, 0.5, -0.5), strict=False))
+    return {"odd": apart, "far": dict.fromkeys(servers, 0.25), "near": dict.fromkeys(servers, 0.2)}
+
+
+def test_what_turns_without_one_path_is_not_said():
+    whole, found = wholes_of(planted(), tuple("abcd"))
+    assert whole.share(SERVER).low > whole.share(PROTOCOL).high, "over all paths programs weigh more beyond doubt"
+    assert whole.share(PROTOCOL).without_high > 0.9, "and without the odd one next to nothing"
+    assert whole.weighs is None
+    alone = [one for one in found if one.place.startswith("path=") and one.arm == "h3"]
+    assert [round(one.share(PROTOCOL).share) for one in alone] == [0, 1, 1]
+
+
+def test_what_turns_without_one_server_is_not_said():
+    effects = {path: {"a": 0.9, "b": 0.1, "c": 0.1, "d": 0.1} for path in ("far", "near")}
+    whole, _ = wholes_of(effects, tuple("abcd"))
+    assert whole.share(SERVER).low > whole.share(PROTOCOL).high
+    assert whole.share(PROTOCOL).without_high > 0.8
+    assert whole.weighs is None
+
+
+def test_what_holds_without_any_one_is_said():
+    effects = {path: dict(zip("abcd", (0.3, -0.3, 0.35, -0.25), strict=True)) for path in ("far", "near", "odd")}
+    assert wholes_of(effects, tuple("abcd"))[0].weighs == "program"
+    effects = {path: dict(zip("abcd", (0.3, 0.32, 0.28, 0.35), strict=True)) for path in ("far", "near", "odd")}
+    assert wholes_of(effects, tuple("abcd"))[0].weighs == "protocol"
+    two = {path: {"a": 0.3, "b": -0.3} for path in ("far", "near", "odd")}
+    assert wholes_of(two, ("a", "b"))[0].weighs is None, "of two servers none can be left out"
+
+
+def test_a_path_with_several_places_is_pooled():
+    study = study_of(connection=("new", "reused"), server=("origin", "caddy", "nginx"))
+    found = decompose(study, rows_of(study))
+    assert [(one.place, one.arm) for one in found if one.pooled] == [
+        (EVERYWHERE, "h1"),
+        (EVERYWHERE, "h3"),
+        ("path=far", "h1"),
+        ("path=near", "h1"),
+        ("path=far", "h3"),
+        ("path=near", "h3"),
+    ]
+    assert all(sum(share.share for share in one.shares) == pytest.approx(1) for one in found)
 
 
 @pytest.mark.long

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ import pytest
 from tests.report import pages
 from tests.report.synthetic import Shape, write_run
 from tests.report.test_report_terminal import printed
-from trifecta.analysis.decomposition import Decomposition, Share
 from trifecta.analysis.programs import Program
+from trifecta.analysis.shares import Decomposition, Share
 from trifecta.report import claims, terminal
 from trifecta.report.comparisons import Comparison
 from trifecta.report.explain import chain, words
@@ -78,9 +79,9 @@ def test_claims_over_the_whole_study() -> None:
 
 def split(servers: tuple[str, ...], clients: tuple[str, ...], *shares: Share, **changes: Any) -> list[Decomposition]:
     def one(place: str, arm: str) -> Decomposition:
-        return Decomposition(place, arm, "h2", shares, 1.0, 0.5, 2.0, servers, clients, 4, 20, **changes)
+        return Decomposition(place, arm, "h2", shares, 1.0, 0.5, 2.0, servers, clients, 4, 20, (), **changes)
 
-    return [one("all places", "all"), one("path=far", "h3")]
+    return [replace(one("all places", "h3"), pooled=True), one("path=far", "h3")]
 
 
 def test_what_few_programs_cannot_tell_is_said() -> None:
@@ -88,7 +89,9 @@ def test_what_few_programs_cannot_tell_is_said() -> None:
     shares += (Share("noise", 0.1, 0.05, 0.15, 0.0, 0.5),)
     text = " ".join(claims.shares_in_words(split(("origin", "caddy"), ("load",), *shares)))
     assert "60 % [50, 70] is the server, 30 % [20, 40] is the protocol and 10 % [5, 15] is noise" in text
-    assert "weighs more than the protocol" in text
+    assert "Which of the two weighs more is not said" in text
+    steady = " ".join(claims.shares_in_words(split(("origin", "caddy"), ("load",), *shares, weighs="program")))
+    assert "what these programs make of it weighs more than the protocol" in steady
     assert "Two servers, origin and caddy, tell next to nothing about servers in general" in text
     assert "they leave a share of 1 to 99 % possible" in text
     assert "There was one client only, load" in text
@@ -96,7 +99,7 @@ def test_what_few_programs_cannot_tell_is_said() -> None:
     many = " ".join(claims.shares_in_words(split(("a", "b", "c"), ("x", "y", "z"), *shares[::2])))
     assert "next to nothing" not in many
     assert "only" not in many
-    assert "weighs more" not in many
+    assert "the protocol weighs more" not in many
     assert "could not be split" in claims.shares_in_words([])[0]
 
 
@@ -131,7 +134,7 @@ def test_the_section_says_who_what_and_how_much(programs: Path) -> None:
     assert re.search(r"[67]\d % \[\d+, \d+\] is the server", here.text.replace("\u00a0", " "))
     assert "Two clients, load and curl" in here.text
     assert "envoy is a proxy" in here.text
-    assert len(here.all("figure")) == 2
+    assert len(here.all("figure")) == 3  # HTTP/1.1 and HTTP/3 over all places, every comparison
     for figure in here.all("svg"):
         assert "protocol" in figure.attributes["aria-label"]
     rows = [row for table in here.all("table") for row in table.all("tr") if "envoy" in row.text and "ms" in row.text]
@@ -186,7 +189,7 @@ def test_a_new_report_does_not_show_what_an_old_one_left(programs: Path) -> None
     write_report(programs)
     with views.connect(programs) as connection:
         assert connection.execute("SELECT count(*) FROM league").fetchone() == (18,)
-        assert connection.execute("SELECT sum(share) FROM decomposition WHERE arm = 'all'").fetchone() == (
+        assert connection.execute("SELECT sum(share) FROM decomposition WHERE pooled AND arm = 'h3'").fetchone() == (
             pytest.approx(1.0),
         )
 
@@ -211,7 +214,11 @@ def test_a_program_without_a_usable_trial_is_named(tmp_path: Path) -> None:
 def test_the_terminal_says_it_too(programs: Path, small: Path) -> None:
     text = printed(programs, 80)
     assert "Protocol or program?" in text
-    assert "holds behind caddy only" in " ".join(text.split())
+    told = " ".join(text.split()).split("Protocol or program?")[1].split("Conformance:")[0]
+    assert "a difference of programs, not of protocols" in told
+    assert "Of the variation of HTTP/3 to HTTP/2, " in told
+    assert "HTTP/1.1 to HTTP/2" not in told
+    assert "There was one" not in told
     assert "adds a hop" in " ".join(text.split())
     assert [line for line in text.splitlines() if len(line) > 80 and not line.startswith("Report: ")] == []
     assert printed(programs, 80, encoding="ascii").isascii()

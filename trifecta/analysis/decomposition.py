@@ -13,73 +13,29 @@ confidence distribution of the part, and draws from these give intervals of the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.estimate import METRICS, Metric, Row, by_cell, pair_blocks
-from trifecta.analysis.layout import PROTOCOL, Term
-from trifecta.analysis.parts import DRAWS, NOISE, Parts, parts_of
+from trifecta.analysis.parts import Parts, parts_of
+from trifecta.analysis.pooled import PlaceSplit, pooled
 from trifecta.analysis.programs import Program, place_of, program_of
+from trifecta.analysis.shares import Decomposition, Share, shares_of
 from trifecta.design import plan
 from trifecta.design.model import Study
 
 Floats = NDArray[np.float64]
 
-EVERYWHERE = "all places"
-EVERY_ARM = "all"
 _FEWEST_BLOCKS = 2
 _LARGEST_LOG_RATIO = math.log(1_000)
 
 
-@dataclass(frozen=True)
-class Share:
-    """A part of the mean square of the effect, 0..1, with an interval for the programs that were measured.
-
-    ``population_low`` and ``population_high`` are for servers and clients of which those measured are a random sample;
-    None where there is no telling.
-    """
-
-    part: str
-    share: float
-    low: float
-    high: float
-    population_low: float | None = None
-    population_high: float | None = None
-
-
-@dataclass(frozen=True)
-class Decomposition:
-    """The effect of one arm in one place, or of all of them together, split into its parts.
-
-    ``ratio`` is the geometric mean over the programs, each counting the same. ``elsewhere_low`` and ``elsewhere_high``
-    bound the ratio to be expected of a server and client that were not measured, if those measured are a random
-    sample. ``left_out`` names the cells that do not count here and why; ``shares`` is empty when nothing is left.
-    """
-
-    place: str
-    arm: str
-    reference: str
-    shares: tuple[Share, ...]
-    ratio: float | None
-    elsewhere_low: float | None
-    elsewhere_high: float | None
-    servers: tuple[str, ...]
-    clients: tuple[str, ...]
-    cells: int
-    blocks: int
-    left_out: tuple[str, ...] = ()
-
-    def share(self, part: str) -> Share | None:
-        """A part by its name."""
-        return next((one for one in self.shares if one.part == part), None)
-
-
 def decompose(study: Study, rows: Sequence[Row], metric: str | None = None) -> list[Decomposition]:
-    """Every arm against the baseline in every place, and all of them together first.
+    """Every arm against the baseline: over all places first, then by path, then in every place.
 
     Empty when the study has one server and one client only: then there is nothing to tell apart.
     """
@@ -94,7 +50,7 @@ def decompose(study: Study, rows: Sequence[Row], metric: str | None = None) -> l
     baseline = study.baseline.protocol
     arms = [arm for arm in study.factors[plan.PROTOCOL_FACTOR] if arm != baseline]
 
-    def one_place(job: tuple[int, str, str]) -> tuple[Decomposition, Parts | None]:
+    def one_place(job: tuple[int, str, str]) -> PlaceSplit:
         number, place, arm = job
         rng = np.random.default_rng(plan.stable_seed("decomposition", study.seed, number))
         effects = {}
@@ -106,18 +62,14 @@ def decompose(study: Study, rows: Sequence[Row], metric: str | None = None) -> l
             else:
                 effects[programs[cell]] = values
         one, parts = split(effects, study.confidence, rng, place=place, arm=arm, reference=baseline)
-        return _with_left_out(one, left_out), parts
+        return PlaceSplit(replace(one, left_out=tuple(left_out)), parts, effects)
 
     jobs = [(number, place, arm) for number, place in enumerate(places) for arm in arms]
     # Every job has a generator of its own, so that the result does not depend on which is done first. Most of the time
     # goes into quantiles of the noncentral chi-squared, for which Python is not held.
     with ThreadPoolExecutor() as pool:
         made = list(pool.map(one_place, jobs))
-    found = [one for one, _ in made]
-    pooled = [parts for _, parts in made if parts is not None]
-    if not pooled:
-        return found
-    return [_together(pooled, found, study.confidence, baseline), *found]
+    return [*pooled(made, study.confidence), *(one.made for one in made)]
 
 
 def _effects(cell: str, rows: Sequence[Row], metric: Metric, arm: str, baseline: str) -> tuple[Floats, str]:
@@ -148,7 +100,7 @@ def split(
     shares: tuple[Share, ...] = ()
     elsewhere: tuple[float | None, float | None] = (None, None)
     if parts is not None and (parts.estimates > 0).any():
-        shares = _shares(parts.names, parts.estimates, parts.draws, parts.population, confidence)
+        shares = shares_of(parts.names, parts.estimates, parts.draws, parts.population, confidence)
         elsewhere = _bounds(parts.elsewhere, confidence)
     else:
         parts = None
@@ -168,30 +120,6 @@ def split(
     return made, parts
 
 
-def _with_left_out(one: Decomposition, left_out: Sequence[str]) -> Decomposition:
-    return replace(one, left_out=tuple(left_out))
-
-
-def _shares(
-    names: Sequence[str], estimates: Floats, draws: Floats, population: Floats | None, confidence: float
-) -> tuple[Share, ...]:
-    least, drawn = np.maximum(estimates, 0.0), np.maximum(draws, 0.0)
-    shares = least / least.sum()
-    drawn = drawn / drawn.sum(axis=0)
-    wide = None if population is None else population / population.sum(axis=0)
-    ends = [(1 - confidence) / 2, (1 + confidence) / 2]
-    found = []
-    for i, name in enumerate(names):
-        low, high = (float(end) for end in np.quantile(drawn[i], ends))
-        share = float(shares[i])
-        one = Share(name, share, min(low, share), max(high, share))
-        if wide is not None:
-            bottom, top = (float(end) for end in np.quantile(wide[i], ends))
-            one = replace(one, population_low=bottom, population_high=top)
-        found.append(one)
-    return tuple(found)
-
-
 def _bounds(draws: Floats, confidence: float) -> tuple[float, float]:
     """Log ratios to an interval of ratios; a bound beyond a factor of 1000 is none: 0 or infinite."""
     low, high = (float(end) for end in np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2]))
@@ -199,34 +127,3 @@ def _bounds(draws: Floats, confidence: float) -> tuple[float, float]:
         math.exp(low) if low > -_LARGEST_LOG_RATIO else 0.0,
         math.exp(high) if high < _LARGEST_LOG_RATIO else math.inf,
     )
-
-
-def _together(
-    pooled: Sequence[Parts], found: Sequence[Decomposition], confidence: float, reference: str
-) -> Decomposition:
-    """All places and arms, each counting the same. The programs are the same everywhere, so no wider statement."""
-    order = (PROTOCOL, *(name for name in Term.NAMES if any(name in one.names for one in pooled)), NOISE)
-    estimates = np.zeros(len(order))
-    draws = np.zeros((len(order), DRAWS))
-    for one in pooled:
-        for i, name in enumerate(one.names):
-            estimates[order.index(name)] += one.estimates[i]
-            draws[order.index(name)] += one.draws[i]
-    used = [one for one in found if one.shares]
-    return Decomposition(
-        place=EVERYWHERE,
-        arm=EVERY_ARM,
-        reference=reference,
-        shares=_shares(order, estimates, draws, None, confidence),
-        ratio=None,
-        elsewhere_low=None,
-        elsewhere_high=None,
-        servers=_union(one.servers for one in used),
-        clients=_union(one.clients for one in used),
-        cells=sum(one.cells for one in used),
-        blocks=sum(one.blocks for one in used),
-    )
-
-
-def _union(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for names in lists for name in names))

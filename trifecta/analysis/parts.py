@@ -36,26 +36,38 @@ class Parts:
     elsewhere: Floats
 
 
-def parts_of(effects: Mapping[Program, Floats], rng: np.random.Generator) -> Parts:
-    """Split the log ratios of the programs, two blocks or more each."""
+def estimates_of(effects: Mapping[Program, Floats]) -> dict[str, float]:
+    """The mean squares of the parts alone, by name; may be negative (`Parts`)."""
+    layout, means, of_means, noise = _moments(effects)
+    found = {
+        term.name: float(means @ term.form @ means - np.trace(term.form @ of_means)) / len(means)
+        for term in layout.terms
+    }
+    return found | {NOISE: noise}
+
+
+def _moments(effects: Mapping[Program, Floats]) -> tuple[Layout, Floats, Floats, float]:
+    """Layout, means of the cells, their covariance, and the mean noise of a block."""
     means = np.array([float(values.mean()) for values in effects.values()])
     layout = Layout.of([(program.server, program.client) for program in effects])
     counts = np.array([len(values) for values in effects.values()])
     variances = np.array([float(values.var(ddof=1)) for values in effects.values()])
-    noise = float(variances.mean())
-    of_means = np.diag(variances / counts)
+    return layout, means, np.diag(variances / counts), float(variances.mean())
+
+
+def parts_of(effects: Mapping[Program, Floats], rng: np.random.Generator) -> Parts:
+    """Split the log ratios of the programs, two blocks or more each."""
+    layout, means, of_means, noise = _moments(effects)
+    variances = np.array([float(values.var(ddof=1)) for values in effects.values()])
     wobble = _noise_wobble(list(effects.values()), variances, rng)
-    cells = len(means)
-    estimates, draws = [], []
-    for term in layout.terms:
-        form = float(means @ term.form @ means)
-        expected = float(np.trace(term.form @ of_means))
-        estimates.append((form - expected) / cells)
-        draws.append(_noncentral(form, _chi_squared(term.form, of_means), wobble, rng) / cells)
+    draws = [
+        _noncentral(float(means @ term.form @ means), _chi_squared(term.form, of_means), wobble, rng) / len(means)
+        for term in layout.terms
+    ]
     population, elsewhere = _population(layout, means, of_means, wobble, rng)
     return Parts(
         names=(*(term.name for term in layout.terms), NOISE),
-        estimates=np.array([*estimates, noise]),
+        estimates=np.array(list(estimates_of(effects).values())),
         draws=np.vstack([*draws, noise * wobble]),
         population=np.vstack([*population, noise * wobble]),
         elsewhere=elsewhere,

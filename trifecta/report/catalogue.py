@@ -339,7 +339,7 @@ ORDER BY t.cell, t.arm, r.protocol, t.block
 DECOMPOSITION = Query(
     "decomposition",
     """
-SELECT place, arm, part, share, low, high, population_low, population_high
+SELECT place, arm, part, share, low, high, without_low, without_high, population_low, population_high
 FROM decomposition
 WHERE part IS NOT NULL
 ORDER BY place, arm, part
@@ -354,7 +354,7 @@ SELECT place, arm, any_value(ratio) AS ratio, any_value(elsewhere_low) AS elsewh
        any_value(elsewhere_high) AS elsewhere_high, any_value(cells) AS programs, any_value(blocks) AS blocks,
        any_value(left_out) AS left_out
 FROM decomposition
-WHERE arm <> 'all'
+WHERE NOT pooled
 GROUP BY place, arm
 ORDER BY place, arm
 """,

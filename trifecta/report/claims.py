@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from trifecta.analysis.decomposition import Decomposition, Share
 from trifecta.analysis.layout import CLIENT, CROSSED, PROGRAM, PROTOCOL, SERVER
 from trifecta.analysis.parts import NOISE
+from trifecta.analysis.pooled import EVERYWHERE
 from trifecta.analysis.programs import OWN_CLIENT, Program, place_of
+from trifecta.analysis.shares import Decomposition, Share
 from trifecta.report.comparisons import Comparison, levels
 from trifecta.report.figures.style import name
 from trifecta.report.words import counted, listed, sentence
@@ -164,28 +165,66 @@ def about_proxies(proxies: Sequence[str]) -> str:
     )
 
 
+def briefly(
+    found: Sequence[Comparison], pairs: Sequence[tuple[str, str]], apart: Sequence[str], shares: Sequence[Decomposition]
+) -> list[str]:
+    """Two sentences for a terminal: what is one program's, and what the newest protocol's effect is made of."""
+    told = [*apart, *(said for said in claims(found, pairs) if " only " in said)]
+    more = " More of this is in the report." if len(told) > 1 else ""
+    wholes = [one for one in shares if one.place == EVERYWHERE]
+    return [*(said + more for said in told[:1]), *(_whole_in_words(one, terse=True) for one in wholes[-1:])]
+
+
 def shares_in_words(found: Sequence[Decomposition]) -> list[str]:
-    """What the decomposition of a study says: the whole first, then what cannot be known."""
-    whole = next((one for one in found if one.arm == "all"), None)
-    if whole is None:
+    """What the decomposition of a study says: arm by arm, then path by path, then what cannot be known."""
+    wholes = [one for one in found if one.place == EVERYWHERE]
+    if not wholes:
         return ["The effect could not be split: in no place do two programs have two usable blocks each."]
-    parts = [f"{_percent(one)} is {_SHORT.get(one.part, one.part)}" for one in _by_size(whole.shares)]
-    protocol = whole.share(PROTOCOL)
-    said = [f"Of the variation of the effect, {listed(parts)}."]
-    programs = [one for one in whole.shares if one.part in (SERVER, CLIENT, CROSSED, PROGRAM)]
-    if protocol is not None and programs and sum(one.low for one in programs) > protocol.high:
-        said[0] += " So what these programs make of a protocol weighs more than the protocol."
-    elif protocol is not None and programs and protocol.low > sum(one.high for one in programs):
-        said[0] += " So the protocol weighs more than which of these programs speaks it."
-    said += _unknown(whole, [one for one in found if one is not whole])
-    return said
+    said = [_whole_in_words(one) for one in reversed(wholes)]
+    said += [line for one in reversed(wholes) if (line := _by_path(one, found))]
+    whole = max(wholes, key=lambda one: (len(one.servers), len(one.clients)))
+    return said + _unknown(whole, [one for one in found if not one.pooled])
+
+
+def _whole_in_words(one: Decomposition, terse: bool = False) -> str:
+    """One arm over all places; which of two weighs more only where that does not turn with anything left out."""
+    parts = [f"{_percent(share)} is {_SHORT.get(share.part, share.part)}" for share in _by_size(one.shares)]
+    protocol = one.share(PROTOCOL)
+    said = f"Of the variation of {name(one.arm)} to {name(one.reference)}, {listed(parts)}"
+    if protocol is not None and protocol.without_low is not None and protocol.without_high is not None:
+        ends = f"{_whole(protocol.without_low)} to {_whole(protocol.without_high)} %"
+        said += f"; the protocol's share is {ends} with any one path or program left out"
+    if one.weighs == "program":
+        said += ": what these programs make of it weighs more than the protocol, then too"
+    elif one.weighs == "protocol":
+        said += ": the protocol weighs more than which of these programs speaks it, then too"
+    elif not terse:
+        said += ". Which of the two weighs more is not said: it is open, or turns with what is left out"
+    return f"{said}."
+
+
+def _by_path(whole: Decomposition, found: Sequence[Decomposition]) -> str:
+    """``HTTP/3 to HTTP/2 by path, the protocol's share: 80 % [70, 90] on far, ...``; empty with one path."""
+    here = [one for one in found if one.arm == whole.arm and one.place != EVERYWHERE and one.shares]
+    by_path: dict[str, list[Decomposition]] = {}
+    for one in here:
+        by_path.setdefault(levels(one.place).get("path", ""), []).append(one)
+    if len(by_path) < 2:
+        return ""
+    # A path with several places has them pooled, too.
+    chosen = {path: next((one for one in ones if one.pooled), ones[0]) for path, ones in by_path.items()}
+    shares = {path: share for path, one in chosen.items() if (share := one.share(PROTOCOL)) is not None}
+    listed_shares = listed([f"{_percent(share)} on {path}" for path, share in shares.items()])
+    return f"Path by path the protocol's share of {name(whole.arm)} to {name(whole.reference)} is {listed_shares}."
 
 
 def definition(baseline: str, confidence: float) -> str:
     """What is split, and what the brackets mean."""
     return (
         f"The effect is the log ratio to {name(baseline)} in one block, its variation the mean square: none if no "
-        f"protocol ever differed from another. In brackets: {100 * confidence:.0f} % intervals, for these programs."
+        f"protocol ever differed from another. In brackets: {100 * confidence:.0f} % intervals, for these programs. "
+        "Block n has the same losses behind every server, and they are not independent of each other: what this "
+        "weather does to all of them alike counts as the protocol's."
     )
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from trifecta.analysis.decomposition import EVERY_ARM, Decomposition, decompose
+from trifecta.analysis.decomposition import decompose
 from trifecta.analysis.estimate import METRICS
 from trifecta.analysis.interactions import PARTS as PHASES
 from trifecta.analysis.interactions import Interaction, interactions
 from trifecta.analysis.league import Standing, league
+from trifecta.analysis.pooled import EVERYWHERE
 from trifecta.analysis.programs import Program, place_of, program_of
+from trifecta.analysis.shares import Decomposition, Share
 from trifecta.design.study_file import parse_study
 from trifecta.report import catalogue, claims, queries, tables
 from trifecta.report import interactions as apart
@@ -58,7 +60,7 @@ class Derived:
 def _rows_of(one: Decomposition) -> Iterable[dict[str, Any]]:
     whole = {name: value for name, value in asdict(one).items() if name != "shares"}
     whole |= {"servers": len(one.servers), "clients": len(one.clients), "left_out": "; ".join(one.left_out) or None}
-    nothing = dict.fromkeys(("part", "share", "low", "high", "population_low", "population_high"))
+    nothing = dict.fromkeys(each.name for each in fields(Share))
     return [whole | asdict(share) for share in one.shares] or [whole | nothing]
 
 
@@ -154,18 +156,17 @@ def _legend(found: Sequence[Decomposition]) -> list[tuple[str, str, str]]:
 
 
 def _figures(found: Sequence[Decomposition]) -> list[Figure]:
-    made = []
-    whole = next((one for one in found if one.arm == EVERY_ARM), None)
-    if whole is not None:
-        made.append(
-            Figure(
-                "Shares of the variation",
-                "All places and protocols together, each counting the same. Mark: share. Line: interval, for these "
-                "programs. The parts add up to 100 %.",
-                figures.intervals(whole.shares, PARTS, "dw"),
-            )
+    made = [
+        Figure(
+            f"{style.name(one.arm)} ÷ {style.name(one.reference)}: shares of the variation",
+            "All places together, each counting the same. Mark: share. Line: interval, for these programs. The parts "
+            "add up to 100 %.",
+            figures.intervals(one.shares, PARTS, f"dw-{one.arm}"),
         )
-    split = [one for one in found if one.shares and one.arm != EVERY_ARM]
+        for one in found
+        if one.place == EVERYWHERE
+    ]
+    split = [one for one in found if one.shares and not one.pooled]
     split.sort(key=lambda one: one.arm, reverse=True)  # the newest protocol first, as everywhere
     rows = [figures.Bar(_bar_label(one), one.shares) for one in split]
     if rows:
@@ -226,11 +227,13 @@ def _shares(derived: Derived, answer: Answer) -> Table:
         Column("part", "part"),
         Column("share", "share", "percent"),
         Column("for these programs", "low,high", "percent_interval"),
+        Column("one left out", "without_low,without_high", "percent_interval"),
         Column("for any such programs", "population_low,population_high", "percent_interval"),
     ]
     notes = [
-        "for any such programs: if those measured are a random sample of all; with two servers or clients hardly "
-        "anything is excluded.",
+        "one left out: the least and the largest share with any one level of a factor of the places, one server or one "
+        "client left out. for any such programs: if those measured are a random sample of all; with two servers or "
+        "clients hardly anything is excluded.",
     ]
     return tables.build(
         tables.with_rows(answer, _ordered(derived, answer)),

@@ -79,7 +79,7 @@ def summarise(run_dir: Path) -> Summary:
     said = []
     if programs.shares:
         stands_apart = interactions.sentences(programs.apart, about.metric)
-        said = [*claims.claims(found, about.pairs), *stands_apart, *claims.shares_in_words(programs.shares)]
+        said = claims.briefly(found, about.pairs, stands_apart, programs.shares)
     answer = words.compose(about, found, totals, matrix)
     seen = visits.brief(about, loads) if loads else []
     return Summary(about, cells, found, checks, answer, totals, programs, said, proxies, calls, told, loads, seen)

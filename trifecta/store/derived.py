@@ -26,6 +26,8 @@ DERIVED: dict[str, pa.Schema] = {
         ("high", _NUMBER),
         ("population_low", _NUMBER),
         ("population_high", _NUMBER),
+        ("without_low", _NUMBER),
+        ("without_high", _NUMBER),
         ("ratio", _NUMBER),
         ("elsewhere_low", _NUMBER),
         ("elsewhere_high", _NUMBER),
@@ -34,6 +36,8 @@ DERIVED: dict[str, pa.Schema] = {
         ("cells", _COUNT),
         ("blocks", _COUNT),
         ("left_out", _TEXT),
+        ("pooled", pa.bool_()),
+        ("weighs", _TEXT),
     ),
     # One row a place, protocol and program (analysis/league.py).
     "league": make_schema(
