@@ -361,7 +361,7 @@ def test_the_whole_study_is_covered_too():
 @pytest.mark.long
 def test_the_whole_study_is_covered_in_many_simulations():
     found = whole_study(400, seed=1_000)
-    assert all(share >= 0.93 for share in found.values()), found
+    assert all(share >= 0.92 for share in found.values()), found
 
 
 def wholes_of(effects, servers, blocks=10, sigma=0.02, seed=1):
