@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trifecta.analysis.forecast import FAR_FROM
 from trifecta.design.model import AA_SUFFIX
 from trifecta.design.services import SERVER_LEVEL
 from trifecta.report import numbers
@@ -77,12 +78,17 @@ class Comparison:
         low, high = self.row["blocks_needed_low"], self.row["blocks_needed_high"]
         return max(1, low - done), None if high is None else max(1, high - done)
 
+    @property
+    def too_early(self) -> bool:
+        """Whether there is no forecast because there are too few blocks to make one of."""
+        return not self.decided and self.blocks_more is None and (self.row["blocks"] or 0) < FAR_FROM
+
     def more(self) -> str:
-        """The range in short: ``2 to 9 more``, ``8 or more``, ``far off`` or ``no block``."""
+        """The range in short: ``2 to 9 more``, ``8 or more``, ``far off``, ``too early`` or ``no block``."""
         if not self.row["blocks"]:
             return "no block"
         if self.blocks_more is None:
-            return "far off"
+            return "too early" if self.too_early else "far off"
         low, high = self.blocks_more
         if high is None:
             return f"{numbers.count(low)}+ more"
@@ -103,7 +109,7 @@ class Comparison:
         if not self.row["blocks"]:
             return "without a valid block"
         if self.blocks_more is None:
-            return "not within reach"
+            return "with too few blocks for a forecast" if self.too_early else "not within reach"
         low, high = self.blocks_more
         if high is None:
             return f"needs {numbers.count(low)} or more further blocks"

@@ -251,7 +251,8 @@ def _reach(undecided: Sequence[Comparison]) -> str:
     likely = sum(one.likely is not None for one in undecided)
     reach = [one.blocks_more for one in undecided if one.blocks_more is not None]
     empty = sum(not one.row["blocks"] for one in undecided)
-    far = len(undecided) - len(reach) - empty
+    early = sum(one.too_early for one in undecided) - empty
+    far = len(undecided) - len(reach) - empty - early
     said = []
     if likely:
         would = "would be decided were it the only one" if likely == 1 else "would be decided each by itself"
@@ -268,6 +269,9 @@ def _reach(undecided: Sequence[Comparison]) -> str:
     if far:
         are = "is" if far == 1 else "are"
         said.append(f"{far} {are} not within reach of ten times the blocks so far.")
+    if early:
+        has = "has" if early == 1 else "have"
+        said.append(f"{early} {has} too few blocks for a forecast.")
     if empty:
         has = "has" if empty == 1 else "have"
         said.append(f"{empty} {has} no valid block at all.")
