@@ -177,3 +177,29 @@ def test_captured_trials_that_do_not_count_end_with_the_budget_too():
     _, decisions, _, now = run(study, ordered, valid=False)
     assert decisions[-1].kind == "budget"
     assert now <= 6 * SECOND
+
+
+def test_a_cell_of_an_extended_run_gets_no_more_than_was_asked_for_it():
+    study = make_study(min_blocks=2, max_blocks=9)
+    cells = plan.cells(study)[:2]
+    study = dataclasses.replace(study, budget_ns=None)
+    planner = Planner(study, cells, most={cells[0].key: 5, cells[1].key: 3})
+    rows, ran = [], Counter()
+    rng = np.random.default_rng(1)
+    while isinstance(decision := planner.next(rows, len(rows) * SECOND), Decision):
+        ran[decision.cell.key] += 1
+        trials = plan.block_trials(study, decision.cell, decision.block, len(rows))
+        rows += [make_row(trial, 1e6 * np.exp(rng.normal(0, 0.05))) for trial in trials]
+    assert ran == {cells[0].key: 5, cells[1].key: 3}
+    assert decision.kind == "blocks"
+    assert "each open cell has had the further blocks that were asked for" in decision.reason
+
+
+def test_what_could_not_be_measured_is_tried_anew_when_a_run_is_extended():
+    study = dataclasses.replace(make_study(min_blocks=6), budget_ns=None)
+    cells = plan.cells(study)[:1]
+    rows = []
+    for block in range(3):
+        rows += [make_row(trial, 1e6, valid=False) for trial in plan.block_trials(study, cells[0], block, len(rows))]
+    assert Planner(study, cells).next(rows, 0).kind == "unmeasurable"
+    assert isinstance(Planner(study, cells, before={cells[0].key: 3}).next(rows, 0), Decision)

@@ -172,3 +172,26 @@ def test_a_named_server_whose_import_hangs_is_a_row_and_the_other_is_measured(tm
     assert (left_out["level"], left_out["reason"]) == ("hanging", f"{reason}; report it to its author")
     rows = json.loads(trifecta("sql", "here", "--json", "SELECT DISTINCT server FROM trials", cwd=tmp_path).stdout)
     assert [row["server"] for row in rows] == ["origin"]
+
+
+def test_a_run_that_has_ended_goes_on_by_so_many_blocks(tmp_path):
+    done = trifecta("race", *TINY, "--blocks", "1", "--out", "here", "--quiet", cwd=tmp_path)
+    assert done.returncode == expected_code("here", tmp_path), done.stderr
+    seed = json.loads((tmp_path / "here/run.json").read_text())["seed"]
+    done = trifecta("resume", "here", "--blocks", "1", "--quiet", cwd=tmp_path)
+    assert done.returncode == expected_code("here", tmp_path), done.stderr
+    facts = json.loads((tmp_path / "here/run.json").read_text())
+    assert (facts["seed"], len(facts["extended"])) == (seed, 1)
+    assert count("here", "trials", tmp_path) == 8
+    assert "at_most: 2" in (tmp_path / "here/study.yaml").read_text()
+
+
+def test_a_campaign_is_not_extended(tmp_path):
+    (tmp_path / "many" / "one").mkdir(parents=True)
+    (tmp_path / "many" / "campaign.json").write_text("{}")
+    (tmp_path / "many" / "one" / "run.json").write_text("{}")
+    done = trifecta("resume", "many", "--blocks", "3", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "trifecta: many is a campaign, which goes on to the end that it has; give one of its runs, such as many/one\n"
+    )

@@ -1,6 +1,7 @@
 """Runs a study in a process of its own: ``python -m tests.workloads.drive FOLDER JSON``.
 
-JSON: {"study": name, "set": [overrides], "resume": bool, "faults": {...}, "origin": {changes of its configuration},
+JSON: {"study": name, "set": [overrides], "resume": bool, "more": {...}, "faults": {...},
+"origin": {changes of its configuration},
 "grace_s": how much longer than its requests may take the load is waited for}.
 Prints an event a line as JSON, the outcome last. Exit code as the command line's.
 """

@@ -15,6 +15,7 @@ from trifecta.implementations.registry import SERVERS
 from trifecta.implementations.server import ServerOptions, Site
 from trifecta.implementations.servers.origin import Origin
 from trifecta.workloads import requests, trial
+from trifecta.workloads.extending import More
 from trifecta.workloads.faults import Faults
 from trifecta.workloads.runner import run_study
 from trifecta.workloads.stopping import StopFlag
@@ -51,6 +52,7 @@ def run(folder: Path, request: dict[str, Any], events: Any) -> int:
                 resume=request.get("resume", False),
                 adapters=adapters,
                 faults=Faults(**request.get("faults", {})),
+                more=More(**request.get("more", {})),
             )
     except TrifectaError as error:
         print(f"trifecta: {error}", file=sys.stderr)

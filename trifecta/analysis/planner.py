@@ -18,7 +18,7 @@ Stopping early is sound because the intervals are confidence sequences (docs/met
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -63,13 +63,27 @@ class CellState:
 class Planner:
     """Chooses blocks; ``verdicts`` holds the verdicts that the last call of `next` computed."""
 
-    def __init__(self, study: Study, cells: Sequence[Cell], now_ns: int = 0) -> None:
-        """``cells`` are the cells this run can do; ``now_ns`` is when the run began (kept for the record only)."""
+    def __init__(
+        self,
+        study: Study,
+        cells: Sequence[Cell],
+        now_ns: int = 0,
+        *,
+        most: Mapping[str, int] | None = None,
+        before: Mapping[str, int] | None = None,
+    ) -> None:
+        """``cells`` are the cells this run can do; ``now_ns`` is when the run began (kept for the record only).
+
+        Of a run that was extended, by a cell's key: ``most``, at most so many blocks, besides the study's
+        ``max_blocks``; ``before``, blocks it had by then, after which it is tried anew though none was usable.
+        """
         if not cells:
             raise ValueError("a study needs at least one cell that can be run")
         self.study = study
         self.cells = list(cells)
         self.began_ns = now_ns
+        self.most = dict(most or {})
+        self.before = dict(before or {})
         self.verdicts: list[Verdict] = []
         self._last_seen: list[str] = []
 
@@ -82,7 +96,7 @@ class Planner:
         if unfinished and (left_ns is None or left_ns > 0):
             state = unfinished[0]
             return Decision(state.cell, state.unfinished or 0, "an interrupted block is completed first")
-        early = [s for s in states if s.blocks < min(self.study.min_blocks, self.study.max_blocks) and not s.hopeless]
+        early = [s for s in states if s.blocks < min(self.study.min_blocks, self._most(s.cell)) and not s.hopeless]
         affordable = [state for state in early if _fits(state, states, left_ns)]
         if affordable:
             return self._first_round(affordable)
@@ -90,6 +104,10 @@ class Planner:
             why = "captured trials give no verdicts (captured_trials_count is false)"
             return Stop(f"every cell has had its {self.study.min_blocks} blocks; {why}", "captured")
         return self._where_open(states, left_ns)
+
+    def _most(self, cell: Cell) -> int:
+        """How many blocks a cell may have."""
+        return min(self.study.max_blocks, self.most.get(cell.key, self.study.max_blocks))
 
     def _first_round(self, early: list[CellState]) -> Decision:
         lowest = min(state.blocks for state in early)
@@ -106,11 +124,11 @@ class Planner:
         still_open = [verdict for verdict in self.verdicts if verdict.verdict == "undecided"]
         if not still_open:
             return Stop(f"all {len(self.verdicts)} verdicts are decided", "decided")
-        tried = {state.cell.key for state in states if state.blocks >= HOPELESS_BLOCKS}
+        tried = {s.cell.key for s in states if s.blocks - self.before.get(s.cell.key, 0) >= HOPELESS_BLOCKS}
         measurable = {verdict.cell for verdict in still_open if verdict.blocks > 0 or verdict.cell not in tried}
         if not measurable:
             return Stop(f"{self._open_text()} and cannot be decided: no block had two usable trials", "unmeasurable")
-        below = [s for s in states if s.cell.key in measurable and s.blocks < self.study.max_blocks]
+        below = [s for s in states if s.cell.key in measurable and s.blocks < self._most(s.cell)]
         if not below:
             return Stop(self._all_blocks_text(), "blocks")
         fitting = [state for state in below if _fits(state, states, left_ns)]
@@ -131,7 +149,7 @@ class Planner:
             values = [
                 (count / (max(1, need - state.blocks) * (state.cost_ns or 1)), max(1, need - state.blocks))
                 for count, need in enumerate(sorted(n for n in needs if n is not None), start=1)
-                if need <= self.study.max_blocks
+                if need <= self._most(state.cell)
             ]
             if values:
                 value, blocks = max(values)
@@ -165,6 +183,8 @@ class Planner:
     def _all_blocks_text(self) -> str:
         if self.study.min_blocks == self.study.max_blocks:
             return f"every cell has had its {self.study.max_blocks} blocks, as set in advance"
+        if self.most:
+            return f"{self._open_text()}; each open cell has had the further blocks that were asked for"
         return f"{self._open_text()}; each open cell has had {self.study.max_blocks} blocks"
 
     def _stop_budget(self, left_ns: int | None, states: list[CellState]) -> Stop:
@@ -199,7 +219,7 @@ class Planner:
                     cost_ns=round(median(own) * overhead) if own else None,
                     hopeless=self.study.gives_verdicts
                     and self.study.give_up
-                    and len(blocks) >= HOPELESS_BLOCKS
+                    and len(blocks) - self.before.get(cell.key, 0) >= HOPELESS_BLOCKS
                     and cell.key not in usable_cells,
                 )
             )

@@ -25,7 +25,7 @@ COMMANDS: dict[str, str] = {
     "race": "Run the bundled study 'race' and say which HTTP is fastest where.",
     "run": "Run a study file or a bundled study.",
     "reproduce": "Run published studies again, and say which of their claims hold here.",
-    "resume": "Go on with a run that was interrupted.",
+    "resume": "Go on with a run that was interrupted, or give one that ended more time.",
     "report": "Write a run's report and show its verdicts.",
     "explain": "Say why a run's verdicts are what they are: the chain of evidence.",
     "reconcile": "Say where each of the contradicting claims of published studies holds, by a reproduction.",

@@ -12,26 +12,43 @@ from trifecta.cli import options
 @click.command(
     epilog="""\
 \b
-Example:
+Examples:
   trifecta resume runs/race-20260101-120000
+  trifecta resume runs/race-20260101-120000 --blocks 12
+  trifecta resume runs/race-20260101-120000 --budget "5 min"
 """
 )
 @options.run_directory
+@click.option(
+    "--blocks", type=click.IntRange(1), help="So many more blocks in every cell that is open; in all where none is."
+)
+@click.option("--budget", metavar="TIME", help="So much more time, such as '5 min'.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress, only the result.")
 @options.as_json
-def command(*, run: Path, quiet: bool, as_json: bool) -> int:
+def command(*, run: Path, blocks: int | None, budget: str | None, quiet: bool, as_json: bool) -> int:
     """Go on with RUN after its last finished trial, under the same study, seed and budget.
 
-    No trial is run twice: an unfinished block gets the arms it lacks. RUN can be the folder of a campaign, a
-    reproduction or a map too.
+    No trial is run twice: an unfinished block gets the arms it lacks. With --blocks or --budget a run that has ended
+    goes on as well, for the verdicts that are open. RUN can be the folder of a campaign, a reproduction or a map too,
+    which go on to the end that they have.
     """
     from trifecta.cli import running
+    from trifecta.cli.inputs import time_ns
+    from trifecta.design.errors import UserError
     from trifecta.design.study_file import parse_study
     from trifecta.store.run import RunDirectory
     from trifecta.workloads.campaign import is_campaign
     from trifecta.workloads.mapping import is_map
     from trifecta.workloads.reproduction import is_reproduction
 
+    budget_ns = None if budget is None else time_ns("--budget", budget)
+    many = "reproduction" if is_reproduction(run) else "campaign" if is_campaign(run) else ""
+    if is_map(run):
+        many = "map"
+    if many and (blocks is not None or budget is not None):
+        one = next(iter(sorted(found.parent for found in run.rglob("run.json"))), None)
+        remedy = f"give one of its runs, such as {one}" if one and many != "map" else "leave --blocks and --budget out"
+        raise UserError(f"{run} is a {many}, which goes on to the end that it has; {remedy}")
     if is_reproduction(run):
         from trifecta.cli import reproduce
 
@@ -45,4 +62,4 @@ def command(*, run: Path, quiet: bool, as_json: bool) -> int:
 
         return maps.go_on(run, quiet=quiet, as_json=as_json)
     study = parse_study(RunDirectory.open(run).study_text, str(run / "study.yaml"))
-    return running.carry_out(study, run, resume=True, quiet=quiet, as_json=as_json)
+    return running.carry_out(study, run, resume=True, quiet=quiet, as_json=as_json, blocks=blocks, budget_ns=budget_ns)

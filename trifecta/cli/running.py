@@ -42,28 +42,33 @@ def carry_out(
     quiet: bool,
     as_json: bool,
     any_levels: Mapping[str, Any] | None = None,
+    blocks: int | None = None,
+    budget_ns: int | None = None,
 ) -> int:
     """Run a study into a folder, or go on with it, and show the result; the exit code.
 
-    ``any_levels``: what ``any`` stood for in the study, as ``Finder.facts`` says it.
+    ``any_levels``: what ``any`` stood for in the study, as ``Finder.facts`` says it. ``blocks`` and ``budget_ns``: how
+    much more of a run that is gone on with (``workloads.extending.More``).
 
     Everything after the sandbox is entered happens in a child process, whose exit code the command ends with. What
     starts threads (numpy, DuckDB) is imported after that.
     """
     enter_lab([study])
 
+    from trifecta.workloads.extending import More
     from trifecta.workloads.progress import NoProgress
     from trifecta.workloads.runner import run_study
     from trifecta.workloads.stopping import StopFlag
 
+    more = More(blocks, budget_ns)
     with StopFlag() as stop:
         if quiet:
-            outcome = run_study(study, folder, NoProgress(), stop, resume=resume, any_levels=any_levels)
+            outcome = run_study(study, folder, NoProgress(), stop, resume=resume, any_levels=any_levels, more=more)
         else:
             from trifecta.report.progress import LiveProgress
 
             with LiveProgress() as progress:
-                outcome = run_study(study, folder, progress, stop, resume=resume, any_levels=any_levels)
+                outcome = run_study(study, folder, progress, stop, resume=resume, any_levels=any_levels, more=more)
         show(outcome.run_path, as_json=as_json)
     return exit_code(outcome)
 

@@ -24,7 +24,9 @@ from trifecta.implementations.server import ServerAdapter
 from trifecta.lab import sandbox
 from trifecta.lab.engine import Stopped, find_engine
 from trifecta.store.run import RunDirectory
+from trifecta.workloads import extending
 from trifecta.workloads.conformance import study as conformance
+from trifecta.workloads.extending import More
 from trifecta.workloads.facts import check_same_study, first_facts
 from trifecta.workloads.faults import NO_FAULTS, Faults
 from trifecta.workloads.judge import Judge
@@ -43,6 +45,7 @@ class AnyPlanner(Protocol):
         """The next block, from the rows of all finished trials and the time so far; or that it is enough."""
 
 
+NO_MORE = More()
 MakePlanner = Callable[[Study, Sequence[Cell], int], AnyPlanner]
 
 
@@ -83,8 +86,9 @@ def run_study(
     faults: Faults = NO_FAULTS,
     any_levels: Mapping[str, Any] | None = None,
     planner: MakePlanner = Planner,
+    more: More = NO_MORE,
 ) -> StudyOutcome:
-    """Run a study into a new run directory, or go on with one (``resume``).
+    """Run a study into a new run directory, or go on with one (``resume``), ``more`` than it was to be.
 
     Must run inside the sandbox (``trifecta.lab.sandbox.enter``, called before threads exist). ``stop`` is asked often;
     when it says so, the current trial is abandoned and the run ends with what is finished. UserError and CannotError
@@ -96,7 +100,7 @@ def run_study(
         raise RuntimeError("run_study needs the sandbox: call trifecta.lab.sandbox.enter() first")
     known = Adapters(adapters, clients, browsers)
     run = _Run(study, run_path, progress or NoProgress(), stop or (lambda: False), known, faults, planner)
-    return run.go(resume, any_levels or {})
+    return run.go(resume, any_levels or {}, more)
 
 
 @dataclass
@@ -114,17 +118,18 @@ class _Run:
     began_ns: int = field(default_factory=time.monotonic_ns)
     elapsed_before_ns: int = 0
 
-    def go(self, resume: bool, any_levels: Mapping[str, Any]) -> StudyOutcome:
+    def go(self, resume: bool, any_levels: Mapping[str, Any], more: More) -> StudyOutcome:
         engine = find_engine()
         self.way = WAYS[self.study.workload.kind]
         here = self.way.cells(self.study, engine, self.adapters)
         self.cells, left_out = here.cells, here.left_out
         if resume:
             self.run = RunDirectory.open(self.path, write=True)
+            self._resume(left_out, more)
             facts = self.run.facts
-            check_same_study(facts, self.study, left_out)
             self.elapsed_before_ns = max((int(d["elapsed_ns"]) for d in self.run.decisions()), default=0)
-            self.run.write_facts(facts | {"state": "running", "resumed": int(facts.get("resumed", 0)) + 1})
+            resumed = {"state": "running", "ended_because": "", "resumed": int(facts.get("resumed", 0)) + 1}
+            self.run.write_facts(facts | resumed)
         else:
             facts = first_facts(self.study, engine, here, self.faults) | dict(any_levels)
             self.run = RunDirectory.create(self.path, facts, self.study.source or to_yaml(self.study))
@@ -146,6 +151,19 @@ class _Run:
             return self._finish(ending)
         finally:
             self.run.close()
+
+    def _resume(self, left_out: Sequence[Mapping[str, str]], more: More) -> None:
+        """The study as it stands now, refused where it is another than the run's."""
+        try:
+            self.study = extending.current(self.run, self.study)
+            check_same_study(self.run.facts, self.study, left_out)
+            if more:
+                self.study = extending.extend(self.run, self.study, self.cells, more)
+            if self.make_planner is Planner:
+                self.make_planner = extending.planner(self.run.facts)
+        except BaseException:
+            self.run.close()
+            raise
 
     def _measure(self, session: AnySession, here: Supported) -> Stop:
         self._begin(session, here, {name: str(facts["version"]) for name, facts in here.servers.items()})
