@@ -101,7 +101,8 @@ def _connections(console: Console, capture: str, connections: Sequence[Mapping[s
     if any(row["truncated"] for row in connections):
         table.add_column("lacks")
     for one in connections[:_MOST]:
-        protocol = PROTOCOL_NAMES.get(one["protocol"] or "", "") or f"{one['transport'].upper()}, ?"
+        under = "QUIC" if one["quic_version"] else "TLS" if one["tls_version"] else one["transport"].upper()
+        protocol = PROTOCOL_NAMES.get(one["protocol"] or "", "") or f"{under}, ?"
         trips, time = one["round_trips_to_response"], one["time_to_response_ns"]
         cells = (
             str(one["connection"]),

@@ -71,6 +71,8 @@ def connections(joined: Joined, protocol: dict[int, str | None], left_out: Set[i
                 "tls_version": facts.tls_version,
                 "cipher": facts.cipher,
                 "alpn": facts.alpn,
+                "alpn_offered": facts.alpn_offered,
+                "server_name": facts.server_name,
                 "resumed": facts.resumed,
                 "zero_rtt": facts.zero_rtt,
                 "key_exchange": facts.key_exchange,

@@ -91,6 +91,7 @@ def by_connection(found: Dissection, of: list[Connection] | None = None) -> list
             {
                 **{name: row[name] for name in ("capture", "connection", "protocol", "transport", "client", "server")},
                 **{name: row[name] for name in ("client_port", "server_port", "tls_version", "decrypted", "truncated")},
+                **{name: row[name] for name in ("quic_version", "cipher", "alpn", "alpn_offered", "server_name")},
                 **{name: row[name] for name in ("packets", "wire_bytes", "payload_bytes", "largest_wire_bytes")},
                 "requests": len(one.messages),
                 "round_trip_bound": result.bound,

@@ -104,6 +104,8 @@ class Facts:
     migrated: bool | None = None
     missing: set[str] = field(default_factory=set)
     transport_parameters: str | None = None
+    server_name: str | None = None
+    alpn_offered: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,9 @@ CONNECTIONS = _schema(
     ("server_port", pa.uint16()),
     ("tls_version", pa.string()),  # 1.3, 1.2
     ("cipher", pa.string()),
-    ("alpn", pa.string()),
+    ("alpn", pa.string()),  # what the server chose; null where that was encrypted and no key is there
+    ("alpn_offered", pa.string()),  # by the ClientHello, comma list
+    ("server_name", pa.string()),  # by the ClientHello (SNI)
     ("resumed", pa.bool_()),
     ("zero_rtt", pa.bool_()),  # 0-RTT was sent
     ("key_exchange", pa.string()),

@@ -42,6 +42,10 @@ _FIELDS: list[tuple[str, pa.DataType]] = [
 ]
 METRICS = pa.schema(_FIELDS)
 _HEAD = ("capture", "connection", "protocol", "direction", "family", "note")
+# Parts that may be among the unknown octets without keys, by whether it is TCP: none that was seen is not none.
+_OF_HTTP = ("http_framing", "fields", "content")
+_OF_QUIC = ("handshake", "protection", "padding", "transport_frames", "acknowledgements", "retransmissions")
+_HIDDEN = {True: _OF_HTTP, False: (*_OF_QUIC, *_OF_HTTP)}
 Found = tuple[str, Any, str, float | None]  # metric, value, unit, bound
 
 
@@ -167,7 +171,9 @@ def _overhead(connection: Connection) -> Iterator[tuple[str, bool | None, list[F
     ]
     yield "overhead", None, whole, found.notes
     for up, parts in ((True, found.up), (False, found.down)):
-        yield "overhead", up, [(name, octets, "B", None) for name, octets in parts.items()], found.notes
+        hidden = _HIDDEN[connection.tcp] if connection.row["decrypted"] is False and parts["unknown"] else ()
+        values = {name: None if name in hidden and not octets else octets for name, octets in parts.items()}
+        yield "overhead", up, [(name, octets, "B", None) for name, octets in values.items()], found.notes
 
 
 def _rate(connection: Connection, up: bool) -> tuple[list[Found], list[str]]:
@@ -222,6 +228,11 @@ def _slow_start(connection: Connection, up: bool) -> tuple[list[Found], list[str
 
 
 def _again(connection: Connection) -> tuple[list[Found], list[str]]:
+    if connection.row["decrypted"] is False:
+        names = (("responses", "1"), ("window_kept", "1"), ("ramp", "ns"), ("not_regained", "1"))
+        return [(name, None, unit, None) for name, unit in names], [
+            "without keys nobody can say which responses there were"
+        ]
     found = again(connection)
     known = [one for one in found if one.kept is not None]
     notes = [] if known else ["no later response that began alone and was large enough to show a window"]

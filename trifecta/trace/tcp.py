@@ -120,6 +120,8 @@ def _finish(
         session.resumed,
         session.zero_rtt,
         session.key_exchange,
+        server_name=session.server_name,
+        alpn_offered=session.offers,
     )
     if not trace.flows.syn_seen[connection]:
         facts.missing.add("start")

@@ -22,6 +22,7 @@ FIELDS = (
     "tls.handshake.extension.type",
     "tls.handshake.extensions.supported_version",
     "tls.handshake.extensions_alpn_str",
+    "tls.handshake.extensions_server_name",
     "tls.handshake.extensions_key_share_group",
     "tls.handshake.server_named_curve",
 )
@@ -43,6 +44,12 @@ class Session:
     zero_rtt: bool | None = None
     key_exchange: str | None = None
     offered: tuple[str, ...] = ()  # protocols, by the client
+    server_name: str | None = None  # RFC 6066, 3
+
+    @property
+    def offers(self) -> str | None:
+        """The protocols that the client offered, as a comma list."""
+        return ",".join(self.offered) or None
 
     @property
     def cipher_text(self) -> str | None:
@@ -59,6 +66,7 @@ class Session:
             if _CLIENT_HELLO in types and self.zero_rtt is None:
                 self.zero_rtt = _EARLY_DATA in extensions
                 self.offered = tuple(texts(row["tls.handshake.extensions_alpn_str"]))
+                self.server_name = next(iter(texts(row["tls.handshake.extensions_server_name"])), None)
             return
         if _SERVER_HELLO in types and self.cipher is None:
             versions = numbers(row["tls.handshake.extensions.supported_version"])

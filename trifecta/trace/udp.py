@@ -30,6 +30,7 @@ _FIELDS = (
     *quic.FIELDS,
     *(one for one in tls.FIELDS if not one.startswith("tls.record")),
     *(f"tls.quic.parameter.{one}" for one in _PARAMETERS),
+    "gquic.version",
     tshark.INFO,
 )
 # What a datagram looks like comes before what its ports are for: a client's may be PROFINET's (34962) or TZSP's.
@@ -80,6 +81,7 @@ def dissect_udp(trace: Trace, connections: list[int], keys: bytes) -> Part:
     mine = np.isin(flows.connection, connections) & flows.view & (headers.payload > 0)
     rows = np.flatnonzero(mine)
     found: dict[int, _Connection] = {}
+    google: dict[str, set[int]] = {}
     owner: list[int] = []  # QUIC connection by frame row
     directions = flows.direction
     for line in tshark.dissect(UdpFeed(trace.capture, headers, rows).packets(), _FIELDS, keys, _OPTIONS):
@@ -91,6 +93,8 @@ def dissect_udp(trace: Trace, connections: list[int], keys: bytes) -> Part:
         numbers = values.numbers(row["quic.connection.number"])
         if not row["quic.header_form"] or not numbers:
             part.info[at] = row[tshark.INFO]
+            if row["gquic.version"]:
+                google.setdefault(row["gquic.version"], set()).add(int(flows.connection[at]))
             continue
         one = found.get(numbers[0])
         if one is None:
@@ -99,6 +103,9 @@ def dissect_udp(trace: Trace, connections: list[int], keys: bytes) -> Part:
         part.quic.append((numbers[0], *_learn(part, one, at, int(directions[at]), row)))
         owner += [numbers[0]] * (len(part.frames.row) - len(owner))
     part.frames.connection = owner
+    for version, of in sorted(google.items()):
+        count = "1 connection is" if len(of) == 1 else f"{len(of)} connections are"
+        part.notes.append(f"{count} Google's QUIC from before RFC 9000 ({version}): that is not read here")
     for key, one in found.items():
         _finish(part, key, one)
     return part
@@ -221,6 +228,8 @@ def _finish(part: Part, key: int, one: _Connection) -> None:
         decrypted=one.opened,
         secured=True,
         transport_parameters=json.dumps(one.parameters) if one.parameters else None,
+        server_name=session.server_name,
+        alpn_offered=session.offers,
     )
     if not one.client_hello or (one.answered and session.cipher is None):
         facts.missing.add("start")

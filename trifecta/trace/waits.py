@@ -111,7 +111,11 @@ def _by_connection(notes: Iterable[str]) -> Mapping[int | None, list[str]]:
 def _recovery(one: Recovery | None) -> list[Found]:
     rows: list[Found] = [(name, None if one is None else getattr(one, name), "1", None) for name in _COUNTS]
     took = [] if one is None else [each.took_ns for each in one.repairs if each.took_ns is not None]
-    unrepaired = None if one is None or one.lost is None else sum(each.took_ns is None for each in one.repairs)
+    unrepaired = (
+        None
+        if one is None or one.lost is None or one.retransmissions is None
+        else sum(each.took_ns is None for each in one.repairs)
+    )
     rows += [
         ("retransmitted_bytes", None if one is None else one.retransmitted_octets, "B", None),
         ("repair_p50", median(took) if took else None, "ns", None),

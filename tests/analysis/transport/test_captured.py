@@ -10,6 +10,7 @@ from trifecta.analysis.transport.columns import Connection, connections
 from trifecta.analysis.transport.overhead import overhead
 from trifecta.analysis.transport.setup import setup
 from trifecta.analysis.transport.stalls import stalls
+from trifecta.trace.analyse import analyse
 from trifecta.trace.dissect import dissect
 
 CAPTURES = Path(__file__).parents[2] / "trace/captures"
@@ -48,3 +49,32 @@ def test_without_keys_nothing_is_made_up(protocol: str) -> None:
     assert parts.parts["unknown"] > 0 and parts.content_bytes is None and parts.ratio is None and parts.notes
     waits = stalls(connection, up=False)
     assert waits.connection_held_ns is None and waits.total_ns == 0 and waits.notes
+
+
+_OF_PACKETS = {("recovery", "packets"), ("recovery", "lost"), ("recovery", "reordered")}
+_OF_PACKETS |= {("overhead", name) for name in ("wire_bytes", "link", "ip", "transport", "unknown")}
+
+
+@pytest.mark.parametrize("kept", [b"", b"CLIENT_", b"SERVER_"])
+def test_without_keys_quic_has_null_and_not_zero(tmp_path: Path, kept: bytes) -> None:
+    """Initial packets open without keys; what follows them is unknown, in each direction for itself."""
+    keys = tmp_path / "keys"
+    keys.write_bytes(
+        b"".join(one for one in (CAPTURES / "h3.keys").read_bytes().splitlines(True) if kept and kept in one)
+    )
+    found = dissect([CAPTURES / "h3.pcapng"], keys)
+    rows = analyse(found, 1).metrics.to_pylist()
+    unknown = {"CLIENT_": ["down"], "SERVER_": ["up"]}.get(kept.decode(), ["up", "down", None])
+    zeros = {
+        (one["family"], one["metric"])
+        for one in rows
+        if one["value"] == 0 and one["direction"] in unknown and one["family"] not in ("rate", "setup")
+    }
+    told = {one["metric"]: one["value"] for one in rows if one["family"] == "recovery" and one["direction"] in unknown}
+    assert {told[name] for name in ("carrying", "retransmissions", "late", "spurious", "not_repaired")} == {None}
+    assert told["packets"] > 0
+    if not kept:
+        assert zeros <= _OF_PACKETS, zeros - _OF_PACKETS
+        (row,) = found.connections.to_pylist()
+        assert (row["quic_version"], row["tls_version"], row["server_name"]) == ("1", "1.3", "origin.lab")
+        assert (row["cipher"], row["alpn_offered"], row["alpn"]) == ("TLS_AES_128_GCM_SHA256", "h3", "h3")

@@ -78,7 +78,7 @@ class Recovery:
     probes: int | None  # times that a probe timeout expired (TLP, PTO) and octets were sent again
     reordered: int | None  # arrived behind a packet that was sent later (RFC 4737, 3.3)
     reordered_taken_for_lost: int | None  # of these, sent again
-    late: int  # one side: packets that filled a hole, reordered or sent again
+    late: int | None  # TCP, one side: packets that filled a hole, reordered or sent again
     repairs: list[Repair] = field(default_factory=list)
 
 
@@ -89,7 +89,7 @@ def recovery(tables: Mapping[str, pa.Table], seen: Passage | None = None) -> tup
     one_side = seen.one_side if seen else any(not way.both_sides for way in all_ways.values())
     notes = [ONE_SIDE] if one_side else []
     notes += [LACKS.format(one) for one in sorted(seen.lacking)] if seen else []
-    pieces, words = QuicFrames(frames), Words(packets)
+    pieces, words = QuicFrames(frames, tables["connections"]), Words(packets)
     found = []
     for (connection, direction), way in all_ways.items():
         sent: Sent | None = None
@@ -145,7 +145,7 @@ def _recovery(way: Way, back: Way | None, sent: Sent | None, frames: QuicFrames,
         reordered_taken_for_lost=taken_for_lost(again, sent, reordered)
         if again and sent and reordered is not None
         else None,
-        late=late(again, sent) if again and sent and guessed else 0,
+        late=late(again, sent) if again and sent and guessed else None,
         repairs=_repairs(way, sent, again, causes) if both and sent and again else [],
     )
 

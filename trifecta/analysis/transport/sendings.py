@@ -41,7 +41,7 @@ def tcp_sent(way: Way) -> Sent:
 class QuicFrames:
     """The frames of QUIC that recovery looks at, as columns, cut by connection and direction."""
 
-    def __init__(self, frames: pa.Table) -> None:
+    def __init__(self, frames: pa.Table, connections: pa.Table) -> None:
         connection, up = whole(frames, "connection"), equals(frames, "direction", UP)
         mine = equals(frames, "layer", "quic") & (up | equals(frames, "direction", DOWN))
         kinds = {name: equals(frames, "type", name) for name in ("STREAM", "CRYPTO", "ACK")}
@@ -56,7 +56,11 @@ class QuicFrames:
             rows = (mine & chosen).nonzero()[0]
             return rows[key[rows].argsort(kind="stable")]
 
-        self._known = frozenset(np.unique(key[mine & np.any(list(kinds.values()), axis=0)]).tolist())
+        # Initial packets open without keys (RFC 9001, 5.2): they do not tell what came after them.
+        shut = [not (one is None or one) for one in connections.column("decrypted").to_pylist()]
+        later = ~np.isin(connection, whole(connections, "connection")[np.array(shut, dtype=bool)])
+        later &= mine & ~equals(frames, "packet_space", "initial")
+        self._known = frozenset(np.unique(key[later & np.any(list(kinds.values()), axis=0)]).tolist())
         rows = some((kinds["STREAM"] | kinds["CRYPTO"]) & (length > 0))
         # Handshake octets have offsets of their own in each packet number space (RFC 9000, 19.6).
         stream = np.where(kinds["CRYPTO"], -1 - space, whole(frames, "stream"))
@@ -74,7 +78,7 @@ class QuicFrames:
         self._acks, self._ack_cuts = tuple(each[rows] for each in columns), cuts(key[rows])
 
     def known(self, way: Way) -> bool:
-        """Whether any frame of this direction could be read."""
+        """Whether frames of this direction could be read, beyond those of Initial packets."""
         return _key(way) in self._known
 
     def sent(self, way: Way) -> Sent | None:
