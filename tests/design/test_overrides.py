@@ -134,6 +134,11 @@ def test_a_warm_up_asked_for_by_hand_wins_too():
     assert lengths("warmup=5 requests")["far", "new"] == (10, 5)
 
 
+@pytest.mark.parametrize("connection", ["new", "reused"])
+def test_a_length_asked_for_where_a_path_has_lengths_of_other_connections_too(connection):
+    assert {requests for requests, _ in lengths("requests=60", f"connection={connection}").values()} == {60}
+
+
 @pytest.mark.parametrize("turned", [1, -1])
 def test_the_length_of_a_path_asked_for_by_hand_wins_over_that_of_the_workload(turned):
     found = lengths(*["requests=60", "paths.far.trial.new.requests=7"][::turned])

@@ -127,13 +127,15 @@ def _lengthen_paths(document: Document) -> None:
         if field in workload
         and (option := document.options.get(("workload", field)) or document.options.get(("workload",)))
     }
+    used = _levels(document, "connection") or ["reused"]
     for path in _levels(document, "path") or list(paths):
         trial = paths[path].get("trial") if isinstance(paths.get(path), dict) else None
         if not isinstance(trial, dict):
             continue
-        modes = [mode for mode in CONNECTION_LEVELS if isinstance(trial.get(mode), dict)]
+        modes = [mode for mode in CONNECTION_LEVELS if mode in trial]
         whole: Place = ("paths", path, "trial")
-        for place, length in [((*whole, mode), trial[mode]) for mode in modes] or [(whole, trial)]:
+        own = [((*whole, mode), trial[mode]) for mode in modes if mode in used and isinstance(trial[mode], dict)]
+        for place, length in own if modes else [(whole, trial)]:
             for field, option in asked.items():
                 here: Place = (*place, field)
                 by_hand = (document.options.get(here[:end], "") for end in range(2, len(here) + 1))
