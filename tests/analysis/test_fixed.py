@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from trifecta.analysis.fixed import bca_interval, fixed_analysis, holm, permutation_p
+from tests.analysis.worlds import NOISES, blocks_in_random_order
+from trifecta.analysis.contrasts import holm
+from trifecta.analysis.fixed import fixed_analysis, permutation_p, signed_rank_p, walsh_averages
 
 
 @pytest.mark.parametrize("blocks", [2, 5, 9, 14])
@@ -37,23 +39,54 @@ def test_permutation_p_is_uniform_without_a_difference():
     assert (p <= 0.5).mean() > 0.4
 
 
-def test_bca_interval_covers_about_as_often_as_it_says():
-    rng = np.random.default_rng(3)
-    truth, covered = math.log(1.1), 0
-    for _ in range(150):
-        low, high = bca_interval(rng.normal(truth, 0.05, 25), 0.95, seed=1)
-        assert low is not None
-        assert high is not None
-        covered += low <= 1.1 <= high
-    assert covered >= stats.binom.ppf(0.001, 150, 0.92)  # BCa is known to fall a little short with few values
+def coverage(noise, blocks, runs, seed):
+    """Share of comparisons whose interval holds the true ratio of 1.1."""
+    logs = blocks_in_random_order(noise, np.random.default_rng(seed), runs, blocks, 3)
+    logs[:, :, 0] += math.log(1.1)
+    found = [fixed_analysis(one) for one in logs]
+    return np.mean([(one.low or 0) - 1e-12 <= 1.1 <= (one.high or math.inf) + 1e-12 for one in found])
+
+
+@pytest.mark.parametrize("blocks", [6, 7, 9, 20, 60])
+@pytest.mark.parametrize("noise", ["log-normal", "student t, 2 df", "ar(1) 0.9", "drift with jumps"])
+def test_the_interval_covers_as_often_as_it_says(noise, blocks):
+    runs = 200
+    assert coverage(noise, blocks, runs, blocks) * runs >= stats.binom.ppf(0.001, runs, 0.95)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("blocks", [6, 9, 20, 60])
+@pytest.mark.parametrize("noise", NOISES)
+def test_the_interval_covers_in_many_simulations(noise, blocks):
+    assert coverage(noise, blocks, 2_000, blocks) * 2_000 >= stats.binom.ppf(0.0005, 2_000, 0.95)
+
+
+@pytest.mark.parametrize("blocks", [6, 9, 25])
+def test_the_test_is_scipys_and_the_interval_its_inversion(blocks):
+    values = np.random.default_rng(blocks).normal(0.03, 0.05, blocks)
+    found = fixed_analysis(np.stack([values, np.zeros(blocks)], axis=1))
+    assert found.p == pytest.approx(stats.wilcoxon(values, method="exact").pvalue)
+    for end, inward in ((math.log(found.low), 1), (math.log(found.high), -1)):
+        assert signed_rank_p(values - end - inward * 1e-9) > 0.05
+        assert signed_rank_p(values - end + inward * 1e-9) <= 0.05
+    assert math.log(found.ratio) == pytest.approx(np.median(walsh_averages(values)))
+
+
+def test_one_outlier_moves_the_estimate_little():
+    logs = np.stack([np.random.default_rng(4).normal(0, 0.01, 12), np.zeros(12)], axis=1)
+    quiet = fixed_analysis(logs).ratio
+    logs[5, 0] = 3.0
+    assert fixed_analysis(logs).ratio == pytest.approx(quiet, abs=0.01)
 
 
 def test_ties_and_few_or_censored_blocks():
-    equal = fixed_analysis(np.tile([0.1, 0.0], (5, 1)))
-    assert equal is not None
+    equal = fixed_analysis(np.tile([0.1, 0.0], (6, 1)))
     assert (equal.ratio, equal.low, equal.high) == (pytest.approx(math.exp(0.1)), None, None)
-    assert fixed_analysis(np.array([[0.1, 0.0]])) is None
-    assert fixed_analysis(np.array([[math.inf, 0.0], [0.1, 0.0], [0.2, 0.0]])) is None
+    assert fixed_analysis(np.tile([0.0, 0.0], (6, 1))).p == 1
+    assert fixed_analysis(np.random.default_rng(1).normal(0, 1, (5, 2))) is None
+    assert fixed_analysis(np.array([[math.inf, 0.0], *[[0.1, 0.0]] * 9])) is None
+    strict = fixed_analysis(np.random.default_rng(1).normal(0, 1, (6, 2)), confidence=0.99)
+    assert (strict.low, strict.high) == (None, None), "six blocks reject nothing at 1 %"
 
 
 def test_holm_is_the_step_down_of_the_textbook():

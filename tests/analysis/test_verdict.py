@@ -142,7 +142,6 @@ def test_the_fixed_size_analysis_stands_beside_and_can_be_left_out():
     assert full.fixed_ratio == pytest.approx(full.ratio, rel=0.05)
     assert full.fixed_low < full.fixed_ratio < full.fixed_high
     assert full.fixed_p == pytest.approx(2 / 2**8)
-    assert full.fixed_p_holm == pytest.approx(3 * full.fixed_p)
     assert by_pair(verdicts(study, rows, fixed=False))["h1", "h2"].fixed_p is None
 
 

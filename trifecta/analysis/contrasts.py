@@ -15,8 +15,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trifecta.analysis.fixed import holm
-
 Floats = NDArray[np.float64]
 Outcome = Literal["more", "less", "same", "undecided"]
 
@@ -97,6 +95,18 @@ def p_value(first: Floats, second: Floats) -> float | None:
     else:
         p = float(stats.mannwhitneyu(first, second).pvalue)
     return 1.0 if math.isnan(p) else p
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's (1979) step-down adjusted p-values; a missing one counts as a member that is never claimed."""
+    count = len(p_values)
+    known = sorted((p, index) for index, p in enumerate(p_values) if p is not None)
+    adjusted: list[float | None] = [None] * count
+    largest = 0.0
+    for rank, (p, index) in enumerate(known):
+        largest = max(largest, min(1.0, (count - rank) * p))
+        adjusted[index] = largest
+    return adjusted
 
 
 def adjusted(contrasts: Sequence[Contrast]) -> list[Contrast]:

@@ -1,31 +1,32 @@
-"""The fixed-size analysis beside the confidence sequences: sign-flip permutation test, BCa bootstrap, Holm.
+"""The fixed-size analysis beside the confidence sequences: the signed rank test, inverted (Hodges & Lehmann 1963).
 
-Valid when the number of blocks was set in advance. **Not valid under peeking**: when the planner stopped because of
-what it saw, these numbers are a cross-check for readers who know them, not the basis of a verdict.
+Valid when the number of blocks was set in advance, and for block ratios that are symmetric about their centre, as those
+of arms that differ by a constant factor are. **Not valid under peeking**: when the planner stopped because of what it
+saw, these numbers are a cross-check for readers who know them, not the basis of a verdict. Each is for one comparison
+by itself.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trifecta.analysis.estimate import log_ratios
+from trifecta.analysis.confidence import LARGEST_LOG_RATIO
 
 Floats = NDArray[np.float64]
 
+FEWEST_BLOCKS = 6  # with five the test cannot reject at 5 %, whatever was seen
 EXACT_LIMIT = 2**14  # sign patterns enumerated one by one; beyond, a random sample of them
 MONTE_CARLO_DRAWS = 9_999
-BOOTSTRAP_DRAWS = 4_999
-NOT_UNDER_PEEKING = "fixed-size analysis: valid only for a number of blocks set in advance, not under peeking"
 
 
 @dataclass(frozen=True)
 class FixedAnalysis:
-    """Geometric mean ratio with its BCa interval, and the two-sided permutation p-value."""
+    """The Hodges-Lehmann ratio, the ratios that the signed rank test does not reject, and its two-sided p of "none"."""
 
     ratio: float
     low: float | None
@@ -33,17 +34,70 @@ class FixedAnalysis:
     p: float
 
 
-def fixed_analysis(logs: Floats, confidence: float = 0.95, seed: int = 1) -> FixedAnalysis | None:
-    """Analyse one pair; None with fewer than two blocks or with censored trials, which have no mean."""
-    ratios = log_ratios(logs)
-    if len(ratios) < 2 or not np.isfinite(ratios).all():
+def fixed_analysis(logs: Floats, confidence: float = 0.95) -> FixedAnalysis | None:
+    """Analyse one pair; None with fewer than `FEWEST_BLOCKS` or with censored trials, which have no ranks.
+
+    No interval where the level asks for more blocks than there are, or where all ratios are equal.
+    """
+    ratios = _one_to_one(logs)
+    if len(ratios) < FEWEST_BLOCKS or not np.isfinite(ratios).all():
         return None
-    low, high = bca_interval(ratios, confidence, seed)
-    return FixedAnalysis(math.exp(float(ratios.mean())), low, high, permutation_p(ratios, seed))
+    walsh = walsh_averages(ratios)
+    cut = _rejected(len(ratios), 1 - confidence)
+    middle = float(np.clip(np.median(walsh), -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO))
+    ends = (_bound(walsh[cut - 1]), _bound(walsh[-cut])) if cut and np.ptp(ratios) > 0 else (None, None)
+    return FixedAnalysis(math.exp(middle), *ends, signed_rank_p(ratios))
+
+
+def _one_to_one(logs: Floats) -> Floats:
+    """Log ratio of the arm to one reference run a block: to the mean of two, equal arms would not be symmetric."""
+    if not len(logs):
+        return np.empty(0)
+    first = np.argmax(~np.isnan(logs[:, 1:]), axis=1)
+    with np.errstate(invalid="ignore"):
+        result: Floats = logs[:, 0] - logs[np.arange(len(logs)), 1 + first]
+    return result
+
+
+def _bound(log_end: float) -> float | None:
+    """A ratio; one further out than `LARGEST_LOG_RATIO` is no bound."""
+    return math.exp(log_end) if abs(log_end) < LARGEST_LOG_RATIO else None
+
+
+def walsh_averages(values: Floats) -> Floats:
+    """Means of all pairs of values, each value with itself included, in order: their signs make up the signed rank."""
+    first, second = np.triu_indices(len(values))
+    result: Floats = np.sort((values[first] + values[second]) / 2)
+    return result
+
+
+def signed_rank_p(ratios: Floats) -> float:
+    """Two-sided p-value of "centred on 0"; exact without ties, too large with them (a tie counts against)."""
+    walsh = walsh_averages(ratios)
+    least = min(int((walsh >= 0).sum()), int((walsh <= 0).sum()))
+    return min(1.0, 2 * float(_signed_rank(len(ratios))[least]))
+
+
+def _rejected(blocks: int, alpha: float) -> int:
+    """How many Walsh averages lie outside the interval, and one, on each side; 0 where there is none."""
+    return int(np.searchsorted(_signed_rank(blocks), alpha / 2, side="right"))
+
+
+@lru_cache(maxsize=256)
+def _signed_rank(blocks: int) -> Floats:
+    """P(signed rank <= 0, 1, 2, ...) when every sign is a fair coin."""
+    chances = np.ones(1)
+    for rank in range(1, blocks + 1):
+        with_it = np.zeros(len(chances) + rank)
+        with_it[: len(chances)] += chances / 2
+        with_it[rank:] += chances / 2
+        chances = with_it
+    result: Floats = np.cumsum(chances)
+    return result
 
 
 def permutation_p(ratios: Floats, seed: int = 1) -> float:
-    """Two-sided p-value of "no difference": among all signs the log ratios could have had, how extreme is their mean.
+    """Two-sided p-value of "no difference": among all signs the values could have had, how extreme is their mean.
 
     Exact up to `EXACT_LIMIT` sign patterns, else `MONTE_CARLO_DRAWS` seeded draws with the observed one counted in.
     """
@@ -58,36 +112,3 @@ def permutation_p(ratios: Floats, seed: int = 1) -> float:
     signs = rng.integers(0, 2, size=(MONTE_CARLO_DRAWS, len(ratios)), dtype=np.int8)
     sums = (2.0 * signs - 1.0) @ ratios
     return float((1 + (np.abs(sums) >= observed - slack).sum()) / (MONTE_CARLO_DRAWS + 1))
-
-
-def bca_interval(ratios: Floats, confidence: float, seed: int) -> tuple[float | None, float | None]:
-    """Bias-corrected and accelerated bootstrap interval (Efron 1987) of the geometric mean of exp(ratios)."""
-    from scipy.stats import bootstrap
-
-    if float(np.ptp(ratios)) == 0.0:
-        return None, None  # no spread: the bootstrap has nothing to resample
-    result = bootstrap(
-        (ratios,),
-        np.mean,
-        confidence_level=confidence,
-        n_resamples=BOOTSTRAP_DRAWS,
-        method="BCa",
-        vectorized=True,
-        rng=np.random.default_rng(seed),
-    )
-    low, high = float(result.confidence_interval.low), float(result.confidence_interval.high)
-    if math.isnan(low) or math.isnan(high):
-        return None, None
-    return math.exp(low), math.exp(high)
-
-
-def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's (1979) step-down adjusted p-values; a missing one counts as a member that is never claimed."""
-    count = len(p_values)
-    known = sorted((p, index) for index, p in enumerate(p_values) if p is not None)
-    adjusted: list[float | None] = [None] * count
-    largest = 0.0
-    for rank, (p, index) in enumerate(known):
-        largest = max(largest, min(1.0, (count - rank) * p))
-        adjusted[index] = largest
-    return adjusted

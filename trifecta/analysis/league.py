@@ -17,9 +17,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from trifecta.analysis.contrasts import p_value
+from trifecta.analysis.contrasts import holm, p_value
 from trifecta.analysis.estimate import METRICS, Row, by_cell
-from trifecta.analysis.fixed import holm
 from trifecta.analysis.means import block_logs, geometric_mean
 from trifecta.analysis.programs import Program, place_of, program_of, proxies
 from trifecta.design import plan

@@ -66,7 +66,7 @@ class ByBlocks:
     difference_low: float | None
     difference_high: float | None
     p: float | None
-    """Of the sign-flip permutation test on log ratios, two-sided, for a number of blocks set in advance."""
+    """Of the signed rank test of log ratios, two-sided, for a number of blocks set in advance."""
     blocks: int
 
 
@@ -118,12 +118,15 @@ def by_blocks(rows: Sequence[Row], metric: str, pair: tuple[str, str], *, baseli
     """Compare an arm with a reference in one cell, paired within blocks; ``rows`` are those of its trials."""
     arm, reference = pair
     paired = pair_blocks("", rows, METRICS[metric], arm=arm, reference=reference, baseline=baseline)
-    fixed = fixed_analysis(paired.logs, confidence)
-    if fixed is None:
+    if paired.blocks < 2 or paired.censored:
         return ByBlocks(metric, None, None, None, None, None, None, None, paired.blocks)
+    ratios = paired.log_ratios()
+    fixed = fixed_analysis(np.column_stack([ratios, np.zeros(len(ratios))]), confidence)
     values = np.exp(paired.logs)
     differences = values[:, 0] - np.nanmean(values[:, 1:], axis=1)
     middle, low, high = _t_interval(differences, confidence)
+    if fixed is None:
+        return ByBlocks(metric, None, None, None, middle, low, high, None, paired.blocks)
     return ByBlocks(metric, fixed.ratio, fixed.low, fixed.high, middle, low, high, fixed.p, paired.blocks)
 
 

@@ -14,7 +14,7 @@ from trifecta.analysis.averages import mean_ratio
 from trifecta.analysis.confidence import Interval, Judgement, confidence_sequence, judge, log_e_within
 from trifecta.analysis.estimate import METRICS, Metric, PairBlocks, Row, arm_pairs, by_cell, pair_blocks, ratio_estimate
 from trifecta.analysis.family import claims, level_of, log_e_to_claim
-from trifecta.analysis.fixed import FixedAnalysis, fixed_analysis, holm
+from trifecta.analysis.fixed import FixedAnalysis, fixed_analysis
 from trifecta.analysis.forecast import (
     FAR_FROM,
     OUT_OF_REACH,
@@ -97,13 +97,15 @@ def verdicts(
             told = _modes_of(study, cell, chosen, apart=apart, rows=here, pair=(arm, reference))
             evidence.append(_weigh(study, chosen, pair, floors.get(cell.key), told))
     family = _family(study, evidence)
-    analyses: list[FixedAnalysis | None] = [
-        fixed_analysis(one.pair.logs, study.confidence, study.seed) if fixed else None for one in evidence
-    ]
-    p_holm = holm([analysis.p if analysis else None for analysis in analyses])
     return [
-        _judge(study, chosen, one, family=family, analysis=analysis, p_holm=p)
-        for one, analysis, p in zip(evidence, analyses, p_holm, strict=True)
+        _judge(
+            study,
+            chosen,
+            one,
+            family=family,
+            analysis=fixed_analysis(one.pair.logs, study.confidence) if fixed else None,
+        )
+        for one in evidence
     ]
 
 
@@ -193,7 +195,6 @@ def _judge(
     *,
     family: _Family,
     analysis: FixedAnalysis | None,
-    p_holm: float | None,
 ) -> Verdict:
     claimed, total, alpha = family.claimed, family.comparisons, 1 - study.confidence
     pair, interval, floor = evidence.pair, evidence.judged.interval, evidence.floor
@@ -238,7 +239,6 @@ def _judge(
         fixed_low=analysis.low if analysis else None,
         fixed_high=analysis.high if analysis else None,
         fixed_p=analysis.p if analysis else None,
-        fixed_p_holm=p_holm,
         invalid_trials=pair.invalid_trials,
         reason="; ".join(note for note in notes if note),
     )

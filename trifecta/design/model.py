@@ -306,6 +306,5 @@ class Verdict:
     fixed_low: float | None = None
     fixed_high: float | None = None
     fixed_p: float | None = None
-    fixed_p_holm: float | None = None
     invalid_trials: int = 0
     reason: str = ""  # one sentence: why this verdict

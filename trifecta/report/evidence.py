@@ -11,8 +11,9 @@ from trifecta.report.tables import Column, Table
 
 CELL_NOTES = (
     "Comparisons: the ratio is the median over blocks, its confidence sequence is valid at any look. "
-    "Beside it stands a fixed-size analysis: bootstrap interval, paired permutation test, Holm's correction. "
-    "It is valid only if the number of blocks had been fixed beforehand.",
+    "Beside it stands a fixed-size analysis, from six blocks: the Hodges–Lehmann ratio, what Wilcoxon's signed rank "
+    "test does not reject, and its p. It is valid only if the number of blocks had been fixed beforehand, and for this "
+    "comparison by itself.",
     "Percentiles: requests of all valid trials together, warm-up left out. They describe; the verdicts rest on trials, "
     "not on requests. ∞ means that so large a share of requests failed.",
     "Phases: means over successful requests. A dash is a phase that the protocol does not have.",
@@ -115,10 +116,9 @@ def fixed(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
         Column("of the mean", "mean_low,mean_high", "interval"),
         Column("blocks", "blocks", "count"),
         Column("e-value", "e_value", "evidence"),
-        Column("fixed ratio", "fixed_ratio", "ratio"),
-        Column("bootstrap", "fixed_low,fixed_high", "interval"),
+        Column("Hodges–Lehmann", "fixed_ratio", "ratio"),
+        Column("signed rank", "fixed_low,fixed_high", "interval"),
         Column("p", "fixed_p", "p_value"),
-        Column("p, Holm", "fixed_p_holm", "p_value"),
     ]
     answer = answers[catalogue.VERDICTS]
     ordered = [

@@ -179,7 +179,6 @@ VERDICTS = make_schema(
     ("fixed_low", pa.float64()),
     ("fixed_high", pa.float64()),
     ("fixed_p", pa.float64()),
-    ("fixed_p_holm", pa.float64()),
     ("invalid_trials", pa.int32()),
     ("reason", pa.string()),
 )

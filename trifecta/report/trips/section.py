@@ -137,11 +137,12 @@ def _tests(answers: dict[str, Answer], cell: str, number: int) -> Table:
         Column("samples", "samples", "count"),
     ]
     notes = [
-        "By blocks: paired, sign-flip permutation test of the log ratio with its bootstrap interval, t interval of the "
-        "difference; valid for a number of blocks set in advance, and not corrected for several cells. By samples: "
-        "Mann and Whitney's test of all requests, which are not independent, so its p is not valid and only shows what "
-        "a test of samples would have said. Shorter: the chance that a request of the first protocol took less time "
-        "than one of the second; distance: the largest difference of the two distribution functions."
+        "By blocks: paired, signed rank test of the log ratio with the interval that it does not reject (from six "
+        "blocks), t interval of the difference; valid for a number of blocks set in advance, and not corrected for "
+        "several cells. By samples: Mann and Whitney's test of all requests, which are not independent, so its p is "
+        "not valid and only shows what a test of samples would have said. Shorter: the chance that a request of the "
+        "first protocol took less time than one of the second; distance: the largest difference of the two "
+        "distribution functions."
     ]
     answer = answers[catalogue.TESTS.name]
     return tables.build(
