@@ -83,6 +83,7 @@ fn version() -> serde_json::Value {
         "aws_lc_rs": locked_version("aws-lc-rs"),
         "parquet": locked_version("parquet"),
         "architecture": std::env::consts::ARCH,
+        "quic_adaptations": trifecta_wire::quic::Adaptations::NAMES,
     })
 }
 

@@ -12,6 +12,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +65,42 @@ def start(
         cwd=REPOSITORY,
         env={**os.environ, **(environment or {})},
     )
+
+
+def measuring(process: subprocess.Popen[str], patience_s: float = 60) -> int:
+    """The load of the first trial of a study that was started: its process, once it has a connection."""
+    assert process.stdout is not None
+    while not process.stdout.readline().startswith('["trial_started"'):
+        assert process.poll() is None
+    until = time.monotonic() + patience_s
+    while time.monotonic() < until:
+        for load in _loads(process.pid):
+            with suppress(OSError):  # it may end meanwhile
+                if any(str(each.readlink()).startswith("socket:") for each in Path(f"/proc/{load}/fd").iterdir()):
+                    return load
+        time.sleep(0.005)
+    raise TimeoutError("no load has asked anything")
+
+
+def _loads(root: int) -> list[int]:
+    parents: dict[int, int] = {}
+    loads = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with suppress(OSError):
+            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            if b"\0load\0" in (entry / "cmdline").read_bytes():
+                loads.append(int(entry.name))
+    return [load for load in loads if root in _ancestors(load, parents)]
+
+
+def _ancestors(process: int, parents: dict[int, int]) -> set[int]:
+    found = set()
+    while process in parents:
+        process = parents[process]
+        found.add(process)
+    return found
 
 
 def finish(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,7 @@ import pytest
 from tests.workloads import drive
 from trifecta.design.errors import CannotError
 from trifecta.lab.engine import find_engine
+from trifecta.store.run import RunDirectory
 
 
 def _engine_missing() -> str:
@@ -98,6 +103,22 @@ def test_parity_when_one_arm_speaks_tls_1_2(tmp_path: Path) -> None:
     assert any("TLS version is 1.2" in evidence for evidence in found["parity"])
 
 
+def test_parity_when_the_server_shows_a_longer_chain_over_one_protocol(tmp_path: Path) -> None:
+    """Seven certificates more over HTTP/3 alone exceed what a server may send at first."""
+    settings = [*SETTINGS, "path=far", "connection=new", "workload.requests=20"]
+    longer = {"faults": {"extra_certificates": 7, "only": "h3"}}
+    found = failures(tmp_path / "run", set=settings, origin=longer)
+    assert found["parity"]
+    chain = (
+        r"the server shows (\d) certificates? of \d+ B in (\d) flights? here and (\d) certificates? of \d+ B in (\d)"
+    )
+    for evidence in found["parity"]:
+        said = re.search(chain, evidence)
+        assert said, evidence
+        assert abs(int(said[1]) - int(said[3])) == 7
+        assert {said[2], said[4]} == {"1", "2"}
+
+
 def test_parity_when_nagle_is_on_in_one_arm(tmp_path: Path) -> None:
     found = failures(tmp_path / "run", set=CLEAN, faults={"load": {"h1": {"tcp_nodelay": False}}})
     assert any("TCP_NODELAY" in evidence for evidence in found["parity"])
@@ -112,6 +133,28 @@ def test_machine_when_other_programs_use_the_cpus(tmp_path: Path) -> None:
             other.kill()
             other.wait()
     assert found["machine"]
+
+
+def test_gaps_when_the_client_is_stopped_for_a_fifth_of_a_second(tmp_path: Path) -> None:
+    process = drive.start(tmp_path / "run", set=[*FAR, "workload.requests=200"])
+    try:
+        client = drive.measuring(process)
+        time.sleep(0.5)  # handshake and warm-up of the path take some 0.25 s
+        os.kill(client, signal.SIGSTOP)
+        time.sleep(0.2)
+        os.kill(client, signal.SIGCONT)
+        out, errors = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 0, errors
+    outcome = json.loads(out.splitlines()[-1])
+    said = [(scope, evidence) for scope, check, evidence in outcome["failed"] if check == "gaps"]
+    assert len(said) == 1, outcome["failed"]
+    stood_ms = re.search(r"stood still for (\d+) ms at most", said[0][1])
+    assert stood_ms
+    assert 140 <= int(stood_ms[1]) <= 260
+    loads = {row["trial"]: json.loads(row["load_json"]) for row in RunDirectory.open(tmp_path / "run").rows()}
+    assert [trial for trial, load in loads.items() if load["longest_gap_ns"] > 100_000_000] == [said[0][0]]
 
 
 def test_errors_when_the_path_loses_everything_and_the_run_ends_by_itself(tmp_path: Path) -> None:

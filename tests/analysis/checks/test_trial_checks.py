@@ -223,6 +223,58 @@ def test_a_server_that_does_not_say_its_congestion_control_is_unknown():
     assert is_valid([result])
 
 
+def shown(certificates, octets, flights):
+    """Handshakes with such a chain, in so many flights of the server."""
+    chains = [{"certificates": certificates, "octets": octets, "connections": 200}]
+    return {"handshakes": {"chains": chains, "flights": {str(flights): 199, str(flights + 1): 1}}}
+
+
+def test_a_longer_chain_over_one_protocol_fails_and_says_what_it_cost():
+    sibling = evidence("h2")
+    result = judge("parity", "h3", load=LOAD | shown(8, 4160, 2), siblings=(sibling,), path=PLAIN)
+    assert result.status == "fail"
+    told = "8 certificates of 4160 B in 2 flights here and 1 certificate of 520 B in 1 flight in h2"
+    assert f"the server shows {told}" in result.evidence
+    assert judge("parity", "h3", siblings=(sibling,), path=PLAIN).status == "pass"
+    assert "certificate chain: 1 certificate of 520 B" in judge("parity", "h3").evidence
+
+
+def test_a_round_trip_that_one_chain_costs_over_quic_is_named_and_not_left_out():
+    long = evidence("h2", path=PLAIN, load=LOAD | {"quic": None, "tcp": TCP} | shown(8, 4160, 1))
+    result = judge("parity", "h3", load=LOAD | shown(8, 4160, 2), siblings=(long,), path=PLAIN)
+    assert result.status == "warn"
+    assert "handshakes took 2 flights of the server here and 1 in h2" in result.evidence
+    assert judge("parity", "h3", load=LOAD | shown(8, 4160, 2), siblings=(long,)).status == "pass"  # the path loses
+
+
+def test_resumed_sessions_have_no_chain_to_compare():
+    resumed = LOAD | {"handshakes": {"chains": [], "flights": {}}}
+    assert judge("parity", load=resumed, siblings=(evidence("h2"),)).status == "pass"
+
+
+# --- gaps
+
+
+@pytest.mark.parametrize(
+    ("gap_ms", "measured_s", "status"), [(1, 0.1, "pass"), (19, 0.1, "pass"), (150, 60, "warn"), (150, 2, "fail")]
+)
+def test_a_client_that_stood_still_is_judged_by_the_time_measured(gap_ms, measured_s, status):
+    load = LOAD | {"longest_gap_ns": gap_ms * 1_000_000, "measured_ns": int(measured_s * 1e9)}
+    result = judge("gaps", load=load)
+    assert result.status == status
+    assert f"stood still for {gap_ms} ms at most" in result.evidence
+
+
+def test_a_client_with_a_share_of_a_core_may_stand_still():
+    limited = RequestsWorkload(requests=220, warmup_requests=20, client_cpu=0.1)
+    assert judge("gaps", workload=limited, load=LOAD | {"longest_gap_ns": 90_000_000}).status == "warn"
+
+
+def test_a_client_that_does_not_tell_its_gaps_is_unknown():
+    told = {name: value for name, value in LOAD.items() if name != "longest_gap_ns"}
+    assert judge("gaps", load=told).status == "unknown"
+
+
 # --- headroom
 
 

@@ -1,4 +1,4 @@
-"""What the arms do not compare is the same in all of them: TLS, sessions, congestion control, windows, Nagle.
+"""What the arms do not compare is the same in all: TLS, certificates, sessions, congestion control, windows, Nagle.
 
 Certificate verification needs no check with the engine's client, which cannot leave it out; another client's adapter
 declares it where it does.
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from trifecta.analysis.checks import inside_handshakes
 from trifecta.analysis.checks.evidence import Evidence, Finding, worst
 from trifecta.design import plan
 from trifecta.design.model import CheckResult
@@ -58,6 +59,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
             findings.append(Finding("fail", f"{trait.name} is {given} here and {', '.join(odd)}", remedy=trait.remedy))
         else:
             findings.append(Finding("pass", f"{trait.name} {given}"))
+    findings += inside_handshakes.findings(evidence)
     findings += _apart(evidence)
     findings += _windows(evidence)
     findings += _server(evidence)

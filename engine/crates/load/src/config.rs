@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use trifecta_session::options::Options;
 pub use trifecta_session::options::{ConnectionMode, FieldError, Method, Protocol};
+use trifecta_wire::quic::Adaptations;
 use trifecta_wire::resolve::{Resolved, resolve};
 use trifecta_wire::tls::{TlsVersion, key_exchange_names};
 
@@ -133,6 +134,9 @@ pub struct Config {
     pub keylog_file: Option<PathBuf>,
     #[serde(default)]
     pub qlog_dir: Option<PathBuf>,
+    /// What is done otherwise than quinn-proto does it.
+    #[serde(default)]
+    pub quic_adaptations: Adaptations,
 }
 
 fn one() -> u32 {
@@ -354,6 +358,7 @@ impl Config {
             tcp_receive_buffer_bytes: self.tcp_receive_buffer_bytes,
             keylog_file: self.keylog_file.clone(),
             qlog_dir: self.qlog_dir.clone(),
+            quic_adaptations: self.quic_adaptations,
         }
     }
 }

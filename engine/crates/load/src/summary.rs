@@ -16,6 +16,7 @@ pub(crate) fn summary(config: &Config, outcomes: &[Outcome], usage: Usage) -> Va
     let mut totals = Totals::default();
     let mut beginnings = Beginnings::default();
     let (mut missed_slots, mut thread_cpu_ns, mut thread_wall_ns) = (0, 0, 0);
+    let longest_gap_ns = outcomes.iter().map(|outcome| outcome.longest_gap_ns).max().unwrap_or(0);
     for outcome in outcomes {
         let driver = &outcome.driver;
         add(&mut counters, &driver.counters);
@@ -52,12 +53,14 @@ pub(crate) fn summary(config: &Config, outcomes: &[Outcome], usage: Usage) -> Va
         "max_rss_bytes": usage.max_rss_bytes,
         "schedule_lag_ns": schedule_lag,
         "missed_slots": missed_slots,
+        "longest_gap_ns": longest_gap_ns,
         "not_started": outcomes.iter().map(|outcome| outcome.driver.not_started()).sum::<u64>(),
         "connections_opened": totals.connections_opened,
         "connections_lost_idle": totals.connections_lost_idle,
         "wire_bytes_out": totals.wire_bytes_out,
         "wire_bytes_in": totals.wire_bytes_in,
         "key_exchange": totals.key_exchange,
+        "handshakes": totals.handshakes.to_json(),
         "tcp": totals.tcp.to_json(),
         "quic": totals.quic.to_json(),
         "udp_receive_errors": totals.udp_receive_errors,

@@ -18,10 +18,10 @@ use crate::driver::{Driver, Shared};
 
 /// After a failure the next attempt in its place starts no sooner than this after the failed one.
 const RETRY_SPACING_NS: u64 = 10_000_000;
-/// How long a wait may last, so that a stop asked of another thread is noticed.
-const LONGEST_WAIT_NS: u64 = 100_000_000;
+/// How long a wait may last, so that a stop asked of another thread is noticed, and a loop that stands still too.
+const LONGEST_WAIT_NS: u64 = 50_000_000;
 /// How often a receive that waits is interrupted.
-const TICK_NS: u64 = 50_000_000;
+const TICK_NS: u64 = LONGEST_WAIT_NS;
 /// How often a worker that waits for the others looks for them.
 const BARRIER_POLL_NS: u64 = 500_000;
 const EVENTS: usize = 256;
@@ -62,6 +62,7 @@ pub(crate) struct Outcome {
     pub(crate) ended_ns: u64,
     pub(crate) missed_slots: u64,
     pub(crate) thread_cpu_ns: u64,
+    pub(crate) longest_gap_ns: u64,
 }
 
 /// A place for one connection at a time.
@@ -84,6 +85,11 @@ pub(crate) struct Worker<S: Session> {
     ticker: Option<Ticker>,
     /// When epoll has to be asked again, although a receive could do the waiting.
     epoll_due_ns: u64,
+    /// When the wait that goes on, or the last one, had to end.
+    wait_until_ns: u64,
+    /// The longest time from when the loop had to come round until it did, while requests were measured: the process was stopped,
+    /// had no core, or was long at work.
+    longest_gap_ns: u64,
     places: Vec<Place<S>>,
     /// Timeout of each place's session.
     timers_ns: Vec<u64>,
@@ -124,6 +130,8 @@ impl<S: Session> Worker<S> {
             alarm,
             ticker: None,
             epoll_due_ns: 0,
+            wait_until_ns: 0,
+            longest_gap_ns: 0,
             places: (0..places)
                 .map(|_| Place { session: None, generation: 0, opened_ns: 0, not_before_ns: 0 })
                 .collect(),
@@ -163,14 +171,26 @@ impl<S: Session> Worker<S> {
                     self.start_due(clock_ns());
                 }
             }
-            now_ns = clock_ns();
+            let before_ns = std::mem::replace(&mut now_ns, clock_ns());
+            self.note_gap(before_ns, now_ns);
             self.fire_timers(now_ns);
         };
         let ended_ns = clock_ns();
         let missed_slots = self.driver.count_missed_slots(ended_ns);
         self.close_all(if ended == Ended::TotalTimeout { ErrorClass::Timeout } else { ErrorClass::Interrupted });
         let thread_cpu_ns = thread_cpu_ns() - cpu_ns;
-        Ok(Outcome { driver: self.driver, ended, started_ns, ended_ns, missed_slots, thread_cpu_ns })
+        let longest_gap_ns = self.longest_gap_ns;
+        Ok(Outcome { driver: self.driver, ended, started_ns, ended_ns, missed_slots, thread_cpu_ns, longest_gap_ns })
+    }
+
+    /// Takes in one pass of the loop. What the wait was allowed to last is no gap, so of a stop that falls into a wait up to
+    /// [`LONGEST_WAIT_NS`] go unseen.
+    fn note_gap(&mut self, before_ns: u64, now_ns: u64) {
+        let measured_ns = self.driver.first_measured_ns();
+        if measured_ns > 0 {
+            let due_ns = before_ns.max(self.wait_until_ns).max(measured_ns);
+            self.longest_gap_ns = self.longest_gap_ns.max(now_ns.saturating_sub(due_ns));
+        }
     }
 
     fn is_over(&self, now_ns: u64, give_up_ns: u64) -> Option<Ended> {
@@ -362,6 +382,7 @@ impl<S: Session> Worker<S> {
     /// Waits until something is ready or due.
     fn wait(&mut self, now_ns: u64, give_up_ns: u64) -> io::Result<usize> {
         let until_ns = self.wait_until_ns(now_ns, give_up_ns);
+        self.wait_until_ns = until_ns;
         if self.receive_waiting(now_ns, until_ns) {
             return Ok(0);
         }

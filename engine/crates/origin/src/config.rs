@@ -4,6 +4,7 @@ use crate::relay::config::RelayConfig;
 use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use trifecta_wire::quic::Adaptations;
 
 /// What the origin serves, where and how. Unknown fields are refused.
 #[derive(Clone, Debug, Deserialize)]
@@ -62,6 +63,9 @@ pub struct Config {
     /// Folder for a qlog file a QUIC connection.
     #[serde(default)]
     pub qlog_dir: Option<PathBuf>,
+    /// What is done otherwise than quinn-proto does it, towards clients and towards other services.
+    #[serde(default)]
+    pub quic_adaptations: Adaptations,
     /// CPUs to pin the workers to, in turn.
     #[serde(default)]
     pub cpus: Vec<usize>,
@@ -116,9 +120,20 @@ pub struct Faults {
     pub close_after_requests: u64,
     /// Each answer waits that long.
     pub delay_ns: u64,
+    /// The chain has that many certificates more, copies of the first, which only make it longer.
+    pub extra_certificates: u32,
+    /// Waits, stalls and certificates concern this protocol alone; of HTTP/1.1 and HTTP/2 both have the certificates.
+    pub only: Option<Protocol>,
 }
 
 impl Faults {
+    /// What of them concerns a protocol.
+    #[inline]
+    #[must_use]
+    pub fn over(self, protocol: Protocol) -> Self {
+        if self.only.is_none_or(|only| only == protocol) { self } else { Self::default() }
+    }
+
     /// The faults that are on, for the ready line.
     pub fn to_json(self) -> serde_json::Value {
         let mut named = serde_json::Map::new();
@@ -133,6 +148,12 @@ impl Faults {
         }
         if self.delay_ns > 0 {
             named.insert("delay_ns".into(), self.delay_ns.into());
+        }
+        if self.extra_certificates > 0 {
+            named.insert("extra_certificates".into(), self.extra_certificates.into());
+        }
+        if let Some(only) = self.only {
+            named.insert("only".into(), only.name().into());
         }
         serde_json::Value::Object(named)
     }

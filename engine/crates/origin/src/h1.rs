@@ -222,7 +222,7 @@ impl H1 {
         if let Some(relayed) = &mut answer.plan.relayed {
             relayed.arrived_ns = now_ns();
         }
-        let faults = context.handler.faults();
+        let faults = context.handler.faults().over(crate::config::Protocol::H1);
         if faults.stall {
             self.state = State::Stalled;
         } else if faults.delay_ns > 0 {

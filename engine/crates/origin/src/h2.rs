@@ -294,7 +294,7 @@ impl H2 {
         if let Some(relayed) = &mut plan.relayed {
             relayed.arrived_ns = now_ns();
         }
-        let faults = context.handler.faults();
+        let faults = context.handler.faults().over(Protocol::H2);
         if faults.stall {
             self.streams.push(stream);
         } else if faults.delay_ns > 0 {

@@ -105,13 +105,15 @@ impl Server {
         let options = UdpOptions {
             receive_buffer_bytes: buffer_bytes,
             send_buffer_bytes: SOCKET_BUFFER_BYTES,
+            ecn: !config.quic_adaptations.no_ecn,
             ..UdpOptions::default()
         };
         let outbox = Outbox::bind(address, config.workers > 1, &options)
             .map_err(|error| wrong("port", format!("UDP {address}: {error}")))?;
         let local = outbox.local_address();
         let server = server_config(config, &tls, None).map_err(named)?;
-        let endpoint = quic::server_endpoint_config(config.max_udp_payload_bytes).map_err(named)?;
+        let endpoint =
+            quic::server_endpoint_config(config.max_udp_payload_bytes, config.quic_adaptations).map_err(named)?;
         let qlog = match &config.qlog_dir {
             None => None,
             Some(folder) => {
@@ -167,9 +169,10 @@ impl Server {
         let Self { outbox, endpoint, connections, dirty, .. } = self;
         let mut replies: Vec<(Transmit, Vec<u8>)> = Vec::new();
         let result = outbox.receive(&mut batch, |mut message| {
+            let codepoint = quic::ecn::from_socket(message.ecn);
             while let Some(datagram) = message.next_datagram() {
                 reply.clear();
-                match endpoint.handle(now, message.from, message.to, None, datagram, &mut reply) {
+                match endpoint.handle(now, message.from, message.to, codepoint, datagram, &mut reply) {
                     Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                         deliver(connections, dirty, handle, event);
                     }
@@ -394,9 +397,10 @@ fn server_config(
         max_bidi_streams: config.max_concurrent_streams,
         // Those that must not take turns get a level of their own.
         takes_turns: config.serves_pages(),
+        adaptations: config.quic_adaptations,
         qlog,
     })?;
-    quic::server_config(Arc::clone(tls), transport)
+    quic::server_config(Arc::clone(tls), transport, config.quic_adaptations)
 }
 
 /// Splits `field: what is wrong`, the form of the configuration errors of `trifecta_wire::quic`.

@@ -203,6 +203,7 @@ fn tls_config(config: &Config, protocols: &[Protocol]) -> Result<Arc<ServerConfi
         key_exchanges: &key_exchanges,
         resumption: true,
         early_data_bytes,
+        extra_certificates: protocols.iter().map(|one| config.faults.over(*one).extra_certificates).max().unwrap_or(0),
         keylog_file: config.keylog_file.as_deref(),
     };
     tls::server_config(&options).map(Arc::new).map_err(|error| Failure::input(error.field, error.message))

@@ -102,6 +102,7 @@ fn liar(alpn: &'static [u8], words: &'static [u8]) -> (TestPki, u16, Arc<AtomicU
         key_exchanges: &["X25519"],
         resumption: false,
         early_data_bytes: 0,
+        extra_certificates: 0,
         keylog_file: None,
     });
     let config = Arc::new(config.unwrap());

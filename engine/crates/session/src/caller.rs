@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::error::ErrorClass;
+use crate::handshakes::Handshakes;
 use crate::options::Method;
 use crate::transport_stats::{QuicStats, TcpStats};
 
@@ -119,6 +120,7 @@ pub struct Totals {
     pub udp_receive_errors: u64,
     /// Name of the key exchange group of the last handshake.
     pub key_exchange: Option<&'static str>,
+    pub handshakes: Handshakes,
     pub tcp: TcpStats,
     pub quic: QuicStats,
 }
@@ -132,6 +134,7 @@ impl Totals {
         self.wire_bytes_in += other.wire_bytes_in;
         self.udp_receive_errors += other.udp_receive_errors;
         self.key_exchange = self.key_exchange.or(other.key_exchange);
+        self.handshakes.merge(&other.handshakes);
         self.tcp.merge(&other.tcp);
         self.quic.merge(&other.quic);
     }

@@ -21,6 +21,7 @@ use trifecta_wire::udp::UdpSocket;
 
 use crate::caller::{Caller, Exchange, Handshake};
 use crate::error::ErrorClass;
+use crate::handshakes::Arrivals;
 use crate::options::{FieldError, Options};
 use crate::{NEVER_NS, Session, State};
 
@@ -36,6 +37,7 @@ pub struct H3Session {
     connection: Connection,
     control: ControlPlane,
     handshake: Handshake,
+    arrivals: Arrivals,
     state: State,
     flights: Flights,
     /// Requests that were taken from the caller and wait for a stream: the one this connection was made for, until it is
@@ -86,6 +88,7 @@ impl Session for H3Session {
         let (endpoint, handle, quic) = shared.connect(connection, now_ns)?;
         let connect_start_ns = request.map_or(now_ns, |exchange| exchange.started_ns);
         caller.totals().quic.congestion_control.get_or_insert_with(|| shared.congestion_control.clone());
+        caller.totals().quic.adaptations.get_or_insert(shared.adaptations);
         caller.totals().quic.initial_window_bytes.get_or_insert(quic.congestion_state().initial_window());
         let mut session = Self {
             socket,
@@ -94,6 +97,7 @@ impl Session for H3Session {
             connection: quic,
             control: ControlPlane::new(Role::Client),
             handshake: Handshake { connection, connect_start_ns, ..Handshake::default() },
+            arrivals: Arrivals::default(),
             state: State::Opening,
             flights: Flights::new(shared.streams),
             waiting: VecDeque::new(),
@@ -294,6 +298,7 @@ impl H3Session {
             if agreed.key_exchange.is_some() {
                 caller.totals().key_exchange = agreed.key_exchange;
             }
+            caller.totals().handshakes.add(agreed.chain, self.arrivals);
         }
         caller.totals().connections_opened += 1;
         self.state = State::Open;

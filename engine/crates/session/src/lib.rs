@@ -11,6 +11,7 @@ pub mod error;
 pub mod h1;
 pub mod h2;
 pub mod h3;
+pub mod handshakes;
 pub mod options;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use trifecta_wire::quic::Adaptations;
 
 /// A field that cannot be used: its name, what is wrong and how to mend it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,6 +125,8 @@ pub struct Options {
     pub tcp_receive_buffer_bytes: usize,
     pub keylog_file: Option<PathBuf>,
     pub qlog_dir: Option<PathBuf>,
+    /// What is done otherwise than quinn-proto does it.
+    pub quic_adaptations: Adaptations,
 }
 
 impl Options {

@@ -61,5 +61,6 @@ pub(crate) fn options(protocol: Protocol) -> Options {
         tcp_receive_buffer_bytes: 0,
         keylog_file: None,
         qlog_dir: None,
+        quic_adaptations: trifecta_wire::quic::Adaptations::ALL,
     }
 }

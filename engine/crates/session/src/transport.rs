@@ -14,6 +14,7 @@ use trifecta_wire::tls::{self, ClientOptions, ReceiveBuffer, TlsStream, TlsVersi
 
 use crate::caller::{Caller, Handshake};
 use crate::error::ErrorClass;
+use crate::handshakes::Arrivals;
 use crate::options::{FieldError, Options, Protocol};
 
 /// Octets that one receive takes at most.
@@ -100,6 +101,7 @@ pub(crate) struct Transport {
     socket: TcpSocket,
     tls: TlsStream,
     pub(crate) handshake: Handshake,
+    arrivals: Arrivals,
     connected: bool,
     secured: bool,
     /// Whether receives may wait: not tried yet, or what the kernel said.
@@ -122,6 +124,7 @@ impl Transport {
             socket,
             tls,
             handshake: Handshake { connection, connect_start_ns: now_ns, ..Handshake::default() },
+            arrivals: Arrivals::default(),
             connected: false,
             secured: false,
             may_wait: None,
@@ -195,6 +198,9 @@ impl Transport {
             Err(error) => return Err(ErrorClass::from_io(&error, !self.secured)),
         };
         let now_ns = now_ns();
+        if !self.secured {
+            self.arrivals.note(self.handshake.tcp_connected_ns, now_ns);
+        }
         self.wire_octets_in += octets as u64;
         let result = self.tls.process(&mut shared.receive, octets, &mut |plaintext, _| on_plaintext(plaintext, now_ns));
         if let Err(error) = result {
@@ -226,6 +232,7 @@ impl Transport {
         self.secured = true;
         caller.totals().connections_opened += 1;
         caller.totals().key_exchange = self.tls.key_exchange().or(caller.totals().key_exchange);
+        caller.totals().handshakes.add(self.tls.chain(), self.arrivals);
         self.handshake.secured_ns = now_ns;
         self.handshake.tls_version = self.tls.version();
         self.handshake.cipher = self.tls.cipher();

@@ -1,6 +1,7 @@
 //! Statistics of the transports, added up over the connections of a run.
 
 use serde_json::{Value, json};
+use trifecta_wire::quic::Adaptations;
 use trifecta_wire::tcp::TcpInfo;
 
 /// TCP_INFO of all connections, taken when each is closed. Times in ns, windows in octets.
@@ -83,6 +84,7 @@ pub struct QuicStats {
     /// What was configured: `cubic`, `bbr` or `reno`.
     pub congestion_control: Option<String>,
     pub initial_window_bytes: Option<u64>,
+    pub adaptations: Option<Adaptations>,
 }
 
 impl QuicStats {
@@ -107,6 +109,7 @@ impl QuicStats {
         self.connections += other.connections;
         self.srtt_sum_ns += other.srtt_sum_ns;
         self.add_total(&other.total);
+        self.adaptations = self.adaptations.or(other.adaptations);
         self.congestion_control = self.congestion_control.take().or_else(|| other.congestion_control.clone());
         self.initial_window_bytes = self.initial_window_bytes.or(other.initial_window_bytes);
     }
@@ -127,6 +130,7 @@ impl QuicStats {
             "congestion_events": self.total.congestion_events,
             "congestion_control": self.congestion_control,
             "mtu_bytes": self.total.mtu_bytes,
+            "adaptations": self.adaptations,
             "initial_window_bytes": self.initial_window_bytes,
         })
     }

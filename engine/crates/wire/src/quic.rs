@@ -1,7 +1,9 @@
 //! QUIC (RFC 9000, 9001, 9002) by `quinn-proto`, which does no I/O: the configuration that client and server share, what
 //! a handshake has agreed on, the error classes of a failed connection, and qlog.
 
+mod adaptations;
 mod clock;
+pub mod ecn;
 mod error;
 mod padding;
 mod qlog;
@@ -10,6 +12,7 @@ mod tls;
 mod transport;
 mod window_validation;
 
+pub use adaptations::Adaptations;
 pub use clock::InstantClock;
 pub use error::classify;
 pub use qlog::qlog_stream;

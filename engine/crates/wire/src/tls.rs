@@ -17,7 +17,29 @@ pub use keylog::KeyLogWriter;
 pub use record_sizes::RecordSizes;
 pub use stream::{ReceiveBuffer, TlsStream};
 
-use rustls::{CipherSuite, ProtocolVersion};
+use rustls::{CipherSuite, CommonState, HandshakeKind, ProtocolVersion};
+
+/// The certificates of a handshake, as the server sent them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CertificateChain {
+    /// How many, the server's own included.
+    pub certificates: u64,
+    /// Octets of all of them in DER.
+    pub octets: u64,
+}
+
+impl CertificateChain {
+    /// What the peer showed in this handshake; none in a resumed one, which has no certificates (RFC 8446 section 2.2).
+    #[must_use]
+    pub fn shown_to(state: &CommonState) -> Option<Self> {
+        if state.handshake_kind() == Some(HandshakeKind::Resumed) {
+            return None;
+        }
+        let chain = state.peer_certificates()?;
+        let octets = chain.iter().map(|certificate| certificate.len() as u64).sum();
+        Some(Self { certificates: chain.len() as u64, octets })
+    }
+}
 
 /// The IANA name of a cipher suite, as in `TLS_AES_128_GCM_SHA256`.
 #[must_use]

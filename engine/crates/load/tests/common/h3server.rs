@@ -14,7 +14,7 @@ use quinn_proto::{
 use trifecta_testpki::TestPki;
 use trifecta_wire::h3::frame;
 use trifecta_wire::qpack::encoder;
-use trifecta_wire::quic::{self, TransportOptions};
+use trifecta_wire::quic::{self, Adaptations, TransportOptions};
 
 use super::{Random, pattern};
 
@@ -47,8 +47,9 @@ impl Server {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(2))).unwrap();
         let options = TransportOptions { max_bidi_streams: 20, ..TransportOptions::default() };
-        let config = quic::server_config(Arc::new(tls), quic::transport_config(&options).unwrap()).unwrap();
-        let endpoint = quic::server_endpoint_config(1452).unwrap();
+        let config =
+            quic::server_config(Arc::new(tls), quic::transport_config(&options).unwrap(), Adaptations::ALL).unwrap();
+        let endpoint = quic::server_endpoint_config(1452, Adaptations::ALL).unwrap();
         let endpoint = Endpoint::new(Arc::new(endpoint), Some(Arc::new(config)), true, None);
         let (stop, address) = (Arc::new(AtomicBool::new(false)), socket.local_addr().unwrap());
         let stopped = stop.clone();

@@ -39,6 +39,7 @@ pub fn tls_server(pki: &TestPki, alpn: &[&[u8]], versions: &[TlsVersion], early_
         key_exchanges: &["X25519", "secp256r1"],
         resumption: true,
         early_data_bytes,
+        extra_certificates: 0,
         keylog_file: None,
     })
     .unwrap()

@@ -328,7 +328,7 @@ impl H3Connection {
         if let Some(relayed) = &mut waiting.plan.relayed {
             relayed.arrived_ns = trifecta_wire::clock::now_ns();
         }
-        let faults = handler.faults();
+        let faults = handler.faults().over(Protocol::H3);
         let silent = faults.stall || self.is_served(handler);
         if silent || faults.delay_ns > 0 {
             self.exchanges.insert(stream, Exchange::Waiting(waiting));

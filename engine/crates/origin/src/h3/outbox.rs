@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::RawFd;
 
 use quinn_proto::Transmit;
+use trifecta_wire::quic::ecn;
 use trifecta_wire::udp::{Destination, Ecn, ReceiveBatch, Received, UdpCounters, UdpOptions, UdpSocket};
 
 /// A socket with room for the one train of datagrams that it refused.
@@ -14,6 +15,7 @@ pub(super) struct Outbox {
     blocked: Vec<u8>,
     blocked_segment_bytes: usize,
     blocked_destination: Destination,
+    blocked_ecn: Ecn,
 }
 
 impl Outbox {
@@ -25,6 +27,7 @@ impl Outbox {
             blocked: Vec::new(),
             blocked_segment_bytes: 0,
             blocked_destination: Destination::Peer,
+            blocked_ecn: Ecn::NotCapable,
         })
     }
 
@@ -69,10 +72,12 @@ impl Outbox {
         debug_assert!(!self.is_blocked());
         let destination = Destination::Address { to: transmit.destination, from: transmit.src_ip };
         let segment_bytes = transmit.segment_size.unwrap_or(transmit.size);
-        if !self.socket.send(destination, packets, segment_bytes, Ecn::NotCapable)? {
+        let ecn = ecn::to_socket(transmit.ecn);
+        if !self.socket.send(destination, packets, segment_bytes, ecn)? {
             self.blocked.extend_from_slice(packets);
             self.blocked_segment_bytes = segment_bytes;
             self.blocked_destination = destination;
+            self.blocked_ecn = ecn;
         }
         Ok(())
     }
@@ -81,7 +86,7 @@ impl Outbox {
     pub fn retry(&mut self) -> io::Result<()> {
         if self.is_blocked() {
             let sent =
-                self.socket.send(self.blocked_destination, &self.blocked, self.blocked_segment_bytes, Ecn::NotCapable);
+                self.socket.send(self.blocked_destination, &self.blocked, self.blocked_segment_bytes, self.blocked_ecn);
             if !matches!(sent, Ok(false)) {
                 self.blocked.clear();
             }

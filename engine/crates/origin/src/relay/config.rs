@@ -301,6 +301,7 @@ impl RelayConfig {
             tcp_receive_buffer_bytes: 0,
             keylog_file: config.keylog_file.clone(),
             qlog_dir: config.qlog_dir.clone(),
+            quic_adaptations: config.quic_adaptations,
         })
     }
 

@@ -13,7 +13,7 @@ use quinn_proto::{
 use trifecta_testpki::SERVER_NAME;
 use trifecta_wire::h3::{MessageEvent, MessageReader, frame};
 use trifecta_wire::qpack::{Decoder, encoder};
-use trifecta_wire::quic::{self, ClientTls, TransportOptions};
+use trifecta_wire::quic::{self, Adaptations, ClientTls, TransportOptions};
 use trifecta_wire::tls::{ClientOptions, TlsVersion, client_config};
 
 use super::{PATIENCE, Server};
@@ -66,7 +66,7 @@ pub fn tls(server: &Server, early_data: bool) -> Arc<ClientTls> {
         early_data,
         keylog_file: None,
     };
-    Arc::new(ClientTls::new(Arc::new(client_config(&options).unwrap())).unwrap())
+    Arc::new(ClientTls::new(Arc::new(client_config(&options).unwrap()), Adaptations::ALL).unwrap())
 }
 
 impl H3Client {
@@ -88,7 +88,7 @@ impl H3Client {
         };
         let mut config = ClientConfig::new(Arc::clone(tls) as _);
         config.transport_config(Arc::new(quic::transport_config(&options).unwrap()));
-        let endpoint = Arc::new(quic::client_endpoint_config(1452).unwrap());
+        let endpoint = Arc::new(quic::client_endpoint_config(1452, Adaptations::ALL).unwrap());
         let mut endpoint = Endpoint::new(endpoint, None, true, None);
         let (handle, connection) = endpoint.connect(Instant::now(), config, server.address, SERVER_NAME).unwrap();
         Self {

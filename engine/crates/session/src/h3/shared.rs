@@ -11,7 +11,7 @@ use quinn_proto::{
 };
 use trifecta_wire::h3::{control, frame};
 use trifecta_wire::qpack::encoder;
-use trifecta_wire::quic::{self, ClientTls, InstantClock, TransportOptions};
+use trifecta_wire::quic::{self, Adaptations, ClientTls, InstantClock, TransportOptions};
 use trifecta_wire::tls::{self, ClientOptions, TlsVersion};
 use trifecta_wire::udp::{ReceiveBatch, UdpOptions};
 
@@ -50,6 +50,7 @@ pub struct H3Shared {
     endpoint: Arc<EndpointConfig>,
     client: ClientConfig,
     max_udp_payload_bytes: u16,
+    pub(super) adaptations: Adaptations,
     trial: String,
     qlog_dir: Option<PathBuf>,
 }
@@ -67,9 +68,9 @@ impl H3Shared {
             keylog_file: options.keylog_file.as_deref(),
         })
         .map_err(|error| FieldError::new(error.field, error.message))?;
-        let tls = ClientTls::new(Arc::new(tls)).map_err(named)?;
+        let tls = ClientTls::new(Arc::new(tls), options.quic_adaptations).map_err(named)?;
         let mut client = ClientConfig::new(Arc::new(tls));
-        if !options.resumption {
+        if !options.resumption && options.quic_adaptations.settings {
             // Address validation tokens of earlier connections (RFC 9000 section 8.1.3) are a kind of resumption too.
             client.token_store(Arc::new(NoneTokenStore));
         }
@@ -80,7 +81,11 @@ impl H3Shared {
         }
         Ok(Self {
             peer: options.address,
-            socket: UdpOptions { receive_buffer_bytes: options.udp_receive_buffer_bytes, ..UdpOptions::default() },
+            socket: UdpOptions {
+                receive_buffer_bytes: options.udp_receive_buffer_bytes,
+                ecn: !options.quic_adaptations.no_ecn,
+                ..UdpOptions::default()
+            },
             clock: InstantClock::new(),
             batch: ReceiveBatch::new(MESSAGES_PER_RECEIVE),
             packets: Vec::with_capacity(65_536),
@@ -96,9 +101,12 @@ impl H3Shared {
             request_timeout_ns: options.request_timeout_ns,
             server_name: options.server_name.clone(),
             authority: options.authority(),
-            endpoint: Arc::new(quic::client_endpoint_config(options.max_udp_payload_bytes).map_err(named)?),
+            endpoint: Arc::new(
+                quic::client_endpoint_config(options.max_udp_payload_bytes, options.quic_adaptations).map_err(named)?,
+            ),
             client,
             max_udp_payload_bytes: options.max_udp_payload_bytes,
+            adaptations: options.quic_adaptations,
             trial: options.trial.clone(),
             qlog_dir: options.qlog_dir.clone(),
         })
@@ -141,6 +149,7 @@ impl H3Shared {
         TransportOptions {
             congestion_control: &self.congestion_control,
             max_udp_payload_bytes: self.max_udp_payload_bytes,
+            adaptations: self.adaptations,
             ..TransportOptions::default()
         }
     }
@@ -150,6 +159,7 @@ fn transport(options: &Options, qlog: Option<quinn_proto::QlogStream>) -> Result
     quic::transport_config(&TransportOptions {
         congestion_control: &options.congestion_control,
         max_udp_payload_bytes: options.max_udp_payload_bytes,
+        adaptations: options.quic_adaptations,
         qlog,
         ..TransportOptions::default()
     })

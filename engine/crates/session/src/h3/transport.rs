@@ -7,6 +7,7 @@ use bytes::Bytes;
 use quinn_proto::{DatagramEvent, Transmit, VarInt};
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::h3::Code;
+use trifecta_wire::quic::ecn;
 use trifecta_wire::udp::{self, Destination, Ecn};
 
 use super::requests::code;
@@ -21,6 +22,7 @@ use crate::{NEVER_NS, State};
 pub(super) struct BlockedSend {
     packets: Vec<u8>,
     segment_bytes: usize,
+    ecn: Ecn,
     since_ns: u64,
 }
 
@@ -50,17 +52,21 @@ impl H3Session {
                 let time_ns = now_ns();
                 (time_ns, clock.instant(time_ns))
             });
+            let codepoint = ecn::from_socket(message.ecn);
             while let Some(datagram) = message.next_datagram() {
                 packets.clear();
                 // Any other event is an answer to what is not of this connection; a client owes none.
                 if let Some(DatagramEvent::ConnectionEvent(_, event)) =
-                    endpoint.handle(now, *peer, None, None, datagram, packets)
+                    endpoint.handle(now, *peer, None, codepoint, datagram, packets)
                 {
                     connection.handle_event(event);
                 }
             }
         })?;
         let time_ns = received.map_or_else(now_ns, |(time_ns, _)| time_ns);
+        if received.is_some() && !self.secured() {
+            self.arrivals.note(self.handshake.connect_start_ns, time_ns);
+        }
         Ok((messages == capacity, time_ns))
     }
 
@@ -83,8 +89,8 @@ impl H3Session {
 
     fn send_packets(&mut self, shared: &mut H3Shared, now_ns: u64) -> io::Result<()> {
         if self.blocked.is_some() {
-            let BlockedSend { packets, segment_bytes, since_ns } = &mut self.blocked;
-            if !self.socket.send(Destination::Peer, packets, *segment_bytes, Ecn::NotCapable)? {
+            let BlockedSend { packets, segment_bytes, ecn, since_ns } = &mut self.blocked;
+            if !self.socket.send(Destination::Peer, packets, *segment_bytes, *ecn)? {
                 *since_ns = now_ns;
                 return Ok(());
             }
@@ -97,11 +103,13 @@ impl H3Session {
             let Some(transmit) = self.connection.poll_transmit(now, segments, &mut shared.packets) else {
                 return Ok(());
             };
-            let Transmit { size, segment_size, .. } = transmit;
+            let Transmit { size, segment_size, ecn, .. } = transmit;
+            let ecn = ecn::to_socket(ecn);
             let segment_bytes = segment_size.unwrap_or(size);
-            if !self.socket.send(Destination::Peer, &shared.packets[..size], segment_bytes, Ecn::NotCapable)? {
+            if !self.socket.send(Destination::Peer, &shared.packets[..size], segment_bytes, ecn)? {
                 self.blocked.packets.extend_from_slice(&shared.packets[..size]);
                 self.blocked.segment_bytes = segment_bytes;
+                self.blocked.ecn = ecn;
                 self.blocked.since_ns = now_ns;
                 return Ok(());
             }

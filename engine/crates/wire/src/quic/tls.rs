@@ -14,10 +14,11 @@ use rustls::HandshakeKind;
 use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Connection, KeyChange, Secrets, ServerConnection, Suite, Version};
 
+use super::adaptations::Adaptations;
 use super::padding::WithoutPadding;
 use super::transport::initial_suite;
 use crate::h3::varint;
-use crate::tls::{TlsError, cipher_name};
+use crate::tls::{CertificateChain, TlsError, cipher_name};
 
 /// QUIC version 1.
 const VERSION_1: u32 = 1;
@@ -33,6 +34,8 @@ pub struct Handshake {
     pub key_exchange: Option<&'static str>,
     /// A session ticket was used and accepted.
     pub resumed: bool,
+    /// What the server showed; none where the session was resumed.
+    pub chain: Option<CertificateChain>,
     /// TLS messages came after the handshake; a server sends session tickets only (RFC 9001 section 4.4 forbids the rest).
     pub has_tickets: bool,
     /// Why TLS failed on our side.
@@ -50,6 +53,7 @@ impl Handshake {
 pub struct ClientTls {
     config: Arc<rustls::ClientConfig>,
     initial: Suite,
+    adaptations: Adaptations,
 }
 
 impl ClientTls {
@@ -57,9 +61,9 @@ impl ClientTls {
     ///
     /// # Errors
     /// Says what the configuration lacks for QUIC.
-    pub fn new(config: Arc<rustls::ClientConfig>) -> Result<Self, String> {
+    pub fn new(config: Arc<rustls::ClientConfig>, adaptations: Adaptations) -> Result<Self, String> {
         require_quic_suite(config.crypto_provider())?;
-        Ok(Self { config, initial: initial_suite()? })
+        Ok(Self { config, initial: initial_suite()?, adaptations })
     }
 }
 
@@ -75,11 +79,11 @@ impl crypto::ClientConfig for ClientTls {
         }
         let invalid = || ConnectError::InvalidServerName(server_name.into());
         let name = ServerName::try_from(server_name).map_err(|_| invalid())?.to_owned();
-        let encoded = encode_parameters(parameters);
+        let encoded = encode_parameters(parameters, self.adaptations);
         // Fails only for a configuration without TLS 1.3, which `new` refuses.
         let inner = ClientConnection::new(Arc::clone(&self.config), Version::V1, name, encoded)
             .map_err(|_| ConnectError::EndpointStopping)?;
-        Ok(Box::new(TlsSession::new(Connection::Client(inner), self.initial)))
+        Ok(Box::new(TlsSession::new(Connection::Client(inner), self.initial, self.adaptations)))
     }
 }
 
@@ -87,6 +91,7 @@ impl crypto::ClientConfig for ClientTls {
 pub struct ServerTls {
     config: Arc<rustls::ServerConfig>,
     initial: Suite,
+    adaptations: Adaptations,
 }
 
 impl ServerTls {
@@ -94,9 +99,9 @@ impl ServerTls {
     ///
     /// # Errors
     /// Says what the configuration lacks for QUIC.
-    pub fn new(config: Arc<rustls::ServerConfig>) -> Result<Self, String> {
+    pub fn new(config: Arc<rustls::ServerConfig>, adaptations: Adaptations) -> Result<Self, String> {
         require_quic_suite(config.crypto_provider())?;
-        let server = Self { config, initial: initial_suite()? };
+        let server = Self { config, initial: initial_suite()?, adaptations };
         // `start_session` cannot fail, so what could fail there is tried here.
         server.connection(Vec::new()).map_err(|error| format!("tls_versions: {error}"))?;
         Ok(server)
@@ -112,7 +117,7 @@ impl crypto::ServerConfig for ServerTls {
         if version != VERSION_1 {
             return Err(UnsupportedVersion);
         }
-        Ok(boxed(self.initial.keys(dst_cid, rustls::Side::Server, Version::V1)))
+        Ok(boxed(self.initial.keys(dst_cid, rustls::Side::Server, Version::V1), self.adaptations))
     }
 
     fn retry_tag(&self, _version: u32, original_dst_cid: &ConnectionId, packet: &[u8]) -> [u8; 16] {
@@ -120,8 +125,9 @@ impl crypto::ServerConfig for ServerTls {
     }
 
     fn start_session(self: Arc<Self>, _version: u32, parameters: &TransportParameters) -> Box<dyn crypto::Session> {
-        let inner = self.connection(encode_parameters(parameters)).expect("`new` has tried this configuration");
-        Box::new(TlsSession::new(Connection::Server(inner), self.initial))
+        let encoded = encode_parameters(parameters, self.adaptations);
+        let inner = self.connection(encoded).expect("`new` has tried this configuration");
+        Box::new(TlsSession::new(Connection::Server(inner), self.initial, self.adaptations))
     }
 }
 
@@ -130,10 +136,10 @@ impl crypto::ServerConfig for ServerTls {
 /// quinn-proto shuffles them and adds a reserved one of random identifier and length (greasing, RFC 9000 section 18.1).
 /// That makes handshakes differ in size for no reason of the experiment, and nginx (1.30.6) refuses one in some
 /// thousand of them ("failed to parse transport param", alert 109), which would be counted as failures of the server.
-fn encode_parameters(parameters: &TransportParameters) -> Vec<u8> {
+fn encode_parameters(parameters: &TransportParameters, adaptations: Adaptations) -> Vec<u8> {
     let mut shuffled = Vec::with_capacity(128);
     parameters.write(&mut shuffled);
-    in_order_without_reserved(&shuffled)
+    if adaptations.parameters_in_order { in_order_without_reserved(&shuffled) } else { shuffled }
 }
 
 fn in_order_without_reserved(mut shuffled: &[u8]) -> Vec<u8> {
@@ -161,6 +167,7 @@ fn require_quic_suite(provider: &rustls::crypto::CryptoProvider) -> Result<(), S
 struct TlsSession {
     inner: Connection,
     initial: Suite,
+    adaptations: Adaptations,
     next_secrets: Option<Secrets>,
     reported_handshake_data: bool,
     has_tickets: bool,
@@ -168,8 +175,16 @@ struct TlsSession {
 }
 
 impl TlsSession {
-    fn new(inner: Connection, initial: Suite) -> Self {
-        Self { inner, initial, next_secrets: None, reported_handshake_data: false, has_tickets: false, error: None }
+    fn new(inner: Connection, initial: Suite, adaptations: Adaptations) -> Self {
+        Self {
+            inner,
+            initial,
+            adaptations,
+            next_secrets: None,
+            reported_handshake_data: false,
+            has_tickets: false,
+            error: None,
+        }
     }
 
     fn side(&self) -> Side {
@@ -186,7 +201,7 @@ impl crypto::Session for TlsSession {
             Side::Client => rustls::Side::Client,
             Side::Server => rustls::Side::Server,
         };
-        boxed(self.initial.keys(dst_cid, side, Version::V1))
+        boxed(self.initial.keys(dst_cid, side, Version::V1), self.adaptations)
     }
 
     fn handshake_data(&self) -> Option<Box<dyn Any>> {
@@ -195,6 +210,7 @@ impl crypto::Session for TlsSession {
             cipher: self.inner.negotiated_cipher_suite().map(|suite| cipher_name(suite.suite())),
             key_exchange: self.inner.negotiated_key_exchange_group().and_then(|group| group.name().as_str()),
             resumed: self.inner.handshake_kind() == Some(HandshakeKind::Resumed),
+            chain: CertificateChain::shown_to(&self.inner),
             has_tickets: self.has_tickets,
             error: self.error.clone(),
         }))
@@ -241,17 +257,17 @@ impl crypto::Session for TlsSession {
 
     fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<Keys> {
         match self.inner.write_hs(out)? {
-            KeyChange::Handshake { keys } => Some(boxed(keys)),
+            KeyChange::Handshake { keys } => Some(boxed(keys, self.adaptations)),
             KeyChange::OneRtt { keys, next } => {
                 self.next_secrets = Some(next);
-                Some(boxed(keys))
+                Some(boxed(keys, self.adaptations))
             }
         }
     }
 
     fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
         let keys = self.next_secrets.as_mut()?.next_packet_keys();
-        Some(KeyPair { local: Box::new(keys.local), remote: Box::new(WithoutPadding(keys.remote)) })
+        Some(KeyPair { local: Box::new(keys.local), remote: receiving(keys.remote, self.adaptations) })
     }
 
     fn is_valid_retry(&self, original_dst_cid: &ConnectionId, header: &[u8], payload: &[u8]) -> bool {
@@ -268,11 +284,15 @@ impl crypto::Session for TlsSession {
     }
 }
 
-fn boxed(keys: rustls::quic::Keys) -> Keys {
+fn boxed(keys: rustls::quic::Keys, adaptations: Adaptations) -> Keys {
     Keys {
         header: KeyPair { local: Box::new(keys.local.header), remote: Box::new(keys.remote.header) },
-        packet: KeyPair { local: Box::new(keys.local.packet), remote: Box::new(WithoutPadding(keys.remote.packet)) },
+        packet: KeyPair { local: Box::new(keys.local.packet), remote: receiving(keys.remote.packet, adaptations) },
     }
+}
+
+fn receiving(key: Box<dyn rustls::quic::PacketKey>, adaptations: Adaptations) -> Box<dyn PacketKey> {
+    if adaptations.padding_cut { Box::new(WithoutPadding(key)) } else { Box::new(key) }
 }
 
 /// Key and nonce of Retry packets, which everyone knows (RFC 9001 section 5.8).

@@ -10,6 +10,7 @@ use quinn_proto::{
 };
 use rustls::quic::Suite;
 
+use super::adaptations::Adaptations;
 use super::tls::ServerTls;
 use super::window_validation::ValidatedWindow;
 
@@ -43,6 +44,8 @@ pub struct TransportOptions<'a> {
     pub max_bidi_streams: u32,
     /// Streams of equal priority take turns, packet by packet, instead of one after the other.
     pub takes_turns: bool,
+    /// Without `settings` only what a study asks for is set: congestion control, idle timeout, streams of the peer, qlog.
+    pub adaptations: Adaptations,
     /// Where events of the connections with this configuration are written.
     pub qlog: Option<QlogStream>,
 }
@@ -59,6 +62,7 @@ impl Default for TransportOptions<'_> {
             send_window_bytes: 16 << 20,
             max_bidi_streams: 0,
             takes_turns: false,
+            adaptations: Adaptations::ALL,
             qlog: None,
         }
     }
@@ -81,9 +85,15 @@ pub fn transport_config(options: &TransportOptions<'_>) -> Result<TransportConfi
     let mut config = TransportConfig::default();
     config
         .max_concurrent_bidi_streams(options.max_bidi_streams.into())
+        .max_idle_timeout(idle_timeout(options.idle_timeout_ns)?)
+        .congestion_controller_factory(congestion(options)?)
+        .qlog_stream(options.qlog.clone());
+    if !options.adaptations.settings {
+        return Ok(config);
+    }
+    config
         // Control, QPACK encoder, QPACK decoder, and some of unknown types (RFC 9114 section 6.2).
         .max_concurrent_uni_streams(16_u32.into())
-        .max_idle_timeout(idle_timeout(options.idle_timeout_ns)?)
         .stream_receive_window(window("stream_window_bytes", options.stream_window_bytes)?)
         .receive_window(window("connection_window_bytes", options.connection_window_bytes)?)
         .send_window(options.send_window_bytes)
@@ -97,9 +107,7 @@ pub fn transport_config(options: &TransportOptions<'_>) -> Result<TransportConfi
         .datagram_receive_buffer_size(None)
         // Responses without a priority are not incremental, and those are best sent one after the other (RFC 9218
         // section 10): taking turns packet by packet would end all of them last.
-        .send_fairness(options.takes_turns)
-        .congestion_controller_factory(congestion(options.congestion_control, payload)?)
-        .qlog_stream(options.qlog.clone());
+        .send_fairness(options.takes_turns);
     Ok(config)
 }
 
@@ -112,23 +120,24 @@ fn idle_timeout(timeout_ns: u64) -> Result<Option<IdleTimeout>, String> {
     IdleTimeout::try_from(timeout).map(Some).map_err(|_| format!("idle_timeout_ns: {timeout_ns} is too long"))
 }
 
-fn congestion(name: &str, payload: u16) -> Result<Arc<dyn ControllerFactory + Send + Sync>, String> {
-    let window = INITIAL_WINDOW_PACKETS * u64::from(payload);
-    match name {
+fn congestion(options: &TransportOptions<'_>) -> Result<Arc<dyn ControllerFactory + Send + Sync>, String> {
+    let Adaptations { settings, window_validation, .. } = options.adaptations;
+    let window = settings.then_some(INITIAL_WINDOW_PACKETS * u64::from(options.max_udp_payload_bytes));
+    match options.congestion_control {
         "cubic" => {
             let mut config = CubicConfig::default();
-            config.initial_window(window);
-            Ok(Arc::new(ValidatedWindow::new(config)))
+            window.map(|window| config.initial_window(window));
+            Ok(validated(config, window_validation))
         }
         "bbr" => {
             let mut config = BbrConfig::default();
-            config.initial_window(window);
+            window.map(|window| config.initial_window(window));
             Ok(Arc::new(config))
         }
         "reno" => {
             let mut config = NewRenoConfig::default();
-            config.initial_window(window);
-            Ok(Arc::new(ValidatedWindow::new(config)))
+            window.map(|window| config.initial_window(window));
+            Ok(validated(config, window_validation))
         }
         other => {
             let known = CONGESTION_CONTROLS.join(", ");
@@ -137,12 +146,22 @@ fn congestion(name: &str, payload: u16) -> Result<Arc<dyn ControllerFactory + Se
     }
 }
 
+fn validated<F: ControllerFactory + Send + Sync + 'static>(
+    config: F,
+    window_validation: bool,
+) -> Arc<dyn ControllerFactory + Send + Sync> {
+    if window_validation { Arc::new(ValidatedWindow::new(config)) } else { Arc::new(config) }
+}
+
 /// The endpoint configuration of a client whose connections have a socket each: connection identifiers of length zero,
 /// which spares octets in every packet received and the exchange of spare identifiers (RFC 9000 section 5.1).
 ///
 /// # Errors
 /// `max_udp_payload_bytes`, which is announced to the peer, is out of range.
-pub fn client_endpoint_config(max_udp_payload_bytes: u16) -> Result<EndpointConfig, String> {
+pub fn client_endpoint_config(max_udp_payload_bytes: u16, adaptations: Adaptations) -> Result<EndpointConfig, String> {
+    if !adaptations.settings {
+        return Ok(EndpointConfig::default());
+    }
     let mut config = endpoint_config(max_udp_payload_bytes)?;
     config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(0)));
     Ok(config)
@@ -152,8 +171,8 @@ pub fn client_endpoint_config(max_udp_payload_bytes: u16) -> Result<EndpointConf
 ///
 /// # Errors
 /// `max_udp_payload_bytes`, which is announced to the peer, is out of range.
-pub fn server_endpoint_config(max_udp_payload_bytes: u16) -> Result<EndpointConfig, String> {
-    endpoint_config(max_udp_payload_bytes)
+pub fn server_endpoint_config(max_udp_payload_bytes: u16, adaptations: Adaptations) -> Result<EndpointConfig, String> {
+    if adaptations.settings { endpoint_config(max_udp_payload_bytes) } else { Ok(EndpointConfig::default()) }
 }
 
 fn endpoint_config(max_udp_payload_bytes: u16) -> Result<EndpointConfig, String> {
@@ -170,11 +189,17 @@ fn endpoint_config(max_udp_payload_bytes: u16) -> Result<EndpointConfig, String>
 ///
 /// # Errors
 /// Says what the TLS configuration lacks for QUIC.
-pub fn server_config(tls: Arc<rustls::ServerConfig>, transport: TransportConfig) -> Result<ServerConfig, String> {
-    let mut config = ServerConfig::with_crypto(Arc::new(ServerTls::new(tls)?));
+pub fn server_config(
+    tls: Arc<rustls::ServerConfig>,
+    transport: TransportConfig,
+    adaptations: Adaptations,
+) -> Result<ServerConfig, String> {
+    let mut config = ServerConfig::with_crypto(Arc::new(ServerTls::new(tls, adaptations)?));
     config.transport_config(Arc::new(transport));
-    // Spare address validation tokens would add packets to each connection and save nothing without Retry.
-    config.validation_token.sent(0);
+    if adaptations.settings {
+        // Spare address validation tokens would add packets to each connection and save nothing without Retry.
+        config.validation_token.sent(0);
+    }
     Ok(config)
 }
 

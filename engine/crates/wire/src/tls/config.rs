@@ -75,6 +75,8 @@ pub struct ServerOptions<'a> {
     pub resumption: bool,
     /// Octets of 0-RTT data accepted; 0 turns it off, QUIC needs `u32::MAX` (RFC 9001 4.6.1).
     pub early_data_bytes: u32,
+    /// The leaf stands that many times more at the end of the chain, which only makes it longer; for tests of the checks.
+    pub extra_certificates: u32,
     pub keylog_file: Option<&'a Path>,
 }
 
@@ -216,7 +218,9 @@ pub fn server_config(options: &ServerOptions<'_>) -> Result<ServerConfig, Config
         .collect::<Result<Vec<_>, ConfigError>>()?;
     let provider = Arc::new(CryptoProvider { kx_groups: groups, ..aws_lc_rs::default_provider() });
     let versions: Vec<_> = options.versions.iter().map(|version| version.supported()).collect();
-    let chain = certificates("certificate_file", options.certificate_file)?;
+    let mut chain = certificates("certificate_file", options.certificate_file)?;
+    let leaf = chain[0].clone();
+    chain.extend((0..options.extra_certificates).map(|_| leaf.clone()));
     let key = PrivateKeyDer::from_pem_file(options.key_file)
         .map_err(|error| ConfigError::new("key_file", format!("{}: {error}", options.key_file.display())))?;
     let mut config = ServerConfig::builder_with_provider(provider)

@@ -9,7 +9,7 @@ use rustls::server::UnbufferedServerConnection;
 use rustls::{ClientConfig, ClientConnection, CommonState, HandshakeKind, ServerConfig};
 
 use super::records::{self, Output, Progress};
-use super::{TlsError, cipher_name, version_name};
+use super::{CertificateChain, TlsError, cipher_name, version_name};
 
 /// A receive buffer that all connections of a thread share, so that it stays in the cache.
 #[derive(Debug)]
@@ -263,6 +263,12 @@ impl TlsStream {
     #[must_use]
     pub fn resumed(&self) -> bool {
         self.common().handshake_kind() == Some(HandshakeKind::Resumed)
+    }
+
+    /// The certificates that the server showed, once the handshake is done.
+    #[must_use]
+    pub fn chain(&self) -> Option<CertificateChain> {
+        CertificateChain::shown_to(self.common())
     }
 
     /// Whether the server accepted 0-RTT data; to be asked when the handshake is done.

@@ -58,6 +58,7 @@ fn setup(options: Options<'_>) -> Setup {
         key_exchanges: options.key_exchanges,
         resumption: options.resumption,
         early_data_bytes: if options.early { 16_384 } else { 0 },
+        extra_certificates: 0,
         keylog_file: None,
     })
     .unwrap();

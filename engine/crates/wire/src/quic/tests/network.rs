@@ -36,7 +36,7 @@ pub(super) fn client_tls(change: impl FnOnce(&mut ClientOptions<'_>)) -> Arc<Cli
         keylog_file: None,
     };
     change(&mut options);
-    Arc::new(ClientTls::new(Arc::new(tls::client_config(&options).unwrap())).unwrap())
+    Arc::new(ClientTls::new(Arc::new(tls::client_config(&options).unwrap()), Adaptations::ALL).unwrap())
 }
 
 pub(super) fn server_tls(change: impl FnOnce(&mut ServerOptions<'_>)) -> Arc<rustls::ServerConfig> {
@@ -49,6 +49,7 @@ pub(super) fn server_tls(change: impl FnOnce(&mut ServerOptions<'_>)) -> Arc<rus
         key_exchanges: &["X25519", "X25519MLKEM768"],
         resumption: true,
         early_data_bytes: u32::MAX,
+        extra_certificates: 0,
         keylog_file: None,
     };
     change(&mut options);
@@ -109,14 +110,15 @@ impl Network {
         name: &str,
     ) -> Self {
         let now = Instant::now();
-        let payload = options.max_udp_payload_bytes;
+        let (payload, adaptations) = (options.max_udp_payload_bytes, options.adaptations);
         let transport = TransportOptions { max_bidi_streams: 100, ..options.clone() };
-        let server_config = server_config(Arc::clone(server), transport_config(&transport).unwrap()).unwrap();
+        let server_config =
+            server_config(Arc::clone(server), transport_config(&transport).unwrap(), adaptations).unwrap();
         let mut client_config = ClientConfig::new(Arc::clone(client) as _);
         client_config.transport_config(Arc::new(transport_config(options).unwrap()));
-        let endpoint = client_endpoint_config(payload).unwrap();
+        let endpoint = client_endpoint_config(payload, adaptations).unwrap();
         let mut client = Endpoint::new(Arc::new(endpoint), None, true, Some([1; 32]));
-        let endpoint = server_endpoint_config(payload).unwrap();
+        let endpoint = server_endpoint_config(payload, adaptations).unwrap();
         let server = Endpoint::new(Arc::new(endpoint), Some(Arc::new(server_config)), true, Some([2; 32]));
         let client_connection = client.connect(now, client_config, SERVER.parse().unwrap(), name).unwrap();
         Self {

@@ -1,0 +1,33 @@
+"""The client was never stopped or kept from running: a gap in its event loop is time that no request of the path took.
+
+The engine's load tells the longest time from when its loop had to come round until it did. A wait of the loop lasts 50
+ms at most, so a stop of 200 ms shows as 150 ms to 200 ms. A process that is stopped uses no CPU time and waits for no
+core: `headroom` cannot see it.
+"""
+
+from __future__ import annotations
+
+from trifecta.analysis.checks.evidence import Evidence, duration
+from trifecta.design.model import CheckResult, CheckStatus
+
+GAP_FLOOR_NS = 20_000_000  # what a scheduler of an ordinary machine does to a program now and then
+GAP_SHARE = 0.02  # of the time measured: at most so much is then in a rate or a mean, well below the margin
+
+
+def check(evidence: Evidence) -> list[CheckResult]:
+    """Fail when the longest gap is beyond a share of the time measured, warn when it is beyond what machines do."""
+    if evidence.browsing:  # its driver does not make the requests
+        return []
+    load = evidence.load or {}
+    gap_ns, measured_ns = load.get("longest_gap_ns"), load.get("measured_ns")
+    if gap_ns is None or not measured_ns:
+        return evidence.result("gaps", "unknown", f"{evidence.client} does not tell how long it stood still")
+    share = gap_ns / measured_ns
+    text = f"the client stood still for {duration(gap_ns)} at most, {share:.1%} of the {duration(measured_ns)} measured"
+    if gap_ns <= GAP_FLOOR_NS:
+        return evidence.result("gaps", "pass", text, value=share, limit=GAP_SHARE)
+    # Less than its core was asked for, or many clients on one: then standing still is what is measured (headroom).
+    asked = evidence.workload.client_cpu is not None or evidence.workload.kind == "fan-in"
+    remedy = "let nothing stop the client: no debugger, frozen group or suspended machine; give it a core of its own"
+    status: CheckStatus = "fail" if share > GAP_SHARE and not asked else "warn"
+    return evidence.result("gaps", status, text, value=share, limit=GAP_SHARE, remedy=remedy)
