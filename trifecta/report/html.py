@@ -108,7 +108,7 @@ def render(run_dir: Path) -> str:
 def _render(run_dir: Path) -> tuple[str, dict[str, list[dict[str, Any]]], packets.Packets | None]:
     """The page, the rows of the views that its SQL reads besides those of the run, and what is shown of packets."""
     about = facts.read(run_dir)
-    with ThreadPoolExecutor(1) as pool, queries.connect(run_dir) as connection:
+    with queries.connect(run_dir) as connection, ThreadPoolExecutor(1) as pool:
         answers = content.ask_all(connection, about, pool)
         rows = content.trial_values(connection, about.metric)
         paths, found = _sections(about, answers)
