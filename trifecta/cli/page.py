@@ -185,7 +185,9 @@ Examples:
 @click.option("--name", help="The page's name; else made from the source.")
 @click.option("--start", metavar="URL", help="Of a HAR: the page's URL; else its first document.")
 @click.option("--origin", metavar="ORIGIN", help="Of a folder: where it is served; else https://www.NAME.lab.")
-@click.option("--rename", metavar="FROM=TO", multiple=True, help="Of a URL: store origin FROM as the https origin TO.")
+@click.option(
+    "--rename", metavar="FROM=TO", multiple=True, help="Of a URL or a HAR: store origin FROM as the https origin TO."
+)
 @click.option(
     "--resolve", metavar="HOST[:PORT]=ADDRESS[:PORT]", multiple=True, help="Of a URL: where a host is instead."
 )

@@ -13,6 +13,7 @@ from trifecta.pages import rules
 from trifecta.pages.archive import Page, Scalar
 from trifecta.pages.folder import name_from, read_folder
 from trifecta.pages.har import read_har
+from trifecta.pages.har_file import stem
 
 _COOKIES_DROPPED = "dropped: {} cookies that responses set; they may be secrets (--keep-cookies keeps them)"
 _COOKIES_KEPT = "kept: {} cookies that responses set; whoever has the folder has them: recorded values may be secrets"
@@ -64,11 +65,19 @@ def record_page(wanted: Wanted, say: Callable[[str], None]) -> Recorded:
         return Recorded(page.write(wanted.out, start, title, {"kind": "folder", "when": today()}))
     if not path.is_file():
         raise UserError(f"{wanted.source}: no such file or folder; give a URL (https://...), a HAR file or a folder")
-    har = read_har(path, wanted.name or name_from(path.stem), start=wanted.start, keep_cookies=wanted.keep_cookies)
+    har = read_har(
+        path,
+        wanted.name or name_from(stem(path)),
+        start=wanted.start,
+        keep_cookies=wanted.keep_cookies,
+        origins=renames(wanted),
+    )
     facts: dict[str, Scalar | list[str]] = {**har.facts, "when": today()}
     notes = cookie_notes(har.cookies, wanted.keep_cookies)
     if har.facts["coded_again"]:
         notes.append(f"a HAR holds content decoded: {har.facts['coded_again']} responses were coded again (gzip, br)")
+    if har.fields_dropped:
+        notes.append(f"{har.fields_dropped} fields have no name that can be (RFC 9110, 5.1): they were left out")
     if har.facts["coding_dropped"]:
         notes.append(f"{har.facts['coding_dropped']} responses are replayed without their content coding (as zstd)")
     return Recorded(har.page.write(wanted.out, har.start, har.title, facts), notes)
@@ -115,7 +124,7 @@ def _check_options(wanted: Wanted, is_url: bool) -> None:
     belongs = {
         "start": (wanted.start, not is_url and not is_folder, "a HAR file"),
         "origin": (wanted.origin, is_folder, "a folder"),
-        "rename": (wanted.rename, is_url, "a URL"), "resolve": (wanted.resolve, is_url, "a URL"),
+        "rename": (wanted.rename, not is_folder, "a URL or a HAR file"), "resolve": (wanted.resolve, is_url, "a URL"),
         "ca": (wanted.ca, is_url, "a URL"), "once": (wanted.once, is_url, "a URL"),
         "keep-cookies": (wanted.keep_cookies, not is_folder, "a URL or a HAR file"),
     }  # fmt: skip
