@@ -22,12 +22,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from trifecta.analysis import bets
+
 Floats = NDArray[np.float64]
 
-# Tuned by simulation (tests/analysis/test_power.py): a bet of everything decides in the fewest blocks that signs allow,
-# six; the smaller ones survive blocks that disagree and find small effects within 200 blocks.
-LAMBDAS: Floats = np.array([0.1, 0.3, 0.7, 1.0])
-WEIGHTS: Floats = np.array([0.05, 0.10, 0.20, 0.65])
+LAMBDAS: Floats = np.array(bets.SHARES)
+WEIGHTS: Floats = np.array(bets.WEIGHTS)
 LARGEST_LOG_RATIO = math.log(10_000)  # a bound further out than this factor is reported as no bound
 _LOG_WEIGHTS = np.log(WEIGHTS)
 _LOSE_ALL = -1e6  # log of nothing: finite, so that sums stay numbers

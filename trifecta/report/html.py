@@ -214,6 +214,7 @@ def _fill(
     environment.filters["as"] = lambda value, form: FORMATS[form](value)
     environment.filters["name"] = style.name
     environment.filters["tie"] = lambda text: _UNIT.sub("\\1\u00a0\\2", str(text))
+    environment.filters["code"] = words.code
     environment.filters["sentence"] = words.sentence
     environment.filters["svg"] = Markup  # figures come from svg.render, which escapes their text
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")

@@ -22,6 +22,7 @@ from trifecta.report import (
     content,
     decomposition,
     facts,
+    going_on,
     interactions,
     queries,
     services,
@@ -119,7 +120,10 @@ def as_data(run_dir: Path) -> dict[str, Any]:
                 "levels": levels(cell),
                 "adds_hop": levels(cell).get("server") in summary.proxies.values("server"),
                 "places": [list(arms) for arms in places],
-                "verdicts": [_finite(one.row) for one in here],
+                "verdicts": [
+                    {**_finite(one.row), "resume": going_on.command(summary.about, going_on.blocks(summary.about, one))}
+                    for one in here
+                ],
                 "checks": {name: checks.get(name, 0) for name in ("passed", "warned", "failed", "unknown")},
             }
         )
@@ -132,6 +136,7 @@ def as_data(run_dir: Path) -> dict[str, Any]:
         "seed": summary.about.seed,
         "decided": sum(one.decided for one in summary.comparisons),
         "verdicts": len(summary.comparisons),
+        "resume": going_on.command(summary.about, going_on.asked(summary.about, summary.comparisons)),
         "trials": summary.totals["trials"],
         "excluded_trials": summary.totals["excluded_trials"],
         "cells": cells,
@@ -188,7 +193,10 @@ def _print_notes(out: Console, summary: Summary) -> None:
     probed = conformance.sentence(conformance.as_data(summary.about.conformance))
     notes = [f"Conformance: {probed}"] if probed else []
     notes += [note] if (note := conformance.proxy_note(summary.proxies)) else []
-    for said in (summary.words.open, summary.words.checks, summary.words.noise, *left_out, *notes):
+    out.print(Text(_plain(out, summary.words.open)))
+    if summary.words.more:  # not wrapped: a command must stay in one piece to be copied
+        out.print(Text(_plain(out, summary.words.more.replace("`", "").rstrip("."))), soft_wrap=True)
+    for said in (summary.words.checks, summary.words.noise, *left_out, *notes):
         out.print(Text(_plain(out, said)))
     label = summary.about.metric_label
     how = (

@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from trifecta.report import numbers
+from trifecta.report import going_on, numbers
 from trifecta.report.comparisons import Comparison, levels, place_words
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures.style import name
@@ -40,6 +40,7 @@ class Words:
     checks: str
     noise: str
     seed: str
+    more: str  # the command line that gives open verdicts more blocks; empty where none would help
     left_out: list[str]  # levels of the study that this machine could not do
     warnings: list[str]  # what makes the whole run suspect
 
@@ -59,6 +60,7 @@ def compose(facts: RunFacts, found: Sequence[Comparison], totals: dict[str, int]
         noise=_NOISE_OF_A_MAP if facts.is_map else _noise(facts, found),
         seed=f"Seed {facts.seed}. `--seed {facts.seed}` repeats these orders, losses and arrivals: such a run shares "
         "the weather of this one, so it is no independent repetition. Without it a new seed is drawn.",
+        more=going_on.sentence(facts, found, totals["trials"]),
         left_out=[f"{item.get('factor')} {item.get('level')}: {item.get('reason')}" for item in facts.left_out],
         warnings=list(_warnings(facts)),
     )
@@ -189,6 +191,12 @@ def _scope(facts: RunFacts, totals: dict[str, int]) -> str:
     )
     if facts.ending:
         said += f" The run ended because {facts.ending[0].lower()}{facts.ending[1:].rstrip('.')}."
+    for entry in facts.rest.get("extended") or []:
+        asked = f"`{entry['asked']}`" if entry.get("asked") else "more"
+        said += (
+            f" It had ended after {counted(entry['after_trials'], 'trial')} and went on by {asked}, "
+            "which intervals that hold at any time allow."
+        )
     if facts.closed_loop and not facts.is_browser and facts.metric.startswith("latency"):
         said += (
             " In a closed loop the next request waits for the last, so what is measured is service time: "

@@ -32,7 +32,10 @@ def print_chains(found: Explained, concluded: list[Concluded], console: Console 
         for link in words.links(found.about, chain):
             out.print(Text(link.heading, style="bold cyan"))
             for sentence in link.sentences:
-                out.print(Padding(Text(_plain(out, f"- {sentence}")), (0, 0, 0, 2)))
+                said, _, command = _plain(out, sentence).partition("`trifecta resume ")
+                out.print(Padding(Text(f"- {said.rstrip()}"), (0, 0, 0, 2)))
+                if command:  # not wrapped: a command must stay in one piece to be copied
+                    out.print(Text(f"    trifecta resume {command.rstrip('`.')}"), soft_wrap=True)
         mine = [
             each for each in concluded if (each.cell, each.arm, each.reference) == (one.cell, one.arm, one.reference)
         ]

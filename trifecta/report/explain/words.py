@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from trifecta.analysis.challenges import Challenge
 from trifecta.analysis.estimate import METRICS
 from trifecta.design.model import Verdict
+from trifecta.report import going_on, numbers
 from trifecta.report import interactions as apart
-from trifecta.report import numbers
 from trifecta.report.comparisons import Comparison, levels
 from trifecta.report.explain import shares
 from trifecta.report.explain.chain import Chain, Checked, Setting
@@ -136,7 +136,9 @@ def _distance(about: RunFacts, one: Comparison, pair: tuple[str, str]) -> str:
         margin = numbers.percent((reach or 1) - 1)
         return f"A margin below {margin}, which is how far the interval reaches from 1{noise}."
     needs = "another verdict is not within reach" if one.needs() == "not within reach" else one.needs()
-    return sentence(f"Nothing is decided: {one.row['reason'] or 'no reason is known'}{needs and f' ({needs})'}")
+    said = sentence(f"Nothing is decided: {one.row['reason'] or 'no reason is known'}{needs and f' ({needs})'}")
+    more = going_on.command(about, going_on.blocks(about, one))
+    return f"{said} More blocks for it: `{more}`." if more else said
 
 
 def _counted(one: Comparison, found: Challenge) -> list[str]:

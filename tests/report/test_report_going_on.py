@@ -1,0 +1,92 @@
+"""Every open verdict says what to type so that it gets the blocks it lacks."""
+
+import dataclasses
+import io
+import json
+import re
+import shlex
+
+import pytest
+from rich.console import Console
+
+from trifecta.analysis.bets import fewest_blocks
+from trifecta.report import facts, going_on, terminal
+from trifecta.report.comparisons import Comparison
+from trifecta.report.explain import as_data, explain, print_chains
+
+COMMAND = re.compile(r"trifecta resume (\S+) --blocks (\d+)")
+
+
+def one(blocks, low, high, verdict="undecided"):
+    row = {"blocks": blocks, "blocks_needed_low": low, "blocks_needed_high": high}
+    return Comparison("path=far", "h3", "h2", verdict, row)
+
+
+@pytest.mark.parametrize(
+    ("comparison", "asked"),
+    [
+        (one(20, 22, 31), 11),  # the upper end of the forecast
+        (one(20, 50, None), 30),  # open above: its lower end, or as many again
+        (one(20, 22, None), 20),
+        (one(20, None, None), 20),  # far off: as many again
+        (one(2, None, None), 4),  # no verdict before the sixth block
+        (one(5, 6, 6), 1),
+        (one(0, None, None), None),  # no valid block: more of them are no help
+        (one(None, None, None), None),
+        (one(20, None, None, "faster"), None),
+    ],
+)
+def test_how_many_blocks_are_asked_for(small, comparison, asked):
+    about = facts.read(small)
+    assert going_on.blocks(about, comparison) == asked
+    assert going_on.blocks(dataclasses.replace(about, rest={"map": {}}), comparison) is None
+
+
+def test_of_several_half_are_decided_and_none_is_kept_below_six_blocks(small):
+    about = facts.read(small)
+    assert going_on.asked(about, [one(20, 21, 23), one(20, 25, 30), one(20, 60, 90), one(0, None, None)]) == 10
+    assert going_on.asked(about, [one(5, 6, 6), one(5, 6, 6), one(1, None, None)]) == 5
+    assert going_on.asked(about, [one(20, None, None, "same")]) is None
+
+
+def test_the_fewest_blocks_that_can_decide():
+    assert [fewest_blocks(level) for level in (0.9, 0.95, 0.99)] == [5, 6, 9]
+
+
+def test_the_terminal_has_the_command_in_one_piece_and_json_for_each_verdict(run):
+    stream = io.StringIO()
+    terminal.print_verdicts(run, Console(file=stream, width=80, highlight=False))
+    (line,) = [line for line in stream.getvalue().splitlines() if COMMAND.search(line)]
+    folder, blocks = COMMAND.search(line).groups()
+    assert line.startswith("More blocks: trifecta resume ")
+    assert shlex.split(folder) == [str(run)]
+    data = json.loads(terminal.as_json(run))
+    assert data["resume"] == f"trifecta resume {folder} --blocks {blocks}"
+    for verdict in (verdict for cell in data["cells"] for verdict in cell["verdicts"]):
+        opened = verdict["verdict"] == "undecided" and bool(verdict["blocks"])
+        assert (verdict["resume"] is not None) == opened
+    assert f"<code>{data['resume']}</code>" in (run / "report.html").read_text().replace("\u00a0", " ")
+
+
+def test_explain_says_it_of_each_open_verdict(run):
+    found = explain(run, None, None)
+    opened = [c.comparison for c in found.chains if not c.comparison.decided and c.comparison.row["blocks"]]
+    assert opened
+    stream = io.StringIO()
+    print_chains(found, [], Console(file=stream, width=60, highlight=False))
+    lines = [line for line in stream.getvalue().splitlines() if COMMAND.fullmatch(line.strip())]
+    assert len(lines) == len(opened)
+    assert json.dumps(as_data(found, [])).count("trifecta resume ") == len(opened)
+
+
+def test_a_run_that_was_extended_says_so(small, tmp_path):
+    import shutil
+
+    shutil.copytree(small, tmp_path / "run")
+    path = tmp_path / "run" / "run.json"
+    document = json.loads(path.read_text())
+    document["extended"] = [{"asked": "--blocks 4", "after_trials": 40}]
+    path.write_text(json.dumps(document))
+    assert (
+        "It had ended after 40 trials and went on by `--blocks 4`" in terminal.summarise(tmp_path / "run").words.scope
+    )
