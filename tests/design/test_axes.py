@@ -164,3 +164,12 @@ def test_an_option_that_a_map_would_undo_is_refused(option, remedy):
     with pytest.raises(UserError) as error:
         studies.load("objects", change=lambda document: change_to_map(document, plan, [option]))
     assert str(error.value).startswith(f"option --set {option}: {remedy}")
+
+
+def test_what_is_asked_of_the_path_of_a_map_holds_at_every_place():
+    plan = make_plan("rtt=10ms..100ms", "rate=2Mbit/s..50Mbit/s", "4x4", "h3,h2", blocks=None, budget_ns=10**12)
+    asked = ["paths.access.loss=0.5 %"]
+    study = studies.load("objects", change=lambda document: change_to_map(document, plan, asked))
+    assert {path.loss for path in study.paths.values()} == {0.005}
+    with pytest.raises(UserError, match="no cell has the path 'acces'"):
+        studies.load("objects", change=lambda document: change_to_map(document, plan, ["paths.acces.loss=1 %"]))

@@ -30,7 +30,7 @@ Exit code: 0 done, 1 no trial passed the checks that make it count, 2 bad input 
 Examples:
   trifecta map --budget "10 min" --out runs/plane
   trifecta map runs/plane --at rtt=35ms,loss=0.5%
-  trifecta map --x rtt=10ms..100ms --y rate=2Mbit/s..50Mbit/s --set loss="0.5 %" --resolution 12x12
+  trifecta map --x rtt=10ms..100ms --y rate=2Mbit/s..50Mbit/s --set paths.access.loss="0.5 %" --resolution 12x12
   trifecta map race --set path=rough --set connection=new --server caddy --x in_flight=1..32 --y loss=0..5%
 """
 )

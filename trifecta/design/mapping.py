@@ -140,6 +140,10 @@ def change_to_map(document: Document, plan: MapPlan, overrides: Sequence[str]) -
             if "rtt" in own:
                 fields.pop("delay", None)
             points[f"x{i:02}-y{j:02}"] = fields | own
+    asked = {place[2:]: option for place, option in document.options.items() if place[:2] == ("paths", base)}
+    for rest, option in asked.items():  # the path is that of every place now
+        del document.options["paths", base, *rest]
+        document.options |= {("paths", point, *rest): option for point in points}
     tree["paths"] = points
     factors["path"] = list(points)
     factors["protocol"] = [PROTOCOL_NAMES[plan.reference], PROTOCOL_NAMES[plan.arm]]
