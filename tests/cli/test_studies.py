@@ -54,3 +54,26 @@ def test_unreadable_files(capsys, tmp_path):
     assert "is not UTF-8 text (octet 7)" in capsys.readouterr().err
     assert main.run(["studies", str(tmp_path)]) == 2
     assert "is a folder" in capsys.readouterr().err
+
+
+def test_what_to_expect_goes_to_standard_error(capsys, tmp_path):
+    assert main.run(["studies", "race"]) == 0
+    assert "12 cells x 4 arms x 6 blocks: 288 trials, " in capsys.readouterr().err
+    file = tmp_path / "post.yaml"
+    file.write_text(studies.bundled()["race"].read_text().replace("method: GET", "method: POST"))
+    assert main.run(["studies", str(file)]) == 0
+    said = capsys.readouterr()
+    assert said.out == file.read_text()
+    assert "left out: server caddy: Caddy's file server does not answer POST; use GET or HEAD" in said.err
+    assert main.run(["studies", str(file), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["preflight"]["trials"], document["cannot_run"]) == (144, None)
+    assert [item["level"] for item in document["preflight"]["left_out"]] == ["caddy"]
+
+
+def test_a_study_that_cannot_run_here_says_why(capsys, tmp_path):
+    file = tmp_path / "post.yaml"
+    text = studies.bundled()["race"].read_text().replace("method: GET", "method: POST")
+    file.write_text(text.replace("server: [origin, caddy]", "server: [caddy]"))
+    assert main.run(["studies", str(file)]) == 0
+    assert "cannot run here: no server of the study can be used here: Caddy" in capsys.readouterr().err

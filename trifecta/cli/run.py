@@ -71,7 +71,7 @@ Exit code: 0 done, 1 no trial passed the checks that make it fit for a verdict, 
 
 \b
 Examples:
-  trifecta run race --set path=clean --blocks 3
+  trifecta run race --set path=clean --blocks 8
   trifecta run my-study.yaml --set response="1 kB,100 kB" --budget "10 min"
   trifecta run chain --set depth=2,4,8 --set hosts=1 --set path=normal
   trifecta run my-study.yaml --without jitter-reordering

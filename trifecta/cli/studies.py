@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sized
+from typing import TYPE_CHECKING
 
 import click
 
 from trifecta.cli.options import as_json, complete_study
+
+if TYPE_CHECKING:
+    from trifecta.design.model import Study
+    from trifecta.workloads.preflight import Preflight
 
 
 @click.command(
@@ -23,7 +28,9 @@ Examples:
 def command(study: str | None, as_json: bool) -> None:
     """List the bundled studies; with STUDY (a name or a file), check it and print its text.
 
-    With --json and STUDY, print the study as resolved: every default, cell and arm.
+    What to expect of it goes to standard error: trials, time, octets, what this machine leaves out, and whether its
+    blocks and budget can decide anything. With --json and STUDY, print the study as resolved: every default, cell and
+    arm.
     """
     from trifecta import studies
     from trifecta.design.campaign import is_campaign, parse_campaign
@@ -48,10 +55,32 @@ def command(study: str | None, as_json: bool) -> None:
         _show_campaign(study, as_json)
         return
     loaded = studies.load(study)
+    expected, problem = _expected(loaded)
     if as_json:
-        click.echo(json.dumps(studies.describe(loaded, studies.find(study)), indent=2))
-    else:
-        click.echo(studies.read_text(studies.find(study)), nl=False)
+        shown = {
+            **studies.describe(loaded, studies.find(study)),
+            "preflight": expected.as_data(),
+            "cannot_run": problem,
+        }
+        click.echo(json.dumps(shown, indent=2))
+        return
+    click.echo(studies.read_text(studies.find(study)), nl=False)
+    for line in [*expected.lines(), *([f"cannot run here: {problem}"] if problem else [])]:
+        click.echo(line, err=True)
+
+
+def _expected(study: Study) -> tuple[Preflight, str | None]:
+    """What the study comes to here, and why it cannot run here at all."""
+    from trifecta.design.errors import TrifectaError
+    from trifecta.lab.engine import find_engine
+    from trifecta.workloads.preflight import preflight
+    from trifecta.workloads.ways import WAYS, Adapters
+
+    try:
+        here = WAYS[study.workload.kind].cells(study, find_engine(), Adapters())
+    except TrifectaError as error:
+        return preflight(study), str(error)
+    return preflight(study, here.cells, here.left_out), None
 
 
 def _counted(things: Sized, noun: str) -> str:

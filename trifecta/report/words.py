@@ -10,6 +10,7 @@ from itertools import groupby
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from trifecta.analysis.bets import fewest_blocks
 from trifecta.report import going_on, numbers
 from trifecta.report.comparisons import Comparison, levels, place_words
 from trifecta.report.facts import RunFacts
@@ -226,6 +227,10 @@ def _open(facts: RunFacts, found: Sequence[Comparison]) -> str:
     places = list(dict.fromkeys(one.cell for one in undecided))
     stay = "stays" if len(undecided) == 1 else "stay"
     opening = f"{len(undecided)} of {counted(len(found), 'verdict')} {stay} open"
+    fewest, most = fewest_blocks(facts.confidence), facts.study.get("max_blocks")
+    if most is not None and most < fewest:
+        ends = f"and this study ends at {counted(most, 'block')}"
+        return f"{opening}: none can be decided before a cell's block {fewest}, {ends}."
     if len(places) > 3:
         return f"{opening}, in {len(places)} cells. {_reach(undecided)}"
     said = []

@@ -30,6 +30,7 @@ from trifecta.workloads.extending import More
 from trifecta.workloads.facts import check_same_study, first_facts
 from trifecta.workloads.faults import NO_FAULTS, Faults
 from trifecta.workloads.judge import Judge
+from trifecta.workloads.preflight import preflight
 from trifecta.workloads.progress import NoProgress, Progress
 from trifecta.workloads.session import Session
 from trifecta.workloads.supported import Supported
@@ -139,6 +140,10 @@ class _Run:
             self.progress.study_started(self.study, str(self.run.path), len(self.rows))
             for item in [*left_out, *facts.get("not_found", [])]:
                 self.progress.level_unsupported(item["factor"], item["level"], item["reason"])
+            if not resume and self.make_planner is Planner:
+                expected = preflight(self.study, self.cells)  # what is left out was said just now
+                for line in expected.lines():
+                    self.progress.note(line)
             self.planner: AnyPlanner | None = self.make_planner(self.study, self.cells, self.began_ns)
             self.progress.phase("lab")
             try:

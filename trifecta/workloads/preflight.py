@@ -1,0 +1,165 @@
+"""What a study comes to, before anything of it runs: trials, time, octets, what is left out, and what it can decide.
+
+Estimates from the plan (`design.duration`), good within a factor of two on a quiet machine. Without numpy, whose
+threads must not start before the lab's private namespaces are entered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trifecta.analysis.bets import fewest_blocks
+from trifecta.design import duration, plan, quantity
+from trifecta.design.model import BrowserWorkload, Cell, ServicesWorkload, Study
+
+OFF_BY = 2.0  # an estimate of time is good within this factor (tests/design/test_duration.py)
+_KEPT_TRIAL_BYTES = 70_000  # what a trial leaves in the run's folder: its row, link, resources
+_KEPT_SAMPLE_BYTES = 60
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """What is to be expected. ``trials``, ``time_ns``, ``sent_bytes`` and ``kept_bytes`` are of ``blocks`` a cell."""
+
+    cells: int
+    arms: int
+    blocks: int
+    """Of every cell: as many as there must be, or those before which nothing can be decided."""
+    fewest: int
+    """Blocks before which no verdict is possible."""
+    trials: int
+    time_ns: tuple[int, int]
+    """From, to."""
+    budget_ns: int | None
+    sent_bytes: int | None
+    """Content of requests and answers; None where a trial is as long as its time, or its page is not known."""
+    kept_bytes: int | None
+    left_out: Sequence[Mapping[str, str]] = field(default_factory=list)
+    warnings: Sequence[str] = field(default_factory=list)
+
+    def lines(self) -> list[str]:
+        """In words, a line each."""
+        low, high = (_wall(ns) for ns in self.time_ns)
+        said = (
+            f"{_counted(self.cells, 'cell')} x {_counted(self.arms, 'arm')} x {_counted(self.blocks, 'block')}: "
+            f"{_counted(self.trials, 'trial')}, {low if low == high else f'{low} to {high}'}"
+        )
+        if self.budget_ns is not None:
+            said += f" of a budget of {quantity.format_time(self.budget_ns)}"
+        if self.sent_bytes is not None:
+            said += f", {_size(self.sent_bytes)} to send"
+        if self.kept_bytes is not None:
+            said += f", {_size(self.kept_bytes)} to keep"
+        left_out = [f"left out: {item['factor']} {item['level']}: {item['reason']}" for item in self.left_out]
+        return [said, *left_out, *(f"warning: {warning}" for warning in self.warnings)]
+
+    def as_data(self) -> dict[str, Any]:
+        """For a program."""
+        return {
+            "cells": self.cells,
+            "arms": self.arms,
+            "blocks": self.blocks,
+            "fewest_blocks": self.fewest,
+            "trials": self.trials,
+            "time_ns": list(self.time_ns),
+            "budget_ns": self.budget_ns,
+            "sent_bytes": self.sent_bytes,
+            "kept_bytes": self.kept_bytes,
+            "left_out": [dict(item) for item in self.left_out],
+            "warnings": list(self.warnings),
+        }
+
+
+def preflight(
+    study: Study, cells: Sequence[Cell] | None = None, left_out: Sequence[Mapping[str, str]] = ()
+) -> Preflight:
+    """What the study comes to with the cells that can run here (all of them by default)."""
+    own = list(plan.cells(study) if cells is None else cells)
+    fewest, arms = fewest_blocks(study.confidence), plan.arms(study)
+    fixed = study.min_blocks == study.max_blocks
+    blocks = study.max_blocks if fixed or study.max_blocks < fewest else max(study.min_blocks, fewest)
+    if not study.gives_verdicts:
+        blocks = study.min_blocks
+    each_ns = len(arms) * sum(duration.trial_ns(study, cell) for cell in own)
+    time_ns = round(blocks * each_ns / OFF_BY), round(blocks * each_ns * OFF_BY)
+    requests = [_requests(study, cell) for cell in own]
+    octets = [_octets(study, cell) for cell in own]
+    times = blocks * len(arms)
+    return Preflight(
+        cells=len(own),
+        arms=len(arms),
+        blocks=blocks,
+        fewest=fewest,
+        trials=times * len(own),
+        time_ns=time_ns,
+        budget_ns=study.budget_ns,
+        sent_bytes=None if None in octets else times * sum(one for one in octets if one is not None),
+        kept_bytes=None
+        if None in requests or study.capture
+        else times * sum(_KEPT_TRIAL_BYTES + _KEPT_SAMPLE_BYTES * (one or 0) for one in requests),
+        left_out=list(left_out),
+        warnings=list(_warnings(study, fewest, len(own), each_ns)),
+    )
+
+
+def _warnings(study: Study, fewest: int, cells: int, each_ns: int) -> list[str]:
+    if not study.gives_verdicts or len(study.factors[plan.PROTOCOL_FACTOR]) < 2 or not cells:
+        return []
+    blocks = _counted(study.max_blocks, "block")
+    if study.max_blocks < fewest:
+        return [
+            f"nothing can be decided: no verdict is possible before a cell's block {fewest}, and this study ends at "
+            f"{blocks}; a look at the numbers, and `trifecta resume RUN --blocks N` goes on from there"
+        ]
+    if study.budget_ns is None:
+        return []
+    low, high = fewest * each_ns / OFF_BY, fewest * each_ns * OFF_BY
+    takes = f"{fewest} blocks of every cell, without which nothing is decided there, take {_wall(low)} to {_wall(high)}"
+    remedy = "raise it, or take levels out"
+    budget = quantity.format_time(study.budget_ns)
+    if low > study.budget_ns:
+        return [f"the budget of {budget} does not hold {takes}, by estimate; {remedy}"]
+    if fewest * each_ns > study.budget_ns:
+        return [f"the budget of {budget} may not hold {takes}, by estimate; {remedy}"]
+    return []
+
+
+def _requests(study: Study, cell: Cell) -> int | None:
+    """Requests or visits of a trial of a cell; None where its time is what ends it."""
+    workload = plan.workload_for(study, cell)
+    if isinstance(workload, BrowserWorkload):
+        return workload.visits + workload.warmup_visits
+    if not workload.requests:
+        return None
+    each = workload.requests + workload.warmup_requests
+    return each * workload.clients if isinstance(workload, ServicesWorkload) and workload.kind == "fan-in" else each
+
+
+def _octets(study: Study, cell: Cell) -> int | None:
+    """Octets of content of a trial of a cell; None where that is not known."""
+    workload, requests = plan.workload_for(study, cell), _requests(study, cell)
+    if isinstance(workload, BrowserWorkload) or requests is None:
+        return None
+    calls = workload.depth - 1 if isinstance(workload, ServicesWorkload) and workload.kind == "chain" else 1
+    return requests * calls * (workload.response_bytes + workload.request_bytes)
+
+
+def _wall(ns: float) -> str:
+    seconds = max(1, round(ns / 1e9))
+    if seconds < 100:
+        return f"{seconds} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{round(minutes / 60)} h"
+
+
+def _size(octets: float) -> str:
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if octets >= scale:
+            return f"{octets / scale:.3g} {unit}" if octets < 100 * scale else f"{octets / scale:,.0f} {unit}"
+    return f"{octets:.0f} B"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
