@@ -1,5 +1,6 @@
 """League tables: who is before whom, and who cannot be told apart."""
 
+import json
 import math
 
 import numpy as np
@@ -7,7 +8,9 @@ import pytest
 from scipy import stats
 
 from tests.analysis.test_decomposition import rows_of, study_of
+from trifecta.analysis.estimate import METRICS
 from trifecta.analysis.league import league, rank
+from trifecta.analysis.sessions import OF_TIMES, between_starts, starts_of
 
 
 def table(study, rows, arm="h3", place="path=far,connection=new", **options):
@@ -67,6 +70,58 @@ def test_a_place_that_is_claimed_holds_in_19_of_20_tables_without_any_difference
         ranks = rank([rng.normal(0, 0.05, 8) for _ in range(6)], 0.05, True)
         wrong += any(one != (1, 6) for one in ranks)
     assert wrong <= stats.binom.ppf(0.999, runs, 0.05)
+
+
+def ranked_apart(servers, blocks, noise, between, starts, runs, seed):
+    """Share of tables of equal servers in which any is ranked before another; ``between`` starts they differ."""
+    rng, apart = np.random.default_rng(seed), 0
+    for _ in range(runs):
+        drawn = rng.normal(0, between, (servers, starts))
+        logs = [rng.normal(0, noise, blocks) + np.resize(own, blocks) for own in drawn]
+        ranks = rank(logs, 0.05, True, [OF_TIMES**2 / starts] * servers)
+        apart += any(one != (1, servers) for one in ranks)
+    return apart / runs
+
+
+@pytest.mark.parametrize("between", [0.005, 0.01])
+@pytest.mark.parametrize(("servers", "blocks", "noise"), [(2, 60, 0.005), (6, 60, 0.002), (6, 8, 0.01), (4, 30, 0.05)])
+def test_equal_servers_of_other_starts_are_ranked_apart_in_one_table_of_twenty(servers, blocks, noise, between):
+    runs = 200
+    found = ranked_apart(servers, blocks, noise, between, 1, runs, seed=blocks)
+    assert found * runs <= stats.binom.ppf(0.999, runs, 0.05)
+
+
+def test_without_what_starts_differ_by_most_tables_rank_equal_servers_apart():
+    rng = np.random.default_rng(5)
+    apart = 0
+    for _ in range(50):
+        logs = [rng.normal(drawn, 0.005, 60) for drawn in rng.normal(0, 0.01, 6)]
+        apart += any(one != (1, 6) for one in rank(logs, 0.05, True))
+    assert apart >= 45
+
+
+def test_a_server_started_anew_for_every_block_pays_little():
+    assert ranked_apart(6, 60, 0.005, 0.01, 60, 200, seed=3) <= stats.binom.ppf(0.999, 200, 0.05) / 200
+    study = study_of(server=("caddy", "origin", "nginx"))
+    rows = rows_of(study)
+    for row in rows:
+        renewed = row["block"] if row["server"] == "nginx" else 0
+        row["server_json"] = json.dumps({"restarts": 0, "renewals": renewed, "proxy": False})
+    found = {one.server: one for one in table(study, rows)}
+    assert {server: one.starts for server, one in found.items()} == {"nginx": 8, "origin": 1, "caddy": 1}
+    reach = {server: math.log(one.high / one.low) / 2 for server, one in found.items()}
+    assert reach["origin"] > 0.0196 > 0.018 > 0.0196 / math.sqrt(8)
+    assert reach["nginx"] < reach["origin"]
+
+
+def test_how_much_starts_differ_by_metric():
+    assert between_starts(METRICS["latency_p50_ns"]) == 0.01
+    assert between_starts(METRICS["server_cpu_ns_per_request"]) == 0.02
+    assert between_starts(METRICS["success_rate"]) == 0
+    assert starts_of([]) == 1
+    told = [{"valid": True, "server_json": json.dumps({"restarts": 0, "renewals": n})} for n in (0, 1, 1, 2)]
+    assert starts_of(told) == 3
+    assert starts_of([row | {"valid": False} for row in told]) == 1
 
 
 def test_ranks_of_clear_differences():

@@ -82,16 +82,24 @@ def contrast_over(pairs: Sequence[tuple[Floats, Floats]], confidence: float) -> 
     return Contrast(math.exp(shift), math.exp(shift - reach), math.exp(shift + reach), p, *sizes)
 
 
-def p_value(first: Floats, second: Floats) -> float | None:
-    """Two-sided p-value of "no difference" (Welch; Mann and Whitney with censored blocks); None with fewer than two."""
+def p_value(first: Floats, second: Floats, shared_variance: float = 0.0) -> float | None:
+    """Two-sided p-value of "no difference" (Welch; Mann and Whitney with censored blocks); None with fewer than two.
+
+    ``shared_variance`` is what the two means vary by besides: what all blocks of a side share, which their spread does
+    not hold. It is taken as known. Mann and Whitney's test has no place for it.
+    """
     from scipy import stats
 
     if min(len(first), len(second)) < 2:
         return None
     if np.isfinite(first).all() and np.isfinite(second).all():
-        if np.ptp(first) == 0 and np.ptp(second) == 0:
-            return 1.0 if first[0] == second[0] else 0.0
-        p = float(stats.ttest_ind(first, second, equal_var=False).pvalue)
+        parts = np.array([float(side.var(ddof=1)) / len(side) for side in (first, second)])
+        variance = float(parts.sum()) + shared_variance
+        shift = float(first.mean() - second.mean())
+        if variance <= 1e-24:
+            return 1.0 if abs(shift) <= 1e-12 else 0.0
+        freedom = variance**2 / max(float((parts**2 / [len(first) - 1, len(second) - 1]).sum()), 1e-300)
+        p = 2 * float(stats.t.sf(abs(shift) / math.sqrt(variance), min(freedom, 1e6)))
     else:
         p = float(stats.mannwhitneyu(first, second).pvalue)
     return 1.0 if math.isnan(p) else p

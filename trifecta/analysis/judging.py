@@ -10,6 +10,7 @@ import math
 from typing import Literal
 
 from trifecta.analysis.intervals import Estimate
+from trifecta.analysis.sessions import OF_CPU, OF_TIMES
 from trifecta.analysis.statements import ABOUT, Says
 
 State = Literal["confirmed", "same direction, other size", "contradicted", "open", "not compared"]
@@ -21,23 +22,19 @@ NOT_COMPARED: State = "not compared"
 _MOST_BLOCKS = 200  # an estimate beyond that is no advice
 _NORMAL = 1.96  # of 95 %
 
-# Standard deviation of a ratio between sessions (logs), which the blocks of one session do not hold: another morning,
-# another temperature, another placing of pages. From two runs of all quick reproductions on one machine (Paule and
-# Mandel 1982; of the 6 statements and 8 cells of times that are known to 2 % or better 0.9 and 0.5 %, of 28 cells of
-# CPU time 1.7 %, of memory and octets 0), rounded up; docs/reproduce.md.
+# Standard deviation of a ratio between sessions (logs), by what is compared (analysis/sessions.py).
 SESSIONS = {
-    "cpu_ns_per_request": 0.02,
-    "cpu_share": 0.02,
+    "cpu_ns_per_request": OF_CPU,
+    "cpu_share": OF_CPU,
     "rss_bytes": 0.003,
     "wire_bytes": 0.002,
     "setup_packets": 0.002,
 }
-_SESSIONS_OF_TIMES = 0.01
 
 
 def between_sessions(says: Says) -> float:
     """The standard deviation between sessions of what a statement compares; 0 for counts and shares."""
-    return 0.0 if says.by_difference else SESSIONS.get(says.metric, _SESSIONS_OF_TIMES)
+    return 0.0 if says.by_difference else SESSIONS.get(says.metric, OF_TIMES)
 
 
 def judge(says: Says, one: Estimate, margin: float, sessions: float = 0.0) -> tuple[State, str]:

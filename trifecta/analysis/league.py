@@ -4,7 +4,9 @@ Programs are measured in different cells, so unlike protocols they are not compa
 the geometric mean over blocks with a t interval; two programs are compared by Welch's t-test of the logs, and
 the tests of a table are one family (Holm 1979). A program's rank is a range: from one more than the number of
 programs that are shown to be better, to the number of those that are not shown to be worse. Ranges that overlap are
-ties. Where a block has no finite value, the value is the median and the test that of Mann and Whitney (1947).
+ties. All blocks under one start of a server share what that start drew by chance, some 1 % of a time: it is in the
+standard errors, over as many starts as there were. Where a block has no finite value, the value is the median and the
+test that of Mann and Whitney (1947).
 """
 
 from __future__ import annotations
@@ -19,10 +21,12 @@ from numpy.typing import NDArray
 
 from trifecta.analysis.contrasts import holm, p_value
 from trifecta.analysis.estimate import METRICS, Row, by_cell
+from trifecta.analysis.intervals import t_quantile
 from trifecta.analysis.means import block_logs, geometric_mean
 from trifecta.analysis.programs import Program, place_of, program_of, proxies
+from trifecta.analysis.sessions import between_starts, starts_of
 from trifecta.design import plan
-from trifecta.design.model import Study
+from trifecta.design.model import AA_SUFFIX, Study
 
 Floats = NDArray[np.float64]
 
@@ -33,6 +37,7 @@ class Standing:
 
     ``value``, ``low`` and ``high`` are in the metric's unit; ``low`` and ``high`` are None with fewer than two blocks
     or with ``censored`` ones, ``value`` is None when it is not finite. ``best`` and ``worst`` bound the rank.
+    ``starts`` are those of the server that its blocks met.
     """
 
     place: str
@@ -47,6 +52,7 @@ class Standing:
     high: float | None
     blocks: int
     censored: int
+    starts: int
 
     @property
     def program(self) -> Program:
@@ -68,17 +74,25 @@ def league(study: Study, rows: Sequence[Row], metric: str | None = None) -> list
     places: dict[str, list[str]] = {}
     for cell in cells:
         places.setdefault(place_of(cell), []).append(cell)
+    deviation = between_starts(chosen)
     found = []
     for place, here in places.items():
         for arm in study.factors[plan.PROTOCOL_FACTOR]:
             logs = {programs[cell]: block_logs(cells[cell], chosen, str(arm)) for cell in here}
             known = {program: values for program, values in logs.items() if len(values)}
-            ranks = rank(list(known.values()), 1 - study.confidence, chosen.lower_is_better)
+            starts = {
+                programs[cell]: starts_of([row for row in cells[cell] if str(row["arm"]) in (arm, arm + AA_SUFFIX)])
+                for cell in here
+            }
+            shared = [deviation**2 / starts[program] for program in known]
+            ranks = rank(list(known.values()), 1 - study.confidence, chosen.lower_is_better, shared)
             table = [
                 _standing(
                     program,
                     values,
                     study.confidence,
+                    starts=starts[program],
+                    deviation=deviation,
                     place=place,
                     arm=str(arm),
                     ranks=between,
@@ -93,11 +107,17 @@ def league(study: Study, rows: Sequence[Row], metric: str | None = None) -> list
     return found
 
 
-def rank(programs: Sequence[Floats], alpha: float, lower_is_better: bool) -> list[tuple[int, int]]:
-    """(Best, worst) rank of each of the programs, given the log values of their blocks."""
+def rank(
+    programs: Sequence[Floats], alpha: float, lower_is_better: bool, shared: Sequence[float] | None = None
+) -> list[tuple[int, int]]:
+    """(Best, worst) rank of each of the programs, given the log values of their blocks.
+
+    ``shared`` is the variance of what all blocks of a program share; None where they share nothing.
+    """
     count = len(programs)
     pairs = list(combinations(range(count), 2))
-    p_values = holm([p_value(programs[first], programs[second]) for first, second in pairs])
+    extra = shared if shared is not None else [0.0] * count
+    p_values = holm([p_value(programs[one], programs[two], extra[one] + extra[two]) for one, two in pairs])
     better = [0] * count
     worse = [0] * count
     for (first, second), p in zip(pairs, p_values, strict=True):
@@ -115,9 +135,19 @@ def _middle(values: Floats) -> float:
 
 
 def _standing(
-    program: Program, values: Floats, confidence: float, *, place: str, arm: str, ranks: tuple[int, int], proxy: bool
+    program: Program,
+    values: Floats,
+    confidence: float,
+    *,
+    starts: int,
+    deviation: float,
+    place: str,
+    arm: str,
+    ranks: tuple[int, int],
+    proxy: bool,
 ) -> Standing:
     mean = geometric_mean(values, confidence)
+    guard = t_quantile((1 + confidence) / 2, math.inf) * deviation / math.sqrt(starts)
     return Standing(
         place=place,
         arm=arm,
@@ -127,8 +157,17 @@ def _standing(
         best=ranks[0],
         worst=ranks[1],
         value=mean.value,
-        low=mean.low,
-        high=mean.high,
+        low=_wider(mean.low, mean.value, guard),
+        high=_wider(mean.high, mean.value, guard),
         blocks=mean.blocks,
         censored=mean.censored,
+        starts=starts,
     )
+
+
+def _wider(end: float | None, value: float | None, guard: float) -> float | None:
+    """An end of an interval with what starts differ by: the squares of both reaches, as logs, add up."""
+    if end is None or value is None:
+        return end
+    reach = math.log(end / value)
+    return value * math.exp(math.copysign(math.hypot(reach, guard), reach))

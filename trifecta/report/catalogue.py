@@ -368,7 +368,7 @@ LEAGUE = Query(
 SELECT t.cell, t.arm, t.server, t.client,
        CASE t.client WHEN 'load' THEN t.server ELSE t.server || ' with ' || t.client END AS program,
        CASE WHEN t.best = t.worst THEN '' || t.best ELSE t.best || '–' || t.worst END AS place,
-       t.value, t.low, t.high, t.blocks, t.censored,
+       t.value, t.low, t.high, t.blocks, t.censored, t.starts,
        CASE WHEN t.proxy THEN 'proxy: adds a hop' ELSE 'file server' END AS kind
 FROM (SELECT * EXCLUDE (place), place AS cell FROM league) AS t
 WHERE true{and_cell}

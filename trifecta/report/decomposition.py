@@ -253,6 +253,7 @@ def _leagues(about: RunFacts, derived: Derived, answer: Answer) -> list[LeaguePl
         Column(about.metric_label, "value", form),
         Column(f"{100 * about.confidence:.0f} % interval", "low,high", f"{form}_interval"),
         Column("blocks", "blocks", "count"),
+        Column("starts", "starts", "count"),
         Column("without a value", "censored", "count"),
         Column("", "kind"),
     ]

@@ -210,7 +210,8 @@ def _print_notes(out: Console, summary: Summary) -> None:
             f"Compared: {label}. {how}. [a, b]: the ratio of the first to the second, {level} confidence sequence of "
             f"its median by itself; {{a, b}}: among all {len(summary.comparisons)} comparisons, where the verdict "
             f"holds (at most {1 - summary.about.confidence:.0%} of the verdicts false, on average). likely: it would "
-            "be decided by itself. more: blocks that would decide, in four of five cases.",
+            "be decided by itself. more: blocks that would decide, in four of five cases. All of it holds for this "
+            "session: where a server is not started anew for every block, another start may move times by some 1 %.",
             style="dim",
         )
     )

@@ -187,8 +187,9 @@ def _scope(facts: RunFacts, totals: dict[str, int]) -> str:
         f"Compared is the {facts.metric_label}{of} ({better} is faster) for {facts.workload_words()}. "
         f"A cell is one combination of {where}. {counted(totals['trials'], 'trial')} in up to "
         f"{counted(totals['blocks'] or 0, 'block')} a cell, {samples}. "
-        "The verdicts hold for this traffic, these paths as emulated, these programs and this machine; "
-        "they say nothing about others."
+        "The verdicts hold for this traffic, these paths as emulated, these programs, this machine and this session: "
+        "starts of the same program differ by some 1 %, which is in them only where a server was started anew for "
+        "every block. They say nothing about others."
     )
     if facts.ending:
         said += f" The run ended because {facts.ending[0].lower()}{facts.ending[1:].rstrip('.')}."

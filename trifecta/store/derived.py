@@ -53,6 +53,7 @@ DERIVED: dict[str, pa.Schema] = {
         ("high", _NUMBER),
         ("blocks", _COUNT),
         ("censored", _COUNT),
+        ("starts", _COUNT),
     ),
     # One row a cell, arm and part of a cycle, in the order of time: geometric mean over blocks of the trials' medians.
     "hops": make_schema(

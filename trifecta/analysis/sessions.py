@@ -1,0 +1,36 @@
+"""What stays the same within a session and differs between two: the part of a value that no block of a run repeats.
+
+A start of a program draws its addresses in memory, its place on the cores and more, and keeps them until it ends
+(Kalibera & Jones 2013). Blocks under one start share that draw, so their spread does not hold it.
+
+The sizes are standard deviations of ratios (logs) from two runs of all quick reproductions on one machine (Paule and
+Mandel 1982; of the 6 statements and 8 cells of times that are known to 2 % or better 0.9 and 0.5 %, of 28 cells of CPU
+time 1.7 %, of memory and octets 0), rounded up; docs/reproduce.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from trifecta.analysis.estimate import Metric, Row
+
+OF_TIMES = 0.01
+OF_CPU = 0.02
+
+
+def between_starts(metric: Metric) -> float:
+    """The standard deviation between starts of a program, as a log ratio; 0 for shares."""
+    if metric.unit == "ratio":
+        return 0.0
+    return OF_CPU if "_cpu_" in metric.name else OF_TIMES
+
+
+def starts_of(rows: Sequence[Row]) -> int:
+    """How many starts of its server the trials of a cell met; 1 where it was never started again, or none tells."""
+    found = set()
+    for text in {str(row.get("server_json") or "{}") for row in rows if row.get("valid")}:
+        said = json.loads(text)
+        if isinstance(said, dict):
+            found.add((said.get("restarts"), said.get("renewals")))
+    return max(1, len(found))
