@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from trifecta.analysis.contrasts import Contrast, adjusted, contrast, contrast_over
-from trifecta.analysis.estimate import METRICS
 from trifecta.analysis.means import block_logs, geometric_mean
+from trifecta.design.metrics import METRICS
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tests.analysis.worlds import make_rows, make_study, one_cell_study
-from trifecta.analysis.estimate import METRICS, arm_pairs, log_value, pair_blocks, ratio_estimate
+from trifecta.analysis.estimate import arm_pairs, log_value, pair_blocks, ratio_estimate
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import Baseline
 
 P50, P99, RATE = METRICS["latency_p50_ns"], METRICS["latency_p99_ns"], METRICS["requests_per_s"]

@@ -10,7 +10,7 @@ ARMS = ["h1", "h2", "h3"]
 
 
 def verdict(arm: str, reference: str, kind: str, **row: Any) -> Comparison:
-    return Comparison("c", arm, reference, kind, row)
+    return Comparison("c", arm, reference, kind, {"metric": "latency_p50_ns", **row})
 
 
 @pytest.mark.parametrize(
@@ -91,3 +91,18 @@ def test_cells_in_words() -> None:
     assert place_words(cell) == "new connections, caddy, in flight 10"
     assert place_words("t00012", without="") == "t00012"
     assert place_words(cell, without="") == "far, new connections, caddy, in flight 10"
+
+
+@pytest.mark.parametrize(
+    ("metric", "kind", "said"),
+    [
+        ("bitrate_mean_bits_per_s", "faster", "1.49× higher"),
+        ("bitrate_mean_bits_per_s", "slower", "1.49× lower"),
+        ("requests_per_s", "faster", "1.49× more"),
+        ("requests_per_s", "slower", "1.49× fewer"),
+        ("client_cpu_ns_per_request", "faster", "1.49× lower"),
+        ("latency_p50_ns", "slower", "1.49× slower"),
+    ],
+)
+def test_a_headline_fits_the_metric(metric: str, kind: str, said: str) -> None:
+    assert verdict("h3", "h2", kind, metric=metric, factor=1.49, likely=None).headline() == said

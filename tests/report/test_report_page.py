@@ -154,8 +154,12 @@ def test_a_metric_where_more_is_better(tmp_path: Path) -> None:
         for number in pages.numbers(root)
         if number.key.endswith("|h3|h2") and number.column in ("factor", "ratio")
     }
-    # HTTP/3 does more per second on this path: faster, and the ratio itself is above 1.
+    # HTTP/3 does more per second on this path, and the ratio itself is above 1.
     assert shown["factor"] == shown["ratio"] > 1
+    assert "HTTP/3 did more requests per second than HTTP/2 in" in root.text
+    assert "× more" in root.text
+    assert "× faster" not in root.text
+    assert "faster than" not in root.text
 
 
 def test_a_run_without_a_trial(tmp_path: Path) -> None:

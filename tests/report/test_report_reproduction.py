@@ -158,7 +158,7 @@ def test_metrics_of_single_requests_are_those_of_the_samples(result: Result) -> 
 
 def test_every_metric_of_a_statement_is_one_that_is_read() -> None:
     """A metric that nobody measures would leave its claim open for ever."""
-    from trifecta.analysis.estimate import METRICS
+    from trifecta.design.metrics import METRICS
     from trifecta.report.packets.metrics import METRICS as OF_PACKETS
     from trifecta.report.reproduction.places import CPU_SHARE, SAMPLES, SERVICES
     from trifecta.report.visits.metrics import PAGE, VIDEO

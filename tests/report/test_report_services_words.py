@@ -6,6 +6,7 @@ import pytest
 
 from trifecta.analysis.scaling import Axis, Step
 from trifecta.analysis.success import Difference
+from trifecta.design.metrics import METRICS
 from trifecta.report.comparisons import Comparison
 from trifecta.report.services import words
 
@@ -13,10 +14,15 @@ PAIR = ("h3", "h2")
 FACTOR = {"faster": 1.2, "slower": 1.3, "same": 1.0, "undecided": 1.1}
 
 
+METRIC = "latency_p50_ns"
+
+
 def said(*kinds: str, texts: tuple[str, ...] = ("4", "50", "200", "1000")) -> str:
     steps = tuple(Step(float(text), text, text) for text, _ in zip(texts, kinds, strict=False))
     found = [
-        Comparison(step.cell, *PAIR, kind, {"factor": FACTOR[kind], "factor_low": 0.99, "factor_high": 1.41})
+        Comparison(
+            step.cell, *PAIR, kind, {"metric": METRIC, "factor": FACTOR[kind], "factor_low": 0.99, "factor_high": 1.41}
+        )
         for step, kind in zip(steps, kinds, strict=True)
     ]
     return words.along(Axis("clients", "", steps), PAIR, found)
@@ -75,11 +81,11 @@ def test_a_verdict_that_is_open_is_not_one_that_stays(kinds: list[list[str]], ta
 
 def test_from_path_to_path() -> None:
     found = {"normal": ["slower", "same"], "lag": ["faster", "faster"], "far": ["faster"]}
-    assert words.everywhere(PAIR, found) == (
+    assert words.everywhere(PAIR, found, METRICS[METRIC]) == (
         "From path to path, HTTP/3 against HTTP/2 is partly slower and partly the same on normal; faster on lag "
         "and far."
     )
-    assert words.everywhere(PAIR, {"normal": ["faster"]}) == ""
+    assert words.everywhere(PAIR, {"normal": ["faster"]}, METRICS[METRIC]) == ""
 
 
 def row(rate: float, failed: int) -> dict[str, object]:

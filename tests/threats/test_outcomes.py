@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trifecta.analysis.estimate import METRICS
 from trifecta.design import plan
+from trifecta.design.metrics import METRICS
 from trifecta.report.threats import sentences
 from trifecta.threats import THREATS, Threat
 from trifecta.workloads import experiments

@@ -4,10 +4,10 @@ import pytest
 
 from trifecta import studies
 from trifecta.analysis.checks import RUN_CHECKS, TRIAL_CHECKS
-from trifecta.analysis.estimate import METRICS
 from trifecta.design import plan
 from trifecta.design.campaign import parse_campaign
 from trifecta.design.errors import UserError
+from trifecta.design.metrics import METRICS
 from trifecta.design.study_file import parse_study
 from trifecta.threats import THREATS, switches
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trifecta.analysis.estimate import METRICS, Row, pair_blocks
+from trifecta.analysis.estimate import Row, pair_blocks
 from trifecta.analysis.verdict import verdicts
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import Cell, Study, Verdict
 
 # In the order of a reader's questions; those that the study has no values of are left out.

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trifecta.analysis.estimate import Metric
 from trifecta.analysis.means import Mean, block_logs, geometric_mean
+from trifecta.design.metrics import Metric
 
 HopRow = Mapping[str, Any]
 
@@ -37,7 +37,7 @@ def parts(rows: Sequence[HopRow], arm: str, confidence: float) -> list[Part]:
     hops = {int(row["ordinal"]): row for row in sorted(rows, key=lambda row: int(row["ordinal"]))}
     found = []
     for kind, name in _in_time([hops[ordinal] for ordinal in sorted(hops)]):
-        metric = Metric(kind.column, name, "ns", True, 0.5 if kind.column == "whole_ns" else None)
+        metric = Metric(kind.column, name, "ns", quantile=0.5 if kind.column == "whole_ns" else None)
         logs = block_logs([_row(row) for row in rows if row["ordinal"] == kind.ordinal], metric, arm)
         if len(logs):
             found.append((name, geometric_mean(logs, confidence)))

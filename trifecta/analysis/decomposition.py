@@ -20,12 +20,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from trifecta.analysis.estimate import METRICS, Metric, Row, by_cell, pair_blocks
+from trifecta.analysis.estimate import Row, by_cell, pair_blocks
 from trifecta.analysis.parts import Parts, parts_of
 from trifecta.analysis.pooled import PlaceSplit, pooled
 from trifecta.analysis.programs import Program, place_of, program_of
 from trifecta.analysis.shares import Decomposition, Share, shares_of
 from trifecta.design import plan
+from trifecta.design.metrics import METRICS, Metric
 from trifecta.design.model import Study
 
 Floats = NDArray[np.float64]

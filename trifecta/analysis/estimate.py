@@ -15,54 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.confidence import median_log_ratio
+from trifecta.design.metrics import Metric
 from trifecta.design.model import AA_SUFFIX, PROTOCOLS, Study
 
 Row = Mapping[str, Any]
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A column of ``trials`` that arms can be compared by.
-
-    ``quantile`` is set for latency percentiles: the share of requests that must have succeeded for it to exist.
-    """
-
-    name: str
-    label: str
-    unit: str
-    lower_is_better: bool
-    quantile: float | None = None
-
-
-METRICS: dict[str, Metric] = {
-    metric.name: metric
-    for metric in (
-        Metric("latency_p50_ns", "median latency", "ns", True, 0.50),
-        Metric("latency_p95_ns", "95th percentile of latency", "ns", True, 0.95),
-        Metric("latency_p99_ns", "99th percentile of latency", "ns", True, 0.99),
-        Metric("latency_mean_ns", "mean latency", "ns", True, 1.0),
-        Metric("requests_per_s", "requests per second", "1/s", False),
-        Metric("success_rate", "success rate", "ratio", False),
-        Metric("client_cpu_ns_per_request", "client CPU per request", "ns", True),
-        Metric("server_cpu_ns_per_request", "server CPU per request", "ns", True),
-        Metric("ttfb_p50_ns", "median time to first byte", "ns", True, 0.50),
-        Metric("connect_p50_ns", "median connect time", "ns", True, 0.50),
-        Metric("tls_p50_ns", "median TLS handshake time", "ns", True, 0.50),
-        Metric("wait_p50_ns", "median wait", "ns", True, 0.50),
-        Metric("transfer_p50_ns", "median transfer time", "ns", True, 0.50),
-        Metric("dom_content_loaded_p50_ns", "median time to DOMContentLoaded", "ns", True, 0.50),
-        Metric("fcp_p50_ns", "median first contentful paint", "ns", True, 0.50),
-        Metric("lcp_p50_ns", "median largest contentful paint", "ns", True, 0.50),
-        Metric("speed_index_p50_ns", "median Speed Index", "ns", True),
-        Metric("live_latency_p50_ns", "median live latency", "ns", True, 0.50),
-        Metric("bitrate_mean_bits_per_s", "mean bitrate shown", "bit/s", False),
-    )
-}
-"""Every metric a verdict can be asked for, by column name."""
-
-# Their percentiles are over all samples, failed ones as infinitely long; those of phases over successful ones.
-_OVER_FAILURES = ("latency_", "dom_content_loaded_", "fcp_", "lcp_", "live_latency_")
 
 
 @dataclass(frozen=True)
@@ -122,7 +79,7 @@ def log_value(row: Row, metric: Metric) -> float:
     if metric.quantile is not None and row.get("samples"):
         success = row.get("success_rate")
         # A percentile is interpolated between two requests, of which one may have failed: then there is none either.
-        among_failures = value is None and metric.name.startswith(_OVER_FAILURES)
+        among_failures = value is None and metric.over_failures
         if success is not None and (success < metric.quantile or (among_failures and success < 1)):
             return math.inf
     if value is None:

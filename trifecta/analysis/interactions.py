@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.confidence import judge, log_e_above, log_e_below, median_log_ratio
-from trifecta.analysis.estimate import METRICS, Metric, Row, by_cell, log_value, pair_blocks, usable
+from trifecta.analysis.estimate import Row, by_cell, log_value, pair_blocks, usable
 from trifecta.analysis.family import claims, log_e_to_claim
 from trifecta.analysis.programs import place_of, program_of
 from trifecta.design import plan
+from trifecta.design.metrics import METRICS, Metric
 from trifecta.design.model import AA_SUFFIX, Study
 
 PARTS = ("connect_p50_ns", "tls_p50_ns", "wait_p50_ns", "transfer_p50_ns")

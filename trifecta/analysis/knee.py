@@ -26,10 +26,11 @@ import numpy as np
 
 from trifecta.analysis.checks.busy import client_busy, server_busy
 from trifecta.analysis.contrasts import Contrast, contrast
-from trifecta.analysis.estimate import METRICS, Row, by_cell
+from trifecta.analysis.estimate import Row, by_cell
 from trifecta.analysis.means import block_logs, geometric_mean
 from trifecta.analysis.switched import spoke_up, tolerated
 from trifecta.design import plan
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX, Cell, Study
 
 RATE = "rate"

@@ -13,7 +13,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from trifecta.analysis.estimate import Metric, Row, log_value, usable
+from trifecta.analysis.estimate import Row, log_value, usable
+from trifecta.design.metrics import Metric
 from trifecta.design.model import AA_SUFFIX
 
 Floats = NDArray[np.float64]

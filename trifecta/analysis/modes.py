@@ -15,7 +15,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from trifecta.analysis.estimate import Metric, Row, log_value, usable
+from trifecta.analysis.estimate import Row, log_value, usable
+from trifecta.design.metrics import Metric
 
 Floats = NDArray[np.float64]
 

@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.confidence import LARGEST_LOG_RATIO, differences_of, judge
-from trifecta.analysis.estimate import METRICS, Row, by_cell, pair_blocks, ratio_estimate
+from trifecta.analysis.estimate import Row, by_cell, pair_blocks, ratio_estimate
 from trifecta.analysis.family import adjusted_log_e
 from trifecta.analysis.intervals import t_quantile
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX, Study
 
 Floats = NDArray[np.float64]

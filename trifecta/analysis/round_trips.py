@@ -11,9 +11,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from trifecta.analysis.estimate import METRICS, Row, by_cell, pair_blocks
+from trifecta.analysis.estimate import Row, by_cell, pair_blocks
 from trifecta.analysis.means import block_logs, geometric_mean
 from trifecta.design import plan
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import Cell, Study
 from trifecta.design.transports import for_protocol
 

@@ -25,17 +25,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from trifecta.design.metrics import BY_DIFFERENCE, MARGINS
+
 Is = Literal["above", "below", "same", "about", "whole"]
 Kind = Literal["claim", "figure"]
 ABOUT = 1.25
 """A ratio that is as large as another is within this factor of it: 'about half' is 0.4 to 0.625."""
 NOT_COUNTS = "how many there are is a matter of the page and of the browser's version"
-# What can be zero is compared by differences; see report/visits/metrics.py.
-BY_DIFFERENCE = frozenset(
-    {"success_rate", "tcp_connections", "rebuffers", "rebuffer_ns", "switches", "frames_dropped", "resumed_connections"}
-)
-# Differences smaller than this (as a ratio - 1) do not matter. Octets do not vary as times do.
-MARGINS = {"wire_bytes": 0.01, "setup_packets": 0.01, "packets": 0.01}
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.contrasts import Contrast, adjusted, contrast, contrast_over
-from trifecta.analysis.estimate import METRICS, Row, by_cell, pair_blocks
+from trifecta.analysis.estimate import Row, by_cell, pair_blocks
 from trifecta.analysis.means import Mean, block_logs, geometric_mean
 from trifecta.analysis.success import Rate, success_rate
 from trifecta.design import plan
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX
 
 Floats = NDArray[np.float64]

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trifecta.analysis.estimate import METRICS, Row, pair_blocks
+from trifecta.analysis.estimate import Row, pair_blocks
 from trifecta.analysis.fixed import fixed_analysis
 from trifecta.analysis.means import Mean, geometric_mean
+from trifecta.design.metrics import METRICS
 
 Floats = NDArray[np.float64]
 POINTS = 120  # of a progression, evenly on a logarithmic axis

@@ -12,7 +12,7 @@ import numpy as np
 from trifecta.analysis import modes
 from trifecta.analysis.averages import mean_ratio
 from trifecta.analysis.confidence import Interval, Judgement, confidence_sequence, judge, log_e_within
-from trifecta.analysis.estimate import METRICS, Metric, PairBlocks, Row, arm_pairs, by_cell, pair_blocks, ratio_estimate
+from trifecta.analysis.estimate import PairBlocks, Row, arm_pairs, by_cell, pair_blocks, ratio_estimate
 from trifecta.analysis.family import claims, level_of, log_e_to_claim
 from trifecta.analysis.fixed import FixedAnalysis, fixed_analysis
 from trifecta.analysis.forecast import (
@@ -28,6 +28,7 @@ from trifecta.analysis.forecast import (
 from trifecta.analysis.modes import Apart
 from trifecta.analysis.noise import NoiseFloor, margin_in_force, noise_floors
 from trifecta.design import plan
+from trifecta.design.metrics import METRICS, Metric
 from trifecta.design.model import AA_SUFFIX, PROTOCOL_NAMES, Cell, Study, Verdict, VerdictKind
 
 Claim = Literal["faster", "slower", "same"]

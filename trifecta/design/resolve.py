@@ -13,6 +13,7 @@ from trifecta.design.emit import to_yaml
 from trifecta.design.factors import CONTENT_METHODS, LENGTH_FIELDS, WORKLOAD_FIELDS, parse_protocol
 from trifecta.design.lengths import read_length
 from trifecta.design.levels import CLEAN, Surroundings, named_things, read_factors
+from trifecta.design.metrics import TRIALS
 from trifecta.design.model import Baseline, PathSpec, RequestsWorkload, Study, TrialLength
 from trifecta.design.paths import read_path
 from trifecta.design.possible import workload_problem
@@ -41,23 +42,7 @@ STUDY_FIELDS = (
     "capture",
     "captured_trials_count",
 )
-METRICS: dict[str, str] = {
-    "latency_p50": "latency_p50_ns",
-    "latency_p95": "latency_p95_ns",
-    "latency_p99": "latency_p99_ns",
-    "latency_mean": "latency_mean_ns",
-    "ttfb_p50": "ttfb_p50_ns",
-    "requests_per_s": "requests_per_s",
-    "success_rate": "success_rate",
-    "dom_content_loaded_p50": "dom_content_loaded_p50_ns",
-    "fcp_p50": "fcp_p50_ns",
-    "lcp_p50": "lcp_p50_ns",
-    "speed_index_p50": "speed_index_p50_ns",
-    "live_latency_p50": "live_latency_p50_ns",
-    "bitrate_mean": "bitrate_mean_bits_per_s",
-    "client_cpu_per_request": "client_cpu_ns_per_request",
-    "server_cpu_per_request": "server_cpu_ns_per_request",
-}
+METRICS: dict[str, str] = {one.asked: one.name for one in TRIALS if one.asked}
 DEFAULT_MAX_BLOCKS = 200
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from trifecta.analysis.estimate import METRICS
+from trifecta.design.metrics import METRICS, MORE_IS_BETTER
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,12 @@ SELECT t.cell, t.arm, t.reference,
        t.weather_floor, t.e_value,
        t.mean_ratio, t.mean_low, t.mean_high, t.modes, t.invalid_trials,
        t.fixed_ratio, t.fixed_low, t.fixed_high, t.fixed_p, t.reason
-FROM (SELECT *, CASE WHEN metric IN ('requests_per_s', 'success_rate') THEN coalesce(likely, verdict) = 'slower'
+FROM (SELECT *, CASE WHEN metric IN ({more}) THEN coalesce(likely, verdict) = 'slower'
                      ELSE coalesce(likely, verdict) = 'faster' END AS inverted
       FROM verdicts) AS t
 WHERE true{and_cell}
 ORDER BY t.cell, t.metric, t.arm, t.reference
-""",
+""".replace("{more}", ", ".join(f"'{name}'" for name in MORE_IS_BETTER)),
     ("cell", "metric", "arm", "reference"),
 )
 

@@ -10,6 +10,7 @@ from trifecta.analysis.parts import NOISE
 from trifecta.analysis.pooled import EVERYWHERE
 from trifecta.analysis.programs import OWN_CLIENT, Program, place_of
 from trifecta.analysis.shares import Decomposition, Share
+from trifecta.design.metrics import Metric
 from trifecta.report.comparisons import Comparison, levels
 from trifecta.report.figures.style import name
 from trifecta.report.words import counted, listed, sentence
@@ -92,6 +93,11 @@ def claims_by_place(found: Sequence[Comparison], pairs: Sequence[tuple[str, str]
     return made
 
 
+def is_(metric: Metric, kind: str) -> str:
+    """``is faster``, ``has a higher mean bitrate``."""
+    return f"{metric.wording.is_} {metric.has(kind)}"
+
+
 def _claim(pair: tuple[str, str], ones: Sequence[Comparison]) -> str:
     """``HTTP/3 is slower than HTTP/2 behind caddy only; it is faster behind origin and nginx.``."""
     arm, reference = (name(one) for one in pair)
@@ -100,13 +106,10 @@ def _claim(pair: tuple[str, str], ones: Sequence[Comparison]) -> str:
     there = [kind for kind in KINDS if groups[kind]]
     if not there:
         return ""
-    verbs = {
-        "slower": f"is slower than {reference}",
-        "faster": f"is faster than {reference}",
-        "same": f"is the same as {reference}",
-    }
+    verbs = {kind: f"{is_(ones[0].metric, kind)} than {reference}" for kind in ("slower", "faster")}
+    verbs["same"] = f"is the same as {reference}"
     if there == ["undecided"]:
-        return f"Whether {arm} or {reference} is faster is not decided for any program."
+        return f"Whether {arm} or {reference} {is_(ones[0].metric, 'faster')} is not decided for any program."
     if len(there) == 1:
         if len(ones) == 1:
             return sentence(f"{arm} {verbs[there[0]]} {whom(everyone, everyone)}, the only one that was measured here")
@@ -140,7 +143,8 @@ def claims(found: Sequence[Comparison], pairs: Sequence[tuple[str, str]]) -> lis
             own = [one for one in ones if program_at(one.cell) in programs]
             others = [one for one in ones if program_at(one.cell) not in programs]
             open_cells = sum(not one.decided for one in others)
-            claim = f"“{name(pair[0])} is {kind} than {name(pair[1])}” {'is shown' if open_cells else 'holds'}"
+            claimed = is_(ones[0].metric, kind)
+            claim = f"“{name(pair[0])} {claimed} than {name(pair[1])}” {'is shown' if open_cells else 'holds'}"
             cells = f"{len(holding)} of {counted(len(own), 'cell')}"
             if not others:
                 said.append(f"{claim} for every program somewhere ({cells}).")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trifecta.analysis.forecast import FAR_FROM
+from trifecta.design.metrics import METRICS, Metric
 from trifecta.design.model import AA_SUFFIX
 from trifecta.design.services import SERVER_LEVEL
 from trifecta.report import numbers
@@ -29,6 +30,11 @@ class Comparison:
     row: Mapping[str, Any]
 
     @property
+    def metric(self) -> Metric:
+        """What is compared, with its words."""
+        return METRICS[self.row["metric"]]
+
+    @property
     def decided(self) -> bool:
         """Whether anything can be said."""
         return self.kind != "undecided"
@@ -39,14 +45,14 @@ class Comparison:
         return None if self.decided else self.row["likely"]
 
     def headline(self, times: str = "×") -> str:
-        """``1.43× faster``, ``same``, ``likely 1.43× faster`` or ``undecided``."""
+        """``1.43× faster`` (by the metric: ``1.43× higher``), ``same``, ``likely 1.43× faster`` or ``undecided``."""
         if self.likely is not None:
             return f"likely {self._said(self.likely, times)}"
         return self._said(self.kind, times)
 
     def _said(self, kind: str, times: str) -> str:
         if kind in ("faster", "slower") and self.row["factor"] is not None:
-            return f"{numbers.ratio(self.row['factor'])}{times} {kind}"
+            return f"{numbers.ratio(self.row['factor'])}{times} {self.metric.word(kind)}"
         return kind
 
     @property

@@ -10,8 +10,8 @@ from typing import Any
 
 import duckdb
 
-from trifecta.analysis.estimate import METRICS
 from trifecta.design.errors import UserError
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX
 from trifecta.report import catalogue, conformance, queries
 from trifecta.report.comparisons import Comparison, from_rows, levels

@@ -11,15 +11,15 @@ from typing import Any
 import duckdb
 
 from trifecta.analysis.decomposition import decompose
-from trifecta.analysis.estimate import METRICS
 from trifecta.analysis.interactions import PARTS as PHASES
 from trifecta.analysis.interactions import Interaction, interactions
 from trifecta.analysis.league import Standing, league
 from trifecta.analysis.pooled import EVERYWHERE
 from trifecta.analysis.programs import Program, place_of, program_of
 from trifecta.analysis.shares import Decomposition, Share
+from trifecta.design.metrics import METRICS
 from trifecta.design.study_file import parse_study
-from trifecta.report import catalogue, claims, queries, tables
+from trifecta.report import catalogue, claims, numbers, queries, tables
 from trifecta.report import interactions as apart
 from trifecta.report.claims import PARTS, PlaceClaims
 from trifecta.report.comparisons import Comparison, levels, place_words
@@ -33,7 +33,6 @@ from trifecta.report.words import listed
 
 _COLUMNS = ("cell", "arm", "block", "valid", "samples", "success_rate", "server", "client", "server_json", *PHASES)
 _MOST_OPEN = 90  # rows of league tables
-_FORMS = {"ns": "duration", "1/s": "per_second", "ratio": "percent"}
 
 
 @dataclass(frozen=True)
@@ -247,7 +246,7 @@ def _shares(derived: Derived, answer: Answer) -> Table:
 
 def _leagues(about: RunFacts, derived: Derived, answer: Answer) -> list[LeaguePlace]:
     metric = METRICS[about.metric]
-    form = _FORMS[metric.unit]
+    form = numbers.FORM_OF_UNIT[metric.unit]
     columns = [
         Column("place", "place"),
         Column(about.metric_label, "value", form),

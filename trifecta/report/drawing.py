@@ -48,7 +48,7 @@ def ratio_panels(
         return []
     here = next((one for one in found if one.cell == cell), None)
     margin = here.row["margin"] if here else facts.margin
-    label, better = facts.metric_label, facts.lower_is_better
+    label = facts.metric_label
     compared = [one for one in series if (one.arm, one.reference) in facts.pairs]
     return [
         Panel(
@@ -56,7 +56,7 @@ def ratio_panels(
             "A mark is a block, the first on top; the bar is the "
             f"{numbers.percent(facts.confidence)} interval, the large mark the estimate. The band is the margin. "
             f"{style.name(facts.baseline)} against itself shows the noise.",
-            ratios.blocks(series, margin, label, better, f"c{number}r"),
+            ratios.blocks(series, margin, label, facts.sides, f"c{number}r"),
             catalogue.BLOCK_RATIOS.name,
         ),
         Panel(
@@ -171,8 +171,8 @@ def overviews(
         ]
         title = f"{style.name(arm)} against {style.name(reference)}"
         identity = f"o{number}{arm}{reference}"
-        pair, better = (arm, reference), facts.lower_is_better
-        drawn.append(Overview(title, ratios.forest(rows, pair, limits, facts.margin, identity, lower_is_better=better)))
+        pair, sides = (arm, reference), facts.sides
+        drawn.append(Overview(title, ratios.forest(rows, pair, limits, facts.margin, identity, sides=sides)))
     return drawn
 
 

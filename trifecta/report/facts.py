@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trifecta.analysis.estimate import METRICS
 from trifecta.design import quantity
 from trifecta.design.conformance import ConformanceResult
+from trifecta.design.metrics import METRICS, Metric
 from trifecta.design.model import PROTOCOLS
 from trifecta.design.study_file import parse_study
 from trifecta.report import numbers, paths
@@ -53,9 +53,19 @@ class RunFacts:
 
     @property
     def lower_is_better(self) -> bool:
-        """Whether a smaller value of the metric is the faster one."""
-        known = METRICS.get(self.metric)
-        return known.lower_is_better if known else True
+        """Whether a smaller value of the metric is the better one."""
+        return self.of.lower_is_better
+
+    @property
+    def of(self) -> Metric:
+        """The metric that the study compares by."""
+        return METRICS[self.metric]
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """What a ratio below 1 and one above it say, at the ends of an axis."""
+        below, above = ("faster", "slower") if self.lower_is_better else ("slower", "faster")
+        return f"← {self.of.word(below)}", f"{self.of.word(above)} →"
 
     @property
     def is_video(self) -> bool:
@@ -85,7 +95,9 @@ class RunFacts:
     @property
     def deed(self) -> str:
         """What the protocols do, as a verb with its object: ``load the page``; empty where they are just faster."""
-        return "start the video" if self.is_video else "load the page" if self.is_browser else ""
+        if not self.is_browser or not self.metric.startswith("latency_"):
+            return ""
+        return "start the video" if self.is_video else "load the page"
 
     @property
     def latency_word(self) -> str:
@@ -97,9 +109,7 @@ class RunFacts:
     @property
     def metric_label(self) -> str:
         """The metric in words."""
-        known = METRICS.get(self.metric)
-        label = known.label if known else self.metric
-        return label.replace("latency", self.latency_word)
+        return self.of.label.replace("latency", self.latency_word) if self.of.over_failures else self.of.label
 
     @property
     def baseline(self) -> str:

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trifecta.analysis.estimate import METRICS
 from trifecta.analysis.interactions import Apart, Interaction
 from trifecta.analysis.programs import OWN_CLIENT
+from trifecta.design.metrics import METRICS
 from trifecta.report import numbers
 from trifecta.report.comparisons import levels, place_words
 from trifecta.report.figures.style import name
 
-_PHASES = {
-    "connect_p50_ns": "connecting",
-    "tls_p50_ns": "the TLS handshake",
-    "wait_p50_ns": "the wait for the first octet",
-    "transfer_p50_ns": "the transfer",
-}
 MOST_SHOWN = 6
 
 
@@ -34,7 +28,7 @@ def sentence(one: Interaction, metric: str, *, place: bool = True) -> str:
     )
     phase = ""
     if odd.part is not None and odd.more and 0.5 <= odd.part_ns / odd.more <= 1.5:
-        phase = f", most of it {_PHASES[odd.part]}"
+        phase = f", most of it {METRICS[odd.part].phase}"
     ratios = f"{numbers.ratio(one.ratio)} {numbers.interval((one.low, one.high))}"
     return (
         f"{effect}{phase}. That is a difference of programs, not of protocols: the ratio of {name(one.arm)} to "

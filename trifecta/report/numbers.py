@@ -225,3 +225,13 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     "mark": mark,
 }
 """Names of the formats, as the report's ``data-format`` attributes carry them."""
+FORM_OF_UNIT = {
+    "ns": "duration", "B": "size", "bit/s": "bit_rate", "1/s": "per_second", "count": "number", "ratio": "number",
+    "share": "percent",
+}  # fmt: skip
+"""The format of a metric's values, by its unit (`trifecta.design.metrics`)."""
+
+
+def in_unit(value: float | None, unit: str) -> str:
+    """Write a value of a metric."""
+    return str(FORMATS[FORM_OF_UNIT[unit]](value))

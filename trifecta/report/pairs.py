@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 
 from trifecta.analysis.confidence import judge
-from trifecta.analysis.estimate import METRICS, Row, pair_blocks, ratio_estimate
+from trifecta.analysis.estimate import Row, pair_blocks, ratio_estimate
+from trifecta.design.metrics import METRICS
 from trifecta.report.comparisons import Comparison
 from trifecta.report.content import aa_arm
 from trifecta.report.facts import RunFacts

@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trifecta.design import duration
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import CheckResult, Study, Trial, Verdict
 from trifecta.report import numbers
 from trifecta.report.comparisons import levels
@@ -189,7 +190,8 @@ class LiveProgress:
         return Group(*lines)
 
     def _kinds(self, kinds: Counter[str], decided: int) -> str:
-        told = ", ".join(f"{kinds[kind]} {kind}" for kind in ("faster", "slower", "same") if kinds[kind])
+        word = METRICS[self._verdicts[0].metric].word if self._verdicts else str
+        told = ", ".join(f"{kinds[kind]} {word(kind)}" for kind in ("faster", "slower", "same") if kinds[kind])
         return f"{decided} of {len(self._verdicts)} decided" + (f" ({told})" if told else "")
 
     def _where(self) -> str:

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from trifecta.design.metrics import METRICS, TIME
 from trifecta.report import (
     catalogue,
     claims,
@@ -199,10 +200,11 @@ def _print_notes(out: Console, summary: Summary) -> None:
     for said in (summary.words.checks, summary.words.noise, *left_out, *notes):
         out.print(Text(_plain(out, said)))
     label = summary.about.metric_label
-    how = (
-        "1.43x faster: the other takes 1.43 times as long"
-        if summary.about.lower_is_better
-        else "1.43x faster: 1.43 times as much"
+    metric = METRICS[summary.about.metric]
+    how = f"1.43x {metric.word('faster')}: " + (
+        "the other takes 1.43 times as long"
+        if metric.wording is TIME
+        else f"{'the other has ' if metric.lower_is_better else ''}1.43 times as much"
     )
     level = f"{summary.about.confidence:.0%}"
     out.print(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from trifecta.design.metrics import BY_DIFFERENCE
 from trifecta.design.model import PROTOCOL_NAMES
 from trifecta.report import numbers
 from trifecta.threats import Threat
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
 Data = dict[str, Any]
 
-_UNITS = {"ns": numbers.duration, "ratio": numbers.rate, "1/s": numbers.per_second, "bit/s": numbers.bit_rate}
 _OUTCOMES = {
     "effect": "an effect",
     "no effect": "no effect on this machine",
@@ -135,7 +136,7 @@ def sentences(one: Data) -> list[str]:
         return [*([_OUTCOMES[one["outcome"]]] if one["outcome"] in _OUTCOMES else []), str(one["reason"])]
     said = [f"{_OUTCOMES[one['outcome']]}"]
     for effect in one["effects"]:
-        if effect["metric"] == "success_rate":
+        if effect["metric"] in BY_DIFFERENCE:
             said.append(_rates(effect))
             continue
         compared = [row for row in effect["rows"] if row["reference"]]
@@ -275,7 +276,9 @@ def _table(effect: Data) -> Table:
     heads = [f"{effect['metric_label']}", effect["off"], effect["on"], "with : without", "interval", "blocks"]
     for number, title in enumerate((["place"] if places else []) + heads):
         table.add_column(title, justify="right" if number > places else "left", overflow="fold")
-    write = _UNITS.get(effect["unit"], numbers.number)
+    write: Callable[[float | None], str] = partial(numbers.in_unit, unit=effect["unit"])
+    if effect["metric"] in BY_DIFFERENCE:
+        write = numbers.rate  # of a share of requests every failure tells
     last = None
     for row in effect["rows"]:
         what = PROTOCOL_NAMES[row["arm"]]

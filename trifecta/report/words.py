@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from trifecta.analysis.bets import fewest_blocks
+from trifecta.design.metrics import METRICS, TIME
 from trifecta.report import going_on, numbers
 from trifecta.report.comparisons import Comparison, levels, place_words
 from trifecta.report.facts import RunFacts
@@ -132,25 +133,26 @@ def _span(ones: Sequence[Comparison]) -> str:
 def _outcome(facts: RunFacts, ones: Sequence[Comparison], arm: str, reference: str) -> str:
     """What came out for one pair over some cells, most telling first."""
     total, margin = len(ones), _margin(facts)
+    metric = ones[0].metric
     verb, _, what = facts.deed.partition(" ")
-    was = f"{verb}ed {what}" if verb else "was"
+    was = f"{verb}ed {what}" if verb else metric.wording.was
     alike = f"{was} the same, {margin}," if verb else f"were the same {margin}"
     groups = {kind: [one for one in ones if one.kind == kind] for kind in ("faster", "slower", "same", "undecided")}
     if len(groups["undecided"]) == total:
         where = "this cell" if total == 1 else f"any of the {total} cells"
-        does = f"{verb}s {what} faster" if verb else "is faster"
+        does = f"{verb}s {what} faster" if verb else f"{metric.wording.is_} {metric.has('faster')}"
         return f"whether {name(arm)} or {name(reference)} {does} could not be decided in {where}"
     for kind in ("faster", "slower", "same"):
         if len(groups[kind]) == total:
             where = "the one cell" if total == 1 else f"all {total} cells"
             if kind == "same":
                 return f"{name(arm)} and {name(reference)} {alike} in {where}"
-            return f"{name(arm)} {was} {kind} than {name(reference)} in {where}, {_span(groups[kind])}"
+            return f"{name(arm)} {was} {metric.has(kind)} than {name(reference)} in {where}, {_span(groups[kind])}"
     parts: list[str] = []
     for kind in ("faster", "slower"):
         if groups[kind]:
             than, of = (f" than {name(reference)}", f" of {total} cells") if not parts else ("", "")
-            parts.append(f"{kind}{than} in {len(groups[kind])}{of} ({_span(groups[kind])})")
+            parts.append(f"{metric.has(kind)}{than} in {len(groups[kind])}{of} ({_span(groups[kind])})")
     said = f"{name(arm)} {was} {listed(parts)}" if parts else ""
     if groups["same"]:
         count = len(groups["same"])
@@ -181,10 +183,11 @@ def _mostly_excluded(totals: dict[str, int]) -> str:
 def _scope(facts: RunFacts, totals: dict[str, int]) -> str:
     where = listed(facts.factors) if facts.factors else "place"
     better = "smaller" if facts.lower_is_better else "larger"
+    best = "faster" if METRICS[facts.metric].wording is TIME else "better"
     of = "" if facts.is_browser else " of a request"
     samples = counted(totals["samples"], facts.sample_word)
     said = (
-        f"Compared is the {facts.metric_label}{of} ({better} is faster) for {facts.workload_words()}. "
+        f"Compared is the {facts.metric_label}{of} ({better} is {best}) for {facts.workload_words()}. "
         f"A cell is one combination of {where}. {counted(totals['trials'], 'trial')} in up to "
         f"{counted(totals['blocks'] or 0, 'block')} a cell, {samples}. "
         "The verdicts hold for this traffic, these paths as emulated, these programs, this machine and this session: "

@@ -160,8 +160,8 @@ def _carried_out(run: _Run) -> list[Data]:
 
 
 def _effect(threat: Threat, effect: Effect, run: _Run) -> Data:
-    from trifecta.analysis.estimate import METRICS
     from trifecta.analysis.switched import Asked, countable, left_out, switched
+    from trifecta.design.metrics import METRICS
 
     study = run.study
     protocols = tuple(str(protocol) for protocol in study.factors["protocol"])

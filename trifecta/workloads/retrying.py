@@ -16,6 +16,7 @@ import numpy as np
 from trifecta.analysis.resampling import NO_NOISE_FLOOR, Block, Change, Times, change, failures, retries_hidden
 from trifecta.analysis.success import success_rate
 from trifecta.design import plan
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import Study
 
 Data = dict[str, Any]
@@ -79,11 +80,17 @@ def of_blocks(blocks: Sequence[Block], study: Study, cell: str = "") -> list[Dat
     head = {"factor": FACTOR, "off": OFF, "on": ON, "baseline": base, "margin": study.margin, "detected": None}
     head |= {"confidence": study.confidence, "cell": cell}
     return [
-        {**head, "title": "requests that succeed", "metric": "success_rate", "metric_label": "success rate",
-         "unit": "ratio", "lower_is_better": False, "rows": [_success(blocks, arm, study.confidence) for arm in arms]},
-        {**head, "title": "", "metric": "latency_mean_ns", "metric_label": "mean time", "unit": "ns",
-         "lower_is_better": True, "rows": rows},
+        {**head, "title": "requests that succeed", **_of("success_rate"),
+         "rows": [_success(blocks, arm, study.confidence) for arm in arms]},
+        {**head, "title": "", **_of("latency_mean_ns"), "rows": rows},
     ]  # fmt: skip
+
+
+def _of(name: str) -> Data:
+    metric = METRICS[name]
+    return {
+        "metric": name, "metric_label": metric.label, "unit": metric.unit, "lower_is_better": metric.lower_is_better,
+    }  # fmt: skip
 
 
 def _mean(blocks: Sequence[Block], arm: str, reference: str | None) -> float | None:

@@ -12,12 +12,13 @@ from statistics import median
 
 import numpy as np
 
-from trifecta.analysis.estimate import METRICS, Row, pair_blocks
+from trifecta.analysis.estimate import Row, pair_blocks
 from trifecta.analysis.mapping.search import BATCH, Sides, classify, first_blocks, next_batch
 from trifecta.analysis.mapping.surface import Floats, Point, Surface, fit
 from trifecta.analysis.planner import Decision, Stop, rest_words
 from trifecta.design import plan as design_plan
 from trifecta.design.mapping import MapPlan
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import Cell, Study
 
 HOPELESS_BLOCKS = 2  # a place where as many blocks, all there were, failed their checks is not tried again

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from trifecta.analysis.confidence import judge as judge_pair
-from trifecta.analysis.estimate import METRICS, Row
+from trifecta.analysis.estimate import Row
 from trifecta.analysis.mapping.planner import Block, Measured, measured
 from trifecta.analysis.mapping.search import Outcome, Sides, classify, judge
 from trifecta.analysis.mapping.surface import Floats, Surface, as_document, fit, from_document
 from trifecta.design.errors import UserError
 from trifecta.design.mapping import MapPlan, read_plan, traffic
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX, Study
 
 FORMAT = 1

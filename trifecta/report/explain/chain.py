@@ -12,11 +12,11 @@ import duckdb
 from trifecta.analysis.causes import Causes, causes
 from trifecta.analysis.challenges import Challenge, challenges
 from trifecta.analysis.checks import RUN_CHECKS, TRIAL_CHECKS
-from trifecta.analysis.estimate import METRICS
 from trifecta.analysis.interactions import Interaction
 from trifecta.analysis.programs import place_of
 from trifecta.design import plan
 from trifecta.design.errors import UserError
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import Cell, Study
 from trifecta.design.study_file import parse_study
 from trifecta.report import catalogue, claims, content, decomposition, facts, queries

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trifecta.analysis.challenges import Challenge
-from trifecta.analysis.estimate import METRICS
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import Verdict
 from trifecta.report import going_on, numbers
 from trifecta.report import interactions as apart
@@ -18,7 +18,7 @@ from trifecta.report.figures.style import name
 from trifecta.report.words import counted, listed, sentence
 
 RIVALS = ("latency_p50_ns", "latency_mean_ns", "latency_p95_ns", "latency_p99_ns", "requests_per_s")
-_KINDS = {"faster": "faster", "slower": "slower", "same": "the same", "undecided": "undecided"}
+_KINDS = {"same": "the same"}
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,8 @@ def _distance(about: RunFacts, one: Comparison, pair: tuple[str, str]) -> str:
     noise = f"; by chance {seen} differs by up to {numbers.ratio(1 + floor)}" if floor is not None else ""
     if one.kind in ("faster", "slower"):
         return (
-            f"A fault that by itself makes {pair[0]} look {numbers.ratio(one.row['factor_low'])} times {one.kind}, the "
+            f"A fault that by itself makes {pair[0]} look {numbers.ratio(one.row['factor_low'])} times "
+            f"{one.metric.word(one.kind)}, the "
             f"near end of the interval, in every block{noise}."
         )
     if one.kind == "same":
@@ -146,7 +147,7 @@ def _counted(one: Comparison, found: Challenge) -> list[str]:
         return []
     same = found.counted.verdict == one.kind
     ratio = numbers.ratio(found.counted.ratio)
-    kind = "the same within the margin" if found.counted.verdict == "same" else _KINDS[found.counted.verdict]
+    kind = "the same within the margin" if found.counted.verdict == "same" else one.metric.word(found.counted.verdict)
     return [
         f"With the trials counted that a check excluded, the verdict would {'still be' if same else 'be'} {kind} "
         f"(ratio {ratio})."
@@ -171,9 +172,9 @@ def _other_metrics(found: Challenge, one: Comparison) -> list[str]:
 
 def _verdict(one: Verdict) -> str:
     ends = numbers.interval((one.low, one.high))
-    better = {"faster": "better", "slower": "worse"} if one.metric not in RIVALS else _KINDS
-    said = better.get(one.verdict, _KINDS[one.verdict])
-    return f"{METRICS[one.metric].label}, {said}, ratio {numbers.ratio(one.ratio)} {ends}"
+    metric = METRICS[one.metric]
+    said = _KINDS.get(one.verdict) or metric.word(one.verdict)
+    return f"{metric.label}, {said}, ratio {numbers.ratio(one.ratio)} {ends}"
 
 
 def _neighbours(chain: Chain) -> list[str]:

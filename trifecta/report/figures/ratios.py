@@ -53,11 +53,6 @@ def ratio_frame(target: Axes, low: float, high: float, margin: float, axis: str)
         target.axhline(1.0, color=style.INK, linewidth=1.0, zorder=1)
 
 
-def _sides(target: Axes, lower_is_better: bool, low: float, high: float) -> None:
-    """Say which side of 1 is the fast one."""
-    say_sides(target, ("← faster", "slower →") if lower_is_better else ("← slower", "faster →"), low, high)
-
-
 def say_sides(target: Axes, words: tuple[str, str], low: float, high: float) -> None:
     """Name the sides of 1 above a ratio axis, where there is room for it."""
     mixed = blended_transform_factory(target.transData, target.transAxes)
@@ -90,7 +85,7 @@ def interval_bar(
             target.plot([edge], [at], head, color=colour, markersize=6.0, markeredgewidth=0, clip_on=False)
 
 
-def blocks(series: Sequence[PairSeries], margin: float, metric: str, lower_is_better: bool, identity: str) -> str:
+def blocks(series: Sequence[PairSeries], margin: float, metric: str, sides: tuple[str, str], identity: str) -> str:
     """One row a pair: a mark for every block (first block on top), the interval and the estimate below them."""
     made = svg.figure(252)
     target = svg.axes(made, 12, 20, 12, 40)
@@ -131,7 +126,7 @@ def blocks(series: Sequence[PairSeries], margin: float, metric: str, lower_is_be
                 markeredgecolor=style.PAPER,
                 markeredgewidth=0.8,
             )
-    _sides(target, lower_is_better, low, high)
+    say_sides(target, sides, low, high)
     target.set_xlabel(f"ratio of {metric} (log)", color=style.INK, fontsize=svg.FONT)
     said = "; ".join(
         f"{one.label}: {len(one.ratios)} blocks, ratio {_said(one.ratio, one.low, one.high)}" for one in series
@@ -216,7 +211,7 @@ def forest(
     margin: float,
     identity: str,
     *,
-    lower_is_better: bool,
+    sides: tuple[str, str],
 ) -> str:
     """The interval of every cell of a path for one pair, filled when decided and hollow when open."""
     made = svg.figure(52 + 27.0 * len(rows))
@@ -245,7 +240,7 @@ def forest(
             markeredgecolor=look.colour,
             markeredgewidth=1.4,
         )
-    _sides(target, lower_is_better, low, high)
+    say_sides(target, sides, low, high)
     said = "; ".join(f"{one.label}: {_said(one.ratio, one.low, one.high)}" for one in rows)
     return svg.render(
         made, identity, f"{style.name(arm)} against {style.name(reference)}, ratio and interval of every cell. {said}"

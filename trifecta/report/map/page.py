@@ -10,7 +10,9 @@ from typing import Any
 
 from trifecta.analysis.mapping.result import MapResult, read
 from trifecta.design.errors import UserError
+from trifecta.design.metrics import METRICS
 from trifecta.report import numbers
+from trifecta.report.claims import is_
 from trifecta.report.figures import picture_files, style, svg
 from trifecta.report.html import TEMPLATES
 from trifecta.report.map import picture, words
@@ -58,6 +60,9 @@ def html(made: MapResult, folder: Path) -> str:
         plan=made.plan,
         arm=style.name(made.plan.arm),
         reference=style.name(made.plan.reference),
+        better=is_(METRICS[made.metric], "faster"),
+        words=[METRICS[made.metric].word(kind) for kind in ("faster", "slower")],
+        metric=METRICS[made.metric].label,
         headline=_tied(words.headline(made)),
         noise=_tied(words.noise(made.noise, made.plan.reference)),
         checks=words.checks(_reasons(made)),

@@ -13,7 +13,9 @@ from matplotlib.path import Path
 from trifecta.analysis.mapping.result import MapResult
 from trifecta.analysis.mapping.search import Sides, classify
 from trifecta.design.axes import Axis
+from trifecta.design.metrics import METRICS
 from trifecta.report import numbers
+from trifecta.report.claims import is_
 from trifecta.report.figures import scales, style, svg
 from trifecta.report.figures.panels import Drawn
 
@@ -46,8 +48,9 @@ def draw(made: MapResult) -> Drawn:
         svg.ticks(target, which, [axis.share(value) for value in values], [tick(axis, v) for v in values], grid=False)
     target.set_xlabel(_axis_label(made.plan.x), color=style.INK, fontsize=svg.FONT)
     target.set_ylabel(_axis_label(made.plan.y), color=style.INK, fontsize=svg.FONT)
+    title = f"Who {is_(METRICS[made.metric], 'faster')}, for {made.traffic}"
     figure.text(
-        _LEFT / WIDTH, 1 - 18 / HEIGHT, f"Who is faster, for {made.traffic}", ha="left", va="center", color=style.INK,
+        _LEFT / WIDTH, 1 - 18 / HEIGHT, title, ha="left", va="center", color=style.INK,
         fontsize=svg.FONT + 1,
     )  # fmt: skip
     return Drawn(figure, label)
@@ -144,7 +147,7 @@ def _legend(figure: Any, made: MapResult, largest: float) -> None:
         box.plot([0, 16, 16, 0, 0], [y, y, y - row, y - row, y], color=style.GRID, linewidth=0.6)
         box.text(22, y - row / 2, text, va="center", color=style.INK, fontsize=svg.SMALL)
     for arm, y in ((made.plan.arm, -2.0), (made.plan.reference, -40.0 - row * len(lines))):
-        text = f"{style.name(arm)} faster,\ntimes"
+        text = f"{style.name(arm)} {METRICS[made.metric].word('faster')},\ntimes"
         box.text(0, y, text, va="top", color=style.INK, fontsize=svg.SMALL, linespacing=1.1)
     share = numbers.percent(made.confidence)
     said = (

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-from trifecta.analysis.estimate import METRICS
 from trifecta.analysis.mapping.result import Answer, MapResult, Noise
+from trifecta.design.metrics import METRICS, TIME, Metric
 from trifecta.report import numbers
+from trifecta.report.claims import is_
 from trifecta.report.figures.style import name
 from trifecta.report.words import counted, listed
 
@@ -23,12 +24,20 @@ def sentence(answer: Answer) -> str:
     where = f"{made.plan.where(answer.x, answer.y)}, for {made.traffic}: "
     low, high = answer.factors()
     if answer.winner:
-        return f"{where}{name(answer.winner)}, {times(low, high)} faster"
+        return f"{where}{name(answer.winner)}, {times(low, high)} {METRICS[made.metric].word('faster')}"
     arm, reference = name(made.plan.arm), name(made.plan.reference)
-    said = f"{arm} is between {numbers.ratio(low)} and {numbers.ratio(high)} times as fast as {reference}"
+    said = _between(METRICS[made.metric], arm, reference, f"{numbers.ratio(low)} and {numbers.ratio(high)}")
     if answer.outcome == "same":
         return f"{where}the same within {numbers.percent(made.margin)} ({said})"
     return f"{where}open ({said})"
+
+
+def _between(metric: Metric, arm: str, reference: str, ends: str) -> str:
+    """``HTTP/3 is between 0.98 and 1.10 times as fast as HTTP/2``; a factor above 1 is to the good of ``arm``."""
+    if metric.wording is TIME:
+        return f"{arm} is between {ends} times as fast as {reference}"
+    more, less = (reference, arm) if metric.lower_is_better else (arm, reference)
+    return f"{more} {metric.wording.is_} between {ends} times the {metric.label} of {less}"
 
 
 def evidence(answer: Answer) -> str:
@@ -59,7 +68,8 @@ def headline(made: MapResult) -> str:
         return "Nothing can be said: no block has trials that all passed their checks."
     arm, reference = name(made.plan.arm), name(made.plan.reference)
     parts = []
-    for key, text in (("faster", f"{arm} is faster"), ("slower", f"{reference} is faster")):
+    better = is_(METRICS[made.metric], "faster")
+    for key, text in (("faster", f"{arm} {better}"), ("slower", f"{reference} {better}")):
         if found[key]:
             parts.append(f"{text} on {numbers.percent(found[key])} of the plane")
     if found["same"]:

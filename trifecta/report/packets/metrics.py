@@ -10,40 +10,13 @@ import duckdb
 import pyarrow as pa
 
 from trifecta.analysis.transport.trial import Capture, look_at
+from trifecta.design.metrics import PACKETS
 from trifecta.report.visits.metrics import VisitMetric
 from trifecta.trace.schema import SCHEMAS
 
 Row = dict[str, Any]
 
-METRICS = (
-    VisitMetric("duration_ns", "first packet to last packet", "ns", ratio="duration"),
-    VisitMetric("setup_ns", "connection's first packet to first request", "ns"),
-    VisitMetric("first_response_ns", "connection's first packet to first response octet", "ns", ratio="first response"),
-    VisitMetric("setup_packets", "packets until the first response octet", "count", ratio="packets until it"),
-    VisitMetric("setup_bytes", "octets on the wire until it", "B"),
-    VisitMetric("connections", "connections", "count"),
-    VisitMetric("packets", "packets", "count"),
-    VisitMetric("packets_up", "of them from the client", "count"),
-    VisitMetric("wire_bytes", "octets on the wire", "B", ratio="octets on the wire"),
-    VisitMetric("content_bytes", "octets of content", "B"),
-    VisitMetric("largest_bytes", "largest packet", "B"),
-    VisitMetric("request_packets", "packets up to the first request octet", "count", ratio="packets up to the request"),
-    VisitMetric("setup_round_trips", "round trips until the first response octet", "count"),
-    VisitMetric("setup_ratio", "time until it, by the least that the protocol needs", "ratio"),
-    VisitMetric("again_kept", "later request: first window by the one before", "ratio", ratio="window kept"),
-    VisitMetric("again_ramp_ns", "later request: time until that window is back", "ns", zero=True),
-    VisitMetric("by_others_ns", "head-of-line blocking by other streams, a request", "ns", zero=True),
-    VisitMetric("by_others_share", "the same, by the time of the request", "share", zero=True),
-    VisitMetric("by_own_ns", "waiting for octets of its own, a request", "ns", zero=True),
-    VisitMetric("flow_control_ns", "flow control kept responses back", "ns", zero=True),
-    VisitMetric("packets_per_ack", "packets with data for each acknowledgement", "count"),
-    VisitMetric("lost", "packets lost on the path", "count", zero=True),
-    VisitMetric("again", "TCP segments with octets sent before", "count", zero=True),
-    VisitMetric("spurious", "packets with only octets that had arrived", "count", zero=True),
-    VisitMetric("repair_ns", "from sending what was lost until its octets were there", "ns"),
-    VisitMetric("timeouts", "retransmission timeouts (RTO)", "count", zero=True),
-    VisitMetric("probes", "probe timeouts (TLP, PTO)", "count", zero=True),
-)
+METRICS = tuple(VisitMetric(one) for one in PACKETS)
 """At the client's side of the link (side ``a``), but for what was lost, which is counted where it was sent."""
 
 # Captured trials that say something: every check but that on captures itself passed. What a former trial left over, a

@@ -16,14 +16,13 @@ from trifecta.analysis.places import Place, paired
 from trifecta.analysis.reconciling import Pair
 from trifecta.analysis.statements import Says
 from trifecta.design.errors import TrifectaError, UserError
+from trifecta.design.metrics import find
 from trifecta.report import comparisons
 from trifecta.report.facts import RunFacts
 from trifecta.report.facts import read as read_facts
 from trifecta.report.reproduction import places
 
 FOLDER = "threats"
-_TIMES = ("latency_p50_ns", "latency_p95_ns", "latency_p99_ns", "latency_mean_ns")
-_FASTER = "requests_per_s"
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Experiment:
     @property
     def of_time(self) -> bool:
         """Whether its ratio is one of times, or of rates, which is one upside down."""
-        return self.about.metric in (*_TIMES, _FASTER)
+        return self.about.metric.startswith("latency_") or _is_rate(self.about.metric)
 
 
 @dataclass
@@ -85,7 +84,7 @@ class Experiments:
         logs = [paired(says, place, pair.to) for place in one.places]
         made = []
         for place, found in zip(one.places, estimates(logs, one.about.confidence), strict=True):
-            time = _upside_down(found) if metric == _FASTER else found
+            time = _upside_down(found) if _is_rate(metric) else found
             ratio, low, high = (None if end is None else math.exp(end) for end in (time.value, time.low, time.high))
             first, second = (put(side.test, time, one.about.margin) for side in pair.sides)
             made.append(
@@ -102,6 +101,11 @@ class Experiments:
                 )
             )
         return made
+
+
+def _is_rate(metric: str) -> bool:
+    known = find(metric)
+    return known is not None and known.unit == "1/s"
 
 
 def _upside_down(found: Estimate) -> Estimate:

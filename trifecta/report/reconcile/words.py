@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trifecta.analysis.reconciling import Found, Place, Side
+from trifecta.design.metrics import find
+from trifecta.design.metrics import label as label_of
 from trifecta.report import numbers, threats
 from trifecta.report.comparisons import levels, place_words
 from trifecta.report.explain import words as chains
@@ -99,22 +101,16 @@ def interval(place: Place) -> str:
     return f"{numbers.ratio(place.ratio)} {numbers.interval((place.low, place.high))}"
 
 
-METRICS = {
-    "latency_p50_ns": "median time",
-    "load_ns": "load time",
-    "duration_ns": "first to last packet or request",
-    "first_response_ns": "time to the first octet",
-    "requests_per_s": "time a request, the inverse of the rate",
-    "wire_bytes": "octets on the wire",
-    "rss_bytes": "memory",
-    "success_rate": "requests that succeed",
-}
-
-
 def metrics(found: Found) -> str:
     """What the ratios are of, side by side."""
-    told = dict.fromkeys(METRICS.get(one.metric, one.metric) for places in found.places for one in places)
+    told = dict.fromkeys(_of_ratio(one.metric) for places in found.places for one in places)
     return listed(list(told))
+
+
+def _of_ratio(name: str) -> str:
+    """Rates are turned upside down before they are compared (`places`): what is left is the time a request takes."""
+    known = find(name)
+    return f"time a request, the inverse of {known.label}" if known and known.unit == "1/s" else label_of(name)
 
 
 def because(one: Explained) -> list[str]:

@@ -11,9 +11,10 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from trifecta.analysis.estimate import METRICS, log_value
+from trifecta.analysis.estimate import log_value
 from trifecta.analysis.published import Place
 from trifecta.design import plan
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import Study
 from trifecta.report import queries
 from trifecta.report.catalogue import VERDICTS, Query

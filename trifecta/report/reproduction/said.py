@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from trifecta.analysis.published import Effect, Evaluation
 from trifecta.analysis.statements import Statement
+from trifecta.design import metrics
 from trifecta.report import numbers
 from trifecta.report.comparisons import levels, place_words
 from trifecta.report.visits.published import estimate_words
 from trifecta.report.words import counted
 
-UNITS = {
-    "_ns": numbers.duration,
-    "_bytes": numbers.size,
-    "bits_per_s": numbers.bit_rate,
-    "requests_per_s": numbers.per_second,
-    "success_rate": numbers.percent,
-}
 _RELATIONS = {"above": "above 1", "below": "below 1", "same": "1"}
 
 
@@ -67,10 +61,8 @@ def our_words(one: Evaluation) -> str:
 
 def value_words(metric: str, value: float) -> str:
     """A value of a metric in its unit."""
-    for ending, write in UNITS.items():
-        if metric.endswith(ending) or metric.removesuffix("_per_request").endswith(ending):
-            return write(value)
-    return numbers.number(value)
+    known = metrics.find(metric)
+    return numbers.in_unit(value, known.unit) if known else numbers.number(value)
 
 
 def effect_words(effect: Effect, one: Evaluation) -> str:

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from trifecta.analysis import cycles, mixing, scaling
 from trifecta.analysis.contrasts import Contrast, adjusted, contrast, contrast_over
-from trifecta.analysis.estimate import Metric
 from trifecta.analysis.means import block_logs, geometric_mean
 from trifecta.analysis.reordering import variants
 from trifecta.analysis.success import success_rate
 from trifecta.design.fields import parse_protocol
+from trifecta.design.metrics import Metric
 from trifecta.design.quantity import QuantityError
 from trifecta.report.facts import RunFacts
 from trifecta.report.services import measured
@@ -92,7 +92,7 @@ def _service_costs(found: Measured) -> list[Row]:
             for arm in found.arms:
                 row: Row = {"cell": cell, "arm": arm, "service": service, "host": of_service[0]["host"], "blocks": 0}
                 for column in _COST_COLUMNS:
-                    logs = block_logs(of_service, Metric(column, column, "", True), arm)
+                    logs = block_logs(of_service, Metric(column, column, "count"), arm)
                     mean = geometric_mean(logs, found.confidence)
                     row |= {column: mean.value, f"{column}_low": mean.low, f"{column}_high": mean.high}
                     row["blocks"] = max(row["blocks"], mean.blocks)

@@ -11,8 +11,8 @@ import duckdb
 
 from trifecta.analysis import costs
 from trifecta.analysis.costs import Cost, Usage
-from trifecta.analysis.estimate import METRICS, Metric
 from trifecta.analysis.means import logs_by_block
+from trifecta.design.metrics import METRICS, SERVICES, Metric
 from trifecta.design.sba import CLIENT
 from trifecta.design.services import LETTERS
 from trifecta.report.catalogue import Query
@@ -23,8 +23,7 @@ from trifecta.report.services import catalogue
 
 Row = dict[str, Any]
 KINDS = ("chain", "fan-in", "sba-registration")
-CPU = Metric("cpu_ns_per_request", "CPU of all services per request", "ns", True)
-MEMORY = Metric("rss_bytes", "memory of all services", "B", True)
+CPU, MEMORY = SERVICES
 _COLUMNS = "trial, cell, arm, block, is_aa, valid, samples, success_rate, bytes_in, bytes_out, load_json, server_json"
 
 

@@ -123,7 +123,7 @@ def _turning(about: RunFacts, derived: Services, found: Sequence[Comparison]) ->
         for one in found:
             if (one.arm, one.reference) == pair:
                 by_path.setdefault(levels(one.cell).get("path", ""), []).append(one.kind)
-        said.append(words.everywhere(pair, by_path))
+        said.append(words.everywhere(pair, by_path, about.of))
         for factor, axes in by_factor.items():
             along = [[kinds.get((step.cell, *pair), "undecided") for step in axis.steps] for axis in axes]
             said.append(words.turning(factor, pair, along))

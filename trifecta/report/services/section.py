@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 
 from trifecta.analysis import scaling
-from trifecta.analysis.estimate import METRICS
-from trifecta.report import queries, tables
+from trifecta.design.metrics import METRICS
+from trifecta.report import numbers, queries, tables
 from trifecta.report.comparisons import Comparison
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures import curves, style
@@ -25,7 +25,6 @@ from trifecta.report.tables import Column, Table
 
 _MOST_CURVES = 12  # axes that get figures; the words and the table have all
 _MOST_OPEN = 4  # axes whose figures are shown at once
-_FORMS = {"ns": "duration", "1/s": "per_second", "ratio": "percent"}
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,7 @@ def _point(row: Mapping[str, Any]) -> Point:
 
 
 def _curve_table(about: RunFacts, answer: Answer) -> Table:
-    form = _FORMS[_unit(about)]
+    form = numbers.FORM_OF_UNIT[_unit(about)]
     columns = [
         Column("factor", "factor"),
         Column("level", "text"),
@@ -167,7 +166,7 @@ def _unit(about: RunFacts) -> str:
 
 
 def _combination_tables(about: RunFacts, answer: Answer) -> list[Table]:
-    form = _FORMS[_unit(about)]
+    form = numbers.FORM_OF_UNIT[_unit(about)]
     columns = [
         Column("edge", "edge", "protocol"),
         Column("inside", "inside", "protocols"),

@@ -7,7 +7,9 @@ from typing import Any
 
 from trifecta.analysis.scaling import Axis, Turn, turns
 from trifecta.analysis.success import Difference
+from trifecta.design.metrics import Metric
 from trifecta.report import numbers
+from trifecta.report.claims import is_
 from trifecta.report.comparisons import Comparison
 from trifecta.report.figures.style import name
 from trifecta.report.words import counted, listed, sentence
@@ -57,9 +59,10 @@ def along(axis: Axis, pair: tuple[str, str], found: Sequence[Comparison]) -> str
         return sentence(f"{arm} against {reference}: {listed(said)}{_open(texts, ones, between)}")
     decided = [place for place, one in enumerate(ones) if one.decided]
     if not decided:
-        return f"Whether {arm} or {reference} is faster is undecided from {texts[0]} to {texts[-1]}."
+        does = is_(ones[0].metric, "faster")
+        return f"Whether {arm} or {reference} {does} is undecided from {texts[0]} to {texts[-1]}."
     kind = ones[decided[0]].kind
-    how = f"is the same as {reference}" if kind == "same" else f"is {kind} than {reference}"
+    how = f"is the same as {reference}" if kind == "same" else f"{is_(ones[0].metric, kind)} than {reference}"
     if len(decided) == 1:
         only = decided[0]
         return sentence(f"{arm} {how} at {_size(texts[only], ones[only])}{_open(texts, ones, set())}")
@@ -70,7 +73,7 @@ def along(axis: Axis, pair: tuple[str, str], found: Sequence[Comparison]) -> str
 
 def _turn(change: Turn, texts: Sequence[str], ones: Sequence[Comparison]) -> str:
     before, after = ones[change.before], ones[change.after]
-    verb = f"goes from {before.kind} to {after.kind}"
+    verb = f"goes from {before.metric.word(before.kind)} to {after.metric.word(after.kind)}"
     if after.kind == "faster":
         verb = "starts to win"
     elif before.kind == "faster":
@@ -110,13 +113,13 @@ def turning(factor: str, pair: tuple[str, str], kinds: Sequence[Sequence[str]]) 
     return f"Along the {label} the verdict of {name(pair[0])} against {name(pair[1])} {where}."
 
 
-def everywhere(pair: tuple[str, str], kinds: Mapping[str, Sequence[str]]) -> str:
+def everywhere(pair: tuple[str, str], kinds: Mapping[str, Sequence[str]], metric: Metric) -> str:
     """How a pair is decided on each path, given the verdicts of its cells; empty with one path."""
     if len(kinds) < 2:
         return ""
     groups: dict[str, list[str]] = {}
     for path, found in kinds.items():
-        there = [kind for kind in ("faster", "slower", "same", "undecided") if kind in found]
+        there = [metric.word(kind) for kind in ("faster", "slower", "same", "undecided") if kind in found]
         word = there[0] if len(there) == 1 else listed([f"partly {kind}" for kind in there])
         groups.setdefault(word.replace("same", "the same"), []).append(path)
     said = [f"{word} on {listed(paths)}" for word, paths in groups.items()]
@@ -130,7 +133,12 @@ def along_paths(pair: tuple[str, str], by_path: Mapping[str, Comparison]) -> str
     groups: dict[str, list[str]] = {}
     for path, one in by_path.items():
         groups.setdefault(one.kind, []).append(path if not one.decided else _size(path, one))
-    said = [f"{kind} on {listed(groups[kind])}" for kind in ("faster", "slower", "same", "undecided") if kind in groups]
+    metric = next(iter(by_path.values())).metric
+    said = [
+        f"{metric.word(kind)} on {listed(groups[kind])}"
+        for kind in ("faster", "slower", "same", "undecided")
+        if kind in groups
+    ]
     return sentence(f"{name(pair[0])} against {name(pair[1])}: {'; '.join(said)}")
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import duckdb
 
 from trifecta.analysis.visits import summarise
+from trifecta.design import metrics
+from trifecta.design.metrics import Metric
 from trifecta.report.facts import RunFacts
 
 Row = dict[str, Any]
@@ -17,20 +19,42 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class VisitMetric:
-    """A column of ``visits`` (or a value of its segments), in ``unit``.
+    """A metric of `trifecta.design.metrics` and where its values are: a column of ``visits``, or SQL over segments.
 
     A time of a visit that failed is longer than every other. What can be zero is compared by differences of means.
     """
 
-    name: str
-    label: str
-    unit: str  # ns, B, bit/s, count
+    metric: Metric
     sql: str = ""
     source: str = "v"
-    zero: bool = False
-    ratio: str = ""  # its name in the figure of ratios; empty: it is not there
     cost: bool = False  # a visit that failed has it, too
     filmed: bool = False  # of visits that were filmed, which are not measured ones: a camera slows a page down
+
+    @property
+    def name(self) -> str:
+        """Its column."""
+        return self.metric.name
+
+    @property
+    def label(self) -> str:
+        """It in words."""
+        return self.metric.label
+
+    @property
+    def unit(self) -> str:
+        """ns, B, bit/s, count."""
+        return self.metric.unit
+
+    @property
+    def zero(self) -> bool:
+        """Whether it can be zero."""
+        return self.metric.by_difference
+
+    @property
+    def ratio(self) -> str:
+        """Its name in the figure of ratios, with the direction where more is better; empty: it is not there."""
+        said = self.metric.short
+        return f"{said} (more is better)" if said and self.metric.better == "more" else said
 
     @property
     def value(self) -> str:
@@ -47,51 +71,16 @@ class VisitMetric:
         return f"median({what}) FILTER (WHERE v.error IS NULL AND NOT v.warmup)"
 
 
-PAGE = (
-    VisitMetric("ttfb_ns", "time to first byte (TTFB)", "ns", ratio="TTFB"),
-    VisitMetric("dns_ns", "DNS", "ns"),
-    VisitMetric("connect_ns", "connect, with TLS", "ns"),
-    VisitMetric("tls_ns", "of it TLS; of QUIC all", "ns"),
-    VisitMetric("request_ns", "request and wait", "ns"),
-    VisitMetric("response_ns", "response of the document", "ns"),
-    VisitMetric("fcp_ns", "first contentful paint (FCP)", "ns", ratio="FCP"),
-    VisitMetric("dom_content_loaded_ns", "DOMContentLoaded", "ns", ratio="DOMContentLoaded"),
-    VisitMetric("lcp_ns", "largest contentful paint (LCP)", "ns", ratio="LCP"),
-    VisitMetric("speed_index_ns", "Speed Index, of filmed visits", "ns", ratio="Speed Index", filmed=True),
-    VisitMetric("visually_complete_ns", "visually complete, of filmed visits", "ns", filmed=True),
-    VisitMetric("load_ns", "load", "ns", ratio="load"),
-    VisitMetric("wire_bytes", "page weight, as sent", "B", ratio="page weight"),
-    VisitMetric("requests", "requests", "count"),
-    VisitMetric("connections", "connections", "count"),
-    VisitMetric("tcp_connections", "of them TCP", "count", zero=True),
-    VisitMetric("resumed_connections", "of them resumed", "count", zero=True),
-    VisitMetric("browser_cpu_ns", "CPU of the browser", "ns", ratio="CPU of the browser", cost=True),
-)
-VIDEO = (
-    VisitMetric("startup_ns", "startup: play to first frame", "ns", ratio="startup"),
-    VisitMetric("live_latency_ns", "live latency", "ns", ratio="live latency"),
-    VisitMetric("rebuffers", "stalls", "count", zero=True),
-    VisitMetric("rebuffer_ns", "time stalled", "ns", zero=True),
-    VisitMetric("bitrate_bits_per_s", "bitrate shown", "bit/s", ratio="bitrate shown (more is better)"),
-    VisitMetric("switches", "switches of rung", "count", zero=True),
-    VisitMetric("segment_ns", "download of a segment", "ns", "s.segment_ns", "s", ratio="download of a segment"),
-    VisitMetric("segment_ttfb_ns", "first octet of a segment", "ns", "s.segment_ttfb_ns", "s"),
-    VisitMetric(
-        "throughput_bits_per_s",
-        "throughput of a segment",
-        "bit/s",
-        "s.throughput",
-        "s",
-        ratio="throughput (more is better)",
-    ),
-    VisitMetric("segments", "segments", "count"),
-    VisitMetric("frames_shown", "frames shown", "count"),
-    VisitMetric("frames_dropped", "frames dropped", "count", zero=True),
-    VisitMetric("frames_dropped_floor", "of them the machine's own", "count", zero=True),
-    VisitMetric("requests", "requests", "count"),
-    VisitMetric("connections", "connections", "count"),
-    VisitMetric("browser_cpu_ns", "CPU of the browser", "ns", ratio="CPU of the browser", cost=True),
-)
+_HOW: dict[str, dict[str, Any]] = {
+    "speed_index_ns": {"filmed": True},
+    "visually_complete_ns": {"filmed": True},
+    "browser_cpu_ns": {"cost": True},
+    "segment_ns": {"sql": "s.segment_ns", "source": "s"},
+    "segment_ttfb_ns": {"sql": "s.segment_ttfb_ns", "source": "s"},
+    "throughput_bits_per_s": {"sql": "s.throughput", "source": "s"},
+}
+PAGE = tuple(VisitMetric(one, **_HOW.get(one.name, {})) for one in metrics.PAGE)
+VIDEO = tuple(VisitMetric(one, **_HOW.get(one.name, {})) for one in metrics.VIDEO)
 
 _SEGMENTS = """
 SELECT trial, visit, median(done_ns - started_ns) AS segment_ns, median(first_byte_ns - started_ns) AS segment_ttfb_ns,
