@@ -2,6 +2,11 @@
 
 import io
 import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -88,6 +93,36 @@ def test_bad_input_is_one_line(arguments, why, capsys):
     assert said.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("errors", "code"),
+    [
+        ({"h1": "socket:EPERM", "h2": "socket:EPERM", "h3": "ports_exhausted"}, 3),
+        ({"h1": "socket:EPERM", "h2": "socket:EPERM", "h3": None}, 3),
+        ({"h1": "tls:alpn", "h2": None}, 0),
+        ({"h1": "tls:alpn", "h3": "quic:timeout"}, 1),
+    ],
+)
+def test_what_this_machine_refuses_is_no_fault_of_the_server(certificates, errors, code, monkeypatch, capsys):
+    made = {name: [attempt(name, error, None if error else 200)] for name, error in errors.items()}
+    monkeypatch.setattr("trifecta.workloads.stat.ask", lambda *_, **__: made)
+    assert run(["stat", "https://localhost/", "--ca", str(certificates.authority)]) == code
+    said = " ".join(capsys.readouterr().out.split())
+    assert ("this machine" in said.split("This is no verdict")[0].split("its own network")[1]) == (code == 3)
+
+
+def test_an_ordinary_user_may_ask_where_cubic_is_not_allowed(certificates):
+    """Root without CAP_NET_ADMIN is as an ordinary user here: the kernel refuses to set what is not allowed to all."""
+    allowed = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text().split()
+    if "cubic" in allowed or shutil.which("setpriv") is None or os.geteuid() != 0:
+        pytest.skip("needs root, setpriv, and a kernel that does not allow cubic to everybody")
+    with origin(certificates) as port:
+        url = f"https://localhost:{port}/bytes/1000"
+        command = ["setpriv", "--bounding-set=-net_admin", sys.executable, "-m", "trifecta", "stat", url, "--json"]
+        done = subprocess.run([*command, "--ca", certificates.authority], capture_output=True, check=False)
+    assert done.returncode == 0
+    assert [one["answered"] for one in json.loads(done.stdout)["protocols"].values()] == [1, 1, 1]
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
 def test_it_fits_the_terminal(width):
     text = shown({name: [attempt(name), attempt(name, scale=3)] for name in ("h1", "h2", "h3")}, width)
@@ -108,6 +143,12 @@ def test_it_fits_the_terminal(width):
         ({"h2": [attempt("h2", error="malformed:http2", status=None)]}, "breaks the rules of HTTP/2"),
         ({"h3": [attempt("h3", error="connect_timeout", status=None)]}, "nobody answered on UDP port 443"),
         ({"h3": [attempt("h3", error="something", status=None)]}, "look at the server's log"),
+        (
+            {"h2": [attempt("h2", error="socket:EPERM", status=None)]},
+            "(Operation not permitted), the server",
+        ),
+        ({"h2": [attempt("h2", error="socket", status=None)]}, "refused the socket, the server was not asked"),
+        ({"h1": [attempt(error="ports_exhausted", status=None)]}, "no free port left"),
     ],
 )
 def test_what_is_said_of_it(attempts, note):

@@ -15,7 +15,8 @@ from trifecta.cli.options import as_json, split_names
 @click.command(
     epilog="""\
 \b
-Exit code: 0 when a protocol answered, 1 when none did, 3 when the name stands for nothing.
+Exit code: 0 when a protocol answered, 1 when none did, 3 when the name stands for nothing or this machine
+refused a socket.
 
 \b
 Examples:
@@ -61,7 +62,7 @@ def command(
 
     from trifecta.design.model import PROTOCOL_NAMES
     from trifecta.design.stat import Asked
-    from trifecta.lab.engine import find_engine
+    from trifecta.lab.engine import EXIT_CANNOT, find_engine
     from trifecta.report import stat as view
     from trifecta.workloads import stat
 
@@ -82,9 +83,11 @@ def command(
             status.update(view.waiting(protocol, number, count))
 
         attempts = stat.ask(engine, target, chosen, asked, trusted, count=count, tell=tell)
-    answered = any(attempt.error is None for made in attempts.values() for attempt in made)
+    every = [attempt for made in attempts.values() for attempt in made]
     if as_json:
         click.echo(json.dumps(view.as_data(target, asked, attempts), indent=2))
     else:
         view.show(Console(highlight=False), target, asked, attempts)
-    return 0 if answered else 1
+    if any(attempt.refused_here for attempt in every):
+        return EXIT_CANNOT
+    return 0 if any(attempt.error is None for attempt in every) else 1

@@ -36,6 +36,11 @@ class Attempt:
     resumed: bool
     error: str | None
 
+    @property
+    def refused_here(self) -> bool:
+        """Whether this machine refused the socket: the server never heard of it."""
+        return (self.error or "").split(":")[0] in ("socket", "ports_exhausted")
+
 
 @dataclass(frozen=True)
 class Asked:

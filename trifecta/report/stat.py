@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -214,6 +216,8 @@ def _failures(protocol: str, made: Sequence[Attempt], target: Target) -> list[st
 
 def reason(protocol: str, error: str, target: Target) -> str:
     """What an error class means for somebody who asked a server of theirs, and the remedy."""
+    if error.startswith("socket"):
+        return _refused_here(error.partition(":")[2])
     name, quic = PROTOCOL_NAMES[protocol], protocol == "h3"
     place = f"{'UDP' if quic else 'TCP'} port {target.port}"
     silent = f"nobody answered on {place} in time; {name} is not offered there, or a firewall drops it"
@@ -222,6 +226,7 @@ def reason(protocol: str, error: str, target: Target) -> str:
         "connect_timeout": silent,
         "quic:timeout": silent,
         "connect_reset": f"the server hung up while connecting to {place}; look at its log",
+        "ports_exhausted": "this machine has no free port left to ask from; end what holds them, or wait a minute",
         "unreachable": "no route to the server; check the address and this machine's network",
         "tls:certificate": "the certificate does not verify; give the authority that signed it with --ca FILE",
         "tls:alpn": f"the server does not speak {name}: it agreed to another protocol, or to none",
@@ -239,6 +244,18 @@ def reason(protocol: str, error: str, target: Target) -> str:
         "malformed": f"the answer breaks the rules of {name}; a fault of the server",
     }
     return family.get(error.split(":", maxsplit=1)[0], "look at the server's log")
+
+
+def _refused_here(number: str) -> str:
+    """``number`` is the name of an errno, or empty."""
+    why = f" ({os.strerror(getattr(errno, number))})" if hasattr(errno, number) else ""
+    remedy = {
+        "EMFILE": "raise the limit of open files (ulimit -n)",
+        "ENFILE": "end programs that hold many files (sysctl fs.file-max)",
+        "EPERM": "look at the firewall rules for outgoing packets and at what this user may do",
+        "EAFNOSUPPORT": "this machine lacks that version of IP; give an --address of the other",
+    }.get(number, "look at the limits and the firewall of this machine")
+    return f"this machine refused the socket{why}, the server was not asked; {remedy}"
 
 
 def _notes(attempts: Attempts, count: int) -> list[str]:

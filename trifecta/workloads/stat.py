@@ -127,6 +127,8 @@ def _config(target: Target, protocol: str, asked: Asked, authorities: Path, samp
         "request_timeout_ns": asked.timeout_ns,
         "total_timeout_ns": 3 * asked.timeout_ns + 1_000_000_000,
         "tls_version": "1.3" if protocol == "h3" else asked.tls_version,
+        # As the kernel has it: setting one may be refused to an ordinary user (tcp_allowed_congestion_control).
+        "congestion_control": None,
         "samples_file": str(samples),
     }
 

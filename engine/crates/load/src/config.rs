@@ -102,8 +102,9 @@ pub struct Config {
     pub resumption: bool,
     #[serde(default)]
     pub zero_rtt: bool,
+    /// Null: TCP as the kernel has it, QUIC with cubic.
     #[serde(default = "cubic")]
-    pub congestion_control: String,
+    pub congestion_control: Option<String>,
     #[serde(default = "yes")]
     pub tcp_nodelay: bool,
     #[serde(default = "tls13")]
@@ -154,8 +155,8 @@ fn ten_seconds_ns() -> u64 {
 fn one_minute_ns() -> u64 {
     60_000_000_000
 }
-fn cubic() -> String {
-    "cubic".into()
+fn cubic() -> Option<String> {
+    Some("cubic".into())
 }
 fn tls13() -> String {
     "1.3".into()
@@ -251,7 +252,7 @@ impl Config {
         if !key_exchange_names().contains(&self.key_exchange.as_str()) {
             return refuse("key_exchange", &format!("must be one of {}", key_exchange_names().join(", ")));
         }
-        if !matches!(self.congestion_control.as_str(), "cubic" | "bbr" | "reno") {
+        if !matches!(self.congestion_control.as_deref(), None | Some("cubic" | "bbr" | "reno")) {
             return refuse("congestion_control", "must be cubic, bbr or reno");
         }
         if self.zero_rtt && !self.resumption {

@@ -49,6 +49,14 @@ fn requests_on_reused_connections_fill_their_rows() {
 }
 
 #[test]
+fn the_kernel_chooses_the_congestion_control_when_none_is_asked_for() {
+    let server = Server::tls(H1, answer(OK));
+    let run = server.run(json!({"requests": 2, "congestion_control": null}));
+    let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
+    assert_eq!(run.summary["tcp"]["congestion_control"], json!(default.trim()));
+}
+
+#[test]
 fn a_new_connection_for_each_request_resumes_when_asked() {
     for resumption in [false, true] {
         let server = Server::tls(H1, |stream| {

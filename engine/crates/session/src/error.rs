@@ -9,8 +9,10 @@ pub enum ErrorClass {
     Unreachable,
     /// No ephemeral port is left for this destination (EADDRNOTAVAIL).
     PortsExhausted,
-    /// Any other refusal of the kernel to give or connect a socket (descriptors, memory).
+    /// Any other refusal of the kernel to give or connect a socket (descriptors, memory), where nothing says why.
     Socket,
+    /// The same with the number that errno(3) had.
+    SocketErrno(i32),
     Tls,
     TlsCertificate,
     TlsAlpn,
@@ -54,6 +56,7 @@ impl ErrorClass {
             Self::Unreachable => "unreachable",
             Self::PortsExhausted => "ports_exhausted",
             Self::Socket => "socket",
+            Self::SocketErrno(number) => socket_class(number),
             Self::Tls => "tls",
             Self::TlsCertificate => "tls:certificate",
             Self::TlsAlpn => "tls:alpn",
@@ -105,7 +108,44 @@ impl ErrorClass {
                 Self::Unreachable
             }
             Some(libc::EADDRNOTAVAIL) => Self::PortsExhausted,
-            _ => Self::Socket,
+            Some(number) => Self::SocketErrno(number),
+            None => Self::Socket,
         }
+    }
+}
+
+/// The class with the name of what socket(2), setsockopt(2), bind(2), connect(2) and send(2) refuse with.
+fn socket_class(number: i32) -> &'static str {
+    match number {
+        libc::EPERM => "socket:EPERM",
+        libc::ENOENT => "socket:ENOENT",
+        libc::EAGAIN => "socket:EAGAIN",
+        libc::ENOMEM => "socket:ENOMEM",
+        libc::EINVAL => "socket:EINVAL",
+        libc::ENFILE => "socket:ENFILE",
+        libc::EMFILE => "socket:EMFILE",
+        libc::EMSGSIZE => "socket:EMSGSIZE",
+        libc::ENOPROTOOPT => "socket:ENOPROTOOPT",
+        libc::EPROTONOSUPPORT => "socket:EPROTONOSUPPORT",
+        libc::EOPNOTSUPP => "socket:EOPNOTSUPP",
+        libc::EAFNOSUPPORT => "socket:EAFNOSUPPORT",
+        libc::EADDRINUSE => "socket:EADDRINUSE",
+        libc::ENOBUFS => "socket:ENOBUFS",
+        libc::EPROTO => "socket:EPROTO",
+        _ => "socket",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_refuses_keeps_its_number() {
+        let class = |number| ErrorClass::from_io(&std::io::Error::from_raw_os_error(number), true).as_str();
+        assert_eq!(class(libc::EPERM), "socket:EPERM");
+        assert_eq!(class(libc::EMFILE), "socket:EMFILE");
+        assert_eq!(class(libc::ECONNREFUSED), "connect_refused");
+        assert_eq!(class(4095), "socket");
     }
 }

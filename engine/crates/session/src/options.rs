@@ -114,7 +114,8 @@ pub struct Options {
     pub request_timeout_ns: u64,
     pub resumption: bool,
     pub zero_rtt: bool,
-    pub congestion_control: String,
+    /// `None`: TCP as the kernel has it, QUIC with cubic.
+    pub congestion_control: Option<String>,
     pub tcp_nodelay: bool,
     pub tls_version: String,
     pub key_exchange: String,

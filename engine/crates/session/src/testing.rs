@@ -51,7 +51,7 @@ pub(crate) fn options(protocol: Protocol) -> Options {
         request_timeout_ns: 1_000_000_000,
         resumption: false,
         zero_rtt: false,
-        congestion_control: "cubic".into(),
+        congestion_control: Some("cubic".into()),
         tcp_nodelay: true,
         tls_version: "1.3".into(),
         key_exchange: "X25519".into(),

@@ -67,7 +67,7 @@ impl TransportShared {
             tls: Arc::new(tls_config(options)?),
             options: TcpOptions {
                 nodelay: options.tcp_nodelay,
-                congestion_control: Some(options.congestion_control.clone()),
+                congestion_control: options.congestion_control.clone(),
                 receive_buffer_bytes: options.tcp_receive_buffer_bytes,
                 ..TcpOptions::default()
             },

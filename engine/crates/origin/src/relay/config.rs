@@ -287,7 +287,7 @@ impl RelayConfig {
             request_timeout_ns: self.request_timeout_ns,
             resumption: false,
             zero_rtt: false,
-            congestion_control: config.congestion_control.clone(),
+            congestion_control: Some(config.congestion_control.clone()),
             tcp_nodelay: config.tcp_nodelay,
             tls_version: self.tls_version.clone(),
             key_exchange: self.key_exchange.clone(),

@@ -94,7 +94,7 @@ impl H3Shared {
             control_stream: control::opening(MAX_FIELD_SECTION_BYTES).into(),
             zero_rtt: options.zero_rtt,
             tickets_come: true,
-            congestion_control: options.congestion_control.clone(),
+            congestion_control: quic_control(options).to_owned(),
             reused: options.connection_mode == ConnectionMode::Reused,
             streams: options.streams,
             connect_timeout_ns: options.connect_timeout_ns,
@@ -155,9 +155,14 @@ impl H3Shared {
     }
 }
 
+/// QUIC has no kernel that would choose one.
+fn quic_control(options: &Options) -> &str {
+    options.congestion_control.as_deref().unwrap_or("cubic")
+}
+
 fn transport(options: &Options, qlog: Option<quinn_proto::QlogStream>) -> Result<TransportConfig, FieldError> {
     quic::transport_config(&TransportOptions {
-        congestion_control: &options.congestion_control,
+        congestion_control: quic_control(options),
         max_udp_payload_bytes: options.max_udp_payload_bytes,
         adaptations: options.quic_adaptations,
         qlog,
