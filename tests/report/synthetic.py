@@ -42,6 +42,7 @@ class Shape:
     proxies: tuple[str, ...] = ()
     http3_wait: dict[str, float] = field(default_factory=dict)  # factor by server, so that programs differ
     troubles: bool = True
+    left_out: str = ""  # an arm none of whose trials count
     loop: str = "closed"
     in_flight: int = 10
     rates: dict[str, float] = field(default_factory=dict)  # of an open loop, with the factor of HTTP/3's wait at each
@@ -209,7 +210,7 @@ def write_run(run: Path, shape: Shape | None = None) -> Path:
                 levels = {"protocol": arm.removesuffix("#aa"), **place}
                 samples = _samples(rng, shape, trial, arm, levels, clock)
                 pq.write_table(samples, run / "samples" / f"{trial}.parquet")
-                bad = shape.troubles and number in (17, 101)
+                bad = (shape.troubles and number in (17, 101)) or arm == shape.left_out
                 head = {
                     "trial": trial,
                     "block": block,

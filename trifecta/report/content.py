@@ -13,7 +13,7 @@ import duckdb
 from trifecta.design.errors import UserError
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX
-from trifecta.report import catalogue, conformance, queries
+from trifecta.report import catalogue, conformance, exclusions, queries
 from trifecta.report.comparisons import Comparison, from_rows, levels
 from trifecta.report.facts import RunFacts
 from trifecta.report.queries import Answer
@@ -33,6 +33,7 @@ _WHOLE_RUN = (
     conformance.MATRIX,
     conformance.FINDINGS,
     conformance.PROXIES,
+    exclusions.BY_ARM,
 )
 # These read every sample; they run beside the drawing of figures that do not need them.
 _OVER_SAMPLES = (

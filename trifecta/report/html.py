@@ -20,6 +20,7 @@ from trifecta.report import (
     content,
     decomposition,
     evidence,
+    exclusions,
     explain,
     facts,
     packets,
@@ -225,7 +226,7 @@ def _fill(
     page = environment.get_template("report.html.j2")
     return page.render(
         about=about,
-        words=words.compose(about, found, totals, answers[catalogue.CHECK_MATRIX]),
+        words=words.compose(about, found, totals, answers[catalogue.CHECK_MATRIX], answers[exclusions.BY_ARM]),
         paths=paths,
         programs=programs,
         services=calls,

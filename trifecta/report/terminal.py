@@ -22,6 +22,7 @@ from trifecta.report import (
     conformance,
     content,
     decomposition,
+    exclusions,
     facts,
     going_on,
     interactions,
@@ -70,6 +71,7 @@ def summarise(run_dir: Path) -> Summary:
         checks = queries.ask(connection, catalogue.CHECKS_BY_CELL)
         matrix = queries.ask(connection, catalogue.CHECK_MATRIX)
         totals = queries.ask(connection, catalogue.TOTALS).rows[0]
+        by_arm = queries.ask(connection, exclusions.BY_ARM)
         programs = decomposition.derive(run_dir, connection, about)
         proxies = queries.ask(connection, conformance.PROXIES)
         cells = content.cells_in_order(about, (row["cell"] for row in verdicts))
@@ -82,7 +84,7 @@ def summarise(run_dir: Path) -> Summary:
     if programs.shares:
         stands_apart = interactions.sentences(programs.apart, about.metric)
         said = claims.briefly(found, about.pairs, stands_apart, programs.shares)
-    answer = words.compose(about, found, totals, matrix)
+    answer = words.compose(about, found, totals, matrix, by_arm)
     seen = visits.brief(about, loads) if loads else []
     return Summary(about, cells, found, checks, answer, totals, programs, said, proxies, calls, told, loads, seen)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from trifecta.analysis.bets import fewest_blocks
 from trifecta.design.metrics import METRICS, TIME
-from trifecta.report import going_on, numbers
+from trifecta.report import exclusions, going_on, numbers
 from trifecta.report.comparisons import Comparison, levels, place_words
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures.style import name
@@ -47,14 +47,16 @@ class Words:
     warnings: list[str]  # what makes the whole run suspect
 
 
-def compose(facts: RunFacts, found: Sequence[Comparison], totals: dict[str, int], check_matrix: Answer) -> Words:
-    """Put the answer into words; nothing is said that a verdict does not say."""
+def compose(
+    facts: RunFacts, found: Sequence[Comparison], totals: dict[str, int], check_matrix: Answer, by_arm: Answer
+) -> Words:
+    """Put the answer into words; nothing is said that a verdict does not say. ``by_arm``: `exclusions.BY_ARM`."""
     answer, rows = _headline(facts, found), check_matrix.rows
     if facts.is_map:
         answer = f"A map: blocks at {counted(len({one.cell for one in found}), 'place')}."
         rows = [row for row in rows if row["check_name"] not in _OF_CELLS]
     return Words(
-        headline=answer + _mostly_excluded(totals),
+        headline=" ".join([answer + _mostly_excluded(totals), *(one.text for one in exclusions.uneven(by_arm))]),
         scope=_scope(facts, totals),
         by_path=[] if facts.is_map else list(_by_path(facts, found)),
         open=_OF_A_MAP if facts.is_map else " ".join(part for part in (_open(facts, found), _modes(found)) if part),

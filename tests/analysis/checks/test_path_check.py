@@ -17,6 +17,14 @@ from tests.analysis.checks.sound import (
 )
 
 
+def test_a_link_that_is_only_late_is_to_be_given_time_and_not_another_configuration():
+    late = {"lost": 0, "delay_given_ns": {"p50": RTT_NS}, "delay_scheduled_ns": {"p50": RTT_NS // 2}}
+    both = LINK | dict.fromkeys(("a_to_b", "b_to_a"), DIRECTION | late)
+    for realtime, remedy in ((True, "give the link a core"), (False, "let this user run programs in real time")):
+        found = judge("path", path=PLAIN, link=both | {"realtime": realtime}, probe=None)
+        assert (found.status, found.remedy.startswith(remedy)) == ("fail", True), found
+
+
 def test_a_link_that_delays_ten_percent_more_than_asked_fails_on_both_witnesses():
     slow = {"p50": round(RTT_NS / 2 * 1.1), "p99": 0, "max": 0}
     both = LINK | {name: DIRECTION | {"lost": 0, "delay_given_ns": slow} for name in ("a_to_b", "b_to_a")}
@@ -24,6 +32,7 @@ def test_a_link_that_delays_ten_percent_more_than_asked_fails_on_both_witnesses(
     by_link = judge("path", path=PLAIN, link=both, probe=None)
     assert by_link.status == "fail"
     assert "to the server: median delay 27.5 ms, asked 25 ms" in by_link.evidence
+    assert "configuration" in by_link.remedy
     by_probe = judge("path", path=PLAIN, link=None, probe=lossless | {"rtt_ns": {"p50": 55_100_000}})
     assert by_probe.status == "fail"
     assert "probe: median RTT 55.1 ms, asked 50 ms" in by_probe.evidence

@@ -28,6 +28,8 @@ _VARIABLE = ("rate", "jitter", "trace", "reorder")  # with one of these a packet
 _LOSSY = ("loss", "gilbert_elliott")
 _UNPREDICTED = ("loss_schedule", "duplicate")  # their count does not follow from the number of packets alone
 _BUSY = "give the link a core and real-time priority, and end other programs"
+_NOT_REAL_TIME = "let this user run programs in real time (`trifecta doctor` says how), and end other programs"
+_ASKED_WRONG = "look at the link's configuration in the run's log"
 
 
 def check(evidence: Evidence) -> list[CheckResult]:
@@ -94,7 +96,8 @@ def _directions(
         if report is None:
             findings.append(Finding("fail", f"the link did not report on the packets {name}"))
         else:
-            findings += _direction(path, name, report, impairments)
+            late = _NOT_REAL_TIME if link.get("realtime") is False else _BUSY
+            findings += _direction(path, name, report, impairments, late)
             findings += echo.of_direction(name, key, link, impairments)
     return findings
 
@@ -125,23 +128,24 @@ def _use_of_limit(finding: Finding) -> float:
     return abs(finding.value / finding.limit)
 
 
-def _direction(path: PathSpec, name: str, report: Document, asked: Sequence[Document]) -> list[Finding]:
+def _direction(path: PathSpec, name: str, report: Document, asked: Sequence[Document], late: str) -> list[Finding]:
+    """``late``: what helps a link that is too slow."""
     packets = int(report.get("wire_packets") or 0)
     findings = []
     if packets:
-        findings += _delay(name, report, asked, one_by_one=path.frames == "wire")
+        findings += _delay(name, report, asked, late, one_by_one=path.frames == "wire")
         findings += _loss(name, report, asked, packets)
         findings += _rate(name, report, asked)
-        findings += _lateness(path, name, report)
+        findings += _lateness(path, name, report, late)
     for field in ("device_drops", "send_errors"):
         count = int(report.get(field) or 0)
         if count:
             text = f"{name}: the link itself lost {count} packets ({field.replace('_', ' ')})"
-            findings.append(Finding("fail", text, float(count), 0.0, _BUSY))
+            findings.append(Finding("fail", text, float(count), 0.0, late))
     return findings
 
 
-def _delay(name: str, report: Document, asked: Sequence[Document], *, one_by_one: bool) -> list[Finding]:
+def _delay(name: str, report: Document, asked: Sequence[Document], late: str, *, one_by_one: bool) -> list[Finding]:
     given = (report.get("delay_given_ns") or {}).get("p50")
     if given is None:
         return []
@@ -155,7 +159,9 @@ def _delay(name: str, report: Document, asked: Sequence[Document], *, one_by_one
     jittered = any(impairment["kind"] in ("jitter", "reorder") for impairment in asked)
     wrong = off < -limit if variable and not jittered else abs(off) > limit and not variable
     if wrong:
-        return [Finding("fail", text, float(off), limit, "look at the link's configuration in the run's log")]
+        meant = (report.get("delay_scheduled_ns") or {}).get("p50")
+        only_late = meant is not None and abs(int(meant) - delay_ns) <= limit
+        return [Finding("fail", text, float(off), limit, late if only_late else _ASKED_WRONG)]
     return [Finding("pass", text, float(off), limit)]
 
 
@@ -174,8 +180,7 @@ def _loss(name: str, report: Document, asked: Sequence[Document], packets: int) 
     text = f"{name}: lost {lost} of {met} packets ({given:.2%}), asked {probability:.2%}"
     if not consistent(lost, met, probability, inflation):
         text += f", by chance {low:.2%} to {high:.2%}"
-        remedy = "look at the link's configuration in the run's log"
-        return [Finding("fail", text, given, probability, remedy, bounded=False)]
+        return [Finding("fail", text, given, probability, _ASKED_WRONG, bounded=False)]
     return [Finding("pass", text, given, probability, bounded=False)]
 
 
@@ -214,7 +219,7 @@ def _rate(name: str, report: Document, asked: Sequence[Document]) -> list[Findin
     return [Finding("pass", text, off, limit)]
 
 
-def _lateness(path: PathSpec, name: str, report: Document) -> list[Finding]:
+def _lateness(path: PathSpec, name: str, report: Document, remedy: str) -> list[Finding]:
     late = (report.get("lateness_ns") or {}).get("p99")
     if late is None:
         return []
@@ -222,7 +227,7 @@ def _lateness(path: PathSpec, name: str, report: Document) -> list[Finding]:
     text = f"{name}: 99 % of packets left within {duration(float(late))} of their time"
     if late > limit:
         text += f" (limit {duration(limit)})"
-        return [Finding("fail", text, float(late), limit, _BUSY)]
+        return [Finding("fail", text, float(late), limit, remedy)]
     return [Finding("pass", text, float(late), limit)]
 
 
