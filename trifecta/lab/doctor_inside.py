@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from trifecta.design.errors import CannotError, TrifectaError
-from trifecta.lab import cgroups, sandbox
+from trifecta.lab import cgroups, linux, sandbox
 from trifecta.lab.containers import DockerEngine, docker_state
 from trifecta.lab.doctor import UDP_BUFFER_BYTES
 from trifecta.lab.engine import find_engine
@@ -83,7 +83,7 @@ def _ifb() -> None:
 
 
 def _realtime() -> None:
-    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(linux.FIFO_PRIORITY))
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 

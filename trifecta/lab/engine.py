@@ -228,6 +228,7 @@ class EngineProcess(EngineProgram):
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=diagnostics,
+                yielding=role != "link",
             )
         assert self.process.stdin is not None
         assert self.process.stdout is not None

@@ -7,6 +7,7 @@ import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from trifecta.lab import linux
 if TYPE_CHECKING:
     from trifecta.lab.conntrack import Tracking
 
+NICE = 19  # below a tenth of the core for who has it, against a program that is not nice (sched(7))
 _NAME_BYTES = 16  # TCP_CA_NAME_MAX, linux/tcp.h
 
 
@@ -28,6 +30,7 @@ class Host:
         self.tracking: Tracking | None = None
         """Connection tracking, where `trifecta.lab.conntrack.track` switched it on."""
         self._home = home
+        _link_cpus()
         linux.unshare(linux.CLONE_NEWNET)
         try:
             self.descriptor = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
@@ -49,11 +52,13 @@ class Host:
         stdin: IO[bytes] | int | None = None,
         stdout: IO[bytes] | int | None = None,
         stderr: IO[bytes] | int | None = None,
+        yielding: bool = True,
     ) -> subprocess.Popen[bytes]:
         """Start a program in this host, on ``cpus`` when given; ``stdin``, ``stdout``, ``stderr`` as in Popen.
 
-        The program gets its own session, so that a terminal's Ctrl-C does not reach it. CannotError when it cannot
-        be executed.
+        The program gets its own process group, so that a terminal's Ctrl-C does not reach it, but no session: with one
+        each, the kernel shares a core among sessions (sched_autogroup) whatever their niceness. ``yielding`` programs
+        let the link go first where they share a core with it, see `niceness`. CannotError when it cannot be executed.
         """
         arguments = [os.fspath(part) for part in command]
         before = os.sched_getaffinity(0) if cpus else None
@@ -61,9 +66,9 @@ class Host:
             try:
                 if cpus:
                     os.sched_setaffinity(0, cpus)  # inherited by the child, so that every thread of it starts there
-                return subprocess.Popen(
+                process = subprocess.Popen(
                     arguments,
-                    start_new_session=True,
+                    process_group=0,
                     env=None if environment is None else {**os.environ, **environment},
                     stdin=stdin,
                     stdout=stdout,
@@ -74,6 +79,11 @@ class Host:
             finally:
                 if before:
                     os.sched_setaffinity(0, before)
+        nice = niceness(cpus) if yielding else 0
+        if nice:
+            with suppress(ProcessLookupError):  # it has ended already
+                os.setpriority(os.PRIO_PGRP, process.pid, nice)  # all of its threads, those that it has by now too
+        return process
 
     def read(self, path: str) -> str:
         """Text of a file as this host sees it (for /proc/net and /proc/sys/net)."""
@@ -112,6 +122,29 @@ def keeping_off(cpus: frozenset[int] | None) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
+
+
+@cache
+def _link_is_in_time() -> bool:
+    return linux.may_run_in_real_time()
+
+
+@cache
+def _link_cpus() -> frozenset[int] | None:
+    """As the first host finds it: later this thread may keep off some of them."""
+    return pin_table()["link"]
+
+
+def niceness(cpus: frozenset[int] | None) -> int:
+    """How nice a program on ``cpus`` (None: on any) must be: 19 where it shares a core with a link out of real time.
+
+    There the scheduler would let every packet wait for the server's turn to end, and a protocol of many connections
+    makes it wait most often: HTTP/1.1 alone lost its trials to the check `path`. An ordinary user may not raise the
+    link, but may lower what runs beside it; all servers alike.
+    """
+    link = _link_cpus()
+    shares = cpus is None or link is None or bool(cpus & link)
+    return NICE if shares and not _link_is_in_time() else 0
 
 
 def pin_table(cpus: frozenset[int] | None = None) -> dict[str, frozenset[int] | None]:

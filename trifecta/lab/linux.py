@@ -34,6 +34,7 @@ _SIOCSIFFLAGS = 0x8914
 _IFF_UP = 0x1
 
 CAP_NET_ADMIN = 12
+FIFO_PRIORITY = 10  # of the link, engine/crates/link/src/realtime.rs
 CAP_SYS_ADMIN = 21
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -44,6 +45,19 @@ def _check(result: int, what: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), what)
+
+
+def may_run_in_real_time() -> bool:
+    """Whether this process may have SCHED_FIFO with the priority that the link asks for: root, or RLIMIT_RTPRIO.
+
+    Tried out, because limits, cgroups and seccomp may all refuse it.
+    """
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(FIFO_PRIORITY))
+    except OSError:
+        return False
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    return True
 
 
 def unshare(flags: int) -> None:
