@@ -99,8 +99,8 @@ def failing(monkeypatch):
         (
             OSError(errno.ENOSPC, "No space left on device", "/x/ca.pem"),
             3,
-            "trifecta: cannot write /x/ca.pem: the disk is full; free some space, then run this again, "
-            "or `trifecta resume` a run\n",
+            "trifecta: cannot write /x/ca.pem: the disk is full; free some space, or choose another folder with --out, "
+            "then run this again, or `trifecta resume` a run\n",
         ),
         (
             OSError(errno.EROFS, "Read-only"),

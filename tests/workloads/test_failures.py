@@ -177,6 +177,20 @@ def test_a_full_disk_is_one_line_and_keeps_finished_trials(tmp_path: Path) -> No
 
 
 @needs_root
+@pytest.mark.parametrize("size", ["16k", "64k", "128k"])
+def test_a_disk_that_is_full_before_the_start_is_named_with_its_folder(tmp_path: Path, size: str) -> None:
+    small = tmp_path / "small"
+    wrapper = _mounted(small, f"size={size}")
+    code, _, _, errors = drive.finish(small / "run", set=["path=clean", "connection=reused"], wrapper=wrapper)
+    assert code == 3, errors
+    assert errors.startswith(f"trifecta: cannot write {small / 'run'}")
+    assert "the disk is full" in errors
+    assert "free some space, or choose another folder with --out" in errors
+    assert "adapter" not in errors
+    assert errors.count("\n") == 1
+
+
+@needs_root
 def test_a_read_only_folder_is_one_line(tmp_path: Path) -> None:
     code, _, _, errors = drive.finish(tmp_path / "ro" / "run", set=SETTINGS, wrapper=_mounted(tmp_path / "ro", "ro"))
     assert code == 3

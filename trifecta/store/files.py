@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,9 +15,12 @@ from typing import Any
 from trifecta.design.errors import CannotError, UserError
 
 TEMPORARY_PREFIX = ".tmp-"
+_PAGES = 16_384  # less than that is nothing: what fails then fails for it
+TRIAL_BYTES = 100_000  # what a trial leaves, and a little more
+_AGAIN = "free some space, or choose another folder with --out, then run this again, or `trifecta resume` a run"
 _REMEDIES = {
-    errno.ENOSPC: "the disk is full; free some space, then run this again, or `trifecta resume` a run",
-    errno.EDQUOT: "the disk quota is used up; free some space, then run this again, or `trifecta resume` a run",
+    errno.ENOSPC: f"the disk is full; {_AGAIN}",
+    errno.EDQUOT: f"the disk quota is used up; {_AGAIN}",
     errno.EROFS: "the file system is read-only; choose another folder with --out",
     errno.EACCES: "permission denied; choose another folder with --out",
     errno.EPERM: "not permitted; choose another folder with --out",
@@ -24,11 +28,53 @@ _REMEDIES = {
 }
 
 
-def full(error: OSError) -> CannotError | None:
-    """What to say of a disk that is full or cannot be written at all, wherever it was met; None of another error."""
-    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+def full(error: OSError, folder: Path | None = None) -> CannotError | None:
+    """What to say of a disk that is full or cannot be written at all, wherever it was met; None of another error.
+
+    ``folder``: what was written to, where the error itself names no file.
+    """
+    number = error.errno
+    if isinstance(error, shutil.Error) and "[Errno 28]" in str(error):  # of a whole tree, with a text for each file
+        number = errno.ENOSPC
+    if number not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
         return None
-    return CannotError(f"cannot write {error.filename or 'a file'}: {_REMEDIES[error.errno]}")
+    return CannotError(f"cannot write {error.filename or folder or 'a file'}: {_REMEDIES[number]}")
+
+
+def free_bytes(folder: Path) -> int | None:
+    """The room on the disk of a folder; None where it does not say."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return None
+    if found.f_files and not found.f_favail:
+        return 0  # every name is taken
+    return found.f_bavail * found.f_frsize
+
+
+def check_room(folder: Path, needed: int = TRIAL_BYTES) -> None:
+    """CannotError where the disk of a folder has no room for so many octets."""
+    free = free_bytes(folder)
+    if free is not None and free < needed:
+        said = f"{free // 1000} kB are free, and a trial needs {needed // 1000} kB"
+        raise CannotError(f"cannot write {folder}: the disk is full ({said}); {_AGAIN}")
+
+
+@contextmanager
+def full_disk(folder: Path) -> Iterator[None]:
+    """Name a full disk where it is why something else fails: a server that cannot start, a copy that stops."""
+    try:
+        yield
+    except OSError as error:
+        found = full(error, folder)
+        if found is None:
+            raise
+        raise found from error
+    except CannotError as error:
+        free = free_bytes(folder)
+        if free is None or free >= _PAGES or "disk" in str(error):
+            raise
+        raise CannotError(f"cannot write {folder}: {_REMEDIES[errno.ENOSPC]}") from error
 
 
 @contextmanager

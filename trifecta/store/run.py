@@ -67,6 +67,7 @@ class RunDirectory:
         run = cls(path)
         run._acquire()
         try:
+            files.check_room(path)
             with files.disk_errors(path):
                 for name in _FOLDERS:
                     (path / name).mkdir(mode=0o700 if name == "pki" else 0o777)
@@ -89,6 +90,7 @@ class RunDirectory:
         if write:
             run._acquire()
             run._remove_leftovers()
+            files.check_room(path)
         return run
 
     def close(self) -> None:

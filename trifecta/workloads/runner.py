@@ -23,6 +23,7 @@ from trifecta.implementations.registry import BROWSERS, CLIENTS, SERVERS
 from trifecta.implementations.server import ServerAdapter
 from trifecta.lab import sandbox
 from trifecta.lab.engine import Stopped, find_engine
+from trifecta.store import files
 from trifecta.store.run import RunDirectory
 from trifecta.workloads import extending
 from trifecta.workloads.conformance import study as conformance
@@ -101,7 +102,8 @@ def run_study(
         raise RuntimeError("run_study needs the sandbox: call trifecta.lab.sandbox.enter() first")
     known = Adapters(adapters, clients, browsers)
     run = _Run(study, run_path, progress or NoProgress(), stop or (lambda: False), known, faults, planner)
-    return run.go(resume, any_levels or {}, more)
+    with files.full_disk(run_path):
+        return run.go(resume, any_levels or {}, more)
 
 
 @dataclass

@@ -25,6 +25,7 @@ from trifecta.lab.engine import EngineError, EngineProcess, EngineProgram, Stopp
 from trifecta.lab.host import Host, pin_table
 from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6, Lab
 from trifecta.lab.paths import link_config
+from trifecta.store.files import full
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.asking import ask
 from trifecta.workloads.probing import measure_config, measure_path
@@ -90,6 +91,8 @@ def bring_up(server: RunningServer, *, renewed: bool = False) -> None:
     except CannotError as error:
         raise ServerFailed(str(error)) from error
     except Exception as error:
+        if isinstance(error, OSError) and (no_room := full(error, server.site.state)) is not None:
+            raise no_room from error  # no fault of the adapter's, and every other server would meet it
         words = " ".join(str(error).split())
         raise ServerFailed(f"the adapter of {server.adapter.name} fails: {type(error).__name__}: {words}") from error
 

@@ -13,6 +13,7 @@ from trifecta.implementations.running import RunningServer
 from trifecta.implementations.server import ServerAdapter, ServerOptions, Site, Unsupported
 from trifecta.lab.engine import Stopped
 from trifecta.lab.network import SERVER_ADDRESS
+from trifecta.store.files import full
 from trifecta.workloads.conformance.bench import LOAD, Bench, Target, refusal
 from trifecta.workloads.conformance.judging import Finding, result_of
 
@@ -112,6 +113,8 @@ class ServerProbe:
         except Stopped:
             raise
         except Exception as error:
+            if isinstance(error, OSError) and (no_room := full(error, self.bench.folder)) is not None:
+                raise no_room from error
             return Finding("fail", "cannot_start", refusal(error))
         return None
 
