@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 from tests.analysis.test_decomposition import rows_of, study_of
-from trifecta.analysis.estimate import METRICS
 from trifecta.analysis.league import league, rank
 from trifecta.analysis.sessions import OF_TIMES, between_starts, starts_of
+from trifecta.design.metrics import METRICS
 
 
 def table(study, rows, arm="h3", place="path=far,connection=new", **options):

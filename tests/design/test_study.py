@@ -97,7 +97,7 @@ def test_race_in_python_is_race():
         "race",
         title=race.title,
         description=race.description,
-        workload=requests(response="10 kB", in_flight=10, requests=100, warmup="20 requests"),
+        workload=requests(response="10 kB", in_flight=10, requests=50, warmup="20 requests"),
         factors={
             "protocol": ["HTTP/1.1", "HTTP/2", "HTTP/3"],
             "path": ["clean", "far", "rough"],

@@ -21,7 +21,7 @@ OF_CPU = 0.02
 
 def between_starts(metric: Metric) -> float:
     """The standard deviation between starts of a program, as a log ratio; 0 for shares."""
-    if metric.unit == "ratio":
+    if metric.unit == "share":
         return 0.0
     return OF_CPU if "_cpu_" in metric.name else OF_TIMES
 
