@@ -1,11 +1,14 @@
 """``trifecta sql`` and ``trifecta report`` on a run."""
 
 import json
+import re
 
 import pytest
 
 from tests.report.synthetic import Shape, write_run
 from trifecta.cli import main
+from trifecta.store import meanings
+from trifecta.store.meanings import TABLES
 
 
 @pytest.fixture(scope="module")
@@ -14,12 +17,53 @@ def run(tmp_path_factory):
     return write_run(tmp_path_factory.mktemp("runs") / "made up", shape)
 
 
-def test_without_a_query_it_lists_tables_and_columns(run, capsys):
+def test_without_a_query_it_lists_every_column_with_type_and_meaning(run, capsys):
     assert main.run(["sql", str(run)]) == 0
     text = capsys.readouterr().out
     for table in ("trials", "samples", "checks", "verdicts", "link"):
-        assert f"\n{table} " in text
-    assert "latency_p50_ns" in text
+        assert re.search(rf"^{table}  one row", text, re.MULTILINE)
+    assert re.search(r"^  latency_p50_ns +bigint +median latency; null .*, ns$", text, re.MULTILINE)
+    assert main.run(["sql", str(run), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert set(rows[0]) == {"table", "column", "type", "meaning"}
+    assert all(row["meaning"].strip() for row in rows)
+    assert {row["table"] for row in rows} <= {*TABLES}
+    assert sum(bool(re.match(r"  \w+ +\w", line)) for line in text.splitlines()) == len(rows)
+
+
+def test_the_tables_that_everybody_asks_have_meanings_written_by_hand(run, capsys):
+    main.run(["sql", str(run), "--json"])
+    for row in json.loads(capsys.readouterr().out):
+        if row["table"] in ("trials", "samples", "checks", "verdicts", "link", "resources", "spans"):
+            table, column = row["table"], row["column"]
+            assert column in meanings._OF_ONE[table] or column in meanings._OF_ANY, (table, column)
+    for table, columns in meanings._OF_ONE.items():
+        known = {row["column"] for row in columns_of(run, capsys) if row["table"] == table}
+        assert {*columns} <= known, table  # none that is gone
+
+
+def columns_of(run, capsys):
+    main.run(["sql", str(run), "--json"])
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 132, 200])
+@pytest.mark.parametrize("query", [None, "FROM trials LIMIT 2", "FROM verdicts LIMIT 2", "SELECT 1 AS one"])
+def test_it_keeps_to_the_width_and_cuts_nothing(run, capsys, monkeypatch, width, query):
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main.run(["sql", str(run), *([query] if query else [])]) == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    if query and "trials" in query:
+        row = json.loads(as_json_of(run, query, capsys))[0]
+        whole = "".join(text.split())
+        assert "".join(str(row["checks_json"]).split()) in whole
+
+
+def as_json_of(run, query, capsys):
+    main.run(["sql", str(run), "--json", query])
+    return capsys.readouterr().out
 
 
 def test_a_query_as_json(run, capsys):

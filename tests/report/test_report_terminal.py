@@ -45,6 +45,16 @@ def test_a_wide_terminal_gets_one_line_a_cell(run: Path) -> None:
     assert re.search(r"1\.\d\dx faster \[0\.\d+, 0\.\d+\] {0\.\d+, 0\.\d+}", line)
 
 
+@pytest.mark.parametrize("width", [40, 50, 60, 79, 80, 100, 132, 169, 170, 200])
+def test_it_keeps_to_the_width_and_cuts_nothing(run: Path, width: int) -> None:
+    text = printed(run, width)
+    whole = ("Report: ", "More blocks: ")  # to be copied
+    assert [line for line in text.splitlines() if len(line) > width and not line.startswith(whole)] == []
+    assert "…" not in text
+    words = set(" ".join(text.split()).split(" "))
+    assert {"faster", "undecided", "failed", "HTTP/1.1"} <= {word.strip(",.:;") for word in words}
+
+
 def test_failed_checks_and_open_verdicts_are_in_the_table(run: Path) -> None:
     text = printed(run, 80)
     assert "1 failed" in text

@@ -24,6 +24,7 @@ Examples:
 @as_json
 def command(as_json: bool) -> int:
     """Say what this machine can do, what is missing, and the one command that mends each."""
+    from trifecta.cli.tables import hanging, terminal_width
     from trifecta.implementations.survey import as_findings, survey
     from trifecta.lab import doctor
 
@@ -32,13 +33,15 @@ def command(as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps({"able": able, "findings": doctor.as_dicts(findings)}, indent=2))
         return 0 if able else 1
+    columns = terminal_width()
     width = max(len(finding.name) for finding in findings)
     colours = {"ok": "green", "warn": "yellow", "missing": "red"}
     for finding in findings:
         optional = finding.status == "missing" and not finding.required
         colour = "yellow" if optional else colours[finding.status]
         mark = click.style(f"{'absent' if optional else finding.status:7}", fg=colour)
-        click.echo(f"{mark}  {finding.name:{width}}  {finding.evidence}")
+        for line in hanging([f"{mark}  {finding.name:{width}}"], finding.evidence, columns):
+            click.echo(line)
         if finding.remedy:
             click.echo(f"{'':9}{'':{width}}  -> {finding.remedy}")
     click.echo("A study can run here." if able else "No study can run here: mend what is missing.")

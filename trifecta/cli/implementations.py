@@ -46,12 +46,14 @@ def command(as_json: bool) -> None:
 
     from rich.console import Console
 
+    from trifecta.report import grids
+
     out = Console(highlight=False)
     # Not a terminal: rich would take 80 columns, and a file or a pipe has no width of its own.
     out.width = min(WIDTH, out.width) if out.is_terminal else WIDTH
     widths = _widths(found)
     for kind, title in (("server", "Servers"), ("client", "Clients"), ("browser", "Browsers")):
-        out.print(_table(title, [each for each in found if each.kind == kind], widths))
+        grids.show(out, _table(title, [each for each in found if each.kind == kind], widths))
         out.print()
     if any(each.proxy for each in found):
         out.print("+ adds a hop: a proxy in front of Trifecta's own origin.", style="dim")

@@ -25,9 +25,10 @@ Examples:
 @click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values.")
 def command(run: Path, query: str | None, as_json: bool, as_csv: bool) -> None:
     """Ask the tables of RUN: trials, samples, checks, verdicts, link. QUERY is SQL as DuckDB reads it, '-' reads it
-    from standard input. Without QUERY, list the tables and their columns.
+    from standard input. Without QUERY, list the tables and their columns: name, type, meaning.
 
-    A number that JSON cannot hold (infinity, not a number) is printed as a string there.
+    On a terminal, rows that are wider than it stand as lists, a field a line. A number that JSON cannot hold
+    (infinity, not a number) is printed as a string there.
     """
     from trifecta.cli import tables
     from trifecta.store import damage, views
@@ -37,5 +38,9 @@ def command(run: Path, query: str | None, as_json: bool, as_csv: bool) -> None:
     text = sys.stdin.read() if query == "-" else query or tables.SCHEMA_QUERY
     with damage.named(run), views.connect(run) as connection:
         answer = tables.ask(connection, text)
-    form = tables.as_json if as_json else tables.as_csv if as_csv else tables.as_text
-    click.echo(form(answer), nl=False)
+    if query is None:
+        answer = tables.with_meanings(answer)
+    if as_json or as_csv:
+        click.echo(tables.as_json(answer) if as_json else tables.as_csv(answer), nl=False)
+        return
+    click.echo((tables.schema_as_text if query is None else tables.as_text)(answer, tables.terminal_width()), nl=False)

@@ -6,9 +6,15 @@ import csv
 import io
 import json
 import math
+import os
+import shutil
+import sys
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from trifecta.design.errors import UserError
 
@@ -16,11 +22,10 @@ if TYPE_CHECKING:
     import duckdb
 
 SCHEMA_QUERY = """
-SELECT table_name AS "table", string_agg(column_name || ' ' || lower(data_type), ', ' ORDER BY ordinal_position)
-  AS columns
-FROM information_schema.columns GROUP BY table_name ORDER BY table_name
+SELECT table_name AS "table", column_name AS "column", lower(data_type) AS type
+FROM information_schema.columns ORDER BY table_name, ordinal_position
 """
-_WIDEST = 400  # characters of a cell in a text table
+_LONG = 100  # characters of a cell, beyond which a row stands as a list
 
 
 @dataclass(frozen=True)
@@ -70,12 +75,17 @@ def as_csv(answer: Answer) -> str:
     return out.getvalue()
 
 
-def as_text(answer: Answer) -> str:
-    """Aligned columns; numbers to the right."""
+def as_text(answer: Answer, width: int | None = None) -> str:
+    """Aligned columns, numbers to the right; where that is wider than ``width``, each row as a list of its fields.
+
+    Nothing is left out or cut.
+    """
     if not answer.columns:
         return ""
     cells = [[_cell(value) for value in row] for row in answer.rows]
     widths = [max(map(len, column)) for column in zip(answer.columns, *cells, strict=True)]
+    if width is not None and cells and (sum(widths) + 2 * (len(widths) - 1) > width or max(widths) > _LONG):
+        return _listed(answer.columns, cells, width)
     right = [all(isinstance(row[i], int | float | None) for row in answer.rows) for i in range(len(widths))]
 
     def line(row: Sequence[str]) -> str:
@@ -88,8 +98,60 @@ def as_text(answer: Answer) -> str:
     return line(answer.columns) + line(["-" * width for width in widths]) + "".join(map(line, cells))
 
 
+def _listed(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> str:
+    """A field a line, a rule before each row."""
+    names = min(max(map(len, columns)), width // 2)
+    said = []
+    for number, row in enumerate(cells, 1):
+        head = f"- row {number} "
+        said.append(head + "-" * max(0, min(width, 80) - len(head)))
+        for name, text in zip(columns, row, strict=True):
+            said += hanging([name.ljust(names)], text, width)
+    return "\n".join(said) + "\n"
+
+
+def with_meanings(answer: Answer) -> Answer:
+    """The views and columns of a run with what each holds."""
+    from trifecta.store.meanings import meaning
+
+    rows = [(table, column, kind, meaning(table, column)) for table, column, kind in answer.rows]
+    return Answer([*answer.columns, "meaning"], rows)
+
+
+def schema_as_text(answer: Answer, width: int | None = None) -> str:
+    """The views with a column a line: name, type, meaning."""
+    from trifecta.store.meanings import TABLES
+
+    said: list[str] = []
+    for table in dict.fromkeys(row[0] for row in answer.rows):
+        own = [row[1:] for row in answer.rows if row[0] == table]
+        said += [""] if said else []
+        said += hanging([table], TABLES.get(table, ""), width)
+        sizes = [max(len(row[place]) for row in own) for place in (0, 1)]
+        for name, kind, means in own:
+            said += hanging(["", name.ljust(sizes[0]), kind.ljust(sizes[1])], means, width)
+    return "\n".join(line.rstrip() for line in said) + "\n"
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal; a pipe and a file have none, but what COLUMNS gives them."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() or "COLUMNS" in os.environ else None
+
+
+def hanging(first: Sequence[str], text: str, width: int | None) -> list[str]:
+    """Fields that stand first and a text beside them, broken to the width, below them where there is no room."""
+    head = "  ".join(first)
+    indent = len(click.unstyle(head)) + 2
+    if width is None or indent + len(text) <= width:
+        return [f"{head}  {text}"]
+    if width - indent < 20:
+        below = textwrap.wrap(text, width, initial_indent="    ", subsequent_indent="    ")
+        return [*textwrap.wrap(" ".join(head.split()), width, initial_indent="  " if not first[0] else ""), *below]
+    lines = textwrap.wrap(text, width - indent) or [""]
+    return [f"{head}  {lines[0]}", *(" " * indent + line for line in lines[1:])]
+
+
 def _cell(value: Any) -> str:
     if value is None:
         return "null"
-    text = f"{value:.6g}" if isinstance(value, float) else " ".join(str(value).split())
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+    return f"{value:.6g}" if isinstance(value, float) else " ".join(str(value).split())

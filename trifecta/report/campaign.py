@@ -203,7 +203,7 @@ def print_overview(made: Overview, folder: Path, console: Console | None = None)
     out.print()
     for heading, lines in groupby(made.lines, key=Line.heading):
         out.print(Text(heading, style="bold"))
-        out.print(_grid(out, made, list(lines)))
+        grids.show(out, _grid(out, made, list(lines)))
         out.print()
     invalid = sum(row["trials"] - row["valid_trials"] for line in made.lines for row in line.arms.values())
     if invalid:

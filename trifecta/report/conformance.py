@@ -17,7 +17,7 @@ from rich.text import Text
 
 from trifecta.design.conformance import CASES, LARGE, MARKS, OUTCOME_WORDS, ConformanceCase, ConformanceResult
 from trifecta.design.model import PROTOCOL_NAMES, PROTOCOLS
-from trifecta.report import tables
+from trifecta.report import grids, tables
 from trifecta.report.catalogue import Query
 from trifecta.report.queries import Answer
 from trifecta.report.tables import Column
@@ -173,7 +173,7 @@ def print_matrix(out: Console, results: Sequence[ConformanceResult]) -> None:
     for role in ("server", "client"):
         here = [one for one in results if one.role == role]
         if here:
-            out.print(_terminal_table(here, role, objects, utf))
+            grids.show(out, _terminal_table(here, role, objects, utf))
             out.print()
     used = list(dict.fromkeys(one.outcome for one in results))
     key = "  ".join(f"{_sign(outcome, utf)} {words}" for outcome, words in OUTCOME_WORDS.items() if outcome in used)
@@ -217,7 +217,7 @@ def _terminal_table(
     edges = box.SIMPLE_HEAD if utf else box.ASCII
     made = RichTable(box=edges, padding=0, show_edge=False, pad_edge=False)  # 80 columns hold every object
     made.add_column(role, no_wrap=True)
-    made.add_column("version", overflow="ellipsis", min_width=4, max_width=10, no_wrap=True)
+    made.add_column("version", overflow="fold", min_width=4, max_width=10)
     made.add_column("HTTP", no_wrap=True)
     for case in objects:
         words = case.label.replace(" ", "\n", 2 if case == LARGE else 1).replace(" rough", "\nrough")

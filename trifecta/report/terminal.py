@@ -25,6 +25,7 @@ from trifecta.report import (
     exclusions,
     facts,
     going_on,
+    grids,
     interactions,
     queries,
     services,
@@ -100,7 +101,7 @@ def print_verdicts(run_dir: Path, console: Console | None = None) -> None:
     summary = summarise(run_dir)
     _print_words(out, summary)
     if summary.comparisons:
-        out.print(_table(out, summary))
+        grids.show(out, _table(out, summary))
         _print_notes(out, summary)
     report = run_dir / "report.html"
     if report.exists():

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from trifecta.design.metrics import BY_DIFFERENCE
 from trifecta.design.model import PROTOCOL_NAMES
-from trifecta.report import numbers
+from trifecta.report import grids, numbers
 from trifecta.threats import Threat
 from trifecta.threats.threat import Change
 
@@ -75,7 +75,7 @@ def print_list(threats: Sequence[Threat]) -> None:
     for threat in threats:
         name = Text(threat.id, "bold")
         table.add_row(name, threat.title, "\n".join(threat.studies), threat.check or "no check", _switch(threat))
-    out.print(table)
+    grids.show(out, table)
     out.print(
         "\nOne in full: trifecta threats ID. Switched in a study: trifecta run STUDY --with ID, or --without ID. "
         "Its effect here: trifecta threats measure ID --quick",

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from trifecta import studies
 from trifecta.design.model import PROTOCOL_NAMES
+from trifecta.report import grids
 
 _MOST = 30  # connections shown of a capture; the tables have all
 
@@ -40,7 +41,7 @@ def show(
             str(one["requests"]),
         )
         table.add_row(*(escape(cell) for cell in cells))
-    console.print(table)
+    grids.show(console, table)
     for said in published(captures):
         console.print(said, markup=False, highlight=False)
     for one in captures:
@@ -122,6 +123,6 @@ def _connections(console: Console, capture: str, connections: Sequence[Mapping[s
             one["truncated"] or "",
         )
         table.add_row(*(escape(cell) for cell in cells[: len(table.columns)]))
-    console.print(table)
+    grids.show(console, table)
     if len(connections) > _MOST:
         console.print(f"and {len(connections) - _MOST} more connections: they are in the tables (--out)")
