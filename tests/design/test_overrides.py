@@ -63,6 +63,7 @@ def test_every_workload_factor_can_be_given_levels(factor):
         "in_flight": "10",
         "connections": "10",
         "streams": "1",
+        "quinn": "stock",
         "read_timeout": "5 s",
         "write_timeout": "none",
         "client_cpu": "5 %",

@@ -36,6 +36,9 @@ def run(folder: Path, request: dict[str, Any], events: Any) -> int:
     adapters = dict(SERVERS)
     if request.get("origin"):
         adapters["origin"] = ChangedOrigin(changes=request["origin"])
+    for name, changes in request.get("origins", {}).items():  # an origin in the place of another server
+        adapters[name] = ChangedOrigin(changes=changes)
+        adapters[name].name = name
     if "ready_timeout_s" in request:
         running.READY_TIMEOUT_S = request["ready_timeout_s"]
     if "grace_s" in request:

@@ -45,6 +45,7 @@ def command(as_json: bool) -> None:
         return
 
     from rich.console import Console
+    from rich.padding import Padding
 
     from trifecta.report import grids
 
@@ -57,6 +58,13 @@ def command(as_json: bool) -> None:
         out.print()
     if any(each.proxy for each in found):
         out.print("+ adds a hop: a proxy in front of Trifecta's own origin.", style="dim")
+    adapted: dict[str, str] = next(
+        (dict(each.declared["quic_adaptations"]) for each in found if each.declared.get("quic_adaptations")), {}
+    )
+    if adapted:
+        out.print("* adapted, in client and server alike; as the library comes with --with stock-quinn:", style="dim")
+        for name, what in adapted.items():
+            out.print(Padding(f"{name}: {what}", (0, 0, 0, 2)), style="dim")
     missing = [each.name for each in found if not each.found and each.get]
     if missing:
         out.print(f"To get what is missing: trifecta get {' '.join(missing)}", soft_wrap=True)
@@ -94,8 +102,10 @@ def _cells(each: Implementation) -> list[Text]:
             advice += f"; {each.get}"
         return [name, Text("not found", "yellow"), Text(protocols), Text(advice)]
     where = Text(each.source if each.package == "trifecta" else f"{each.source} (adapter: {each.package})")
-    parts = (("TLS", "tls_library"), ("congestion", "congestion_control"))
+    parts = (("TLS", "tls_library"), ("congestion", "congestion_control"), ("QUIC", "quic_library"))
     declared = [(words, in_words(each.declared.get(key))) for words, key in parts]
+    if each.declared.get("quic_adaptations"):
+        declared[-1] = ("QUIC", f"{declared[-1][1]}, adapted *")
     said = "; ".join(f"{words}: {value}" for words, value in declared if value)
     if said:
         where.append(f"\n{said}", "dim")

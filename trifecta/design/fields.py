@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from trifecta.design import quantity
+from trifecta.design import quantity, quinn
 from trifecta.design.document import did_you_mean, one_of, parse_flag, parse_text
 from trifecta.design.model import PROTOCOL_NAMES, PROTOCOLS
 from trifecta.design.quantity import QuantityError
@@ -113,6 +113,7 @@ REQUESTS_FIELDS = (
     Field("tcp_nodelay", "tcp_nodelay", parse_flag),
     Field("tls_version", "tls_version", one_or_two("a TLS version", "1.2", "1.3")),
     Field("key_exchange", "key_exchange", one_of("a key exchange", *KEY_EXCHANGES)),
+    Field("quinn", "quinn", quinn.parse),
     Field("read_timeout", "read_timeout_ns", _time_or_none, _format_time_or_none),
     Field("write_timeout", "write_timeout_ns", _time_or_none, _format_time_or_none),
     Field("client_cpu", "client_cpu", _cpu_or_none, _format_cpu_or_none),

@@ -78,7 +78,8 @@ class RequestsWorkload:
     that many connections on every protocol. ``congestion_control`` and ``tls_version`` are one value for both
     transports, or ``TCP/QUIC`` (``trifecta.design.transports``). ``read_timeout_ns`` and ``write_timeout_ns`` are those
     of the server, None where it waits as long as it takes. ``client_cpu`` and ``server_cpu`` are the share of one
-    core that the program may use, None where it is not limited.
+    core that the program may use, None where it is not limited. ``quinn`` says how the engine's QUIC library is adapted
+    (``trifecta.design.quinn``).
     """
 
     method: str = "GET"
@@ -102,6 +103,7 @@ class RequestsWorkload:
     tcp_nodelay: bool = True
     tls_version: str = "1.3"
     key_exchange: str = "X25519"
+    quinn: str = "adapted"
     keylog: bool = False
     qlog: bool = False
     read_timeout_ns: int | None = None

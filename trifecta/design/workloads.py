@@ -20,6 +20,7 @@ _BROWSER = (
     "congestion_control",
     "tcp_nodelay",
     "zero_rtt",
+    "quinn",
     "keylog",
 )
 DEFAULT_BROWSER = "chromium"

@@ -20,6 +20,8 @@ class ServerOptions:
     tcp_nodelay: bool = True
     tls_version: str = "1.3"
     zero_rtt: bool = False
+    quinn: str = "adapted"
+    """How the engine's QUIC library is adapted (``design.quinn``); for `origin` alone."""
     max_streams: int = 250
     cpu_share: float | None = None
     """The share of one core that the program may use; whoever starts it sees to that, adapters need not."""

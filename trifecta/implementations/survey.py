@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from trifecta.design import quinn
 from trifecta.design.errors import CannotError, TrifectaError
 from trifecta.design.factors import DEFAULT_CLIENT as LOAD
 from trifecta.implementations.browsers.browser import BrowserAdapter
@@ -198,8 +199,16 @@ def _load_itself() -> dict[str, Any]:
     except TrifectaError as error:
         return said | {"reason": str(error)}
     said["version"] = str(versions["engine"])
-    libraries = {name: version for name, version in versions.items() if name != "engine" and version}
-    return said | {"declared": {"congestion_control": "as asked", "libraries": libraries, "tls_library": "rustls"}}
+    libraries = {name: version for name, version in versions.items() if isinstance(version, str) and name != "engine"}
+    return said | {
+        "declared": {
+            "congestion_control": "as asked",
+            "libraries": libraries,
+            "tls_library": "rustls",
+            "quic_library": quinn.LIBRARY,
+            "quic_adaptations": dict(quinn.ADAPTATIONS),
+        }
+    }
 
 
 def _implementation(kind: Kind, name: str, table: Table[Any], answer: Answer) -> Implementation:

@@ -263,6 +263,9 @@ SELECT protocol, server, count(*) AS trials, string_agg(DISTINCT key_exchange, '
        string_agg(DISTINCT initial_window, ', ') AS initial_window_bytes,
        string_agg(DISTINCT segment, ', ') AS largest_segment_bytes,
        string_agg(DISTINCT nodelay, ', ') AS tcp_nodelay,
+       string_agg(DISTINCT certificates, ', ') AS certificates,
+       string_agg(DISTINCT flights, ', ') AS flights,
+       string_agg(DISTINCT adaptations, '; ') AS adaptations,
        string_agg(DISTINCT server_version, ', ') AS server_version,
        string_agg(DISTINCT engine_version, ', ') AS engine_version
 FROM (SELECT protocol, server, json_extract_string(load_json, 'key_exchange') AS key_exchange,
@@ -272,9 +275,16 @@ FROM (SELECT protocol, server, json_extract_string(load_json, 'key_exchange') AS
              coalesce(json_extract_string(transport, 'mss_bytes'),
                       json_extract_string(transport, 'mtu_bytes')) AS segment,
              json_extract_string(transport, 'nodelay') AS nodelay,
+             json_extract_string(json_extract(json_extract(handshakes, 'chains'), 0), 'certificates') || ' of '
+                 || json_extract_string(json_extract(json_extract(handshakes, 'chains'), 0), 'octets')
+                 || ' B' AS certificates,
+             nullif(array_to_string(json_keys(json_extract(handshakes, 'flights')), ', '), '') AS flights,
+             CASE CAST(json_extract(transport, 'adaptations') AS VARCHAR) WHEN '[]' THEN 'nothing'
+                  ELSE replace(translate(CAST(json_extract(transport, 'adaptations') AS VARCHAR), chr(34) || '[]', ''),
+                               ',', ', ') END AS adaptations,
              json_extract_string(server_json, 'version') AS server_version,
              json_extract_string(json_extract(load_json, 'versions'), 'engine') AS engine_version
-      FROM (SELECT *, json_extract(load_json, layer) AS transport
+      FROM (SELECT *, json_extract(load_json, layer) AS transport, json_extract(load_json, 'handshakes') AS handshakes
             FROM (SELECT *, CASE WHEN protocol = 'h3' THEN 'quic' ELSE 'tcp' END AS layer FROM trials)))
 GROUP BY protocol, server
 ORDER BY server, protocol

@@ -195,6 +195,9 @@ def parity(answers: Answers) -> list[Table]:
         Column("initial window", "initial_window_bytes"),
         Column("largest segment", "largest_segment_bytes"),
         Column("TCP_NODELAY", "tcp_nodelay"),
+        Column("certificates", "certificates"),
+        Column("server's flights", "flights"),
+        Column("quinn-proto adapted in", "adaptations"),
         Column("server version", "server_version"),
         Column("engine", "engine_version"),
     ]
@@ -210,7 +213,8 @@ def parity(answers: Answers) -> list[Table]:
     note = (
         "Read back from the sockets and handshakes of every trial; what the server uses is what its configuration "
         "says. Several values in one field mean a mixture. Windows and segments in octets; QUIC's segment is its "
-        "path MTU."
+        "path MTU. Certificates are those of a handshake, octets in DER. What "
+        "each adaptation of quinn-proto is stands under Versions and machine."
     )
     return [
         tables.build(

@@ -17,6 +17,7 @@ from trifecta.threats import (
     round_trips,
     server_timeouts,
     single_load,
+    stock_quinn,
 )
 from trifecta.threats.threat import Threat
 
@@ -32,6 +33,7 @@ THREATS: dict[str, Threat] = {
         conntrack.THREAT,
         server_timeouts.THREAT,
         congestion_control.THREAT,
+        stock_quinn.THREAT,
         implementation.THREAT,
         retries_hidden.THREAT,
         different_work.THREAT,

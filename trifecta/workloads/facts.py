@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from trifecta.design import plan, quinn
 from trifecta.design.errors import UserError
 from trifecta.design.model import BrowserWorkload, Study
 from trifecta.design.transports import BETWEEN
@@ -37,11 +38,12 @@ def first_facts(
 ) -> dict[str, Any]:
     """What is known before the first trial."""
     workload = study.workload
+    versions = engine_versions(engine)
     return {
         "schema": SCHEMA_VERSION,
         "trifecta": version("trifecta"),
         "python": sys.version.split()[0],
-        "engine": engine_versions(engine),
+        "engine": versions,
         "code": code.digests(engine),
         "study": {"name": study.name, "title": study.title, "sha256": study_digest(study), "metric": study.metric},
         "seed": study.seed,
@@ -63,6 +65,12 @@ def first_facts(
             "mtu_bytes": MTU,
             "max_udp_payload_bytes": MAX_UDP_PAYLOAD_BYTES,
             "udp_receive_buffer_bytes": UDP_RECEIVE_BUFFER_BYTES,
+        },
+        # Of the engine's own client and server: what is not as the library comes, and which of it the study asks for.
+        "quinn": {
+            "library": f"{quinn.LIBRARY} {versions.get('quinn_proto')}",
+            "asked": sorted({plan.workload_for(study, cell).quinn for cell in here.cells}),
+            "adaptations": dict(quinn.ADAPTATIONS),
         },
         "faults": faults.describe(),
         "state": "running",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from trifecta.design import quinn
 from trifecta.design.model import PathSpec, RequestsWorkload, Trial
 from trifecta.lab.certificates import Certificates
 
@@ -102,6 +103,7 @@ def load_config(
         "cipher": CIPHER[workload.tls_version],
         "udp_receive_buffer_bytes": UDP_RECEIVE_BUFFER_BYTES,
         "max_udp_payload_bytes": MAX_UDP_PAYLOAD_BYTES,
+        **quinn.fields(workload.quinn),
         "seed": trial.seed,
         "samples_file": str(samples_file),
         "keylog_file": None if keylog_file is None else str(keylog_file),

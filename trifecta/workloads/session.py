@@ -47,6 +47,7 @@ def options_for(workload: RequestsWorkload) -> ServerOptions:
         tcp_nodelay=workload.tcp_nodelay,
         tls_version=workload.tls_version,
         zero_rtt=workload.zero_rtt,
+        quinn=workload.quinn,
         read_timeout_ns=workload.read_timeout_ns,
         write_timeout_ns=workload.write_timeout_ns,
         max_streams=max(250, workload.streams or workload.in_flight),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from trifecta.design import plan
+from trifecta.design import plan, quinn
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
 from trifecta.design.model import Cell, Study
@@ -47,6 +47,7 @@ def supported(study: Study, servers: Mapping[str, ServerAdapter], clients: Mappi
     found_clients = found_here("client", foreign, left_out)
     cells = possible_servers(study, {name: servers[name] for name in found_servers}, left_out)
     cells = _possible_clients(study, cells, {name: clients[name] for name in found_clients}, left_out)
+    cells = _possible_quinn(study, cells, left_out)
     cells = _possible_shares(study, cells, left_out)
     if not cells:
         reasons = "; ".join(item["reason"] for item in left_out)
@@ -161,6 +162,21 @@ def _possible_shares(study: Study, cells: Sequence[Cell], left_out: list[dict[st
         levels = dict.fromkeys(pair[place] for pair in shares.values() if pair[place] is not None)
         left_out += [{"factor": factor, "level": f"{level:.0%}", "reason": reason} for level in levels]
     return [cell for cell in cells if shares[cell.key] == (None, None)]
+
+
+def _possible_quinn(study: Study, cells: Sequence[Cell], left_out: list[dict[str, str]]) -> list[Cell]:
+    """The cells without those that would change the engine's QUIC library where neither program is the engine's."""
+    possible = []
+    for cell in cells:
+        level = plan.workload_for(study, cell).quinn
+        programs = str(cell.levels["server"]), plan.client_of(cell)
+        if level == quinn.ADAPTED or programs[0] == "origin" or programs[1] == DEFAULT_CLIENT:
+            possible.append(cell)
+            continue
+        reason = f"neither {programs[0]} nor {programs[1]} uses {quinn.LIBRARY}; use server: origin or client: load"
+        item = {"factor": "quinn", "level": f"{level} in {cell.key}", "reason": reason}
+        left_out.append(item)
+    return possible
 
 
 def _refusal(study: Study, cell: Cell, adapter: ClientAdapter) -> str | None:

@@ -20,6 +20,7 @@ from tests.analysis.checks.sound import (
     judge,
 )
 from trifecta.analysis.checks import TRIAL_CHECKS, check_trial, is_valid
+from trifecta.design import quinn
 from trifecta.design.model import Cell, PathSpec, RequestsWorkload
 
 
@@ -250,6 +251,26 @@ def test_a_round_trip_that_one_chain_costs_over_quic_is_named_and_not_left_out()
 def test_resumed_sessions_have_no_chain_to_compare():
     resumed = LOAD | {"handshakes": {"chains": [], "flights": {}}}
     assert judge("parity", load=resumed, siblings=(evidence("h2"),)).status == "pass"
+
+
+# --- parity: the QUIC library
+
+
+def adapted(*names):
+    return LOAD | {"quic": {**LOAD["quic"], "adaptations": list(names)}}
+
+
+def test_a_quic_library_adapted_otherwise_than_asked_fails_and_stock_is_warned_of():
+    assert judge("parity", load=adapted(*quinn.ADAPTATIONS)).status == "pass"
+    wrong = judge("parity", load=adapted())
+    assert wrong.status == "fail"
+    assert "quinn-proto is adapted in nothing, asked was window-validation, " in wrong.evidence
+    stock = RequestsWorkload(requests=220, warmup_requests=20, quinn="stock")
+    assert judge("parity", workload=stock, load=adapted(*quinn.ADAPTATIONS)).status == "fail"
+    result = judge("parity", workload=stock, load=adapted())
+    assert result.status == "warn"
+    assert "the study asks for quinn-proto without window-validation, padding-cut, " in result.evidence
+    assert judge("parity", "h2", workload=stock).status == "pass"
 
 
 # --- gaps

@@ -12,7 +12,7 @@ from typing import Any
 
 from trifecta.analysis.checks import inside_handshakes
 from trifecta.analysis.checks.evidence import Evidence, Finding, worst
-from trifecta.design import plan
+from trifecta.design import plan, quinn
 from trifecta.design.model import CheckResult
 from trifecta.design.transports import apart, over
 
@@ -61,6 +61,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
             findings.append(Finding("pass", f"{trait.name} {given}"))
     findings += inside_handshakes.findings(evidence)
     findings += _apart(evidence)
+    findings += _quinn(evidence)
     findings += _windows(evidence)
     findings += _server(evidence)
     findings += _server_nodelay(evidence)
@@ -82,6 +83,24 @@ def _apart(evidence: Evidence) -> list[Finding]:
         text = f"the study asks for {what} {tcp} over TCP and {quic} over QUIC"
         found.append(Finding("warn", text, remedy=f"read it as a difference of both, or give one {what}"))
     return found
+
+
+def _quinn(evidence: Evidence) -> list[Finding]:
+    """How the engine's QUIC library is adapted: what the client says it did, against what the study asks."""
+    if evidence.trial.protocol != "h3":
+        return []
+    asked = quinn.names(evidence.workload.quinn)
+    given = _transport(evidence).get("adaptations")
+    if given is not None and given != asked:
+        text = (
+            f"{quinn.LIBRARY} is adapted in {', '.join(given) or 'nothing'}, asked was {', '.join(asked) or 'nothing'}"
+        )
+        return [Finding("fail", text, remedy="build the engine again with `make setup`")]
+    lacking = [name for name in quinn.ADAPTATIONS if name not in asked]
+    if lacking:
+        text = f"the study asks for {quinn.LIBRARY} without {', '.join(lacking)}"
+        return [Finding("warn", text, remedy="read it as what this library does, or leave `quinn` out")]
+    return []
 
 
 def _verification(evidence: Evidence) -> list[Finding]:

@@ -25,7 +25,8 @@ _ONLY: dict[str, Any] = {
 # What a foreign client is not asked: its adapter says in `declared` what is known, and the check `parity` the rest.
 # Content is compared with the pattern by every adapter that can, whatever is asked.
 _IGNORED = {
-    "seed", "congestion_control", "udp_receive_buffer_bytes", "max_udp_payload_bytes", "verify_content", "service",
+    "seed", "congestion_control", "quic_adaptations", "udp_receive_buffer_bytes", "max_udp_payload_bytes",
+    "verify_content", "service",
 }  # fmt: skip
 _OPTIONAL = {"keylog_file", "qlog_dir"}
 _NODELAY = "tcp_nodelay"  # true where it is not said

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from trifecta.design import quinn
 from trifecta.implementations.server import Backend, Command, ServerAdapter, ServerOptions, Site
 from trifecta.lab.engine import engine_versions, find_engine
 
@@ -43,6 +44,7 @@ class Origin(ServerAdapter):
             "tcp_nodelay": options.tcp_nodelay,
             "tls_versions": [options.tls_version],
             "zero_rtt": options.zero_rtt,
+            **quinn.fields(options.quinn),
             "max_concurrent_streams": options.max_streams,
             "alt_svc": options.alt_svc,
             **{name: str(path) for name, path in _folders(site) if path},
@@ -54,6 +56,8 @@ class Origin(ServerAdapter):
             "congestion_control": {"tcp": options.congestion_control, "quic": options.congestion_control},
             "tcp_nodelay": options.tcp_nodelay,
             "tls_library": "rustls",
+            "quic_library": quinn.LIBRARY,
+            "quic_adaptations": {name: quinn.ADAPTATIONS[name] for name in quinn.names(options.quinn)},
         }
 
 

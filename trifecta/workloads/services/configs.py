@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from trifecta.design import quinn
 from trifecta.design.model import PathSpec, Protocol, ServicesWorkload, Trial
 from trifecta.design.services import Graph, Route
 from trifecta.lab.certificates import Certificates
@@ -51,6 +52,7 @@ def origin_config(
         "tcp_nodelay": workload.tcp_nodelay,
         "tls_versions": [workload.tls_version],
         "zero_rtt": False,
+        **quinn.fields(workload.quinn),
         "idle_timeout_ns": _IDLE_NS,
         "max_concurrent_streams": max(250, workload.in_flight),
         "relay": {

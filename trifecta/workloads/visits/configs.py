@@ -46,6 +46,7 @@ def options_for(workload: BrowserWorkload) -> ServerOptions:
         tcp_nodelay=workload.tcp_nodelay,
         tls_version=workload.tls_version,
         zero_rtt=workload.zero_rtt,
+        quinn=workload.quinn,
         alt_svc=workload.discovery == "alt-svc",
     )
 
