@@ -195,7 +195,7 @@ def test_success_rates_know_failures_and_a_p99_cycle_among_them_is_not_shown(fai
     assert "HTTP/2 stayed at 100 % in the one cell." in said
     assert "HTTP/3 failed more often than HTTP/2, by 15 percentage points" in said
     cells = part(failing, "cells").text
-    assert "None of HTTP/3: that quantile lies among failed cycles" in cells
+    assert "None of HTTP/3: it lies among failed cycles, or there are too few" in cells
     p99 = {row["arm"] for row in asked(failing, catalogue.WATERFALL.text()) if row["quantile"] == "p99"}
     assert p99 == {"h1", "h2"}
 
@@ -281,7 +281,7 @@ def test_which_hop_is_worth_changing(mixed: Path) -> None:
 
 def test_a_registration_stays_readable(registration: Path) -> None:
     figures = [one for one in part(registration, "cells").all("figure") if one.has("wide")]
-    assert len(figures) == 2
+    assert len(figures) == 1, "too few cycles for a p99"
     texts = [text.text for text in figures[0].all("text")]
     assert len([text for text in texts if "→" in text]) == 3 * 17
     assert max(len(text) for text in texts) <= 44

@@ -295,11 +295,18 @@ def test_checks_of_trials_are_seen_before_checks_are_written_and_not_twice_after
 
 def test_link_view_has_a_row_for_each_direction(run: RunDirectory) -> None:
     direction = {"lost": 3, "loss_given": 0.5, "lateness_ns": {"p50": 7, "p90": 8, "p99": 9, "max": 10}}
-    link = {"a_to_b": direction, "b_to_a": direction | {"lost": 4}, "cpu_user_ns": 1, "cpu_system_ns": 2, "wall_ns": 9}
+    direction["wire_packets"] = 100
+    link = {
+        "a_to_b": direction,
+        "b_to_a": direction | {"lost": 4, "wire_packets": 99},
+        "cpu_user_ns": 1,
+        "cpu_system_ns": 2,
+        "wall_ns": 9,
+    }
     commit(run, "t00000", [sample("t00000", 0)], link_json=json.dumps(link))
     assert views.connect(run.path).execute(
         "SELECT trial, direction, lost, loss_given, lateness_p99_ns, cpu_ns, queue_dropped FROM link ORDER BY lost"
-    ).fetchall() == [("t00000", "a_to_b", 3, 0.5, 9, 3, None), ("t00000", "b_to_a", 4, 0.5, 9, 3, None)]  # fmt: skip
+    ).fetchall() == [("t00000", "a_to_b", 3, 0.5, 9, 3, None), ("t00000", "b_to_a", 4, 0.5, None, 3, None)]  # fmt: skip
 
 
 def test_link_view_has_a_row_for_each_wire_of_services(run: RunDirectory) -> None:

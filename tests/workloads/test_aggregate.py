@@ -125,7 +125,8 @@ def test_warm_up_is_left_out_of_numbers_and_counts(tmp_path: Path) -> None:
 
 def test_percentile_edges() -> None:
     assert percentile(np.array([]), 0.5) is None
-    assert percentile(np.array([5.0]), 0.99) == 5
+    assert percentile(np.array([5.0]), 0.5) == 5
+    assert percentile(np.array([5.0]), 0.99) is None
     assert percentile(np.array([1.0, np.inf]), 0.5) is None
     assert percentile(np.array([1.0, 3.0, np.inf]), 0.5) == 3
     assert percentile(np.array([np.nan, 4.0]), 0.5) == 4

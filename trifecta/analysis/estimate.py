@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.confidence import median_log_ratio
+from trifecta.design import percentiles
 from trifecta.design.metrics import Metric
 from trifecta.design.model import AA_SUFFIX, PROTOCOLS, Study
 
@@ -73,10 +74,14 @@ def log_value(row: Row, metric: Metric) -> float:
     """Natural log of a trial's value of a metric; NaN when it was not measured, infinite when censored.
 
     A percentile that too few requests survived to reach has no finite value: its time is longer than any that was
-    seen, so the trial counts as worse than every finite one. The same holds for a rate of zero.
+    seen, so the trial counts as worse than every finite one. The same holds for a rate of zero. One that the trial's
+    requests are too few to hold was not measured.
     """
     value = row.get(metric.name)
-    if metric.quantile is not None and row.get("samples"):
+    samples = row.get("samples")
+    if metric.quantile is not None and samples:
+        if samples < percentiles.needed(metric.quantile):
+            return math.nan
         success = row.get("success_rate")
         # A percentile is interpolated between two requests, of which one may have failed: then there is none either.
         among_failures = value is None and metric.over_failures

@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from trifecta.analysis.estimate import Metric, Row
+from trifecta.analysis.estimate import Row
+from trifecta.design.metrics import Metric
 
 OF_TIMES = 0.01
 OF_CPU = 0.02

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, cast
 
-from trifecta.design import plan, quantity
+from trifecta.design import percentiles, plan, quantity
 from trifecta.design.any_level import expand_any
 from trifecta.design.document import Document, Section, one_of, parse_flag, parse_text
 from trifecta.design.effort import least_ns
@@ -13,6 +13,7 @@ from trifecta.design.emit import to_yaml
 from trifecta.design.factors import CONTENT_METHODS, LENGTH_FIELDS, WORKLOAD_FIELDS, parse_protocol
 from trifecta.design.lengths import read_length
 from trifecta.design.levels import CLEAN, Surroundings, named_things, read_factors
+from trifecta.design.metrics import METRICS as by_column
 from trifecta.design.metrics import TRIALS
 from trifecta.design.model import Baseline, PathSpec, RequestsWorkload, Study, TrialLength
 from trifecta.design.paths import read_path
@@ -113,6 +114,7 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
     )
     _refuse_impossible_cells(root, study)
     _refuse_small_budget(root, study)
+    _refuse_small_samples(root, study)
     return study
 
 
@@ -207,6 +209,21 @@ def _refuse_impossible_cells(root: Section, study: Study) -> None:
             field, message = problem
             section = root.section("factors") if field in study.factors else root.section("workload")
             raise section.error(field, message)
+
+
+def _refuse_small_samples(root: Section, study: Study) -> None:
+    """A percentile that the requests of a trial cannot hold is no metric: every trial would be without a value."""
+    quantile = by_column[study.metric].quantile
+    if quantile is None or quantile in (0.5, 1.0) or study.workload.kind != "requests":
+        return
+    for cell in plan.cells(study):
+        requests, needs = plan.workload_for(study, cell).requests, percentiles.needed(quantile)
+        if 0 < requests < needs:
+            raise root.error(
+                "metric",
+                f"the {by_column[study.metric].label} needs {needs} requests a trial, {cell.key} has {requests}; "
+                f"ask for more (--set requests={needs}) or for another metric",
+            )
 
 
 def _refuse_small_budget(root: Section, study: Study) -> None:

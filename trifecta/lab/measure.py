@@ -13,6 +13,7 @@ from trifecta.analysis.checks import path as path_check
 from trifecta.analysis.checks.evidence import Finding
 from trifecta.design.errors import CannotError
 from trifecta.design.model import PathSpec
+from trifecta.design.percentiles import holds
 from trifecta.lab.engine import EngineError, EngineProcess, find_engine
 from trifecta.lab.host import pin_table
 from trifecta.lab.network import SERVER_ADDRESS, Lab
@@ -108,13 +109,16 @@ def compare(measured: Measured) -> list[Line]:
         summary = measured.link[key]
         asked_ms = sum(d["delay_ns"] for d in documents if d["kind"] == "delay") / 1e6
         lines.append(Line(f"{title} delay, median", asked_ms, _ms(probe[f"one_way_{way}_ns"], "p50"), "ms"))
-        lines.append(Line(f"{title} delay, 99th percentile", None, _ms(probe[f"one_way_{way}_ns"], "p99"), "ms"))
+        tail = _ms(probe[f"one_way_{way}_ns"], "p99") if holds(0.99, probe["received"]) else None
+        note = "" if tail is not None else f"{probe['received']} packets hold no 99th percentile"
+        lines.append(Line(f"{title} delay, 99th percentile", None, tail, "ms", note))
         independent = sum(d["probability"] for d in documents if d["kind"] == "loss")
         note = f"{summary['lost']} of {summary['wire_packets']} packets lost in the link"
         lines.append(Line(f"{title} loss", 100 * independent, 100 * probe[f"loss_{way}"], "%", note))
         lateness = summary["lateness_ns"]
         note = f"largest {lateness['max'] / 1e3:.0f} us; {summary['device_drops']} packets dropped by the device"
-        lines.append(Line(f"{title} lateness, 99th percentile", 0.0, lateness["p99"] / 1e3, "us", note))
+        late = lateness["p99"] / 1e3 if holds(0.99, summary["wire_packets"]) else None
+        lines.append(Line(f"{title} lateness, 99th percentile", 0.0, late, "us", note))
     rate = probe.get("rate_bits_per_s")
     if path.rate_bits_per_s and rate is not None:
         lines.append(Line("rate, from a packet train", path.rate_bits_per_s / 1e6, rate / 1e6, "Mbit/s"))

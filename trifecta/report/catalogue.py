@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from trifecta.design import percentiles
 from trifecta.design.metrics import METRICS, MORE_IS_BETTER
 
 
@@ -64,8 +65,9 @@ ORDER BY t.cell, t.metric, t.arm, t.reference
 PERCENTILES = Query(
     "percentiles",
     """
-SELECT cell, arm, succeeded, failed, q[1] AS p50_ns, q[2] AS p90_ns, q[3] AS p95_ns,
-       q[4] AS p99_ns, q[5] AS p999_ns, q[6] AS max_ns
+SELECT cell, arm, succeeded, failed, q[1] AS p50_ns,
+       {tails},
+       q[6] AS max_ns
 FROM (SELECT t.cell, t.arm, count(*) FILTER (WHERE s.success) AS succeeded,
              count(*) FILTER (WHERE NOT s.success) AS failed,
              quantile_disc(s.latency_censored_ns, [0.5, 0.9, 0.95, 0.99, 0.999, 1.0]) AS q
@@ -75,6 +77,18 @@ FROM (SELECT t.cell, t.arm, count(*) FILTER (WHERE s.success) AS succeeded,
 ORDER BY cell, arm
 """,
     ("cell", "arm"),
+)
+
+_TAILS = {"p90_ns": ("q[2]", 0.9), "p95_ns": ("q[3]", 0.95), "p99_ns": ("q[4]", 0.99), "p999_ns": ("q[5]", 0.999)}
+PERCENTILES = replace(
+    PERCENTILES,
+    sql=PERCENTILES.sql.replace(
+        "{tails}",
+        ",\n       ".join(
+            f"{percentiles.held_sql(value, share, 'succeeded + failed')} AS {name}"
+            for name, (value, share) in _TAILS.items()
+        ),
+    ),
 )
 
 ECDF_SHARES: tuple[float, ...] = (*(i / 100 for i in range(100)), 0.995, 0.999, 1.0)
@@ -241,7 +255,7 @@ PROBES = Query(
 SELECT path, count(*) AS probes, sum(CAST(json_extract(probe, 'sent') AS BIGINT)) AS sent,
        min(CAST(json_extract(rtt, 'min') AS DOUBLE)) AS rtt_min_ns,
        median(CAST(json_extract(rtt, 'p50') AS DOUBLE)) AS rtt_p50_ns,
-       median(CAST(json_extract(rtt, 'p99') AS DOUBLE)) AS rtt_p99_ns,
+       median({rtt_p99}) AS rtt_p99_ns,
        max(CAST(json_extract(rtt, 'max') AS DOUBLE)) AS rtt_max_ns,
        avg(CAST(json_extract(probe, 'loss_forward') AS DOUBLE)) AS loss_forward,
        avg(CAST(json_extract(probe, 'loss_backward') AS DOUBLE)) AS loss_backward
@@ -249,7 +263,12 @@ FROM (SELECT DISTINCT path, probe_json AS probe, json_extract(probe_json, 'rtt_n
 WHERE json_type(rtt) = 'OBJECT'
 GROUP BY path
 ORDER BY path
-""",
+""".replace(
+        "{rtt_p99}",
+        percentiles.held_sql(
+            "CAST(json_extract(rtt, 'p99') AS DOUBLE)", 0.99, "CAST(json_extract(probe, 'received') AS BIGINT)"
+        ),
+    ),
     ("path",),
 )
 
@@ -316,7 +335,7 @@ FROM (SELECT protocol, CASE WHEN start_cpu IS NULL OR cpu IS NULL OR NOT span > 
                             ELSE greatest(0, (cpu - start_cpu) / span) END AS busy,
              CAST(json_extract(load_json, 'udp_receive_errors') AS BIGINT) AS udp_errors,
              CAST(json_extract(load_json, 'missed_slots') AS BIGINT) AS missed,
-             CAST(json_extract(json_extract(load_json, 'schedule_lag_ns'), 'p99') AS DOUBLE) AS schedule_lag,
+             {lag_p99} AS schedule_lag,
              (SELECT max(cpu_ns / nullif(wall_ns, 0)) FROM link WHERE link.trial = t.trial) AS link_cpu
       FROM (SELECT *, CAST(json_extract(load_json, 'busy_ratio') AS DOUBLE) AS busy_ratio,
                    CAST(json_extract(load_json, 'start_cpu_ns') AS DOUBLE) AS start_cpu,
@@ -326,7 +345,14 @@ FROM (SELECT protocol, CASE WHEN start_cpu IS NULL OR cpu IS NULL OR NOT span > 
                    - CAST(json_extract(load_json, 'started_ns') AS DOUBLE) AS span FROM trials) AS t)
 GROUP BY protocol
 ORDER BY protocol
-""",
+""".replace(
+        "{lag_p99}",
+        percentiles.held_sql(
+            "CAST(json_extract(json_extract(load_json, 'schedule_lag_ns'), 'p99') AS DOUBLE)",
+            0.99,
+            "CAST(json_extract(load_json, 'samples') AS BIGINT)",
+        ),
+    ),
     ("protocol",),
 )
 

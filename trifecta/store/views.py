@@ -20,6 +20,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from trifecta.design import metrics, percentiles
 from trifecta.store import schema
 from trifecta.store.asked import asked_select
 from trifecta.store.derived import DERIVED
@@ -74,6 +75,16 @@ _LINK_ASKED = """asked.delay_ns AS delay_asked_ns,
   CASE WHEN asked.traced THEN TRY_CAST(json_extract_string(d, '$.rate_asked_bits_per_s') AS DOUBLE) ELSE asked.rate END
     AS rate_asked_bits_per_s"""
 _LINK_QUANTILES = {"delay_given_ns": ("p50", "p99", "max"), "lateness_ns": ("p50", "p90", "p99", "max")}
+_SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
+_LINK_PACKETS = "TRY_CAST(json_extract_string(d, '$.wire_packets') AS BIGINT)"
+
+# A percentile that the requests of a trial do not hold is none, also of runs from before that was so.
+_TAILS = {one.name: one.quantile for one in metrics.TRIALS if one.quantile is not None and 0.5 < one.quantile < 1}
+_HELD = (
+    "REPLACE ("
+    + ", ".join(f"{percentiles.held_sql(name, quantile, 'samples')} AS {name}" for name, quantile in _TAILS.items())
+    + ")"
+)
 
 _CHECK_STRUCT = (
     '[{"check":"VARCHAR","scope":"VARCHAR","status":"VARCHAR","evidence":"VARCHAR",'
@@ -98,7 +109,7 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
     # DuckDB asks for permission with the pattern first, then with the names it stands for.
     connection.execute(f"SET allowed_directories = [{_quote(str(folder))}, {_quote(_no_glob(str(folder)))}]")
     connection.execute("SET enable_external_access = false")
-    connection.execute(f"CREATE VIEW trials AS SELECT * FROM {trials}")
+    connection.execute(f"CREATE VIEW trials AS SELECT * {_HELD} FROM {trials}")
     connection.execute("CREATE VIEW samples AS " + _SAMPLES_VIEW.format(source=_samples(samples)))
     connection.execute("CREATE VIEW spans AS " + _SPANS_VIEW.format(source=_scan(spans, schema.SPANS)))
     for name, columns in BROWSER_TABLES.items():
@@ -204,7 +215,10 @@ def _link_select(study_text: str) -> str:
     for name, quantiles in _LINK_QUANTILES.items():
         stem = name.removesuffix("_ns")
         columns += [
-            f"TRY_CAST(json_extract_string(d, '$.{name}.{quantile}') AS BIGINT) AS {stem}_{quantile}_ns"
+            percentiles.held_sql(
+                f"TRY_CAST(json_extract_string(d, '$.{name}.{quantile}') AS BIGINT)", _SHARES[quantile], _LINK_PACKETS
+            )
+            + f" AS {stem}_{quantile}_ns"
             for quantile in quantiles
         ]
     return f"""

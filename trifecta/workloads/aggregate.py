@@ -19,6 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from trifecta.design import percentiles
+
 Numbers = NDArray[np.float64]
 _WORDS = ("protocol", "tls_version", "cipher", "error")
 _FLAGS = ("resumed", "zero_rtt")
@@ -116,12 +118,12 @@ def _handshakes(successful: pa.Table) -> dict[str, int]:
 
 
 def percentile(values: Numbers, quantile: float) -> int | None:
-    """A linearly interpolated percentile, as SQL's quantile_cont; None over nothing, or when it is infinite.
+    """A linearly interpolated percentile, as SQL's quantile_cont; None where too few hold it or it is infinite.
 
     Values that are not a number (a phase that did not happen) do not count.
     """
     present = values[~np.isnan(values)]
-    if not present.size:
+    if not percentiles.holds(quantile, present.size):
         return None
     ordered = np.sort(present)
     place = quantile * (ordered.size - 1)

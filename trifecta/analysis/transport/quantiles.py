@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from trifecta.analysis.transport.ranges import each_cell
 from trifecta.analysis.transport.rows import Ints
+from trifecta.design.percentiles import holds
 
 Floats = NDArray[np.float64]
 _AT = (0.0, 0.5, 0.9, 0.99, 1.0)
@@ -16,13 +17,13 @@ _AT = (0.0, 0.5, 0.9, 0.99, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Quantiles:
-    """Least, middle, tails and most, in the unit of the values."""
+    """Least, middle, tails and most, in the unit of the values; None for a tail that so many values do not hold."""
 
     count: int
     least: float
     p50: float
-    p90: float
-    p99: float
+    p90: float | None
+    p99: float | None
     most: float
 
 
@@ -42,8 +43,11 @@ def quantiles_of_each(values: Ints, starts: Ints, ends: Ints) -> list[Quantiles 
     columns = [_between(ordered, first[some], counts[some], quantile).tolist() for quantile in _AT]
     found: list[Quantiles | None] = [None] * len(counts)
     each = zip(counts[some].tolist(), *columns, strict=True)
-    for place, told in zip(some.nonzero()[0].tolist(), each, strict=True):
-        found[place] = Quantiles(*told)
+    for place, (count, *told) in zip(some.nonzero()[0].tolist(), each, strict=True):
+        least, p50, p90, p99, most = told
+        found[place] = Quantiles(
+            count, least, p50, p90 if holds(0.9, count) else None, p99 if holds(0.99, count) else None, most
+        )
     return found
 
 

@@ -16,6 +16,7 @@ from trifecta.analysis.published import Place
 from trifecta.design import plan
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import Study
+from trifecta.design.percentiles import held_sql
 from trifecta.report import queries
 from trifecta.report.catalogue import VERDICTS, Query
 from trifecta.report.comparisons import from_rows
@@ -41,7 +42,7 @@ WITH measured AS (
   WHERE NOT s.warmup{and_cell}),
 trial AS (
   SELECT cell, trial, min(latency_censored_ns) AS latency_min_ns, max(latency_censored_ns) AS latency_max_ns,
-         quantile_disc(latency_censored_ns, 0.9) - quantile_disc(latency_censored_ns, 0.1) AS latency_spread_ns,
+         {spread} AS latency_spread_ns,
          max(done_ns) - min(started_ns) AS duration_ns, median(first_byte_ns - connect_start_ns) AS first_response_ns,
          median(tcp_connected_ns - connect_start_ns) AS tcp_ns,
          median(done_ns - request_sent_ns) FILTER (WHERE of_connection > 1)
@@ -54,7 +55,10 @@ trial AS (
            AS progression_after_15_percent
   FROM measured GROUP BY cell, trial)
 SELECT * FROM trial ORDER BY cell, trial
-""",
+""".replace(
+        "{spread}",
+        held_sql("quantile_disc(latency_censored_ns, 0.9) - quantile_disc(latency_censored_ns, 0.1)", 0.9, "count(*)"),
+    ),
     ("trial",),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trifecta.design.percentiles import held_sql, needed
 from trifecta.report.catalogue import Query
 
 # A real cycle, because the hops of a cycle add up and medians of hops do not. The one at a quantile may be odd in its
@@ -20,7 +21,7 @@ WITH cycle AS (
 wanted AS (
   SELECT c.*, q.quantile, q.share
   FROM cycle AS c, (VALUES ('median', 0.5), ('p99', 0.99)) AS q(quantile, share)
-  WHERE c.done AND c.place = ceil(q.share * c.cycles)),
+  WHERE c.done AND c.place = ceil(q.share * c.cycles) AND c.cycles >= CASE q.share WHEN 0.5 THEN 1 ELSE {p99} END),
 near AS (
   SELECT c.cell, c.arm, w.quantile, c.trial, c.request, c.began_ns, c.elapsed_ns AS total_ns,
          w.elapsed_ns AS wanted_ns, c.cycles
@@ -46,7 +47,7 @@ SELECT h.cell, h.arm, h.quantile, h.ordinal, h.depth, h.caller, h.callee, h.meth
        h.cycles
 FROM hop AS h JOIN chosen AS c USING (cell, arm, quantile, trial, request)
 ORDER BY h.cell, h.quantile, h.arm, h.ordinal
-""",
+""".replace("{p99}", str(needed(0.99))),
     ("cell", "quantile", "arm", "ordinal"),
 )
 
@@ -173,7 +174,7 @@ trial AS (
   FROM one GROUP BY cell, arm, trial),
 pooled AS (
   SELECT t.cell, t.arm, quantile_disc(s.latency_censored_ns, 0.5) AS pooled_ns,
-         quantile_disc(s.latency_censored_ns, 0.99) AS pooled_p99_ns
+         {pooled_p99} AS pooled_p99_ns
   FROM samples AS s JOIN trials AS t USING (trial)
   WHERE t.valid AND NOT t.is_aa AND NOT s.warmup{and_cell}
   GROUP BY t.cell, t.arm)
@@ -184,7 +185,7 @@ SELECT t.cell, t.arm, max(t.clients) AS clients, min(t.fewest) AS fewest, max(t.
 FROM trial AS t JOIN pooled AS p USING (cell, arm)
 GROUP BY t.cell, t.arm HAVING max(t.clients) > 1
 ORDER BY t.cell, t.arm
-""",
+""".replace("{pooled_p99}", held_sql("quantile_disc(s.latency_censored_ns, 0.99)", 0.99, "count(*)")),
     ("cell", "arm"),
 )
 

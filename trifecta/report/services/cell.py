@@ -96,7 +96,7 @@ def _waterfalls(about: RunFacts, answer: Answer, cell: str, number: int) -> list
         missing = [style.name(arm) for arm in rows if arm not in there]
         caption = f"Real cycles, one a protocol: {listed(chosen)}."
         if missing:
-            caption += f" None of {listed(missing)}: that quantile lies among failed cycles."
+            caption += f" None of {listed(missing)}: it lies among failed cycles, or there are too few."
         made.append(
             Figure(
                 f"Hop by hop: the {quantile} cycle",

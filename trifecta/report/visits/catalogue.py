@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trifecta.design.percentiles import held_sql
 from trifecta.report.catalogue import Query
 
 # A real visit, because the requests of a visit belong together: the one at the median of all measured visits of valid
@@ -238,7 +239,7 @@ SELECT t.cell, t.arm, f.rung, count(*) AS segments,
        string_agg(DISTINCT CASE f.protocol WHEN 'h1' THEN 'HTTP/1.1' WHEN 'h2' THEN 'HTTP/2' WHEN 'h3' THEN 'HTTP/3'
                                 ELSE 'none' END, ', ') AS protocols,
        median(f.body_bytes) AS body_bytes, median(f.done_ns - f.started_ns) AS download_ns,
-       quantile_cont(f.done_ns - f.started_ns, 0.95) AS download_p95_ns,
+       {p95} AS download_p95_ns,
        median(f.body_bytes * 8e9 / nullif(f.done_ns - f.started_ns, 0)) AS throughput,
        max(f.media_ns) AS media_ns, count(*) FILTER (WHERE f.done_ns - f.started_ns > f.media_ns) AS slow,
        count(*) FILTER (WHERE f.error IS NOT NULL) AS failed
@@ -246,7 +247,7 @@ FROM fetches AS f JOIN trials AS t USING (trial)
 WHERE t.valid AND NOT t.is_aa AND NOT f.warmup AND f.segment IS NOT NULL{and_cell}
 GROUP BY t.cell, t.arm, f.rung
 ORDER BY t.cell, t.arm, f.rung
-""",
+""".replace("{p95}", held_sql("quantile_cont(f.done_ns - f.started_ns, 0.95)", 0.95, "count(f.done_ns)")),
     ("cell", "arm", "rung"),
 )
 
