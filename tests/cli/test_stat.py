@@ -14,6 +14,7 @@ from rich.console import Console
 from tests.workloads.test_stat import certificates, origin
 from trifecta.cli.main import run
 from trifecta.design.stat import Asked, Attempt, Target
+from trifecta.lab.engine import find_engine
 from trifecta.report import stat as view
 
 __all__ = ["certificates"]  # a fixture
@@ -110,11 +111,26 @@ def test_what_this_machine_refuses_is_no_fault_of_the_server(certificates, error
     assert ("this machine" in said.split("This is no verdict")[0].split("its own network")[1]) == (code == 3)
 
 
-def test_an_ordinary_user_may_ask_where_cubic_is_not_allowed(certificates):
-    """Root without CAP_NET_ADMIN is as an ordinary user here: the kernel refuses to set what is not allowed to all."""
+def only_what_all_may_set():
+    """Skip where cubic is allowed to everybody, or this process cannot be made an ordinary user's."""
     allowed = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text().split()
     if "cubic" in allowed or shutil.which("setpriv") is None or os.geteuid() != 0:
         pytest.skip("needs root, setpriv, and a kernel that does not allow cubic to everybody")
+
+
+def test_an_origin_that_may_not_set_its_congestion_control_says_so_with_the_errno(certificates):
+    only_what_all_may_set()
+    config = {"address": "127.0.0.1", "port": 0, "congestion_control": "cubic"}
+    config |= {"certificate_file": str(certificates.chain), "key_file": str(certificates.key)}
+    command = ["setpriv", "--bounding-set=-net_admin", find_engine(), "origin", "-"]
+    done = subprocess.run(command, input=json.dumps(config) + "\n", capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert "congestion_control: this user may not set cubic (EPERM)" in done.stderr
+
+
+def test_an_ordinary_user_may_ask_where_cubic_is_not_allowed(certificates):
+    """Root without CAP_NET_ADMIN is as an ordinary user here: the kernel refuses to set what is not allowed to all."""
+    only_what_all_may_set()
     with origin(certificates) as port:
         url = f"https://localhost:{port}/bytes/1000"
         command = ["setpriv", "--bounding-set=-net_admin", sys.executable, "-m", "trifecta", "stat", url, "--json"]

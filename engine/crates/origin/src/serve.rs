@@ -251,10 +251,14 @@ fn listen_failure(config: &Config, error: &io::Error) -> Failure {
         Some(libc::EADDRNOTAVAIL) => {
             Failure::cannot("address", format!("{} is not an address of this host", config.address))
         }
-        Some(libc::ENOENT | libc::EPERM) => {
+        Some(libc::ENOENT) => {
             let name = &config.congestion_control;
-            let remedy = "see net.ipv4.tcp_allowed_congestion_control, modprobe tcp_";
-            Failure::cannot("congestion_control", format!("{name} is not available in this kernel; {remedy}{name}"))
+            Failure::cannot("congestion_control", format!("this kernel lacks {name} (ENOENT); modprobe tcp_{name}"))
+        }
+        Some(libc::EPERM) => {
+            let remedy = "add it to net.ipv4.tcp_allowed_congestion_control";
+            let name = &config.congestion_control;
+            Failure::cannot("congestion_control", format!("this user may not set {name} (EPERM); {remedy}"))
         }
         _ => Failure::cannot("address", error),
     }
