@@ -203,3 +203,13 @@ def test_what_could_not_be_measured_is_tried_anew_when_a_run_is_extended():
         rows += [make_row(trial, 1e6, valid=False) for trial in plan.block_trials(study, cells[0], block, len(rows))]
     assert Planner(study, cells).next(rows, 0).kind == "unmeasurable"
     assert isinstance(Planner(study, cells, before={cells[0].key: 3}).next(rows, 0), Decision)
+
+
+def test_one_protocol_alone_ends_after_its_first_blocks_and_says_that_nothing_is_decided():
+    study = dataclasses.replace(make_study(min_blocks=2), budget_ns=None)
+    study = dataclasses.replace(study, factors={**study.factors, "protocol": ("h2",)})
+    planner, rows = Planner(study, plan.cells(study)[:1]), []
+    while isinstance(decision := planner.next(rows, 0), Decision):
+        rows += [make_row(t, 1e6) for t in plan.block_trials(study, decision.cell, decision.block, len(rows))]
+    assert (len(rows), decision.kind) == (4, "blocks")
+    assert decision.reason == "every cell has had its 2 blocks; one protocol alone gives no verdict"

@@ -123,7 +123,7 @@ class Planner:
             return self._stop_budget(left_ns, states)
         still_open = [verdict for verdict in self.verdicts if verdict.verdict == "undecided"]
         if not still_open:
-            return Stop(f"all {len(self.verdicts)} verdicts are decided", "decided")
+            return self._stop_decided()
         tried = {s.cell.key for s in states if s.blocks - self.before.get(s.cell.key, 0) >= HOPELESS_BLOCKS}
         measurable = {verdict.cell for verdict in still_open if verdict.blocks > 0 or verdict.cell not in tried}
         if not measurable:
@@ -179,6 +179,12 @@ class Planner:
     def _open_text(self) -> str:
         count = sum(verdict.verdict == "undecided" for verdict in self.verdicts)
         return f"{count} of {len(self.verdicts)} verdicts are open"
+
+    def _stop_decided(self) -> Stop:
+        if not self.verdicts and len(self.study.factors[plan.PROTOCOL_FACTOR]) == 1:
+            blocks = min(self.study.min_blocks, self.study.max_blocks)
+            return Stop(f"every cell has had its {blocks} blocks; one protocol alone gives no verdict", "blocks")
+        return Stop(f"all {len(self.verdicts)} verdicts are decided", "decided")
 
     def _all_blocks_text(self) -> str:
         if self.study.min_blocks == self.study.max_blocks:

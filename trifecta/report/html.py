@@ -15,6 +15,7 @@ from typing import Any
 
 from trifecta.design.conformance import MARKS
 from trifecta.report import (
+    alone,
     catalogue,
     conformance,
     content,
@@ -51,6 +52,7 @@ Sections = tuple[
     trips.Section | None,
     sweep.Section | None,
     Mapping[str, explain.CellPart],
+    Table | None,
 ]
 
 
@@ -113,6 +115,8 @@ def _render(run_dir: Path) -> tuple[str, dict[str, list[dict[str, Any]]], packet
         answers = content.ask_all(connection, about, pool)
         rows = content.trial_values(connection, about.metric)
         paths, found = _sections(about, answers)
+        by_itself = alone.ask(connection, about)
+        single = None if by_itself is None else alone.table(about, by_itself)
         derived = decomposition.derive(run_dir, connection, about)
         of_services = services.derive(connection, about)
         of_visits = visits.derive(connection, about, found)
@@ -140,7 +144,7 @@ def _render(run_dir: Path) -> tuple[str, dict[str, list[dict[str, Any]]], packet
             rates = sweep.section(connection, swept) if swept else None
             reasons = explain.section(connection, about, why)
         return (
-            _fill(about, answers, paths, found, (programs, calls, loads, wires, rounds, rates, reasons)),
+            _fill(about, answers, paths, found, (programs, calls, loads, wires, rounds, rates, reasons, single)),
             views,
             captured,
         )
@@ -204,7 +208,7 @@ def _fill(
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    programs, calls, loads, wires, rounds, rates, reasons = sections
+    programs, calls, loads, wires, rounds, rates, reasons, single = sections
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -226,6 +230,7 @@ def _fill(
     page = environment.get_template("report.html.j2")
     return page.render(
         about=about,
+        alone=single,
         words=words.compose(about, found, totals, answers[catalogue.CHECK_MATRIX], answers[exclusions.BY_ARM]),
         paths=paths,
         programs=programs,

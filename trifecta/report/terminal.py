@@ -17,6 +17,7 @@ from rich.text import Text
 
 from trifecta.design.metrics import METRICS, TIME
 from trifecta.report import (
+    alone,
     catalogue,
     claims,
     conformance,
@@ -62,6 +63,7 @@ class Summary:
     service_words: list[str]
     visits: Visits | None  # the same of browsers
     visit_words: list[str]
+    single: Answer | None  # the numbers of a study of one protocol
 
 
 def summarise(run_dir: Path) -> Summary:
@@ -73,6 +75,7 @@ def summarise(run_dir: Path) -> Summary:
         matrix = queries.ask(connection, catalogue.CHECK_MATRIX)
         totals = queries.ask(connection, catalogue.TOTALS).rows[0]
         by_arm = queries.ask(connection, exclusions.BY_ARM)
+        single = alone.ask(connection, about)
         programs = decomposition.derive(run_dir, connection, about)
         proxies = queries.ask(connection, conformance.PROXIES)
         cells = content.cells_in_order(about, (row["cell"] for row in verdicts))
@@ -87,7 +90,8 @@ def summarise(run_dir: Path) -> Summary:
         said = claims.briefly(found, about.pairs, stands_apart, programs.shares)
     answer = words.compose(about, found, totals, matrix, by_arm)
     seen = visits.brief(about, loads) if loads else []
-    return Summary(about, cells, found, checks, answer, totals, programs, said, proxies, calls, told, loads, seen)
+    parts = (programs, said, proxies, calls, told, loads, seen, single)
+    return Summary(about, cells, found, checks, answer, totals, *parts)
 
 
 def as_json(run_dir: Path) -> str:
@@ -103,6 +107,14 @@ def print_verdicts(run_dir: Path, console: Console | None = None) -> None:
     if summary.comparisons:
         grids.show(out, _table(out, summary))
         _print_notes(out, summary)
+    elif summary.single is not None:
+        alone.show(out, summary.about, summary.single)
+        for said in (
+            summary.words.checks,
+            *(f"Left out: {said}" for said in summary.words.left_out),
+            summary.words.seed,
+        ):
+            out.print(Text(_plain(out, said)))
     report = run_dir / "report.html"
     if report.exists():
         # Not wrapped: a path must stay in one piece to be copied.
@@ -144,6 +156,7 @@ def as_data(run_dir: Path) -> dict[str, Any]:
         "trials": summary.totals["trials"],
         "excluded_trials": summary.totals["excluded_trials"],
         "cells": cells,
+        "alone": None if summary.single is None else alone.as_data(summary.single),
         "programs": {
             "claims": claims.claims(summary.comparisons, summary.about.pairs),
             **{name: [_finite(row) for row in rows] for name, rows in summary.programs.rows().items()},

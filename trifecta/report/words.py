@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from trifecta.analysis.bets import fewest_blocks
 from trifecta.design.metrics import METRICS, TIME
-from trifecta.report import exclusions, going_on, numbers
+from trifecta.report import alone, exclusions, going_on, numbers
 from trifecta.report.comparisons import Comparison, levels, place_words
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures.style import name
@@ -170,6 +170,8 @@ def _margin(facts: RunFacts) -> str:
 
 
 def _headline(facts: RunFacts, found: Sequence[Comparison]) -> str:
+    if len(facts.protocols) == 1:
+        return alone.headline(facts)
     for arm, reference in facts.pairs:
         ones = _pair(found, arm, reference)
         if ones:
@@ -188,11 +190,14 @@ def _scope(facts: RunFacts, totals: dict[str, int]) -> str:
     best = "faster" if METRICS[facts.metric].wording is TIME else "better"
     of = "" if facts.is_browser else " of a request"
     samples = counted(totals["samples"], facts.sample_word)
+    single = len(facts.protocols) == 1
+    what = "Measured" if single else "Compared"
     said = (
-        f"Compared is the {facts.metric_label}{of} ({better} is {best}) for {facts.workload_words()}. "
+        f"{what} is the {facts.metric_label}{of} ({better} is {best}) for {facts.workload_words()}. "
         f"A cell is one combination of {where}. {counted(totals['trials'], 'trial')} in up to "
         f"{counted(totals['blocks'] or 0, 'block')} a cell, {samples}. "
-        "The verdicts hold for this traffic, these paths as emulated, these programs, this machine and this session: "
+        f"The {'numbers' if single else 'verdicts'} hold for this traffic, these paths as emulated, these programs, "
+        "this machine and this session: "
         "starts of the same program differ by some 1 %, which is in them only where a server was started anew for "
         "every block. They say nothing about others."
     )
@@ -227,6 +232,8 @@ def _by_path(facts: RunFacts, found: Sequence[Comparison]) -> Iterable[PathAnswe
 
 
 def _open(facts: RunFacts, found: Sequence[Comparison]) -> str:
+    if len(facts.protocols) == 1:
+        return "Nothing: one protocol alone gives no verdict."
     undecided = [one for one in found if not one.decided]
     if not undecided:
         return f"All {len(found)} verdicts are decided." if found else "There is no verdict yet."
@@ -323,6 +330,8 @@ def _checks(totals: dict[str, int], matrix: Answer) -> str:
 
 
 def _noise(facts: RunFacts, found: Sequence[Comparison]) -> str:
+    if len(facts.protocols) == 1:
+        return "How well the two runs of a block agree is in the check noise floor of every cell."
     base = name(facts.baseline)
     same, across = _floors(found, "noise_floor"), _floors(found, "weather_floor")
     if not same:

@@ -1,0 +1,108 @@
+"""What a study of a single protocol says: nothing is compared, so absolute numbers, cell by cell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from trifecta.report import grids, numbers, queries, tables
+from trifecta.report.catalogue import Query
+from trifecta.report.comparisons import levels, place_words
+from trifecta.report.facts import RunFacts
+from trifecta.report.figures.style import name
+from trifecta.report.queries import Answer
+from trifecta.report.tables import Column, Table
+
+# Both runs of a block count: they are of one protocol. A percentile is left out that less than one request lies beyond.
+SUMMARY = Query(
+    "alone",
+    """
+SELECT cell, succeeded, failed, requests_per_s, mean_ns, least_ns, q[1] AS p50_ns,
+       CASE WHEN n >= 10 THEN q[2] END AS p90_ns, CASE WHEN n >= 20 THEN q[3] END AS p95_ns,
+       CASE WHEN n >= 100 THEN q[4] END AS p99_ns, CASE WHEN n >= 1000 THEN q[5] END AS p999_ns, q[6] AS max_ns
+FROM (SELECT t.cell, count(*) AS n, count(*) FILTER (WHERE s.success) AS succeeded,
+             count(*) FILTER (WHERE NOT s.success) AS failed, avg(s.latency_ns) AS mean_ns,
+             min(s.latency_ns) AS least_ns,
+             (SELECT median(o.requests_per_s) FROM trials AS o WHERE o.valid AND o.cell = t.cell) AS requests_per_s,
+             quantile_disc(s.latency_censored_ns, [0.5, 0.9, 0.95, 0.99, 0.999, 1.0]) AS q
+      FROM samples AS s JOIN trials AS t USING (trial)
+      WHERE t.valid AND NOT s.warmup{and_cell}
+      GROUP BY t.cell)
+ORDER BY cell
+""",
+    ("cell",),
+)
+NOTE = (
+    "Of all valid trials together, warm-up left out; they describe these trials and compare nothing. ∞: so large a "
+    "share failed. A percentile is left out where less than one request lies beyond it."
+)
+_TIMES = (
+    ("mean", "mean_ns"),
+    ("min", "least_ns"),
+    ("p50", "p50_ns"),
+    ("p90", "p90_ns"),
+    ("p95", "p95_ns"),
+    ("p99", "p99_ns"),
+    ("p99.9", "p999_ns"),
+    ("max", "max_ns"),
+)
+
+
+def ask(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Answer | None:
+    """The numbers of a run of one protocol; None where there are several, or a map."""
+    if len(about.protocols) != 1 or about.is_map:
+        return None
+    return queries.ask(connection, SUMMARY)
+
+
+def headline(about: RunFacts) -> str:
+    """What stands in the place of a verdict."""
+    protocol = name(about.protocols[0])
+    return f"{protocol} alone: nothing is compared, so there is no verdict; the numbers of every cell follow."
+
+
+def table(about: RunFacts, answer: Answer) -> Table:
+    """The same in the report."""
+    columns = [
+        Column("done", "succeeded", "count"),
+        Column("failed", "failed", "count"),
+        Column("per second", "requests_per_s", "per_second"),
+        *(Column(title, column, "duration") for title, column in _TIMES),
+    ]
+    caption = f"{about.latency_word.capitalize()} of {name(about.protocols[0])}"
+    return tables.build(answer, "alone", caption, ("cell", "cell"), columns, notes=[NOTE])
+
+
+def show(out: Console, about: RunFacts, answer: Answer) -> None:
+    """Print them."""
+    if not answer.rows:
+        out.print("No trial counts, so there is no number to show.")
+        return
+    made: Grid = grids.grid(out)
+    made.add_column("cell", overflow="fold")
+    shown = [(title, column) for title, column in _TIMES if any(row[column] is not None for row in answer)]
+    for title in ("done", "failed", "per second", *(title for title, _ in shown)):
+        made.add_column(title, justify="right", no_wrap=True)
+    for row in answer:
+        place = ", ".join(filter(None, (levels(row["cell"]).get("path", ""), place_words(row["cell"]))))
+        counts = [numbers.count(row["succeeded"]), numbers.count(row["failed"])]
+        times = [numbers.duration(row[column]) for _, column in shown]
+        cells = [place, *counts, numbers.per_second(row["requests_per_s"]), *times]
+        made.add_row(*(Text(_plain(out, cell)) for cell in cells))
+    out.print(Text(f"{about.latency_word.capitalize()} of {name(about.protocols[0])}:", style="bold"))
+    grids.show(out, made)
+    out.print(Text(_plain(out, NOTE), style="dim"))
+
+
+def as_data(answer: Answer) -> list[dict[str, Any]]:
+    """The same for a program; what is infinite is null, as is a percentile beyond the sample."""
+    infinite = float("inf")
+    return [{name: None if value == infinite else value for name, value in row.items()} for row in answer]
+
+
+def _plain(out: Console, said: str) -> str:
+    return said if out.encoding.lower().startswith("utf") else said.replace("∞", "inf").replace("µ", "u")
