@@ -45,10 +45,10 @@ def test_a_whole_answer_over_the_protocol_asked_for_passes() -> None:
         ({"protocol": None}, "protocol", "what the client cannot tell"),
         ({"status": 404}, "status", "it answered 404 where 200 was expected"),
         ({"bytes_in": 999}, "length", "999 octets of content came where 1000 were expected"),
-        ({"error": "content"}, "content", "the content differs"),
+        ({"error": "content"}, "content", "the octets of the content are wrong"),
         ({"error": "timeout", "done_ns": None}, "timeout", "no whole answer within 5 s"),
-        ({"error": "tls:alpn", "done_ns": None}, "tls:alpn", "it does not negotiate HTTP/3"),
-        ({"error": "client:crashed", "done_ns": None}, "client:crashed", "client:crashed"),
+        ({"error": "tls:alpn", "done_ns": None}, "tls:alpn", "does not agree to HTTP/3"),
+        ({"error": "client:crashed", "done_ns": None}, "client:crashed", "the client ended before"),
         ({"error": "status", "status": 405}, "status", "it answered 405"),
     ],
 )

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from trifecta.design import failures
 from trifecta.design.model import PROTOCOL_NAMES
 from trifecta.design.stat import PHASES, Asked, Attempt, Target
 from trifecta.report import numbers
@@ -218,32 +219,10 @@ def reason(protocol: str, error: str, target: Target) -> str:
     """What an error class means for somebody who asked a server of theirs, and the remedy."""
     if error.startswith("socket"):
         return _refused_here(error.partition(":")[2])
-    name, quic = PROTOCOL_NAMES[protocol], protocol == "h3"
-    place = f"{'UDP' if quic else 'TCP'} port {target.port}"
-    silent = f"nobody answered on {place} in time; {name} is not offered there, or a firewall drops it"
-    known = {
-        "connect_refused": f"nothing listens on {place}; start a server with {name} there",
-        "connect_timeout": silent,
-        "quic:timeout": silent,
-        "connect_reset": f"the server hung up while connecting to {place}; look at its log",
-        "ports_exhausted": "this machine has no free port left to ask from; end what holds them, or wait a minute",
-        "unreachable": "no route to the server; check the address and this machine's network",
-        "tls:certificate": "the certificate does not verify; give the authority that signed it with --ca FILE",
-        "tls:alpn": f"the server does not speak {name}: it agreed to another protocol, or to none",
-        "tls:version": "the server does not speak this version of TLS; give the other one with --tls",
-        "timeout": "connected, but no whole answer came in time; raise --timeout, or look at the server",
-        "closed": "the server closed the connection before the answer was whole; look at its log",
-        "reset": "the server reset the request; look at its log",
-        "goaway": "the server refused the request with GOAWAY; look at its log",
-    }
-    if error in known:
-        return known[error]
-    family = {
-        "tls": "the TLS handshake failed; look at the server's log",
-        "quic": f"the QUIC handshake or connection failed; see that the server offers {name} on {place}",
-        "malformed": f"the answer breaks the rules of {name}; a fault of the server",
-    }
-    return family.get(error.split(":", maxsplit=1)[0], "look at the server's log")
+    name, what = PROTOCOL_NAMES[protocol], failures.failure(error)
+    place = f"{'UDP' if protocol == 'h3' else 'TCP'} port {target.port}"
+    asked = (what.ask or what.remedy).format(protocol=name)
+    return f"{what.said.format(protocol=name)} ({place}); {asked}"
 
 
 def _refused_here(number: str) -> str:

@@ -191,7 +191,10 @@ def test_a_kernel_that_tracks_nothing_passes_and_nothing_read_is_unknown():
         ({"ended": "killed by signal 9", "summary": None}, "service C on host2 died: killed by signal 9"),
         ({"running": False}, "service C on host2 was not running at the end"),
         ({"summary": None}, "service C on host2 ended without its last word"),
-        ({"summary": {"errors": {"malformed:http2": 2}}}, "service C on host2 met 2 errors (malformed:http2 2)"),
+        (
+            {"summary": {"errors": {"malformed:http2": 2}}},
+            "service C on host2 met 2 errors, the client's rows have 0: what came is not HTTP/2",
+        ),
     ],
 )
 def test_a_service_that_died_or_erred_in_silence_fails_and_excludes(changes, text):

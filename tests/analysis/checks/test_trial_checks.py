@@ -59,7 +59,38 @@ def test_a_server_that_does_not_offer_the_protocol_fails():
     nothing = facts(protocols={}, bytes_in={}, errors={"tls:alpn": 200})
     result = judge("protocol", samples=nothing)
     assert (result.status, result.value) == ("fail", 0.0)
-    assert "no request was answered (tls:alpn 200)" in result.evidence
+    assert "no request was answered: the server does not agree to HTTP/3 (ALPN)" in result.evidence
+    assert "(tls:alpn 200)" in result.evidence and result.remedy.endswith("to offer HTTP/3 on this port")
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "todo"),
+    [
+        ("content", "the octets of the content are wrong, at the right length (content 200)", "bytes/N"),
+        ("length", "the content is shorter or longer than asked for (length 200)", "serves this object whole"),
+    ],
+)
+def test_wrong_octets_are_called_wrong_octets(error, said, todo):
+    """And no sign of another protocol."""
+    nothing = facts(protocols={}, bytes_in={}, errors={error: 200})
+    result = judge("protocol", samples=nothing)
+    assert result.status == "unknown" and "answers came, but none was right" in result.evidence
+    for name in ("errors", "same_work"):
+        found = judge(name, samples=nothing)
+        assert found.status == "fail" and said in found.evidence and todo in found.remedy, name
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ("tls:certificate", "the server's certificate does not verify"),
+        ("tls:alert", "does not accept the certificate, cipher or key exchange"),
+        ("malformed:http1_over_http2", "HTTP/1.1 was answered although HTTP/2 had been negotiated"),
+    ],
+)
+def test_what_went_wrong_is_a_sentence(error, said):
+    result = judge("errors", samples=facts(errors={error: 200}))
+    assert said in result.evidence and f"({error} 200)" in result.evidence and result.remedy
 
 
 # --- same work
@@ -97,7 +128,10 @@ def test_methods_without_content_expect_none():
 def test_failures_warn_with_their_classes():
     result = judge("errors", samples=facts(errors={"timeout": 3, "reset": 1}))
     assert result.status == "warn"
-    assert "4 of 200 requests failed (timeout 3, reset 1)" in result.evidence
+    assert (
+        "4 of 200 requests failed: connected, but no whole answer came in time (timeout 3); the other"
+        in result.evidence
+    )
 
 
 @pytest.mark.parametrize(

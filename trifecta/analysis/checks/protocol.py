@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trifecta.analysis.checks import protocol_of_visits
 from trifecta.analysis.checks.evidence import TRANSPORTS, Document, Evidence, counts, nothing_sent
+from trifecta.design import failures
 from trifecta.design.model import PROTOCOL_NAMES, CheckResult
 
 
@@ -24,14 +25,7 @@ def _of_requests(evidence: Evidence) -> list[CheckResult]:
         text = f"{evidence.client} does not tell over which protocol {succeeded - total} of {succeeded} requests went"
         return evidence.result("protocol", "unknown", text)
     if total == 0:
-        return evidence.result(
-            "protocol",
-            "fail",
-            f"{name} was asked for, but no request was answered ({counts(evidence.samples.errors)})",
-            value=0.0,
-            limit=1.0,
-            remedy=f"see that the server offers {name} on this port and that the path carries it",
-        )
+        return _without_success(evidence, name)
     right = spoken.get(asked, 0)
     share = right / total
     if right < total:
@@ -49,6 +43,18 @@ def _of_requests(evidence: Evidence) -> list[CheckResult]:
     return _among_services(evidence) or evidence.result(
         "protocol", "pass", f"all {total} answered requests spoke {name}", value=share, limit=1.0
     )
+
+
+def _without_success(evidence: Evidence, name: str) -> list[CheckResult]:
+    """Answers that were wrong are no sign of another protocol; where none came at all, nothing was spoken."""
+    assert evidence.samples is not None
+    errors = evidence.samples.errors
+    what, remedy = failures.said(errors, name), failures.remedy(errors, name)
+    if failures.ANSWERED & errors.keys():
+        text = f"{name} was asked for; answers came, but none was right: {what}"
+        return evidence.result("protocol", "unknown", text, remedy=remedy)
+    text = f"{name} was asked for, but no request was answered: {what}"
+    return evidence.result("protocol", "fail", text, value=0.0, limit=1.0, remedy=remedy)
 
 
 def _among_services(evidence: Evidence) -> list[CheckResult]:

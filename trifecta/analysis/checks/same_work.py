@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trifecta.analysis.checks.evidence import Evidence, Finding, counts, worst
+from trifecta.design import failures
 from trifecta.design.model import BrowserWorkload, CheckResult, ServicesWorkload
 
 _EMPTY_ANSWER = ("HEAD", "DELETE")  # no content in their answers: RFC 9110, 9.3.2 and 9.3.5
@@ -51,7 +52,8 @@ def _wrong(evidence: Evidence) -> list[Finding]:
     if not wrong:
         return []
     what = "visits" if evidence.browsing else "responses"
-    return [_fail(f"{sum(wrong.values())} of {facts.samples} {what} were wrong ({counts(wrong)})", wrong)]
+    text = f"{sum(wrong.values())} of {facts.samples} {what} were wrong: {failures.said(wrong)}"
+    return [Finding("fail", text, float(sum(wrong.values())), 0.0, failures.remedy(wrong))]
 
 
 def _visits(evidence: Evidence, workload: BrowserWorkload) -> list[Finding]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trifecta.analysis.checks.evidence import Document, Evidence, Finding, counts, worst
+from trifecta.design import failures
 from trifecta.design.model import CheckResult
 
 # How a connection can end without a request on it: the client's last packets were lost, or came late and looked like a
@@ -51,8 +52,8 @@ def _errors(evidence: Evidence, who: str, summary: Document) -> list[Finding]:
     grave = {name: count for name, count in met.items() if name not in _ENDINGS}
     number = sum(grave.values())
     if number > failed:
-        text = f"{who} met {number} errors ({counts(grave)}), the client's rows have {failed}"
-        return [Finding("fail", text, float(number), float(failed), _LOG)]
+        text = f"{who} met {number} errors, the client's rows have {failed}: {failures.said(grave)}"
+        return [Finding("fail", text, float(number), float(failed), f"{failures.remedy(grave)}; {_LOG}")]
     endings = sum(met.values()) - number
     if endings > failed:
         text = f"{who} saw {endings} connections end badly ({counts(met)}), the client's rows have {failed} failures"

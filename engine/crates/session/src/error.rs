@@ -32,6 +32,8 @@ pub enum ErrorClass {
     Malformed,
     MalformedHttp1,
     MalformedHttp2,
+    /// HTTP/1 was answered although HTTP/2 had been negotiated.
+    Http1OverHttp2,
     MalformedHttp3,
     /// Not the expected status code.
     Status,
@@ -73,6 +75,7 @@ impl ErrorClass {
             Self::Malformed => "malformed",
             Self::MalformedHttp1 => "malformed:http1",
             Self::MalformedHttp2 => "malformed:http2",
+            Self::Http1OverHttp2 => "malformed:http1_over_http2",
             Self::MalformedHttp3 => "malformed:http3",
             Self::Status => "status",
             Self::Length => "length",

@@ -118,7 +118,7 @@ class Http2(TcpConnection):
             self._fail_all(lambda _: "length")
             self.close()
         except h2.exceptions.ProtocolError:
-            self.lose("malformed:http2")
+            self.lose("malformed:http1_over_http2" if data.startswith(b"HTTP/") else "malformed:http2")
             self.close()
         self.write(self._h2.data_to_send())
         self._changed.set()

@@ -62,7 +62,8 @@ impl H2Session {
 
     /// The peer broke the protocol in a way that ends the connection.
     pub(super) fn malformed(&mut self, caller: &mut impl Caller, code: ErrorCode) {
-        self.lose(caller, ErrorClass::MalformedHttp2);
+        let class = self.frames.malformed();
+        self.lose(caller, class);
         self.end(caller, code, true);
     }
 

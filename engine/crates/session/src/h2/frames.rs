@@ -10,6 +10,8 @@ use crate::error::ErrorClass;
 
 /// Octets that the header block of a response may have.
 const MAX_HEADER_BLOCK_OCTETS: usize = 64 * 1024;
+/// How a response of HTTP/1 begins (RFC 9112, section 4). As a frame it would be one of 4.7 MB, which nobody allowed.
+const HTTP1: &[u8; 5] = b"HTTP/";
 
 /// A request that has ended.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +40,9 @@ pub(super) struct Frames {
     unacknowledged: u32,
     pub(super) going_away: bool,
     saw_settings: bool,
+    /// The first octets of the peer, as far as they are there: they tell another protocol from a damaged one.
+    first: [u8; HTTP1.len()],
+    first_octets: usize,
 }
 
 impl Frames {
@@ -58,6 +63,8 @@ impl Frames {
             unacknowledged: 0,
             going_away: false,
             saw_settings: false,
+            first: [0; HTTP1.len()],
+            first_octets: 0,
         }
     }
 
@@ -72,6 +79,11 @@ impl Frames {
         now_ns: u64,
         next_stream: u32,
     ) -> Result<(), ErrorCode> {
+        if self.first_octets < HTTP1.len() {
+            let more = octets.len().min(HTTP1.len() - self.first_octets);
+            self.first[self.first_octets..self.first_octets + more].copy_from_slice(&octets[..more]);
+            self.first_octets += more;
+        }
         // The parser is taken apart from the rest, as its events borrow from it.
         let mut parser = std::mem::replace(
             &mut self.parser,
@@ -93,6 +105,11 @@ impl Frames {
         };
         self.parser = parser;
         result
+    }
+
+    /// What a connection that broke the protocol is to be called.
+    pub(super) fn malformed(&self) -> ErrorClass {
+        if self.first == *HTTP1 { ErrorClass::Http1OverHttp2 } else { ErrorClass::MalformedHttp2 }
     }
 
     fn event(

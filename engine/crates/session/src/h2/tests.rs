@@ -69,6 +69,20 @@ fn the_first_frame_must_be_settings() {
 }
 
 #[test]
+fn http1_over_http2_is_told_from_damage() {
+    for (octets, class) in [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec(), ErrorClass::Http1OverHttp2),
+        (b"HTML/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec(), ErrorClass::MalformedHttp2),
+    ] {
+        for step in 1..=octets.len() {
+            let (_, result, frames) = read(&octets, step);
+            assert!(result.is_err(), "step {step}");
+            assert_eq!(frames.malformed(), class, "step {step}");
+        }
+    }
+}
+
+#[test]
 fn windows_that_overflow_are_refused() {
     let mut octets = Vec::new();
     write::settings(&[], &mut octets);

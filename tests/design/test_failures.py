@@ -1,0 +1,46 @@
+"""One table of failures: every class that anybody gives has a sentence and a remedy there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from trifecta.design.failures import FAILURES, failure, remedy, said
+
+ROOT = Path(__file__).resolve().parents[2]
+# Where classes come from: the engine's load and origin, and the adapters of other clients and browsers.
+SOURCES = {
+    "engine/crates/session/src/error.rs": r'Self::\w+ => "([a-z0-9_:]+)"',
+    "engine/crates/wire/src/quic/error.rs": r'"([a-z][a-z0-9_:]+)"',
+    "engine/crates/wire/src/tls/error.rs": r'=> "([a-z0-9_:]+)"|\{\s*"(tls:[a-z]+)"',
+    "engine/crates/origin/src": r'stats\.error\("([a-z0-9_:]+)"\)',
+    "trifecta/implementations/programs/python-client": r'(?:fail|lose)\("([a-z0-9_:]+)"\)|"((?:tls|quic):\w+)"',
+    "trifecta/implementations/clients": r'"((?:client|tls|quic):\w+)"',
+    "trifecta/implementations/browsers": r'"((?:browser|tls|quic|malformed):\w+)"',
+}
+
+
+@pytest.mark.parametrize("source", list(SOURCES))
+def test_every_class_has_a_sentence(source):
+    path = ROOT / source
+    files = [path] if path.is_file() else [one for one in path.rglob("*") if one.suffix in (".rs", ".py")]
+    text = "\n".join(one.read_text() for one in files)
+    found = {next(filter(None, match.groups())) for match in re.finditer(SOURCES[source], text)}
+    assert found, f"{source}: the pattern finds no class any more"
+    assert found <= set(FAILURES), found - set(FAILURES)
+
+
+def test_sentences_are_short_and_plain():
+    for name, one in FAILURES.items():
+        for text in (one.said, one.remedy, one.ask):
+            assert "\n" not in text and not text.endswith("."), name
+            assert set(re.findall(r"\{(\w*)\}", text)) <= {"protocol"}, name
+        assert one.said and one.remedy, name
+
+
+def test_classes_in_words():
+    text = said({"timeout": 1, "tls:certificate": 7, "x": 1, "y": 1}, "HTTP/3")
+    assert text.startswith("the server's certificate does not verify") and "(tls:certificate 7); " in text
+    assert text.endswith("others (y 1)") and said({}) == "none"
+    assert "site.certificates" in remedy({"tls:certificate": 7, "timeout": 1})
+    assert failure("tls:new").said == failure("tls").said and "new" in failure("new").said
