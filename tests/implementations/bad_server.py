@@ -94,6 +94,15 @@ class WrongLength(_OtherFiles):
         return bytes(0x61 + i % 26 for i in range(size + 1))
 
 
+class CutsLarge(_OtherFiles):
+    """Serves small objects well, and of every larger one an octet too little."""
+
+    name = "cuts-large"
+
+    def content(self, size: int) -> bytes:
+        return bytes(0x61 + i % 26 for i in range(size - (size > 10_000)))
+
+
 class _Program(ServerAdapter):
     """Runs this file."""
 
@@ -201,7 +210,7 @@ class RaisesInFind(_Program):
 BAD: dict[str, type[ServerAdapter]] = {
     made.name: made
     for made in (
-        Liar, ClosesEarly, Silent, WrongCertificate, WrongBytes, WrongLength, HangsAtAccept, CrashesAtStart,
+        Liar, ClosesEarly, Silent, WrongCertificate, WrongBytes, WrongLength, CutsLarge, HangsAtAccept, CrashesAtStart,
         ExitsAtOnce, CrashesAtRequest, CrashesLater, DiesForGood, PrintsMuch, PrintsWithoutEnd, NotExecutable,
         RaisesInCommand, RaisesInFind,
     )

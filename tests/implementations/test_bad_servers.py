@@ -201,13 +201,13 @@ def test_in_a_study_bad_servers_are_left_out_or_fail_and_the_healthy_one_has_its
     assert "the adapter of raises-in-command fails: KeyError" in failed["raises-in-command"]
     for row in run.rows():
         if row["server"] == "origin":
-            assert (row["samples"], row["errors"], row["error"]) == (800, 0, None)
+            assert (row["samples"], row["errors"], row["error"]) == (400, 0, None)
             found = {check["check"] for check in json.loads(row["checks_json"]) if check["status"] == "fail"}
             assert found <= MACHINE
         else:
             assert row["server"] == "wrong-bytes"
             assert row["valid"] is False
-            assert json.loads(row["error_classes_json"]) == {"content": 800}
+            assert json.loads(row["error_classes_json"]) == {"content": 400}
     matrix = {(one.name, one.protocol): (one.outcome, one.error) for one in run.conformance()}
     assert matrix["origin", "h3"] == ("pass", None)
     assert matrix["wrong-bytes", "h3"] == ("fail", "content")
@@ -215,6 +215,22 @@ def test_in_a_study_bad_servers_are_left_out_or_fail_and_the_healthy_one_has_its
     log = next(one.evidence for one in run.conformance() if one.name == "crashes-at-start")
     assert log is not None
     assert "cannot find the meaning" in (run.path / log).read_text()
+
+
+def test_the_studys_own_requests_are_probed_before_it(tmp_path: Path) -> None:
+    """1 kB came whole over every protocol, and every trial of 20 kB failed."""
+    wanted = [*SMALL, "workload.response=20 kB", "workload.requests=50", "workload.warmup=5 requests"]
+    code, _, errors = drive(tmp_path / "run", study=["cuts-large", "origin"], set=wanted)
+    assert code == 0, errors
+    run = RunDirectory.open(tmp_path / "run")
+    found = {(one.name, one.object): one for one in run.conformance() if one.protocol == "h2"}
+    assert [found["cuts-large", name].outcome for name in ("get_1000", "own")] == ["pass", "fail"]
+    assert [found["origin", name].outcome for name in ("get_1000", "own")] == ["pass", "pass"]
+    own = found["cuts-large", "own"]
+    assert (own.label, own.reason) == ("GET 20 kB (own)", "19999 octets of content came where 20000 were expected")
+    failed = [json.loads(row["checks_json"]) for row in run.rows() if row["server"] == "cuts-large"]
+    told = {one["check"]: one["evidence"] for checks in failed for one in checks if one["status"] == "fail"}
+    assert "the content is shorter or longer than asked for (length 50)" in told["errors"]
 
 
 def test_a_study_of_bad_servers_only_ends_with_one_line(tmp_path: Path) -> None:

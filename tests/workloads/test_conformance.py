@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from tests.workloads import drive
 from tests.workloads.test_checks_fail import _engine_missing
 from trifecta import studies
 from trifecta.cli import main
-from trifecta.design.conformance import CASES, LARGE, QUICK, ROUGH, ConformanceCase, cases
+from trifecta.design.conformance import CASES, LARGE, QUICK, ROUGH, ConformanceCase, cases, own_cases
 from trifecta.design.errors import UserError
+from trifecta.design.model import RequestsWorkload
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.conformance import alone, evidence
 from trifecta.workloads.conformance.judging import judge, read_rows, result_of
@@ -84,6 +86,21 @@ def test_the_objects_are_those_of_the_book() -> None:
     assert cases("quick") == QUICK
     assert cases("full", large=True) == (*CASES, LARGE)
     assert POST_1000.workload().request_bytes == 1000
+
+
+def test_the_requests_of_a_study_itself_are_probed() -> None:
+    """A server may answer 1 kB right and others wrong; what is asked twice is probed once."""
+    plain = RequestsWorkload(response_bytes=1_000_000)
+    others = [replace(plain, in_flight=3), RequestsWorkload(), replace(plain, method="POST", request_bytes=5)]
+    page = replace(plain, kind="page", response_bytes=7)
+    first, second = own_cases([plain, *others, page])
+    assert (first.name, first.label, first.method, first.octets) == ("own", "GET 1 MB (own)", "GET", 1_000_000)
+    assert (second.name, second.workload().request_bytes, second.workload().response_bytes) == ("own_2", 5, 1_000_000)
+    gone, head = own_cases([replace(plain, method="DELETE", response_bytes=0), replace(plain, method="HEAD")])
+    assert (gone.status, gone.content, head.status, head.content) == (204, 0, 200, 0)
+    row = GOOD | {"status": 204, "bytes_in": 0}
+    assert judge([row], gone, "h3").outcome == "pass"
+    assert judge([GOOD | {"bytes_in": 999_999}], first, "h3").reason.startswith("999999 octets of content came where")
 
 
 def test_a_study_says_how_much_is_probed_and_old_studies_keep_their_identity() -> None:
@@ -219,7 +236,7 @@ def test_a_named_implementation_that_is_missing_is_not_a_success(tmp_path: Path)
 
 @lab
 @needs_engine
-@pytest.mark.parametrize(("depth", "rows"), [("off", 0), ("quick", 3), ("full", 27)])
+@pytest.mark.parametrize(("depth", "rows"), [("off", 0), ("quick", 6), ("full", 30)])
 def test_a_study_is_probed_as_deep_as_it_says(tmp_path: Path, depth: str, rows: int) -> None:
     code, _, _, errors = drive.finish(tmp_path / "run", set=[*drive.SMALL, f"conformance={depth}"])
     assert code == 0, errors

@@ -5,7 +5,8 @@ Every implementation and protocol transfers the same objects. An object is trans
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from trifecta.design.model import PathSpec, RequestsWorkload
@@ -38,23 +39,41 @@ class ConformanceCase:
 
     name: str
     label: str
-    method: Literal["GET", "POST"]
+    method: str
     octets: int
     path: PathSpec
     timeout_ns: int
     """For the connection and for the request, each."""
+    request_octets: int | None = None
+    """Octets that are sent along; None: of a POST as many as it asks for, else none."""
+
+    @property
+    def content(self) -> int:
+        """Octets of a right answer: HEAD and DELETE have none (RFC 9110, 9.3)."""
+        return 0 if self.method in ("HEAD", "DELETE") else self.octets
+
+    @property
+    def status(self) -> int:
+        """That of a right answer."""
+        return 204 if self.method == "DELETE" else 200
 
     def workload(self) -> RequestsWorkload:
         """One request for the object; a POST sends as many octets as it asks for."""
         return RequestsWorkload(
             method=self.method,
             response_bytes=self.octets,
-            request_bytes=self.octets if self.method == "POST" else 0,
+            request_bytes=self._sent,
             in_flight=1,
             requests=1,
             connect_timeout_ns=min(self.timeout_ns, 10 * _SECOND_NS),
             request_timeout_ns=self.timeout_ns,
         )
+
+    @property
+    def _sent(self) -> int:
+        if self.request_octets is not None:
+            return self.request_octets
+        return self.octets if self.method == "POST" else 0
 
 
 def _case(method: Literal["GET", "POST"], label: str, octets: int) -> ConformanceCase:
@@ -70,6 +89,37 @@ CASES: tuple[ConformanceCase, ...] = (
 )
 LARGE = ConformanceCase("get_100000000", "GET 100 MB", "GET", 100_000_000, CLEAN, 60 * _SECOND_NS)
 QUICK: tuple[ConformanceCase, ...] = tuple(case for case in CASES if case.name == "get_1000")
+
+
+OWN = ConformanceCase("own", "own request", "GET", 0, CLEAN, 5 * _SECOND_NS)
+"""What stands for the requests of a study itself: a server may answer 1 kB right, and them wrong."""
+
+
+def own_cases(workloads: Iterable[RequestsWorkload]) -> tuple[ConformanceCase, ...]:
+    """One case a method and size of requests that these workloads make; none of services, pages and videos."""
+    found: dict[tuple[str, int, int], ConformanceCase] = {}
+    for one in workloads:
+        key = (one.method, one.response_bytes, one.request_bytes)
+        if one.kind == "requests" and key not in found and key != ("GET", QUICK[0].octets, 0):
+            label = f"{one.method} {_size(max(one.response_bytes, one.request_bytes))} (own)"
+            limit = max(one.request_timeout_ns, OWN.timeout_ns)
+            found[key] = replace(
+                OWN,
+                name=f"{OWN.name}_{len(found) + 1}" if found else OWN.name,
+                label=label,
+                method=one.method,
+                octets=one.response_bytes,
+                timeout_ns=limit,
+                request_octets=one.request_bytes,
+            )
+    return tuple(found.values())
+
+
+def _size(octets: int) -> str:
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if octets >= size:
+            return f"{octets / size:.4g} {unit}"
+    return f"{octets} B"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from trifecta.design.conformance import CASES, LARGE, MARKS, OUTCOME_WORDS, ConformanceCase, ConformanceResult
+from trifecta.design.conformance import CASES, LARGE, MARKS, OUTCOME_WORDS, OWN, ConformanceCase, ConformanceResult
 from trifecta.design.model import PROTOCOL_NAMES, PROTOCOLS
 from trifecta.report import grids, tables
 from trifecta.report.catalogue import Query
@@ -29,7 +29,7 @@ HOP_NOTE = (
 )
 _ASCII = {"✓": "ok", "✗": "X", "–": "-", "∅": "n/a", "…": "..."}
 _COLOURS = {"pass": "green", "fail": "bold red", "not_offered": "dim", "unsupported": "dim", "not_run": "yellow"}
-_OBJECTS = (*CASES, LARGE)
+_OBJECTS = (*CASES, LARGE, OWN)
 
 # One row an implementation and protocol; what is said of all of its objects at once fills every column. The smallest
 # word is the worst: where a server runs twice, with other settings, 'fail' is shown and not 'pass'.
@@ -39,7 +39,8 @@ MATRIX = Query(
     "left(max(t.version), 24) || CASE WHEN length(max(t.version)) > 24 THEN '...' ELSE '' END AS version, "
     "coalesce(t.protocol, 'any') AS protocol,\n"
     + ",\n".join(
-        f"       coalesce(min(t.result) FILTER (WHERE t.object = '{case.name}'), "
+        f"       coalesce(min(t.result) FILTER (WHERE t.object {'LIKE' if case is OWN else '='} "
+        f"'{case.name}{'%' if case is OWN else ''}'), "
         f"min(t.result) FILTER (WHERE t.object IS NULL)) AS {case.name}"
         for case in _OBJECTS
     )

@@ -194,13 +194,13 @@ class _Run:
         probed = session if self.way.conformance and isinstance(session, Session) else None
         if probed and depth == "full":
             self.progress.phase("conformance", ", ".join(sorted(versions)))
-            self._conformance(conformance.full(probed, self.adapters.clients))
+            self._conformance(conformance.full(probed, self.adapters.clients, self.cells))
         self.progress.phase(self.way.phase, ", ".join(sorted(versions)))
         session.begin(self.cells, versions, conformance.QUICK_SIZES)
         self._mark("servers")
         self._give_up(session)
         if probed and depth == "quick":
-            self._conformance(conformance.quick(probed, self.adapters.clients, here.clients))
+            self._conformance(conformance.quick(probed, self.adapters.clients, here.clients, self.cells))
 
     def _block(self, session: AnySession, runner: AnyTrialRunner, decision: Decision) -> None:
         self._probe_when_due(session, decision.cell)

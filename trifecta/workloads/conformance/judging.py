@@ -63,9 +63,9 @@ def judge(rows: Sequence[Mapping[str, Any]], case: ConformanceCase, protocol: st
         protocol=PROTOCOL_NAMES[protocol],
         spoken=PROTOCOL_NAMES.get(spoken, "what the client does not tell") if spoken else "what the client cannot tell",
         status=row["status"],
-        expected_status=200,
+        expected_status=case.status,
         octets=row["bytes_in"],
-        expected=case.octets,
+        expected=case.content,
     )
     return Finding("fail", error, words, duration)
 
@@ -74,9 +74,9 @@ def _contradiction(row: Mapping[str, Any], case: ConformanceCase, protocol: str)
     """The class of what a row without an error still shows to be wrong."""
     if row["protocol"] != protocol:
         return "protocol"
-    if row["status"] is not None and row["status"] != 200:
+    if row["status"] is not None and row["status"] != case.status:
         return "status"
-    return "length" if row["bytes_in"] != case.octets else None
+    return "length" if row["bytes_in"] != case.content else None
 
 
 def result_of(

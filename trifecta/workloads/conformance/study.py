@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from trifecta.design.conformance import QUICK, ConformanceResult, cases
+from trifecta.design import plan
+from trifecta.design.conformance import QUICK, ConformanceCase, ConformanceResult, cases, own_cases
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
+from trifecta.design.model import Cell
 from trifecta.implementations.client import ClientAdapter
 from trifecta.workloads.conformance.bench import LOAD, Bench, Target
 from trifecta.workloads.conformance.clients import ClientProbe
@@ -18,22 +20,31 @@ from trifecta.workloads.session import Session
 QUICK_SIZES = frozenset(case.octets for case in QUICK)
 
 
-def full(session: Session, clients: Mapping[str, ClientAdapter]) -> list[ConformanceResult]:
+def full(session: Session, clients: Mapping[str, ClientAdapter], cells: Sequence[Cell]) -> list[ConformanceResult]:
     """Every object of every server and client that the study names; before the study's own servers are started."""
     named = list(map(str, session.study.factors["server"]))
     others = [str(name) for name in session.study.factors.get(CLIENT_FACTOR, ()) if name != DEFAULT_CLIENT]
     subjects = Subjects(
-        {name: session.adapters[name] for name in named}, {name: clients[name] for name in others}, cases("full")
+        {name: session.adapters[name] for name in named},
+        {name: clients[name] for name in others},
+        (*cases("full"), *own(session, cells)),
     )
     with _bench(session) as bench:
         return Probe(bench, subjects, lambda *_: None).run()
 
 
 def quick(
-    session: Session, clients: Mapping[str, ClientAdapter], client_facts: Mapping[str, Mapping[str, Any]]
+    session: Session,
+    clients: Mapping[str, ClientAdapter],
+    client_facts: Mapping[str, Mapping[str, Any]],
+    cells: Sequence[Cell],
 ) -> list[ConformanceResult]:
-    """One object over each protocol of the study: of the servers as they run for it, and by its foreign clients."""
+    """One object and the study's own requests over each of its protocols, of the servers as they run for it.
+
+    Its foreign clients ask for the one object.
+    """
     results: list[ConformanceResult] = []
+    asked = (*QUICK, *own(session, cells))
     with _bench(session) as bench:
         up: list[Target] = []
         for key, server in session.servers.items():
@@ -49,7 +60,7 @@ def quick(
             target = Target(server.adapter.name, server.site, server.log, tls_version=server.options.tls_version)
             up.append(target)
             for protocol in session.protocols[key]:
-                for case in QUICK:
+                for case in asked:
                     finding, folder = bench.observed(LOAD, target, case, str(protocol), "server")
                     result = result_of(finding, case, str(protocol), **about)
                     if folder is not None:
@@ -62,6 +73,11 @@ def quick(
                 probe = ClientProbe(bench, clients[name], str(facts["version"]), QUICK, up[0], depth="quick")
                 results += probe.run()
     return results
+
+
+def own(session: Session, cells: Sequence[Cell]) -> tuple[ConformanceCase, ...]:
+    """The requests that the study makes in its cells, each once: method, size of the answer, size of what is sent."""
+    return own_cases(plan.workload_for(session.study, cell) for cell in cells)
 
 
 @contextmanager
