@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from trifecta.design import percentiles
 from trifecta.report import grids, numbers, queries, tables
 from trifecta.report.catalogue import Query
 from trifecta.report.comparisons import levels, place_words
@@ -17,13 +18,13 @@ from trifecta.report.figures.style import name
 from trifecta.report.queries import Answer
 from trifecta.report.tables import Column, Table
 
-# Both runs of a block count: they are of one protocol. A percentile is left out that less than one request lies beyond.
+_TAILS = {"p90_ns": ("q[2]", 0.9), "p95_ns": ("q[3]", 0.95), "p99_ns": ("q[4]", 0.99), "p999_ns": ("q[5]", 0.999)}
+# Both runs of a block count: they are of one protocol.
 SUMMARY = Query(
     "alone",
     """
 SELECT cell, succeeded, failed, requests_per_s, mean_ns, least_ns, q[1] AS p50_ns,
-       CASE WHEN n >= 10 THEN q[2] END AS p90_ns, CASE WHEN n >= 20 THEN q[3] END AS p95_ns,
-       CASE WHEN n >= 100 THEN q[4] END AS p99_ns, CASE WHEN n >= 1000 THEN q[5] END AS p999_ns, q[6] AS max_ns
+       {tails}, q[6] AS max_ns
 FROM (SELECT t.cell, count(*) AS n, count(*) FILTER (WHERE s.success) AS succeeded,
              count(*) FILTER (WHERE NOT s.success) AS failed, avg(s.latency_ns) AS mean_ns,
              min(s.latency_ns) AS least_ns,
@@ -33,7 +34,10 @@ FROM (SELECT t.cell, count(*) AS n, count(*) FILTER (WHERE s.success) AS succeed
       WHERE t.valid AND NOT s.warmup{and_cell}
       GROUP BY t.cell)
 ORDER BY cell
-""",
+""".replace(
+        "{tails}",
+        ", ".join(f"{percentiles.held_sql(value, share, 'n')} AS {name}" for name, (value, share) in _TAILS.items()),
+    ),
     ("cell",),
 )
 NOTE = (
