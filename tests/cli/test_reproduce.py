@@ -20,6 +20,7 @@ from trifecta.cli import main
         (["ding2022", "--with", "conntrack"], "option --with conntrack: connections are tracked for services only"),
         (["ding2022", "--with", "nope"], "option --with: no threat 'nope'; choose from round-trips"),
         (["ding2022", "--set", "blocks=3"], "option --set blocks=3: blocks: '3' is not a mapping; write {name: value}"),
+        (["ding2022", "--set", "seed=1", "--set", "seed=2"], "options --set seed=1 and --set seed=2: both set seed"),
         (["--compare", ".", "."], "reproduction.json does not exist; give two folders"),
         ([], "missing argument"),
     ],

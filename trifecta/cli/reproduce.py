@@ -89,6 +89,7 @@ def command(
     Ratios, orders and shapes are compared, never absolute times of another machine.
     """
     from trifecta.cli import reproducing
+    from trifecta.design.overrides import refuse_twice
     from trifecta.workloads import reproduction
 
     if compared:
@@ -96,6 +97,7 @@ def command(
         return _compare(*compared, as_json=as_json)
     if not names:
         raise click.UsageError("missing argument 'STUDY...|all'", context)
+    refuse_twice(overrides, {})
     chosen = _chosen(names)
     parts = _only(chosen, options.split_names(only))
     chosen = list(parts)

@@ -108,8 +108,10 @@ def measure(
     as_json: bool,
 ) -> int:
     """Measure what threats do: how the comparison of protocols changes when each is switched on."""
+    from trifecta.design.overrides import refuse_twice
     from trifecta.threats import THREATS, find
 
+    refuse_twice(overrides, {})
     named = list(THREATS) if threats == ("all",) else list(dict.fromkeys(threats))
     chosen = _only([find(name) for name in named], options.split_names(only))
     folder = out if out is not None else Path("runs") / f"threats-{time.strftime('%Y%m%d-%H%M%S')}"
