@@ -96,4 +96,6 @@ def _lists(file: Path) -> Iterator[str]:
 
 
 def test_no_other_module_keeps_such_a_list() -> None:
-    assert [one for file in SOURCES if file != OWN for one in _lists(file)] == []
+    # meanings.py says what a column holds, for `trifecta sql`, and when it is null
+    others = [file for file in SOURCES if file != OWN and file.name != "meanings.py"]
+    assert [one for file in others for one in _lists(file)] == []

@@ -448,3 +448,14 @@ def test_asked_in_the_view_is_the_plans_whatever_the_link_says(tmp_path: Path) -
         assert delay_ns == by_kind.get("delay", {"delay_ns": 0})["delay_ns"]
         assert loss == pytest.approx(by_kind.get("loss", {"probability": 0})["probability"])
         assert rate == by_kind.get("rate", {"bits_per_s": None})["bits_per_s"]
+
+
+def test_a_file_whose_pages_are_damaged_is_named_though_its_end_is_whole(run: RunDirectory) -> None:
+    """Found by fuzzing run folders: only the end of each file was looked at, and the error stayed an internal one."""
+    commit(run, "t00000", [sample("t00000", 0)], link_json=None)
+    file = run.path / "trials" / "t00000.parquet"
+    data = bytearray(file.read_bytes())
+    data[4:60] = b"\xff" * 56
+    file.write_bytes(bytes(data))
+    with pytest.raises(UserError, match=r"t00000\.parquet: is damaged"):
+        RunDirectory.open(run.path).rows()

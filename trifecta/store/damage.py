@@ -27,7 +27,7 @@ def named(run: Path) -> Iterator[None]:
 
 
 def first_damaged(run: Path) -> Path | None:
-    """The first Parquet file of a run whose end cannot be read; drafts of an interrupted trial do not count."""
+    """The first Parquet file of a run that cannot be read whole; drafts of an interrupted trial do not count."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -35,8 +35,8 @@ def first_damaged(run: Path) -> Path | None:
         if path.name.startswith("."):
             continue
         try:
-            pq.read_metadata(path)
-        except (pa.ArrowException, OSError):
+            pq.ParquetFile(path).read()
+        except (pa.ArrowException, OSError, ValueError):
             return path
     return None
 

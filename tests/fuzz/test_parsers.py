@@ -1,0 +1,155 @@
+"""Files that nobody has written on purpose, read by every parser in Python: one line, or a result; nothing else.
+
+``make test-long`` runs them for FUZZ_SECONDS each; `fuzzing` says how totals are counted.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.fuzzing import fuzz
+from tests.report.synthetic import Shape, write_run
+from tests.trace.test_fuzz import CAPTURES, SMALL, as_pcap
+from trifecta.cli.tables import ask
+from trifecta.design.errors import TrifectaError
+from trifecta.pages.har import read_har
+from trifecta.report.html import write_report
+from trifecta.store import damage, views
+from trifecta.store.run import RunDirectory
+from trifecta.trace.capture_file import read_capture
+from trifecta.trace.dissect import dissect
+from trifecta.trace.flows import find_flows
+from trifecta.trace.headers import parse_headers
+from trifecta.trace.segments import number_segments, read_sacks
+from trifecta.workloads.qlogs import began_ns
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(7200)]
+
+
+def one_line(read: Callable[[], object]) -> None:
+    """What cannot be read is a TrifectaError of one line."""
+    try:
+        read()
+    except TrifectaError as error:
+        assert "\n" not in str(error), error
+
+
+def test_captures(tmp_path: Path) -> None:
+    """The reader of capture files and of their headers, without tshark."""
+    file = tmp_path / "x"
+
+    def target(data: bytes) -> None:
+        file.write_bytes(data)
+
+        def read() -> None:
+            capture = read_capture(file)
+            headers = parse_headers(capture)
+            assert bool((headers.payload_captured <= headers.payload).all())
+            if len(headers.index):
+                flows = find_flows(capture, headers)
+                read_sacks(capture, headers, flows, number_segments(capture, headers, flows))
+
+        one_line(read)
+
+    whole = [data[:3000] for data in SMALL.values()]
+    assert fuzz("captures", [*whole, *map(as_pcap, whole)], target)
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_dissections(tmp_path: Path) -> None:
+    """Whole captures through tshark: a second each."""
+    file = tmp_path / "x.pcapng"
+
+    def target(data: bytes) -> None:
+        file.write_bytes(data)
+        one_line(lambda: dissect([file], CAPTURES / "h2.keys"))
+
+    assert fuzz("dissections", [SMALL["h2"]], target)
+
+
+def test_hars(tmp_path: Path) -> None:
+    file = tmp_path / "x.har"
+    body = {"mimeType": "text/html; charset=utf-8", "text": "<p>hello", "size": 8, "encoding": "utf-8"}
+    entry = {
+        "request": {"method": "GET", "url": "https://mine.example/", "headers": [], "httpVersion": "h2"},
+        "response": {
+            "status": 200, "headers": [{"name": "Content-Encoding", "value": "gzip"}, {"name": "X", "value": "y"}],
+            "content": body, "bodySize": 30,
+        },
+        "startedDateTime": "2026-11-24T00:00:00Z", "time": 3.5, "_resourceType": "document",
+    }  # fmt: skip
+    png = {"mimeType": "image/png", "text": "iVBORw0KGgo=", "encoding": "base64"}
+    image = {
+        **entry, "request": {"method": "GET", "url": "https://mine.example/a.png"},
+        "response": {"status": 200, "headers": [], "content": png},
+    }  # fmt: skip
+    log = {"log": {"version": "1.2", "pages": [{"title": "Mine", "id": "p"}], "entries": [entry, image]}}
+
+    def target(data: bytes) -> None:
+        file.write_bytes(data)
+
+        def read() -> None:
+            har = read_har(file, "x")
+            har.page.page(har.start, har.title, har.facts)
+
+        one_line(read)
+
+    assert fuzz("HARs", [json.dumps(log).encode()], target)
+
+
+def test_qlogs(tmp_path: Path) -> None:
+    file = tmp_path / "x.sqlog"
+    reference = {"clock_type": "monotonic", "epoch": "unknown", "wall_clock_time": "2023-11-14T22:13:20.5Z"}
+    go = {"qlog_version": "0.3", "qlog_format": "JSON-SEQ", "trace": {"common_fields": {"reference_time": reference}}}
+    trace = {"common_fields": {"ODCID": "ab"}, "events": [{"time": 1.7e12, "name": "x"}], "vantage_point": {}}
+    aioquic = {"qlog_format": "JSON", "qlog_version": "0.3", "traces": [trace]}
+
+    def target(data: bytes) -> None:
+        file.write_bytes(data)
+        told = began_ns(file)
+        assert told is None or isinstance(told, int)
+
+    assert fuzz("qlogs", [f"\x1e{json.dumps(go)}\n\x1e{{}}\n".encode(), json.dumps(aioquic).encode()], target)
+
+
+def test_run_folders(tmp_path: Path) -> None:
+    """One file of a run is damaged: what opens it, asks it and reports it says so in a line, or it still is a run."""
+    shape = Shape(blocks=2, samples_per_trial=20, paths=("far",), connections=("new",), servers=("origin",))
+    shape.troubles = False
+    whole = write_run(tmp_path / "whole", shape)
+    files = sorted(file for file in whole.rglob("*") if file.is_file() and "logs" not in file.parts)
+    samples = [f"{number:04d}".encode() + file.read_bytes() for number, file in enumerate(files)]
+    run = tmp_path / "run"
+    shutil.copytree(whole, run)
+    count = 0
+
+    def read() -> None:
+        directory = RunDirectory.open(run)
+        directory.rows()
+        with damage.named(run), views.connect(run) as connection:
+            for view in ("trials", "samples", "checks", "verdicts", "link", "resources"):
+                ask(connection, f"SELECT * FROM {view}")
+
+    def report() -> None:
+        with damage.named(run):
+            write_report(run)
+
+    def target(data: bytes) -> None:
+        nonlocal count
+        place = int(data[:4]) if data[:4].isdigit() and int(data[:4]) < len(files) else count % len(files)
+        damaged = run / files[place].relative_to(whole)
+        damaged.write_bytes(data[4:])
+        try:
+            one_line(read)
+            if count % 50 == 0:
+                one_line(report)
+        finally:
+            shutil.copy(files[place], damaged)
+            count += 1
+
+    assert fuzz("run folders", samples, target)
