@@ -52,6 +52,24 @@ def test_what_is_no_trials_file_is_copied_again(run: Path, capsys: pytest.Captur
     )
 
 
+@pytest.mark.parametrize("file", ["study.yaml", "planner.jsonl"])
+def test_a_text_that_is_none_is_named(run: Path, file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Found by damaging files of a run by chance."""
+    with (run / file).open("ab") as text:
+        text.write(b"\xb4\n")
+    assert main.run(["report", str(run), "--json"]) == 2
+    assert capsys.readouterr().err == f"trifecta: {run / file}: is damaged (no UTF-8 text); copy it again\n"
+
+
+@pytest.mark.parametrize("command", ["report", "explain"])
+def test_a_file_of_another_kind_is_named(run: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copyfile(run / "verdicts.parquet", run / "trials" / "t00003.parquet")
+    assert main.run([command, str(run)]) == 2
+    error = capsys.readouterr().err
+    assert "t00003.parquet: is no file of a trial (it has no column `trial`); copy it again" in error
+    assert error.count("\n") == 1
+
+
 def test_an_error_of_ours_is_not_blamed_on_whole_files(whole: Path) -> None:
     with pytest.raises(KeyError), damage.named(whole):
         raise KeyError("ours")

@@ -30,6 +30,7 @@ from trifecta.report.figures import style
 from trifecta.report.queries import Answer
 from trifecta.report.tables import Column, Table
 from trifecta.report.words import listed
+from trifecta.store.run import RunDirectory
 
 _COLUMNS = ("cell", "arm", "block", "valid", "samples", "success_rate", "server", "client", "server_json", *PHASES)
 _MOST_OPEN = 90  # rows of league tables
@@ -65,7 +66,7 @@ def _rows_of(one: Decomposition) -> Iterable[dict[str, Any]]:
 
 def derive(run: Path, connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Derived:
     """Work it out from the trials; nothing with one server and one client."""
-    text = (run / "study.yaml").read_text(encoding="utf-8")
+    text = RunDirectory.open(run).study_text
     there = {row[0] for row in connection.execute("DESCRIBE trials").fetchall()}
     columns = tuple(name for name in dict.fromkeys((*_COLUMNS, about.metric)) if name in there)
     cursor = connection.execute(f"SELECT {', '.join(columns)} FROM trials ORDER BY block, trial")  # noqa: S608 - known

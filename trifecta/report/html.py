@@ -39,6 +39,7 @@ from trifecta.report.facts import RunFacts
 from trifecta.report.figures import latency, style, svg
 from trifecta.report.numbers import FORMATS, NO_VALUE, significant
 from trifecta.report.tables import Table, row_key
+from trifecta.store.run import RunDirectory
 
 # A number and its unit stay on one line.
 _UNIT = re.compile(r"(\d) (%|ns|µs|ms|s|B|[kMG]B|[kMG]?bit/s|×)(?!\w)")
@@ -267,7 +268,7 @@ def _fill(
         place_words=place_words,
         run_facts=_flat(about.rest),
         study_text=_text(about.folder / "study.yaml"),
-        decisions=_decisions(about.folder / "planner.jsonl"),
+        decisions=_decisions(about.folder),
         command=words.command_line(about.argv),
         css=Markup(css),  # noqa: S704 - a file of this package
         script=Markup(script),  # noqa: S704 - a file of this package
@@ -299,12 +300,6 @@ def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
-def _decisions(path: Path) -> list[str]:
+def _decisions(run: Path) -> list[str]:
     """The planner's last decisions, newest last; a line cut by a crash is left out."""
-    said = []
-    for line in _text(path).splitlines():
-        try:
-            said.append(json.dumps(json.loads(line), ensure_ascii=False))
-        except json.JSONDecodeError:
-            continue
-    return said[-5:]
+    return [json.dumps(one, ensure_ascii=False) for one in RunDirectory.open(run).decisions()[-5:]]

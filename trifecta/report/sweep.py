@@ -15,6 +15,7 @@ from trifecta.report.catalogue import Query
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures import curves, style
 from trifecta.report.tables import Column, Table
+from trifecta.store.run import RunDirectory
 
 CHECK = "headroom"
 EVERYWHERE = "all cells"
@@ -66,7 +67,7 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> list[Knee]
     """Work it out from the trials; None for a study without several rates."""
     if len((about.study.get("factors") or {}).get(RATE) or ()) < 2:
         return None
-    study = parse_study((about.folder / "study.yaml").read_text(encoding="utf-8"), "study.yaml")
+    study = parse_study(RunDirectory.open(about.folder).study_text, "study.yaml")
     found = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM trials ORDER BY block, trial").fetchall()  # noqa: S608
     rows = [dict(zip(_COLUMNS, row, strict=True)) for row in found]
     return knees(study, rows, CHECK)

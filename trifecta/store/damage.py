@@ -8,6 +8,8 @@ from pathlib import Path
 
 from trifecta.design.errors import TrifectaError, UserError
 
+_OF_TRIALS = ("trials", "samples")  # folders whose files all have the column
+
 
 @contextmanager
 def named(run: Path) -> Iterator[None]:
@@ -23,21 +25,26 @@ def named(run: Path) -> Iterator[None]:
         found = first_damaged(run)
         if found is None:
             raise
-        raise UserError(f"{found}: is damaged (no whole Parquet file); {_remedy(run, found)}") from error
+        raise UserError(f"{found}: {_fault(found)}; {_remedy(run, found)}") from error
 
 
 def first_damaged(run: Path) -> Path | None:
     """The first Parquet file of a run that cannot be read whole; drafts of an interrupted trial do not count."""
+    files = (path for path in sorted(run.rglob("*.parquet")) if not path.name.startswith("."))
+    return next((path for path in files if _fault(path) is not None), None)
+
+
+def _fault(path: Path) -> str | None:
+    """What is wrong with a Parquet file; None: it can be read, and is one of its folder."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    for path in sorted(run.rglob("*.parquet")):
-        if path.name.startswith("."):
-            continue
-        try:
-            pq.ParquetFile(path).read()
-        except (pa.ArrowException, OSError, ValueError):
-            return path
+    try:
+        names = pq.ParquetFile(path).read().column_names
+    except (pa.ArrowException, OSError, ValueError):
+        return "is damaged (no whole Parquet file)"
+    if path.parent.name in _OF_TRIALS and "trial" not in names:
+        return "is no file of a trial (it has no column `trial`)"
     return None
 
 

@@ -123,6 +123,8 @@ class RunDirectory:
             raise UserError(
                 f"{self.path / 'study.yaml'} is missing; the run's folder is damaged, copy it again"
             ) from None
+        except UnicodeDecodeError:
+            raise UserError(f"{self.path / 'study.yaml'}: is damaged (no UTF-8 text); copy it again") from None
 
     def draft(self, folder: str, trial: str, suffix: str) -> Path:
         """The temporary name under which a file of a trial is written."""
@@ -273,7 +275,11 @@ class RunDirectory:
         if not path.exists():
             return []
         found = []
-        for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError:
+            raise UserError(f"{path}: is damaged (no UTF-8 text); copy it again") from None
+        for line in lines:
             try:
                 found.append(json.loads(line))
             except ValueError:
