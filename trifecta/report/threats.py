@@ -91,7 +91,7 @@ def print_one(threat: Threat) -> None:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    table.add_row("studies", ", ".join(threat.studies))
+    table.add_row("studies", ", ".join(threat.studies) or "none: Trifecta's own")
     table.add_row("detected by", f"the check {threat.check}" if threat.check else f"no check: {threat.undetected}")
     for option, change in (("--with", threat.on), ("--without", threat.off)):
         if change is not None:
