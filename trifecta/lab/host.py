@@ -56,19 +56,21 @@ class Host:
     ) -> subprocess.Popen[bytes]:
         """Start a program in this host, on ``cpus`` when given; ``stdin``, ``stdout``, ``stderr`` as in Popen.
 
-        The program gets its own process group, so that a terminal's Ctrl-C does not reach it, but no session: with one
-        each, the kernel shares a core among sessions (sched_autogroup) whatever their niceness. ``yielding`` programs
-        let the link go first where they share a core with it, see `niceness`. CannotError when it cannot be executed.
+        The program gets its own session, so that a terminal's Ctrl-C does not reach it, or its own process group in
+        that of the run: see `yields`. ``yielding`` programs let the link go first where they share a core with it.
+        CannotError when it cannot be executed.
         """
         arguments = [os.fspath(part) for part in command]
         before = os.sched_getaffinity(0) if cpus else None
+        together = yields(cpus)
         with self.inside():
             try:
                 if cpus:
                     os.sched_setaffinity(0, cpus)  # inherited by the child, so that every thread of it starts there
                 process = subprocess.Popen(
                     arguments,
-                    process_group=0,
+                    start_new_session=not together,
+                    process_group=0 if together else None,
                     env=None if environment is None else {**os.environ, **environment},
                     stdin=stdin,
                     stdout=stdout,
@@ -79,10 +81,9 @@ class Host:
             finally:
                 if before:
                     os.sched_setaffinity(0, before)
-        nice = niceness(cpus) if yielding else 0
-        if nice:
+        if together and yielding:
             with suppress(ProcessLookupError):  # it has ended already
-                os.setpriority(os.PRIO_PGRP, process.pid, nice)  # all of its threads, those that it has by now too
+                os.setpriority(os.PRIO_PGRP, process.pid, NICE)  # all of its threads, those that it has by now too
         return process
 
     def read(self, path: str) -> str:
@@ -135,16 +136,16 @@ def _link_cpus() -> frozenset[int] | None:
     return pin_table()["link"]
 
 
-def niceness(cpus: frozenset[int] | None) -> int:
-    """How nice a program on ``cpus`` (None: on any) must be: 19 where it shares a core with a link out of real time.
+def yields(cpus: frozenset[int] | None) -> bool:
+    """Whether programs on ``cpus`` (None: on any) share a core with a link out of real time: niceness 19, but the link.
 
     There the scheduler would let every packet wait for the server's turn to end, and a protocol of many connections
     makes it wait most often: HTTP/1.1 alone lost its trials to the check `path`. An ordinary user may not raise the
-    link, but may lower what runs beside it; all servers alike.
+    link, but may lower what runs beside it; all servers alike. They are in one session with the link, because between
+    sessions niceness does not count (sched_autogroup).
     """
     link = _link_cpus()
-    shares = cpus is None or link is None or bool(cpus & link)
-    return NICE if shares and not _link_is_in_time() else 0
+    return (cpus is None or link is None or bool(cpus & link)) and not _link_is_in_time()
 
 
 def pin_table(cpus: frozenset[int] | None = None) -> dict[str, frozenset[int] | None]:
