@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from collections.abc import Callable
@@ -13,8 +14,13 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz.fuzzing import fuzz
+from tests.pages.test_folder_and_har import SITE
+from tests.pages.test_har_writers import zipped
 from tests.report.synthetic import Shape, write_run
+from tests.trace import rewrite
+from tests.trace.test_foreign import FORMS
 from tests.trace.test_fuzz import CAPTURES, SMALL, as_pcap
+from tests.trace.test_qlog import HEAD, LOST, METRICS, SENT, write
 from trifecta.cli.tables import ask
 from trifecta.design.errors import TrifectaError
 from trifecta.pages.har import read_har
@@ -25,6 +31,7 @@ from trifecta.trace.capture_file import read_capture
 from trifecta.trace.dissect import dissect
 from trifecta.trace.flows import find_flows
 from trifecta.trace.headers import parse_headers
+from trifecta.trace.qlog import mend
 from trifecta.trace.segments import number_segments, read_sacks
 from trifecta.workloads.qlogs import began_ns
 
@@ -57,7 +64,11 @@ def test_captures(tmp_path: Path) -> None:
         one_line(read)
 
     whole = [data[:3000] for data in SMALL.values()]
-    assert fuzz("captures", [*whole, *map(as_pcap, whole)], target)
+    packets = rewrite.read(CAPTURES / "h2.pcapng")[:6]
+    for link_type, change, _ in FORMS.values():  # one after the other, as anybody captures them
+        whole.append(rewrite.pcapng(rewrite.again(packets, change), (link_type,)))
+    whole += [rewrite.pcap(packets, link_type) for link_type in (8, 10, 100, 104, 107, 117, 119, 163, 192, 239, 258)]
+    assert fuzz("captures", [*whole, *map(as_pcap, whole[:3])], target)
 
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
@@ -99,7 +110,9 @@ def test_hars(tmp_path: Path) -> None:
 
         one_line(read)
 
-    assert fuzz("HARs", [json.dumps(log).encode()], target)
+    texts = [json.dumps(log).encode(), json.dumps(SITE).encode()]
+    wrapped = [gzip.compress(texts[0]), zipped(("har.har", texts[0]), ("1f.html", b"x"))]
+    assert fuzz("HARs", [*texts, *texts, *wrapped], target)
 
 
 def test_qlogs(tmp_path: Path) -> None:
@@ -115,6 +128,20 @@ def test_qlogs(tmp_path: Path) -> None:
         assert told is None or isinstance(told, int)
 
     assert fuzz("qlogs", [f"\x1e{json.dumps(go)}\n\x1e{{}}\n".encode(), json.dumps(aioquic).encode()], target)
+
+
+def test_mended_qlogs(tmp_path: Path) -> None:
+    """Those of the engine are put right whatever became of them; others stay as they are, octet by octet."""
+    file = write(tmp_path / "x.sqlog", HEAD, SENT, METRICS, LOST)
+    sample = file.read_bytes()
+
+    def target(data: bytes) -> None:
+        file.write_bytes(data)
+        if not mend(file, "client"):
+            assert file.read_bytes() == data
+        assert list(tmp_path.iterdir()) == [file]
+
+    assert fuzz("mended qlogs", [sample], target)
 
 
 def test_run_folders(tmp_path: Path) -> None:
