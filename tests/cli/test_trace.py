@@ -89,7 +89,7 @@ def test_a_run_stands_for_its_captures(tmp_path: Path, capsys: pytest.CaptureFix
     run_directory = tmp_path / "run"
     for folder in ("captures", "link"):
         (run_directory / folder).mkdir(parents=True)
-    (run_directory / "run.json").write_text("{}")
+    (run_directory / "run.json").write_text('{"schema": 1}')
     assert run(["trace", str(run_directory)]) == 2
     assert "has no captures" in capsys.readouterr().err
     shutil.copy(CAPTURES / "h3.pcapng", run_directory / "captures" / "t00001.pcapng")

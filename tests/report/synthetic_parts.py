@@ -235,7 +235,7 @@ def write_facts(
     write_parquet(run / "checks.parquet", checks, schema.CHECKS)
     write_parquet(run / "verdicts.parquet", verdicts, schema.VERDICTS)
     facts = {
-        "schema": schema.SCHEMA_VERSION,
+        "schema": 1,
         "trifecta": "0.1.0",
         "python": "3.11.2",
         "engine": {"engine": "0.1.0", "rustls": "0.23.31", "quinn_proto": "0.11.12"},

@@ -162,7 +162,7 @@ def test_two_that_agree_say_so_and_what_else_was_not_the_same(tmp_path: Path) ->
     for where, version in ((first, "1.0"), (second, "1.1")):
         (where / "s" / "one").mkdir(parents=True)
         facts = {"servers": {"caddy": {"version": version}}, "engine": {"quinn": "0.11"}}
-        (where / "s" / "one" / "run.json").write_text(json.dumps(facts))
+        (where / "s" / "one" / "run.json").write_text(json.dumps({"schema": 1} | facts))
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "run.json").write_text('{"servers": {"stranger": {"version": "9"}}}')
     made = compared.compare(first, second)
@@ -178,7 +178,7 @@ def made_of(path: Path, began: str, code: str | None, **about: Any) -> Path:
     facts: dict[str, Any] = {"servers": {"caddy": {"version": "2.11"}}}
     if code is not None:
         facts["code"] = {"trifecta": code}
-    (where / "s" / "one" / "run.json").write_text(json.dumps(facts))
+    (where / "s" / "one" / "run.json").write_text(json.dumps({"schema": 1} | facts))
     return where
 
 
@@ -239,7 +239,7 @@ def test_it_fits_any_width(tmp_path: Path, width: int) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "cannot be read as JSON"),
+        ("{", "is not valid JSON"),
         ("[]", "'claims' is no list of statements"),
         ('{"claims": [1], "figures": []}', "'claims' is no list of statements"),
         ('{"claims": [], "figures": []}', "'reproduction' is missing"),

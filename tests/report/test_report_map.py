@@ -29,7 +29,8 @@ def made():
 
 def test_the_files_are_there_and_read_back(made, tmp_path):
     written = page.write(made, tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"map.json", "map.svg", "map.png", "map.html"}
+    there = {"map.json", "map.svg", "map.png", "map.html", "results.sha256"}
+    assert {path.name for path in tmp_path.iterdir()} == there
     assert page.load(tmp_path).document() == made.document()
     text = written.read_text()
     assert "<script" not in text

@@ -58,7 +58,7 @@ def test_a_text_that_is_none_is_named(run: Path, file: str, capsys: pytest.Captu
     with (run / file).open("ab") as text:
         text.write(b"\xb4\n")
     assert main.run(["report", str(run), "--json"]) == 2
-    assert capsys.readouterr().err == f"trifecta: {run / file}: is damaged (no UTF-8 text); copy it again\n"
+    assert capsys.readouterr().err.startswith(f"trifecta: {run / file}: is not UTF-8 (octet ")
 
 
 @pytest.mark.parametrize("command", ["report", "explain"])
@@ -66,7 +66,7 @@ def test_a_file_of_another_kind_is_named(run: Path, command: str, capsys: pytest
     shutil.copyfile(run / "verdicts.parquet", run / "trials" / "t00003.parquet")
     assert main.run([command, str(run)]) == 2
     error = capsys.readouterr().err
-    assert "t00003.parquet: is no file of a trial (it has no column `trial`); copy it again" in error
+    assert "t00003.parquet: lacks the column 'trial'; copy it again" in error
     assert error.count("\n") == 1
 
 

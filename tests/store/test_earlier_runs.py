@@ -22,7 +22,10 @@ def row(number: int, **changes: Any) -> dict[str, Any]:
 @pytest.fixture
 def earlier(tmp_path: Path) -> RunDirectory:
     """A run whose two trials lack the column."""
-    run = RunDirectory.create(tmp_path / "run", {}, "study: s\n")
+    RunDirectory.create(tmp_path / "run", {}, "study: s\n").close()
+    (tmp_path / "run" / "manifest.sha256").unlink()
+    (tmp_path / "run" / "run.json").write_text('{"schema": 1}')
+    run = RunDirectory.open(tmp_path / "run")
     old = pa.schema([field for field in TRIALS if field.name != "client"])
     for number in (1, 2):
         values = {name: value for name, value in row(number).items() if name != "client"}

@@ -80,8 +80,8 @@ def test_a_folder_of_several_runs_says_where_they_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "read", "said"),
     [
-        (lambda run: (run / "run.json").write_text("[]"), lambda run: run.facts, "run.json is no JSON object"),
-        (lambda run: (run / "run.json").write_text("{"), lambda run: run.facts, "run.json is not valid JSON"),
+        (lambda run: (run / "run.json").write_text("[]"), lambda run: run.facts, "run.json: is no JSON object"),
+        (lambda run: (run / "run.json").write_text("{"), lambda run: run.facts, "run.json: is not valid JSON"),
         (lambda run: (run / "study.yaml").unlink(), lambda run: run.study_text, "study.yaml is missing"),
         (lambda run: (run / "trials").rmdir(), lambda run: run.rows(), "trials is missing"),
     ],
@@ -150,8 +150,8 @@ def test_leftovers_are_removed_when_a_run_is_taken_up_again(run: RunDirectory) -
     again = RunDirectory.open(run.path, write=True)
     left = sorted(str(path.relative_to(run.path)) for path in run.path.rglob("*") if path.is_file())
     assert left == [
-        ".lock", "link/t00000.json", "logs/origin.log", "run.json", "samples/t00000.parquet", "study.yaml",
-        "trials/t00000.parquet",
+        ".lock", "link/t00000.json", "logs/origin.log", "manifest.sha256", "run.json", "samples/t00000.parquet",
+        "study.yaml", "trials/t00000.parquet",
     ]  # fmt: skip
     assert not list(run.path.glob(".tmp-*"))
     assert again.trial_names() == ["t00000"]
@@ -237,10 +237,10 @@ def test_checks_and_verdicts_come_back(run: RunDirectory) -> None:
 
 
 def test_a_cut_off_decision_is_left_out(run: RunDirectory) -> None:
-    run.log_decision({"block": 0})
+    run.log_decision({"block": 0, "elapsed_ns": 1})
     with (run.path / "planner.jsonl").open("a") as file:
         file.write('{"block": 1, "rea')
-    assert run.decisions() == [{"block": 0}]
+    assert run.decisions() == [{"block": 0, "elapsed_ns": 1}]
 
 
 def test_views_of_a_run_without_trials_are_empty(run: RunDirectory) -> None:

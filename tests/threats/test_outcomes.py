@@ -69,7 +69,7 @@ def found(
 ) -> dict[str, Any]:
     for name in threat.experiments:
         (folder / name).mkdir()
-        (folder / name / "run.json").write_text("{}")
+        (folder / name / "run.json").write_text('{"schema": 1}')
     monkeypatch.setattr(experiments, "_Run", lambda path: World(threat, path, by, noise, failed))
     monkeypatch.setattr(experiments, "_model", lambda *_: [])
     return experiments.measured(threat, folder)

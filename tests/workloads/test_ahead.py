@@ -20,7 +20,7 @@ TRIALS = 18
 
 def run(folder: Path, state: str, trials: int, seconds: float = 0.0) -> Path:
     (folder / "trials").mkdir(parents=True)
-    (folder / "run.json").write_text(json.dumps({"state": state, "elapsed_ns": int(seconds * 1e9)}))
+    (folder / "run.json").write_text(json.dumps({"schema": 1, "state": state, "elapsed_ns": int(seconds * 1e9)}))
     for number in range(trials):
         (folder / "trials" / f"t{number:05d}.parquet").touch()
     (folder / "trials" / ".tmp-t00099.parquet").touch()  # what a killed run leaves is no trial

@@ -34,6 +34,8 @@ def command(*, run: Path, cell: str | None, arm: str | None, as_json: bool) -> N
         found = explain.explain(run, cell, arm)
         cells = [chain.comparison.cell for chain in found.chains]
         concluded = resampled.conclusions(run, cells) if cells else []
+    for said in found.about.doubts:
+        click.echo(f"trifecta: {run}: {said}", err=True)
     if as_json:
         click.echo(json.dumps(explain.as_data(found, concluded), indent=1, ensure_ascii=False, allow_nan=False))
     else:

@@ -157,7 +157,7 @@ def go_on(folder: Path, *, quiet: bool, as_json: bool) -> int:
     from trifecta.workloads import reproduction
 
     folder = folder.resolve()
-    asked = reproduction.read(folder)
+    asked = reproduction.read_to_go_on(folder)
     return reproducing.carry_out(folder, asked, _read(asked), quiet=quiet, as_json=as_json)
 
 

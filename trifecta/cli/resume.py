@@ -36,6 +36,7 @@ def command(*, run: Path, blocks: int | None, budget: str | None, quiet: bool, a
     from trifecta.cli.inputs import time_ns
     from trifecta.design.errors import UserError
     from trifecta.design.study_file import parse_study
+    from trifecta.store import facts, manifest
     from trifecta.store.run import RunDirectory
     from trifecta.workloads.campaign import is_campaign
     from trifecta.workloads.mapping import is_map
@@ -57,9 +58,13 @@ def command(*, run: Path, blocks: int | None, budget: str | None, quiet: bool, a
         from trifecta.cli import campaigns
 
         return campaigns.go_on(run, quiet=quiet, as_json=as_json)
+    folder = RunDirectory.open(run)
+    # Before the lab is entered, so that what is wrong is said at once.
+    manifest.check(folder.path, resuming=True)
+    facts.require(folder.path, folder.facts, "study.sha256", "machine", "unsupported")
     if is_map(run):
         from trifecta.cli import map as maps
 
         return maps.go_on(run, quiet=quiet, as_json=as_json)
-    study = parse_study(RunDirectory.open(run).study_text, str(run / "study.yaml"))
+    study = parse_study(folder.study_text, str(run / "study.yaml"))
     return running.carry_out(study, run, resume=True, quiet=quiet, as_json=as_json, blocks=blocks, budget_ns=budget_ns)

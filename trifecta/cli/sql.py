@@ -31,13 +31,19 @@ def command(run: Path, query: str | None, as_json: bool, as_csv: bool) -> None:
     (infinity, not a number) is printed as a string there.
     """
     from trifecta.cli import tables
-    from trifecta.store import damage, views
+    from trifecta.report import results
+    from trifecta.store import damage, manifest, views
+    from trifecta.store.derived import DERIVED
 
     if as_json and as_csv:
         raise click.UsageError("--json and --csv cannot be combined")
     text = sys.stdin.read() if query == "-" else query or tables.SCHEMA_QUERY
     with damage.named(run), views.connect(run) as connection:
+        found = results.attach(connection, run)
+        manifest.check_results(run, [f"{name}.parquet" for name in DERIVED], f"`trifecta report {run}` writes it anew")
         answer = tables.ask(connection, text)
+    for said in found.said:
+        click.echo(f"trifecta: {run}: {said}", err=True)
     if query is None:
         answer = tables.with_meanings(answer)
     if as_json or as_csv:

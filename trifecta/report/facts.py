@@ -11,7 +11,7 @@ from trifecta.design.conformance import ConformanceResult
 from trifecta.design.metrics import METRICS, Metric
 from trifecta.design.model import PROTOCOLS
 from trifecta.design.study_file import parse_study
-from trifecta.report import numbers, paths
+from trifecta.report import numbers, paths, results
 from trifecta.store.run import RunDirectory
 
 
@@ -29,6 +29,8 @@ class RunFacts:
     faults: dict[str, Any] = field(default_factory=dict)  # deliberate faults, in tests of the checks only
     ending: str = ""  # why the run ended; empty while it runs, or when it was killed
     conformance: list[ConformanceResult] = field(default_factory=list)  # what was probed before the trials
+    removed: list[str] = field(default_factory=list)  # trials that were finished, and taken out of the folder
+    doubts: list[str] = field(default_factory=list)  # why stored results are not taken as they are
     rest: dict[str, Any] = field(default_factory=dict)  # versions, machine, parity, ... as they stand in run.json
 
     @property
@@ -205,7 +207,10 @@ def read(run: Path) -> RunFacts:
     directory = RunDirectory.open(run)
     document = directory.facts
     study = asdict(parse_study(directory.study_text, str(run / "study.yaml")))
-    shown = ("study", "seed", "argv", "unsupported", "failed", "not_found", "faults", "state", "ended_because")
+    shown = (
+        *("study", "seed", "argv", "unsupported", "failed", "not_found", "faults", "state", "ended_because"),
+        *("cells", "removed"),
+    )
     rest = {name: value for name, value in document.items() if name not in shown}
     return RunFacts(
         folder=run,
@@ -216,5 +221,7 @@ def read(run: Path) -> RunFacts:
         faults=dict(document.get("faults") or {}),
         ending=str(document.get("ended_because") or ""),
         conformance=directory.conformance(),
+        removed=list(document.get("removed") or []),
+        doubts=results.of(run).said,
         rest=rest,
     )

@@ -88,7 +88,7 @@ def write_report(run_dir: Path) -> Path:
 
     Raises ``UserError`` when the folder is no run and ``CannotError`` when the file cannot be written.
     """
-    from trifecta.store import files
+    from trifecta.store import files, manifest
     from trifecta.store.run import RunDirectory
 
     target = run_dir / "report.html"
@@ -97,6 +97,8 @@ def write_report(run_dir: Path) -> Path:
     folder = RunDirectory.open(run_dir)
     for name, rows in derived.items():
         folder.write_derived(name, rows)  # so that the SQL in the report finds them
+    with files.disk_errors(target):
+        manifest.note_results(folder.path, [f"{name}.parquet" for name in derived])
     with files.disk_errors(target):
         files.write_text(target, text)
     if captured is not None:
@@ -297,9 +299,12 @@ def _plain(value: Any) -> str:
 
 
 def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.exists() else ""
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
 
 def _decisions(run: Path) -> list[str]:
     """The planner's last decisions, newest last; a line cut by a crash is left out."""
-    return [json.dumps(one, ensure_ascii=False) for one in RunDirectory.open(run).decisions()[-5:]]
+    return [
+        json.dumps(one, ensure_ascii=False).encode(errors="replace").decode()
+        for one in RunDirectory.open(run).decisions()[-5:]
+    ]

@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 
+from trifecta.report import results
 from trifecta.report.catalogue import Query
 from trifecta.store import schema, views
 from trifecta.store.derived import DERIVED
@@ -47,10 +48,12 @@ class Answer:
 def connect(run: Path) -> duckdb.DuckDBPyConnection:
     """Open the run's views, the same that ``trifecta sql`` offers, with the small ones held in memory.
 
-    ``trials`` and ``checks`` lie in one file a trial and are read by nearly every query: once is enough.
+    ``trials`` and ``checks`` lie in one file a trial and are read by nearly every query: once is enough. Verdicts that
+    are not the run's are those that the trials give.
     """
     connection = views.connect(run)
-    for name in ("trials", "checks"):
+    found = results.attach(connection, run)
+    for name in ("trials", "checks") if found.checks is None else ("trials",):
         connection.execute(f"CREATE TEMP TABLE held AS SELECT * FROM {name}")  # noqa: S608 - constants
         connection.execute(f"DROP VIEW {name}")
         connection.execute(f"CREATE TABLE {name} AS SELECT * FROM held")  # noqa: S608 - constants

@@ -155,6 +155,7 @@ def as_data(run_dir: Path) -> dict[str, Any]:
         "resume": going_on.command(summary.about, going_on.asked(summary.about, summary.comparisons)),
         "trials": summary.totals["trials"],
         "excluded_trials": summary.totals["excluded_trials"],
+        "warnings": summary.words.warnings,
         "cells": cells,
         "alone": None if summary.single is None else alone.as_data(summary.single),
         "programs": {

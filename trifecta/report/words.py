@@ -84,6 +84,13 @@ def _warnings(facts: RunFacts) -> Iterable[str]:
     if facts.faults:
         faults = listed(sorted(facts.faults))
         yield f"This run has deliberate faults ({faults}): it tests the checks and says nothing about protocols."
+    for said in facts.doubts:
+        yield sentence(f"Stored results are not taken as they are: {said}")
+    if facts.removed:
+        yield (
+            f"{counted(len(facts.removed), 'finished trial')} {'was' if len(facts.removed) == 1 else 'were'} taken out "
+            f"of this run's folder before it went on: {listed(facts.removed)}."
+        )
     if not facts.ending:
         yield "This run has not ended by itself: it still runs, or was killed. What follows is what was finished."
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trifecta.design.errors import TrifectaError, UserError
 
-_OF_TRIALS = ("trials", "samples")  # folders whose files all have the column
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TABLES = ("trials", "samples", "spans", "resources", "visits", "fetches", "playback")
+"""Folders of tables whose columns the views rely on."""
+_looked_at: dict[Path, tuple[int, int, int]] = {}  # of this process; by size, time and number
 
 
 @contextmanager
@@ -25,26 +32,127 @@ def named(run: Path) -> Iterator[None]:
         found = first_damaged(run)
         if found is None:
             raise
-        raise UserError(f"{found}: {_fault(found)}; {_remedy(run, found)}") from error
+        path, said = found
+        raise UserError(f"{path}: {said}; {_remedy(run, path)}") from error
 
 
-def first_damaged(run: Path) -> Path | None:
-    """The first Parquet file of a run that cannot be read whole; drafts of an interrupted trial do not count."""
-    files = (path for path in sorted(run.rglob("*.parquet")) if not path.name.startswith("."))
-    return next((path for path in files if _fault(path) is not None), None)
+def first_damaged(run: Path) -> tuple[Path, str] | None:
+    """The first Parquet file of a run that is not what one of ours is, and why; drafts of an interrupted trial do not
+    count.
+    """
+    for path in sorted(run.rglob("*.parquet")):
+        if not path.name.startswith(".") and (said := of_file(path, path.relative_to(run).parts[0])) is not None:
+            return path, said
+    return None
 
 
-def _fault(path: Path) -> str | None:
-    """What is wrong with a Parquet file; None: it can be read, and is one of its folder."""
+def refuse_foreign(run: Path) -> None:
+    """UserError for the first table of a run without a manifest that lacks a column, or has one of another type.
+
+    DuckDB would read nulls there. What is in the columns is looked at only when something fails.
+    """
+    for path in sorted(run.rglob("*.parquet")):
+        table = path.relative_to(run).parts[0]
+        if path.name.startswith(".") or table not in TABLES:
+            continue
+        state = path.stat()
+        seen = state.st_size, state.st_mtime_ns, state.st_ino
+        if _looked_at.get(path) != seen:
+            if (said := of_file(path, table, content=False)) is not None:
+                raise UserError(f"{path}: {said}; {_remedy(run, path)}")
+            _looked_at[path] = seen
+
+
+def of_file(path: Path, table: str, *, content: bool = True) -> str | None:
+    """What is wrong with a file of the folder ``table``, or of that name, in words; None where nothing is seen.
+
+    Without ``content`` its columns are looked at, and not what is in them.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if path.suffix != ".parquet":
+        return None
     try:
-        names = pq.ParquetFile(path).read().column_names
-    except (pa.ArrowException, OSError, ValueError):
+        there = pq.read_schema(path)
+        pq.read_metadata(path)
+    except (pa.ArrowException, OSError):
         return "is damaged (no whole Parquet file)"
-    if path.parent.name in _OF_TRIALS and "trial" not in names:
-        return "is no file of a trial (it has no column `trial`)"
+    wanted = _schemas().get(table.removesuffix(".parquet"))
+    said = None if wanted is None else _column(there, wanted, table)
+    if said is None and content:
+        try:
+            read = pq.ParquetFile(path).read()
+        except (pa.ArrowException, OSError, ValueError):
+            return "is damaged (no whole Parquet file)"
+        return _not_json(read) if table == "trials" else None
+    return said
+
+
+def _column(there: pa.Schema, wanted: pa.Schema, table: str) -> str | None:
+    """The first column that is missing or of another type."""
+    import pyarrow as pa
+
+    for field in wanted:
+        if field.name not in there.names:
+            if field.name in _younger(table):
+                continue
+            return f"lacks the column {field.name!r}"
+        found = there.field(field.name).type
+        if _kind(found) != _kind(field.type) and not pa.types.is_null(found):
+            return f"column {field.name!r} is of type {found}, not {field.type}"
+    return None
+
+
+def _schemas() -> dict[str, pa.Schema]:
+    """By folder or name what the files there have."""
+    from trifecta.store import schema
+    from trifecta.store.derived import DERIVED
+    from trifecta.store.visits import BROWSER_TABLES
+
+    return {
+        "trials": schema.TRIALS,
+        "samples": schema.SAMPLES,
+        "spans": schema.SPANS,
+        "resources": schema.RESOURCES,
+        "checks": schema.CHECKS,
+        "verdicts": schema.VERDICTS,
+        "conformance": schema.CONFORMANCE,
+        **BROWSER_TABLES,
+        **DERIVED,
+    }
+
+
+def _younger(table: str) -> frozenset[str]:
+    """Columns that earlier versions did not write."""
+    from trifecta.store import schema
+
+    return schema.YOUNGER.get(table.removesuffix(".parquet"), frozenset())
+
+
+def _kind(kind: pa.DataType) -> str:
+    """What can be read as each other: whole numbers, numbers, texts, booleans."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_integer(kind):
+        return "integer"
+    if pa.types.is_floating(kind):
+        return "number"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == "string_view":
+        return "text"
+    return str(kind)
+
+
+def _not_json(trials: pa.Table) -> str | None:
+    for name in (name for name in trials.column_names if name.endswith("_json")):
+        for value in trials.column(name).to_pylist():
+            try:
+                if value is not None:
+                    json.loads(value)
+            except ValueError:
+                return f"column {name!r} is no JSON"
     return None
 
 

@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -134,16 +134,23 @@ def replace_synced(temporary_path: Path, path: Path) -> None:
 
 
 @contextmanager
-def draft_of(path: Path) -> Iterator[Path]:
-    """The name to write a file under; the file gets its own at the end. After an error nothing is left of it."""
-    draft = temporary(path)
+def draft_of(path: Path, announce: Callable[[Path], None] | None = None) -> Iterator[Path]:
+    """The name to write a file under; the file gets its own at the end. After an error nothing is left of it.
+
+    ``announce`` is called with the draft when it is on the disk, before it gets its name; from then on it is kept.
+    """
+    draft, announced = temporary(path), False
     with disk_errors(path):
         try:
             yield draft
             sync(draft)
+            if announce is not None:
+                announce(draft)
+                announced = True
             replace_synced(draft, path)
         except BaseException:
-            draft.unlink(missing_ok=True)  # a half is of no use, and the disk may be full
+            if not announced:
+                draft.unlink(missing_ok=True)  # a half is of no use, and the disk may be full
             raise
 
 

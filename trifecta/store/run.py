@@ -1,7 +1,8 @@
 """The run directory: where the numbers go (docs/architecture.md, section 2.1).
 
 A trial is committed when its one-row file in ``trials/`` has its name; everything that belongs to it is on the disk
-before that. After a crash or a power cut, finished trials are whole and the rest is leftovers.
+before that, its lines in the manifest (`trifecta.store.manifest`) too. After a crash or a power cut, finished trials
+are whole and the rest is leftovers.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from trifecta.design.conformance import ConformanceResult
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import CheckResult, Verdict
-from trifecta.store import files
+from trifecta.store import documents, files, manifest
+from trifecta.store import facts as run_facts
 
 _TRIAL_NAME = re.compile(r"t\d{5,9}")
 _ALWAYS = ("trials", "samples", "spans", "link", "resources")
@@ -57,6 +59,7 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         """Use ``create`` or ``open`` instead."""
         self.path = path
+        self.manifest = manifest.Manifest(path)
         self._lock: int | None = None
 
     @classmethod
@@ -72,7 +75,8 @@ class RunDirectory:
                 for name in _FOLDERS:
                     (path / name).mkdir(mode=0o700 if name == "pki" else 0o777)
             files.write_text(path / "study.yaml", study_text)
-            run.write_facts(facts)
+            run.manifest.add({})
+            run.write_facts({**facts, "schema": run_facts.SCHEMA_VERSION})
         except BaseException:
             with suppress(OSError):
                 clear_unmade(path)  # so that the same command finds the folder empty again
@@ -82,49 +86,53 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: Path, *, write: bool = False) -> RunDirectory:
-        """Open an existing run; with ``write`` leftovers of an interrupted trial are removed and the run is locked."""
+        """Open an existing run; with ``write`` leftovers of an interrupted trial are removed and the run is locked.
+
+        UserError where there is none, or one that this version cannot read.
+        """
         path = path.resolve()
         if not (path / "run.json").is_file():
             raise UserError(f"{path} holds no run (no run.json); {_which_run(path)}")
+        run_facts.read(path)
         run = cls(path)
         if write:
             run._acquire()
-            run._remove_leftovers()
-            files.check_room(path)
+            try:
+                run._take_back()
+                run._remove_leftovers()
+                files.check_room(path)
+            except BaseException:
+                run.close()
+                raise
         return run
 
     def close(self) -> None:
-        """Release the lock."""
+        """Release the lock; the manifest of what was written has one line a file then."""
         if self._lock is not None:
+            with suppress(OSError, CannotError, UserError):  # it says the same before
+                if self.manifest.exists():
+                    self.manifest.compact()
             os.close(self._lock)
             self._lock = None
 
     @property
     def facts(self) -> dict[str, Any]:
         """The content of ``run.json``."""
-        try:
-            content: dict[str, Any] = json.loads((self.path / "run.json").read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise UserError(f"{self.path / 'run.json'} is not valid JSON ({error}); the run cannot be used") from error
-        if not isinstance(content, dict):
-            raise UserError(f"{self.path / 'run.json'} is no JSON object; the run cannot be used")
-        return content
+        return run_facts.read(self.path)
 
     def write_facts(self, facts: Mapping[str, Any]) -> None:
         """Replace ``run.json``."""
-        files.write_text(self.path / "run.json", json.dumps(facts, indent=2, sort_keys=True, allow_nan=False) + "\n")
+        with self._replacing("run.json") as draft:
+            text = json.dumps(facts, indent=2, sort_keys=True, allow_nan=False) + "\n"
+            draft.write_text(text, encoding="utf-8")
 
     @property
     def study_text(self) -> str:
         """The study as resolved, in YAML."""
-        try:
-            return (self.path / "study.yaml").read_text(encoding="utf-8")
-        except FileNotFoundError:
-            raise UserError(
-                f"{self.path / 'study.yaml'} is missing; the run's folder is damaged, copy it again"
-            ) from None
-        except UnicodeDecodeError:
-            raise UserError(f"{self.path / 'study.yaml'}: is damaged (no UTF-8 text); copy it again") from None
+        path = self.path / "study.yaml"
+        if not path.exists():
+            raise UserError(f"{path} is missing; the run's folder is damaged, copy it again")
+        return documents.read_text(path, run_facts.REMEDY)
 
     def draft(self, folder: str, trial: str, suffix: str) -> Path:
         """The temporary name under which a file of a trial is written."""
@@ -171,9 +179,10 @@ class RunDirectory:
                     files.sync_all([entry for entry in made.rglob("*") if entry.is_file()])
                     drafts.append((made, self.path / folder / trial))
             files.sync_all([row_draft, *(draft for draft, _ in drafts)])
+            announced = self._announce([(row_draft, row_path), *drafts])
             for draft, final in drafts:
                 draft.replace(final)
-            files.sync_all({final.parent for _, final in drafts})
+            files.sync_all({final.parent for _, final in drafts} | announced)
             files.replace_synced(row_draft, row_path)
 
     def rewrite_row(self, row: Mapping[str, Any]) -> None:
@@ -186,8 +195,10 @@ class RunDirectory:
         with files.disk_errors(self.path):
             draft = self.draft("trials", row["trial"], ".parquet")
             pq.write_table(pa.Table.from_pylist([dict(row)], schema=schema.TRIALS), draft, compression="snappy")
+            final = self.path / "trials" / f"{row['trial']}.parquet"
             files.sync_all([draft])
-            files.replace_synced(draft, self.path / "trials" / f"{row['trial']}.parquet")
+            files.sync_all(self._announce([(draft, final)]))
+            files.replace_synced(draft, final)
 
     def discard_trial(self, trial: str) -> None:
         """Remove what an abandoned trial left; its name may be used again."""
@@ -207,12 +218,13 @@ class RunDirectory:
         return sorted((name for name in names if _TRIAL_NAME.fullmatch(name)), key=lambda name: (len(name), name))
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of all committed trials, in order of their names."""
+        """The rows of all committed trials, in order of their names; UserError where they are not as written."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         from trifecta.store import damage, schema
 
+        manifest.check(self.path)
         with damage.named(self.path):
             tables = [
                 schema.of_this_version(pq.ParquetFile(self.path / "trials" / f"{name}.parquet").read())
@@ -274,16 +286,16 @@ class RunDirectory:
         path = self.path / "planner.jsonl"
         if not path.exists():
             return []
+        remedy = "copy it again, or remove it: only the time that the run took so far is lost with it"
         found = []
-        try:
-            lines = path.read_text(encoding="utf-8").splitlines()
-        except UnicodeDecodeError:
-            raise UserError(f"{path}: is damaged (no UTF-8 text); copy it again") from None
-        for line in lines:
+        for number, line in enumerate(documents.read_text(path, remedy).splitlines(), 1):
             try:
-                found.append(json.loads(line))
-            except ValueError:
-                continue  # only the last line can be incomplete, and its block is in the trials
+                made = json.loads(line)
+            except (ValueError, RecursionError):
+                continue  # cut off by a crash; its block is in the trials
+            if not isinstance(made, dict) or type(made.get("elapsed_ns")) is not int:
+                raise UserError(f"{path}: line {number} is no decision with a whole number elapsed_ns; {remedy}")
+            found.append(made)
         return found
 
     def _write_records(
@@ -292,18 +304,53 @@ class RunDirectory:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        with files.draft_of(self.path / name) as draft:
+        with self._replacing(name) as draft:
             table = pa.Table.from_pylist([dataclasses.asdict(record) for record in records], schema=table_schema)
             pq.write_table(table, draft)
 
     def _read_records(self, name: str) -> list[dict[str, Any]]:
         import pyarrow.parquet as pq
 
+        from trifecta.store import damage, schema
+
         path = self.path / name
         if not path.exists():
             return []
-        records: list[dict[str, Any]] = pq.ParquetFile(path).read().to_pylist()
-        return records
+        with damage.named(self.path):
+            records: list[dict[str, Any]] = pq.ParquetFile(path).read().to_pylist()
+        columns = {"verdicts": schema.VERDICTS, "checks": schema.CHECKS, "conformance": schema.CONFORMANCE}
+        names = columns[path.stem].names
+        return [{column: record.get(column) for column in names} for record in records]
+
+    @contextmanager
+    def _replacing(self, name: str) -> Iterator[Path]:
+        """As `files.draft_of`, with a line in the manifest."""
+        path = self.path / name
+
+        def announce(draft: Path) -> None:
+            for waiting in self._announce([(draft, path)]):
+                files.sync(waiting)
+
+        with files.draft_of(path, announce) as draft:
+            yield draft
+
+    def _announce(self, drafts: Sequence[tuple[Path, Path]]) -> set[Path]:
+        """Add what is about to get its name to the manifest; what must be on the disk before it does."""
+        if not self.manifest.exists():  # of a run of schema 1
+            return set()
+        named = [(draft, final.relative_to(self.path).as_posix()) for draft, final in drafts]
+        self.manifest.add(manifest.digests(named))
+        return {self.manifest.path}
+
+    def _take_back(self) -> None:
+        """Take out of the manifest what was begun when the run was killed; keep in mind what trials were removed."""
+        if not self.manifest.exists():
+            return
+        manifest.check(self.path, resuming=True)
+        if gone := self.manifest.gone():
+            known = self.facts
+            self.write_facts(known | {"removed": list(dict.fromkeys([*known.get("removed", []), *gone]))})
+        self.manifest.mend()
 
     def _acquire(self) -> None:
         """Lock the folder for this process; the kernel releases the lock when the process ends, however it ends."""
@@ -355,7 +402,7 @@ def clear_unmade(path: Path) -> None:
     if not path.is_dir() or (path / "run.json").exists():
         return
     entries = list(path.iterdir())
-    known = {*_FOLDERS, "study.yaml", ".lock"}
+    known = {*_FOLDERS, "study.yaml", manifest.FILE, ".lock"}
     for entry in entries:
         ours = entry.name in known or entry.name.startswith(files.TEMPORARY_PREFIX)
         if not ours or (entry.is_dir() and any(entry.iterdir())):

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 1
-
 
 def make_schema(*fields: tuple[str, pa.DataType]) -> pa.Schema:
     """A schema of these columns: name and type."""
@@ -232,6 +230,14 @@ _ADDED: dict[str, str | None] = {
 }
 
 
+YOUNGER: dict[str, frozenset[str]] = {
+    "trials": frozenset(_ADDED),
+    "samples": frozenset({"client"}),
+    "resources": frozenset(RESOURCES.names[5:]),
+}
+"""By table the columns that a run of an earlier version need not have."""
+
+
 def of_this_version(trials: pa.Table) -> pa.Table:
     """Rows of ``trials`` that this or an earlier version wrote, with all columns of this one."""
     for name, value in _ADDED.items():
@@ -258,6 +264,11 @@ def samples_select(source: str) -> str:
 def resources_select(source: str) -> str:
     """As ``trials_select`` for files of ``resources``: what was not read then is null."""
     return _widened(RESOURCES, source)
+
+
+def widened_select(schema: pa.Schema, source: str) -> str:
+    """A SELECT over files of an earlier version whose missing columns are null."""
+    return _widened(schema, source)
 
 
 def _widened(schema: pa.Schema, source: str) -> str:

@@ -14,6 +14,7 @@ Only committed trials are seen. With no trial yet, they are empty.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import duckdb
@@ -21,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trifecta.design import metrics, percentiles
-from trifecta.store import schema
+from trifecta.store import damage, manifest, schema
 from trifecta.store.asked import asked_select
 from trifecta.store.derived import DERIVED
 from trifecta.store.run import RunDirectory
@@ -93,9 +94,16 @@ _CHECK_STRUCT = (
 
 
 def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyConnection:
-    """Open the views of a run. The connection can read the run's folder and nothing else."""
+    """Open the views of a run. The connection can read the run's folder and nothing else.
+
+    UserError where its files are not those that the run wrote (`manifest.check`).
+    """
     run = RunDirectory.open(run_path)
     folder = run.path
+    manifest.check(folder)
+    manifest.check_study(folder)
+    if not run.manifest.exists():
+        damage.refuse_foreign(folder)
     connection = duckdb.connect(":memory:")
     if threads:
         connection.execute(f"SET threads = {int(threads)}")
@@ -116,21 +124,14 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
         found = _existing(folder / name, names, ".parquet")
         connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {_scan(found, columns)}")
     connection.execute(f"CREATE VIEW resources AS SELECT * FROM {_resources(resources)}")
-    connection.execute(f"CREATE VIEW checks AS {_checks_select(folder)}")
-    verdicts = folder / "verdicts.parquet"
-    connection.execute(
-        f"CREATE VIEW verdicts AS SELECT * FROM {_scan([verdicts] if verdicts.exists() else [], schema.VERDICTS)}"
-    )
-    conformance = folder / "conformance.parquet"
-    connection.execute(
-        "CREATE VIEW conformance AS SELECT * FROM "
-        + _scan([conformance] if conformance.exists() else [], schema.CONFORMANCE)
-    )
-    for name, columns in DERIVED.items():
-        derived = folder / f"{name}.parquet"
+    changed = manifest.results_changed(folder)  # nobody reads those: `report.results` puts others in their place
+    connection.execute(f"CREATE VIEW checks AS {_checks_select(folder, changed)}")
+    for name, columns in (("verdicts", schema.VERDICTS), ("conformance", schema.CONFORMANCE)):
         connection.execute(
-            f"CREATE VIEW {name} AS SELECT * FROM {_scan([derived] if derived.exists() else [], columns)}"
+            f"CREATE VIEW {name} AS SELECT * FROM {_whole(folder / f'{name}.parquet', columns, changed)}"
         )
+    for name, columns in DERIVED.items():
+        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {_whole(folder / f'{name}.parquet', columns)}")
     connection.execute(f"CREATE VIEW link AS {_link_select(run.study_text)}")
     if logs and has_trials:
         connection.execute(
@@ -185,6 +186,15 @@ def _scan(paths: list[Path], table_schema: pa.Schema) -> str:
     return f"read_parquet({_list(paths)})" if paths else f"({schema.empty_select(table_schema)})"
 
 
+def _whole(path: Path, table_schema: pa.Schema, left_out: Collection[str] = ()) -> str:
+    """A file of the whole run; one of an earlier version gets the columns that it lacks, as nulls."""
+    if not path.exists() or path.name in left_out:
+        return _scan([], table_schema)
+    if _is_of_this_version([path], table_schema):
+        return _scan([path], table_schema)
+    return f"({schema.widened_select(table_schema, _list([path]))})"
+
+
 def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
@@ -198,10 +208,10 @@ def _no_glob(path: str) -> str:
     return "".join(f"[{character}]" if character in "*?[" else character for character in path)
 
 
-def _checks_select(folder: Path) -> str:
+def _checks_select(folder: Path, left_out: Collection[str]) -> str:
     """Checks of trials come with their rows; those of cells and of the run from ``checks.parquet``."""
     checks = folder / "checks.parquet"
-    whole = _scan([checks] if checks.exists() else [], schema.CHECKS)
+    whole = _whole(checks, schema.CHECKS, left_out)
     return f"""
 SELECT unnest(from_json(checks_json, '{_CHECK_STRUCT}'), recursive := true) FROM trials WHERE checks_json IS NOT NULL
 UNION ALL

@@ -14,6 +14,8 @@ from trifecta.analysis.transport import columns
 from trifecta.analysis.transport.columns import Connection
 from trifecta.analysis.transport.setup import setup
 from trifecta.design.errors import UserError
+from trifecta.store import manifest
+from trifecta.store.run import RunDirectory
 from trifecta.trace.names import study_name
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ def find_captures(given: Sequence[Path]) -> tuple[list[Path], dict[Path, Path], 
         if not (path / "run.json").is_file():
             files.append(path)
             continue
+        RunDirectory.open(path)
+        manifest.check(path.resolve())
         captures = sorted((path / "captures").glob("*.pcapng"))
         if not captures:
             raise UserError(f"{path}: has no captures; make some with trifecta run --capture")

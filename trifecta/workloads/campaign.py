@@ -10,10 +10,19 @@ from typing import Any
 from trifecta.design.campaign import Campaign
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import Study
-from trifecta.store import files
+from trifecta.store import documents, files
 from trifecta.store.run import RunDirectory, clear_unmade
 
 CAMPAIGN_FILE = "campaign.json"
+_ASKED = {
+    "text": str,
+    "file": str,
+    "depth": str,
+    "overrides": list,
+    "only": list,
+    "threats_on": list,
+    "threats_off": list,
+}
 _OVER = ("decided", "budget", "blocks", "unmeasurable", "captured")  # states of a run that needs nothing more
 
 
@@ -34,11 +43,24 @@ def is_campaign(folder: Path) -> bool:
 
 def read(folder: Path) -> dict[str, Any]:
     """What was asked when the folder was made."""
-    try:
-        document: dict[str, Any] = json.loads((folder / CAMPAIGN_FILE).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UserError(f"{folder / CAMPAIGN_FILE} is not valid JSON ({error}); start a new campaign") from error
+    return asked_in(folder / CAMPAIGN_FILE, "start a new campaign")
+
+
+def asked_in(path: Path, remedy: str) -> dict[str, Any]:
+    """What was asked of a campaign, from a file of its folder; UserError with the first field that is not of ours."""
+    document = documents.read_object(path, remedy, {})
+    check_asked(document, path, remedy)
     return document
+
+
+def check_asked(document: Mapping[str, Any], path: Path, remedy: str, within: str = "") -> None:
+    """UserError for the first field of what was asked of a campaign that is missing or of another type."""
+    for name, kind in _ASKED.items():
+        if name not in document and name not in ("threats_on", "threats_off"):
+            raise UserError(f"{path}: field {within + name!r} is missing; {remedy}")
+        documents.expect(document.get(name, []), kind, within + name, path, remedy)
+        for place, item in enumerate(document.get(name, []) if kind is list else ()):
+            documents.expect(item, str, f"{within}{name}[{place}]", path, remedy)
 
 
 def standing(folder: Path, name: str) -> str:

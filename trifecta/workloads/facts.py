@@ -18,7 +18,7 @@ from trifecta.lab.engine import engine_versions
 from trifecta.lab.host import browser_pin_table, describe_pins, pin_table
 from trifecta.lab.hosts import MTU
 from trifecta.observers.machine import static_facts
-from trifecta.store.schema import SCHEMA_VERSION
+from trifecta.store.facts import SCHEMA_VERSION
 from trifecta.workloads import code
 from trifecta.workloads.faults import Faults
 from trifecta.workloads.requests import CIPHER, MAX_UDP_PAYLOAD_BYTES, UDP_RECEIVE_BUFFER_BYTES

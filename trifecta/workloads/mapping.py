@@ -10,6 +10,8 @@ from trifecta.design.errors import UserError
 from trifecta.design.mapping import MapPlan, read_plan
 from trifecta.design.model import Cell, Study
 from trifecta.design.study_file import parse_study
+from trifecta.store import facts as run_facts
+from trifecta.store import manifest
 from trifecta.store.run import RunDirectory
 
 # What is not needed to read a plan starts threads, which must not be there when the sandbox is entered.
@@ -78,6 +80,9 @@ def result_of(folder: Path) -> MapResult:
 
     run = RunDirectory.open(folder)
     facts = run.facts
+    run_facts.require(folder, facts, "study.name", "seed", "trifecta", "engine", "servers", "argv", "started_utc")
+    manifest.check(run.path)
+    manifest.check_study(run.path)
     about = {
         "study": facts["study"]["name"],
         "seed": facts["seed"],

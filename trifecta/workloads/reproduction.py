@@ -8,9 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from trifecta.design.errors import UserError
-from trifecta.store import files
+from trifecta.store import documents, files
+from trifecta.workloads.campaign import check_asked
 
 REPRODUCTION_FILE = "reproduce.json"
+_FIELDS: dict[str, type] = {
+    "studies": list,
+    "all": bool,
+    "depth": str,
+    "threats": bool,
+    "elapsed_s": dict,
+    "campaigns": dict,
+}
 THREATS_FOLDER = "threats"
 
 
@@ -55,15 +64,27 @@ def is_reproduction(folder: Path) -> bool:
 
 def read(folder: Path) -> dict[str, Any]:
     """What was asked when the folder was made."""
-    path = folder / REPRODUCTION_FILE
-    try:
-        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(
-            f"{folder} holds no reproduction (no {REPRODUCTION_FILE}); give one of `trifecta reproduce`"
-        ) from None
-    except ValueError as error:
-        raise UserError(f"{path} is not valid JSON ({error}); start a new reproduction") from error
-    if not isinstance(document, dict) or not isinstance(document.get("studies"), list):
-        raise UserError(f"{path}: 'studies' is missing; start a new reproduction")
+    path, remedy = folder / REPRODUCTION_FILE, "start a new reproduction"
+    if not path.is_file():
+        raise UserError(f"{folder} holds no reproduction (no {REPRODUCTION_FILE}); give one of `trifecta reproduce`")
+    document = documents.read_object(path, remedy, _FIELDS)
+    if "studies" not in document:
+        raise UserError(f"{path}: 'studies' is missing; {remedy}")
+    for name in document["studies"]:
+        documents.expect(name, str, "studies", path, remedy)
+    for name, took in document.get("elapsed_s", {}).items():
+        documents.expect(took, (int, float), f"elapsed_s.{name}", path, remedy)
+    return document
+
+
+def read_to_go_on(folder: Path) -> dict[str, Any]:
+    """As `read`, with all that it takes to go on."""
+    path, remedy, document = folder / REPRODUCTION_FILE, "start a new reproduction", read(folder)
+    for name in _FIELDS:
+        if name not in document:
+            raise UserError(f"{path}: '{name}' is missing; {remedy}")
+    for name in document["studies"]:
+        one = document["campaigns"].get(name)
+        documents.expect(one, dict, f"campaigns.{name}", path, remedy)
+        check_asked(one, path, remedy, f"campaigns.{name}.")
     return document

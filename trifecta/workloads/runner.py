@@ -281,10 +281,11 @@ class _Run:
             if item not in known:
                 known.append(item)
                 self.progress.level_unsupported(factor, level, reason)
-        self.run.write_facts(self.run.facts | {"failed": known})
         # Cells that have trials keep their verdicts; the judge holds the same list.
         seen = {row["cell"] for row in self.rows}
         self.cells[:] = [cell for cell in self.cells if reasons[cell.key] is None or cell.key in seen]
+        # The cells are the family of the verdicts: a reader who works them out again needs them.
+        self.run.write_facts(self.run.facts | {"failed": known, "cells": [cell.key for cell in self.cells]})
         self.planner = self.make_planner(self.study, alive, self.began_ns) if alive else None
 
     def _conformance(self, results: list[ConformanceResult]) -> None:

@@ -17,7 +17,8 @@ from trifecta.report.figures import picture_files, style, svg
 from trifecta.report.html import TEMPLATES
 from trifecta.report.map import picture, words
 from trifecta.report.words import counted
-from trifecta.store import files
+from trifecta.store import documents, files, manifest
+from trifecta.store import facts as run_facts
 
 FILE, PAGE = "map.json", "map.html"
 _SIGNS = {"faster": "▲", "slower": "▼", "same": "=", "open": "?"}
@@ -26,6 +27,7 @@ _SIGNS = {"faster": "▲", "slower": "▼", "same": "=", "open": "?"}
 def write(made: MapResult, folder: Path) -> Path:
     """Write all files of a map into its folder; the page's path."""
     files.write_text(folder / FILE, json.dumps(made.document(), indent=1, allow_nan=False) + "\n")
+    manifest.note_results(folder, [FILE])
     with svg.drawing():
         picture_files.write(picture.draw(made), folder, "map")
     page = folder / PAGE
@@ -35,14 +37,14 @@ def write(made: MapResult, folder: Path) -> Path:
 
 def load(folder: Path) -> MapResult:
     """The map that was written into a folder."""
-    path = folder / FILE
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{path} is not there yet; `trifecta resume {folder}` goes on with the map") from None
-    except ValueError as error:
-        raise UserError(f"{path} is not valid JSON ({error}); run 'trifecta map {folder}' to write it anew") from None
-    return read(document if isinstance(document, dict) else {})
+    path, remedy = folder / FILE, f"run 'trifecta map {folder}' to write it anew"
+    if not path.is_file():
+        raise UserError(f"{path} is not there yet; `trifecta resume {folder}` goes on with the map")
+    document = documents.read_object(path, remedy, {})
+    if (folder / run_facts.FILE).is_file():  # a map may be kept without its run
+        run_facts.read(folder)
+        manifest.check_results(folder, [FILE], remedy)
+    return read(document)
 
 
 def html(made: MapResult, folder: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from trifecta.report.reconcile.experiments import Experiment, Experiments, insid
 from trifecta.report.reconcile.maps import Map
 from trifecta.report.reconcile.maps import read as read_maps
 from trifecta.report.reconcile.procedures import Procedure, carry_out
+from trifecta.store import documents, facts, manifest
 from trifecta.threats import THREATS
 
 DATA_FILE = "reproduction.json"
@@ -129,10 +129,9 @@ def _document(folder: Path) -> Mapping[str, Any]:
     path = folder / DATA_FILE
     if not path.is_file():
         raise UserError(f"{folder}: no {DATA_FILE} here; give the folder of 'trifecta reproduce all'")
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: cannot be read: {error}; run 'trifecta resume {folder}'") from None
+    remedy = f"run 'trifecta resume {folder}'"
+    document = documents.read_json(path, remedy)
+    manifest.check_results(folder, [DATA_FILE], remedy)
     wanted = {"reproduction": dict, "claims": list}
     if not isinstance(document, dict) or any(not isinstance(document.get(key), kind) for key, kind in wanted.items()):
         raise UserError(f"{path}: is not what 'trifecta reproduce' writes; run 'trifecta resume {folder}'")
@@ -141,12 +140,10 @@ def _document(folder: Path) -> Mapping[str, Any]:
 
 def run_facts(folder: Path, name: str) -> dict[str, Any]:
     """Of ``run.json`` what a reader needs to make the run again; nothing where it cannot be read."""
-    try:
-        found = json.loads((inside(folder, name) / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        found = None
-    if not isinstance(found, dict):
+    run = inside(folder, name)
+    if not (run / "run.json").is_file():
         return {"seed": None}
+    found = facts.read(run)
     wanted = ("seed", "started_utc", "elapsed_ns", "engine", "servers", "clients", "python", "trifecta", "machine")
     study = (found.get("study") or {}).get("sha256", "")
     return {name: found.get(name) for name in (*wanted, "parity", "network")} | {"sha256": str(study)}

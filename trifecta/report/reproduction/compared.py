@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -22,6 +21,7 @@ from trifecta.report import grids, numbers
 from trifecta.report.reproduction import again, switches
 from trifecta.report.reproduction.programs import CODE, programs_of
 from trifecta.report.reproduction.result import DATA_FILE
+from trifecta.store import documents, manifest
 
 _COLOURS = {agreement.DIFFERS: "bold red", agreement.SAME: "green", agreement.OPEN_IN_BOTH: "dim"}
 _APART = timedelta(hours=12)  # sessions nearer than this share what a day has: load, temperature, boot
@@ -57,12 +57,10 @@ def compare(first: Path, second: Path) -> Comparison:
 
 def _document(path: Path) -> dict[str, Any]:
     file = path / DATA_FILE if path.is_dir() else path
-    try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{file} does not exist; give two folders that `trifecta reproduce` made") from None
-    except (ValueError, OSError) as error:
-        raise UserError(f"{file} cannot be read as JSON ({error}); give a folder of `trifecta reproduce`") from error
+    if not file.exists():
+        raise UserError(f"{file} does not exist; give two folders that `trifecta reproduce` made")
+    document = documents.read_json(file, "give a folder of `trifecta reproduce`")
+    manifest.check_results(file.parent, [file.name], f"`trifecta resume {file.parent}` writes it anew")
     for field in ("claims", "figures"):
         rows = document.get(field) if isinstance(document, dict) else None
         if not isinstance(rows, list) or not all(

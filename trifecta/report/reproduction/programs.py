@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from trifecta.design.errors import UserError
+from trifecta.store import facts as run_facts
 
 CODE = "code: "
 
@@ -24,10 +23,7 @@ def programs_of(folder: Path, runs: Iterable[Mapping[str, Any]]) -> dict[str, st
         file = (root / str(run.get("folder", "")) / "run.json").resolve()
         if not file.is_relative_to(root) or not file.is_file():
             continue
-        try:
-            facts = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise UserError(f"{file} is not valid JSON ({error}); compare folders that are whole") from error
+        facts = run_facts.read(file.parent)
         for name, value in (facts.get("engine") or {}).items():
             found[f"engine: {name}"] = str(value)
         for name, value in (facts.get("code") or {}).items():

@@ -15,11 +15,12 @@ from trifecta.analysis.published import Evaluation, Place, evaluate, matching
 from trifecta.analysis.statements import Published
 from trifecta.design import plan
 from trifecta.design.campaign import Campaign
+from trifecta.design.errors import UserError
 from trifecta.report import campaign as campaigns
 from trifecta.report.reproduction import places
 from trifecta.report.reproduction.programs import programs_of
 from trifecta.report.visits.published import levels_of
-from trifecta.store import files
+from trifecta.store import documents, files, manifest
 from trifecta.store.run import RunDirectory
 from trifecta.workloads import reproduction
 from trifecta.workloads.campaign import CAMPAIGN_FILE
@@ -193,7 +194,11 @@ def _threats(folder: Path) -> list[Mapping[str, Any]]:
     path = folder / reproduction.THREATS_FOLDER / "threats.json"
     if not path.is_file():
         return []
-    found = json.loads(path.read_text(encoding="utf-8"))
+    remedy = "remove it; the experiments of the threats stay, and `trifecta resume` reads them again"
+    found = documents.read_json(path, remedy)
+    manifest.check_results(path.parent, [path.name], remedy)
+    if not isinstance(found, list):
+        raise UserError(f"{path}: is no list; {remedy}")
     return [one for one in found if isinstance(one, dict)]
 
 
@@ -269,4 +274,5 @@ def write_data(result: Result) -> Path:
     path = result.folder / DATA_FILE
     with files.disk_errors(path):
         files.write_text(path, json.dumps(as_data(result), indent=1, ensure_ascii=False, default=str) + "\n")
+        manifest.note_results(result.folder, [DATA_FILE])
     return path

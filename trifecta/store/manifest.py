@@ -1,0 +1,325 @@
+"""``manifest.sha256``: what every file of a run held when it was written, as ``sha256sum`` writes it.
+
+A line is added before a file gets its name, and is on the disk by then. Whoever is killed in between leaves a draft
+that the last line fits: then the line before it counts. While a run goes on a file can have several lines, the last
+counts; at its end there is one a file, so that ``sha256sum --check manifest.sha256`` says the same as Trifecta.
+
+It shows that files are not what the run wrote: edited, cut short, mixed up, gone. Whoever edits a file and writes the
+manifest anew is not found out: no key is in play.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from trifecta.design.errors import UserError
+from trifecta.store import files
+
+FILE = "manifest.sha256"
+RESULTS = ("verdicts.parquet", "checks.parquet")
+"""What is worked out of the trials: where it was changed, it is worked out again."""
+WRITTEN = "results.sha256"
+"""The same for what a command worked out and left in the folder: tables of a report, a map, a reproduction."""
+TABLES = ("trials", "samples", "spans", "link", "resources", "visits", "fetches", "playback", "captures")
+"""Folders in which every file is of a trial."""
+_LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
+_TRIAL = re.compile(r"t\d{5,9}")
+_hashed: dict[Path, tuple[tuple[int, int, int, int], str]] = {}  # of this process; by size, times and number
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A file of a run that is not what the run wrote: ``changed``, ``missing``, or ``added``."""
+
+    name: str
+    what: str
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file; read once by a process as long as nothing touches the file."""
+    state = path.stat()
+    seen = state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino
+    known = _hashed.get(path)
+    if known is None or known[0] != seen:
+        with path.open("rb") as file:
+            known = _hashed[path] = seen, hashlib.file_digest(file, "sha256").hexdigest()
+    return known[1]
+
+
+class Manifest:
+    """The manifest of one run's folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """Of the run in ``folder``, which need not have one."""
+        self.folder = folder
+        self.path = folder / FILE
+
+    def exists(self) -> bool:
+        """Whether there is one."""
+        return self.path.is_file()
+
+    def add(self, entries: Mapping[str, str]) -> None:
+        """Add lines, by name from the folder; the caller brings them to the disk before the files get their names."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write("".join(f"{one}  {name}\n" for name, one in entries.items()))
+
+    def entries(self) -> dict[str, list[str]]:
+        """The digests of every file, in the order they were written; a line that a crash cut off is left out."""
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"{self.path}: cannot be read ({_told(error)}); {COPY}") from None
+        found: dict[str, list[str]] = {}
+        for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), 1):
+            matched = _LINE.fullmatch(line)
+            if matched is None:
+                raise UserError(f"{self.path}: line {number} is no SHA-256 and a name; {COPY}")
+            found.setdefault(matched[2], []).append(matched[1])
+        return found
+
+    def faults(self) -> list[Fault]:
+        """What is not as it was written; `RESULTS` too. UserError where the manifest itself cannot be read."""
+        entries = self.entries()
+        found = list(self._faults(entries))
+        # A run that still writes may have got on since the manifest was read.
+        while found and (now := self.entries()) != entries:
+            entries = now
+            found = list(self._faults(entries))
+        return found
+
+    def _faults(self, entries: Mapping[str, list[str]]) -> Iterator[Fault]:
+        undone = {trial for name, known in entries.items() if (trial := _row(name)) and self._begun(name, known)}
+        for name, known in entries.items():
+            if _trial_of(name) not in undone and (what := self._fault(name, known)):
+                yield Fault(name, what)
+        for name in self._there():
+            trial = _trial_of(name)
+            row = f"trials/{trial}.parquet"
+            if name not in entries and trial not in undone and (name == row or row in entries):
+                yield Fault(name, "added")
+
+    def _fault(self, name: str, known: list[str]) -> str | None:
+        path = self.folder / name
+        for _ in range(2):  # between the two looks a draft may have got its name
+            try:
+                if digest(path) == known[-1]:
+                    return None
+                what = "changed"
+            except OSError:
+                what = "missing"
+            if self._draft_fits(name, known[-1]):
+                before = known[-2] if len(known) > 1 else None
+                return None if before is None or (what == "changed" and digest(path) == before) else what
+        return what
+
+    def _begun(self, row: str, known: list[str]) -> bool:
+        """Whether a trial was to be committed, and was not."""
+        return not (self.folder / row).exists() and self._draft_fits(row, known[-1])
+
+    def _draft_fits(self, name: str, wanted: str) -> bool:
+        try:
+            return digest(files.temporary(self.folder / name)) == wanted
+        except OSError:
+            return False
+
+    def _there(self) -> Iterator[str]:
+        """The files that lie in the folders of trials."""
+        for table in TABLES:
+            place = self.folder / table
+            for entry in place.iterdir() if place.is_dir() else ():
+                if not entry.name.startswith(files.TEMPORARY_PREFIX) and _TRIAL.match(entry.name):
+                    yield f"{table}/{entry.name}"
+
+    def gone(self) -> list[str]:
+        """The trials that were committed and whose rows are gone."""
+        entries = self.entries()
+        rows = {trial: (name, known) for name, known in entries.items() if (trial := _row(name))}
+        missing = {trial: row for trial, row in rows.items() if not (self.folder / row[0]).exists()}
+        return [trial for trial, row in missing.items() if not self._begun(*row)]
+
+    def mend(self) -> None:
+        """Before this process writes the run: take back what was begun, forget trials whose rows are gone, and leave
+        one line a file.
+
+        Call it while the drafts of an interrupted trial are still there.
+        """
+        kept: dict[str, str] = {}
+        entries = self.entries()
+        gone = {trial for name in entries if (trial := _row(name)) and not (self.folder / name).exists()}
+        for name, known in entries.items():
+            if _trial_of(name) in gone:
+                continue
+            if not (self._draft_fits(name, known[-1]) and self._differs(name, known[-1])):
+                kept[name] = known[-1]
+            elif len(known) > 1:
+                kept[name] = known[-2]
+        self._write(kept)
+
+    def _differs(self, name: str, wanted: str) -> bool:
+        path = self.folder / name
+        return not path.exists() or digest(path) != wanted
+
+    def compact(self) -> None:
+        """One line a file, the last."""
+        self._write({name: known[-1] for name, known in self.entries().items()})
+
+    def _write(self, entries: Mapping[str, str]) -> None:
+        files.write_text(self.path, "".join(f"{entries[name]}  {name}\n" for name in sorted(entries)))
+
+
+COPY = "copy the run's folder again from where it was made"
+
+
+def check(run: Path, *, resuming: bool = False) -> None:
+    """UserError where a run's evidence is not what the run wrote; `RESULTS` are left to who reads them.
+
+    A run of schema 1 has no manifest and passes. ``resuming``: trials that are gone are no fault, they are measured
+    again.
+    """
+    from trifecta.store import facts
+
+    about = facts.read(run)
+    manifest = Manifest(run)
+    if not manifest.exists():
+        if about["schema"] >= facts.WITH_MANIFEST:
+            raise UserError(f"{manifest.path}: is missing; {COPY}")
+        return
+    faults = [one for one in manifest.faults() if one.name not in RESULTS]
+    if resuming:
+        gone = {_row(one.name) for one in faults if one.what == "missing"} - {None}
+        faults = [one for one in faults if _trial_of(one.name) not in gone]
+    if faults:
+        raise UserError(_words(run, faults))
+
+
+def check_study(run: Path) -> None:
+    """UserError where ``study.yaml`` is not the study that ``run.json`` names by its digest.
+
+    It has no line in the manifest: a run that is given more blocks replaces both.
+    """
+    from trifecta.store import facts
+
+    about, path = facts.read(run), run / "study.yaml"
+    wanted = about.get("study", {}).get("sha256")
+    if wanted is None or not path.exists() or not Manifest(run).exists():
+        return
+    if digest(path) != wanted:
+        raise UserError(f"{path}: is not the study of this run (run.json, study.sha256); {COPY}")
+
+
+def results_changed(run: Path) -> dict[str, str]:
+    """Which of `RESULTS` are not what the run wrote, and what befell them; nothing where there is no manifest."""
+    manifest = Manifest(run)
+    if not manifest.exists():
+        return {}
+    entries = manifest.entries()
+    found = {name: what for name in RESULTS if name in entries and (what := manifest._fault(name, entries[name]))}
+    return found | {name: "added" for name in RESULTS if name not in entries and (run / name).exists()}
+
+
+def note_results(folder: Path, names: Iterable[str]) -> None:
+    """Keep the digests of files that a command worked out and left in ``folder``, beside those kept before."""
+    path = folder / WRITTEN
+    known = _noted(folder) or {}
+    known |= {name: digest(folder / name) for name in names}
+    kept = sorted(name for name in known if (folder / name).exists())
+    files.write_text(path, "".join(f"{known[name]}  {name}\n" for name in kept))
+
+
+def check_results(folder: Path, names: Iterable[str], remedy: str) -> None:
+    """UserError for the first of these files that is not what the command left that wrote it.
+
+    Folders of earlier versions have no ``results.sha256`` and pass, unless they are runs that have a manifest.
+    """
+    known = _noted(folder)
+    for name in names:
+        path = folder / name
+        if not path.exists() or (known is None and not Manifest(folder).exists()):
+            continue
+        if known is None or known.get(name) != digest(path):
+            raise UserError(f"{path}: is not what {WRITTEN} says that was written there; {remedy}")
+
+
+def _noted(folder: Path) -> dict[str, str] | None:
+    path = folder / WRITTEN
+    if not path.is_file():
+        return None
+    found = {}
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        matched = _LINE.fullmatch(line)
+        if matched is not None:
+            found[matched[2]] = matched[1]
+    return found
+
+
+def _words(run: Path, faults: list[Fault]) -> str:
+    """All of it in one line: the first by name with what to do, how many more there are."""
+    rows = {_row(one.name) for one in faults if one.what == "missing"} - {None}
+    # What lies beside a row that is gone is no news.
+    told = [one for one in faults if one.name.startswith("trials/") or _trial_of(one.name) not in rows]
+    first = told[0]
+    same = [one.name for one in told if one.what == first.what]
+    names = ", ".join(str(run / name) if not i else name for i, name in enumerate(same[:3]))
+    more = len(told) - len(same[:3])
+    others = f", and {more} more that {'is' if more == 1 else 'are'} not what the run wrote" if more else ""
+    return f"{names}{others}: {_told_of(run, first, len(same))}; {_remedy(run, first)}"
+
+
+def _told_of(run: Path, fault: Fault, many: int) -> str:
+    are = "is" if many == 1 else "are"
+    if fault.what == "missing":
+        return f"{are} missing, and {FILE} lists {'it' if many == 1 else 'them'}"
+    if fault.what == "added":
+        return f"{are} not in {FILE}: this run did not write {'it' if many == 1 else 'them'}"
+    from trifecta.store import damage
+
+    said = damage.of_file(run / fault.name, fault.name.partition("/")[0]) if many == 1 else None
+    return said or f"{'was' if many == 1 else 'were'} changed after the run wrote {'it' if many == 1 else 'them'}"
+
+
+def _remedy(run: Path, fault: Fault) -> str:
+    trial = _trial_of(fault.name)
+    if fault.what == "added":
+        return "remove it"
+    if trial is None:
+        return COPY
+    row = f"trials/{trial}.parquet"
+    if fault.what == "missing" and fault.name == row:
+        return f"copy it again, or measure that trial anew with `trifecta resume {run}`"
+    return f"copy it again, or remove {run / row} and measure that trial anew with `trifecta resume {run}`"
+
+
+def _trial_of(name: str) -> str | None:
+    """``t00012`` of ``samples/t00012.parquet``, ``captures/t00012-A-B.pcapng`` or ``har/t00012/0.har``."""
+    matched = _TRIAL.match(name.partition("/")[2])
+    return matched.group() if matched else None
+
+
+def _row(name: str) -> str | None:
+    """``t00012`` of ``trials/t00012.parquet``."""
+    return _trial_of(name) if name.startswith("trials/") else None
+
+
+def digests(drafts: Iterable[tuple[Path, str]]) -> dict[str, str]:
+    """By name the digests of files, and of every file of folders, that get their names next."""
+    found: dict[str, str] = {}
+    for draft, name in drafts:
+        if draft.is_dir():
+            below = sorted(entry for entry in draft.rglob("*") if entry.is_file())
+            found |= {f"{name}/{entry.relative_to(draft).as_posix()}": _digest(entry) for entry in below}
+        else:
+            found[name] = _digest(draft)
+    return found
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _told(error: OSError | UnicodeDecodeError) -> str:
+    return str(error.strerror) if isinstance(error, OSError) else "it is not UTF-8"
