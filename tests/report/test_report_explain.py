@@ -28,6 +28,14 @@ REUSED = "path=far,connection=reused,server=origin"
 
 
 @pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two cells without troubles, of as many blocks as an interval of the verdict needs and two more."""
+    shape = Shape(blocks=8, samples_per_trial=60, paths=("far",), connections=("new", "reused"), servers=("origin",))
+    shape.troubles = False
+    return write_run(tmp_path_factory.mktemp("runs") / "explained", shape)
+
+
+@pytest.fixture(scope="module")
 def explained(small: Path) -> explain.Explained:
     return explain.explain(small)
 
@@ -64,7 +72,7 @@ def test_without_a_handshake_there_is_no_such_cause(explained: explain.Explained
 
 
 def test_what_a_client_does_not_tell_over_one_protocol_is_not_split_over_any(tmp_path: Path) -> None:
-    shape = Shape(blocks=4, samples_per_trial=60, paths=("far",), connections=("new",), servers=("origin",))
+    shape = Shape(blocks=7, samples_per_trial=60, paths=("far",), connections=("new",), servers=("origin",))
     shape.troubles = False
     run = write_run(tmp_path / "run", shape)
     whole = explain.explain(run, arm="h3").chains[0].splits[0].causes.whole.whole
@@ -83,13 +91,26 @@ def test_what_a_client_does_not_tell_over_one_protocol_is_not_split_over_any(tmp
     assert "Before a request can be sent" not in said and "Not known" not in said
 
 
+def test_of_a_verdict_that_excludes_nothing_no_cause_is_told(tmp_path: Path) -> None:
+    shape = Shape(blocks=5, samples_per_trial=60, paths=("far",), connections=("new",), servers=("origin",))
+    shape.troubles = False
+    found = explain.explain(write_run(tmp_path / "run", shape), arm="h3")
+    chain = found.chains[0]
+    assert chain.splits[0].causes.causes == ()
+    said = sentences(found, chain)
+    assert said["overturn"].startswith("Nothing is decided: 5 usable blocks are too few")
+    assert "there is no difference to find causes of" in said["causes"]
+    assert not re.search("By cause|CPU of|Before a request", said["causes"])
+    assert "Of the difference" not in words.conclusion(found.about, chain)
+
+
 def test_every_link_is_there(explained: explain.Explained) -> None:
     said = sentences(explained, chain_of(explained, NEW))
     assert list(said) == ["differed", "ruled_out", "causes", "overturn", "threats"]
     assert "largest segment bytes (1452 and 1448)" in said["differed"]
     assert "key exchange (X25519)" in said["differed"].split("Equal in both")[1]
     assert "The check protocol passed" in said["ruled_out"]
-    assert said["overturn"].startswith("Nothing is decided: 5 usable blocks are too few")
+    assert said["overturn"].startswith("A fault that by itself makes HTTP/3 look")
     assert "retries-hidden" in said["threats"]
 
 
@@ -118,7 +139,7 @@ def test_evidence_of_a_check_says_which_protocol_it_is_of(explained: explain.Exp
 
 
 def test_a_captured_run_splits_its_time_by_packets_first(tmp_path: Path) -> None:
-    shape = Shape(blocks=3, samples_per_trial=60, paths=("far",), connections=("new",), servers=("origin",))
+    shape = Shape(blocks=7, samples_per_trial=60, paths=("far",), connections=("new",), servers=("origin",))
     shape.troubles = False
     run = write_run(tmp_path / "run", shape)
     write_traces(run, size=30_000, lose=(12,))
@@ -132,7 +153,7 @@ def test_a_captured_run_splits_its_time_by_packets_first(tmp_path: Path) -> None
 
 
 def test_captured_trials_that_do_not_count_are_explained_by_their_packets_alone(tmp_path: Path) -> None:
-    shape = Shape(blocks=3, samples_per_trial=60, paths=("far",), connections=("new",), servers=("origin",))
+    shape = Shape(blocks=7, samples_per_trial=60, paths=("far",), connections=("new",), servers=("origin",))
     shape.troubles = False
     run = write_run(tmp_path / "run", shape)
     write_traces(run, size=30_000)
@@ -151,7 +172,7 @@ def test_captured_trials_that_do_not_count_are_explained_by_their_packets_alone(
 
 def test_the_load_of_a_page_is_not_explained_by_the_mean_of_its_requests(tmp_path: Path) -> None:
     factors = {"path": "[bare]", "client": "[chromium]", "page": "[light]"}
-    run = write_visits_run(tmp_path / "page", VisitsShape(factors=factors, blocks=4, failing=False))
+    run = write_visits_run(tmp_path / "page", VisitsShape(factors=factors, blocks=7, failing=False))
     write_traces(run, size=30_000)
     found = explain.explain(run, arm="h3")
     chain = found.chains[0]
@@ -165,7 +186,7 @@ def test_the_load_of_a_page_is_not_explained_by_the_mean_of_its_requests(tmp_pat
 
 
 def test_a_start_of_a_video_is_split(tmp_path: Path) -> None:
-    run = write_visits_run(tmp_path / "video", VisitsShape(VIDEO, dict(VIDEO_FACTORS), blocks=4))
+    run = write_visits_run(tmp_path / "video", VisitsShape(VIDEO, dict(VIDEO_FACTORS), blocks=7))
     found = explain.explain(run, arm="h3")
     split = found.chains[0].splits[0]
     assert split.parts.of == parts.STARTS and split.parts.names == START_PARTS

@@ -32,14 +32,19 @@ def mean_ratio(log_ratios: Floats, alpha: float) -> MeanRatio | None:
     if blocks == 0 or not np.isfinite(log_ratios).all():
         return None
     middle = float(log_ratios.mean())
-    half = _half_width(blocks, alpha) * float(log_ratios.std(ddof=1)) if blocks > 1 else math.inf
+    half = half_width(blocks, alpha) * float(log_ratios.std(ddof=1)) if blocks > 1 else math.inf
     if not math.isfinite(half):
         return MeanRatio(math.exp(middle), None, None)
     return MeanRatio(math.exp(middle), math.exp(middle - half), math.exp(middle + half))
 
 
-def _half_width(blocks: int, alpha: float) -> float:
-    """In standard deviations: the t at which the mixture's Bayes factor reaches 1/alpha, over the root of blocks."""
+def half_width(blocks: int, alpha: float) -> float:
+    """In standard deviations: the t at which the mixture's Bayes factor reaches 1/alpha, over the root of blocks.
+
+    Infinite while there are too few blocks for a bound: at 5 % under five.
+    """
+    if blocks < 2:
+        return math.inf
     freedom = blocks - 1
     grown = 1 + blocks
     q = (math.sqrt(grown) / alpha) ** (2 / blocks)

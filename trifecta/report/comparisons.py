@@ -60,6 +60,12 @@ class Comparison:
         """Whether there are blocks enough for an interval with at least one end."""
         return self.row["factor_low"] is not None or self.row["factor_high"] is not None
 
+    @property
+    def excludes_one(self) -> bool:
+        """Whether its interval, by itself, excludes a ratio of 1."""
+        low, high = self.row.get("low"), self.row.get("high")
+        return (low is not None and low > 1) or (high is not None and high < 1)
+
     def interval(self) -> str:
         """The confidence sequence in prose, in the direction of the headline: ``[1.38, 1.49]``."""
         return numbers.interval((self.row["factor_low"], self.row["factor_high"]))

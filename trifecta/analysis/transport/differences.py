@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trifecta.analysis.averages import half_width
 from trifecta.analysis.transport.attribution import RequestTime
 from trifecta.analysis.transport.parts import CPU, PARTS
 
@@ -48,29 +49,42 @@ def difference(
     blocks: Sequence[tuple[Mapping[str, float], Mapping[str, float]]],
     confidence: float = 0.95,
     names: Sequence[str] = PARTS,
+    *,
+    anytime: bool = False,
 ) -> Difference | None:
     """Arm less reference of each block's `mean_parts`, or of other parts that add up; None without blocks.
 
-    Intervals are Student's for the mean of paired differences, for a number of blocks set in advance. Each is for its
-    part alone: that all of them hold at once is less sure.
+    Intervals are Student's for the mean of paired differences, for a number of blocks set in advance; ``anytime``: the
+    confidence sequence of that mean (`analysis.averages`), which holds whenever the run stopped. Each is for its part
+    alone: that all of them hold at once is less sure.
     """
     if not blocks:
         return None
     arms = np.array([[arm[part] for part in names] for arm, _ in blocks], dtype=np.float64)
     references = np.array([[reference[part] for part in names] for _, reference in blocks], dtype=np.float64)
-    parts = tuple(_paired(part, arms[:, at], references[:, at], confidence) for at, part in enumerate(names))
-    return Difference(len(blocks), _paired("whole", arms.sum(axis=1), references.sum(axis=1), confidence), parts)
+    reach = _reach(len(blocks), confidence, anytime=anytime)
+    parts = tuple(_paired(part, arms[:, at], references[:, at], reach) for at, part in enumerate(names))
+    return Difference(len(blocks), _paired("whole", arms.sum(axis=1), references.sum(axis=1), reach), parts)
+
+
+def _reach(blocks: int, confidence: float, *, anytime: bool) -> float:
+    """Half an interval of a mean, in standard deviations of a block; infinite where there is no bound."""
+    from scipy.stats import t
+
+    if blocks < 2:
+        return math.inf
+    if anytime:
+        return half_width(blocks, 1 - confidence)
+    return float(t.ppf(0.5 + confidence / 2, blocks - 1)) / math.sqrt(blocks)
 
 
 def _paired(
-    part: str, arm: np.typing.NDArray[np.float64], reference: np.typing.NDArray[np.float64], confidence: float
+    part: str, arm: np.typing.NDArray[np.float64], reference: np.typing.NDArray[np.float64], reach: float
 ) -> PartDifference:
-    from scipy.stats import t
-
     each = arm - reference
     mean, low, high = float(each.mean()), None, None
-    if len(each) > 1:
-        half = float(t.ppf(0.5 + confidence / 2, len(each) - 1)) * float(each.std(ddof=1)) / math.sqrt(len(each))
+    if math.isfinite(reach):
+        half = reach * float(each.std(ddof=1))
         low, high = mean - half, mean + half
     return PartDifference(part, float(arm.mean()), float(reference.mean()), mean, low, high)
 

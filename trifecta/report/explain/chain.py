@@ -156,7 +156,7 @@ def chains(
                         for name, said in _read_back(settings.get(cell, {}), pair).items()
                     ],
                     checked=checked,
-                    splits=_splits(split[cell], pair, about.confidence),
+                    splits=_splits(split[cell], one, about.confidence),
                     cpu_ns=_cpu(rows, pair),
                     challenge=challenged[pair],
                     neighbours=_neighbours(one, found),
@@ -285,8 +285,9 @@ def _checked(results: Sequence[Row], pair: tuple[str, str]) -> list[Checked]:
     return made
 
 
-def _splits(found: Sequence[parts.Parts], pair: tuple[str, str], confidence: float) -> list[Split]:
-    made = [(one, causes(one.trials, *pair, one.names, confidence)) for one in found]
+def _splits(found: Sequence[parts.Parts], comparison: Comparison, confidence: float) -> list[Split]:
+    pair, excludes_one = (comparison.arm, comparison.reference), comparison.excludes_one
+    made = [(one, causes(one.trials, *pair, one.names, confidence, excludes_one=excludes_one)) for one in found]
     return [Split(one, shared) for one, shared in made if shared is not None]
 
 

@@ -74,7 +74,7 @@ def _rows(chain: Chain) -> list[Row]:
         whole = split.causes.whole
         head = {"cell": one.cell, "arm": one.arm, "reference": one.reference, "source": split.parts.of}
         shares = {cause.part: cause for cause in split.causes.causes}
-        for place, part in enumerate((*whole.parts, whole.whole)):
+        for place, part in enumerate((*(whole.parts if split.causes.told_apart else ()), whole.whole)):
             made.append(
                 head
                 | {"part": part.part, "place": place, "arm_ns": part.arm_ns, "reference_ns": part.reference_ns}

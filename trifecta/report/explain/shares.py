@@ -39,6 +39,13 @@ def sentences(about: RunFacts, chain: Chain, pair: tuple[str, str]) -> list[str]
     """The link of the causes; ``pair`` are the names of both protocols."""
     told = [line for split in chain.splits for line in _split(about, split, chain.comparison, pair)]
     whole = first(about, chain)
+    if not chain.comparison.excludes_one:
+        told.append(
+            "The interval of the verdict holds a ratio of 1, so there is no difference to find causes of."
+            if chain.comparison.has_interval
+            else "The verdict has no interval yet, so there is no difference to find causes of."
+        )
+        return told
     for program, more in chain.cpu_ns.items():
         told.append(
             f"CPU of the {program}: {pair[0]} spends {numbers.duration(abs(more))} "
@@ -87,10 +94,11 @@ def _split(about: RunFacts, split: Split, comparison: Comparison, pair: tuple[st
         f"{pair[0]} took {_ns(whole.arm_ns)} for {_OF[parts.of]}, {pair[1]} {_ns(whole.reference_ns)} "
         f"(means over {blocks}): {_signed(whole.difference_ns, whole.low_ns, whole.high_ns)}."
     )
-    if not found.told_apart:
-        head += " That is no difference that could be shared out; its parts are given all the same."
     if not of_the_verdict(about, parts.of):
         head += f" Requests of a {about.sample_word} run at the same time: their mean is not its {about.latency_word}."
+    if not found.told_apart:
+        apart = " Of the means that is no difference that could be shared out." if comparison.excludes_one else ""
+        return [head + apart]
     told = [head, f"By cause: {_parts(found)}."]
     trips = [parts.round_trips.get(arm) for arm in (comparison.arm, comparison.reference)]
     if trips[0] is not None and trips[1] is not None and parts.rtt_ns and max(trips[0], trips[1]) > 0:
