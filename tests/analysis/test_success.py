@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
+from tests.analysis.worlds import make_rows, one_cell_study
 from trifecta.analysis.success import design_effect, difference, success_rate
+from trifecta.analysis.verdict import verdicts
 
 
 def coverage(truth: float, correlation: float, trials: int, studies: int, requests: int = 400) -> tuple[float, float]:
@@ -58,12 +61,48 @@ def test_independent_requests_get_the_interval_of_clopper_and_pearson() -> None:
     assert found.design_effect is None
 
 
-def test_without_a_failure_it_says_what_it_would_be_if_trials_fell_whole() -> None:
+def test_without_a_failure_a_trial_counts_as_one() -> None:
     found = success_rate([(2_000, 2_000)] * 12, 0.95)
-    assert found.rate == 1.0
-    assert found.high == 1.0
-    assert found.low == pytest.approx(0.025 ** (1 / 24_000))
-    assert found.low_by_trials == pytest.approx(0.025 ** (1 / 12))
+    assert (found.rate, found.high) == (1.0, 1.0)
+    assert found.low == pytest.approx(0.025 ** (1 / 12))
+    assert success_rate([(100, 100)] * 60, 0.95).low == pytest.approx(1 - 3.69 / 60, abs=0.003), "the rule of three"
+
+
+@pytest.mark.parametrize("trials", [6, 12, 60])
+def test_trials_that_fail_whole_are_covered(trials: int) -> None:
+    rng, runs = np.random.default_rng(trials), 1_000
+    truth = 1 - 1 / trials  # so that many a study sees no failure at all
+    held = 0
+    for failed in rng.random((runs, trials)) > truth:
+        found = success_rate([(50, 0 if one else 50) for one in failed], 0.95)
+        assert found.low is not None and found.high is not None
+        held += found.low <= truth <= found.high
+    assert held >= stats.binom.ppf(0.001, runs, 0.95)
+
+
+def test_a_ratio_without_a_failure_is_no_point() -> None:
+    study = one_cell_study()
+    for blocks, kind in ((15, "undecided"), (60, "undecided"), (120, "same")):
+        rows = make_rows(study, lambda cell, protocol: 1e6, blocks)
+        one = next(v for v in verdicts(study, rows, metric="success_rate") if (v.arm, v.reference) == ("h3", "h2"))
+        assert one.verdict == kind
+        assert (one.ratio, one.low, one.high) == pytest.approx(
+            (1.0, 0.025 ** (1 / blocks), 1 / 0.025 ** (1 / (2 * blocks)))
+        )
+        assert one.family_low is not None and one.low is not None and one.family_low <= one.low < one.ratio
+        if kind == "undecided":
+            assert "could have missed failures" in one.reason
+
+
+def test_an_arm_that_fails_is_still_told() -> None:
+    study = one_cell_study()
+    rows = make_rows(study, lambda cell, protocol: 1e6, 12)
+    for row in rows:
+        if row["arm"] == "h3":
+            row["success_rate"] = 0.5 + 0.01 * (row["block"] % 3)
+    one = next(v for v in verdicts(study, rows, metric="success_rate") if (v.arm, v.reference) == ("h3", "h2"))
+    assert one.verdict == "slower"
+    assert one.high is not None and one.high < 0.6
 
 
 def test_the_edges() -> None:
@@ -71,8 +110,7 @@ def test_the_edges() -> None:
     assert success_rate([(0, 0)], 0.95).trials == 0
     nothing = success_rate([(10, 0), (10, 0)], 0.95)
     assert (nothing.low, nothing.rate) == (0.0, 0.0)
-    assert nothing.high is not None and 0.1 < nothing.high < 0.2
-    assert nothing.low_by_trials is None
+    assert nothing.high is not None and nothing.high > 0.8, "two trials tell little"
     alike = success_rate([(10, 9), (10, 9), (10, 9)], 0.95)  # no more spread than chance: never narrower than chance
     assert (alike.low, alike.high) == pytest.approx(proportion_confint(27, 30, 0.05, "beta"))
     split = success_rate([(100, 100), (100, 100), (100, 0)], 0.95)

@@ -3,7 +3,9 @@
 Requests of one trial share connections, a queue and a moment: a burst of losses or a dead service takes many at once.
 The variance is therefore that of a ratio estimator over trials (Cochran 1977), the design effect how many times it
 exceeds that of independent requests, and the interval that of Clopper and Pearson (1934) for so many fewer requests
-(Korn & Graubard 1998), which also exists near 100 %.
+(Korn & Graubard 1998), which also exists near 100 %. Where nothing failed, or everything, there is no spread to learn
+the design effect from: then a trial counts as one, as if requests failed with their whole trial or not at all ("rule
+of three": none in n leaves 3.7 / n at 95 %, two-sided).
 """
 
 from __future__ import annotations
@@ -13,16 +15,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from trifecta.analysis.confidence import LARGEST_LOG_RATIO, Interval
 from trifecta.analysis.fixed import permutation_p
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Rate:
     """A success rate 0..1 and its interval; None without requests.
 
-    ``design_effect`` is None when it cannot be known: nothing or everything failed, or there is one trial. The interval
-    then takes requests as independent; ``low_by_trials`` is what it would begin at if trials could only fail whole.
+    ``design_effect`` is None when it cannot be known: nothing or everything failed, or there is one trial. Where
+    nothing or everything failed, the interval is that of whole trials.
     """
 
     requests: int
@@ -32,7 +38,6 @@ class Rate:
     low: float | None
     high: float | None
     design_effect: float | None
-    low_by_trials: float | None
 
 
 def success_rate(trials: Sequence[tuple[int, int]], confidence: float) -> Rate:
@@ -40,17 +45,33 @@ def success_rate(trials: Sequence[tuple[int, int]], confidence: float) -> Rate:
     counted = [(requests, succeeded) for requests, succeeded in trials if requests > 0]
     requests, succeeded = sum(n for n, _ in counted), sum(k for _, k in counted)
     if not counted:
-        return Rate(0, 0, 0, None, None, None, None, None)
+        return Rate(0, 0, 0, None, None, None, None)
     rate = succeeded / requests
     effect = design_effect(counted)
     effective = float(requests)
     if effect is not None:
         effective = min(effective, requests / max(effect, 1e-9) * _fewer(requests, len(counted), confidence))
+    if succeeded in (0, requests):
+        effective = float(len(counted))
     low, high = clopper_pearson(rate * effective, effective, confidence)
-    whole = None
-    if succeeded == requests:
-        whole = clopper_pearson(len(counted), len(counted), confidence)[0]
-    return Rate(requests, succeeded, len(counted), rate, low, high, effect, whole)
+    return Rate(requests, succeeded, len(counted), rate, low, high, effect)
+
+
+def with_unseen(interval: Interval, logs: Floats, confidence: float) -> Interval:
+    """The interval of a ratio of success rates that holds 1, with the failures that so few trials could have missed.
+
+    ``logs`` are those of success rates, as in `PairBlocks`. A median does not see a trial in ten that fails; what share
+    of trials may hold failures is bounded by those that do (Clopper & Pearson 1934), each as if it failed whole. For a
+    number of trials set in advance.
+    """
+    if interval.low is None or interval.high is None or interval.excludes_zero():
+        return interval
+    least = []
+    for runs in (logs[:, :1], logs[:, 1:]):
+        known = runs[~np.isnan(runs)]
+        sound, _ = clopper_pearson(float((known >= 0).sum()), float(len(known)), confidence)
+        least.append(math.log(sound) if sound > 0 else -LARGEST_LOG_RATIO)
+    return Interval(min(interval.low, least[0]), max(interval.high, -least[1]))
 
 
 def design_effect(trials: Sequence[tuple[int, int]]) -> float | None:
@@ -86,7 +107,10 @@ def clopper_pearson(succeeded: float, requests: float, confidence: float) -> tup
 
 @dataclass(frozen=True)
 class Difference:
-    """How much larger the success rate of one arm is than that of another, in 0..1, over blocks; ``p`` of "none"."""
+    """How much larger the success rate of one arm is than that of another, in 0..1, over blocks; ``p`` of "none".
+
+    No interval with one block, or where all blocks differ by the same: there is no spread to make one from.
+    """
 
     difference: float
     low: float | None
@@ -111,7 +135,7 @@ def difference(
         return None
     values = np.array([float(np.mean(blocks[block])) for block in sorted(blocks)])
     middle, low, high = float(values.mean()), None, None
-    if len(values) > 1:
+    if len(values) > 1 and np.ptp(values) > 0:
         reach = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))
         low, high = middle - reach, middle + reach
     return Difference(middle, low, high, permutation_p(values), len(values))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -27,11 +27,13 @@ from trifecta.analysis.forecast import (
 )
 from trifecta.analysis.modes import Apart
 from trifecta.analysis.noise import NoiseFloor, margin_in_force, noise_floors
+from trifecta.analysis.success import with_unseen
 from trifecta.design import plan
 from trifecta.design.metrics import METRICS, Metric
 from trifecta.design.model import AA_SUFFIX, PROTOCOL_NAMES, Cell, Study, Verdict, VerdictKind
 
 Claim = Literal["faster", "slower", "same"]
+SUCCESS = "success_rate"
 
 # A mode that a fifth of the trials take or more would have shown in so many blocks: 0.8 ** 14 < 5 %.
 SAME_BLOCKS = 14
@@ -141,6 +143,8 @@ def _weigh(
     study: Study, metric: Metric, pair: PairBlocks, floor: NoiseFloor | None, apart: list[tuple[Apart, str]]
 ) -> _Evidence:
     judged = judge(pair.logs, 1 - study.confidence)
+    if metric.name == SUCCESS:
+        judged = replace(judged, interval=with_unseen(judged.interval, pair.logs, study.confidence))
     log_margin = math.log1p(study.margin)
     larger = judged.log_e_above >= judged.log_e_below
     best: Claim = "faster" if larger != metric.lower_is_better else "slower"
@@ -151,6 +155,8 @@ def _weigh(
         if same > log_e:
             best, log_e = "same", same
             hindrance = _not_same(study, pair, floor, apart)
+            if metric.name == SUCCESS and not hindrance and not judged.interval.within(log_margin):
+                hindrance = f"so few trials ({pair.blocks}) could have missed failures beyond {study.margin:.1%}"
     return _Evidence(pair, judged, floor, [said for _, said in apart], best, log_e, hindrance)
 
 
@@ -202,6 +208,8 @@ def _judge(
     holds = claimed > 0 and evidence.eligible >= log_e_to_claim(total, claimed, alpha) - 1e-9
     kind: VerdictKind = evidence.best if holds else "undecided"
     beside = confidence_sequence(pair.logs, level_of(total, claimed if holds else claimed + 1, alpha))
+    if metric.name == SUCCESS:
+        beside = with_unseen(beside, pair.logs, 1 - level_of(total, claimed if holds else claimed + 1, alpha))
     margin, _ = margin_in_force(study.margin, floor)
     likely = None if holds else _likely(evidence, study)
     needed = OUT_OF_REACH if holds else _blocks_needed(study, evidence, family.next_needs(alpha))
@@ -279,7 +287,8 @@ def _reason(
     if kind == "same":
         return f"the whole interval lies within {study.margin:.1%} of {reference}, among {total} comparisons too"
     biased = evidence.floor is not None and evidence.floor.biased
-    if evidence.hindrance and (biased or interval.excludes_zero() or interval.within(math.log1p(study.margin))):
+    within = interval.within(math.log1p(study.margin))
+    if evidence.hindrance and (biased or within or interval.excludes_zero() or metric.name == SUCCESS):
         return evidence.hindrance
     if likely is not None:
         return f"by itself it would be decided, but among {total} comparisons the evidence is not enough yet"

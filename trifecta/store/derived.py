@@ -77,7 +77,6 @@ DERIVED: dict[str, pa.Schema] = {
         ("low", _NUMBER),
         ("high", _NUMBER),
         ("design_effect", _NUMBER),
-        ("low_by_trials", _NUMBER),
         ("excluded_requests", pa.int64()),
         ("excluded_failed", pa.int64()),
     ),

@@ -136,7 +136,7 @@ ORDER BY t.cell, t.position
 SUCCESS = Query(
     "success",
     """
-SELECT t.cell, t.arm, t.rate, t.low, t.high, t.requests, t.failed, t.trials, t.design_effect, t.low_by_trials,
+SELECT t.cell, t.arm, t.rate, t.low, t.high, t.requests, t.failed, t.trials, t.design_effect,
        t.excluded_requests, t.excluded_failed
 FROM success AS t
 WHERE true{and_cell}

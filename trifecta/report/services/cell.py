@@ -50,7 +50,6 @@ def success_table(answer: Answer, identity: str, heading: tuple[str, str], cell:
         Column("failed", "failed", "count"),
         Column("trials", "trials", "count"),
         Column("design effect", "design_effect", "ratio"),
-        Column("if trials fall whole, from", "low_by_trials", "rate"),
         Column("failed in excluded trials", "excluded_failed", "count"),
     ]
     if cell is not None:

@@ -78,7 +78,7 @@ def _success(found: Measured) -> list[Row]:
             excluded = sum(row["requests"] for row in out)
             row: Row = {"cell": cell, "arm": arm, "requests": rate.requests, "failed": rate.requests - rate.succeeded}
             row |= {name: getattr(rate, name) for name in ("trials", "rate", "low", "high", "design_effect")}
-            row |= {"low_by_trials": rate.low_by_trials, "excluded_requests": excluded}
+            row |= {"excluded_requests": excluded}
             made.append(row | {"excluded_failed": excluded - sum(row["succeeded"] for row in out)})
     return made
 

@@ -173,12 +173,15 @@ def _differences(differences: Mapping[tuple[str, str], Difference | None], alpha
     said, open_pairs = [], []
     for pair, one in differences.items():
         arm, reference = name(pair[0]), name(pair[1])
-        if one is None or one.p > alpha or one.low is None or one.high is None or one.low <= 0 <= one.high:
+        ends = () if one is None or one.low is None or one.high is None else (one.low, one.high)
+        if one is None or one.p > alpha or (ends and ends[0] <= 0 <= ends[1]):
             open_pairs.append(f"between {arm} and {reference}")
             continue
         word = "less" if one.difference > 0 else "more"
-        low, high = sorted((abs(one.low), abs(one.high)))
-        points = f"{100 * abs(one.difference):.2g} percentage points [{100 * low:.2g}, {100 * high:.2g}]"
+        points = f"{100 * abs(one.difference):.2g} percentage points"
+        if ends:
+            low, high = sorted(map(abs, ends))
+            points += f" [{100 * low:.2g}, {100 * high:.2g}]"
         said.append(f"{arm} failed {word} often than {reference}, by {points} on average over the cells.")
     if open_pairs:
         said.append(f"Which fails less often is not decided {listed(open_pairs)}.")
