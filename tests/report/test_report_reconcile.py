@@ -220,7 +220,7 @@ def test_a_folder_without_a_reproduction_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no reproduction\.json here; give the folder"):
         reconcile.read(tmp_path)
     (tmp_path / "reproduction.json").write_text("[1, 2")
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="is not valid JSON"):
         reconcile.read(tmp_path)
     (tmp_path / "reproduction.json").write_text('{"claims": {}}')
     with pytest.raises(UserError, match="is not what 'trifecta reproduce' writes"):

@@ -143,7 +143,10 @@ def run_facts(folder: Path, name: str) -> dict[str, Any]:
     run = inside(folder, name)
     if not (run / "run.json").is_file():
         return {"seed": None}
-    found = facts.read(run)
+    try:
+        found = facts.read(run)
+    except UserError:  # a damaged run says so where its verdict is explained
+        return {"seed": None}
     wanted = ("seed", "started_utc", "elapsed_ns", "engine", "servers", "clients", "python", "trifecta", "machine")
     study = (found.get("study") or {}).get("sha256", "")
     return {name: found.get(name) for name in (*wanted, "parity", "network")} | {"sha256": str(study)}
