@@ -39,12 +39,15 @@ def sentences(about: RunFacts, chain: Chain, pair: tuple[str, str]) -> list[str]
     """The link of the causes; ``pair`` are the names of both protocols."""
     told = [line for split in chain.splits for line in _split(about, split, chain.comparison, pair)]
     whole = first(about, chain)
-    if not chain.comparison.excludes_one:
+    if not chain.splits:
+        told.append(_nothing(about))
+    elif not chain.comparison.excludes_one:
         told.append(
             "The interval of the verdict holds a ratio of 1, so there is no difference to find causes of."
             if chain.comparison.has_interval
             else "The verdict has no interval yet, so there is no difference to find causes of."
         )
+    if not chain.comparison.excludes_one:
         return told
     for program, more in chain.cpu_ns.items():
         told.append(
@@ -52,8 +55,6 @@ def sentences(about: RunFacts, chain: Chain, pair: tuple[str, str]) -> list[str]
             f"{'more' if more > 0 else 'less'} on a {about.sample_word} than {pair[1]}"
             f"{_bound(more, whole) if not about.is_video else ''}."
         )
-    if not chain.splits:
-        told.insert(0, _nothing(about))
     return told
 
 
