@@ -6,6 +6,8 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.report.synthetic import Shape, write_run
@@ -81,3 +83,22 @@ def test_the_run_goes_on_without_the_trial_that_was_removed(run: Path) -> None:
     (run / "trials" / "t00003.parquet").unlink()
     assert main.run(["report", str(run), "--json"]) == 0
     assert json.loads((run / "run.json").read_text())
+
+
+@pytest.mark.parametrize("command", ["report", "explain", "sql"])
+@pytest.mark.parametrize("column", ["server", "load_json", "error"])
+@pytest.mark.parametrize("file", ["trials/t00001.parquet", "verdicts.parquet"])
+def test_a_column_whose_text_is_none_is_named(
+    run: Path, command: str, column: str, file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Found by the fuzzer: the file is whole, its text is no UTF-8, and who read it ended with an internal error."""
+    table = pq.read_table(run / file)
+    name = column if column in table.column_names else "reason"
+    bad = pa.array([b"\xff\xfe"] * table.num_rows).view(pa.string())
+    pq.write_table(table.set_column(table.column_names.index(name), name, bad), run / file)
+    query = ["SELECT * FROM trials, verdicts"] if command == "sql" else []
+    assert main.run([command, str(run), *query]) == 2
+    out, error = capsys.readouterr()
+    assert (out, error.count("\n")) == ("", 1)
+    assert str(run / file) in error
+    assert f"column {name!r} is no text (UTF-8)" in error

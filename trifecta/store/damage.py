@@ -76,7 +76,7 @@ def of_file(path: Path, table: str, *, content: bool = True) -> str | None:
     try:
         there = pq.read_schema(path)
         pq.read_metadata(path)
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, ValueError):  # a ValueError: the name of a column is no UTF-8
         return "is damaged (no whole Parquet file)"
     wanted = _schemas().get(table.removesuffix(".parquet"))
     said = None if wanted is None else _column(there, wanted, table)
@@ -85,7 +85,7 @@ def of_file(path: Path, table: str, *, content: bool = True) -> str | None:
             read = pq.ParquetFile(path).read()
         except (pa.ArrowException, OSError, ValueError):
             return "is damaged (no whole Parquet file)"
-        return _not_json(read) if table == "trials" else None
+        return _not_text(read) or (_not_json(read) if table == "trials" else None)
     return said
 
 
@@ -143,6 +143,17 @@ def _kind(kind: pa.DataType) -> str:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == "string_view":
         return "text"
     return str(kind)
+
+
+def _not_text(table: pa.Table) -> str | None:
+    import pyarrow as pa
+
+    for name in table.column_names:
+        try:
+            table.column(name).validate(full=True)
+        except pa.ArrowInvalid:
+            return f"column {name!r} is no text (UTF-8)"
+    return None
 
 
 def _not_json(trials: pa.Table) -> str | None:

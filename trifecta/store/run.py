@@ -230,9 +230,7 @@ class RunDirectory:
                 schema.of_this_version(pq.ParquetFile(self.path / "trials" / f"{name}.parquet").read())
                 for name in self.trial_names()
             ]
-        if not tables:
-            return []
-        rows: list[dict[str, Any]] = pa.concat_tables(tables).to_pylist()
+            rows: list[dict[str, Any]] = pa.concat_tables(tables).to_pylist() if tables else []
         return rows
 
     def write_checks(self, checks: Iterable[CheckResult]) -> None:
