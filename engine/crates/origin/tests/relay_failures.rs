@@ -186,7 +186,8 @@ fn a_service_that_is_not_what_it_should_be_is_told_apart() {
 fn a_service_that_talks_nonsense_or_ends_early_is_asked_once() {
     for (protocol, alpn, words, class) in [
         ("h1", b"http/1.1".as_slice(), b"NONSENSE AND MORE\r\n\r\n".as_slice(), "malformed:http1"),
-        ("h2", b"h2", b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", "malformed:http2"),
+        ("h2", b"h2", b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", "malformed:http1_over_http2"),
+        ("h2", b"h2", b"NONSENSE AND MORE OF IT\r\n\r\n", "malformed:http2"),
         ("h1", b"http/1.1", b"", "closed"),
         ("h1", b"http/1.1", b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n{", "length"),
         ("h2", b"h2", b"", "closed"),
