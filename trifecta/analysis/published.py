@@ -306,7 +306,9 @@ def _whole(statement: Statement, places: Sequence[Place]) -> Evaluation:
     if rate.low is not None and rate.low >= limit:
         return replace(made, state=CONFIRMED, reason=f"none of {rate.requests} requests failed")
     return replace(
-        made, reason=f"none of {rate.requests} requests failed: too few to rule out 1 in {1 / (1 - limit):.0f}"
+        made,
+        reason=f"none of {rate.requests} requests failed; those of a trial may fail together, and {rate.trials} trials "
+        f"are too few to rule out 1 in {1 / (1 - limit):.0f}",
     )
 
 

@@ -1,0 +1,140 @@
+"""What the four studies published, as it is kept: every claim is their own, and finds its cells in our campaigns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trifecta import studies
+from trifecta.analysis.published import Place, matching
+from trifecta.analysis.statements import parse
+from trifecta.design import plan
+from trifecta.design.campaign import parse_campaign
+from trifecta.report.visits.published import levels_of
+
+
+def campaign_cells(name: str, depth: Any) -> list[Place]:
+    """The cells of a study's campaign, without any run."""
+    campaign = parse_campaign(studies.read_text(studies.campaigns()[name]), name, depth)
+    return [
+        Place(run, cell.key, levels_of(one, cell), [])
+        for run, one in campaign.studies.items()
+        for cell in plan.cells(one)
+    ]
+
+
+def test_all_four_studies_are_there_with_every_claim_and_figure() -> None:
+    found = {
+        name: (len(one.claims), len(one.statements) - len(one.claims)) for name, one in studies.published().items()
+    }
+    assert found == {
+        "bourbon2020": (16, 16),
+        "baccichet2021": (5, 36),
+        "ding2022": (7, 21),
+        "milicevic2023": (5, 16),
+    }
+
+
+def test_every_statement_has_a_source_and_either_a_comparison_or_a_reason_for_none() -> None:
+    for study in studies.published().values():
+        for one in study.statements:
+            assert one.source, one.id
+            assert one.says is not None or one.not_compared, one.id
+            assert one.id.startswith(f"{study.id}."), one.id
+
+
+def test_every_claim_quotes_the_study() -> None:
+    """A claim is made with the study's text open at the page."""
+    for study in studies.published().values():
+        for one in study.claims:
+            assert len(one.quote.split()) >= 4, one.id
+        assert study.here, study.id  # which programs stand in for the study's
+
+
+def test_nobody_claims_what_no_author_said() -> None:
+    """Ratios that we derived, growth with the payload, more CPU of containers, readings of a table (issue 18)."""
+    known = {one.id for study in studies.published().values() for one in study.statements}
+    withdrawn = {
+        "bourbon2020.clean-gap-grows",
+        "bourbon2020.containers-cpu",
+        "milicevic2023.new-half-near",
+        "milicevic2023.new-half-far",
+        "milicevic2023.reused-five-times",
+        "baccichet2021.video-h2-starts-later",
+        "baccichet2021.video-h2-bitrate-over-h3",
+        "baccichet2021.video-h2-bitrate-over-h1",
+        "baccichet2021.video-h2-drops-less-than-h3",
+        "baccichet2021.video-h2-drops-less-than-h1",
+        "ding2022.h2-restarts-window",
+    }
+    assert not known & withdrawn
+    for study in studies.published().values():
+        for one in study.claims:  # "about" is a study's own word with a number of its own
+            assert one.says is not None
+            assert one.says.relation != "about" or one.id in ("ding2022.fifth-of-the-time", "ding2022.data-earlier")
+
+
+def test_what_a_study_measured_is_what_is_compared_with_it() -> None:
+    """baccichet2021's TTFB is DevTools' waiting, its video's figures are those of segments; CPU is a share."""
+    metrics: dict[str, set[str]] = {name: set() for name in studies.published()}
+    for study in studies.published().values():
+        metrics[study.id] |= {one.says.metric for one in study.statements if one.says is not None}
+    assert {"request_ns", "segment_ttfb_ns", "throughput_bits_per_s"} <= metrics["baccichet2021"]
+    assert not metrics["baccichet2021"] & {"ttfb_ns", "live_latency_ns", "bitrate_bits_per_s"}
+    assert "cpu_share" in metrics["bourbon2020"] and "cpu_ns_per_request" not in metrics["bourbon2020"]
+    light = {one.id: one for one in studies.published()["baccichet2021"].statements}
+    assert light["baccichet2021.light.request-h3"].published == pytest.approx(2.83 / 3.21)
+    assert light["baccichet2021.video.throughput_bits_per_s-h3"].published == pytest.approx(64.17 / 139.57)
+
+
+PROGRAMS = {
+    "bourbon2020": {"place": {"native", "docker-host"}, "path": {"normal", "lag", "lossy"}},
+    "milicevic2023": {"client": {"python-client"}, "server": {"hypercorn"}},
+    "baccichet2021": {"server": {"origin"}, "path": {"bare"}, "client": {"chromium", "load"}},
+    "ding2022": {"server": {"caddy"}, "client": {"curl", "load"}},
+}
+
+
+@pytest.mark.parametrize("depth", ["quick", "full"])
+@pytest.mark.parametrize("name", list(PROGRAMS))
+def test_a_statement_is_put_to_the_studys_programs_and_paths_only(name: str, depth: str) -> None:
+    """What is ours beside them (other servers, clients, paths) is never averaged with what the study had."""
+    for one in studies.published()[name].statements:
+        cells = matching(one, campaign_cells(name, depth))
+        for factor, allowed in PROGRAMS[name].items():
+            found = {cell.levels[factor] for cell in cells if factor in cell.levels}
+            assert found <= allowed, (one.id, factor, found)
+            if factor == "client":  # one client in each statement; another than the study's is named
+                assert len(found) <= 1, one.id
+                assert found != {"load"} or "Trifecta's own" in one.here, one.id
+
+
+def test_containers_of_bourbon2020_are_on_the_hosts_network() -> None:
+    """4.9.2 of the study; on a bridge they pay for address translation that it had not."""
+    places = {cell.levels["place"] for cell in campaign_cells("bourbon2020", "full")}
+    assert places == {"native", "docker-host"}
+
+
+def test_a_published_ratio_is_on_the_side_that_is_said() -> None:
+    for study in studies.published().values():
+        for one in study.statements:
+            if one.published is None or one.says is None or one.says.relation not in ("above", "below"):
+                continue
+            even = 0.0 if one.says.by_difference else 1.0
+            assert (one.published > even) == (one.says.relation == "above"), one.id
+
+
+def test_claims_about_cells_name_cells_that_the_campaign_runs() -> None:
+    """Every claim finds its cells in the campaign of its study, at the quick depth already."""
+    for name, study in studies.published().items():
+        cells = campaign_cells(name, "quick")
+        lost = [one.id for one in study.statements if not matching(one, cells)]
+        assert lost == [], name
+
+
+def test_two_statements_of_one_name_are_refused() -> None:
+    one = {"id": "x", "text": "t", "where": {}, "says": {"metric": "m", "arm": "h3", "to": "h2", "is": "above"}}
+    document = {"id": "s", "title": "", "year": 1, "stack": "", "facts": "", "baseline": "h2", "claims": [one, one]}
+    with pytest.raises(ValueError, match="is there twice"):
+        parse(document)
