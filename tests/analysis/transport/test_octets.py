@@ -51,9 +51,12 @@ def test_the_frontier_is_the_first_octet_that_has_not_arrived(ranges: list[tuple
     assert frontier(start, end, 5).tolist() == expected
 
 
-@given(st.lists(st.integers(-(2**50), 2**50), min_size=1, max_size=40))
+@given(st.lists(st.integers(-(2**50), 2**50), min_size=1, max_size=120))
 def test_quantiles_are_those_of_numpy(values: list[int]) -> None:
     found = quantiles(np.array(values, dtype=np.int64))
     assert found is not None
     expected = np.quantile(values, [0, 0.5, 0.9, 0.99, 1]).tolist()
+    for place, enough in ((2, 10), (3, 100)):  # no percentile beyond what the sample holds
+        if len(values) < enough:
+            expected[place] = None
     assert [found.least, found.p50, found.p90, found.p99, found.most] == expected
