@@ -85,7 +85,7 @@ def test_it_is_measured_as_any_other(kind, tmp_path):
     )
     answer = trifecta(f'trifecta sql run --json "{query}"', site, tmp_path)
     rows = json.loads(answer.stdout)
-    assert len(rows) == 8, done.stderr  # new and reused connections, two blocks, HTTP/1.1 and its second run
+    assert len(rows) == 24, done.stderr  # new and reused connections, six blocks, HTTP/1.1 and its second run
     for row in rows:
         assert row[kind] == f"stdlib-{kind}"
         assert (row["error"], row["errors"], row["success_rate"]) == (None, 0, 1.0), row

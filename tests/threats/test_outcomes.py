@@ -75,6 +75,8 @@ def found(
     return experiments.measured(threat, folder)
 
 
+# Requests of a trial may fail together: without a failure a dozen trials do not show that a switch makes none.
+FEW_FOR_SUCCESS = ("conntrack", "server-timeouts")
 each = pytest.mark.parametrize("threat", WITH_TRAFFIC.values(), ids=WITH_TRAFFIC)
 
 
@@ -83,6 +85,10 @@ def test_a_switch_without_effect_is_reported_as_such(
     threat: Threat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = found(threat, tmp_path, monkeypatch)
+    if threat.id in FEW_FOR_SUCCESS:
+        assert one["outcome"] == "not decided"
+        assert "100 % without, 100 % with (open)" in " ".join(sentences(one))
+        return
     assert one["outcome"] == "no effect"
     assert sentences(one)[0] == "no effect on this machine"
 
