@@ -164,6 +164,9 @@ class RunDirectory:
             for folder, by_wire, suffix in kept:
                 for wire, written in by_wire.items():
                     drafts.append((written, self.path / folder / f"{trial}{wire and '-' + wire}{suffix}"))
+            keys = self.path / "captures" / f"{trial}.keys"
+            if keys.exists():  # kept for themselves: the client wrote them under their own name
+                drafts.append((keys, keys))
             if attached.link_summary is not None:
                 draft = self.draft("link", trial, ".json")
                 draft.write_text(files.to_json(attached.link_summary), encoding="utf-8")
