@@ -14,8 +14,9 @@ import pytest
 from tests.lab.inside import run_inside
 from trifecta.design.errors import CannotError
 from trifecta.design.model import RequestsWorkload
+from trifecta.implementations import running
 from trifecta.implementations.registry import SERVERS
-from trifecta.implementations.running import RunningServer
+from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import Backend, Command, ServerAdapter, ServerOptions, Site, Unsupported
 from trifecta.implementations.servers import caddy
 from trifecta.lab.certificates import make_certificates
@@ -142,6 +143,68 @@ def test_another_program_on_its_port_is_not_taken_for_it(site: Site, tmp_path: P
 
     with pytest.raises(CannotError, match="another program answers in place of script: address in use"):
         server.wait_ready(ask, lambda: False)
+
+
+def test_a_server_is_taken_at_its_word(site: Site, tmp_path: Path) -> None:
+    half = "import sys, time; sys.stdout.write({!r}); sys.stdout.flush(); time.sleep({})"
+    server = _server(f"{half.format('hear ', 0.2)}; {half.format('ye', 60)}", site, tmp_path)
+    (tmp_path / "log").write_text("hear ye said the one before it\n")
+    server.start()
+    try:
+        assert server.wait_word(b"hear ye", lambda: False) > 0.1
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("word", ["", "print('up', flush=True); "])
+def test_a_server_that_ends_instead_is_told_with_its_words(site: Site, tmp_path: Path, word: str) -> None:
+    server = _server(f"import sys; {word}sys.exit('port 9443 is taken')", site, tmp_path)
+    server.start()
+    server._programs[-1].process.wait()
+    with pytest.raises(ServerFailed, match=r"script ended before it was ready: (up )?port 9443 is taken"):
+        server.wait_word(b"up", lambda: False)
+
+
+def test_a_server_that_ends_with_its_word_is_not_ready(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = _server("print('up')", site, tmp_path)
+    server.start()
+    server._programs[-1].process.wait()
+    runs = iter([True, False])
+    monkeypatch.setattr(server, "running", lambda: next(runs))
+    with pytest.raises(ServerFailed, match="script ended before it was ready: up"):
+        server.wait_word(b"up", lambda: False)
+
+
+def test_waiting_for_a_word_ends_in_time_and_can_be_stopped(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "READY_TIMEOUT_S", 0.1)
+    server = _server("import time; print('not yet', flush=True); time.sleep(60)", site, tmp_path)
+    server.start()
+    try:
+        with pytest.raises(ServerFailed, match=r"does not answer within 0\.1 s \(it did not say up\): .*"):
+            server.wait_word(b"up", lambda: False)
+        with pytest.raises(Stopped):
+            server.wait_word(b"up", lambda: True)
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize(("says_ready", "code"), [(b"up", -9), (None, 7)])
+def test_who_is_renewed_at_its_word_has_no_time_for_lost_connections(
+    site: Site, tmp_path: Path, says_ready: bytes | None, code: int
+) -> None:
+    slow = "import signal, sys, time; signal.signal(15, lambda *_: (time.sleep(0.5), sys.exit(7)))"
+    server = _server(f"{slow}; print('up', flush=True); time.sleep(60)", site, tmp_path)
+    server.adapter.says_ready = says_ready
+    server.start()
+    server.wait_word(b"up", lambda: False)
+    first = server._programs[-1].process
+    server.start(renewed=True)
+    server.close()
+    assert first.returncode == code
 
 
 def test_restarts_are_counted(site: Site, tmp_path: Path) -> None:

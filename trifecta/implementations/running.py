@@ -7,7 +7,7 @@ import resource
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,10 @@ from trifecta.lab.engine import Stopped
 from trifecta.lab.host import Host
 
 READY_TIMEOUT_S = 30.0  # a busy machine has taken more than 5 s
+GRACE_S = 2.0
+RENEWED_GRACE_S = 0.02
 _READY_PAUSE_S = 0.02
+_WORD_PAUSE_S = 0.0005  # between two looks into a log: a start for a block of its own must cost little
 _LAST_WORDS_BYTES = 600
 FILE_LIMIT_BYTES = 1 << 30  # of any file a server writes, its log among them: one that prints must not fill the disk
 
@@ -43,6 +46,16 @@ class _Program:
             file.seek(max(self.log_start, end - _LAST_WORDS_BYTES))
             words = " ".join(file.read(_LAST_WORDS_BYTES).decode(errors="replace").split())
         return words or f"it said nothing (see {self.log})"
+
+    def says(self, word: bytes) -> Iterator[bool]:
+        """Whether the log has this since it was started: at every look, which reads what is new only."""
+        with self.log.open("rb") as file:
+            file.seek(self.log_start)
+            seen = b""
+            while True:
+                seen += file.read()
+                yield word in seen
+                seen = seen[-len(word) :]  # the rest of it may come later
 
 
 class ServerFailed(CannotError):
@@ -85,7 +98,10 @@ class RunningServer:
         ``renewed``: it did not have to be started again, but for a block of its own; such starts are counted apart.
         """
         again = bool(self._programs)
-        self.end()
+        # Connections whose last packet was lost on the path would hold an end up for a second, more than blocks have.
+        # What they have left to say is for qlog only.
+        quick = renewed and self.adapter.says_ready is not None and self.site.qlog is None
+        self.end(RENEWED_GRACE_S if quick else GRACE_S)
         self._programs.clear()
         self.site.state.mkdir(parents=True, exist_ok=True)
         name = self.adapter.name
@@ -120,6 +136,24 @@ class RunningServer:
 
         ServerFailed when the program ends or does not answer in time (READY_TIMEOUT_S, or less).
         """
+        waited = self._wait(ask, _READY_PAUSE_S, stop, timeout_s)
+        if not self.running():
+            raise ServerFailed(f"another program answers in place of {self.adapter.name}: {self.last_words()}")
+        return waited
+
+    def wait_word(self, word: bytes, stop: Callable[[], bool]) -> float:
+        """Wait until it has said this since its start, in its log. Seconds waited; ServerFailed as `wait_ready`."""
+        looks = self._programs[-1].says(word)
+        waited = self._wait(
+            lambda: None if next(looks) else f"it did not say {word.decode(errors='replace')}", _WORD_PAUSE_S, stop
+        )
+        if not self.running():
+            raise self._ended_early()
+        return waited
+
+    def _wait(
+        self, ask: Callable[[], str | None], pause_s: float, stop: Callable[[], bool], timeout_s: float | None = None
+    ) -> float:
         began = time.monotonic()
         limit = READY_TIMEOUT_S if timeout_s is None else min(READY_TIMEOUT_S, timeout_s)
         problem: str | None = "not asked yet"
@@ -127,17 +161,18 @@ class RunningServer:
             if stop():
                 raise Stopped
             if not self.running():
-                raise ServerFailed(f"{self.adapter.name} ended before it was ready: {self.last_words()}")
+                raise self._ended_early()
             if time.monotonic() - began > limit:
                 raise ServerFailed(
                     f"{self.adapter.name} does not answer within {limit:g} s ({problem}): {self.last_words()}"
                 )
             problem = ask()
             if problem is not None:
-                time.sleep(_READY_PAUSE_S)
-        if not self.running():
-            raise ServerFailed(f"another program answers in place of {self.adapter.name}: {self.last_words()}")
+                time.sleep(pause_s)
         return time.monotonic() - began
+
+    def _ended_early(self) -> ServerFailed:
+        return ServerFailed(f"{self.adapter.name} ended before it was ready: {self.last_words()}")
 
     @property
     def log(self) -> Path:
@@ -212,14 +247,13 @@ class RunningServer:
         if self.cpu_share is not None:
             self.cpu_share.close()
 
-    def end(self) -> None:
-        """End the programs, the server before its backends: politely first."""
+    def end(self, grace_s: float = GRACE_S) -> None:
+        """End the programs, the server before its backends: politely first, and killed after the grace."""
         for program in reversed(self._programs):
             if not program.ended():
                 program.process.terminate()
-                try:
-                    program.process.wait(timeout=2)
-                except subprocess.TimeoutExpired:
+                linux.wait_for_end(program.process.pid, grace_s)
+                if not program.ended():
                     program.process.kill()
             program.process.wait()
 

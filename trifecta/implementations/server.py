@@ -86,6 +86,11 @@ class ServerAdapter(ABC):
     """Whether it can be given ``read_timeout_ns`` and ``write_timeout_ns``."""
     is_proxy: bool = False
     """Whether it passes requests on to another server: that adds a hop, which the report must say."""
+    says_ready: bytes | None = None
+    """What it writes to standard output or error once it can be used over every protocol, and never before.
+
+    A server that answered real requests at its first start is then started anew for a block without them.
+    """
 
     @abstractmethod
     def find(self) -> str:

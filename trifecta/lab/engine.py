@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from trifecta.design.errors import CannotError
+from trifecta.lab import linux
 from trifecta.lab.host import Host
 
 Role = Literal["load", "origin", "link", "probe"]
@@ -246,15 +247,8 @@ class EngineProcess(EngineProgram):
 
     def wait_end(self, timeout_s: float) -> None:
         """Wait until it has ended by itself, for so long at most."""
-        if self.process.poll() is not None:
-            return
-        descriptor = os.pidfd_open(self.process.pid)  # Popen.wait with a limit looks every few ms only
-        try:
-            ended = select.poll()
-            ended.register(descriptor, select.POLLIN)
-            ended.poll(timeout_s * 1000)
-        finally:
-            os.close(descriptor)
+        if self.process.poll() is None:
+            linux.wait_for_end(self.process.pid, timeout_s)
 
     def close(self) -> None:
         """End it at once, whatever it does."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import select
 import socket
 import struct
 import time
@@ -122,6 +123,17 @@ def bring_up(device: str) -> None:
         request = struct.pack("16sH14x", device.encode(), 0)
         (flags,) = struct.unpack_from("16xH", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, request))
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sH14x", device.encode(), flags | _IFF_UP))
+
+
+def wait_for_end(pid: int, timeout_s: float) -> None:
+    """Wait until a child has ended, for so long at most, and no longer: Popen.wait with a limit looks every few ms."""
+    descriptor = os.pidfd_open(pid)
+    try:
+        ended = select.poll()
+        ended.register(descriptor, select.POLLIN)
+        ended.poll(timeout_s * 1000)
+    finally:
+        os.close(descriptor)
 
 
 def process_cpu_ns(pid: int) -> int:

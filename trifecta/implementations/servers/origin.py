@@ -21,6 +21,7 @@ class Origin(ServerAdapter):
 
     name = "origin"
     source = "part of Trifecta (engine/crates/origin); built by `make setup`"
+    says_ready = b'{"ready":'  # after every socket is bound (docs/architecture.md, section 1)
 
     def find(self) -> str:
         """The engine's version."""
