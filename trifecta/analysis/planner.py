@@ -87,9 +87,13 @@ class Planner:
         self.verdicts: list[Verdict] = []
         self._last_seen: list[str] = []
 
-    def next(self, rows: Sequence[Row], elapsed_ns: int) -> Decision | Stop:
-        """Decide from the rows of all finished trials and the wall time the run has taken (resumed parts included)."""
-        self.verdicts = verdicts(self.study, rows, self.cells, fixed=False)
+    def next(self, rows: Sequence[Row], elapsed_ns: int, judged: Sequence[Verdict] | None = None) -> Decision | Stop:
+        """Decide from the rows of all finished trials and the wall time the run has taken (resumed parts included).
+
+        ``judged`` are the verdicts of these rows and of this planner's cells, where they are known already.
+        """
+        known = verdicts(self.study, rows, self.cells, fixed=False) if judged is None else judged
+        self.verdicts = list(known)
         states = self._states(rows, elapsed_ns)
         left_ns = None if self.study.budget_ns is None else self.study.budget_ns - elapsed_ns
         unfinished = [state for state in states if state.unfinished is not None]

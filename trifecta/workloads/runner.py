@@ -43,8 +43,11 @@ PROBE_EVERY_S = 60.0  # a path that was delivered; see _Run._probe_when_due
 class AnyPlanner(Protocol):
     """What chooses the blocks of a run."""
 
-    def next(self, rows: Sequence[Row], elapsed_ns: int) -> Decision | Stop:
-        """The next block, from the rows of all finished trials and the time so far; or that it is enough."""
+    def next(self, rows: Sequence[Row], elapsed_ns: int, judged: Sequence[Verdict] | None = None) -> Decision | Stop:
+        """The next block, from the rows of all finished trials and the time so far; or that it is enough.
+
+        ``judged``: the verdicts of these rows, where they are known.
+        """
 
 
 NO_MORE = More()
@@ -120,6 +123,10 @@ class _Run:
     phase_ns: dict[str, int] = field(default_factory=dict)
     began_ns: int = field(default_factory=time.monotonic_ns)
     elapsed_before_ns: int = 0
+    judged: list[Verdict] | None = None
+    """The verdicts of all rows, for the planner; None where it has to judge for itself."""
+    every_cell: bool = True
+    """Whether the planner chooses among all cells that have verdicts: none has been given up."""
 
     def go(self, resume: bool, any_levels: Mapping[str, Any], more: More) -> StudyOutcome:
         engine = find_engine()
@@ -180,7 +187,7 @@ class _Run:
             while True:
                 if not self.planner:
                     return Stop("every server has failed; what was finished is kept", "unmeasurable")
-                decision = self.planner.next(self.rows, self.elapsed_ns)
+                decision = self.planner.next(self.rows, self.elapsed_ns, self.judged)
                 self._mark("plan")
                 if isinstance(decision, Stop):
                     return decision
@@ -203,6 +210,7 @@ class _Run:
             self._conformance(conformance.quick(probed, self.adapters.clients, here.clients, self.cells))
 
     def _block(self, session: AnySession, runner: AnyTrialRunner, decision: Decision) -> None:
+        self.judged = None
         self._probe_when_due(session, decision.cell)
         if not self._renew(session, decision):
             return
@@ -234,6 +242,7 @@ class _Run:
             self.run.rewrite_row(row)
         judged = verdicts(self.study, self.rows, self.cells, fixed=False)
         self.run.write_verdicts(judged)
+        self.judged = judged if self.every_cell else None
         self.run.log_decision(
             {
                 "cell": decision.cell.key,
@@ -287,6 +296,8 @@ class _Run:
         # The cells are the family of the verdicts: a reader who works them out again needs them.
         self.run.write_facts(self.run.facts | {"failed": known, "cells": [cell.key for cell in self.cells]})
         self.planner = self.make_planner(self.study, alive, self.began_ns) if alive else None
+        self.every_cell = len(alive) == len(self.cells)
+        self.judged = None
 
     def _conformance(self, results: list[ConformanceResult]) -> None:
         self.run.write_conformance(results)

@@ -19,7 +19,7 @@ from trifecta.analysis.planner import Decision, Stop, rest_words
 from trifecta.design import plan as design_plan
 from trifecta.design.mapping import MapPlan
 from trifecta.design.metrics import METRICS
-from trifecta.design.model import Cell, Study
+from trifecta.design.model import Cell, Study, Verdict
 
 HOPELESS_BLOCKS = 2  # a place where as many blocks, all there were, failed their checks is not tried again
 _COSTS_FROM = 8  # blocks from which on their cost is seen as a function of the place
@@ -102,8 +102,13 @@ class MapPlanner:
         self._cells = {self.plan.place_of(cell): cell for cell in self.cells}
         self._grid: Floats = np.array(self.plan.shares())
 
-    def next(self, rows: Sequence[Row], elapsed_ns: int) -> Decision | Stop:
-        """Decide from the rows of all finished trials and the wall time so far."""
+    def next(
+        self,
+        rows: Sequence[Row],
+        elapsed_ns: int,
+        judged: Sequence[Verdict] | None = None,
+    ) -> Decision | Stop:
+        """Decide from the rows of all finished trials and the wall time so far; a map needs no verdicts of cells."""
         found = measured(self.plan, self.study, rows)
         done = len(found.blocks)
         stop = self._spent(found, elapsed_ns)
