@@ -33,7 +33,7 @@ SETTINGS = [
     "server=origin", "connection=reused", "blocks.at_least=1", "blocks.at_most=1", "budget=2 min",
     "workload.requests=100", "workload.warmup=10 requests",
 ]  # fmt: skip
-LATE = re.compile(r"99 % of packets left within .* \(limit ")
+LATE = re.compile(r"9[09] % of packets left within .* \(limit ")
 CLEAN = [*SETTINGS, "path=clean"]
 FAR = [*SETTINGS, "path=far"]
 

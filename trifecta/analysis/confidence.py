@@ -167,14 +167,19 @@ def _judge(data: bytes, shape: tuple[int, ...], alpha: float) -> Judgement:
 
 
 def confidence_sequence(logs: Floats, alpha: float) -> Interval:
-    """The log ratios that are not rejected at level ``alpha`` after the last block.
+    """The log ratios that are not rejected at level ``alpha`` after the last block; what was computed is remembered.
 
     The evidence changes at the values seen only, so both ends are exact: each is one of the differences.
     """
-    threshold = math.log(2 / alpha)
-    if len(logs) * math.log(2) < threshold:
+    if len(logs) * math.log(2) < math.log(2 / alpha):
         return Interval(None, None)  # a block at most doubles a stake: so few reject nothing
-    differences = differences_of(logs)
+    return _not_rejected(logs.tobytes(), logs.shape, alpha)
+
+
+@lru_cache(maxsize=4096)
+def _not_rejected(data: bytes, shape: tuple[int, ...], alpha: float) -> Interval:
+    threshold = math.log(2 / alpha)
+    differences = differences_of(np.frombuffer(data).reshape(shape))
     high = _lower_end(-differences, threshold)
     return Interval(_lower_end(differences, threshold), None if high is None else -high)
 

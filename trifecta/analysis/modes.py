@@ -71,7 +71,7 @@ def apart(rows: Sequence[Row], metric: Metric, margin: float) -> dict[str, Apart
     residuals = _polished(table)
     found = {}
     for column, arm in enumerate(arms):
-        one = _of_arm(arm, residuals[:, column], table[:, column], math.log1p(margin))
+        one = _of_arm(arm, residuals[:, column].tobytes(), table[:, column].tobytes(), math.log1p(margin))
         if one is not None:
             found[arm] = one
     return found
@@ -114,7 +114,10 @@ def _median(table: Floats, axis: int) -> Floats:
     return result
 
 
-def _of_arm(arm: str, residuals: Floats, values: Floats, log_margin: float) -> Apart | None:
+@lru_cache(maxsize=1024)
+def _of_arm(arm: str, residual_data: bytes, value_data: bytes, log_margin: float) -> Apart | None:
+    residuals: Floats = np.frombuffer(residual_data)
+    values: Floats = np.frombuffer(value_data)
     present = np.isfinite(residuals)
     known, own = residuals[present], values[present]
     if len(known) < FEWEST_TRIALS:

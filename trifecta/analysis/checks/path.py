@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trifecta.analysis.checks import echo
+from trifecta.analysis.checks import echo, lateness
 from trifecta.analysis.checks.chance import burst_inflation, consistent, plausible_share
 from trifecta.analysis.checks.evidence import Document, Evidence, Finding, by_wire, duration, worst
 from trifecta.design import browsers, services
@@ -21,7 +21,6 @@ RATE_SHARE = 0.02
 PROBED_RATE_SHARE = 0.05  # by a train of tens of packets
 # A direction that was busy for less (acknowledgements, in many short bursts) does not show its rate; the probe does.
 RATE_BUSY_NS = 100_000_000
-LATENESS_SHARE, LATENESS_FLOOR_NS = 0.02, 1_000_000  # p99 of packets leaving late; share of the path's RTT
 MOST_SHOWN = 3  # sentences about links that did not deliver what was asked
 SMALLEST_PAYLOAD_BYTES = 1452  # UDP payload that must pass: MTU 1500 less IPv6 and UDP headers
 _VARIABLE = ("rate", "jitter", "trace", "reorder")  # with one of these a packet's delay is not the constant asked for
@@ -77,7 +76,8 @@ def _link(evidence: Evidence, wire: str, link: Document) -> list[Finding]:
     asked = (path.forward, path.backward) if not wire or wire in _wires(path, evidence.workload) else ((), ())
     near, _, far = wire.partition("-")
     names = (f"{wire} to {far}", f"{wire} to {near}") if wire else ("to the server", "to the client")
-    return echo.of_link(path, evidence.trial.seed, wire, link) + _directions(path, link, names, asked)
+    found = _directions(path, link, names, asked, of_median=lateness.tail_is_free(evidence.study.metric))
+    return echo.of_link(path, evidence.trial.seed, wire, link) + found
 
 
 def alone(path: PathSpec, seed: int, link: Document, probe: Document | None) -> list[Finding]:
@@ -88,8 +88,14 @@ def alone(path: PathSpec, seed: int, link: Document, probe: Document | None) -> 
 
 
 def _directions(
-    path: PathSpec, link: Document, names: tuple[str, str], asked: tuple[Sequence[Document], Sequence[Document]]
+    path: PathSpec,
+    link: Document,
+    names: tuple[str, str],
+    asked: tuple[Sequence[Document], Sequence[Document]],
+    *,
+    of_median: bool = False,
 ) -> list[Finding]:
+    """``of_median``: what is compared is a median of requests, which late packets of a tail do not move."""
     findings = []
     for key, name, impairments in zip(("a_to_b", "b_to_a"), names, asked, strict=True):
         report = link.get(key)
@@ -98,6 +104,7 @@ def _directions(
         else:
             late = _NOT_REAL_TIME if link.get("realtime") is False else _BUSY
             findings += _direction(path, name, report, impairments, late)
+            findings += lateness.of_direction(path, name, report, late, of_median=of_median)
             findings += echo.of_direction(name, key, link, impairments)
     return findings
 
@@ -136,7 +143,6 @@ def _direction(path: PathSpec, name: str, report: Document, asked: Sequence[Docu
         findings += _delay(name, report, asked, late, one_by_one=path.frames == "wire")
         findings += _loss(name, report, asked, packets)
         findings += _rate(name, report, asked)
-        findings += _lateness(path, name, report, late)
     for field in ("device_drops", "send_errors"):
         count = int(report.get(field) or 0)
         if count:
@@ -217,18 +223,6 @@ def _rate(name: str, report: Document, asked: Sequence[Document]) -> list[Findin
     if abs(off) > limit:
         return [Finding("fail", text, off, limit, _BUSY)]
     return [Finding("pass", text, off, limit)]
-
-
-def _lateness(path: PathSpec, name: str, report: Document, remedy: str) -> list[Finding]:
-    late = (report.get("lateness_ns") or {}).get("p99")
-    if late is None:
-        return []
-    limit = max(LATENESS_FLOOR_NS, LATENESS_SHARE * path.rtt_ns)
-    text = f"{name}: 99 % of packets left within {duration(float(late))} of their time"
-    if late > limit:
-        text += f" (limit {duration(limit)})"
-        return [Finding("fail", text, float(late), limit, remedy)]
-    return [Finding("pass", text, float(late), limit)]
 
 
 def _probed(path: PathSpec, who: str, probe: Document) -> list[Finding]:
