@@ -1,7 +1,13 @@
 //! The command line of the engine: which part to run and the configuration it gets, nothing else.
 
 use std::io::{BufRead, Read};
+use std::path::Path;
 use std::process::ExitCode;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+mod schemas;
 
 const HELP: &str = "trifecta-engine: what sends, serves or carries a measured byte
 
@@ -10,6 +16,7 @@ Usage:
   trifecta-engine origin CONFIG   answer over HTTP/1.1, HTTP/2 and HTTP/3 on one port
   trifecta-engine link   CONFIG   carry packets between two network devices through impairments
   trifecta-engine probe  CONFIG   measure what a path does to packets
+  trifecta-engine schema FOLDER   write the JSON Schema of every configuration and line into a folder
   trifecta-engine --version       versions, as JSON
   trifecta-engine --help          this text
 
@@ -32,21 +39,32 @@ const MAX_CONFIG_BYTES: u64 = 64 << 20;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [command, folder] = arguments.as_slice()
+        && command == "schema"
+    {
+        return match schemas::write(Path::new(folder)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => refuse(&format!("error: schema: '{folder}': {error}; name a folder that can be written")),
+        };
+    }
     let run: fn(&str) -> i32 = match arguments.first().map(String::as_str) {
         Some("load") => trifecta_load::run,
         Some("origin") => trifecta_origin::run,
         Some("link") => trifecta_link::run,
         Some("probe") => trifecta_probe::run,
         Some("--version" | "-V") => {
-            println!("{}", version());
+            println!("{}", serde_json::json!(version()));
             return ExitCode::SUCCESS;
         }
         Some("--help" | "-h" | "help") => {
             print!("{HELP}");
             return ExitCode::SUCCESS;
         }
-        Some(other) => return refuse(&format!("error: command: unknown '{other}'; use load, origin, link or probe")),
-        None => return refuse("error: command: missing; use load, origin, link or probe (see --help)"),
+        Some("schema") => return refuse("error: schema: name one folder, which the schemas are written to"),
+        Some(other) => {
+            return refuse(&format!("error: command: unknown '{other}'; use load, origin, link, probe or schema"));
+        }
+        None => return refuse("error: command: missing; use load, origin, link, probe or schema (see --help)"),
     };
     let [_, source] = arguments.as_slice() else {
         return refuse("error: config: name one file, or '-' for standard input");
@@ -75,16 +93,28 @@ fn read_config(source: &str) -> std::io::Result<String> {
     Ok(text)
 }
 
-fn version() -> serde_json::Value {
-    serde_json::json!({
-        "engine": env!("CARGO_PKG_VERSION"),
-        "rustls": locked_version("rustls"),
-        "quinn_proto": locked_version("quinn-proto"),
-        "aws_lc_rs": locked_version("aws-lc-rs"),
-        "parquet": locked_version("parquet"),
-        "architecture": std::env::consts::ARCH,
-        "quic_adaptations": trifecta_wire::quic::Adaptations::NAMES,
-    })
+/// What `--version` says.
+#[derive(Serialize, JsonSchema)]
+struct Version {
+    engine: &'static str,
+    rustls: Option<&'static str>,
+    quinn_proto: Option<&'static str>,
+    aws_lc_rs: Option<&'static str>,
+    parquet: Option<&'static str>,
+    architecture: &'static str,
+    quic_adaptations: Vec<&'static str>,
+}
+
+fn version() -> Version {
+    Version {
+        engine: env!("CARGO_PKG_VERSION"),
+        rustls: locked_version("rustls"),
+        quinn_proto: locked_version("quinn-proto"),
+        aws_lc_rs: locked_version("aws-lc-rs"),
+        parquet: locked_version("parquet"),
+        architecture: std::env::consts::ARCH,
+        quic_adaptations: trifecta_wire::quic::Adaptations::NAMES.to_vec(),
+    }
 }
 
 /// Version of a dependency as the lock file this binary was built with names it.

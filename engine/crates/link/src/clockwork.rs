@@ -9,15 +9,9 @@ use crate::config::Split;
 use crate::device::receive::{Received, Receiver};
 use crate::device::transmit::{Run, Transmitter};
 use crate::device::{BATCH, Device};
+use crate::summary::Ended;
 use crate::traffic::{Departure, Left, Traffic};
 use crate::wait::Waiter;
-
-/// Why the loop ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    Signal,
-    Stdin,
-}
 
 /// The running link.
 pub struct Clockwork {

@@ -5,7 +5,6 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::process::{self, Usage, exit};
 
@@ -25,15 +24,18 @@ pub mod realtime;
 pub mod schedule;
 pub mod segment;
 pub mod statistics;
+pub mod summary;
 pub mod traffic;
 pub mod wait;
 
 use capture::Capture;
 use chain::Chain;
-use clockwork::{Clockwork, Ended};
-use config::{Config, ConfigError, DIRECTIONS};
+use clockwork::Clockwork;
+use config::{Config, ConfigError};
 use device::Device;
 use log::Log;
+use statistics::OfDevices;
+use summary::{CaptureSummary, DirectionSummary, Ended, LogSummary, Ready, Summary};
 use traffic::Traffic;
 
 /// Why the link cannot do what it is asked to: exit code, field, message.
@@ -88,55 +90,51 @@ fn carry(config_text: &str) -> Result<(), Failure> {
     let start_ns = now_ns();
     let chains = [Chain::new(config.impairments(0, start_ns)?), Chain::new(config.impairments(1, start_ns)?)];
     let mut clockwork = Clockwork::new(devices, config.split, Traffic::new(chains, config.memory_bytes, log, capture));
-    let ready = json!({
-        "a_device": config.a_device, "b_device": config.b_device, "realtime": granted.fifo,
-        "memory_locked": granted.memory_locked, "short_slice": granted.short_slice,
-        "receive_buffer_bytes": clockwork.devices()[0].receive_buffer_bytes(),
-    });
+    let ready = Ready {
+        a_device: config.a_device.clone(),
+        b_device: config.b_device.clone(),
+        realtime: granted.fifo,
+        memory_locked: granted.memory_locked,
+        short_slice: granted.short_slice,
+        receive_buffer_bytes: clockwork.devices()[0].receive_buffer_bytes(),
+    };
     process::write_ready(&ready).map_err(|error| cannot("stdout", format!("{error}; keep it open")))?;
 
     let before = Usage::now();
     let ended = clockwork.run(config.spin_ns);
     let usage = Usage::now().since(before);
     let ended_ns = now_ns();
-    let mut summary = json!({
-        "started_ns": start_ns,
-        "ended_ns": ended_ns,
-        "ended": match &ended {
-            Ok(Ended::Signal) => "signal",
-            Ok(Ended::Stdin) => "stdin",
-            Err(_) => "device",
-        },
-        "wall_ns": ended_ns - start_ns,
-        "cpu_user_ns": usage.cpu_user_ns,
-        "cpu_system_ns": usage.cpu_system_ns,
-        "max_rss_bytes": usage.max_rss_bytes,
-        "realtime": granted.fifo,
-        "memory_locked": granted.memory_locked,
-        "short_slice": granted.short_slice,
-        "spin_ns": config.spin_ns,
-        "split": if config.split == config::Split::Merge { "merge" } else { "real" },
-        "seed": config.seed,
-    });
-    for (direction, name) in DIRECTIONS.into_iter().enumerate() {
-        summary[name] = direction_summary(&clockwork, &config, direction);
-    }
-    let log = clockwork.traffic.log.take().map(Log::finish);
-    if let Some(Ok((rows, dropped))) = &log {
-        summary["log_rows"] = json!(rows);
-        summary["log_rows_dropped"] = json!(dropped);
-    }
-    let capture = clockwork.traffic.capture.take().map(Capture::finish);
-    if let Some(Ok(told)) = &capture {
-        summary["captured_packets"] = json!(told.packets);
-        summary["capture_missed"] = json!(told.missed);
-        summary["realtime_offset_ns"] = json!(told.realtime_offset_ns);
-    }
+    let log = clockwork.traffic.log.take().map(Log::finish).transpose();
+    let capture = clockwork.traffic.capture.take().map(Capture::finish).transpose();
+    let log_summary = |&(log_rows, log_rows_dropped): &(u64, u64)| LogSummary { log_rows, log_rows_dropped };
+    let summary = Summary {
+        started_ns: start_ns,
+        ended_ns,
+        ended: *ended.as_ref().unwrap_or(&Ended::Device),
+        wall_ns: ended_ns - start_ns,
+        cpu_user_ns: usage.cpu_user_ns,
+        cpu_system_ns: usage.cpu_system_ns,
+        max_rss_bytes: usage.max_rss_bytes,
+        realtime: granted.fifo,
+        memory_locked: granted.memory_locked,
+        short_slice: granted.short_slice,
+        spin_ns: config.spin_ns,
+        split: config.split,
+        seed: config.seed,
+        a_to_b: direction_summary(&clockwork, &config, 0),
+        b_to_a: direction_summary(&clockwork, &config, 1),
+        log: log.as_ref().ok().and_then(Option::as_ref).map(log_summary),
+        capture: capture.as_ref().ok().and_then(Option::as_ref).map(|told| CaptureSummary {
+            captured_packets: told.packets,
+            capture_missed: told.missed,
+            realtime_offset_ns: told.realtime_offset_ns,
+        }),
+    };
     process::write_summary(&summary).map_err(|error| cannot("stdout", format!("{error}; keep it open")))?;
-    if let Some(Err(error)) = log {
+    if let Err(error) = log {
         return Err(cannot("log_file", format!("{error}; free some space or leave the log out")));
     }
-    if let Some(Err(error)) = capture {
+    if let Err(error) = capture {
         return Err(cannot("capture_file", format!("{error}; free some space or leave the capture out")));
     }
     ended.map(|_| ()).map_err(|(device, error)| {
@@ -154,16 +152,17 @@ fn open(field: &str, name: &str) -> Result<Device, Failure> {
     })
 }
 
-fn direction_summary(clockwork: &Clockwork, config: &Config, direction: usize) -> Value {
+fn direction_summary(clockwork: &Clockwork, config: &Config, direction: usize) -> DirectionSummary {
     let traffic = &clockwork.traffic;
     let of = &traffic.directions[direction];
     let (input, output) = (&clockwork.devices()[direction], &clockwork.devices()[1 - direction]);
-    let in_flight = traffic.in_flight(direction);
-    let specs = &config.directions[direction];
-    let drops = (input.receive_drops(), output.transmit_drops());
-    let mut summary = of.statistics.summary(specs, &of.chain, in_flight, drops.0, drops.1);
     let (truncated, timestamps_replaced) = clockwork.receive_anomalies(direction);
-    summary["truncated"] = json!(truncated);
-    summary["timestamps_replaced"] = json!(timestamps_replaced);
-    summary
+    let of_devices = OfDevices {
+        in_flight: traffic.in_flight(direction),
+        receive_drops: input.receive_drops(),
+        transmit_drops: output.transmit_drops(),
+        truncated,
+        timestamps_replaced,
+    };
+    of.statistics.summary(&config.directions[direction], &of.chain, of_devices)
 }

@@ -1,12 +1,11 @@
 //! What a direction did, counted while it runs.
 
-use serde_json::{Value, json};
-
 use crate::chain::{Chain, Tally};
 use crate::config::Spec;
 use crate::frame::Refusal;
 use crate::histogram::Histogram;
 use crate::impair::Impairment;
+use crate::summary::{DirectionSummary, ImpairmentSummary, RefusedSummary};
 
 /// Counters of one direction. Wire packets are Ethernet frames without FCS, after splitting super-packets.
 #[derive(Default)]
@@ -37,6 +36,16 @@ pub struct Statistics {
     busy_ns: u64,
     /// When the latest packet left; of the first after a pause, when it was due.
     busy_since_ns: Option<u64>,
+}
+
+/// What the devices of a direction know of it at the end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OfDevices {
+    pub in_flight: u64,
+    pub receive_drops: u64,
+    pub transmit_drops: u64,
+    pub truncated: u64,
+    pub timestamps_replaced: u64,
 }
 
 /// Wire packets that left together.
@@ -84,63 +93,58 @@ impl Statistics {
 
     /// The part of the summary that belongs to this direction.
     #[must_use]
-    pub fn summary(
-        &self,
-        specs: &[Spec],
-        chain: &Chain,
-        in_flight: u64,
-        receive_drops: u64,
-        transmit_drops: u64,
-    ) -> Value {
+    pub fn summary(&self, specs: &[Spec], chain: &Chain, of_devices: OfDevices) -> DirectionSummary {
         let stages: Vec<(&Impairment, Tally)> = chain.stages().collect();
-        let delay_ns: u64 = stages
-            .iter()
-            .map(|(stage, _)| if let Impairment::Delay(delay) = stage { delay.delay_ns() } else { 0 })
-            .sum();
-        let rate = stages.iter().filter_map(|(stage, _)| rate_of(stage)).min();
+        let delay_of = |stage: &Impairment| if let Impairment::Delay(delay) = stage { delay.delay_ns() } else { 0 };
         let passed: f64 = stages.iter().map(|(stage, tally)| 1.0 - loss_asked(stage, *tally)).product();
-        let impairments: Vec<Value> = stages
-            .iter()
-            .zip(specs)
-            .map(|((stage, tally), spec)| {
-                json!({"kind": spec.kind, "asked": spec.asked(), "met": tally.met, "hit": tally.hit, "clamped": stage.clamped(),
-                       "queue_peak_bytes": stage.queue_peak_bytes()})
-            })
-            .collect();
+        let of_stage = |((stage, tally), spec): (&(&Impairment, Tally), &Spec)| ImpairmentSummary {
+            kind: spec.kind.clone(),
+            asked: spec.asked(),
+            met: tally.met,
+            hit: tally.hit,
+            clamped: stage.clamped(),
+            queue_peak_bytes: stage.queue_peak_bytes(),
+        };
+        let met = self.wire_packets + self.duplicated;
         let refused = |why: Refusal| self.refused[why as usize];
-        json!({
-            "wire_packets": self.wire_packets,
-            "wire_bytes": self.wire_bytes,
-            "super_packets": self.super_packets,
-            "delivered": self.delivered,
-            "delivered_bytes": self.delivered_bytes,
-            "lost": self.lost,
-            "queue_dropped": self.queue_dropped,
-            "corrupted": self.corrupted,
-            "duplicated": self.duplicated,
-            "reordered": hits(&stages, |stage| matches!(stage, Impairment::Reorder(_))),
-            "out_of_order": self.out_of_order,
-            "memory_dropped": self.memory_dropped,
-            "in_flight": in_flight,
-            "delay_asked_ns": delay_ns,
-            "delay_given_ns": quantiles(&self.given),
-            "delay_scheduled_ns": quantiles(&self.scheduled),
-            "lateness_ns": quantiles(&self.lateness),
-            "loss_asked": 1.0 - passed,
-            "loss_given": if self.wire_packets + self.duplicated == 0 { Value::Null }
-                          else { json!(self.lost as f64 / (self.wire_packets + self.duplicated) as f64) },
-            "rate_asked_bits_per_s": rate,
-            "rate_given_bits_per_s": self.busy_rate(),
-            "rate_busy_ns": self.busy_ns,
-            "queue_peak_bytes": stages.iter().filter_map(|(stage, _)| stage.queue_peak_bytes()).max(),
-            "device_drops": receive_drops,
-            "transmit_drops": transmit_drops,
-            "send_errors": self.send_errors,
-            "refused": {"arp": refused(Refusal::Arp), "neighbour_discovery": refused(Refusal::NeighbourDiscovery),
-                        "multicast": refused(Refusal::Multicast), "other_protocol": refused(Refusal::OtherProtocol),
-                        "malformed": refused(Refusal::Malformed)},
-            "impairments": impairments,
-        })
+        DirectionSummary {
+            wire_packets: self.wire_packets,
+            wire_bytes: self.wire_bytes,
+            super_packets: self.super_packets,
+            delivered: self.delivered,
+            delivered_bytes: self.delivered_bytes,
+            lost: self.lost,
+            queue_dropped: self.queue_dropped,
+            corrupted: self.corrupted,
+            duplicated: self.duplicated,
+            reordered: hits(&stages, |stage| matches!(stage, Impairment::Reorder(_))),
+            out_of_order: self.out_of_order,
+            memory_dropped: self.memory_dropped,
+            in_flight: of_devices.in_flight,
+            delay_asked_ns: stages.iter().map(|(stage, _)| delay_of(stage)).sum(),
+            delay_given_ns: (&self.given).into(),
+            delay_scheduled_ns: (&self.scheduled).into(),
+            lateness_ns: (&self.lateness).into(),
+            loss_asked: 1.0 - passed,
+            loss_given: (met > 0).then(|| self.lost as f64 / met as f64),
+            rate_asked_bits_per_s: stages.iter().filter_map(|(stage, _)| rate_of(stage)).min(),
+            rate_given_bits_per_s: self.busy_rate(),
+            rate_busy_ns: self.busy_ns,
+            queue_peak_bytes: stages.iter().filter_map(|(stage, _)| stage.queue_peak_bytes()).max(),
+            device_drops: of_devices.receive_drops,
+            transmit_drops: of_devices.transmit_drops,
+            send_errors: self.send_errors,
+            refused: RefusedSummary {
+                arp: refused(Refusal::Arp),
+                neighbour_discovery: refused(Refusal::NeighbourDiscovery),
+                multicast: refused(Refusal::Multicast),
+                other_protocol: refused(Refusal::OtherProtocol),
+                malformed: refused(Refusal::Malformed),
+            },
+            impairments: stages.iter().zip(specs).map(of_stage).collect(),
+            truncated: of_devices.truncated,
+            timestamps_replaced: of_devices.timestamps_replaced,
+        }
     }
 }
 
@@ -165,11 +169,6 @@ fn loss_asked(stage: &Impairment, tally: Tally) -> f64 {
         Impairment::LossSchedule(schedule) if tally.met > 0 => schedule.asked(tally.met) as f64 / tally.met as f64,
         _ => 0.0,
     }
-}
-
-fn quantiles(histogram: &Histogram) -> Value {
-    json!({"min": histogram.min(), "p50": histogram.quantile(0.5), "p90": histogram.quantile(0.9),
-           "p99": histogram.quantile(0.99), "max": histogram.max()})
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use trifecta_session::options::Options;
 pub use trifecta_session::options::{ConnectionMode, FieldError, Method, Protocol};
@@ -15,7 +16,7 @@ mod cycle;
 pub use cycle::MessageSource;
 
 /// When requests start.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", tag = "kind", deny_unknown_fields)]
 pub enum Loop {
     /// The next one when one has ended.
@@ -29,7 +30,7 @@ pub enum Loop {
 }
 
 /// The times of an open loop.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrivals {
     #[default]
@@ -38,7 +39,7 @@ pub enum Arrivals {
 }
 
 /// The configuration, as in the document.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     pub trial: String,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use trifecta_record::{Sample, SampleStore, SpanStore};
 use trifecta_session::caller::{Caller, Exchange, Handshake, Request, Totals};
 use trifecta_session::content;
-use trifecta_session::error::ErrorClass;
+use trifecta_wire::ErrorClass;
 
 use crate::config::{Config, Loop, Method};
 use crate::cycle::Cycles;
@@ -368,7 +368,7 @@ impl Caller for Driver {
             bytes_out: exchange.bytes_out,
             bytes_in: exchange.bytes_in,
             header_bytes_in: exchange.header_bytes_in,
-            error: error.map(ErrorClass::as_str),
+            error,
         });
     }
 

@@ -6,7 +6,7 @@ pub mod driver;
 pub mod lag;
 pub mod pacer;
 pub mod run;
-mod summary;
+pub mod summary;
 mod worker;
 
 pub use run::{Report, execute, run};

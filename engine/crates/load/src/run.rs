@@ -5,7 +5,6 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
 use trifecta_record::{SampleStore, SpanStore};
 use trifecta_session::Session;
 use trifecta_session::h1::H1Session;
@@ -17,7 +16,7 @@ use trifecta_wire::resolve::Resolved;
 
 use crate::config::{Config, FieldError, Protocol};
 use crate::driver::Shared;
-use crate::summary::summary;
+use crate::summary::{Ready, Summary, summary};
 use crate::worker::{Outcome, Worker};
 
 /// Files and descriptors besides those of the connections, amply.
@@ -81,8 +80,7 @@ fn allow_descriptors(config: &Config) -> Result<(), Failure> {
 
 /// What a run brought.
 pub struct Report {
-    /// The summary object.
-    pub summary: Value,
+    pub summary: Summary,
     /// The samples of each worker, if the configuration names a file for them.
     pub samples: Vec<SampleStore>,
     /// The hops of cycles of each worker, if the configuration names a file for them.
@@ -101,16 +99,16 @@ fn run_protocol<S: Session>(config: &Arc<Config>, resolved: Option<&Resolved>) -
             File::create(path).map_err(named(field, path))?;
         }
     }
-    let ready = json!({
-        "protocol": config.protocol.name(),
-        "address": config.socket_address().ip().to_string(),
-        "port": config.port,
-        "process": std::process::id(),
-    });
+    let ready = Ready {
+        protocol: config.protocol,
+        address: config.socket_address().ip(),
+        port: config.port,
+        process: std::process::id(),
+    };
     process::write_ready(&ready).map_err(|error| Failure::cannot("stdout", error))?;
     let mut report = measure::<S>(config, run, shareds, process::stdin_is_watched())?;
-    report.summary["resolved"] = resolved.map_or(Value::Null, |found| json!(found.all));
-    report.summary["dns_ns"] = resolved.map_or(Value::Null, |found| json!(found.elapsed_ns));
+    report.summary.resolved = resolved.map(|found| found.all.clone());
+    report.summary.dns_ns = resolved.map(|found| found.elapsed_ns);
     if let Some(path) = &config.samples_file {
         trifecta_record::write_samples(path, &config.trial, &report.samples).map_err(named("samples_file", path))?;
     }

@@ -4,9 +4,11 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use trifecta_session::caller::{Caller, Handshake};
-use trifecta_session::error::ErrorClass;
 use trifecta_session::{NEVER_NS, Session, State};
+use trifecta_wire::ErrorClass;
 use trifecta_wire::alarm::Alarm;
 use trifecta_wire::clock::{now_ns as clock_ns, thread_cpu_ns};
 use trifecta_wire::epoll::{EDGE, Epoll, READABLE};
@@ -31,27 +33,15 @@ const ALARM_TOKEN: u64 = u64::MAX - 1;
 const SOON_NS: u64 = 2_000_000;
 
 /// Why a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
     Requests,
     Duration,
     TotalTimeout,
     NoResponse,
     Signal,
     Stdin,
-}
-
-impl Ended {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Requests => "requests",
-            Self::Duration => "duration",
-            Self::TotalTimeout => "total_timeout",
-            Self::NoResponse => "no_response",
-            Self::Signal => "signal",
-            Self::Stdin => "stdin",
-        }
-    }
 }
 
 /// What a worker hands back.

@@ -1,13 +1,14 @@
 //! The configuration document of the origin (docs/architecture.md 1.2).
 
 use crate::relay::config::RelayConfig;
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use trifecta_wire::quic::Adaptations;
 
 /// What the origin serves, where and how. Unknown fields are refused.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     pub address: IpAddr,
@@ -77,7 +78,7 @@ pub struct Config {
 }
 
 /// A protocol of the sample rows.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
     H1,
@@ -108,21 +109,27 @@ impl Protocol {
     }
 }
 
-/// Misbehaviour for the tests of the checks.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+/// Misbehaviour for the tests of the checks. What is off is left out where they are told.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Faults {
     /// Octets of content left out of what was announced; then the connection (HTTP/1.1) or the stream ends.
+    #[serde(skip_serializing_if = "is_off")]
     pub truncate_bytes: u64,
     /// Handshakes and reads, never answers.
+    #[serde(skip_serializing_if = "is_off")]
     pub stall: bool,
     /// Answers that many requests on a connection, then closes it without a word; 0 is off.
+    #[serde(skip_serializing_if = "is_off")]
     pub close_after_requests: u64,
     /// Each answer waits that long.
+    #[serde(skip_serializing_if = "is_off")]
     pub delay_ns: u64,
     /// The chain has that many certificates more, copies of the first, which only make it longer.
+    #[serde(skip_serializing_if = "is_off")]
     pub extra_certificates: u32,
     /// Waits, stalls and certificates concern this protocol alone; of HTTP/1.1 and HTTP/2 both have the certificates.
+    #[serde(skip_serializing_if = "is_off")]
     pub only: Option<Protocol>,
 }
 
@@ -133,30 +140,10 @@ impl Faults {
     pub fn over(self, protocol: Protocol) -> Self {
         if self.only.is_none_or(|only| only == protocol) { self } else { Self::default() }
     }
+}
 
-    /// The faults that are on, for the ready line.
-    pub fn to_json(self) -> serde_json::Value {
-        let mut named = serde_json::Map::new();
-        if self.truncate_bytes > 0 {
-            named.insert("truncate_bytes".into(), self.truncate_bytes.into());
-        }
-        if self.stall {
-            named.insert("stall".into(), true.into());
-        }
-        if self.close_after_requests > 0 {
-            named.insert("close_after_requests".into(), self.close_after_requests.into());
-        }
-        if self.delay_ns > 0 {
-            named.insert("delay_ns".into(), self.delay_ns.into());
-        }
-        if self.extra_certificates > 0 {
-            named.insert("extra_certificates".into(), self.extra_certificates.into());
-        }
-        if let Some(only) = self.only {
-            named.insert("only".into(), only.name().into());
-        }
-        serde_json::Value::Object(named)
-    }
+fn is_off<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// A field that cannot be used, and how to mend it.
@@ -287,9 +274,9 @@ mod tests {
         .unwrap();
         assert_eq!(config.protocols, Protocol::ALL);
         assert_eq!(config.faults, Faults::default());
-        assert_eq!(config.faults.to_json().to_string(), "{}");
+        assert_eq!(serde_json::to_string(&config.faults).unwrap(), "{}");
         let faults = parse(r#", "faults": {"truncate_bytes": 1, "stall": true}"#).unwrap().faults;
-        assert_eq!(faults.to_json().to_string(), r#"{"truncate_bytes":1,"stall":true}"#);
+        assert_eq!(serde_json::to_string(&faults).unwrap(), r#"{"truncate_bytes":1,"stall":true}"#);
     }
 
     #[test]

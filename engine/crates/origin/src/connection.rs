@@ -4,10 +4,12 @@ use crate::config::{Config, Protocol};
 use crate::h2::H2;
 use crate::handler::Plan;
 use crate::session::{BATCH_OCTETS, Context, Fate, Session};
+use crate::summary::ServerFault;
 use rustls::ServerConfig;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
+use trifecta_wire::ErrorClass;
 use trifecta_wire::epoll::{CLOSING, READABLE, WRITABLE};
 use trifecta_wire::tcp::TcpSocket;
 use trifecta_wire::tls::{ReceiveBuffer, RecordSizes, TlsError, TlsStream};
@@ -182,7 +184,7 @@ impl Connection {
             self.input_ended = true;
             match &mut self.session {
                 Some(session) => session.end_of_input(),
-                None => context.stats.error("closed_in_handshake"),
+                None => context.stats.error(ServerFault::ClosedInHandshake),
             }
             return Ok(());
         }
@@ -241,7 +243,7 @@ impl Connection {
             Some(name) if name == Protocol::H1.alpn() => Protocol::H1,
             None if config.serves(Protocol::H1) => Protocol::H1,
             _ => {
-                context.stats.error("tls:alpn");
+                context.stats.error(ErrorClass::TlsAlpn);
                 self.phase = Phase::Closing;
                 return;
             }
@@ -337,10 +339,10 @@ impl Connection {
     }
 }
 
-fn class_of(error: &io::Error) -> &'static str {
+fn class_of(error: &io::Error) -> ErrorClass {
     match error.kind() {
-        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => "reset",
-        io::ErrorKind::TimedOut => "timeout",
-        _ => "socket",
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ErrorClass::Reset,
+        io::ErrorKind::TimedOut => ErrorClass::Timeout,
+        _ => ErrorClass::Socket,
     }
 }

@@ -5,7 +5,9 @@ mod response;
 use crate::content::Content;
 use crate::handler::{HeadCache, Plan, Request, collect};
 use crate::session::{BATCH_OCTETS, Context, Delayed, Fate};
+use crate::summary::ServerFault;
 use response::{Extra, write_head};
+use trifecta_wire::ErrorClass;
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::http1::{ChunkedDecoder, ChunkedStep, Framing, Http1Error, RequestHead, parse_request_head};
 
@@ -306,7 +308,7 @@ impl H1 {
                 }
                 // The length is announced; nothing is left but to end early.
                 Ok(_) | Err(_) => {
-                    context.stats.error("file");
+                    context.stats.error(ServerFault::File);
                     self.fate = Some(Fate::Drop);
                     return;
                 }
@@ -321,7 +323,7 @@ impl H1 {
     /// Answers what cannot be understood and gives the connection up.
     #[cold]
     fn refuse(&mut self, status: u16, context: &mut Context<'_>) {
-        context.stats.error("malformed:http1");
+        context.stats.error(ErrorClass::MalformedHttp1);
         self.state = State::Head;
         if context.handler.faults().stall {
             self.state = State::Stalled;

@@ -8,8 +8,10 @@ mod stream;
 use crate::config::Protocol;
 use crate::handler::{HeadCache, Plan, collect};
 use crate::session::{Context, Delayed, Fate};
+use crate::summary::{Mishap, ServerFault};
 use request::{MAX_LIST_OCTETS, RequestReader};
 use stream::{Stream, Streams};
+use trifecta_wire::ErrorClass;
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::h2::{
     DEFAULT_MAX_FRAME_OCTETS, DEFAULT_WINDOW_OCTETS, ErrorCode, Event, H2Error, Limits, MAX_WINDOW_OCTETS, PREFACE,
@@ -392,14 +394,17 @@ impl H2 {
     fn error(&mut self, error: H2Error, context: &mut Context<'_>) {
         match error.stream {
             Some(id) => {
-                let class = if error.code == ErrorCode::REFUSED_STREAM { "refused_stream" } else { "malformed:http2" };
-                context.stats.error(class);
+                let refused = error.code == ErrorCode::REFUSED_STREAM;
+                context.stats.error(match refused {
+                    true => Mishap::from(ServerFault::RefusedStream),
+                    false => ErrorClass::MalformedHttp2.into(),
+                });
                 self.streams.remove(id);
                 self.streams.remember_reset(id);
                 write::rst_stream(id, error.code, context.plain);
             }
             None => {
-                context.stats.error("malformed:http2");
+                context.stats.error(ErrorClass::MalformedHttp2);
                 write::goaway(self.last_stream, error.code, error.reason.as_bytes(), context.plain);
                 self.fate = Some(Fate::Close);
             }

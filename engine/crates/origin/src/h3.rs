@@ -28,6 +28,7 @@ use trifecta_wire::udp::{ReceiveBatch, UdpOptions};
 use crate::config::{Config, ConfigError};
 use crate::handler::{Handler, Plan};
 use crate::stats::Stats;
+use crate::summary::ServerFault;
 
 use connection::{H3Connection, Turn};
 use outbox::Outbox;
@@ -201,8 +202,8 @@ impl Server {
 
     /// Sends what the socket did not take before.
     pub fn on_writable(&mut self, handler: &mut Handler, stats: &mut Stats, now_ns: u64) {
-        if let Err(error) = self.outbox.retry() {
-            stats.error(send_error(&error));
+        if self.outbox.retry().is_err() {
+            stats.error(ServerFault::UdpSend);
         }
         self.work(handler, stats, now_ns);
     }
@@ -291,7 +292,7 @@ impl Server {
             None => None,
             Some(Ok(config)) => Some(Arc::new(config)),
             Some(Err(_)) => {
-                stats.error("qlog");
+                stats.error(ServerFault::Qlog);
                 None
             }
         };
@@ -321,8 +322,8 @@ impl Server {
         if self.outbox.is_blocked() {
             return;
         }
-        if let Err(error) = self.outbox.send(transmit, packets) {
-            stats.error(send_error(&error));
+        if self.outbox.send(transmit, packets).is_err() {
+            stats.error(ServerFault::UdpSend);
         }
     }
 
@@ -409,16 +410,12 @@ fn named(message: String) -> ConfigError {
     ConfigError { field: field.into(), message: rest.into() }
 }
 
-fn receive_error(error: &io::Error) -> &'static str {
+fn receive_error(error: &io::Error) -> ServerFault {
     match error.kind() {
         // ICMP errors are not told to unconnected sockets unless asked for.
-        io::ErrorKind::ConnectionRefused => "udp:refused",
-        _ => "udp:receive",
+        io::ErrorKind::ConnectionRefused => ServerFault::UdpRefused,
+        _ => ServerFault::UdpReceive,
     }
-}
-
-fn send_error(_error: &io::Error) -> &'static str {
-    "udp:send"
 }
 
 /// A code of HTTP/3 as quinn-proto takes it.

@@ -15,6 +15,7 @@ pub mod replay;
 mod serve;
 mod session;
 pub mod stats;
+pub mod summary;
 mod worker;
 
 pub use serve::{Failure, Origin};

@@ -7,9 +7,9 @@ use crate::handler::{Handler, Sources};
 use crate::relay::{Prepared, Relay};
 use crate::replay::Archive;
 use crate::stats::Stats;
+use crate::summary::{Ready, RelayReady, Summary};
 use crate::worker::{self, Parts};
 use rustls::ServerConfig;
-use serde_json::{Value, json};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -61,17 +61,19 @@ pub(crate) fn serve(config: Config) -> Result<(), Failure> {
     let origin = Origin::start(config)?;
     process::write_ready(&origin.describe()).map_err(|error| Failure::cannot("stdout", error))?;
     origin.crew.wait_for_end();
-    let faults = origin.config.faults.to_json();
+    let faults = origin.config.faults;
     let stats = origin.finish()?;
     let usage = Usage::now().since(usage_before);
-    let mut summary = stats.to_json();
-    summary.insert("started_ns".into(), started_ns.into());
-    summary.insert("ended_ns".into(), now_ns().into());
-    summary.insert("cpu_user_ns".into(), usage.cpu_user_ns.into());
-    summary.insert("cpu_system_ns".into(), usage.cpu_system_ns.into());
-    summary.insert("max_rss_bytes".into(), usage.max_rss_bytes.into());
-    summary.insert("faults".into(), faults);
-    process::write_summary(&Value::Object(summary)).map_err(|error| Failure::cannot("stdout", error))
+    let summary = Summary {
+        counts: stats.counts(),
+        started_ns,
+        ended_ns: now_ns(),
+        cpu_user_ns: usage.cpu_user_ns,
+        cpu_system_ns: usage.cpu_system_ns,
+        max_rss_bytes: usage.max_rss_bytes,
+        faults,
+    };
+    process::write_summary(&summary).map_err(|error| Failure::cannot("stdout", error))
 }
 
 /// A running origin inside this process.
@@ -81,7 +83,7 @@ pub struct Origin {
     congestion_control: Option<String>,
     nodelay: Option<bool>,
     /// Where the services were found that this one calls.
-    relay: Option<Value>,
+    relay: Option<RelayReady>,
     crew: Crew,
 }
 
@@ -115,17 +117,17 @@ impl Origin {
     }
 
     /// The value of the ready line.
-    fn describe(&self) -> Value {
-        json!({
-            "address": self.address.ip().to_string(),
-            "port": self.address.port(),
-            "protocols": self.config.protocols.iter().map(|protocol| protocol.name()).collect::<Vec<_>>(),
-            "workers": self.config.workers,
-            "tcp_congestion_control": self.congestion_control,
-            "tcp_nodelay": self.nodelay,
-            "faults": self.config.faults.to_json(),
-            "relay": self.relay,
-        })
+    fn describe(&self) -> Ready {
+        Ready {
+            address: self.address.ip(),
+            port: self.address.port(),
+            protocols: self.config.protocols.clone(),
+            workers: self.config.workers,
+            tcp_congestion_control: self.congestion_control.clone(),
+            tcp_nodelay: self.nodelay,
+            faults: self.config.faults,
+            relay: self.relay.clone(),
+        }
     }
 
     /// Ends in good order, within about a second, and returns what was counted.

@@ -2,7 +2,7 @@
 
 use crate::config::Protocol;
 use crate::relay::RelayStats;
-use serde_json::{Map, Value, json};
+use crate::summary::{ByProtocol, Counts, Mishap};
 use std::collections::BTreeMap;
 
 /// Counts of one protocol.
@@ -18,7 +18,7 @@ struct ProtocolStats {
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
     protocols: [ProtocolStats; 3],
-    errors: BTreeMap<&'static str, u64>,
+    errors: BTreeMap<Mishap, u64>,
     key_exchanges: BTreeMap<&'static str, u64>,
     /// TCP connections accepted, before TLS.
     pub tcp_accepted: u64,
@@ -64,9 +64,9 @@ impl Stats {
         }
     }
 
-    /// Something that went wrong, by class (`tls:alert`, `malformed:http2`, `reset`, `idle_timeout`, ...).
-    pub fn error(&mut self, class: &'static str) {
-        *self.errors.entry(class).or_default() += 1;
+    /// Something that went wrong.
+    pub fn error(&mut self, mishap: impl Into<Mishap>) {
+        *self.errors.entry(mishap.into()).or_default() += 1;
     }
 
     /// Adds what another worker counted.
@@ -81,8 +81,8 @@ impl Stats {
                 }
             }
         }
-        for (class, count) in &other.errors {
-            *self.errors.entry(class).or_default() += count;
+        for (mishap, count) in &other.errors {
+            *self.errors.entry(*mishap).or_default() += count;
         }
         for (name, count) in &other.key_exchanges {
             *self.key_exchanges.entry(name).or_default() += count;
@@ -103,47 +103,40 @@ impl Stats {
         }
     }
 
-    /// The fields of the summary that are counted here.
-    pub fn to_json(&self) -> Map<String, Value> {
-        let of_protocols = |value: &dyn Fn(&ProtocolStats) -> Value| -> Value {
-            Protocol::ALL.iter().map(|&p| (p.name().to_owned(), value(&self.protocols[p as usize]))).collect()
-        };
-        let requests = of_protocols(&|counts| {
-            let mut statuses = counts.statuses.clone();
-            statuses.sort_unstable();
-            statuses.iter().map(|(status, count)| (status.to_string(), json!(count))).collect()
-        });
-        let fields = json!({
-            "requests": requests,
-            "connections": of_protocols(&|counts| counts.connections.into()),
-            "resumed": of_protocols(&|counts| counts.resumed.into()),
-            "tcp_accepted": self.tcp_accepted,
-            "early_requests": self.early_requests,
-            "content_bytes_out": self.content_bytes_out,
-            "content_bytes_in": self.content_bytes_in,
-            "wire_bytes_out": self.wire_bytes_out,
-            "wire_bytes_in": self.wire_bytes_in,
-            "udp_receive_drops": self.udp_receive_drops,
-            "key_exchanges": self.key_exchanges,
-            "tcp_congestion_control": self.tcp_congestion_control,
-            "tcp_nodelay": self.tcp_nodelay,
-            "workers_cpu_ns": self.thread_cpu_ns,
-            "errors": self.errors,
-        });
-        let mut fields = match fields {
-            Value::Object(fields) => fields,
-            _ => Map::new(),
-        };
-        if let Some(relay) = &self.relay {
-            fields.insert("relay".into(), relay.to_json());
+    /// The part of the summary that is counted here.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        Counts {
+            requests: self.by_protocol(|counts| counts.statuses.iter().copied().collect()),
+            connections: self.by_protocol(|counts| counts.connections),
+            resumed: self.by_protocol(|counts| counts.resumed),
+            tcp_accepted: self.tcp_accepted,
+            early_requests: self.early_requests,
+            content_bytes_out: self.content_bytes_out,
+            content_bytes_in: self.content_bytes_in,
+            wire_bytes_out: self.wire_bytes_out,
+            wire_bytes_in: self.wire_bytes_in,
+            udp_receive_drops: self.udp_receive_drops,
+            key_exchanges: self.key_exchanges.clone(),
+            tcp_congestion_control: self.tcp_congestion_control.clone(),
+            tcp_nodelay: self.tcp_nodelay,
+            workers_cpu_ns: self.thread_cpu_ns,
+            errors: self.errors.clone(),
+            relay: self.relay.as_ref().map(RelayStats::summary),
         }
-        fields
+    }
+
+    fn by_protocol<T>(&self, value: impl Fn(&ProtocolStats) -> T) -> ByProtocol<T> {
+        let [h1, h2, h3] = &self.protocols;
+        ByProtocol { h1: value(h1), h2: value(h2), h3: value(h3) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+    use trifecta_wire::ErrorClass;
 
     #[test]
     fn workers_add_up() {
@@ -151,12 +144,12 @@ mod tests {
         first.connection(Protocol::H2, true, Some("X25519"));
         first.response(Protocol::H2, 200);
         first.response(Protocol::H2, 404);
-        first.error("reset");
+        first.error(ErrorClass::Reset);
         let mut second = first.clone();
         second.response(Protocol::H1, 200);
         second.tcp_nodelay = Some(true);
         first.add(&second);
-        let fields = first.to_json();
+        let fields = serde_json::to_value(first.counts()).unwrap();
         assert_eq!(fields["requests"], json!({"h1": {"200": 1}, "h2": {"200": 2, "404": 2}, "h3": {}}));
         assert_eq!(fields["connections"], json!({"h1": 0, "h2": 2, "h3": 0}));
         assert_eq!(fields["errors"], json!({"reset": 2}));

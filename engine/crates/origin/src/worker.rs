@@ -7,6 +7,7 @@ use crate::handler::Handler;
 use crate::relay::{Relay, Ticket};
 use crate::session::{Context, DelayQueue};
 use crate::stats::Stats;
+use crate::summary::ServerFault;
 use rustls::ServerConfig;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -245,7 +246,7 @@ impl Worker {
                 Ok(None) => return Ok(()),
                 Err(_) => {
                     // Out of descriptors or memory: a level-triggered listener would spin.
-                    self.stats.error("accept");
+                    self.stats.error(ServerFault::Accept);
                     self.epoll.remove(listener.as_raw_fd())?;
                     self.accept_again_ns = Some(now + ACCEPT_PAUSE_NS);
                     return Ok(());
@@ -328,7 +329,7 @@ impl Worker {
             let Some(connection) = &self.slots[place].connection else { continue };
             if connection.is_idle(idle_timeout_ns, now) {
                 if !connection.is_lingering() {
-                    self.stats.error("idle_timeout");
+                    self.stats.error(ServerFault::IdleTimeout);
                 }
                 self.remove(place);
             }

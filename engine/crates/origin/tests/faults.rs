@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::Told;
 use common::h2client::H2Client;
 use common::{PATIENCE, Response, Server, pattern};
 use rustls::client::Resumption;
@@ -56,7 +57,7 @@ fn a_stalled_server_reads_and_never_answers() {
     };
     assert_eq!(last.kind(), std::io::ErrorKind::WouldBlock);
     let begun = Instant::now();
-    let stats = server.finish().to_json();
+    let stats = server.finish().told();
     assert_eq!(stats["requests"], json!({"h1": {}, "h2": {}, "h3": {}}));
     assert!(begun.elapsed() < PATIENCE);
 }
@@ -141,7 +142,7 @@ fn sessions_resume_and_0_rtt_is_for_safe_methods() {
     assert_eq!((response.content.as_slice(), early), (b"abcde".as_slice(), true));
     let (response, early) = early_request(&server, &config, b"DELETE /bytes/5 HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!((response.status, early), (425, true));
-    let stats = server.finish().to_json();
+    let stats = server.finish().told();
     assert_eq!((&stats["resumed"]["h1"], &stats["early_requests"]), (&json!(2), &json!(2)));
 }
 
@@ -155,6 +156,6 @@ fn without_zero_rtt_sessions_still_resume() {
         let (response, early) = early_request(&server, &config, b"GET /bytes/5 HTTP/1.1\r\nHost: a\r\n\r\n");
         assert_eq!((response.status, early), (200, false));
     }
-    let stats = server.finish().to_json();
+    let stats = server.finish().told();
     assert_eq!((&stats["resumed"]["h1"], &stats["early_requests"]), (&json!(1), &json!(0)));
 }

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::Told;
 use common::{H1Client, Server, pattern};
 use serde_json::json;
 use std::io::{Read, Write};
@@ -39,7 +40,7 @@ fn methods_on_one_connection() {
     assert_eq!(client.get("/nothing").status, 404);
     assert_eq!(client.get("/healthz").content, b"ok\n");
     drop(client);
-    let stats = server.finish().to_json();
+    let stats = server.finish().told();
     assert_eq!(stats["requests"]["h1"], json!({"200": 6, "204": 1, "404": 1, "405": 1}));
     assert_eq!(stats["connections"]["h1"], json!(1));
     assert_eq!(stats["content_bytes_in"], json!(15));
@@ -207,7 +208,7 @@ fn a_large_upload_is_read_to_its_end() {
     }
     assert_eq!(client.response().unwrap().content, b"abc");
     drop(client);
-    assert_eq!(server.finish().to_json()["content_bytes_in"], json!(20_000_000));
+    assert_eq!(server.finish().told()["content_bytes_in"], json!(20_000_000));
 }
 
 #[test]
@@ -219,7 +220,7 @@ fn idle_connections_are_closed() {
     let mut silent = std::net::TcpStream::connect(server.address).unwrap();
     silent.set_read_timeout(Some(common::PATIENCE)).unwrap();
     assert!(!matches!(silent.read(&mut [0; 10]), Ok(octets) if octets > 0), "no handshake, no connection");
-    let errors = server.finish().to_json()["errors"].clone();
+    let errors = server.finish().told()["errors"].clone();
     assert_eq!(errors["idle_timeout"], json!(2));
 }
 
@@ -232,7 +233,7 @@ fn the_end_finishes_what_was_begun() {
     assert_eq!(idle.get("/bytes/1").status, 200);
     let reader = std::thread::spawn(move || busy.response().unwrap().content.len());
     std::thread::sleep(Duration::from_millis(50));
-    let stats = server.finish().to_json();
+    let stats = server.finish().told();
     assert_eq!(reader.join().unwrap(), 3_000_000);
     assert!(idle.is_closed());
     assert_eq!(stats["requests"]["h1"], json!({"200": 2}));
@@ -249,5 +250,5 @@ fn workers_share_a_port() {
         })
         .collect();
     drop(clients);
-    assert_eq!(server.finish().to_json()["requests"]["h1"], json!({"200": 30}));
+    assert_eq!(server.finish().told()["requests"]["h1"], json!({"200": 30}));
 }

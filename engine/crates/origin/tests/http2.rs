@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::Told;
 use common::h2client::{H2Client, Said};
 use common::{Server, pattern};
 use serde_json::json;
@@ -50,7 +51,7 @@ fn methods_on_one_connection() {
     client.hear(&Said::PingAck(*b"12345678"));
     assert!(client.said.contains(&Said::SettingsAck));
     drop(client);
-    let stats = server.finish().to_json();
+    let stats = server.finish().told();
     assert_eq!(stats["requests"]["h2"], json!({"200": 5, "204": 1, "404": 1, "405": 1}));
     assert_eq!(stats["content_bytes_in"], json!(15));
 }
@@ -362,7 +363,7 @@ fn a_client_that_never_reads_is_not_fed_without_end() {
     other.request(1, "GET", "/bytes/1", true);
     assert_eq!(other.response(1).status, 200);
     drop(client);
-    let stats = server.finish().to_json();
+    let stats = server.finish().told();
     assert!(stats["wire_bytes_out"].as_u64().unwrap() < 4 << 20);
 }
 

@@ -4,6 +4,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
+use common::Told;
 use common::h3client::{H3Client, data, headers, request, tls};
 use common::{Server, pattern};
 use quinn_proto::Dir;
@@ -36,8 +37,8 @@ fn methods_statuses_and_content() {
     assert_eq!(client.ask("BREW", "/bytes/1", &[]).status, 405);
     client.close();
     let stats = server.finish();
-    assert_eq!(stats.to_json()["requests"]["h3"]["200"], 10);
-    assert_eq!(stats.to_json()["connections"]["h3"], 1);
+    assert_eq!(stats.told()["requests"]["h3"]["200"], 10);
+    assert_eq!(stats.told()["connections"]["h3"], 1);
     assert_eq!(stats.content_bytes_in, 600_000);
 }
 
@@ -143,7 +144,7 @@ fn settings_come_first_and_goaway_at_the_end() {
     assert_eq!(client.response(id).content, b"abcde");
     assert_eq!(control(&client).unwrap()[before..], [0x07, 0x01, 0x04]);
     assert_eq!(client.close_code(), 0x100);
-    assert_eq!(stopped.join().unwrap().to_json()["requests"]["h3"]["200"], 1);
+    assert_eq!(stopped.join().unwrap().told()["requests"]["h3"]["200"], 1);
 }
 
 #[test]
@@ -196,7 +197,7 @@ fn early_requests_are_answered_when_safe() {
         client.close();
     }
     let stats = server.finish();
-    assert_eq!((stats.early_requests, &stats.to_json()["resumed"]["h3"]), (2, &2.into()));
+    assert_eq!((stats.early_requests, &stats.told()["resumed"]["h3"]), (2, &2.into()));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::Told;
 use common::h2client::H2Client;
 use common::h3client::H3Client;
 use common::services::{Callee, chain, entries, last, message, service};
@@ -61,7 +62,7 @@ fn a_chain_answers_with_every_hop_over_each_pair_of_protocols() {
                     let end = &entries[2];
                     assert_eq!((&end["status"], &end["forwarded_ns"]), (&json!(200), &Value::Null));
                 }
-                let stats = b.finish().to_json();
+                let stats = b.finish().told();
                 let calls = &stats["relay"]["calls"]["C"];
                 let connections = if mode == "new" { 3 } else { 1 };
                 assert_eq!((&calls["protocol"], &calls["status"]), (&json!(first), &json!({"200": 3})));
@@ -69,9 +70,9 @@ fn a_chain_answers_with_every_hop_over_each_pair_of_protocols() {
                 assert_eq!(calls["protocols_spoken"], json!({first: 3}));
                 assert!(stats["relay"]["wire_bytes_out"].as_u64().unwrap() > 30_000, "{stats:?}");
                 assert_eq!((&stats["relay"]["answers_dropped"], &stats["relay"]["unfinished"]), (&json!(0), &json!(0)));
-                let stats = c.finish().to_json();
+                let stats = c.finish().told();
                 assert_eq!(stats["requests"][first], json!({"200": 3}));
-                let stats = d.finish().to_json();
+                let stats = d.finish().told();
                 assert_eq!(stats["requests"][second], json!({"200": 3}));
                 // The body goes all the way, and each service adds to the meta.
                 assert!(stats["content_bytes_in"].as_u64().unwrap() > 30_600, "{stats:?}");
@@ -153,7 +154,7 @@ fn calls_are_made_one_after_the_other_and_in_order() {
         assert_eq!((&pair[0]["arrived_ns"], &pair[0]["replied_ns"]), (&pair[1]["arrived_ns"], &pair[1]["replied_ns"]));
     }
     // A thousand octets of filler went to C; D got the meta without a body.
-    let octets = |server: Server| server.finish().to_json()["content_bytes_in"].as_u64().unwrap();
+    let octets = |server: Server| server.finish().told()["content_bytes_in"].as_u64().unwrap();
     assert!((1_200..2_000).contains(&octets(c)));
     assert!((200..700).contains(&octets(d)));
 }
@@ -183,10 +184,10 @@ fn many_cycles_at_once_share_the_connections_they_may_have() {
                 assert_eq!(entries(&response.content).len(), 2);
             }
         }
-        let calls = b.finish().to_json()["relay"]["calls"]["D"].clone();
+        let calls = b.finish().told()["relay"]["calls"]["D"].clone();
         assert_eq!(calls["status"], json!({"200": 300}), "{protocol}");
         assert_eq!(calls["connections"], json!(connections), "{protocol} {connections} {streams}");
-        assert_eq!(d.finish().to_json()["requests"][protocol], json!({"200": 300}));
+        assert_eq!(d.finish().told()["requests"][protocol], json!({"200": 300}));
     }
 }
 
@@ -208,7 +209,7 @@ fn calls_that_wait_for_a_connection_go_in_the_order_they_came() {
         begun.push(ns(&entries(&response.content)[0], "forwarded_ns"));
     }
     assert!(begun.is_sorted(), "{begun:?}");
-    assert_eq!(b.finish().to_json()["relay"]["calls"]["D"]["connections"], 1);
+    assert_eq!(b.finish().told()["relay"]["calls"]["D"]["connections"], 1);
 }
 
 #[test]
@@ -226,7 +227,7 @@ fn a_new_connection_for_each_of_many_calls_at_once() {
             assert_eq!(response.status, 200, "{protocol}");
             assert!(entries(&response.content)[0]["secured_ns"].is_u64());
         }
-        assert_eq!(b.finish().to_json()["relay"]["calls"]["D"]["connections"], 100);
+        assert_eq!(b.finish().told()["relay"]["calls"]["D"]["connections"], 100);
     }
 }
 
@@ -251,7 +252,7 @@ fn an_answer_whose_client_has_gone_is_dropped_and_counted() {
     quic.close();
     resetting.request(3, "GET", "/chain", true);
     assert_eq!(resetting.response(3).status, 200);
-    let relay = b.finish().to_json()["relay"].clone();
+    let relay = b.finish().told()["relay"].clone();
     assert_eq!(relay["calls"]["D"]["status"]["200"], 4, "nothing was cancelled: {relay}");
     assert!(relay["answers_dropped"].as_u64().unwrap() >= 2, "{relay}");
 }
@@ -264,7 +265,7 @@ fn workers_relay_each_for_itself() {
     for _ in 0..20 {
         assert_eq!(post(&b, "/chain", &message(10)).status, 200);
     }
-    let calls = b.finish().to_json()["relay"]["calls"]["D"].clone();
+    let calls = b.finish().told()["relay"]["calls"]["D"].clone();
     assert_eq!(calls["status"], json!({"200": 20}));
 }
 
@@ -281,7 +282,7 @@ fn large_messages_and_answers_pass_over_every_protocol() {
             assert_eq!(answer["message"]["body"].as_str().unwrap().len(), 300_000);
             assert_eq!(entries(&response.content).len(), 2);
         }
-        let relay = b.finish().to_json()["relay"].clone();
+        let relay = b.finish().told()["relay"].clone();
         assert!(relay["wire_bytes_out"].as_u64().unwrap() > 2_000_000, "{protocol}: {relay}");
         assert!(relay["wire_bytes_in"].as_u64().unwrap() > 800_000, "{protocol}: {relay}");
     }

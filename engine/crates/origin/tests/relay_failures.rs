@@ -8,6 +8,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use common::Told;
 use common::services::{Callee, chain, entries, last, message, service};
 use common::{Response, Server};
 use rustls::{ServerConnection, StreamOwned};
@@ -41,7 +42,7 @@ fn failure_within(callee: Callee<'_>, path: &str, limits: &Value) -> (u16, Value
     let entry = entries.last().unwrap();
     assert_eq!((&entry["service"], &entry["to"]), (&json!("B"), &json!("C")));
     assert!(entry["forwarded_ns"].is_u64() && entry["replied_ns"].is_u64(), "{entry}");
-    let calls = b.finish().to_json()["relay"]["calls"]["C"].clone();
+    let calls = b.finish().told()["relay"]["calls"]["C"].clone();
     assert_eq!(calls["errors"], json!({entry["error"].as_str().unwrap(): 1}), "once, and never again");
     (response.status, entry["status"].clone(), entry["error"].clone())
 }
@@ -233,7 +234,7 @@ fn calls_that_follow_a_failed_one_are_not_made() {
         entries(&response.content).iter().map(|entry| (entry["service"].clone(), entry["error"].clone())).collect();
     let null = Value::Null;
     assert_eq!(told, [(json!("B"), null.clone()), (json!("D"), null), (json!("B"), json!("connect_refused"))]);
-    assert_eq!(d.finish().to_json()["requests"]["h2"], json!({"200": 1}));
+    assert_eq!(d.finish().told()["requests"]["h2"], json!({"200": 1}));
 }
 
 #[test]
@@ -257,7 +258,7 @@ fn calls_that_wait_for_a_connection_fail_with_it() {
             assert_eq!(response.status, status);
             assert_eq!(entries(&response.content)[0]["error"], class);
         }
-        assert_eq!(b.finish().to_json()["relay"]["calls"]["C"]["errors"], json!({class: 60}));
+        assert_eq!(b.finish().told()["relay"]["calls"]["C"]["errors"], json!({class: 60}));
     }
 }
 
@@ -305,9 +306,9 @@ fn messages_that_are_none_are_refused_without_a_call() {
     assert_eq!(client.response(1).status, 413);
     let whole = message(15_900_000);
     assert_eq!(post(&b, &whole).status, 200, "what is just below the limit passes");
-    let stats = b.finish().to_json();
+    let stats = b.finish().told();
     assert_eq!(stats["relay"]["calls"]["C"]["status"], json!({"200": 1}));
-    assert_eq!(c.finish().to_json()["requests"]["h2"], json!({"200": 1}));
+    assert_eq!(c.finish().told()["requests"]["h2"], json!({"200": 1}));
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod common;
 
 use std::path::PathBuf;
 
+use common::Told;
 use common::h2client::{H2Client, Said};
 use common::h3client::{self, H3Client};
 use common::{Server, pattern};
@@ -160,7 +161,7 @@ fn every_protocol_answers_what_was_recorded() {
         let fields: Vec<&str> = got.head.lines().filter(|line| !line.starts_with(':')).collect();
         assert_eq!(fields, lines, "{what}, HTTP/2");
     }
-    let stats = server.finish().to_json();
+    let stats = server.finish().told();
     assert_eq!(stats["requests"]["h3"], stats["requests"]["h2"]);
 }
 

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::Told;
 use common::h2client::H2Client;
 use common::{PATIENCE, Server};
 use std::io::{Read, Write};
@@ -114,6 +115,6 @@ fn wrong_protocols_are_refused_in_the_handshake() {
     let error = stream.write_all(b"x").and_then(|()| stream.read(&mut [0; 1])).unwrap_err();
     assert!(error.to_string().contains("NoApplicationProtocol"), "{error}");
     assert_eq!(server.h1().get("/bytes/3").content, b"abc");
-    let errors = server.finish().to_json()["errors"].clone();
+    let errors = server.finish().told()["errors"].clone();
     assert_eq!(errors["tls:alpn"], 1);
 }

@@ -3,6 +3,7 @@
 mod common;
 
 use common::Server;
+use common::Told;
 use std::io::{Read, Write};
 use std::sync::Arc;
 use trifecta_origin::config::Config;
@@ -77,7 +78,7 @@ fn tls_versions_are_those_asked_for() {
             stream.write_all(b"GET /bytes/1 HTTP/1.1\r\nHost: a\r\n\r\n").and_then(|()| stream.read(&mut [0; 9]));
         assert_eq!(result.is_ok(), works, "{offered} and {wanted:?}: {result:?}");
         drop(stream);
-        let errors = server.finish().to_json()["errors"].clone();
+        let errors = server.finish().told()["errors"].clone();
         assert_eq!(errors.get("tls:version").is_some(), !works, "{errors}");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// A train and the list of round trips stay in memory: this many packets at most.
@@ -11,7 +12,7 @@ pub const MAX_TRAIN_PACKETS: u32 = 10_000;
 const MAX_PAYLOAD_BYTES: usize = 65_507;
 
 /// What to do at which address.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(tag = "role", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Config {
     /// Answer probes until asked to stop.
@@ -21,7 +22,7 @@ pub enum Config {
 }
 
 /// A measurement.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Measure {
     pub address: IpAddr,

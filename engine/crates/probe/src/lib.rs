@@ -7,7 +7,6 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use serde_json::json;
 use trifecta_record::probe_samples::{ProbeRow, write_probe_samples};
 use trifecta_wire::process::{self, exit};
 
@@ -17,11 +16,13 @@ pub mod packet;
 pub mod reflect;
 pub mod sequence;
 pub mod socket;
+pub mod summary;
 
 use config::{Config, Measure};
 use measure::Measurement;
 use reflect::Reflector;
 use socket::Socket;
+use summary::{Ready, Summary};
 
 struct Failure(i32, &'static str, String);
 
@@ -47,18 +48,26 @@ fn probe(config_text: &str) -> Result<(), Failure> {
     }
 }
 
-fn say(key: &str, value: &serde_json::Value) -> Result<(), Failure> {
-    process::write_line(key, value).map_err(|error| cannot("stdout", format!("{error}; keep it open")))
+fn say_ready(ready: &Ready) -> Result<(), Failure> {
+    process::write_ready(ready).map_err(no_listener)
+}
+
+fn say_summary(summary: &Summary) -> Result<(), Failure> {
+    process::write_summary(summary).map_err(no_listener)
+}
+
+fn no_listener(error: std::io::Error) -> Failure {
+    cannot("stdout", format!("{error}; keep it open"))
 }
 
 fn reflect(address: SocketAddr) -> Result<(), Failure> {
     let socket = Socket::bind(address).map_err(|error| {
         cannot("address", format!("{address}: {error}; give an address of this host and a free port"))
     })?;
-    say("ready", &json!({"role": "reflect", "address": address.ip(), "port": address.port()}))?;
+    say_ready(&Ready::Reflect { address: address.ip(), port: address.port() })?;
     let mut reflector = Reflector::default();
     let ended = reflector.run(&socket);
-    say("summary", &reflector.summary())?;
+    say_summary(&Summary::Reflect(reflector.summary()))?;
     ended.map_err(|error| cannot("socket", error.to_string()))
 }
 
@@ -67,7 +76,7 @@ fn measure(config: Measure) -> Result<(), Failure> {
     let samples_file = config.samples_file.clone();
     let mut measurement = Measurement::new(config)
         .map_err(|error| cannot("address", format!("{address}: {error}; give an address this host has a route to")))?;
-    say("ready", &json!({"role": "measure", "address": address, "port": port}))?;
+    say_ready(&Ready::Measure { address, port })?;
     let summary = measurement.run().map_err(|error| cannot("socket", error.to_string()))?;
     if let Some(path) = samples_file {
         let rows: Vec<ProbeRow> = measurement
@@ -84,5 +93,5 @@ fn measure(config: Measure) -> Result<(), Failure> {
         write_probe_samples(Path::new(&path), &rows)
             .map_err(|error| cannot("samples_file", format!("'{path}': {error}; name a file that can be written")))?;
     }
-    say("summary", &summary)
+    say_summary(&Summary::Measure(Box::new(summary)))
 }

@@ -3,7 +3,6 @@
 use std::io;
 use std::net::SocketAddr;
 
-use serde_json::{Value, json};
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::process;
 
@@ -11,6 +10,7 @@ use crate::config::Measure;
 use crate::packet::{HEADER_BYTES, Kind, Packet};
 use crate::sequence::Sequence;
 use crate::socket::Socket;
+use crate::summary::{Ended, MeasureSummary, Quantiles};
 
 /// How often a question is asked again while there is no answer, as often as the timeout allows.
 const ASK_AGAIN_NS: u64 = 100_000_000;
@@ -95,7 +95,7 @@ impl Measurement {
     ///
     /// # Errors
     /// When the socket fails.
-    pub fn run(&mut self) -> io::Result<Value> {
+    pub fn run(&mut self) -> io::Result<MeasureSummary> {
         self.probe()?;
         let train_bytes = self.socket.device_payload_bytes()?.min(1_472);
         if self.config.train_packets > 0 {
@@ -222,8 +222,8 @@ impl Measurement {
         Ok(Some(good))
     }
 
-    fn summary(&mut self, report: Option<Packet>, train_bytes: usize, largest: Option<usize>) -> Value {
-        let share = |part: u64, whole: u64| if whole == 0 { Value::Null } else { json!(part as f64 / whole as f64) };
+    fn summary(&mut self, report: Option<Packet>, train_bytes: usize, largest: Option<usize>) -> MeasureSummary {
+        let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
         let received = self.replies.distinct();
         let reached = report.map(|report| report.first);
         let headers = ETHERNET_HEADER_BYTES + if self.config.address.is_ipv4() { 28 } else { 48 };
@@ -231,38 +231,26 @@ impl Measurement {
             // The first packet only starts the clock.
             (u64::from(report.train.0 - 1) * (train_bytes + headers) as u64 * 8) as f64 * 1e9 / report.train.1 as f64
         });
-        json!({
-            "role": "measure",
-            "sent": self.sent,
-            "received": received,
-            "send_errors": self.send_errors,
-            "ended": if self.asked_to_stop() { "signal" } else { "done" },
-            "loss_forward": reached.map(|reached| share(self.sent - reached.min(self.sent), self.sent)),
-            "loss_backward": reached.map(|reached| share(reached - received.min(reached), reached)),
-            "loss": share(self.sent - received, self.sent),
-            "rtt_ns": quantiles(self.round_trips.iter().map(RoundTrip::rtt_ns)),
-            "one_way_forward_ns": quantiles(self.round_trips.iter().map(RoundTrip::forward_ns)),
-            "one_way_backward_ns": quantiles(self.round_trips.iter().map(RoundTrip::backward_ns)),
-            "reordered": self.replies.reordered(),
-            "duplicates": self.replies.duplicates(),
-            "reordered_forward": report.map(|report| report.third),
-            "duplicates_forward": report.map(|report| report.second),
-            "train_received": report.map(|report| report.train.0),
-            "rate_bits_per_s": train_rate,
-            "largest_payload_bytes": largest,
-        })
+        MeasureSummary {
+            sent: self.sent,
+            received,
+            send_errors: self.send_errors,
+            ended: if self.asked_to_stop() { Ended::Signal } else { Ended::Done },
+            loss_forward: reached.and_then(|reached| share(self.sent - reached.min(self.sent), self.sent)),
+            loss_backward: reached.and_then(|reached| share(reached - received.min(reached), reached)),
+            loss: share(self.sent - received, self.sent),
+            rtt_ns: Quantiles::of(self.round_trips.iter().map(RoundTrip::rtt_ns)),
+            one_way_forward_ns: Quantiles::of(self.round_trips.iter().map(RoundTrip::forward_ns)),
+            one_way_backward_ns: Quantiles::of(self.round_trips.iter().map(RoundTrip::backward_ns)),
+            reordered: self.replies.reordered(),
+            duplicates: self.replies.duplicates(),
+            reordered_forward: report.map(|report| report.third),
+            duplicates_forward: report.map(|report| report.second),
+            train_received: report.map(|report| report.train.0),
+            rate_bits_per_s: train_rate,
+            largest_payload_bytes: largest,
+        }
     }
-}
-
-/// Nearest-rank quantiles, null when there is nothing.
-fn quantiles(values: impl Iterator<Item = u64>) -> Value {
-    let mut values: Vec<u64> = values.collect();
-    values.sort_unstable();
-    let at = |q: f64| {
-        let rank = (q * values.len() as f64).ceil() as usize;
-        values.get(rank.saturating_sub(1))
-    };
-    json!({"min": values.first(), "p50": at(0.5), "p90": at(0.9), "p99": at(0.99), "max": values.last()})
 }
 
 #[cfg(test)]
@@ -274,11 +262,5 @@ mod tests {
         let trip =
             RoundTrip { sequence: 0, sent_ns: 100, reflected_in_ns: 150, reflected_out_ns: 900, received_ns: 970 };
         assert_eq!((trip.forward_ns(), trip.backward_ns(), trip.rtt_ns()), (50, 70, 120));
-    }
-
-    #[test]
-    fn quantiles_are_nearest_rank() {
-        assert_eq!(quantiles((1..=200).rev()), json!({"min": 1, "p50": 100, "p90": 180, "p99": 198, "max": 200}));
-        assert_eq!(quantiles(std::iter::empty())["p50"], Value::Null);
     }
 }

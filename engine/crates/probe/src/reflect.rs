@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::io;
 
-use serde_json::{Value, json};
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::process;
 
@@ -11,6 +10,7 @@ use crate::config::MAX_TRAIN_PACKETS;
 use crate::packet::{HEADER_BYTES, Kind, Packet};
 use crate::sequence::Sequence;
 use crate::socket::{Arrival, Socket};
+use crate::summary::ReflectSummary;
 
 /// Measurements remembered at the same time; a further one replaces the oldest.
 const MAX_SESSIONS: usize = 64;
@@ -133,9 +133,14 @@ impl Reflector {
 
     /// What was done.
     #[must_use]
-    pub fn summary(&self) -> Value {
-        json!({"role": "reflect", "sessions": self.sessions_started, "received": self.received, "replied": self.replied,
-               "ignored": self.ignored, "send_errors": self.send_errors})
+    pub fn summary(&self) -> ReflectSummary {
+        ReflectSummary {
+            sessions: self.sessions_started,
+            received: self.received,
+            replied: self.replied,
+            ignored: self.ignored,
+            send_errors: self.send_errors,
+        }
     }
 }
 

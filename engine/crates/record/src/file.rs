@@ -9,6 +9,8 @@ use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 
+use trifecta_wire::ErrorClass;
+
 use crate::schema::{sample_properties, sample_schema};
 use crate::{Sample, SampleStore};
 
@@ -98,7 +100,7 @@ fn write_group(
             21 => scratch.longs(rows, writer.untyped(), false, |row| row.bytes_out)?,
             22 => scratch.longs(rows, writer.untyped(), false, |row| row.bytes_in)?,
             23 => scratch.longs(rows, writer.untyped(), false, |row| row.header_bytes_in)?,
-            24 => scratch.labels(rows, writer.untyped(), |row| row.error)?,
+            24 => scratch.labels(rows, writer.untyped(), |row| row.error.map(ErrorClass::as_str))?,
             _ => return Err(ParquetError::General(format!("column {column} of the schema has no values"))),
         }
         writer.close()?;

@@ -1,5 +1,7 @@
 //! One row of the sample file, as the load generator hands it over.
 
+use trifecta_wire::ErrorClass;
+
 /// One request: when what happened, and how it ended. Times are nanoseconds on CLOCK_MONOTONIC; 0 means that it did not
 /// happen and becomes null in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,5 +36,5 @@ pub struct Sample {
     pub bytes_out: u64,
     pub bytes_in: u64,
     pub header_bytes_in: u64,
-    pub error: Option<&'static str>,
+    pub error: Option<ErrorClass>,
 }

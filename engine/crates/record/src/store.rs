@@ -3,6 +3,8 @@
 //! A row is written as differences to the row before it and to its own start, in variable-length integers (LEB128), the
 //! signed ones zigzag coded. What seldom changes (labels, flags, status) is written only when it did.
 
+use trifecta_wire::ErrorClass;
+
 use crate::Sample;
 
 const CHUNK_OCTETS: usize = 1 << 20;
@@ -98,7 +100,7 @@ impl SampleStore {
             protocol: self.labels.id(sample.protocol),
             tls_version: self.labels.id(sample.tls_version),
             cipher: self.labels.id(sample.cipher),
-            error: self.labels.id(sample.error),
+            error: sample.error.map_or(0, |class| class as u8 + 1),
             flags: u8::from(sample.warmup) * WARMUP
                 + u8::from(sample.resumed) * RESUMED
                 + u8::from(sample.zero_rtt) * ZERO_RTT
@@ -307,7 +309,7 @@ impl Iterator for Iter<'_> {
             bytes_out: common.bytes_out,
             bytes_in: common.bytes_in,
             header_bytes_in: common.header_bytes_in,
-            error: labels.get(common.error),
+            error: common.error.checked_sub(1).map(|number| ErrorClass::ALL[usize::from(number)]),
         })
     }
 }
@@ -324,7 +326,8 @@ mod tests {
     }
 
     fn sample(state: &mut u64) -> Sample {
-        let labels = [None, Some("h1"), Some("h2"), Some("TLS_AES_128_GCM_SHA256"), Some("timeout")];
+        let labels = [None, Some("h1"), Some("h2"), Some("TLS_AES_128_GCM_SHA256"), Some("1.3")];
+        let classes = ErrorClass::ALL;
         let started_ns = 1 + (random(state) >> 20);
         let time = |state: &mut u64| match random(state) % 4 {
             0 => 0,
@@ -350,7 +353,7 @@ mod tests {
             protocol: labels[random(state) as usize % 5],
             tls_version: labels[random(state) as usize % 5],
             cipher: labels[random(state) as usize % 5],
-            error: labels[random(state) as usize % 5],
+            error: classes.get(random(state) as usize % (classes.len() + 1)).copied(),
             status: random(state) as u16,
             bytes_out: random(state),
             bytes_in: random(state) >> 30,

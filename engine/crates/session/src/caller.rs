@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::error::ErrorClass;
 use crate::handshakes::Handshakes;
 use crate::options::Method;
 use crate::transport_stats::{QuicStats, TcpStats};
+use trifecta_wire::ErrorClass;
 
 /// A request in flight. Times are on CLOCK_MONOTONIC; 0: did not happen.
 #[derive(Clone, Copy, Debug, Default)]

@@ -7,10 +7,10 @@ use trifecta_wire::epoll;
 
 use crate::caller::{Caller, Exchange};
 use crate::content::Body;
-use crate::error::ErrorClass;
 use crate::options::{ConnectionMode, FieldError, Options};
 use crate::transport::{Received, Transport, TransportShared};
 use crate::{NEVER_NS, Session, State};
+use trifecta_wire::ErrorClass;
 
 mod request;
 mod response;

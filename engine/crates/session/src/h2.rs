@@ -17,10 +17,10 @@ use trifecta_wire::h2::{self, ErrorCode, write};
 
 use crate::caller::{Caller, Exchange};
 use crate::content::Body;
-use crate::error::ErrorClass;
 use crate::options::{ConnectionMode, FieldError, Options};
 use crate::transport::{Received, Transport, TransportShared};
 use crate::{NEVER_NS, Session, State};
+use trifecta_wire::ErrorClass;
 
 use frames::Frames;
 use requests::{headers, hello, write_headers};

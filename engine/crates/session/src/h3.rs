@@ -20,10 +20,10 @@ use trifecta_wire::quic;
 use trifecta_wire::udp::UdpSocket;
 
 use crate::caller::{Caller, Exchange, Handshake};
-use crate::error::ErrorClass;
 use crate::handshakes::Arrivals;
 use crate::options::{FieldError, Options};
 use crate::{NEVER_NS, Session, State};
+use trifecta_wire::ErrorClass;
 
 use flight::Flights;
 pub use shared::H3Shared;
@@ -277,7 +277,7 @@ impl H3Session {
                 Event::Stream(StreamEvent::Stopped { id, .. }) => self.stop_body(id),
                 Event::ConnectionLost { reason } => {
                     let known = quic::Handshake::of(&self.connection);
-                    let class = class_of(quic::classify(&reason, known.as_ref()));
+                    let class = quic::classify(&reason, known.as_ref());
                     self.fail(caller, class);
                 }
                 _ => {}
@@ -352,18 +352,5 @@ impl H3Session {
         self.flights.drain(|id, flight| {
             caller.finish(&flight.exchange, handshake, Some(id), 0, Some(error));
         });
-    }
-}
-
-fn class_of(name: &str) -> ErrorClass {
-    match name {
-        "quic" => ErrorClass::Quic,
-        "quic:transport" => ErrorClass::QuicTransport,
-        "quic:timeout" => ErrorClass::QuicTimeout,
-        "quic:version" => ErrorClass::QuicVersion,
-        "connect_refused" => ErrorClass::ConnectRefused,
-        "reset" => ErrorClass::Reset,
-        "closed" => ErrorClass::Closed,
-        tls => ErrorClass::from_tls(tls),
     }
 }

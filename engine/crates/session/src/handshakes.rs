@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use trifecta_wire::tls::CertificateChain;
 
 /// Below this round-trip time flights cannot be told from the time that a server takes to sign.
@@ -35,6 +36,23 @@ impl Arrivals {
     }
 }
 
+/// What the summary says of full handshakes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HandshakesSummary {
+    pub chains: Vec<ChainSummary>,
+    /// In how many flights the server's part came, to connections; empty where the path is too short to tell.
+    pub flights: BTreeMap<u64, u64>,
+}
+
+/// Connections whose server sent the same amount of certificates.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ChainSummary {
+    pub certificates: u64,
+    /// In DER.
+    pub octets: u64,
+    pub connections: u64,
+}
+
 /// Counts of connections by what their handshake was.
 #[derive(Clone, Debug, Default)]
 pub struct Handshakes {
@@ -58,20 +76,15 @@ impl Handshakes {
         other.flights.iter().for_each(|(flights, count)| *self.flights.entry(*flights).or_default() += count);
     }
 
-    /// The `handshakes` object of the summary: `chains` with certificates, octets in DER and connections; `flights` of the server
-    /// to connections, empty where the path is too short to tell.
+    /// The `handshakes` object of the summary.
     #[must_use]
-    pub fn to_json(&self) -> Value {
-        let chains: Vec<Value> = self
-            .chains
-            .iter()
-            .map(|(chain, count)| {
-                json!({"certificates": chain.certificates, "octets": chain.octets, "connections": count})
-            })
-            .collect();
-        let flights: BTreeMap<String, u64> =
-            self.flights.iter().map(|(flights, count)| (flights.to_string(), *count)).collect();
-        json!({"chains": chains, "flights": flights})
+    pub fn summary(&self) -> HandshakesSummary {
+        let chain = |(chain, connections): (&CertificateChain, &u64)| ChainSummary {
+            certificates: chain.certificates,
+            octets: chain.octets,
+            connections: *connections,
+        };
+        HandshakesSummary { chains: self.chains.iter().map(chain).collect(), flights: self.flights.clone() }
     }
 }
 
@@ -105,8 +118,8 @@ mod tests {
         other.add(Some(chain), arrivals);
         one.merge(&other);
         assert_eq!(
-            one.to_json(),
-            json!({"chains": [{"certificates": 2, "octets": 900, "connections": 2}], "flights": {"1": 2}})
+            serde_json::to_string(&one.summary()).unwrap(),
+            r#"{"chains":[{"certificates":2,"octets":900,"connections":2}],"flights":{"1":2}}"#
         );
     }
 }

@@ -7,7 +7,6 @@
 
 pub mod caller;
 pub mod content;
-pub mod error;
 pub mod h1;
 pub mod h2;
 pub mod h3;
@@ -25,8 +24,8 @@ use std::os::fd::RawFd;
 use trifecta_wire::epoll;
 
 use crate::caller::{Caller, Exchange};
-use crate::error::ErrorClass;
 use crate::options::{FieldError, Options};
+use trifecta_wire::ErrorClass;
 
 /// A timeout that never comes.
 pub const NEVER_NS: u64 = u64::MAX;

@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use trifecta_wire::quic::Adaptations;
 
 /// A field that cannot be used: its name, what is wrong and how to mend it.
@@ -21,7 +22,7 @@ impl FieldError {
 }
 
 /// The application protocol that is asked for, and enforced by offering nothing else in ALPN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
     H1,
@@ -52,7 +53,7 @@ impl Protocol {
 }
 
 /// Whether a request gets a connection of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ConnectionMode {
     New,
@@ -60,7 +61,7 @@ pub enum ConnectionMode {
 }
 
 /// The methods of RFC 9110 (and RFC 5789) that can be asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Method {
     #[default]

@@ -2,8 +2,8 @@
 
 use crate::caller::{Caller, Exchange, Handshake, Totals};
 use crate::content;
-use crate::error::ErrorClass;
 use crate::options::{ConnectionMode, Method, Options, Protocol};
+use trifecta_wire::ErrorClass;
 
 /// Compares content with the pattern, gives out as many requests as are asked for.
 #[derive(Default)]

@@ -13,9 +13,9 @@ use trifecta_wire::tcp::{TcpOptions, TcpSocket};
 use trifecta_wire::tls::{self, ClientOptions, ReceiveBuffer, TlsStream, TlsVersion};
 
 use crate::caller::{Caller, Handshake};
-use crate::error::ErrorClass;
 use crate::handshakes::Arrivals;
 use crate::options::{FieldError, Options, Protocol};
+use trifecta_wire::ErrorClass;
 
 /// Octets that one receive takes at most.
 const RECEIVE_OCTETS: usize = 256 * 1024;
@@ -116,8 +116,7 @@ pub(crate) struct Transport {
 impl Transport {
     /// Starts to connect.
     pub(crate) fn open(shared: &TransportShared, connection: u32, now_ns: u64) -> Result<Self, ErrorClass> {
-        let tls =
-            TlsStream::client(&shared.tls, &shared.server_name).map_err(|error| ErrorClass::from_tls(error.class))?;
+        let tls = TlsStream::client(&shared.tls, &shared.server_name).map_err(|error| error.class)?;
         let (socket, _) =
             TcpSocket::connect(&shared.address, &shared.options).map_err(|error| ErrorClass::from_io(&error, true))?;
         Ok(Self {
@@ -164,7 +163,7 @@ impl Transport {
         self.connected = true;
         self.handshake.tcp_connected_ns = now_ns();
         self.read_back(caller);
-        let class = |error: tls::TlsError| ErrorClass::from_tls(error.class);
+        let class = |error: tls::TlsError| error.class;
         self.tls.start().map_err(class)?;
         let sent_early = !early.is_empty() && self.tls.write_early(early).map_err(class)? > 0;
         self.flush()?;
@@ -206,7 +205,7 @@ impl Transport {
         if let Err(error) = result {
             // The alert is on its way to the peer; what happens to it changes nothing here.
             let _ = self.flush();
-            return Err(ErrorClass::from_tls(error.class));
+            return Err(error.class);
         }
         if self.tls.is_handshaking() {
             // A further flight of the handshake: TLS 1.2, or the answer to a HelloRetryRequest.
@@ -273,7 +272,7 @@ impl Transport {
     /// Encrypts plaintext for the next [`Transport::flush`].
     #[inline]
     pub(crate) fn write(&mut self, plaintext: &[u8]) -> Result<(), ErrorClass> {
-        self.tls.write(plaintext).map_err(|error| ErrorClass::from_tls(error.class))
+        self.tls.write(plaintext).map_err(|error| error.class)
     }
 
     /// Octets that wait for the kernel to take them.

@@ -1,8 +1,27 @@
 //! Statistics of the transports, added up over the connections of a run.
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use trifecta_wire::quic::Adaptations;
 use trifecta_wire::tcp::TcpInfo;
+
+/// What the summary says of TCP. Times in ns, windows in octets, the largest of all connections.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TcpSummary {
+    pub connections: u64,
+    /// `None`: the kernel knew none.
+    pub min_rtt_ns: Option<u64>,
+    /// The mean of the connections' last smoothed times.
+    pub srtt_ns: u64,
+    pub retransmits: u64,
+    pub congestion_window_bytes: u64,
+    /// As read back.
+    pub congestion_control: Option<String>,
+    pub mss_bytes: u64,
+    /// As read back.
+    pub nodelay: Option<bool>,
+    pub initial_window_bytes: Option<u64>,
+}
 
 /// TCP_INFO of all connections, taken when each is closed. Times in ns, windows in octets.
 #[derive(Clone, Debug, Default)]
@@ -43,24 +62,41 @@ impl TcpStats {
         self.initial_window_bytes = self.initial_window_bytes.or(other.initial_window_bytes);
     }
 
-    /// The `tcp` object of the summary, null without a connection.
+    /// The `tcp` object of the summary, `None` without a connection.
     #[must_use]
-    pub fn to_json(&self) -> Value {
-        if self.connections == 0 {
-            return Value::Null;
-        }
-        json!({
-            "connections": self.connections,
-            "min_rtt_ns": known(self.min_rtt_ns),
-            "srtt_ns": self.srtt_sum_ns / self.connections,
-            "retransmits": self.retransmits,
-            "congestion_window_bytes": self.congestion_window_bytes,
-            "congestion_control": self.congestion_control,
-            "mss_bytes": self.mss_bytes,
-            "nodelay": self.nodelay,
-            "initial_window_bytes": self.initial_window_bytes,
+    pub fn summary(&self) -> Option<TcpSummary> {
+        Some(TcpSummary {
+            connections: self.connections,
+            min_rtt_ns: known(self.min_rtt_ns),
+            srtt_ns: self.srtt_sum_ns.checked_div(self.connections)?,
+            retransmits: self.retransmits,
+            congestion_window_bytes: self.congestion_window_bytes,
+            congestion_control: self.congestion_control.clone(),
+            mss_bytes: self.mss_bytes,
+            nodelay: self.nodelay,
+            initial_window_bytes: self.initial_window_bytes,
         })
     }
+}
+
+/// What the summary says of QUIC. Times in ns, windows in octets, the largest of all connections.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct QuicSummary {
+    pub connections: u64,
+    /// `None`: no round trip was measured.
+    pub min_rtt_ns: Option<u64>,
+    /// The mean of the connections' last smoothed times.
+    pub srtt_ns: u64,
+    pub lost_packets: u64,
+    pub sent_packets: u64,
+    pub congestion_window_bytes: u64,
+    pub congestion_events: u64,
+    /// What was configured: `cubic`, `bbr` or `reno`.
+    pub congestion_control: Option<String>,
+    pub mtu_bytes: u64,
+    /// Those that were on.
+    pub adaptations: Option<Adaptations>,
+    pub initial_window_bytes: Option<u64>,
 }
 
 /// Path statistics of one QUIC connection. Times in ns, windows in octets.
@@ -114,24 +150,21 @@ impl QuicStats {
         self.initial_window_bytes = self.initial_window_bytes.or(other.initial_window_bytes);
     }
 
-    /// The `quic` object of the summary, null without a connection.
+    /// The `quic` object of the summary, `None` without a connection.
     #[must_use]
-    pub fn to_json(&self) -> Value {
-        if self.connections == 0 {
-            return Value::Null;
-        }
-        json!({
-            "connections": self.connections,
-            "min_rtt_ns": known(self.total.min_rtt_ns),
-            "srtt_ns": self.srtt_sum_ns / self.connections,
-            "lost_packets": self.total.lost_packets,
-            "sent_packets": self.total.sent_packets,
-            "congestion_window_bytes": self.total.congestion_window_bytes,
-            "congestion_events": self.total.congestion_events,
-            "congestion_control": self.congestion_control,
-            "mtu_bytes": self.total.mtu_bytes,
-            "adaptations": self.adaptations,
-            "initial_window_bytes": self.initial_window_bytes,
+    pub fn summary(&self) -> Option<QuicSummary> {
+        Some(QuicSummary {
+            connections: self.connections,
+            min_rtt_ns: known(self.total.min_rtt_ns),
+            srtt_ns: self.srtt_sum_ns.checked_div(self.connections)?,
+            lost_packets: self.total.lost_packets,
+            sent_packets: self.total.sent_packets,
+            congestion_window_bytes: self.total.congestion_window_bytes,
+            congestion_events: self.total.congestion_events,
+            congestion_control: self.congestion_control.clone(),
+            mtu_bytes: self.total.mtu_bytes,
+            adaptations: self.adaptations,
+            initial_window_bytes: self.initial_window_bytes,
         })
     }
 }
@@ -163,18 +196,18 @@ mod tests {
             ..TcpInfo::default()
         };
         let mut first = TcpStats::default();
-        assert_eq!(first.to_json(), Value::Null);
+        assert_eq!(first.summary(), None);
         first.add(&info(500, 1));
         first.add(&info(300, 2));
         let mut second = TcpStats { nodelay: Some(true), ..TcpStats::default() };
         second.add(&info(0, 4));
         first.merge(&second);
-        let summary = first.to_json();
-        assert_eq!(summary["min_rtt_ns"], 300);
-        assert_eq!(summary["retransmits"], 7);
-        assert_eq!(summary["srtt_ns"], 1600 / 3);
-        assert_eq!(summary["congestion_window_bytes"], 500);
-        assert_eq!(summary["nodelay"], true);
+        let summary = first.summary().unwrap();
+        assert_eq!(summary.min_rtt_ns, Some(300));
+        assert_eq!(summary.retransmits, 7);
+        assert_eq!(summary.srtt_ns, 1600 / 3);
+        assert_eq!(summary.congestion_window_bytes, 500);
+        assert_eq!(summary.nodelay, Some(true));
     }
 
     #[test]
@@ -184,9 +217,9 @@ mod tests {
         let mut other = QuicStats { congestion_control: Some("bbr".into()), ..QuicStats::default() };
         other.add(&QuicInfo { min_rtt_ns: 7, srtt_ns: 20, lost_packets: 2, sent_packets: 6, ..QuicInfo::default() });
         stats.merge(&other);
-        let summary = stats.to_json();
-        assert_eq!((&summary["min_rtt_ns"], &summary["srtt_ns"]), (&json!(7), &json!(15)));
-        assert_eq!((&summary["lost_packets"], &summary["sent_packets"]), (&json!(3), &json!(11)));
-        assert_eq!(summary["congestion_control"], "bbr");
+        let summary = stats.summary().unwrap();
+        assert_eq!((summary.min_rtt_ns, summary.srtt_ns), (Some(7), 15));
+        assert_eq!((summary.lost_packets, summary.sent_packets), (3, 11));
+        assert_eq!(summary.congestion_control.as_deref(), Some("bbr"));
     }
 }

@@ -4,6 +4,7 @@
 pub mod alarm;
 pub mod clock;
 pub mod epoll;
+mod error_class;
 pub mod h2;
 pub mod h3;
 pub mod hpack;
@@ -21,3 +22,5 @@ pub mod ticker;
 pub mod timestamp;
 pub mod tls;
 pub mod udp;
+
+pub use error_class::ErrorClass;

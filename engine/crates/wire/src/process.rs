@@ -1,8 +1,11 @@
 //! What every subcommand of the engine does as a process: end with its parent, end on a signal or a closed standard
 //! input, say things in single JSON lines, and account for its CPU time.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::Serialize;
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
@@ -173,16 +176,11 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
 }
 
 /// Writes `{"KEY": VALUE}` as one line to standard output.
-///
-/// # Errors
-/// When standard output is closed.
-pub fn write_line(key: &str, value: &serde_json::Value) -> io::Result<()> {
-    let mut object = serde_json::Map::with_capacity(1);
-    object.insert(key.to_owned(), value.clone());
-    let mut line = serde_json::Value::Object(object).to_string();
-    line.push('\n');
+fn write_line(key: &str, value: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(&BTreeMap::from([(key, value)]))?;
+    line.push(b'\n');
     let mut stdout = io::stdout().lock();
-    stdout.write_all(line.as_bytes())?;
+    stdout.write_all(&line)?;
     stdout.flush()
 }
 
@@ -190,7 +188,7 @@ pub fn write_line(key: &str, value: &serde_json::Value) -> io::Result<()> {
 ///
 /// # Errors
 /// When standard output is closed.
-pub fn write_ready(value: &serde_json::Value) -> io::Result<()> {
+pub fn write_ready(value: &impl Serialize) -> io::Result<()> {
     write_line("ready", value)
 }
 
@@ -198,7 +196,7 @@ pub fn write_ready(value: &serde_json::Value) -> io::Result<()> {
 ///
 /// # Errors
 /// When standard output is closed.
-pub fn write_summary(value: &serde_json::Value) -> io::Result<()> {
+pub fn write_summary(value: &impl Serialize) -> io::Result<()> {
     write_line("summary", value)
 }
 

@@ -1,7 +1,8 @@
 //! The configuration document of the link: section 1.3 of docs/architecture.md.
 
-use serde::Deserialize;
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::impair::Impairment;
 use crate::random::Draws;
@@ -24,16 +25,17 @@ impl ConfigError {
 }
 
 /// Whether the survivors of a super-packet that fall due together leave as one super-packet or each by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Split {
     Merge,
     Real,
 }
 
-#[derive(Debug, Deserialize)]
+/// The document as it is written.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Document {
+pub struct Document {
     a_device: String,
     b_device: String,
     #[serde(default)]
@@ -41,8 +43,10 @@ struct Document {
     #[serde(default = "merge")]
     split: Split,
     #[serde(default)]
+    #[schemars(with = "Vec<table::Form>")]
     a_to_b: Vec<Value>,
     #[serde(default)]
+    #[schemars(with = "Vec<table::Form>")]
     b_to_a: Vec<Value>,
     #[serde(default)]
     log_file: Option<String>,
@@ -108,10 +112,10 @@ pub struct Spec {
 impl Spec {
     /// Its fields as they were read; of a list, which may be a whole trace, how long it is.
     #[must_use]
-    pub fn asked(&self) -> Value {
+    pub fn asked(&self) -> Map<String, Value> {
         let fields = self.document.as_object().into_iter().flatten();
         let short = |value: &Value| value.as_array().map_or_else(|| value.clone(), |list| Value::from(list.len()));
-        fields.map(|(name, value)| (name.clone(), short(value))).collect::<serde_json::Map<_, _>>().into()
+        fields.map(|(name, value)| (name.clone(), short(value))).collect()
     }
 }
 

@@ -1,5 +1,6 @@
 //! The table of impairments: the fields of each kind, their limits, and what is built from them.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -22,15 +23,15 @@ use crate::random::Draws;
 /// No delay is longer (an hour): a longer one is a mistake in the unit.
 const MAX_TIME_NS: u64 = 3_600_000_000_000;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct DelayFields {
+pub(super) struct DelayFields {
     delay_ns: u64,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(tag = "distribution", rename_all = "lowercase", deny_unknown_fields)]
-enum JitterFields {
+pub(super) enum JitterFields {
     Normal {
         sigma_ns: u64,
         #[serde(default)]
@@ -54,15 +55,15 @@ enum JitterFields {
     },
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ProbabilityFields {
+pub(super) struct ProbabilityFields {
     probability: f64,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct GilbertElliottFields {
+pub(super) struct GilbertElliottFields {
     good_to_bad: f64,
     bad_to_good: f64,
     #[serde(default)]
@@ -75,30 +76,30 @@ fn certain() -> f64 {
     1.0
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct LossScheduleFields {
+pub(super) struct LossScheduleFields {
     drop: Vec<u64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ReorderFields {
+pub(super) struct ReorderFields {
     probability: f64,
     gap_ns: u64,
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Discipline {
+pub(super) enum Discipline {
     #[default]
     Droptail,
     Codel,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct RateFields {
+pub(super) struct RateFields {
     bits_per_s: u64,
     #[serde(default)]
     queue_bytes: Option<u64>,
@@ -113,14 +114,31 @@ struct RateFields {
     interval_ns: Option<u64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct TraceFields {
+pub(super) struct TraceFields {
     opportunities_ms: Vec<u64>,
     #[serde(default)]
     queue_bytes: Option<u64>,
     #[serde(default)]
     queue_packets: Option<u64>,
+}
+
+/// An impairment as a document has it; for the schema, since messages about its fields name their place in the list.
+#[derive(JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[allow(dead_code, reason = "only its schema is wanted")]
+pub(super) enum Form {
+    Delay(DelayFields),
+    Jitter(JitterFields),
+    Loss(ProbabilityFields),
+    GilbertElliott(GilbertElliottFields),
+    LossSchedule(LossScheduleFields),
+    Corrupt(ProbabilityFields),
+    Duplicate(ProbabilityFields),
+    Reorder(ReorderFields),
+    Rate(RateFields),
+    Trace(TraceFields),
 }
 
 /// For messages.

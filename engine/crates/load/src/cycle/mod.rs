@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use trifecta_record::{Span, SpanStore};
 use trifecta_session::caller::{Exchange, Handshake, Request};
-use trifecta_session::error::ErrorClass;
+use trifecta_wire::ErrorClass;
 
 use crate::config::{Config, Method};
 use answer::Answer;

@@ -28,7 +28,7 @@ fn answered(driver: &mut Driver, now_ns: u64, status: u16, content: &[u8]) -> Op
     exchange.status = status;
     exchange.content(driver, content);
     driver.finish(&exchange, &Handshake::default(), None, now_ns + 2, None);
-    driver.samples.iter().last().unwrap().error
+    driver.samples.iter().last().unwrap().error.map(ErrorClass::as_str)
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_failed_attempt_is_a_row_and_twenty_without_a_response_are_a_dead_path() {
     assert_eq!((exhausted.counters.samples, exhausted.totals.connections_lost_idle), (0, 1));
     let row = driver.samples.iter().next().unwrap();
     assert_eq!((row.connection, row.connect_start_ns, row.started_ns, row.done_ns), (7, 4_000, 4_000, 0));
-    assert_eq!((row.error, row.protocol, row.intended_ns), (Some("connect_refused"), None, 0));
+    assert_eq!((row.error, row.protocol, row.intended_ns), (Some(ErrorClass::ConnectRefused), None, 0));
     // A response, even a wrong one, shows that the path is alive.
     assert_eq!(answered(&mut driver, 6_000, 500, b""), Some("status"));
     assert!(!driver.shared.is_dead_path());

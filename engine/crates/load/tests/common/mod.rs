@@ -14,6 +14,7 @@ use trifecta_load::{Report, execute};
 use trifecta_record::{Sample, SpanStore};
 use trifecta_session::{h1::H1Session, h2::H2Session, h3::H3Session};
 use trifecta_testpki::{SERVER_NAME, TestPki};
+use trifecta_wire::ErrorClass;
 use trifecta_wire::tls::{ServerOptions, TlsVersion, server_config};
 
 pub mod h2server;
@@ -119,7 +120,7 @@ pub struct Run {
 impl Run {
     /// The error of each sample, in order.
     pub fn errors(&self) -> Vec<Option<&'static str>> {
-        self.samples.iter().map(|sample| sample.error).collect()
+        self.samples.iter().map(|sample| sample.error.map(ErrorClass::as_str)).collect()
     }
 
     /// The one error that all samples have.
@@ -150,7 +151,7 @@ pub fn run(pki: &TestPki, address: SocketAddr, changes: Value) -> Run {
         Protocol::H3 => execute::<H3Session>(&config).unwrap(),
     };
     let samples = report.samples.iter().flat_map(|store| store.iter()).collect();
-    Run { summary: report.summary, samples, spans: report.spans }
+    Run { summary: serde_json::to_value(report.summary).unwrap(), samples, spans: report.spans }
 }
 
 /// A request as the server saw it.

@@ -6,6 +6,7 @@ use crate::config::Protocol;
 use crate::handler::{self, Plan};
 use crate::relay::META_FIELD;
 use crate::session::{BATCH_OCTETS, Context, Fate, INLINE_OCTETS};
+use crate::summary::ServerFault;
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::h2::FRAME_HEADER_OCTETS;
 use trifecta_wire::hpack::encoder;
@@ -93,7 +94,7 @@ impl H2 {
         let piece = match sending.content.piece(sending.next, wanted, context.scratch) {
             Ok(piece) if !piece.is_empty() => piece,
             Ok(_) | Err(_) => {
-                context.stats.error("file");
+                context.stats.error(ServerFault::File);
                 write::rst_stream(stream.id, ErrorCode::INTERNAL_ERROR, context.plain);
                 sending.next = sending.end;
                 return false;

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use quinn_proto::{Connection, ConnectionHandle, Dir, Endpoint, Event, ReadError, StreamEvent, StreamId, VarInt};
+use trifecta_wire::ErrorClass;
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::h3::{Code, ControlPlane, Error, Role, control, frame};
 use trifecta_wire::quic::{self, InstantClock, StreamMap};
@@ -22,6 +23,7 @@ use crate::h2::request::MAX_LIST_OCTETS;
 use crate::handler::{Handler, Plan};
 use crate::relay::Ticket;
 use crate::stats::Stats;
+use crate::summary::{Mishap, ServerFault};
 
 /// Trains of datagrams that one connection may send before the others have their turn.
 const TRAINS_PER_TURN: usize = 16;
@@ -112,7 +114,10 @@ impl H3Connection {
         }
         while let Some(event) = self.quic.poll() {
             if let Err(error) = self.on_event(event, shared, handler, stats, now_ns) {
-                stats.error(if error.is_excess() { "excess:http3" } else { "malformed:http3" });
+                stats.error(match error.is_excess() {
+                    true => Mishap::from(ServerFault::ExcessHttp3),
+                    false => ErrorClass::MalformedHttp3.into(),
+                });
                 self.quic.close(now, varint(error.code), Bytes::from_static(error.reason.as_bytes()));
                 break;
             }
@@ -150,8 +155,8 @@ impl H3Connection {
                 turn = Turn::Done;
                 break;
             };
-            if let Err(error) = outbox.send(&transmit, &packets[..transmit.size]) {
-                stats.error(super::send_error(&error));
+            if outbox.send(&transmit, &packets[..transmit.size]).is_err() {
+                stats.error(ServerFault::UdpSend);
             }
         }
         outbox.return_scratch(packets);
@@ -212,9 +217,9 @@ impl H3Connection {
                 let known = quic::Handshake::of(&self.quic);
                 match quic::classify(&reason, known.as_ref()) {
                     // The way a client ends a connection.
-                    "closed" => {}
+                    ErrorClass::Closed => {}
                     // An idle client is none that failed.
-                    "quic:timeout" if self.secured => stats.error("idle_timeout"),
+                    ErrorClass::QuicTimeout if self.secured => stats.error(ServerFault::IdleTimeout),
                     class => stats.error(class),
                 }
             }
@@ -278,7 +283,7 @@ impl H3Connection {
                 Err(ReadError::Blocked) => break Ok(false),
                 Err(ReadError::Reset(_)) => {
                     let _ = chunks.finalize();
-                    stats.error("reset");
+                    stats.error(ErrorClass::Reset);
                     let _ = self.quic.send_stream(id).reset(varint(Code::RequestCancelled));
                     return Ok(());
                 }
@@ -302,7 +307,7 @@ impl H3Connection {
             }
             // Malformed requests are errors of their stream (RFC 9114 4.1.2).
             Err(error) if matches!(error.code, Code::MessageError | Code::RequestIncomplete) => {
-                stats.error("malformed:http3");
+                stats.error(ErrorClass::MalformedHttp3);
                 self.refuse(id, error.code);
                 Ok(())
             }
@@ -421,9 +426,9 @@ impl H3Connection {
             Written::Blocked => {
                 self.exchanges.insert(VarInt::from(id).into_inner(), Exchange::Sending(sending));
             }
-            Written::Failed(class) => {
+            Written::Failed(fault) => {
                 self.unacknowledged = self.unacknowledged.saturating_sub(1);
-                stats.error(class);
+                stats.error(fault);
             }
         }
     }

@@ -10,6 +10,7 @@ use crate::config::Protocol;
 use crate::content::Content;
 use crate::handler::{self, Handler, Head, Plan};
 use crate::relay::META_FIELD;
+use crate::summary::ServerFault;
 
 /// Octets of content handed to quinn-proto at once.
 const PIECE_OCTETS: usize = 64 * 1024;
@@ -31,7 +32,7 @@ pub(super) enum Written {
     /// Windows are full; goes on when the stream is writable.
     Blocked,
     /// The peer does not want it, or the content cannot be read any more.
-    Failed(&'static str),
+    Failed(ServerFault),
 }
 
 impl Sending {
@@ -52,7 +53,7 @@ impl Sending {
                     Ok(piece) if !piece.is_empty() => chunks[1] = piece,
                     _ => {
                         let _ = stream.reset(varint(Code::InternalError));
-                        return Written::Failed("file");
+                        return Written::Failed(ServerFault::File);
                     }
                 }
             } else if head_octets == 0 {
@@ -73,7 +74,7 @@ impl Sending {
                     self.head = std::mem::take(&mut chunks[0]);
                     return Written::Blocked;
                 }
-                Err(WriteError::Stopped(_) | WriteError::ClosedStream) => return Written::Failed("stopped"),
+                Err(WriteError::Stopped(_) | WriteError::ClosedStream) => return Written::Failed(ServerFault::Stopped),
             }
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use trifecta_session::options::{ConnectionMode, Method, Options, Protocol};
 use trifecta_wire::tls::{TlsVersion, key_exchange_names};
@@ -12,7 +13,7 @@ use super::message::MAX_MESSAGE_OCTETS;
 use crate::config::{Config, ConfigError};
 
 /// A service that answers routes, by calling others or by itself. Unknown fields are refused.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RelayConfig {
     /// Its name, as in the entries of the message's meta.
@@ -38,25 +39,28 @@ pub struct RelayConfig {
 }
 
 /// What a path brings about.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RouteConfig {
     /// Made one after the other.
     #[serde(default)]
     pub calls: Vec<CallConfig>,
     #[serde(default)]
+    #[schemars(with = "AnswerForm")]
     pub answer: AnswerConfig,
 }
 
 /// One call of another service.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CallConfig {
     pub to: String,
     #[serde(default)]
+    #[schemars(with = "MethodForm")]
     pub method: MethodConfig,
     pub path: String,
     #[serde(default)]
+    #[schemars(with = "BodyForm")]
     pub body: BodyConfig,
 }
 
@@ -80,6 +84,22 @@ impl TryFrom<String> for MethodConfig {
         let method = method_of(name.as_bytes());
         method.map(Self::Fixed).ok_or_else(|| format!("`relay.routes.calls.method` is {name}; use same or a method"))
     }
+}
+
+/// How [`MethodConfig`] is written.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "only its schema is wanted")]
+enum MethodForm {
+    Same(Same),
+    Fixed(Method),
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(dead_code, reason = "only its schema is wanted")]
+enum Same {
+    Same,
 }
 
 /// The body of a call's message.
@@ -107,6 +127,23 @@ impl TryFrom<serde_json::Value> for BodyConfig {
     }
 }
 
+/// How [`BodyConfig`] is written.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "only its schema is wanted")]
+enum BodyForm {
+    Word(BodyWord),
+    Octets(#[schemars(range(max = 10_000_000))] u64),
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(dead_code, reason = "only its schema is wanted")]
+enum BodyWord {
+    Forward,
+    None,
+}
+
 /// What an answer has besides the meta.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "serde_json::Value")]
@@ -129,6 +166,22 @@ impl TryFrom<serde_json::Value> for AnswerConfig {
     }
 }
 
+/// How [`AnswerConfig`] is written.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "only its schema is wanted")]
+enum AnswerForm {
+    Word(AnswerWord),
+    Octets(#[schemars(range(max = 10_000_000))] u64),
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(dead_code, reason = "only its schema is wanted")]
+enum AnswerWord {
+    Meta,
+}
+
 /// Filler that leaves room for the meta below [`MAX_MESSAGE_OCTETS`].
 const MAX_FILLER_OCTETS: usize = 10_000_000;
 const _: () = assert!(MAX_FILLER_OCTETS < MAX_MESSAGE_OCTETS);
@@ -139,7 +192,7 @@ fn octets_of(value: &serde_json::Value) -> Option<usize> {
 }
 
 /// Where another service is, and how it is spoken to.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceConfig {
     /// The name in its certificate.

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use trifecta_session::error::ErrorClass;
 use trifecta_session::options::Method;
+use trifecta_wire::ErrorClass;
 use trifecta_wire::clock::now_ns;
 
 use super::config::{AnswerConfig, BodyConfig, MethodConfig, RelayConfig, method_of};

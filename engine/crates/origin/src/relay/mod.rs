@@ -14,7 +14,6 @@ mod stats;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
 use trifecta_session::NEVER_NS;
 use trifecta_session::h1::H1Session;
 use trifecta_session::h2::H2Session;
@@ -24,6 +23,7 @@ use trifecta_wire::epoll::Epoll;
 
 use crate::config::{Config, ConfigError};
 use crate::handler::Plan;
+use crate::summary::{FoundService, RelayReady};
 
 pub(crate) use cycles::{META_FIELD, Routes};
 pub use cycles::{Relayed, Submission, Ticket};
@@ -55,13 +55,12 @@ impl Prepared {
     }
 
     /// For the ready line: where the services were found.
-    pub(crate) fn describe(&self) -> Value {
-        let services: serde_json::Map<String, Value> = self.services.iter().map(|(name, options, _)| {
-            let address = options.address;
-            let found = json!({"address": address.ip().to_string(), "port": address.port(), "protocol": options.protocol.name()});
-            (name.clone(), found)
-        }).collect();
-        json!({"service": self.service, "services": services})
+    pub(crate) fn describe(&self) -> RelayReady {
+        let found = |(name, options, _): &(String, Options, u32)| {
+            let (address, port) = (options.address.ip(), options.address.port());
+            (name.clone(), FoundService { address, port, protocol: options.protocol })
+        };
+        RelayReady { service: self.service.clone(), services: self.services.iter().map(found).collect() }
     }
 }
 

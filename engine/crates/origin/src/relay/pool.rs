@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::mem::take;
 
 use trifecta_session::caller::{Caller, Exchange, Handshake, Request, Totals};
-use trifecta_session::error::ErrorClass;
 use trifecta_session::options::{ConnectionMode, FieldError, Method, Options};
 use trifecta_session::{NEVER_NS, Session, State};
+use trifecta_wire::ErrorClass;
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::epoll::Epoll;
 
@@ -59,7 +59,7 @@ impl DeskCaller<'_> {
 
     /// A call has ended without a connection.
     fn fail(&mut self, id: u32, error: ErrorClass) {
-        *self.desk.stats.errors.entry(error.as_str()).or_default() += 1;
+        *self.desk.stats.errors.entry(error).or_default() += 1;
         if let Some(call) = self.cycles.call(id) {
             call.error = Some(error);
         }
@@ -137,7 +137,7 @@ impl Caller for DeskCaller<'_> {
                 *stats.statuses.entry(exchange.status).or_default() += 1;
             }
             if let Some(error) = call.error {
-                *stats.errors.entry(error.as_str()).or_default() += 1;
+                *stats.errors.entry(error).or_default() += 1;
             }
         }
         self.cycles.returned.push_back(id);

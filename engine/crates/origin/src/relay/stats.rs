@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
 use trifecta_session::caller::Totals;
+use trifecta_wire::ErrorClass;
+
+use crate::summary::{CallsSummary, RelaySummary};
 
 /// What one worker counted of the calls of one service.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallStats {
     pub(super) protocol: &'static str,
     pub(super) statuses: BTreeMap<u16, u64>,
-    pub(super) errors: BTreeMap<&'static str, u64>,
+    pub(super) errors: BTreeMap<ErrorClass, u64>,
     /// Calls by the protocol that their connection had agreed on.
     pub(super) spoken: BTreeMap<&'static str, u64>,
     pub(crate) totals: Totals,
@@ -24,7 +26,7 @@ impl CallStats {
             *self.statuses.entry(*status).or_default() += count;
         }
         for (class, count) in &other.errors {
-            *self.errors.entry(class).or_default() += count;
+            *self.errors.entry(*class).or_default() += count;
         }
         for (protocol, count) in &other.spoken {
             *self.spoken.entry(protocol).or_default() += count;
@@ -33,23 +35,21 @@ impl CallStats {
     }
 
     /// The object of the summary.
-    pub(crate) fn to_json(&self) -> Value {
-        let statuses: serde_json::Map<String, Value> =
-            self.statuses.iter().map(|(status, count)| (status.to_string(), json!(count))).collect();
-        json!({
-            "protocol": self.protocol,
-            "protocols_spoken": self.spoken,
-            "status": statuses,
-            "errors": self.errors,
-            "connections": self.totals.connections_opened,
-            "connections_lost_idle": self.totals.connections_lost_idle,
-            "wire_bytes_out": self.totals.wire_bytes_out,
-            "wire_bytes_in": self.totals.wire_bytes_in,
-            "udp_receive_errors": self.totals.udp_receive_errors,
-            "key_exchange": self.totals.key_exchange,
-            "tcp": self.totals.tcp.to_json(),
-            "quic": self.totals.quic.to_json(),
-        })
+    pub(crate) fn summary(&self) -> CallsSummary {
+        CallsSummary {
+            protocol: self.protocol,
+            protocols_spoken: self.spoken.clone(),
+            status: self.statuses.clone(),
+            errors: self.errors.clone(),
+            connections: self.totals.connections_opened,
+            connections_lost_idle: self.totals.connections_lost_idle,
+            wire_bytes_out: self.totals.wire_bytes_out,
+            wire_bytes_in: self.totals.wire_bytes_in,
+            udp_receive_errors: self.totals.udp_receive_errors,
+            key_exchange: self.totals.key_exchange,
+            tcp: self.totals.tcp.summary(),
+            quic: self.totals.quic.summary(),
+        }
     }
 }
 
@@ -76,30 +76,30 @@ impl RelayStats {
     }
 
     /// The object `relay` of the summary.
-    pub fn to_json(&self) -> Value {
-        let calls: serde_json::Map<String, Value> =
-            self.calls.iter().map(|(name, stats)| (name.clone(), stats.to_json())).collect();
+    #[must_use]
+    pub fn summary(&self) -> RelaySummary {
         let sum = |value: fn(&CallStats) -> u64| self.calls.values().map(value).sum::<u64>();
-        json!({
-            "service": self.service,
-            "calls": calls,
-            "wire_bytes_out": sum(|stats| stats.totals.wire_bytes_out),
-            "wire_bytes_in": sum(|stats| stats.totals.wire_bytes_in),
-            "answers_dropped": self.answers_dropped,
-            "unfinished": self.unfinished,
-        })
+        RelaySummary {
+            service: self.service.clone(),
+            calls: self.calls.iter().map(|(name, stats)| (name.clone(), stats.summary())).collect(),
+            wire_bytes_out: sum(|stats| stats.totals.wire_bytes_out),
+            wire_bytes_in: sum(|stats| stats.totals.wire_bytes_in),
+            answers_dropped: self.answers_dropped,
+            unfinished: self.unfinished,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn workers_add_up() {
         let mut calls = CallStats { protocol: "h2", ..CallStats::default() };
         calls.statuses.insert(200, 2);
-        calls.errors.insert("timeout", 1);
+        calls.errors.insert(ErrorClass::Timeout, 1);
         calls.spoken.insert("h2", 3);
         calls.totals.connections_opened = 1;
         calls.totals.wire_bytes_out = 10;
@@ -112,7 +112,7 @@ mod tests {
         let mut sum = RelayStats::default();
         sum.add(&one);
         sum.add(&one);
-        let told = sum.to_json();
+        let told = serde_json::to_value(sum.summary()).unwrap();
         let calls = &told["calls"]["C"];
         assert_eq!((&calls["protocol"], &calls["status"]), (&json!("h2"), &json!({"200": 4})));
         assert_eq!((&calls["errors"], &calls["protocols_spoken"]), (&json!({"timeout": 2}), &json!({"h2": 6})));

@@ -23,6 +23,17 @@ pub mod services;
 /// Anything that takes longer than this hangs.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The summary's part of what was counted, as it is written.
+pub trait Told {
+    fn told(&self) -> serde_json::Value;
+}
+
+impl Told for Stats {
+    fn told(&self) -> serde_json::Value {
+        serde_json::to_value(self.counts()).unwrap()
+    }
+}
+
 pub type Stream = StreamOwned<ClientConnection, TcpStream>;
 
 /// An origin of this process.

@@ -32,7 +32,7 @@ fn store(rows: u64) -> SampleStore {
             done_ns: if row == 0 { 0 } else { 2_000 + row },
             status: if row == 0 { 0 } else { 200 },
             protocol: Some("h2"),
-            error: (row == 0).then_some("timeout"),
+            error: (row == 0).then_some(ErrorClass::Timeout),
             warmup: row == 1,
             ..Sample::default()
         });

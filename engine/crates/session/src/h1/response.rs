@@ -3,7 +3,7 @@
 use trifecta_wire::http1::{ChunkedDecoder, ChunkedStep, Framing, parse_response_head, response_field};
 
 use crate::caller::{Caller, Exchange};
-use crate::error::ErrorClass;
+use trifecta_wire::ErrorClass;
 
 /// Octets that the head of a response may have, interim responses not counted.
 const MAX_HEAD_OCTETS: usize = 64 * 1024;

@@ -2,8 +2,8 @@
 
 use super::response::ResponseReader;
 use crate::caller::Exchange;
-use crate::error::ErrorClass;
 use crate::testing::caller;
+use trifecta_wire::ErrorClass;
 
 const RESPONSES: [&[u8]; 4] = [
     b"HTTP/1.1 200 OK\r\nserver: x\r\ncontent-length: 5\r\n\r\nabcde",

@@ -6,8 +6,8 @@ use trifecta_wire::h2::{ErrorCode, write};
 use super::streams::Stream;
 use super::{H2Session, H2Shared};
 use crate::caller::Caller;
-use crate::error::ErrorClass;
 use crate::{NEVER_NS, State};
+use trifecta_wire::ErrorClass;
 
 impl H2Session {
     pub(super) fn hand_back_finished(&mut self, caller: &mut impl Caller) {

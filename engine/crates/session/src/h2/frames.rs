@@ -6,7 +6,7 @@ use trifecta_wire::hpack;
 use super::WINDOW_OCTETS;
 use super::streams::Streams;
 use crate::caller::{Caller, Exchange};
-use crate::error::ErrorClass;
+use trifecta_wire::ErrorClass;
 
 /// Octets that the header block of a response may have.
 const MAX_HEADER_BLOCK_OCTETS: usize = 64 * 1024;

@@ -4,7 +4,7 @@ use trifecta_wire::clock::now_ns;
 use trifecta_wire::h2::write;
 
 use super::H2Session;
-use crate::error::ErrorClass;
+use trifecta_wire::ErrorClass;
 
 /// Octets that may wait for the kernel before more of the bodies is written.
 const SEND_AHEAD_OCTETS: usize = 256 * 1024;

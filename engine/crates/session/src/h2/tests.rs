@@ -6,8 +6,8 @@ use trifecta_wire::hpack::encoder;
 use super::frames::Frames;
 use super::streams::Stream;
 use crate::caller::Caller;
-use crate::error::ErrorClass;
 use crate::testing::caller;
+use trifecta_wire::ErrorClass;
 
 /// What a server may send for streams 1, 3 and 5.
 fn flight() -> Vec<u8> {

@@ -9,8 +9,8 @@ use super::flight::Flight;
 use super::{H3Session, H3Shared};
 use crate::caller::{Caller, Exchange};
 use crate::content::Body;
-use crate::error::ErrorClass;
 use crate::{NEVER_NS, Session, State};
+use trifecta_wire::ErrorClass;
 
 impl H3Session {
     /// Opens our control stream and says our settings on it (RFC 9114 section 6.2.1).

@@ -9,7 +9,7 @@ use super::flight::Flight;
 use super::shared::MAX_FIELD_SECTION_BYTES;
 use crate::State;
 use crate::caller::Caller;
-use crate::error::ErrorClass;
+use trifecta_wire::ErrorClass;
 
 /// How far a response has come.
 enum Progress {

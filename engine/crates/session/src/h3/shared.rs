@@ -16,8 +16,8 @@ use trifecta_wire::tls::{self, ClientOptions, TlsVersion};
 use trifecta_wire::udp::{ReceiveBatch, UdpOptions};
 
 use crate::caller::Request;
-use crate::error::ErrorClass;
 use crate::options::{ConnectionMode, FieldError, Options, Protocol};
+use trifecta_wire::ErrorClass;
 
 /// Messages taken by one receive call, up to 64 kB each.
 const MESSAGES_PER_RECEIVE: usize = 8;

@@ -13,9 +13,9 @@ use trifecta_wire::udp::{self, Destination, Ecn};
 use super::requests::code;
 use super::{H3Session, H3Shared};
 use crate::caller::Caller;
-use crate::error::ErrorClass;
 use crate::transport_stats::QuicInfo;
 use crate::{NEVER_NS, State};
+use trifecta_wire::ErrorClass;
 
 /// Packets that the socket did not take, because its send buffer was full.
 #[derive(Default)]

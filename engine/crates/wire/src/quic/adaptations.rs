@@ -1,10 +1,11 @@
 //! What the engine does otherwise than a program that takes quinn-proto as it comes. Each can be switched off, so that
 //! what it does to a result can be measured.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Which adaptations are on. In documents a list of their names; all of them where it is left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct Adaptations {
     /// Cubic and NewReno grow their window by Linux's rule for TCP (`window_validation`).

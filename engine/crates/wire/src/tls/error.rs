@@ -4,11 +4,12 @@ use std::fmt;
 
 use rustls::{AlertDescription, Error, PeerIncompatible};
 
+use crate::ErrorClass;
+
 /// A TLS failure: its class for the sample row and the words of rustls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsError {
-    /// `tls`, `tls:certificate`, `tls:alpn`, `tls:version`, `tls:alert` or `tls:malformed`.
-    pub class: &'static str,
+    pub class: ErrorClass,
     pub detail: String,
 }
 
@@ -28,12 +29,14 @@ impl From<Error> for TlsError {
 
 /// The error class of a rustls error.
 #[must_use]
-pub fn classify(error: &Error) -> &'static str {
+pub fn classify(error: &Error) -> ErrorClass {
     match error {
         Error::InvalidCertificate(_) | Error::NoCertificatesPresented | Error::InvalidCertRevocationList(_) => {
-            "tls:certificate"
+            ErrorClass::TlsCertificate
         }
-        Error::NoApplicationProtocol | Error::AlertReceived(AlertDescription::NoApplicationProtocol) => "tls:alpn",
+        Error::NoApplicationProtocol | Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
+            ErrorClass::TlsAlpn
+        }
         Error::AlertReceived(AlertDescription::ProtocolVersion)
         | Error::PeerIncompatible(
             PeerIncompatible::ServerDoesNotSupportTls12Or13
@@ -42,14 +45,14 @@ pub fn classify(error: &Error) -> &'static str {
             | PeerIncompatible::Tls12NotOffered
             | PeerIncompatible::Tls12NotOfferedOrEnabled
             | PeerIncompatible::Tls13RequiredForQuic,
-        ) => "tls:version",
-        Error::AlertReceived(_) => "tls:alert",
+        ) => ErrorClass::TlsVersion,
+        Error::AlertReceived(_) => ErrorClass::TlsAlert,
         Error::InvalidMessage(_)
         | Error::InappropriateMessage { .. }
         | Error::InappropriateHandshakeMessage { .. }
         | Error::PeerMisbehaved(_)
         | Error::DecryptError
-        | Error::PeerSentOversizedRecord => "tls:malformed",
-        _ => "tls",
+        | Error::PeerSentOversizedRecord => ErrorClass::TlsMalformed,
+        _ => ErrorClass::Tls,
     }
 }

@@ -5,6 +5,7 @@ use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, ReadEarlyData, UnbufferedStatus, WriteTraffic};
 
 use super::TlsError;
+use crate::ErrorClass;
 
 /// Octets that are to be sent: a buffer that stays initialised, so that encryption writes straight into it.
 #[derive(Debug, Default)]
@@ -83,7 +84,7 @@ impl Records for UnbufferedClientConnection {
         self.process_tls_records(input)
     }
     fn early_data(_: ReadEarlyData<'_, '_, Self::Data>, _: &mut dyn FnMut(&[u8], bool)) -> Result<usize, TlsError> {
-        Err(TlsError { class: "tls:malformed", detail: "early data from a server".into() })
+        Err(TlsError { class: ErrorClass::TlsMalformed, detail: "early data from a server".into() })
     }
 }
 
@@ -151,7 +152,7 @@ pub(super) fn process<R: Records>(
                 progress.peer_closed = true;
                 blocked = true;
             }
-            _ => return Err(TlsError { class: "tls", detail: "unknown state of the TLS library".into() }),
+            _ => return Err(TlsError { class: ErrorClass::Tls, detail: "unknown state of the TLS library".into() }),
         }
         progress.consumed += discard;
         if blocked {
@@ -187,7 +188,7 @@ fn encode(
                 return Ok(());
             }
             Err(EncodeError::InsufficientSize(error)) => room = error.required_size,
-            Err(error) => return Err(TlsError { class: "tls", detail: error.to_string() }),
+            Err(error) => return Err(TlsError { class: ErrorClass::Tls, detail: error.to_string() }),
         }
     }
 }
@@ -211,7 +212,7 @@ pub(super) fn write_traffic<R: Records>(
                             return Ok(());
                         }
                         Err(EncryptError::InsufficientSize(error)) => room = error.required_size,
-                        Err(error) => return Err(TlsError { class: "tls", detail: error.to_string() }),
+                        Err(error) => return Err(TlsError { class: ErrorClass::Tls, detail: error.to_string() }),
                     }
                 }
             }
@@ -219,7 +220,7 @@ pub(super) fn write_traffic<R: Records>(
             ConnectionState::TransmitTlsData(transmit) => transmit.done(),
             _ => {
                 return Err(TlsError {
-                    class: "tls",
+                    class: ErrorClass::Tls,
                     detail: "application data cannot be written in this state".into(),
                 });
             }

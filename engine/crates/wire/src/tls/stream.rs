@@ -10,6 +10,7 @@ use rustls::{ClientConfig, ClientConnection, CommonState, HandshakeKind, ServerC
 
 use super::records::{self, Output, Progress};
 use super::{CertificateChain, TlsError, cipher_name, version_name};
+use crate::ErrorClass;
 
 /// A receive buffer that all connections of a thread share, so that it stays in the cache.
 #[derive(Debug)]
@@ -201,7 +202,7 @@ impl TlsStream {
 
     fn usable(&self) -> Result<(), TlsError> {
         if self.failed {
-            return Err(TlsError { class: "tls", detail: "the connection has failed before".into() });
+            return Err(TlsError { class: ErrorClass::Tls, detail: "the connection has failed before".into() });
         }
         Ok(())
     }
@@ -297,7 +298,7 @@ impl TlsStream {
 }
 
 fn buffered_error(error: std::io::Error) -> TlsError {
-    TlsError { class: "tls", detail: error.to_string() }
+    TlsError { class: ErrorClass::Tls, detail: error.to_string() }
 }
 
 fn take_buffered_output(client: &mut ClientConnection, output: &mut Output) -> Result<(), TlsError> {

@@ -298,7 +298,7 @@ impl Network {
 
     pub(super) fn lost_class(&mut self) -> &'static str {
         self.run_until(|network| network.lost.is_some());
-        classify(self.lost.as_ref().unwrap(), Some(&self.handshake()))
+        classify(self.lost.as_ref().unwrap(), Some(&self.handshake())).as_str()
     }
 }
 
