@@ -97,7 +97,7 @@ def test_race_in_python_is_race():
         "race",
         title=race.title,
         description=race.description,
-        workload=requests(response="10 kB", in_flight=10, requests=50, warmup="20 requests"),
+        workload=requests(response="10 kB", in_flight=10, requests=150, warmup="20 requests"),
         factors={
             "protocol": ["HTTP/1.1", "HTTP/2", "HTTP/3"],
             "path": ["clean", "far", "rough"],
@@ -107,7 +107,7 @@ def test_race_in_python_is_race():
         paths=[
             path("clean", trial=trial_of(race, "clean")),
             path("far", rtt="80 ms", rate="100 Mbit/s", queue="1 bdp", trial=trial_of(race, "far")),
-            path("rough", rtt="50 ms", rate="20 Mbit/s", queue="1 bdp", loss="2 %", trial=trial_of(race, "rough")),
+            path("rough", rtt="50 ms", rate="20 Mbit/s", queue="1 bdp", loss="1 %", trial=trial_of(race, "rough")),
         ],
         blocks={"at_least": race.min_blocks},
         budget="3 min",

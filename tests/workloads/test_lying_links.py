@@ -20,7 +20,12 @@ PLANNED: list[dict[str, Any]] = [
     {"kind": "delay", "delay_ns": 25_000_000},
     {"kind": "reorder", "probability": 0.02, "gap_ns": 1_000_000},
 ]
-MORE = ["paths.rough.corrupt=1 %", "paths.rough.duplicate=1 %", "paths.rough.reorder={probability: 2 %, gap: 1 ms}"]
+MORE = [
+    "paths.rough.loss=2 %",
+    "paths.rough.corrupt=1 %",
+    "paths.rough.duplicate=1 %",
+    "paths.rough.reorder={probability: 2 %, gap: 1 ms}",
+]
 
 
 @pytest.mark.parametrize(
