@@ -15,7 +15,10 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trifecta.contract.link import LinkSummary
 
 BUSY = ["path=clean", "response=1 kB", "requests=20000", "warmup=1000 requests", "in_flight=10"]
 FULL = [
@@ -28,20 +31,20 @@ FIGURES: dict[str, Callable[[Any], float | None]] = {
     "latency p99, us": lambda outcome: (outcome.row["latency_p99_ns"] or 0) / 1e3,
     "requests/s": lambda outcome: outcome.row["requests_per_s"],
     "client CPU a request, us": lambda outcome: (outcome.row["client_cpu_ns_per_request"] or 0) / 1e3,
-    "link CPU a packet, us": lambda outcome: link_cpu_us(outcome.details["link"]),
-    "link lateness p99, us": lambda outcome: lateness_us(outcome.details["link"]),
+    "link CPU a packet, us": lambda outcome: link_cpu_us(outcome.details.link),
+    "link lateness p99, us": lambda outcome: lateness_us(outcome.details.link),
 }
 
 
-def link_cpu_us(link: dict[str, Any]) -> float:
+def link_cpu_us(link: LinkSummary) -> float:
     """CPU time of the link by wire packet."""
-    packets = sum(link[way]["wire_packets"] for way in ("a_to_b", "b_to_a"))
-    return (link["cpu_user_ns"] + link["cpu_system_ns"]) / max(1, packets) / 1e3
+    packets = link.a_to_b.wire_packets + link.b_to_a.wire_packets
+    return (link.cpu_user_ns + link.cpu_system_ns) / max(1, packets) / 1e3
 
 
-def lateness_us(link: dict[str, Any]) -> float:
+def lateness_us(link: LinkSummary) -> float:
     """How late the link sent a packet, 99th percentile of the worse direction."""
-    return max(((link[way]["lateness_ns"] or {}).get("p99") or 0) for way in ("a_to_b", "b_to_a")) / 1e3
+    return max(way.lateness_ns.p99 or 0 for way in (link.a_to_b, link.b_to_a)) / 1e3
 
 
 def trials(overrides: list[str], turns: int, folder: Path) -> dict[tuple[str, bool], list[Any]]:
@@ -100,7 +103,7 @@ def missed(turns: int, folder: Path) -> bool:
     for (protocol, capture), outcomes in trials(FULL, turns, folder).items():
         if not capture:
             continue
-        links = [outcome.details["link"] for outcome in outcomes]
+        links = [outcome.details.link for outcome in outcomes]
         lost = sum(link["capture_missed"] for link in links)
         unseen = sum(link[way]["device_drops"] for link in links for way in ("a_to_b", "b_to_a"))
         packets = sum(link["captured_packets"] for link in links)

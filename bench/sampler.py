@@ -19,6 +19,8 @@ from typing import Any
 
 import psutil
 
+from trifecta.contract.load import ClosedLoop, LoadConfig
+from trifecta.contract.origin import OriginConfig, OriginReady
 from trifecta.lab import sandbox
 from trifecta.lab.certificates import Certificates, make_certificates
 from trifecta.lab.cgroups import cgroup_paths
@@ -72,14 +74,17 @@ def services(lab: Topology, certificates: Certificates, folder: Path) -> Iterato
             service = EngineProcess(find_engine(), "origin", lab.host(host), folder / f"{name}.log", name=name)
             stack.enter_context(service)
             service.configure(
-                {
-                    "address": lab.address(host), "port": PORT + number // HOSTS, "workers": 2,
-                    "certificate_file": str(certificates.chain), "key_file": str(certificates.key),
-                }
-            )  # fmt: skip
+                OriginConfig(
+                    address=lab.address(host),
+                    port=PORT + number // HOSTS,
+                    workers=2,
+                    certificate_file=str(certificates.chain),
+                    key_file=str(certificates.key),
+                )
+            )
             running[name] = service
         for service in running.values():
-            service.wait_ready(20)
+            service.wait_ready(OriginReady, 20)
         yield running
 
 
@@ -92,15 +97,26 @@ def work(lab: Topology, certificates: Certificates, folder: Path, seconds: float
             client = EngineProcess(find_engine(), "load", lab.host(host), folder / "load.log", name=f"load {number}")
             stack.enter_context(client)
             client.configure(
-                {
-                    "trial": "bench", "protocol": ("h1", "h2", "h3")[number % 3], "address": lab.address(host),
-                    "port": PORT + number // HOSTS, "server_name": "bench.lab", "ca_file": str(certificates.authority),
-                    "connections": 2, "streams": 5, "connection_mode": "reused", "loop": {"kind": "closed"},
-                    "requests": 0, "duration_ns": int(seconds * 1e9), "method": "GET", "path": "/bytes/1000",
-                    "expect_body_bytes": 1000, "expect_status": 200, "total_timeout_ns": int((seconds + 30) * 1e9),
-                    "samples_file": str(folder / f"{number}.parquet"),
-                }
-            )  # fmt: skip
+                LoadConfig(
+                    trial="bench",
+                    protocol=("h1", "h2", "h3")[number % 3],
+                    address=lab.address(host),
+                    port=PORT + number // HOSTS,
+                    server_name="bench.lab",
+                    ca_file=str(certificates.authority),
+                    connections=2,
+                    streams=5,
+                    connection_mode="reused",
+                    loop=ClosedLoop(),
+                    duration_ns=int(seconds * 1e9),
+                    method="GET",
+                    path="/bytes/1000",
+                    expect_body_bytes=1000,
+                    expect_status=200,
+                    total_timeout_ns=int((seconds + 30) * 1e9),
+                    samples_file=str(folder / f"{number}.parquet"),
+                )
+            )
         yield
 
 

@@ -70,8 +70,8 @@ def test_timeouts_of_a_server_are_levels_and_none_by_default():
 
 def test_frames_of_a_wire_are_the_links_work():
     study = read(rest="paths: {a: {frames: wire}, b: {rtt: 10 ms}}")
-    assert link_config(study.paths["a"], 1)["split"] == "real"
-    assert link_config(study.paths["b"], 1)["split"] == "merge"
+    assert link_config(study.paths["a"], 1).split == "real"
+    assert link_config(study.paths["b"], 1).split == "merge"
     assert (study.paths["a"].impaired, study.paths["a"].linked) == (False, True)
     assert parse_study(study.source, "again.yaml") == study
     assert "frames" not in study.source.split("b:")[1]

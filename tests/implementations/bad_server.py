@@ -12,6 +12,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
+from trifecta.contract.codec import changed, encode
+from trifecta.contract.origin import OriginConfig
 from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site
 from trifecta.implementations.servers.caddy import Caddy
 from trifecta.implementations.servers.origin import Origin
@@ -24,8 +28,8 @@ class _Changed(Origin):
 
     changes: dict[str, Any] = {}  # noqa: RUF012
 
-    def config(self, site: Site, options: ServerOptions) -> dict[str, Any]:
-        return super().config(site, options) | self.changes
+    def config(self, site: Site, options: ServerOptions) -> OriginConfig:
+        return changed(super().config(site, options), self.changes)
 
 
 class Liar(_Changed):
@@ -54,9 +58,11 @@ class WrongCertificate(Origin):
 
     name = "wrong-certificate"
 
-    def config(self, site: Site, options: ServerOptions) -> dict[str, Any]:
+    def config(self, site: Site, options: ServerOptions) -> OriginConfig:
         other = make_certificates(site.state / "other", [f"{self.name}.lab"], [site.address])
-        return super().config(site, options) | {"certificate_file": str(other.chain), "key_file": str(other.key)}
+        return structs.replace(
+            super().config(site, options), certificate_file=str(other.chain), key_file=str(other.key)
+        )
 
 
 class _OtherFiles(Caddy):
@@ -124,7 +130,7 @@ class _Program(ServerAdapter):
 
     def _origin(self, site: Site, options: ServerOptions) -> Path:
         path = site.state / "origin.json"
-        path.write_text(json.dumps(Origin().config(site, options)), encoding="utf-8")
+        path.write_bytes(encode(Origin().config(site, options)))
         return path
 
 

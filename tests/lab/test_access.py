@@ -16,15 +16,17 @@ HELPERS = """
 import errno, json, socket, time
 from pathlib import Path
 from trifecta.lab.access import AccessNetwork, WIRE_NAMES, server_address
+from trifecta.contract.codec import plain
+from trifecta.contract.link import Delay, LinkConfig, LinkReady, LinkSummary
 from trifecta.lab.engine import EngineProcess, find_engine
 
 def link(network, wire, delay_ms=0):
     left, right = network.devices(wire)
-    delay = [{"kind": "delay", "delay_ns": delay_ms * 1_000_000}] if delay_ms else []
+    delay = [Delay(delay_ns=delay_ms * 1_000_000)] if delay_ms else []
     process = EngineProcess(find_engine(), "link", network.middle(wire), Path("/dev/null"))
-    process.configure({"a_device": left, "b_device": right, "seed": 1, "split": "merge", "a_to_b": delay,
-                       "b_to_a": delay, "log_file": None, "realtime": False, "spin_ns": 0, "cpu": None})
-    process.wait_ready(10)
+    process.configure(LinkConfig(a_device=left, b_device=right, seed=1, a_to_b=delay, b_to_a=delay, realtime=False,
+                                 spin_ns=0))
+    process.wait_ready(LinkReady, 10)
     return process
 
 def connect(network, a, b, number=0, port=443):
@@ -114,7 +116,7 @@ def test_an_impaired_wire_carries_only_through_its_link_and_delays_only_what_cro
             before = [connect(network, "client", host) for host in ("web", "video")]
             with link(network, wire, delay_ms=15) as process:
                 after = [connect(network, "client", host, port=444) for host in ("web", "video")]
-                summary = process.finish()
+                summary = plain(process.finish(LinkSummary))
             delayed = [isinstance(ends, tuple) and ends[2] >= 0.03 for ends in after]
             there = [isinstance(ends, tuple) for ends in before]
             refused = [sum(summary[way]["refused"].values()) for way in ("a_to_b", "b_to_a")]

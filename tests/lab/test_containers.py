@@ -31,6 +31,10 @@ import json, os, signal, subprocess, sys, time
 from pathlib import Path
 from trifecta.lab import cgroups, sandbox
 sandbox.enter(cgroups.forget)
+from trifecta.contract.codec import plain
+from trifecta.contract.load import ClosedLoop, LoadConfig, LoadReady, LoadSummary
+from trifecta.contract.origin import OriginConfig, OriginReady, OriginSummary
+from trifecta.contract.probe import ReflectConfig
 from trifecta.design.errors import CannotError
 from trifecta.lab.certificates import make_certificates
 from trifecta.lab.containers import ContainerProcess, DockerEngine
@@ -42,15 +46,13 @@ def names(topology):
     return Names(topology.hosts.values(), {"b.lab": (topology.address("host1"), topology.address_6("host1"))},
                  also_at={name: topology.address(name) for name in topology.names})
 def origin(certificates):
-    return {"address": "0.0.0.0", "port": 8443, "certificate_file": str(certificates.chain),
-            "key_file": str(certificates.key), "protocols": ["h1", "h2", "h3"], "udp_receive_buffer_bytes": 4194304}
+    return OriginConfig(address="0.0.0.0", port=8443, certificate_file=str(certificates.chain),
+                        key_file=str(certificates.key), udp_receive_buffer_bytes=4194304)
 def load(certificates, protocol, address, samples):
-    return {"trial": "t", "protocol": protocol, "address": address, "port": 8443, "server_name": "b.lab",
-            "ca_file": str(certificates.authority), "workers": 1, "connections": 1, "streams": 1,
-            "connection_mode": "new", "loop": {"kind": "closed"}, "requests": 20, "duration_ns": 0,
-            "warmup_requests": 0, "warmup_ns": 0, "method": "GET", "path": "/bytes/1000", "request_body_bytes": 0,
-            "expect_body_bytes": 1000, "expect_status": 200, "connect_timeout_ns": 10**10,
-            "request_timeout_ns": 10**10, "total_timeout_ns": 6 * 10**10, "samples_file": str(samples)}
+    return LoadConfig(trial="t", protocol=protocol, address=address, port=8443, server_name="b.lab",
+                      ca_file=str(certificates.authority), connection_mode="new", loop=ClosedLoop(), requests=20,
+                      method="GET", path="/bytes/1000", expect_body_bytes=1000, expect_status=200,
+                      samples_file=str(samples))
 """
 
 
@@ -86,7 +88,7 @@ def test_services_in_containers_are_asked_from_processes_and_containers_of_both_
                 with ContainerProcess(one, "origin", folder / "b.log", cpus=frozenset({1}), name="B", ports=[8443],
                                       aliases=["b.lab"], readable=[folder / "pki"]) as service:
                     service.configure(origin(made))
-                    service.wait_ready(20)
+                    service.wait_ready(OriginReady, 20)
                     routes = subprocess.run(["nsenter", "--net", "--target", str(service.pid), "ip", "route"],
                                             capture_output=True, text=True, check=True).stdout.splitlines()
                     status = Path(f"/proc/{service.pid}/status").read_text()
@@ -106,11 +108,11 @@ def test_services_in_containers_are_asked_from_processes_and_containers_of_both_
                                                           readable=[folder / "pki"], writable=[folder / "samples"])
                             with client:
                                 client.configure(load(made, protocol, None, samples))
-                                address = client.wait_ready(20)["address"]
-                                summary = client.wait_summary(60)
-                            print(json.dumps([protocol, address, summary["samples"], summary["errors"],
+                                address = client.wait_ready(LoadReady, 20).address
+                                summary = client.wait_summary(LoadSummary, 60)
+                            print(json.dumps([protocol, address, summary.samples, summary.errors,
                                               samples.exists()]))
-                    print(json.dumps(service.finish()["requests"]))
+                    print(json.dumps(plain(service.finish(OriginSummary).requests)))
                     time.sleep(0.2)
                     print(json.dumps(service.running()))
                 left = [one.client.containers(all=True), two.client.containers(all=True)]
@@ -150,7 +152,7 @@ def test_only_a_bridge_brings_a_firewall_into_the_host_and_a_container_can_raise
                     print(json.dumps(len(lab.host("host1").start(["iptables-save"], stdout=subprocess.PIPE)
                                          .communicate()[0].splitlines())))
                     print(lab.host("host1").read("/proc/sys/net/ipv4/ip_forward").strip())
-                    service.wait_ready(20)
+                    service.wait_ready(OriginReady, 20)
                     sockets = subprocess.run(["nsenter", "--net", "--target", str(service.pid), "ss", "-ulnmH"],
                                              capture_output=True, text=True, check=True).stdout
                     print(sockets.split(":8443")[1].split("(")[1].split(",")[1].removeprefix("rb"))
@@ -168,13 +170,13 @@ def test_how_a_container_ends_is_said_as_of_a_process(tmp_path: Path) -> None:
         """
         def end(service):
             try:
-                service.wait_ready(20)
+                service.wait_ready(OriginReady, 20)
             except EngineError as error:
                 return [error.role, error.code, error.message]
         with Topology(["host1"], []) as lab, names(lab):
             with DockerEngine(lab, "host1", network, find_engine(), folder / "docker") as docker:
                 with ContainerProcess(docker, "origin", folder / "log", name="B") as service:
-                    service.configure({"no": 1})
+                    service.configure(ReflectConfig(address="127.0.0.1", port=9))
                     print(json.dumps(end(service)))
                 with ContainerProcess(docker, "origin", folder / "log", name="C") as service:
                     os.kill(service.pid, signal.SIGKILL)

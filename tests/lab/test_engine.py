@@ -11,14 +11,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from trifecta.contract.link import Delay, Loss, Rate
 from trifecta.design.errors import CannotError
 from trifecta.lab import engine
 from trifecta.lab.engine import EngineError, EngineProcess, Stopped, as_user_error, engine_versions, find_engine
 from trifecta.lab.host import Host, browser_pin_table, describe_pins, keeping_off, pin_table
 from trifecta.lab.paths import link_config
 from trifecta.studies import known_servers, load
+
+
+class Question(msgspec.Struct):
+    """A configuration of no part of the engine."""
+
+    answer: int
+    more: str = ""
 
 
 class _Here(Host):
@@ -45,7 +54,7 @@ def program(tmp_path: Path):
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
         process = EngineProcess(path, "load", _Here(), tmp_path / "log")
         started.append(process)
-        process.configure({"answer": 42})
+        process.configure(Question(answer=42))
         return process
 
     yield start
@@ -59,13 +68,13 @@ def say(key: str, value: str) -> str:
 
 def test_ready_then_summary(program) -> None:
     process = program(say("ready", "config") + say("summary", '{"done": 1}'))
-    assert process.wait_ready(20) == {"answer": 42}
-    assert process.wait_summary(20) == {"done": 1}
+    assert process.wait_ready(Question, 20) == Question(answer=42)
+    assert process.wait_summary(dict[str, int], 20) == {"done": 1}
 
 
 def test_a_summary_may_come_without_waiting_for_ready(program) -> None:
     process = program(say("ready", "{}") + say("summary", "7"))
-    assert process.wait_summary(20) == 7
+    assert process.wait_summary(int, 20) == 7
 
 
 def test_lines_that_arrive_in_pieces(program) -> None:
@@ -75,13 +84,13 @@ for piece in ('{"sum', 'mary": ', '{"n": 1}', '}\\n'):
     sys.stdout.write(piece); sys.stdout.flush(); time.sleep(0.05)
 """
     )
-    assert process.wait_summary(20) == {"n": 1}
+    assert process.wait_summary(dict[str, int], 20) == {"n": 1}
 
 
 def test_its_own_words_say_why_it_ended(program) -> None:
     process = program('sys.exit(print("error: port: 8443 is taken; choose another", file=sys.stderr) or 3)')
     with pytest.raises(EngineError) as caught:
-        process.wait_ready(20)
+        process.wait_ready(dict, 20)
     assert caught.value.code == 3
     assert caught.value.message == "error: port: 8443 is taken; choose another"
     assert "\n" not in str(as_user_error(caught.value))
@@ -90,14 +99,14 @@ def test_its_own_words_say_why_it_ended(program) -> None:
 def test_words_of_an_earlier_program_are_not_taken_for_its_own(program) -> None:
     first = program('sys.exit(print("error: first", file=sys.stderr) or 3)')
     with pytest.raises(EngineError, match="first"):
-        first.wait_ready(20)
+        first.wait_ready(dict, 20)
     with pytest.raises(EngineError, match="ended with exit code 5 and no word"):
-        program("sys.exit(5)").wait_ready(20)
+        program("sys.exit(5)").wait_ready(dict, 20)
 
 
 def test_a_killed_program(program) -> None:
     with pytest.raises(EngineError, match="was killed by signal 9") as caught:
-        program("os.kill(os.getpid(), 9)").wait_summary(20)
+        program("os.kill(os.getpid(), 9)").wait_summary(dict, 20)
     assert caught.value.code == -9
 
 
@@ -105,7 +114,7 @@ def test_a_silent_program_is_not_waited_for_longer_than_asked(program) -> None:
     process = program("time.sleep(60)")
     began = time.monotonic()
     with pytest.raises(EngineError, match=r"did not end within 0.3 s"):
-        process.wait_summary(0.3)
+        process.wait_summary(dict, 0.3)
     assert time.monotonic() - began < 5
     assert process.running()
     process.close()
@@ -115,17 +124,23 @@ def test_a_silent_program_is_not_waited_for_longer_than_asked(program) -> None:
 @pytest.mark.parametrize("line", ["nonsense", "{", "\\xff\\xfe", '{"ready": '])
 def test_what_is_no_json_is_an_error(program, line: str) -> None:
     with pytest.raises(EngineError, match="no JSON"):
-        program(f"sys.stdout.buffer.write(b'{line}\\n'); sys.stdout.flush(); time.sleep(60)").wait_ready(20)
+        program(f"sys.stdout.buffer.write(b'{line}\\n'); sys.stdout.flush(); time.sleep(60)").wait_ready(dict, 20)
+
+
+def test_what_does_not_fit_is_named_by_its_field(program) -> None:
+    process = program(say("ready", '{"answer": "many"}') + "time.sleep(60)")
+    with pytest.raises(EngineError, match="said a ready that is not understood: answer: expected `int`, got `str`"):
+        process.wait_ready(Question, 20)
 
 
 def test_waiting_can_be_stopped(program) -> None:
     with pytest.raises(Stopped):
-        program("time.sleep(60)").wait_ready(20, lambda: True)
+        program("time.sleep(60)").wait_ready(dict, 20, lambda: True)
 
 
 def test_ticks_come_while_waiting(program) -> None:
     ticks: list[float] = []
-    program("time.sleep(1)\n" + say("summary", "1")).wait_summary(20, tick=lambda: ticks.append(time.monotonic()))
+    program("time.sleep(1)\n" + say("summary", "1")).wait_summary(int, 20, tick=lambda: ticks.append(time.monotonic()))
     assert 3 <= len(ticks) <= 12
 
 
@@ -149,7 +164,7 @@ def test_ticks_keep_their_schedule_however_long_each_takes(program, monkeypatch:
     monkeypatch.setattr(waiting, "_poll", Late())
     monkeypatch.setattr(engine.time, "monotonic", lambda: now)
     with pytest.raises(EngineError, match="did not end within 10 s"):
-        waiting.wait_summary(10, tick=tick)
+        waiting.wait_summary(int, 10, tick=tick)
     assert 95 <= len(ticks) <= 100
 
 
@@ -159,16 +174,16 @@ def test_finish_asks_politely(program) -> None:
         "def end(*_):\n    print(json.dumps({'summary': 'ended'}), flush=True)\n    os._exit(0)\n"
         "signal.signal(signal.SIGTERM, end)\n" + say("ready", "{}") + "time.sleep(60)"
     )
-    process.wait_ready(20)
-    assert process.finish() == "ended"
+    process.wait_ready(dict, 20)
+    assert process.finish(str) == "ended"
 
 
 def test_a_program_that_died_before_its_configuration(program) -> None:
     process = program("")
     process.process.wait()
-    process.configure({"more": "x" * 100_000})  # nobody reads it
+    process.configure(Question(answer=42, more="x" * 100_000))  # nobody reads it
     with pytest.raises(EngineError, match="exit code 0 and no word"):
-        process.wait_ready(20)
+        process.wait_ready(dict, 20)
 
 
 def test_the_engine_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,9 +220,9 @@ def test_a_browser_has_every_core_that_server_and_link_leave() -> None:
 def test_a_path_becomes_the_links_configuration() -> None:
     study = load("race", [], known_servers())
     config = link_config(study.paths["rough"], seed=5)
-    assert config["seed"] == 5
-    assert [impairment["kind"] for impairment in config["a_to_b"]] == ["loss", "rate", "delay"]
-    assert link_config(study.paths["clean"], seed=5)["b_to_a"] == []
+    assert config.seed == 5
+    assert [type(impairment) for impairment in config.a_to_b] == [Loss, Rate, Delay]
+    assert link_config(study.paths["clean"], seed=5).b_to_a == ()
 
 
 def test_nothing_is_left_of_closed_programs(program) -> None:

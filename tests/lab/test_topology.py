@@ -71,18 +71,19 @@ def test_an_impaired_wire_carries_only_through_its_link() -> None:
     found = inside(
         """
         from pathlib import Path
+        from trifecta.contract.codec import plain
+        from trifecta.contract.link import LinkConfig, LinkReady, LinkSummary
         from trifecta.lab.engine import EngineProcess, find_engine
         wire = Wire("host1", "host2", impaired=True)
         with Topology(["host1", "host2"], [wire]) as topology:
             before = connect(topology, "host1", "host2", 80)
             left, right = topology.devices(wire)
-            config = {"a_device": left, "b_device": right, "seed": 1, "split": "merge", "a_to_b": [], "b_to_a": [],
-                      "log_file": None, "realtime": False, "spin_ns": 0, "cpu": None}
+            config = LinkConfig(a_device=left, b_device=right, seed=1, realtime=False, spin_ns=0)
             with EngineProcess(find_engine(), "link", topology.middle(wire), Path("/dev/null")) as link:
                 link.configure(config)
-                link.wait_ready(10)
+                link.wait_ready(LinkReady, 10)
                 after = [isinstance(connect(topology, "host1", "host2", 81, six), tuple) for six in (False, True)]
-                summary = link.finish()
+                summary = plain(link.finish(LinkSummary))
         refused = [sum(summary[way]["refused"].values()) for way in ("a_to_b", "b_to_a")]
         print(json.dumps([before, after, summary["a_to_b"]["delivered"] > 0, refused]))
         """

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from trifecta import studies
+from trifecta.contract.codec import changed
+from trifecta.contract.origin import OriginConfig
 from trifecta.design.errors import TrifectaError
 from trifecta.implementations import running
 from trifecta.implementations.registry import SERVERS
@@ -27,8 +29,8 @@ class ChangedOrigin(Origin):
 
     changes: dict[str, Any] = field(default_factory=dict)
 
-    def config(self, site: Site, options: ServerOptions) -> dict[str, Any]:
-        return super().config(site, options) | self.changes
+    def config(self, site: Site, options: ServerOptions) -> OriginConfig:
+        return changed(super().config(site, options), self.changes)
 
 
 def run(folder: Path, request: dict[str, Any], events: Any) -> int:

@@ -102,13 +102,13 @@ def main() -> int:
     """The driver."""
     set_parent_death_signal(signal.SIGKILL)
     wanted = json.loads(sys.argv[1])
-    print(json.dumps({"loaded": {}}), flush=True)
+    print(json.dumps({"loaded": {"client": "fake"}}), flush=True)
     config = json.loads(sys.stdin.readline())
     if wanted.get("fail"):
         print("error: the browser is not in the mood", file=sys.stderr)
         return int(wanted["fail"])
     began, before = time.monotonic_ns(), os.times()
-    print(json.dumps({"ready": {"browser": "fake", "version": "1", "pid": os.getpid()}}), flush=True)
+    print(json.dumps({"ready": {"client": "fake", "browser": "fake", "version": "1", "pid": os.getpid()}}), flush=True)
     tables: dict[str, list[dict[str, Any]]] = {"samples": [], "visits": [], "fetches": [], "playback": []}
     if "look_up" in wanted:
         with suppress(socket.gaierror):

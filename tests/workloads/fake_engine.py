@@ -13,6 +13,9 @@ import sys
 import time
 from pathlib import Path
 
+GRANTED = {"realtime": False, "memory_locked": False, "short_slice": False}
+REFUSED = ("arp", "neighbour_discovery", "multicast", "other_protocol", "malformed")
+
 
 def say(key: str, value: object) -> None:
     print(json.dumps({key: value}), flush=True)
@@ -37,7 +40,7 @@ def load(config: dict[str, object]) -> int:
         os.kill(os.getpid(), signal.SIGSEGV)
     if behaviour == "hang":
         time.sleep(3600)
-    say("ready", {})
+    say("ready", {"protocol": config["protocol"], "address": config["address"], "port": config["port"], "process": 1})
     protocol, count = str(config["protocol"]), int(str(config["requests"]))
     typical = {"h1": 3_000_000, "h2": 2_000_000, "h3": 1_000_000}[protocol]
     generator = random.Random(f"{trial} {config['seed']}")
@@ -64,14 +67,39 @@ def load(config: dict[str, object]) -> int:
             "trial": trial, "samples": count, "errors": 0, "ended": "requests", "started_ns": began, "ended_ns": ended,
             "measured_ns": ended - began, "cpu_user_ns": 1_000_000, "cpu_system_ns": 1_000_000, "busy_ratio": 0.3,
             "missed_slots": 0, "udp_receive_errors": 0, "tcp": None, "quic": None, "key_exchange": "X25519",
+            "max_rss_bytes": 1, "schedule_lag_ns": None, "connections_opened": 1, "connections_lost_idle": 0,
+            "wire_bytes_out": 1, "wire_bytes_in": 1,
         },
     )  # fmt: skip
     return 0
 
 
+def direction(asked: list[dict[str, object]]) -> dict[str, object]:
+    """What a link says of a direction in which it did nothing but carry."""
+    quantiles = {"min": 0, "p50": 0, "p90": 0, "p99": 0, "max": 0}
+    lateness = {"min": 0, "p50": 1000, "p90": 2000, "p99": 3000, "max": 4000}
+    none = (
+        "lost", "queue_dropped", "corrupted", "duplicated", "reordered", "delay_asked_ns", "queue_peak_bytes",
+        "device_drops", "send_errors", "super_packets", "delivered_bytes", "out_of_order", "memory_dropped",
+        "in_flight", "rate_busy_ns", "transmit_drops", "truncated", "timestamps_replaced",
+    )  # fmt: skip
+    told = [
+        {"kind": each["kind"], "asked": {name: value for name, value in each.items() if name != "kind"},
+         "met": 0, "hit": 0, "clamped": 0, "queue_peak_bytes": None}
+        for each in asked
+    ]  # fmt: skip
+    return dict.fromkeys(none, 0) | {
+        "wire_packets": 1000, "wire_bytes": 1_000_000, "delivered": 1000, "delay_given_ns": quantiles,
+        "delay_scheduled_ns": quantiles, "lateness_ns": lateness, "loss_asked": 0.0, "loss_given": 0.0,
+        "rate_asked_bits_per_s": None, "rate_given_bits_per_s": None, "refused": dict.fromkeys(REFUSED, 0),
+        "impairments": told,
+    }  # fmt: skip
+
+
 def main() -> int:
     if sys.argv[1] == "--version":
-        print(json.dumps({"engine": "fake"}))
+        names = ("rustls", "quinn_proto", "aws_lc_rs", "parquet")
+        print(json.dumps({"engine": "fake", **dict.fromkeys(names), "architecture": "none", "quic_adaptations": []}))
         return 0
     role, source = sys.argv[1:3]
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
@@ -81,20 +109,22 @@ def main() -> int:
         return load(config)
     if role == "probe" and config["role"] == "measure":
         times = {"min": 20_000, "p50": 30_000, "p90": 40_000, "p99": 50_000, "max": 60_000}
-        summary = {"sent": 200, "received": 200, "loss_forward": 0.0, "loss_backward": 0.0, "rtt_ns": times}
-        say("summary", summary | {"reordered": 0, "duplicates": 0, "largest_payload_bytes": 1472})
+        shares = dict.fromkeys(("loss", "loss_forward", "loss_backward"), 0.0)
+        ways = dict.fromkeys(("rtt_ns", "one_way_forward_ns", "one_way_backward_ns"), times)
+        counts = ("send_errors", "reordered", "duplicates", "reordered_forward", "duplicates_forward", "train_received")
+        summary = {"role": "measure", "sent": 200, "received": 200, "ended": "done", "rate_bits_per_s": None}
+        say("summary", summary | shares | ways | dict.fromkeys(counts, 0) | {"largest_payload_bytes": 1472})
         return 0
-    say("ready", {})
+    ready = {"role": "reflect", "address": config.get("address"), "port": config.get("port")}
+    if role == "link":
+        ready = {"a_device": "ra", "b_device": "rb", **GRANTED, "receive_buffer_bytes": 1}
+    say("ready", ready)
     until_asked_to_end()
-    direction = {
-        "wire_packets": 1000, "wire_bytes": 1_000_000, "delivered": 1000, "lost": 0, "queue_dropped": 0, "corrupted": 0,
-        "duplicated": 0, "reordered": 0, "delay_asked_ns": 0, "delay_given_ns": {"p50": 0, "p99": 0, "max": 0},
-        "lateness_ns": {"p50": 1000, "p90": 2000, "p99": 3000, "max": 4000}, "loss_asked": 0.0, "loss_given": 0.0,
-        "rate_asked_bits_per_s": None, "rate_given_bits_per_s": None, "queue_peak_bytes": 0, "device_drops": 0,
-        "send_errors": 0,
+    summary = {
+        "started_ns": 0, "ended_ns": 1, "ended": "signal", "cpu_user_ns": 0, "cpu_system_ns": 0, "max_rss_bytes": 1,
+        "wall_ns": 1_000_000_000, **GRANTED, "spin_ns": 0, "split": "merge", "seed": config.get("seed", 0),
     }  # fmt: skip
-    summary = {"realtime": False, "cpu_user_ns": 0, "cpu_system_ns": 0, "wall_ns": 1_000_000_000}
-    say("summary", summary | {"a_to_b": direction, "b_to_a": direction})
+    say("summary", summary | {way: direction(config.get(way) or []) for way in ("a_to_b", "b_to_a")})
     return 0
 
 

@@ -199,6 +199,7 @@ def test_the_rough_path_loses_packets_of_each_protocol(tmp_path: Path) -> None:
     done = run_inside(
         f"""
         from pathlib import Path
+        from trifecta.contract.link import LinkSummary
         from trifecta.implementations.servers.origin import Origin
         from trifecta.lab.engine import find_engine
         from trifecta.workloads.conformance import probe
@@ -208,8 +209,8 @@ def test_the_rough_path_loses_packets_of_each_protocol(tmp_path: Path) -> None:
         unlink = Bench.unlink
         def count(bench):
             if bench._link is not None and bench._link_path.name == "rough":
-                summary = bench._link.finish()
-                lost.append(sum(summary[way]["lost"] for way in ("a_to_b", "b_to_a")))
+                summary = bench._link.finish(LinkSummary)
+                lost.append(summary.a_to_b.lost + summary.b_to_a.lost)
             unlink(bench)
         Bench.unlink = count
         rough = tuple(case for case in CASES if case.path.name == "rough")

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from trifecta.contract.load import OpenLoop
 from trifecta.design.model import Cell, PathSpec, RequestsWorkload, Trial
 from trifecta.lab.certificates import Certificates
 from trifecta.workloads.faults import Faults
-from trifecta.workloads.requests import load_config, request_of, streams_of, total_timeout_ns
+from trifecta.workloads.requests import load_config, right_answer, streams_of, total_timeout_ns
 
 CERTIFICATES = Certificates(Path("ca.pem"), Path("server.pem"), Path("server.key"))
 
@@ -44,8 +45,8 @@ def test_every_arm_has_the_same_requests_in_flight() -> None:
     ("method", "status", "octets"), [("GET", 200, 500), ("HEAD", 200, 0), ("POST", 200, 500), ("DELETE", 204, 0)]
 )
 def test_what_a_right_answer_is(method: str, status: int, octets: int) -> None:
-    request = request_of(RequestsWorkload(method=method, response_bytes=500))
-    assert (request["expect_status"], request["expect_body_bytes"], request["path"]) == (status, octets, "/bytes/500")
+    right = right_answer(RequestsWorkload(method=method, response_bytes=500))
+    assert (right.status, right.body_bytes) == (status, octets)
 
 
 def test_a_trial_is_given_up_only_after_its_requests_had_time() -> None:
@@ -62,11 +63,11 @@ def test_the_configuration_names_what_is_asked() -> None:
         trial, workload, PathSpec("p"), address="10.77.0.2", port=1, server_name="origin.lab",
         certificates=CERTIFICATES, samples_file=Path("s.parquet"),
     )  # fmt: skip
-    assert config["protocol"] == "h2"
-    assert config["seed"] == 99
-    assert config["loop"] == {"kind": "open", "rate_per_s": 500.0, "arrivals": "poisson"}
-    assert config["cipher"].startswith("TLS_ECDHE")
-    assert config["keylog_file"] is None
+    assert config.protocol == "h2"
+    assert config.seed == 99
+    assert config.loop == OpenLoop(rate_per_s=500.0, arrivals="poisson")
+    assert config.cipher.startswith("TLS_ECDHE")
+    assert config.keylog_file is None
 
 
 def test_faults_hit_the_arm_they_name() -> None:

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from tests.workloads import drive
+from trifecta.contract.origin import RouteConfig
 from trifecta.design import services
 from trifecta.design.errors import CannotError
 from trifecta.design.model import Cell, PathSpec, ServicesWorkload, Trial
@@ -212,22 +213,22 @@ def test_a_service_knows_where_to_call_and_in_what() -> None:
     config = origin_config(
         graph, "B", workload, protocols, connection="reused", address="10.78.0.2", certificates=CERTIFICATES
     )
-    assert config["port"] == 8444
-    assert config["relay"]["routes"]["/chain"]["calls"][0]["to"] == "C"
-    assert config["relay"]["services"]["C"]["protocol"] == "h1"
-    assert config["relay"]["services"]["C"]["name"] == "c.lab"
+    assert config.port == 8444
+    assert config.relay.routes["/chain"].calls[0].to == "C"
+    assert config.relay.services["C"].protocol == "h1"
+    assert config.relay.services["C"].name == "c.lab"
     last = origin_config(
         graph, "C", workload, protocols, connection="reused", address="10.78.0.2", certificates=CERTIFICATES
     )
-    assert last["relay"]["services"] == {}
-    assert last["relay"]["routes"] == {"/chain": {"calls": [], "answer": "meta"}}
+    assert last.relay.services == {}
+    assert last.relay.routes == {"/chain": RouteConfig()}
 
 
 def test_a_pool_has_room_for_every_cycle_in_flight() -> None:
     for in_flight in (1, 50, 1000):
         for protocol in ("h1", "h2", "h3"):
-            pool = pool_of(ServicesWorkload(in_flight=in_flight), protocol, "reused")
-            assert pool["connections"] * pool["streams"] >= min(in_flight, 400)
+            connections, streams = pool_of(ServicesWorkload(in_flight=in_flight), protocol, "reused")
+            assert connections * streams >= min(in_flight, 400)
 
 
 def test_the_client_counts_for_each_client_of_a_fan_in() -> None:
@@ -244,9 +245,9 @@ def test_the_client_counts_for_each_client_of_a_fan_in() -> None:
         spans_file=Path("p"),
         messages=None,
     )
-    assert (config["requests"], config["requests_per_client"], config["connections"]) == (0, 20, 5)
-    assert config["message"] is None
-    assert config["server_name"] == "b.lab"
+    assert (config.requests, config.requests_per_client, config.connections) == (0, 20, 5)
+    assert config.message is None
+    assert config.server_name == "b.lab"
 
 
 def test_a_trial_of_a_long_chain_is_given_up_only_after_its_cycles_had_time() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from trifecta.analysis.means import Mean, block_logs, geometric_mean
+from trifecta.contract.trial import TrialRow
 from trifecta.design.metrics import Metric
 
 HopRow = Mapping[str, Any]
@@ -38,7 +39,9 @@ def parts(rows: Sequence[HopRow], arm: str, confidence: float) -> list[Part]:
     found = []
     for kind, name in _in_time([hops[ordinal] for ordinal in sorted(hops)]):
         metric = Metric(kind.column, name, "ns", quantile=0.5 if kind.column == "whole_ns" else None)
-        logs = block_logs([_row(row) for row in rows if row["ordinal"] == kind.ordinal], metric, arm)
+        logs = block_logs(
+            cast(list[TrialRow], [_row(row) for row in rows if row["ordinal"] == kind.ordinal]), metric, arm
+        )
         if len(logs):
             found.append((name, geometric_mean(logs, confidence)))
     return [Part(position, name, mean) for position, (name, mean) in enumerate(found)]

@@ -9,17 +9,18 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.confidence import median_log_ratio
+from trifecta.contract.trial import TrialRow
 from trifecta.design import percentiles
 from trifecta.design.metrics import Metric
 from trifecta.design.model import AA_SUFFIX, PROTOCOLS, Study
 
-Row = Mapping[str, Any]
+Row = TrialRow
 Floats = NDArray[np.float64]
 
 
@@ -77,7 +78,7 @@ def log_value(row: Row, metric: Metric) -> float:
     seen, so the trial counts as worse than every finite one. The same holds for a rate of zero. One that the trial's
     requests are too few to hold was not measured.
     """
-    value = row.get(metric.name)
+    value = cast(Mapping[str, float | None], row).get(metric.name)
     samples = row.get("samples")
     if metric.quantile is not None and samples:
         if samples < percentiles.needed(metric.quantile):

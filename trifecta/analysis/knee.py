@@ -229,7 +229,7 @@ def used_share(row: Row) -> float | None:
     """What client or server used of the CPU time that it was given, whichever is more, as the check `headroom` has it:
     from the first request to the last, without what the start of the client took.
     """
-    load, server = (json.loads(row.get(name) or "null") or {} for name in ("load_json", "server_json"))
+    load, server = (json.loads(text or "null") or {} for text in (row.get("load_json"), row.get("server_json")))
     busy = ((client_busy(load), load), (server_busy(server, load), server))
     shares = [share / _given(program) for share, program in busy if share is not None]
     return max(shares) if shares and math.isfinite(max(shares)) else None

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trifecta.cli.running import INTERRUPTED, enter_lab
+from trifecta.contract.asked import Asked
 
 if TYPE_CHECKING:
     from trifecta.design.campaign import Campaign
     from trifecta.report.campaign import Overview
 
 
-def begin(asked: dict[str, Any], out: Path | None, **how: bool) -> int:
+def begin(asked: Asked, out: Path | None, **how: bool) -> int:
     """Run a campaign; the exit code.
 
     ``asked``: its ``text``, ``file``, ``depth``, ``overrides``, ``only``, ``threats_on`` and ``threats_off``.
@@ -36,7 +37,7 @@ def go_on(folder: Path, **how: bool) -> int:
     return _carry_out(read_asked(campaigns.read(folder)), folder.resolve(), **how)
 
 
-def read_asked(asked: dict[str, Any]) -> Campaign:
+def read_asked(asked: Asked) -> Campaign:
     """The campaign that ``asked`` describes, read and checked."""
     from trifecta.design.campaign import parse_campaign
     from trifecta.threats import switches

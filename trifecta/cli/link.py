@@ -80,6 +80,7 @@ def measure(
     interval_ns = inputs.time_ns("--interval", interval)
     sandbox.enter()
 
+    from trifecta.contract.codec import plain
     from trifecta.lab import measure as lab_measure
 
     measured = lab_measure.measure(spec, packets=packets, interval_ns=interval_ns, seed=seed)
@@ -88,7 +89,10 @@ def measure(
     wrong = [finding for finding in findings if finding.status == "fail"]
     if as_json:
         document = {
-            **dataclasses.asdict(measured),
+            "path": dataclasses.asdict(measured.path),
+            "seed": measured.seed,
+            "probe": plain(measured.probe),
+            "link": plain(measured.link),
             "comparison": [dataclasses.asdict(line) for line in lines],
             "as_asked": not wrong,
             "findings": [dataclasses.asdict(finding) for finding in findings],
@@ -97,7 +101,7 @@ def measure(
         if wrong:
             raise SystemExit(1)
         return
-    click.echo(f"{measured.probe['received']} of {measured.probe['sent']} packets came back, seed {seed}")
+    click.echo(f"{measured.probe.received} of {measured.probe.sent} packets came back, seed {seed}")
     for line in lines:
         asked = "" if line.asked is None else f"asked {line.asked:.6g} {line.unit}"
         given = "unknown" if line.given is None else f"{line.given:.6g} {line.unit}"

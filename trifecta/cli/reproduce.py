@@ -6,12 +6,13 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
 from trifecta.cli import options
+from trifecta.contract.asked import Asked, AskedReproduction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +102,7 @@ def command(
     chosen = _chosen(names)
     parts = _only(chosen, options.split_names(only))
     chosen = list(parts)
-    asked: dict[str, Any] = {
+    asked: AskedReproduction = {
         "studies": chosen,
         "all": ALL in names,
         "depth": "quick" if quick else "full",
@@ -200,14 +201,14 @@ def _only(names: Sequence[str], only: Sequence[str]) -> dict[str, list[str]]:
     return {name: found[name] for name in names if name in found}
 
 
-def _file(name: str) -> dict[str, str]:
+def _file(name: str) -> Asked:
     from trifecta import studies
 
     path = studies.campaigns()[name]
     return {"text": studies.read_text(path), "file": path.name}
 
 
-def _read(asked: dict[str, Any]) -> dict[str, Campaign]:
+def _read(asked: AskedReproduction) -> dict[str, Campaign]:
     from trifecta.cli.campaigns import read_asked
 
     return {name: read_asked(asked["campaigns"][name]) for name in asked["studies"]}

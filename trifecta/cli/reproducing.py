@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trifecta.contract.asked import Asked, AskedReproduction
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def carry_out(
-    folder: Path, asked: dict[str, Any], campaigns: dict[str, Campaign], *, quiet: bool, as_json: bool
+    folder: Path, asked: AskedReproduction, campaigns: dict[str, Campaign], *, quiet: bool, as_json: bool
 ) -> int:
     """Run what is not over in the folder of a reproduction, inside the lab; the exit code."""
     from trifecta.cli.running import INTERRUPTED, enter_lab
@@ -68,7 +70,7 @@ def carry_out(
 
 
 @contextmanager
-def _timed(folder: Path, asked: dict[str, Any], part: str) -> Iterator[None]:
+def _timed(folder: Path, asked: AskedReproduction, part: str) -> Iterator[None]:
     """Keep how long a part took, over all sessions."""
     from trifecta.workloads import reproduction
 
@@ -123,7 +125,7 @@ def _words(ahead: Ahead) -> str:
 def _run_campaign(
     campaign: Campaign,
     folder: Path,
-    asked: dict[str, Any],
+    asked: Asked,
     stop: Callable[[], bool],
     parts: dict[Path, Study],
     *,
@@ -152,7 +154,7 @@ def _reconcile(folder: Path) -> Path:
     return folder / reconcile.PAGE
 
 
-def _experiments(asked: dict[str, Any]) -> dict[str, Study]:
+def _experiments(asked: AskedReproduction) -> dict[str, Study]:
     """The experiments of the threats to the studies, by name: they run in the same lab."""
     from trifecta.workloads import experiments
 
@@ -167,7 +169,7 @@ def _experiments(asked: dict[str, Any]) -> dict[str, Study]:
     }
 
 
-def _left_out(threat: Threat, asked: dict[str, Any]) -> tuple[str, ...]:
+def _left_out(threat: Threat, asked: AskedReproduction) -> tuple[str, ...]:
     """The experiments of a threat that do not belong to a reproduction of this depth."""
     return threat.by_itself if asked["depth"] == "quick" else ()
 
@@ -184,7 +186,13 @@ def _threats_of(name: str) -> list[Threat]:
 
 
 def _measure(
-    name: str, folder: Path, asked: dict[str, Any], measured: dict[str, Any], stop: Callable[[], bool], *, quiet: bool
+    name: str,
+    folder: Path,
+    asked: AskedReproduction,
+    measured: dict[str, Any],
+    stop: Callable[[], bool],
+    *,
+    quiet: bool,
 ) -> None:
     """Measure the threats to a study that are not yet measured; one that threatens several studies runs once."""
     from trifecta.cli.campaigns import runner

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from trifecta.cli import options
+from trifecta.contract.asked import Asked
 
 
 def run_study_of(
@@ -42,7 +43,7 @@ def run_study_of(
     if is_campaign(text):
         from trifecta.cli import campaigns
 
-        asked = {
+        asked: Asked = {
             "text": text,
             "file": path.name,
             "depth": "quick" if quick else "full",

@@ -7,15 +7,16 @@ contract of docs/architecture.md, section 1.1, in its place, and writes the rows
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from trifecta.contract.common import Declared
+from trifecta.contract.sample import SampleRow
 from trifecta.design.model import Protocol, RequestsWorkload
 from trifecta.implementations.server import Command
 
-Row = Mapping[str, Any]
+Row = SampleRow
 """Columns of the sample row (``store.schema.SAMPLES``) that the client can see; the others become null. ``trial``,
 ``worker``, ``request`` and ``warmup`` are filled in by the driver, in the order in which the requests started.
 
@@ -121,6 +122,6 @@ class ClientAdapter(ABC):
         """Whether the content of the responses is compared with the pattern, not only its length."""
         return True
 
-    def declared(self) -> dict[str, Any]:
+    def declared(self) -> Declared:
         """What is known of it from its documentation or source: TLS library, congestion control, build options."""
         return {}

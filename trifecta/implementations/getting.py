@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal
+from typing import Literal
 
+from trifecta.contract.values import JsonObject
 from trifecta.design.document import did_you_mean
 from trifecta.design.errors import TrifectaError, UserError
 from trifecta.implementations.recipe import Recipe, Say
@@ -37,7 +38,7 @@ class Got:
     steps: list[str] = field(default_factory=list)
     """What the recipe said it did."""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """For a program to read."""
         return asdict(self)
 

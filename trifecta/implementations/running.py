@@ -20,6 +20,8 @@ from trifecta.lab.cpu_share import CpuShare
 from trifecta.lab.engine import Stopped
 from trifecta.lab.host import Host
 
+ServerFacts = dict[str, Any]
+"""What is recorded of a server: names, times, and what its adapter declares, which may come from outside."""
 READY_TIMEOUT_S = 30.0  # a busy machine has taken more than 5 s
 GRACE_S = 2.0
 RENEWED_GRACE_S = 0.02
@@ -220,7 +222,7 @@ class RunningServer:
         """The first that ended: a backend before the server."""
         return next((program for program in self._programs if program.ended()), None)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> ServerFacts:
         """What is recorded of it in every trial."""
         return {
             "name": self.adapter.name,

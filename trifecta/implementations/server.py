@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from trifecta.contract.common import Declared
 from trifecta.design.model import Protocol, RequestsWorkload
 from trifecta.lab.certificates import Certificates
 
@@ -107,6 +107,6 @@ class ServerAdapter(ABC):
     def check_workload(self, workload: RequestsWorkload) -> None:  # noqa: B027
         """Raise Unsupported when this server cannot answer such requests."""
 
-    def declared(self, options: ServerOptions) -> dict[str, Any]:
+    def declared(self, options: ServerOptions) -> Declared:
         """What is known of its transport from its documentation or source, where it cannot be read back."""
         return {}

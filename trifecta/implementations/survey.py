@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from trifecta.contract.codec import plain
+from trifecta.contract.values import JsonObject
 from trifecta.design import quinn
 from trifecta.design.errors import CannotError, TrifectaError
 from trifecta.design.factors import DEFAULT_CLIENT as LOAD
@@ -47,7 +49,7 @@ class Implementation:
     declared: Mapping[str, Any] = field(default_factory=dict)
     """What its adapter says of TLS library, congestion control and build."""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """For a program to read."""
         return asdict(self)
 
@@ -198,8 +200,10 @@ def _load_itself() -> dict[str, Any]:
         versions = engine_versions(find_engine())
     except TrifectaError as error:
         return said | {"reason": str(error)}
-    said["version"] = str(versions["engine"])
-    libraries = {name: version for name, version in versions.items() if isinstance(version, str) and name != "engine"}
+    said["version"] = versions.engine
+    libraries = {
+        name: version for name, version in plain(versions).items() if isinstance(version, str) and name != "engine"
+    }
     return said | {
         "declared": {
             "congestion_control": "as asked",

@@ -15,8 +15,10 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
+from trifecta.contract.codec import plain
+from trifecta.contract.values import JsonObject
 from trifecta.design.errors import CannotError
 from trifecta.lab.containers.state import docker_state
 from trifecta.lab.engine import engine_versions, find_engine
@@ -50,7 +52,7 @@ def able(findings: list[Finding]) -> bool:
     return not any(finding.required and finding.status == "missing" for finding in findings)
 
 
-def as_dicts(findings: list[Finding]) -> list[dict[str, Any]]:
+def as_dicts(findings: list[Finding]) -> list[JsonObject]:
     """The findings for a program to read."""
     return [asdict(finding) for finding in findings]
 
@@ -149,7 +151,7 @@ def _engine() -> Iterator[Finding]:
     except CannotError as error:
         yield Finding("engine", "missing", str(error), "make setup", required=True)
     else:
-        text = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()) if version)
+        text = ", ".join(f"{name} {version}" for name, version in sorted(plain(versions).items()) if version)
         yield Finding("engine", "ok", text, required=True)
     there = shutil.which("ip")
     yield Finding(

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import subprocess
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Literal, Self, TypeVar
 
+import msgspec
+
+from trifecta.contract.codec import Misfit, decode, encode
+from trifecta.contract.common import EngineVersion
+from trifecta.contract.load import ClientLoaded
 from trifecta.design.errors import CannotError
 from trifecta.lab import linux
 from trifecta.lab.host import Host
 
 Role = Literal["load", "origin", "link", "probe"]
+Line = TypeVar("Line")
 ENGINE_VARIABLE = "TRIFECTA_ENGINE"
 EXIT_BAD_INPUT = 2
 EXIT_CANNOT = 3
@@ -55,14 +60,13 @@ def find_engine() -> Path:
     return built
 
 
-def engine_versions(engine: Path) -> dict[str, Any]:
+def engine_versions(engine: Path) -> EngineVersion:
     """What ``trifecta-engine --version`` says."""
     try:
         done = subprocess.run([engine, "--version"], capture_output=True, check=True, timeout=20)
-        versions: dict[str, Any] = json.loads(done.stdout)
+        return decode(EngineVersion, done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise CannotError(f"{engine} does not tell its version ({error}); build it again with `make setup`") from error
-    return versions
 
 
 class EngineProgram(ABC):
@@ -78,7 +82,7 @@ class EngineProgram(ABC):
         self.name = name or role
         self._log = log
         self._buffer = b""
-        self._lines: list[dict[str, Any]] = []
+        self._lines: list[dict[str, msgspec.Raw]] = []
         self._poll = select.poll()
         log.touch()
         self._log_start = log.stat().st_size
@@ -117,31 +121,38 @@ class EngineProgram(ABC):
     def _exit_code(self) -> int:
         """Wait for its end; its exit code, negative for a signal."""
 
-    def configure(self, config: Mapping[str, Any]) -> None:
+    def configure(self, config: msgspec.Struct) -> None:
         """Hand over the configuration; the program goes to work. The pipe stays open: closing it ends the program."""
-        line = json.dumps(config, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        line = encode(config) + b"\n"
         # A program that died already shows itself in the next wait, with its own words.
         with suppress(BrokenPipeError):
             self._send(line)
 
-    def wait_ready(self, timeout_s: float, stop: Callable[[], bool] | None = None) -> dict[str, Any]:
-        """Wait until it can be used; what it says then. EngineError when it ends or is silent, Stopped on request."""
-        return self._wait_for("ready", timeout_s, stop, None)
+    def wait_ready(self, kind: type[Line], timeout_s: float, stop: Callable[[], bool] | None = None) -> Line:
+        """Wait until it can be used; what it says then, as its type of `trifecta.contract`.
 
-    def wait_loaded(self, timeout_s: float, stop: Callable[[], bool] | None = None) -> dict[str, Any]:
+        EngineError when it ends, is silent or says something else, Stopped on request.
+        """
+        return self._wait_for("ready", kind, timeout_s, stop, None)
+
+    def wait_loaded(self, timeout_s: float, stop: Callable[[], bool] | None = None) -> ClientLoaded:
         """Wait until the driver of a foreign client is loaded and waits for its configuration; what it says then."""
-        return self._wait_for("loaded", timeout_s, stop, None)
+        return self._wait_for("loaded", ClientLoaded, timeout_s, stop, None)
 
     def wait_summary(
-        self, timeout_s: float, stop: Callable[[], bool] | None = None, tick: Callable[[], None] | None = None
-    ) -> dict[str, Any]:
+        self,
+        kind: type[Line],
+        timeout_s: float,
+        stop: Callable[[], bool] | None = None,
+        tick: Callable[[], None] | None = None,
+    ) -> Line:
         """Wait for its work to end by itself; its summary. ``tick`` is called ten times a second meanwhile."""
-        return self._wait_for("summary", timeout_s, stop, tick)
+        return self._wait_for("summary", kind, timeout_s, stop, tick)
 
-    def finish(self, timeout_s: float = 5.0) -> dict[str, Any]:
+    def finish(self, kind: type[Line], timeout_s: float = 5.0) -> Line:
         """Ask it to end and return its summary; EngineError when it does not."""
         self._terminate()
-        return self._wait_for("summary", timeout_s, None, None)
+        return self._wait_for("summary", kind, timeout_s, None, None)
 
     def __enter__(self) -> Self:
         """Itself."""
@@ -154,16 +165,20 @@ class EngineProgram(ABC):
         self.close()
 
     def _wait_for(
-        self, key: str, timeout_s: float, stop: Callable[[], bool] | None, tick: Callable[[], None] | None
-    ) -> dict[str, Any]:
+        self,
+        key: str,
+        kind: type[Line],
+        timeout_s: float,
+        stop: Callable[[], bool] | None,
+        tick: Callable[[], None] | None,
+    ) -> Line:
         deadline = time.monotonic() + timeout_s
         next_tick = time.monotonic() + _TICK_S
         while True:
             for index, line in enumerate(self._lines):
                 if key in line:
                     del self._lines[: index + 1]
-                    said: dict[str, Any] = line[key]
-                    return said
+                    return self._read_as(kind, key, line[key])
             now = time.monotonic()
             left = deadline - now
             if left <= 0:
@@ -178,6 +193,12 @@ class EngineProgram(ABC):
             if stop is not None and stop():
                 raise Stopped
 
+    def _read_as(self, kind: type[Line], key: str, said: msgspec.Raw) -> Line:
+        try:
+            return decode(kind, bytes(said))
+        except Misfit as error:
+            raise EngineError(self.name, None, f"said a {key} that is not understood: {error}") from error
+
     def _read(self) -> None:
         chunk = self._receive()
         if chunk is None:
@@ -186,8 +207,8 @@ class EngineProgram(ABC):
         *complete, self._buffer = (self._buffer + chunk).split(b"\n")
         for text in complete:
             try:
-                self._lines.append(json.loads(text))
-            except ValueError as error:
+                self._lines.append(msgspec.json.decode(text, type=dict[str, msgspec.Raw]))
+            except msgspec.DecodeError as error:
                 raise EngineError(self.name, None, f"said what is no JSON: {text[:200]!r}") from error
 
     def _describe_end(self, code: int) -> str:

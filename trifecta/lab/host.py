@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
+from trifecta.contract.values import JsonObject
 from trifecta.design.errors import CannotError
 from trifecta.lab import linux
 
@@ -179,6 +180,6 @@ def browser_pin_table(cpus: frozenset[int] | None = None) -> dict[str, frozenset
     return table | {"client": rest} if len(available) > 3 else table
 
 
-def describe_pins(table: Mapping[str, frozenset[int] | None]) -> dict[str, Any]:
+def describe_pins(table: Mapping[str, frozenset[int] | None]) -> JsonObject:
     """The pin table as it is recorded in ``run.json``."""
     return {role: sorted(cpus) if cpus else "any" for role, cpus in table.items()}

@@ -7,10 +7,13 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from trifecta.analysis.checks import path as path_check
 from trifecta.analysis.checks.evidence import Finding
+from trifecta.contract.codec import plain
+from trifecta.contract.common import Quantiles
+from trifecta.contract.link import LinkReady, LinkSummary
+from trifecta.contract.probe import MeasureConfig, MeasureSummary, ReflectConfig, ReflectReady
 from trifecta.design.errors import CannotError
 from trifecta.design.model import PathSpec
 from trifecta.design.percentiles import holds
@@ -31,8 +34,8 @@ class Measured:
 
     path: PathSpec
     seed: int
-    probe: dict[str, Any]
-    link: dict[str, Any]
+    probe: MeasureSummary
+    link: LinkSummary
 
 
 @dataclass(frozen=True)
@@ -68,34 +71,32 @@ def measure(
         try:
             link = stack.enter_context(EngineProcess(engine, "link", lab.middle, log, cpus=pins["link"]))
             link.configure(link_config(told or path, seed))
-            link.wait_ready(_START_S, stop)
+            link.wait_ready(LinkReady, _START_S, stop)
             far = stack.enter_context(EngineProcess(engine, "probe", lab.server, log, name="reflector"))
-            far.configure({"role": "reflect", "address": SERVER_ADDRESS, "port": PROBE_PORT})
-            far.wait_ready(_START_S, stop)
+            far.configure(ReflectConfig(address=SERVER_ADDRESS, port=PROBE_PORT))
+            far.wait_ready(ReflectReady, _START_S, stop)
             near = stack.enter_context(EngineProcess(engine, "probe", lab.client, log))
             timeout_ns = _REPLY_TIMEOUT_NS + 2 * path.rtt_ns
             near.configure(
-                {
-                    "role": "measure",
-                    "address": SERVER_ADDRESS,
-                    "port": PROBE_PORT,
-                    "packets": packets,
-                    "interval_ns": interval_ns,
-                    "payload_bytes": 64,
-                    "timeout_ns": timeout_ns,
-                    "train_packets": TRAIN_PACKETS if path.rate_bits_per_s else 0,
-                    "largest": True,
-                    "samples_file": None,
-                }
+                MeasureConfig(
+                    address=SERVER_ADDRESS,
+                    port=PROBE_PORT,
+                    packets=packets,
+                    interval_ns=interval_ns,
+                    payload_bytes=64,
+                    timeout_ns=timeout_ns,
+                    train_packets=TRAIN_PACKETS if path.rate_bits_per_s else 0,
+                    largest=True,
+                )
             )
             longest_s = (packets * interval_ns + 4 * timeout_ns) / 1e9 + _START_S
             if path.rate_bits_per_s:
                 longest_s += TRAIN_PACKETS * 1514 * 8 / path.rate_bits_per_s
-            probe = near.wait_summary(longest_s, stop)
-            said = link.finish()
+            probe = near.wait_summary(MeasureSummary, longest_s, stop)
+            said = link.finish(LinkSummary)
         except EngineError as error:
             raise CannotError(f"{error}; run `trifecta doctor`") from error
-    if probe.get("received", 0) == 0 and path.loss < 1:
+    if probe.received == 0 and path.loss < 1:
         raise CannotError("no packet of the probe came back; run `trifecta doctor`")
     return Measured(path=path, seed=seed, probe=probe, link=said)
 
@@ -103,35 +104,41 @@ def measure(
 def compare(measured: Measured) -> list[Line]:
     """What was asked beside what was given, a line each."""
     path, probe = measured.path, measured.probe
-    lines = [Line("round trip, median", path.rtt_ns / 1e6, _ms(probe["rtt_ns"], "p50"), "ms")]
-    for way, key, title in (("forward", "a_to_b", "forward"), ("backward", "b_to_a", "backward")):
-        documents = path.forward if way == "forward" else path.backward
-        summary = measured.link[key]
+    lines = [Line("round trip, median", path.rtt_ns / 1e6, _ms(probe.rtt_ns.p50), "ms")]
+    ways = (
+        ("forward", path.forward, measured.link.a_to_b, probe.one_way_forward_ns, probe.loss_forward),
+        ("backward", path.backward, measured.link.b_to_a, probe.one_way_backward_ns, probe.loss_backward),
+    )
+    for title, documents, summary, one_way, lost in ways:
         asked_ms = sum(d["delay_ns"] for d in documents if d["kind"] == "delay") / 1e6
-        lines.append(Line(f"{title} delay, median", asked_ms, _ms(probe[f"one_way_{way}_ns"], "p50"), "ms"))
-        tail = _ms(probe[f"one_way_{way}_ns"], "p99") if holds(0.99, probe["received"]) else None
-        note = "" if tail is not None else f"{probe['received']} packets hold no 99th percentile"
+        lines.append(Line(f"{title} delay, median", asked_ms, _ms(one_way.p50), "ms"))
+        tail = _ms(one_way.p99) if holds(0.99, probe.received) else None
+        note = "" if tail is not None else f"{probe.received} packets hold no 99th percentile"
         lines.append(Line(f"{title} delay, 99th percentile", None, tail, "ms", note))
         independent = sum(d["probability"] for d in documents if d["kind"] == "loss")
-        note = f"{summary['lost']} of {summary['wire_packets']} packets lost in the link"
-        lines.append(Line(f"{title} loss", 100 * independent, 100 * probe[f"loss_{way}"], "%", note))
-        lateness = summary["lateness_ns"]
-        note = f"largest {lateness['max'] / 1e3:.0f} us; {summary['device_drops']} packets dropped by the device"
-        late = lateness["p99"] / 1e3 if holds(0.99, summary["wire_packets"]) else None
-        lines.append(Line(f"{title} lateness, 99th percentile", 0.0, late, "us", note))
-    rate = probe.get("rate_bits_per_s")
+        note = f"{summary.lost} of {summary.wire_packets} packets lost in the link"
+        lines.append(Line(f"{title} loss", 100 * independent, None if lost is None else 100 * lost, "%", note))
+        lines.append(_lateness(title, summary.lateness_ns, summary.device_drops, summary.wire_packets))
+    rate = probe.rate_bits_per_s
     if path.rate_bits_per_s and rate is not None:
         lines.append(Line("rate, from a packet train", path.rate_bits_per_s / 1e6, rate / 1e6, "Mbit/s"))
-    largest = probe.get("largest_payload_bytes")
+    largest = probe.largest_payload_bytes
     lines.append(Line("largest datagram", 1472.0, None if largest is None else float(largest), "B"))
     return lines
 
 
+def _lateness(title: str, lateness: Quantiles, dropped: int, packets: int) -> Line:
+    note = f"{dropped} packets dropped by the device"
+    if lateness.max is not None:
+        note = f"largest {lateness.max / 1e3:.0f} us; {note}"
+    late = None if lateness.p99 is None or not holds(0.99, packets) else lateness.p99 / 1e3
+    return Line(f"{title} lateness, 99th percentile", 0.0, late, "us", note)
+
+
 def judge(measured: Measured) -> list[Finding]:
     """Whether the path was as asked, by the limits of the check `path`: what the link says, and what the probe saw."""
-    return path_check.alone(measured.path, measured.seed, measured.link, measured.probe)
+    return path_check.alone(measured.path, measured.seed, plain(measured.link), plain(measured.probe))
 
 
-def _ms(percentiles: dict[str, Any] | None, name: str) -> float | None:
-    value = (percentiles or {}).get(name)
-    return None if value is None else float(value) / 1e6
+def _ms(value_ns: int | None) -> float | None:
+    return None if value_ns is None else value_ns / 1e6

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from trifecta.contract.codec import convert
+from trifecta.contract.link import Impairment, LinkConfig
 from trifecta.design.model import PathSpec
 from trifecta.lab.network import LINK_DEVICES
 
@@ -18,21 +19,21 @@ def link_config(
     cpu: int | None = None,
     log_file: Path | None = None,
     devices: tuple[str, str] = LINK_DEVICES,
-) -> dict[str, Any]:
+) -> LinkConfig:
     """The link's configuration for a path under a seed: the same seed gives every packet the same fate.
 
     ``devices`` lead to the client's side and to the server's.
     """
     left, right = devices
-    return {
-        "a_device": left,
-        "b_device": right,
-        "seed": seed,
-        "split": "real" if path.frames == "wire" else "merge",
-        "a_to_b": [dict(impairment) for impairment in path.forward],
-        "b_to_a": [dict(impairment) for impairment in path.backward],
-        "log_file": None if log_file is None else str(log_file),
-        "realtime": True,
-        "spin_ns": SPIN_NS,
-        "cpu": cpu,
-    }
+    return LinkConfig(
+        a_device=left,
+        b_device=right,
+        seed=seed,
+        split="real" if path.frames == "wire" else "merge",
+        a_to_b=convert(tuple[Impairment, ...], path.forward),
+        b_to_a=convert(tuple[Impairment, ...], path.backward),
+        log_file=None if log_file is None else str(log_file),
+        realtime=True,
+        spin_ns=SPIN_NS,
+        cpu=cpu,
+    )

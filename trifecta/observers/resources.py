@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from trifecta.lab.host import Host
 from trifecta.observers import devices
@@ -26,6 +26,15 @@ __all__ = ["ResourceObserver", "host_row", "rss_bytes", "run_delay_ns"]
 def host_row(name: str, *, loopback: bool = False) -> str:
     """The name in the column ``process`` of what a host's devices carried, or its loopback."""
     return f"host {name} lo" if loopback else f"host {name}"
+
+
+class SamplerCost(TypedDict):
+    """What reading the resources cost so far."""
+
+    samples: int
+    cpu_ns: int
+    wall_ns: int
+    share: float
 
 
 class ResourceObserver:
@@ -117,7 +126,7 @@ class ResourceObserver:
         """Largest resident memory seen."""
         return max((row["rss_bytes"] for row in self.rows if row["process"] == role and row["rss_bytes"]), default=None)
 
-    def cost(self) -> dict[str, Any]:
+    def cost(self) -> SamplerCost:
         """What observing cost so far: ``samples``, ``cpu_ns``, ``wall_ns`` and ``share`` of one core."""
         wall_ns = max(1, time.monotonic_ns() - self._began_ns)
         return {

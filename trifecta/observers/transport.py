@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from trifecta.lab.host import Host
 from trifecta.observers.kernel_text import (
@@ -43,6 +43,19 @@ _CONNTRACK_SIZE = "/proc/sys/net/netfilter/nf_conntrack_max"
 _CONNTRACK_COUNT = "/proc/sys/net/netfilter/nf_conntrack_count"
 
 
+class HostGrowth(TypedDict):
+    """How much the counters of a host grew, by the kernel's names; ``conntrack`` has what there is now besides."""
+
+    counters: dict[str, int]
+    devices: dict[str, dict[str, int]]
+    loopback: dict[str, int]
+    conntrack: dict[str, int | None] | None
+
+
+TransportGrowth = dict[str, HostGrowth | int | None]
+"""By host; and ``softnet_drops``, packets dropped by the machine's backlog."""
+
+
 class TransportObserver:
     """Reads the counters of the hosts before and after a trial."""
 
@@ -54,7 +67,7 @@ class TransportObserver:
         """A trial begins."""
         self._before = self._take()
 
-    def end(self) -> dict[str, Any]:
+    def end(self) -> TransportGrowth:
         """The trial ends: how much each counter grew, by host; and packets dropped by the machine's backlog.
 
         A host's ``conntrack`` has what there is now besides: ``entries`` in its table, ``max`` of them, and ``limit``
@@ -65,7 +78,7 @@ class TransportObserver:
         for host in self._hosts:
             if after[host.name]["conntrack"] is not None:
                 grown[host.name]["conntrack"] |= self._table(host)
-        return grown
+        return cast(TransportGrowth, grown)
 
     def _table(self, host: Host) -> dict[str, int | None]:
         with host.inside():

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trifecta.contract.values import JsonObject
 from trifecta.pages.archive import LeftOut, Page, Response
 
 
@@ -39,7 +40,7 @@ def reasons(left_out: Sequence[LeftOut]) -> list[tuple[str, list[LeftOut]]]:
     return sorted(groups.items(), key=lambda group: -len(group[1]))
 
 
-def describe(page: Page, responses: bool = False) -> dict[str, Any]:
+def describe(page: Page, responses: bool = False) -> JsonObject:
     """For a program to read."""
     told: dict[str, Any] = {
         "name": page.name, "title": page.title, "start": page.start, "source": dict(page.source), "bytes": page.bytes,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import duckdb
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from trifecta.contract.values import JsonObject
 from trifecta.design import percentiles
 from trifecta.report import grids, numbers, queries, tables
 from trifecta.report.catalogue import Query
@@ -102,7 +101,7 @@ def show(out: Console, about: RunFacts, answer: Answer) -> None:
     out.print(Text(_plain(out, NOTE), style="dim"))
 
 
-def as_data(answer: Answer) -> list[dict[str, Any]]:
+def as_data(answer: Answer) -> list[JsonObject]:
     """The same for a program; what is infinite is null, as is a percentile beyond the sample."""
     infinite = float("inf")
     return [{name: None if value == infinite else value for name, value in row.items()} for row in answer]

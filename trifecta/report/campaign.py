@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from trifecta.contract.values import JsonObject
 from trifecta.design.campaign import Campaign
 from trifecta.design.factors import CONNECTION_LEVELS
 from trifecta.report import content, facts, grids, numbers, queries, visits, words
@@ -238,7 +239,7 @@ def _grid(out: Console, made: Overview, lines: list[Line]) -> Grid:
     return grid
 
 
-def as_data(made: Overview, folder: Path) -> dict[str, Any]:
+def as_data(made: Overview, folder: Path) -> JsonObject:
     """The same for a program."""
     return {
         "campaign": made.campaign.name,

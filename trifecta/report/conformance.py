@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from trifecta.contract.values import JsonObject
 from trifecta.design.conformance import CASES, LARGE, MARKS, OUTCOME_WORDS, OWN, ConformanceCase, ConformanceResult
 from trifecta.design.model import PROTOCOL_NAMES, PROTOCOLS
 from trifecta.report import grids, tables
@@ -248,6 +249,6 @@ def _lines(results: Sequence[ConformanceResult], objects: Sequence[ConformanceCa
         yield _Line(label if first else "", ones[0].version if first else "", short, tuple(cells))
 
 
-def as_data(results: Sequence[ConformanceResult]) -> list[dict[str, Any]]:
+def as_data(results: Sequence[ConformanceResult]) -> list[JsonObject]:
     """The rows for a program to read."""
     return [dataclasses.asdict(one) for one in results]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import duckdb
 
@@ -17,6 +17,7 @@ from trifecta.analysis.league import Standing, league
 from trifecta.analysis.pooled import EVERYWHERE
 from trifecta.analysis.programs import Program, place_of, program_of
 from trifecta.analysis.shares import Decomposition, Share
+from trifecta.contract.trial import TrialRow
 from trifecta.design.metrics import METRICS
 from trifecta.design.study_file import parse_study
 from trifecta.report import catalogue, claims, numbers, queries, tables
@@ -81,7 +82,7 @@ def _worked_out(
     text: str, columns: tuple[str, ...], values: tuple[tuple[Any, ...], ...], order: tuple[str, ...], metric: str
 ) -> Derived:
     study = parse_study(text, "study.yaml")
-    rows = [dict(zip(columns, row, strict=True)) for row in values]
+    rows = [cast(TrialRow, dict(zip(columns, row, strict=True))) for row in values]
     place = {cell: number for number, cell in enumerate(order)}
     rows.sort(key=lambda row: place[row["cell"]])
     programs: dict[str, list[Program]] = {}

@@ -11,8 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from trifecta.contract.trial import TrialRow
 from trifecta.design.conformance import MARKS
 from trifecta.report import (
     alone,
@@ -191,7 +192,7 @@ def _draw(
     for path in paths:
         path.overviews = overviews(about, path.path, path.number, found, limits)
     for one in cells:
-        trials = rows.get(one.cell, [])
+        trials = cast(list[TrialRow], rows.get(one.cell, []))
         one.panels = ratio_panels(about, one.cell, one.number, rows=trials, found=found, answers=answers)
     for one in cells:
         one.panels += sample_panels(about, one.cell, one.number, answers)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
@@ -18,6 +18,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from trifecta.contract.probe import MeasureSummary
+from trifecta.contract.trial import TrialRow
 from trifecta.design import duration
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import CheckResult, Study, Trial, Verdict
@@ -86,19 +88,17 @@ class LiveProgress:
         """A level is kept out, and why."""
         self._say(f"left out: {factor} {level}: {reason}", "yellow")
 
-    def path_probed(self, path: str, probe: Mapping[str, Any]) -> None:
+    def path_probed(self, path: str, probe: MeasureSummary) -> None:
         """What the probe measured."""
-        rtt = (probe.get("rtt_ns") or {}).get("p50")
-        sent, received = probe.get("sent") or 0, probe.get("received") or 0
-        lost = f", {numbers.percent(1 - received / sent)} lost both ways" if sent else ""
-        self._say(f"path {path}: round trip {numbers.duration(rtt)}{lost}", "dim")
+        lost = f", {numbers.percent(1 - probe.received / probe.sent)} lost both ways" if probe.sent else ""
+        self._say(f"path {path}: round trip {numbers.duration(probe.rtt_ns.p50)}{lost}", "dim")
 
     def trial_started(self, trial: Trial, trials_done: int) -> None:
         """A trial begins."""
         self._trial, self._done, self._phase = trial, trials_done, "trials"
         self._show()
 
-    def trial_finished(self, trial: Trial, row: Mapping[str, Any], checks: Sequence[CheckResult]) -> None:
+    def trial_finished(self, trial: Trial, row: TrialRow, checks: Sequence[CheckResult]) -> None:
         """A trial is committed."""
         self._done += 1
         rate, median, errors = row.get("requests_per_s"), row.get("latency_p50_ns"), row.get("errors") or 0

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from trifecta.analysis.checks import check_run
 from trifecta.analysis.checks.evidence import RunEvidence
 from trifecta.analysis.verdict import verdicts
+from trifecta.contract.trial import TrialRow
 from trifecta.design import plan
 from trifecta.design.model import PROTOCOL_NAMES, Cell, CheckResult, Study, Verdict
 from trifecta.design.study_file import parse_study
@@ -101,13 +102,13 @@ def _by_trials(run: RunDirectory) -> Results:
     return Results(verdicts(study, rows, cells), None, [f"verdicts.parquet {difference}: {_AGAIN}"])
 
 
-def _evidence(run: RunDirectory) -> tuple[Study, list[Cell], list[Row]]:
+def _evidence(run: RunDirectory) -> tuple[Study, list[Cell], list[TrialRow]]:
     study = parse_study(run.study_text, str(run.path / "study.yaml"))
     rows = run.rows()
     return study, _cells(study, run.facts, rows), rows
 
 
-def _cells(study: Study, facts: Row, rows: Sequence[Row]) -> list[Cell]:
+def _cells(study: Study, facts: Row, rows: Sequence[TrialRow]) -> list[Cell]:
     """The cells that the run could do: the family of its verdicts."""
     every = plan.cells(study)
     if "cells" in facts:

@@ -7,7 +7,6 @@ import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from rich import box
 from rich.columns import Columns
@@ -15,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from trifecta.contract.values import JsonObject
 from trifecta.design import failures
 from trifecta.design.model import PROTOCOL_NAMES
 from trifecta.design.stat import PHASES, Asked, Attempt, Target
@@ -50,7 +50,7 @@ def waiting(protocol: str, number: int, count: int) -> str:
     return f"{PROTOCOL_NAMES[protocol]}, request {number + 1} of {count}"
 
 
-def as_data(target: Target, asked: Asked, attempts: Attempts) -> dict[str, Any]:
+def as_data(target: Target, asked: Asked, attempts: Attempts) -> JsonObject:
     """The same as plain data; keys are stable, times in nanoseconds."""
     return {
         "url": target.url,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import duckdb
 
 from trifecta.analysis.knee import RATE, Knee, knees
+from trifecta.contract.trial import TrialRow
 from trifecta.design.study_file import parse_study
 from trifecta.report import numbers, queries, tables
 from trifecta.report.catalogue import Query
@@ -70,7 +71,7 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> list[Knee]
     study = parse_study(RunDirectory.open(about.folder).study_text, "study.yaml")
     found = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM trials ORDER BY block, trial").fetchall()  # noqa: S608
     rows = [dict(zip(_COLUMNS, row, strict=True)) for row in found]
-    return knees(study, rows, CHECK)
+    return knees(study, cast(list[TrialRow], rows), CHECK)
 
 
 def rows(found: Sequence[Knee]) -> dict[str, list[dict[str, Any]]]:

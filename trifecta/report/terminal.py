@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from trifecta.contract.values import JsonObject
 from trifecta.design.metrics import METRICS, TIME
 from trifecta.report import (
     alone,
@@ -121,7 +122,7 @@ def print_verdicts(run_dir: Path, console: Console | None = None) -> None:
         out.print(f"Report: {report}", soft_wrap=True, markup=False)
 
 
-def as_data(run_dir: Path) -> dict[str, Any]:
+def as_data(run_dir: Path) -> JsonObject:
     """The same as plain data for programs; keys are stable."""
     summary = summarise(run_dir)
     report = run_dir / "report.html"

@@ -17,6 +17,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from trifecta.contract.codec import plain
+from trifecta.contract.link import Links, LinkSummary
+from trifecta.contract.trial import TrialRow
 from trifecta.design.conformance import ConformanceResult
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import CheckResult, Verdict
@@ -45,7 +48,7 @@ class TrialFiles:
     """A folder of HAR files, one a visit."""
     frames: Path | None = None
     """A folder of film strips, a folder a visit."""
-    link_summary: Mapping[str, Any] | None = None
+    link_summary: LinkSummary | Links | None = None
     link_logs: Mapping[str, Path] = dataclasses.field(default_factory=dict)
     """By the name of the wire; empty where there is only one."""
     captures: Mapping[str, Path] = dataclasses.field(default_factory=dict)
@@ -143,7 +146,7 @@ class RunDirectory:
                 (self.path / folder).mkdir(mode=0o700 if folder == "captures" else 0o777, exist_ok=True)
         return files.temporary(self.path / folder / f"{trial}{suffix}")
 
-    def commit_trial(self, row: Mapping[str, Any], attached: TrialFiles) -> None:
+    def commit_trial(self, row: TrialRow, attached: TrialFiles) -> None:
         """Commit a trial: all of its files on the disk first, the row last. CannotError when the disk refuses."""
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -169,7 +172,7 @@ class RunDirectory:
                 drafts.append((keys, keys))
             if attached.link_summary is not None:
                 draft = self.draft("link", trial, ".json")
-                draft.write_text(files.to_json(attached.link_summary), encoding="utf-8")
+                draft.write_text(files.to_json(plain(attached.link_summary)), encoding="utf-8")
                 drafts.append((draft, self.path / "link" / f"{trial}.json"))
             if attached.resources:
                 draft = self.draft("resources", trial, ".parquet")
@@ -188,7 +191,7 @@ class RunDirectory:
             files.sync_all({final.parent for _, final in drafts} | announced)
             files.replace_synced(row_draft, row_path)
 
-    def rewrite_row(self, row: Mapping[str, Any]) -> None:
+    def rewrite_row(self, row: TrialRow) -> None:
         """Replace the row of a committed trial, which the run as a whole has judged since; its files stay."""
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -220,7 +223,7 @@ class RunDirectory:
         names = (entry.name.removesuffix(".parquet") for entry in entries)
         return sorted((name for name in names if _TRIAL_NAME.fullmatch(name)), key=lambda name: (len(name), name))
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[TrialRow]:
         """The rows of all committed trials, in order of their names; UserError where they are not as written."""
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -233,7 +236,7 @@ class RunDirectory:
                 schema.of_this_version(pq.ParquetFile(self.path / "trials" / f"{name}.parquet").read())
                 for name in self.trial_names()
             ]
-            rows: list[dict[str, Any]] = pa.concat_tables(tables).to_pylist() if tables else []
+            rows: list[TrialRow] = pa.concat_tables(tables).to_pylist() if tables else []
         return rows
 
     def write_checks(self, checks: Iterable[CheckResult]) -> None:

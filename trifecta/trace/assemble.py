@@ -17,7 +17,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,10 +54,6 @@ class Assembled:
     """Lines of the key logs; 0: nothing in it can be decrypted."""
     whole: bool
     """Whether the link's file ends where a block ends; else the link died while it wrote."""
-
-    def facts(self) -> dict[str, Any]:
-        """For the JSON of a link."""
-        return {"packets": self.packets, "comments": self.comments, "keys": self.keys, "whole": self.whole}
 
 
 class NotOfLink(ValueError):

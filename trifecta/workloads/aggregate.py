@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from trifecta.contract.trial import TrialRow
 from trifecta.design import percentiles
 
 Numbers = NDArray[np.float64]
@@ -34,7 +35,7 @@ _NUMBERS = (
 class Aggregate:
     """Columns of the row ``trials`` that come from the samples, and counts for the checks."""
 
-    columns: dict[str, Any]
+    columns: TrialRow
     protocols: dict[str, int]
     tls_versions: dict[str, int]
     ciphers: dict[str, int]
@@ -94,7 +95,7 @@ def aggregate(samples_file: Path) -> Aggregate:
     }
     first, second = _halves(latency[success], done[success])
     return Aggregate(
-        columns=columns,
+        columns=cast(TrialRow, columns),
         protocols=_counts(measured.filter(pa.array(success))["protocol"]),
         tls_versions=_counts(measured["tls_version"]),
         ciphers=_counts(measured["cipher"]),

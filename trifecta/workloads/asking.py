@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
+from msgspec.structs import replace
+
+from trifecta.contract.load import LoadSummary
 from trifecta.design.model import Cell, PathSpec, RequestsWorkload, Trial
 from trifecta.lab.certificates import Certificates
 from trifecta.lab.engine import EngineError, EngineProcess, as_user_error
@@ -27,11 +29,13 @@ def ask(
     draft: Path,
     stop: Callable[[], bool],
     tls_version: str = "1.3",
-    changes: Mapping[str, Any],
+    path: str,
+    body_bytes: int | None,
+    status: int = 200,
 ) -> str | None:
     """One request to (address, port, name) over a protocol; None when it was answered, else what went wrong.
 
-    ``changes`` are fields of the load's configuration: the path, and what is expected. The load is ended.
+    ``path`` is asked for, so many octets and this status are expected. The load is ended.
     """
     address, port, name = where
     workload = RequestsWorkload(
@@ -51,11 +55,12 @@ def ask(
         certificates=certificates,
         samples_file=draft,
     )
+    config = replace(config, path=path, expect_body_bytes=body_bytes, expect_status=status)
     with load:
         try:
-            load.configure({**config, **changes})
-            summary = load.wait_summary(2 * TIMEOUT_NS / 1e9 + 10, stop)
-            if summary["errors"] == 0:
+            load.configure(config)
+            summary = load.wait_summary(LoadSummary, 2 * TIMEOUT_NS / 1e9 + 10, stop)
+            if summary.errors == 0:
                 return None
             errors = aggregate(draft).errors
             return None if set(errors) <= _ANSWERED_OTHERWISE else f"{protocol}: {error_summary(errors)}"

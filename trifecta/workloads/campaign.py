@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from trifecta.contract.asked import Asked
 from trifecta.design.campaign import Campaign
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import Study
@@ -26,7 +27,7 @@ _ASKED = {
 _OVER = ("decided", "budget", "blocks", "unmeasurable", "captured")  # states of a run that needs nothing more
 
 
-def create(folder: Path, campaign: Campaign, asked: Mapping[str, Any]) -> Path:
+def create(folder: Path, campaign: Campaign, asked: Asked) -> Path:
     """Make the folder of a campaign; ``asked`` is what it takes to read the campaign again."""
     folder = folder.resolve()
     files.make_empty(folder)
@@ -41,16 +42,16 @@ def is_campaign(folder: Path) -> bool:
     return (folder / CAMPAIGN_FILE).is_file()
 
 
-def read(folder: Path) -> dict[str, Any]:
+def read(folder: Path) -> Asked:
     """What was asked when the folder was made."""
     return asked_in(folder / CAMPAIGN_FILE, "start a new campaign")
 
 
-def asked_in(path: Path, remedy: str) -> dict[str, Any]:
+def asked_in(path: Path, remedy: str) -> Asked:
     """What was asked of a campaign, from a file of its folder; UserError with the first field that is not of ours."""
     document = documents.read_object(path, remedy, {})
     check_asked(document, path, remedy)
-    return document
+    return cast(Asked, document)
 
 
 def check_asked(document: Mapping[str, Any], path: Path, remedy: str, within: str = "") -> None:

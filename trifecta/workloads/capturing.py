@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from msgspec.structs import replace
+
+from trifecta.contract.link import CaptureFacts, LinkConfig, LinkSummary
 from trifecta.design import plan
 from trifecta.design.model import RequestsWorkload, Study, Trial
 from trifecta.store.files import disk_errors
@@ -48,18 +50,18 @@ class TrialCapture:
             self._keylogs.append(path)
         return path
 
-    def link_changes(self, wire: str = ONLY) -> dict[str, str]:
-        """What the link of a wire is asked besides its impairments."""
+    def on_link(self, config: LinkConfig, wire: str = ONLY) -> LinkConfig:
+        """The configuration of the link of a wire, with the files that it writes for a capture."""
         if not self._on:
-            return {}
+            return config
         end = f"-{wire}" if wire else ""
         raw = self._run.draft("captures", self._trial, f"{end}.raw")
         whole = self._run.draft("captures", self._trial, f"{end}.pcapng")
         log = self._run.draft("link", self._trial, f"{end}.parquet")
         self._wires[wire] = raw, whole, log
-        return {"capture_file": str(raw), "log_file": str(log)}
+        return replace(config, capture_file=str(raw), log_file=str(log))
 
-    def finish(self, said: Mapping[str, dict[str, Any] | None], errors: list[str]) -> None:
+    def finish(self, said: Mapping[str, LinkSummary | None], errors: list[str]) -> None:
         """Put the captures together, once the links have ended; what is in them is added to their summaries."""
         with disk_errors(self._run.path):
             for wire, (raw, whole, log) in self._wires.items():
@@ -81,7 +83,7 @@ class TrialCapture:
                     if not any(folder.iterdir()):
                         folder.rmdir()
 
-    def _assemble(self, wire: str, raw: Path, whole: Path, summary: dict[str, Any] | None, errors: list[str]) -> None:
+    def _assemble(self, wire: str, raw: Path, whole: Path, summary: LinkSummary | None, errors: list[str]) -> None:
         try:
             made = assemble(raw, whole, keys=self._keylogs, log=self.logs.get(wire))
         except NotOfLink as error:
@@ -91,4 +93,6 @@ class TrialCapture:
         self.captures[wire] = whole
         if summary is not None:
             written = None if self.qlog_dir is None else sum(1 for _ in self.qlog_dir.iterdir())
-            summary["capture"] = made.facts() | ({} if written is None else {"client_qlog": written})
+            summary.capture = CaptureFacts(
+                packets=made.packets, comments=made.comments, keys=made.keys, whole=made.whole, client_qlog=written
+            )

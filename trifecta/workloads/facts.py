@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from trifecta.contract.codec import plain
 from trifecta.design import plan, quinn
 from trifecta.design.errors import UserError
 from trifecta.design.model import BrowserWorkload, Study
@@ -43,7 +44,7 @@ def first_facts(
         "schema": SCHEMA_VERSION,
         "trifecta": version("trifecta"),
         "python": sys.version.split()[0],
-        "engine": versions,
+        "engine": plain(versions),
         "code": code.digests(engine),
         "study": {"name": study.name, "title": study.title, "sha256": study_digest(study), "metric": study.metric},
         "seed": study.seed,
@@ -68,7 +69,7 @@ def first_facts(
         },
         # Of the engine's own client and server: what is not as the library comes, and which of it the study asks for.
         "quinn": {
-            "library": f"{quinn.LIBRARY} {versions.get('quinn_proto')}",
+            "library": f"{quinn.LIBRARY} {versions.quinn_proto}",
             "asked": sorted({plan.workload_for(study, cell).quinn for cell in here.cells}),
             "adaptations": dict(quinn.ADAPTATIONS),
         },

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from trifecta.contract.values import JsonObject
+
 
 @dataclass(frozen=True)
 class Faults:
@@ -22,7 +24,7 @@ class Faults:
     browser_driver: tuple[str, ...] = ()
     """The command of a program that speaks the driver's contract in a browser's place."""
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """As recorded; empty when there are none."""
         found: dict[str, Any] = {}
         if self.load:

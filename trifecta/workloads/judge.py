@@ -12,6 +12,8 @@ from trifecta.analysis.checks import check_run, check_trial, echo, is_valid
 from trifecta.analysis.checks.evidence import Evidence, RunEvidence
 from trifecta.analysis.checks.visits import Visits
 from trifecta.analysis.deliveries import lies
+from trifecta.contract.codec import plain
+from trifecta.contract.trial import TrialRow
 from trifecta.design.model import Cell, CheckResult, Study
 from trifecta.store.files import to_json
 from trifecta.workloads.aggregate import aggregate
@@ -29,7 +31,7 @@ class Judge:
         self,
         study: Study,
         cells: Sequence[Cell],
-        rows: Sequence[Mapping[str, Any]],
+        rows: Sequence[TrialRow],
         facts: Mapping[str, Any],
         samples_folder: Path,
     ) -> None:
@@ -61,12 +63,12 @@ class Judge:
             trial=outcome.trial,
             row=outcome.row,
             samples=outcome.aggregate,
-            load=details["load"],
-            link=details["link"],
-            server=details["server"],
-            probe=details["probe"],
-            machine=details["machine"],
-            transport=details["machine"]["transport"],
+            load=plain(details.load),
+            link=plain(details.link),
+            server=plain(details.server),
+            probe=plain(details.probe),
+            machine=details.machine,
+            transport=None if details.machine is None else details.machine["transport"],
             facts=self._facts,
             visits=outcome.visits,
             siblings=tuple(self._siblings),
@@ -79,11 +81,9 @@ class Judge:
         self._checks += results
         return results
 
-    def _remember(self, row: Mapping[str, Any], outcome: Outcome) -> Evidence:
+    def _remember(self, row: TrialRow, outcome: Outcome) -> Evidence:
         """The evidence of a trial of an interrupted block, from its files."""
-        details = {
-            name: json.loads(row[f"{name}_json"] or "null") for name in ("load", "link", "server", "probe", "machine")
-        }
+        machine = json.loads(row["machine_json"] or "null")
         samples = self._samples_folder / f"{row['trial']}.parquet"
         trial = dataclasses.replace(outcome.trial, trial=row["trial"], arm=row["arm"], position=row["position"])
         return Evidence(
@@ -91,11 +91,15 @@ class Judge:
             trial=trial,
             row=row,
             samples=aggregate(samples) if samples.exists() else None,
-            transport=(details["machine"] or {}).get("transport"),
+            load=json.loads(row["load_json"] or "null"),
+            link=json.loads(row["link_json"] or "null"),
+            server=json.loads(row["server_json"] or "null"),
+            probe=json.loads(row["probe_json"] or "null"),
+            machine=machine,
+            transport=(machine or {}).get("transport"),
             facts=self._facts,
             visits=self._visits(row["trial"]),
             trouble=row["error"],
-            **details,
         )
 
     def _visits(self, trial: str) -> Visits | None:
@@ -103,7 +107,7 @@ class Judge:
         files = [self._samples_folder.parent / name / f"{trial}.parquet" for name in ("visits", "fetches", "playback")]
         return aggregate_visits(*files).visits if files[0].exists() and files[1].exists() else None
 
-    def distrust(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    def distrust(self, rows: Sequence[TrialRow]) -> list[TrialRow]:
         """The trials that no longer count because the link of their path did not do what was asked over the run.
 
         Their rows are changed. A path stays condemned: the promise of the test is about all looks together.
@@ -111,7 +115,7 @@ class Judge:
         for row in rows:
             if echo.REMEDY not in (row["checks_json"] or ""):
                 continue
-            for item in json.loads(row["checks_json"]):
+            for item in json.loads(row["checks_json"] or "[]"):
                 if echo.REMEDY in item["remedy"]:  # no matter of chance: one trial is enough
                     self._lied.setdefault(str(row["path"]), f"in {row['trial']} {item['evidence']}")
         for path, said in lies(self._study, rows).items():
@@ -132,10 +136,10 @@ class Judge:
             changed.append(row)
         return changed
 
-    def run(self, rows: Sequence[Mapping[str, Any]]) -> list[CheckResult]:
+    def run(self, rows: Sequence[TrialRow]) -> list[CheckResult]:
         """Check the run as a whole; every check of it, those of its trials first."""
         return [*self._checks, *check_run(RunEvidence(self._study, self._cells, rows))]
 
 
-def _block_of(row: Mapping[str, Any]) -> tuple[str, int]:
+def _block_of(row: TrialRow) -> tuple[str, int]:
     return str(row["cell"]), int(row["block"])

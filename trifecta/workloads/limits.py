@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from trifecta.contract.load import LoadSummary
+from trifecta.implementations.running import ServerFacts
 from trifecta.lab.cpu_share import CpuShare
 
 
@@ -21,9 +21,11 @@ class Limits:
         if self._client is not None:
             self._client.add(pid)
 
-    def record(self, details: dict[str, Any]) -> None:
-        """Add ``cpu_share``, and ``throttled_ns`` since the start, to the documents ``load`` and ``server``."""
+    def record(self, load: LoadSummary | None, server: ServerFacts) -> None:
+        """Add ``cpu_share``, and ``throttled_ns`` since the start, to what is known of client and server."""
         for name, group in self._groups.items():
-            if details[name] is not None:
-                throttled_ns = group.throttled_ns() - self._before_ns[name]
-                details[name] |= {"cpu_share": group.share, "throttled_ns": throttled_ns}
+            throttled_ns = group.throttled_ns() - self._before_ns[name]
+            if name == "server":
+                server |= {"cpu_share": group.share, "throttled_ns": throttled_ns}
+            elif load is not None:
+                load.cpu_share, load.throttled_ns = group.share, throttled_ns

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from trifecta.analysis.bets import fewest_blocks
+from trifecta.contract.values import JsonObject
 from trifecta.design import duration, plan, quantity
 from trifecta.design.model import BrowserWorkload, Cell, ServicesWorkload, Study
 
@@ -55,7 +55,7 @@ class Preflight:
         left_out = [f"left out: {item['factor']} {item['level']}: {item['reason']}" for item in self.left_out]
         return [said, *left_out, *(f"warning: {warning}" for warning in self.warnings)]
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self) -> JsonObject:
         """For a program."""
         return {
             "cells": self.cells,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from trifecta.contract.probe import MeasureConfig, MeasureSummary, ReflectConfig, ReflectReady
 from trifecta.design.model import PathSpec
 from trifecta.lab.engine import EngineError, EngineProcess, as_user_error
 from trifecta.lab.host import Host
@@ -16,35 +16,34 @@ PROBE_INTERVAL_NS = 1_000_000
 _READY_S = 10.0
 
 
-def measure_config(path: PathSpec, address: str, *, first: bool) -> dict[str, Any]:
+def measure_config(path: PathSpec, address: str, *, first: bool) -> MeasureConfig:
     """What the probe is asked: delays, loss and rate; at first the largest packet, which does not change, too.
 
     The rate does not change either, but one measurement on a busy machine must not stand for a whole run.
     """
-    return {
-        "role": "measure",
-        "address": address,
-        "port": PROBE_PORT,
-        "packets": PROBE_PACKETS,
-        "interval_ns": PROBE_INTERVAL_NS,
-        "payload_bytes": 64,
-        "timeout_ns": 3 * path.rtt_ns + 100_000_000,
-        "train_packets": 50 if path.rate_bits_per_s else 0,
-        "largest": first,
-    }
+    return MeasureConfig(
+        address=address,
+        port=PROBE_PORT,
+        packets=PROBE_PACKETS,
+        interval_ns=PROBE_INTERVAL_NS,
+        payload_bytes=64,
+        timeout_ns=3 * path.rtt_ns + 100_000_000,
+        train_packets=50 if path.rate_bits_per_s else 0,
+        largest=first,
+    )
 
 
 def measure_path(
-    engine: Path, between: tuple[Host, Host], log: Path, config: dict[str, Any], stop: Callable[[], bool]
-) -> dict[str, Any]:
+    engine: Path, between: tuple[Host, Host], log: Path, config: MeasureConfig, stop: Callable[[], bool]
+) -> MeasureSummary:
     """The probe's summary, from the first host to the second; CannotError when it cannot work."""
     near, far = between
     reflect = EngineProcess(engine, "probe", far, log, name="probe (far end)")
     with reflect, EngineProcess(engine, "probe", near, log) as measure:
         try:
-            reflect.configure({"role": "reflect", "address": config["address"], "port": PROBE_PORT})
-            reflect.wait_ready(_READY_S, stop)
+            reflect.configure(ReflectConfig(address=config.address, port=PROBE_PORT))
+            reflect.wait_ready(ReflectReady, _READY_S, stop)
             measure.configure(config)
-            return measure.wait_summary(60 + 3 * config["timeout_ns"] / 1e9, stop)
+            return measure.wait_summary(MeasureSummary, 60 + 3 * config.timeout_ns / 1e9, stop)
         except EngineError as error:
             raise as_user_error(error) from error

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
+from trifecta.contract.probe import MeasureSummary
+from trifecta.contract.trial import TrialRow
 from trifecta.design.model import CheckResult, Study, Trial, Verdict
 
 
@@ -20,13 +22,13 @@ class Progress(Protocol):
     def level_unsupported(self, factor: str, level: str, reason: str) -> None:
         """A level is kept out of the study, and why."""
 
-    def path_probed(self, path: str, probe: Mapping[str, Any]) -> None:
+    def path_probed(self, path: str, probe: MeasureSummary) -> None:
         """What the probe measured on a path (summary of the engine's probe)."""
 
     def trial_started(self, trial: Trial, trials_done: int) -> None:
         """A trial begins."""
 
-    def trial_finished(self, trial: Trial, row: Mapping[str, Any], checks: Sequence[CheckResult]) -> None:
+    def trial_finished(self, trial: Trial, row: TrialRow, checks: Sequence[CheckResult]) -> None:
         """A trial is committed; ``row`` has the columns of ``trials``."""
 
     def block_finished(self, verdicts: Sequence[Verdict], elapsed_ns: int, budget_ns: int | None, reason: str) -> None:
@@ -51,13 +53,13 @@ class NoProgress:
     def level_unsupported(self, factor: str, level: str, reason: str) -> None:
         """Nothing."""
 
-    def path_probed(self, path: str, probe: Mapping[str, Any]) -> None:
+    def path_probed(self, path: str, probe: MeasureSummary) -> None:
         """Nothing."""
 
     def trial_started(self, trial: Trial, trials_done: int) -> None:
         """Nothing."""
 
-    def trial_finished(self, trial: Trial, row: Mapping[str, Any], checks: Sequence[CheckResult]) -> None:
+    def trial_finished(self, trial: Trial, row: TrialRow, checks: Sequence[CheckResult]) -> None:
         """Nothing."""
 
     def block_finished(self, verdicts: Sequence[Verdict], elapsed_ns: int, budget_ns: int | None, reason: str) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import cast
 
+from trifecta.contract.asked import AskedReproduction
 from trifecta.design.errors import UserError
 from trifecta.store import documents, files
 from trifecta.workloads.campaign import check_asked
@@ -23,7 +24,7 @@ _FIELDS: dict[str, type] = {
 THREATS_FOLDER = "threats"
 
 
-def create(folder: Path, asked: Mapping[str, Any]) -> Path:
+def create(folder: Path, asked: AskedReproduction) -> Path:
     """Make the folder; ``asked`` is what it takes to go on later."""
     folder = folder.resolve()
     files.make_empty(folder)
@@ -31,21 +32,24 @@ def create(folder: Path, asked: Mapping[str, Any]) -> Path:
     return folder
 
 
-def write(folder: Path, asked: Mapping[str, Any]) -> None:
+def write(folder: Path, asked: AskedReproduction) -> None:
     """Keep what was asked for, and how long its parts took so far."""
     with files.disk_errors(folder):
         files.write_text(folder / REPRODUCTION_FILE, json.dumps(asked, indent=2) + "\n")
 
 
-def same(folder: Path, asked: Mapping[str, Any]) -> dict[str, Any]:
+def same(folder: Path, asked: AskedReproduction) -> AskedReproduction:
     """What the folder of a reproduction was made for, where that is what is asked for again; UserError where not."""
     there = read(folder)
+    before: Mapping[str, object] = there
+    wanted: Mapping[str, object] = asked
     for name in ("studies", "all", "depth", "threats"):
-        if there.get(name) != asked[name]:
+        if before.get(name) != wanted[name]:
             raise _other(folder, name)
     for study, one in asked["campaigns"].items():
+        kept: Mapping[str, object] = there.get("campaigns", {}).get(study, {})
         for name, value in one.items():
-            if there.get("campaigns", {}).get(study, {}).get(name) != value:
+            if kept.get(name) != value:
                 raise _other(folder, f"{name} of {study}" if name != "text" else f"the campaign {study} itself")
     return there
 
@@ -62,7 +66,7 @@ def is_reproduction(folder: Path) -> bool:
     return (folder / REPRODUCTION_FILE).is_file()
 
 
-def read(folder: Path) -> dict[str, Any]:
+def read(folder: Path) -> AskedReproduction:
     """What was asked when the folder was made."""
     path, remedy = folder / REPRODUCTION_FILE, "start a new reproduction"
     if not path.is_file():
@@ -74,10 +78,10 @@ def read(folder: Path) -> dict[str, Any]:
         documents.expect(name, str, "studies", path, remedy)
     for name, took in document.get("elapsed_s", {}).items():
         documents.expect(took, (int, float), f"elapsed_s.{name}", path, remedy)
-    return document
+    return cast(AskedReproduction, document)
 
 
-def read_to_go_on(folder: Path) -> dict[str, Any]:
+def read_to_go_on(folder: Path) -> AskedReproduction:
     """As `read`, with all that it takes to go on."""
     path, remedy, document = folder / REPRODUCTION_FILE, "start a new reproduction", read(folder)
     for name in _FIELDS:
@@ -86,5 +90,5 @@ def read_to_go_on(folder: Path) -> dict[str, Any]:
     for name in document["studies"]:
         one = document["campaigns"].get(name)
         documents.expect(one, dict, f"campaigns.{name}", path, remedy)
-        check_asked(one, path, remedy, f"campaigns.{name}.")
+        check_asked(one or {}, path, remedy, f"campaigns.{name}.")
     return document

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import cast
 
+from trifecta.contract.common import Method, Protocol
+from trifecta.contract.load import ClosedLoop, LoadConfig, OpenLoop
 from trifecta.design import quinn
 from trifecta.design.model import PathSpec, RequestsWorkload, Trial
 from trifecta.lab.certificates import Certificates
@@ -29,16 +32,18 @@ def streams_of(workload: RequestsWorkload, protocol: str, connection: str) -> tu
     return 1, workload.in_flight
 
 
-def request_of(workload: RequestsWorkload) -> dict[str, Any]:
-    """Method, path and what a right answer is. HEAD and DELETE have no content in their answer (RFC 9110, 9.3)."""
+@dataclass(frozen=True)
+class Right:
+    """What a right answer is."""
+
+    status: int
+    body_bytes: int
+
+
+def right_answer(workload: RequestsWorkload) -> Right:
+    """HEAD and DELETE have no content in their answer (RFC 9110, 9.3)."""
     empty = workload.method in ("HEAD", "DELETE")
-    return {
-        "method": workload.method,
-        "path": f"/bytes/{workload.response_bytes}",
-        "request_body_bytes": workload.request_bytes,
-        "expect_body_bytes": 0 if empty else workload.response_bytes,
-        "expect_status": 204 if workload.method == "DELETE" else 200,
-    }
+    return Right(204 if workload.method == "DELETE" else 200, 0 if empty else workload.response_bytes)
 
 
 def total_timeout_ns(workload: RequestsWorkload, path: PathSpec) -> int:
@@ -67,45 +72,50 @@ def load_config(
     samples_file: Path,
     keylog_file: Path | None = None,
     qlog_dir: Path | None = None,
-) -> dict[str, Any]:
+) -> LoadConfig:
     """The configuration of the engine's load for a trial (docs/architecture.md, section 1.1)."""
     connection = str(trial.cell.levels.get("connection", "reused"))
     connections, streams = streams_of(workload, trial.protocol, connection)
-    loop: dict[str, Any] = {"kind": "closed"}
+    loop: ClosedLoop | OpenLoop = ClosedLoop()
     if workload.loop == "open":
-        loop = {"kind": "open", "rate_per_s": workload.rate_per_s, "arrivals": workload.arrivals}
-    return {
-        "trial": trial.trial,
-        "protocol": trial.protocol,
-        "address": address,
-        "port": port,
-        "server_name": server_name,
-        "ca_file": str(certificates.authority),
-        "workers": 1,
-        "connections": connections,
-        "streams": streams,
-        "connection_mode": connection,
-        "loop": loop,
-        "requests": workload.requests,
-        "duration_ns": workload.duration_ns,
-        "warmup_requests": workload.warmup_requests,
-        "warmup_ns": workload.warmup_ns,
-        **request_of(workload),
-        "connect_timeout_ns": workload.connect_timeout_ns,
-        "request_timeout_ns": workload.request_timeout_ns,
-        "total_timeout_ns": total_timeout_ns(workload, path),
-        "resumption": workload.resumption,
-        "zero_rtt": workload.zero_rtt,
-        "congestion_control": workload.congestion_control,
-        "tcp_nodelay": workload.tcp_nodelay,
-        "tls_version": workload.tls_version,
-        "key_exchange": workload.key_exchange,
-        "cipher": CIPHER[workload.tls_version],
-        "udp_receive_buffer_bytes": UDP_RECEIVE_BUFFER_BYTES,
-        "max_udp_payload_bytes": MAX_UDP_PAYLOAD_BYTES,
-        **quinn.fields(workload.quinn),
-        "seed": trial.seed,
-        "samples_file": str(samples_file),
-        "keylog_file": None if keylog_file is None else str(keylog_file),
-        "qlog_dir": None if qlog_dir is None else str(qlog_dir),
-    }
+        loop = OpenLoop(rate_per_s=workload.rate_per_s or 0.0, arrivals=workload.arrivals)
+    right = right_answer(workload)
+    return LoadConfig(
+        trial=trial.trial,
+        protocol=cast(Protocol, trial.protocol),
+        address=address,
+        port=port,
+        server_name=server_name,
+        ca_file=str(certificates.authority),
+        workers=1,
+        connections=connections,
+        streams=streams,
+        connection_mode="new" if connection == "new" else "reused",
+        loop=loop,
+        requests=workload.requests,
+        duration_ns=workload.duration_ns,
+        warmup_requests=workload.warmup_requests,
+        warmup_ns=workload.warmup_ns,
+        method=cast(Method, workload.method),
+        path=f"/bytes/{workload.response_bytes}",
+        request_body_bytes=workload.request_bytes,
+        expect_body_bytes=right.body_bytes,
+        expect_status=right.status,
+        connect_timeout_ns=workload.connect_timeout_ns,
+        request_timeout_ns=workload.request_timeout_ns,
+        total_timeout_ns=total_timeout_ns(workload, path),
+        resumption=workload.resumption,
+        zero_rtt=workload.zero_rtt,
+        congestion_control=workload.congestion_control,
+        tcp_nodelay=workload.tcp_nodelay,
+        tls_version=workload.tls_version,
+        key_exchange=workload.key_exchange,
+        cipher=CIPHER[workload.tls_version],
+        udp_receive_buffer_bytes=UDP_RECEIVE_BUFFER_BYTES,
+        max_udp_payload_bytes=MAX_UDP_PAYLOAD_BYTES,
+        quic_adaptations=tuple(quinn.names(workload.quinn)),
+        seed=trial.seed,
+        samples_file=str(samples_file),
+        keylog_file=None if keylog_file is None else str(keylog_file),
+        qlog_dir=None if qlog_dir is None else str(qlog_dir),
+    )

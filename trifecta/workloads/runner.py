@@ -12,6 +12,7 @@ from trifecta.analysis.checks.path import was_delivered
 from trifecta.analysis.estimate import Row
 from trifecta.analysis.planner import Decision, Planner, Stop
 from trifecta.analysis.verdict import verdicts
+from trifecta.contract.codec import plain
 from trifecta.design import plan
 from trifecta.design.conformance import ConformanceResult
 from trifecta.design.errors import CannotError
@@ -323,7 +324,8 @@ class _Run:
         A probe that found it off speaks against the trials until the next: they should be those of one block.
         """
         path, workload = str(cell.levels["path"]), plan.workload_for(self.study, cell)
-        stands = was_delivered(self.study.paths[path], workload, session.probe_of(cell))
+        found = session.probe_of(cell)
+        stands = was_delivered(self.study.paths[path], workload, None if found is None else plain(found))
         if not session.probe_due(cell, PROBE_EVERY_S if stands else 0.0):
             return
         self.progress.phase("probe", path)

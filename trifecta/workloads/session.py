@@ -12,6 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+from trifecta.contract.codec import changed
+from trifecta.contract.link import LinkConfig, LinkReady
+from trifecta.contract.probe import MeasureSummary
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.factors import DEFAULT_CLIENT
@@ -23,6 +26,7 @@ from trifecta.lab.certificates import Certificates, make_certificates
 from trifecta.lab.cpu_share import CpuShare
 from trifecta.lab.engine import EngineError, EngineProcess, EngineProgram, Stopped, as_user_error
 from trifecta.lab.host import Host, pin_table
+from trifecta.lab.hosts import NetworkFacts
 from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6, Lab
 from trifecta.lab.paths import link_config
 from trifecta.store.files import full
@@ -66,14 +70,14 @@ def write_site(folder: Path, sizes: set[int]) -> None:
                 left -= file.write(whole[: min(left, len(whole))])
 
 
-def set_to_work(link: Program, config: Mapping[str, Any], stop: Callable[[], bool]) -> Program:
+def set_to_work(link: Program, config: LinkConfig, stop: Callable[[], bool]) -> Program:
     """Give a link its configuration and wait until it carries packets; one that cannot is ended.
 
     CannotError then: every trial would meet the same.
     """
     try:
         link.configure(config)
-        link.wait_ready(LINK_READY_S, stop)
+        link.wait_ready(LinkReady, LINK_READY_S, stop)
     except EngineError as error:
         link.close()
         raise as_user_error(error) from error
@@ -118,7 +122,7 @@ class Session:
     adapters: Mapping[str, ServerAdapter]
     stop: Callable[[], bool]
     link_changes: Mapping[str, Any] = field(default_factory=dict)
-    probes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    probes: dict[str, MeasureSummary] = field(default_factory=dict)
     probed_at: dict[str, float] = field(default_factory=dict)
     servers: dict[ServerKey, RunningServer] = field(default_factory=dict)
     protocols: dict[ServerKey, list[str]] = field(default_factory=dict)
@@ -261,7 +265,7 @@ class Session:
 
     def link(self, path: PathSpec, seed: int) -> EngineProcess:
         """Start the link for a path and wait until it carries packets."""
-        config = {**link_config(path, seed), **self.link_changes}
+        config = changed(link_config(path, seed), self.link_changes)
         return set_to_work(self.spawn("link", f"link {path.name}"), config, self.stop)
 
     def client_share(self, share: float | None) -> CpuShare | None:
@@ -288,7 +292,7 @@ class Session:
         self.start_servers(cells, versions, more_sizes)
 
     @property
-    def network(self) -> dict[str, Any]:
+    def network(self) -> NetworkFacts:
         """Settings of the lab's kernel, for ``run.json``."""
         return {"settings": self.lab.settings, "unknown_settings": self.lab.missing_settings}
 
@@ -337,15 +341,15 @@ class Session:
         last = self.probed_at.get(str(cell.levels["path"]))
         return last is None or time.monotonic() - last >= every_s
 
-    def probe(self, cell: Cell, seed: int) -> dict[str, Any]:
+    def probe(self, cell: Cell, seed: int) -> MeasureSummary:
         """Measure what the path of a cell does to packets."""
         return self.probe_path(self.study.paths[str(cell.levels["path"])], seed)
 
-    def probe_of(self, cell: Cell) -> dict[str, Any] | None:
+    def probe_of(self, cell: Cell) -> MeasureSummary | None:
         """What the last probe of a cell's path found."""
         return self.probes.get(str(cell.levels["path"]))
 
-    def probe_path(self, path: PathSpec, seed: int) -> dict[str, Any]:
+    def probe_path(self, path: PathSpec, seed: int) -> MeasureSummary:
         """Measure what the path does to packets, from outside the link: delays, loss, rate, and at first size."""
         first = path.name not in self.probes
         config = measure_config(path, SERVER_ADDRESS, first=first)
@@ -354,7 +358,7 @@ class Session:
                 self.engine, (self.lab.client, self.lab.server), self.log("probe"), config, self.stop
             )
         if not first:
-            summary["largest_payload_bytes"] = self.probes[path.name].get("largest_payload_bytes")
+            summary.largest_payload_bytes = self.probes[path.name].largest_payload_bytes
         self.probes[path.name] = summary
         self.probed_at[path.name] = time.monotonic()
         return summary
@@ -377,5 +381,6 @@ class Session:
             draft=self.run.path / ".tmp-ready.parquet",
             stop=self.stop,
             tls_version=server.options.tls_version,
-            changes={"path": f"/bytes/{size}", "expect_body_bytes": size},
+            path=f"/bytes/{size}",
+            body_bytes=size,
         )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
 
+from trifecta.contract.load import LoadConfig, StartCost
 from trifecta.design.factors import DEFAULT_CLIENT
-from trifecta.implementations.clients.errands import ONLY_START
+from trifecta.implementations.clients.errands import only_start
 from trifecta.lab.engine import EngineError
 from trifecta.workloads.session import Session
 
@@ -21,17 +21,17 @@ class StartCosts:
         self._session = session
         self._known: dict[tuple[str, str, str], int | None] = {}
 
-    def cpu_ns(self, client: str, config: dict[str, Any]) -> int | None:
+    def cpu_ns(self, client: str, config: LoadConfig) -> int | None:
         """CPU time of a start without a request; None when it is not known, and for the engine's own load.
 
         ``config`` is that of a trial. Stopped when the user asks for it.
         """
         if client == DEFAULT_CLIENT:
             return None
-        key = (client, str(config["protocol"]), str(config["tls_version"]))
+        key = (client, config.protocol, config.tls_version)
         if key not in self._known:
             self._known[key] = None
             with suppress(EngineError), self._session.spawn_client(client) as driver:
-                driver.configure(config | {ONLY_START: True})
-                self._known[key] = driver.wait_summary(_TIMEOUT_S, self._session.stop)["start_cpu_ns"]
+                driver.configure(only_start(config))
+                self._known[key] = driver.wait_summary(StartCost, _TIMEOUT_S, self._session.stop).start_cpu_ns
         return self._known[key]

@@ -6,16 +6,20 @@ nothing is emulated, nothing repeated under equal losses, so there is no verdict
 
 from __future__ import annotations
 
-import json
 import os
 import ssl
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
+import msgspec
+
+from trifecta.contract.codec import decode, encode
+from trifecta.contract.common import Protocol
+from trifecta.contract.load import ClosedLoop, LoadConfig, LoadReady, LoadSummary
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.stat import Asked, Attempt, Target
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED
@@ -24,6 +28,14 @@ _HTTPS_PORT = 443
 _KEPT = "/%:@!$&'()*+,;=~-._?"  # of a path with query, besides letters and digits: RFC 3986, 3.3 and 3.4
 _BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 _GRACE_S = 30.0  # getaddrinfo(3) has a time limit of its own, 5 s and two attempts for each of its servers
+
+
+class _Ready(msgspec.Struct):
+    ready: LoadReady
+
+
+class _Summary(msgspec.Struct):
+    summary: LoadSummary
 
 
 def read_url(text: str) -> Target:
@@ -63,7 +75,7 @@ def ask_once(engine: Path, target: Target, protocol: str, asked: Asked, authorit
     """Make one request over one protocol. UserError and CannotError for what would fail on every protocol."""
     with tempfile.TemporaryDirectory(prefix="trifecta-stat-") as folder:
         config, samples = Path(folder) / "load.json", Path(folder) / "samples.parquet"
-        config.write_text(json.dumps(_config(target, protocol, asked, authorities, samples)), encoding="utf-8")
+        config.write_bytes(encode(_config(target, protocol, asked, authorities, samples)))
         limit_s = 3 * asked.timeout_ns / 1e9 + _GRACE_S
         try:
             # Not by a pipe: the load ends when one closes.
@@ -80,8 +92,8 @@ def ask_once(engine: Path, target: Target, protocol: str, asked: Asked, authorit
         except OSError as error:
             raise CannotError(f"cannot start {engine}: {error.strerror}") from None
         _raise_for(done.returncode, done.stderr, target, authorities)
-        said = [json.loads(line) for line in done.stdout.splitlines()]
-        ready, summary = said[0]["ready"], said[-1]["summary"]
+        said = done.stdout.splitlines()
+        ready, summary = decode(_Ready, said[0]).ready, decode(_Summary, said[-1]).summary
         return _attempt(protocol, ready, summary, _last_row(samples))
 
 
@@ -106,31 +118,31 @@ def ask(
     return attempts
 
 
-def _config(target: Target, protocol: str, asked: Asked, authorities: Path, samples: Path) -> dict[str, Any]:
-    return {
-        "trial": "stat",
-        "protocol": protocol,
-        "address": asked.address,
-        "port": target.port,
-        "server_name": target.host,
-        "ca_file": str(authorities.resolve()),
-        "connection_mode": "new",
-        "loop": {"kind": "closed"},
-        "requests": 1,
+def _config(target: Target, protocol: str, asked: Asked, authorities: Path, samples: Path) -> LoadConfig:
+    return LoadConfig(
+        trial="stat",
+        protocol=cast(Protocol, protocol),
+        address=asked.address,
+        port=target.port,
+        server_name=target.host,
+        ca_file=str(authorities.resolve()),
+        connection_mode="new",
+        loop=ClosedLoop(),
+        requests=1,
         # The first one fetches the session ticket that the measured one resumes with.
-        "warmup_requests": 1 if asked.resume else 0,
-        "resumption": asked.resume,
-        "method": asked.method,
-        "path": target.path,
-        "verify_content": False,
-        "connect_timeout_ns": asked.timeout_ns,
-        "request_timeout_ns": asked.timeout_ns,
-        "total_timeout_ns": 3 * asked.timeout_ns + 1_000_000_000,
-        "tls_version": "1.3" if protocol == "h3" else asked.tls_version,
+        warmup_requests=1 if asked.resume else 0,
+        resumption=asked.resume,
+        method=asked.method,
+        path=target.path,
+        verify_content=False,
+        connect_timeout_ns=asked.timeout_ns,
+        request_timeout_ns=asked.timeout_ns,
+        total_timeout_ns=3 * asked.timeout_ns + 1_000_000_000,
+        tls_version="1.3" if protocol == "h3" else asked.tls_version,
         # As the kernel has it: setting one may be refused to an ordinary user (tcp_allowed_congestion_control).
-        "congestion_control": None,
-        "samples_file": str(samples),
-    }
+        congestion_control=None,
+        samples_file=str(samples),
+    )
 
 
 def _raise_for(code: int, words: str, target: Target, authorities: Path) -> None:
@@ -156,16 +168,16 @@ def _last_row(samples: Path) -> dict[str, Any] | None:
     return rows[-1] if rows else None
 
 
-def _attempt(protocol: str, ready: dict[str, Any], summary: dict[str, Any], row: dict[str, Any] | None) -> Attempt:
-    dns_ns = summary.get("dns_ns")
+def _attempt(protocol: str, ready: LoadReady, summary: LoadSummary, row: dict[str, Any] | None) -> Attempt:
+    dns_ns = summary.dns_ns
     if row is None:
-        return Attempt(protocol, None, ready["address"], {}, None, None, 0, 0, None, None, False, "timeout")
+        return Attempt(protocol, None, ready.address, {}, None, None, 0, 0, None, None, False, "timeout")
     phases = _phases(row) if dns_ns is None else {"dns": int(dns_ns), **_phases(row)}
     whole = row["error"] is None and row["done_ns"] is not None
     return Attempt(
         protocol=protocol,
         spoken=row["protocol"],
-        address=ready["address"],
+        address=ready.address,
         phases_ns=phases,
         total_ns=int(row["done_ns"] - row["started_ns"]) + int(dns_ns or 0) if whole else None,
         status=row["status"],

@@ -9,14 +9,18 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from trifecta.analysis.checks.visits import Visits
+from trifecta.contract.codec import changed, plain
+from trifecta.contract.link import Links, LinkSummary
+from trifecta.contract.load import ClientReady, LoadConfig, LoadSummary
+from trifecta.contract.probe import MeasureSummary
+from trifecta.contract.trial import TrialRow
 from trifecta.design import plan
 from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import PathSpec, RequestsWorkload, Trial
 from trifecta.design.transports import for_protocol
-from trifecta.implementations.running import RunningServer
+from trifecta.implementations.running import RunningServer, ServerFacts
 from trifecta.implementations.servers.origin import BACKEND_ADDRESS
 from trifecta.lab.engine import (
     EXIT_BAD_INPUT,
@@ -29,7 +33,7 @@ from trifecta.lab.engine import (
 )
 from trifecta.lab.host import keeping_off
 from trifecta.lab.paths import link_config
-from trifecta.observers.machine import MachineObserver
+from trifecta.observers.machine import MachineFacts, MachineObserver
 from trifecta.observers.resources import ResourceObserver
 from trifecta.observers.transport import TransportObserver
 from trifecta.store.files import to_json
@@ -76,15 +80,25 @@ class Programs:
 
 
 @dataclass
+class Details:
+    """What was said and seen around a trial: the JSON columns of its row."""
+
+    probe: MeasureSummary | None
+    load: LoadSummary | None = None
+    link: LinkSummary | Links | None = None
+    server: ServerFacts = field(default_factory=dict)
+    machine: MachineFacts | None = None
+
+
+@dataclass
 class Outcome:
     """What a trial left behind, before it is judged."""
 
     trial: Trial
-    row: dict[str, Any]
+    row: TrialRow
     files: TrialFiles
     aggregate: Aggregate | None
-    details: dict[str, Any]
-    """The JSON columns of the row, decoded: load, link, server, probe, machine."""
+    details: Details
     phase_ns: dict[str, int] = field(default_factory=dict)
     """How long each part of it took."""
     visits: Visits | None = None
@@ -145,14 +159,14 @@ class TrialRunner:
         start_cpu_ns = self._start_costs.cpu_ns(plan.client_of(trial.cell), config)
         marks = [time.monotonic_ns()]
         programs = self._take(plan.client_of(trial.cell))
-        details: dict[str, Any] = {"load": None, "link": None, "probe": session.probe_of(trial.cell)}
+        details = Details(probe=session.probe_of(trial.cell))
         errors: list[str] = []
         with ExitStack() as stack:
             stack.callback(self._end, programs)
             for _ in range(self._faults.client_competitors):
                 stack.callback(self._compete().kill)
-            changes = capture.link_changes() | dict(session.link_changes)
-            set_to_work(programs.link, link_config(path, trial.seed) | changes, session.stop)
+            asked = changed(capture.on_link(link_config(path, trial.seed)), session.link_changes)
+            set_to_work(programs.link, asked, session.stop)
             self._wait_loaded(programs)
             self._see_off_ending()
             marks.append(time.monotonic_ns())
@@ -166,35 +180,32 @@ class TrialRunner:
             limits = Limits(session.client_share(workload.client_cpu), server.cpu_share)
             marks.append(time.monotonic_ns())
             with keeping_off(session.pins["client"]):
-                details["load"] = self._await_load(programs, config, resources, errors, limits)
+                details.load = self._await_load(programs, config, resources, errors, limits)
             marks.append(time.monotonic_ns())
             resources.sample()
-            own_cpu_ns = self._own_cpu_ns(resources, details["load"])
-            details["machine"] = self._machine.end(time.monotonic_ns(), own_cpu_ns) | {
-                "transport": self._transport.end(),
-                "sampler": resources.cost(),
-            }
+            shares = self._machine.end(time.monotonic_ns(), self._own_cpu_ns(resources, details.load))
+            details.machine = {**shares, "transport": self._transport.end(), "sampler": resources.cost()}
             if not server.running():
                 errors.append(server.describe_end())
-            found = read_samples(samples, details["load"], errors)
+            found = read_samples(samples, details.load, errors)
             marks.append(time.monotonic_ns())
             let_pass(path, since_ns=marks[3], round_trips=LAST_WORDS[trial.protocol])
-            details["link"] = finish_link(programs.link, errors)
-            capture.finish({ONLY: details["link"]}, errors)
-            if details["link"] is not None and details["load"] is not None:
+            details.link = said = finish_link(programs.link, errors)
+            capture.finish({ONLY: said}, errors)
+            if said is not None and details.load is not None:
                 # Both have said their last word. The kernel takes 20 ms to close the link's sockets, which carry
                 # nothing any more: nobody has to wait for that but the next load.
                 self._ending.append(programs)
         marks.append(time.monotonic_ns())
-        details["server"] = self._server_details(server, resources)
-        limits.record(details)
-        self._add_costs(details, resources, start_cpu_ns, marks[3] - marks[2])
+        details.server = self._server_details(server, resources)
+        limits.record(details.load, details.server)
+        self._add_costs(details, said, resources, start_cpu_ns, wall_ns=marks[3] - marks[2])
         outcome = Outcome(
             trial=trial,
             row=row_of(trial, found, details, errors, measured=(marks[2], marks[3]), wall=wall),
             files=TrialFiles(
                 samples=samples if found is not None else None,
-                link_summary=details["link"],
+                link_summary=details.link,
                 link_logs=capture.logs,
                 captures=capture.captures,
                 resources=resources.rows,
@@ -206,17 +217,25 @@ class TrialRunner:
         return outcome
 
     def _add_costs(
-        self, details: dict[str, Any], resources: ResourceObserver, start_cpu_ns: int | None, wall_ns: int
+        self,
+        details: Details,
+        link: LinkSummary | None,
+        resources: ResourceObserver,
+        start_cpu_ns: int | None,
+        *,
+        wall_ns: int,
     ) -> None:
         """Add what is known from outside of the programs to what they said."""
-        if start_cpu_ns is not None and details["load"] is not None:
-            details["load"]["start_cpu_ns"] = start_cpu_ns
-        for role, name in (("client", "load"), ("link", "link"), ("server", "server")):
-            if details[name] is not None and resources.run_delay_ns(role) is not None:
-                details[name].setdefault("run_delay_ns", resources.run_delay_ns(role))
-                details[name].setdefault("wall_ns", wall_ns)
+        if details.load is not None:
+            details.load.start_cpu_ns = start_cpu_ns
+            watched(details.load, resources.run_delay_ns("client"), wall_ns)
+        if link is not None:
+            link.run_delay_ns = resources.run_delay_ns("link")
+        if resources.run_delay_ns("server") is not None:
+            details.server.setdefault("run_delay_ns", resources.run_delay_ns("server"))
+            details.server.setdefault("wall_ns", wall_ns)
 
-    def _server_details(self, server: RunningServer, resources: ResourceObserver) -> dict[str, Any]:
+    def _server_details(self, server: RunningServer, resources: ResourceObserver) -> ServerFacts:
         """What is known of the server, what it used, and of what is behind it."""
         details = server.facts() | {
             "cpu_ns": resources.cpu_used_ns("server"),
@@ -253,7 +272,7 @@ class TrialRunner:
         *,
         samples: Path,
         capture: TrialCapture,
-    ) -> dict[str, Any]:
+    ) -> LoadConfig:
         self._session.qlogs.begin(trial.trial, time.time_ns())  # what servers write from now on is of this trial
         config = load_config(
             trial,
@@ -267,7 +286,7 @@ class TrialRunner:
             keylog_file=capture.keylog(),
             qlog_dir=capture.qlog_dir,
         )
-        return config | self._faults.load_changes(trial.arm)
+        return changed(config, self._faults.load_changes(trial.arm))
 
     def _wait_loaded(self, programs: Programs) -> None:
         """What drives another client is loaded before the trial is measured; the engine's load is so at once."""
@@ -278,22 +297,22 @@ class TrialRunner:
     def _await_load(
         self,
         programs: Programs,
-        config: dict[str, Any],
+        config: LoadConfig,
         resources: ResourceObserver,
         errors: list[str],
         limits: Limits,
-    ) -> dict[str, Any] | None:
+    ) -> LoadSummary | None:
         load, own = programs.load, programs.client == DEFAULT_CLIENT
         try:
             if own:
                 limits.add_client(load.pid)
             load.configure(config)
             if not own:
-                pid = int(load.wait_ready(_DRIVER_READY_S, self._session.stop)["pid"])
+                pid = load.wait_ready(ClientReady, _DRIVER_READY_S, self._session.stop).pid
                 limits.add_client(pid)
                 resources.follow("client", pid)
-            timeout_s = config["total_timeout_ns"] / 1e9 + _LOAD_GRACE_S
-            return load.wait_summary(timeout_s, self._session.stop, resources.sample)
+            timeout_s = config.total_timeout_ns / 1e9 + _LOAD_GRACE_S
+            return load.wait_summary(LoadSummary, timeout_s, self._session.stop, resources.sample)
         except EngineError as error:
             if error.code == EXIT_CANNOT or (own and error.code in (EXIT_BAD_INPUT, EXIT_UNSUPPORTED)):
                 # Every other trial would meet the same; what the disk or the machine refuses is not a result.
@@ -301,14 +320,14 @@ class TrialRunner:
             errors.append(error.message.removeprefix("error: ") if not own else f"client {error.message}")
             return None
 
-    def _own_cpu_ns(self, resources: ResourceObserver, load: dict[str, Any] | None = None) -> int:
+    def _own_cpu_ns(self, resources: ResourceObserver, load: LoadSummary | None = None) -> int:
         """CPU time of this process and of everything it runs for the trial, as of the last reading.
 
         A client that was driven is gone by now; its last reading lacks its end, its summary has the whole.
         """
         latest = resources.latest_cpu_ns()
-        if load is not None and "client" in load:
-            latest["client"] = load["cpu_user_ns"] + load["cpu_system_ns"]
+        if load is not None and load.client is not None:
+            latest["client"] = load.cpu_ns
         return time.process_time_ns() + sum(latest.values())
 
     def _compete(self) -> subprocess.Popen[bytes]:
@@ -324,7 +343,7 @@ def phases(marks: Sequence[int]) -> dict[str, int]:
     return {name: marks[i + 1] - marks[i] for i, name in enumerate(names)}
 
 
-def read_samples(samples: Path, summary: dict[str, Any] | None, errors: list[str]) -> Aggregate | None:
+def read_samples(samples: Path, summary: LoadSummary | None, errors: list[str]) -> Aggregate | None:
     """What the client's samples say; None, and an error of the trial, when they are not whole."""
     if summary is None:
         samples.unlink(missing_ok=True)  # the client died: whatever it wrote is not whole
@@ -332,9 +351,22 @@ def read_samples(samples: Path, summary: dict[str, Any] | None, errors: list[str
     if not samples.exists():
         errors.append("the client wrote no samples")
         return None
-    if summary["ended"] in ("signal", "stdin"):
+    if summary.ended in ("signal", "stdin"):
         errors.append("the client was asked to end early")
     return aggregate(samples)
+
+
+def watched(load: LoadSummary, run_delay_ns: int | None, wall_ns: int) -> None:
+    """Add how long a client waited for a core, and for how long it was watched, to what it said itself."""
+    if run_delay_ns is not None:
+        load.run_delay_ns = run_delay_ns if load.run_delay_ns is None else load.run_delay_ns
+        load.wall_ns = wall_ns if load.wall_ns is None else load.wall_ns
+
+
+def beside_link(link: LinkSummary, run_delay_ns: int | None, wall_ns: int) -> None:
+    """Add how long a link among others waited for a core, over the time that was measured."""
+    if run_delay_ns is not None:
+        link.run_delay_ns, link.wall_ns = run_delay_ns, wall_ns
 
 
 def let_pass(path: PathSpec, since_ns: int, round_trips: float = 0.5) -> None:
@@ -345,10 +377,10 @@ def let_pass(path: PathSpec, since_ns: int, round_trips: float = 0.5) -> None:
     time.sleep(max(0, since_ns + int(path.rtt_ns * round_trips) + 1_000_000 - time.monotonic_ns()) / 1e9)
 
 
-def finish_link(link: EngineProgram, errors: list[str]) -> dict[str, Any] | None:
+def finish_link(link: EngineProgram, errors: list[str]) -> LinkSummary | None:
     """End a link; its summary, or None and an error of the trial."""
     try:
-        return link.finish()
+        return link.finish(LinkSummary)
     except EngineError as error:
         errors.append(f"link {error.message}")
         return None
@@ -357,19 +389,19 @@ def finish_link(link: EngineProgram, errors: list[str]) -> dict[str, Any] | None
 def row_of(
     trial: Trial,
     found: Aggregate | None,
-    details: dict[str, Any],
+    details: Details,
     errors: list[str],
     *,
     measured: tuple[int, int],
     wall: datetime,
-) -> dict[str, Any]:
+) -> TrialRow:
     """The row of the trial; ``valid`` and ``checks_json`` are added by the judge."""
     levels = trial.cell.levels
-    load = details["load"]
-    client_cpu = load["cpu_user_ns"] + load["cpu_system_ns"] - load.get("start_cpu_ns", 0) if load else None
+    load = details.load
+    client_cpu = None if load is None else load.cpu_ns - (load.start_cpu_ns or 0)
     requests = found.samples + found.warmup_samples if found else 0
     started, ended = measured
-    row: dict[str, Any] = {
+    row: TrialRow = {
         "trial": trial.trial,
         "block": trial.block,
         "cell": trial.cell.key,
@@ -392,10 +424,19 @@ def row_of(
         "error_classes_json": "{}",
         **(found.columns if found else {}),
         "client_cpu_ns_per_request": cpu_per_request(None if client_cpu is None else max(0, client_cpu), requests),
-        "server_cpu_ns_per_request": cpu_per_request(details["server"]["cpu_ns"], requests),
+        "server_cpu_ns_per_request": cpu_per_request(details.server["cpu_ns"], requests),
         "valid": not errors,
         "error": "; ".join(errors) or None,
     }
-    for name in ("load", "link", "server", "probe", "machine"):
-        row[f"{name}_json"] = None if details[name] is None else to_json(details[name])
-    return row
+    return {
+        **row,
+        "load_json": _json(details.load),
+        "link_json": _json(details.link),
+        "server_json": _json(details.server),
+        "probe_json": _json(details.probe),
+        "machine_json": _json(details.machine),
+    }
+
+
+def _json(document: object) -> str | None:
+    return None if document is None else to_json(plain(document))

@@ -11,11 +11,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from trifecta.contract.probe import MeasureSummary
 from trifecta.design.model import Cell, Study, Trial
 from trifecta.implementations.browsers.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.registry import BROWSERS, CLIENTS, SERVERS
 from trifecta.implementations.server import ServerAdapter
+from trifecta.lab.hosts import NetworkFacts
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.faults import NO_FAULTS, Faults
 from trifecta.workloads.services.session import ServicesSession
@@ -59,16 +61,16 @@ class AnySession(Protocol):
         """Start anew, before a block of a cell, what that costs little beside ``block_ns``; False as `stand_up`."""
 
     @property
-    def network(self) -> dict[str, Any]:
+    def network(self) -> NetworkFacts:
         """Settings of the lab's kernel, for ``run.json``."""
 
     def probe_due(self, cell: Cell, every_s: float) -> bool:
         """Whether the path of a cell was not probed for so long."""
 
-    def probe(self, cell: Cell, seed: int) -> dict[str, Any]:
+    def probe(self, cell: Cell, seed: int) -> MeasureSummary:
         """Measure what the path of a cell does to packets."""
 
-    def probe_of(self, cell: Cell) -> dict[str, Any] | None:
+    def probe_of(self, cell: Cell) -> MeasureSummary | None:
         """What the last probe of a cell's path found."""
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -265,7 +265,8 @@ def noise_of(study: Study, blocks: Sequence[Block]) -> Noise:
     baseline = study.baseline.protocol
     pairs = []
     for block in blocks:
-        values = {str(row["arm"]): row.get(metric.name) for row in block.trials if row.get("valid")}
+        trials = [cast(Mapping[str, Any], row) for row in block.trials if row.get("valid")]
+        values: dict[str, float | None] = {str(row["arm"]): row.get(metric.name) for row in trials}
         again, once = values.get(baseline + AA_SUFFIX), values.get(baseline)
         if again and once:
             pairs.append((math.log(float(again)), math.log(float(once))))

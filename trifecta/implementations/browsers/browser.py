@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from trifecta.contract.common import Declared
 from trifecta.design.model import BrowserWorkload, Protocol
 from trifecta.implementations.browsers.records import Fetch, Visit
 
@@ -174,6 +175,6 @@ class BrowserAdapter(ABC):
     def check_workload(self, workload: BrowserWorkload, protocol: Protocol) -> None:  # noqa: B027
         """Raise Unsupported when this browser cannot do such work."""
 
-    def declared(self) -> Mapping[str, Any]:
+    def declared(self) -> Declared:
         """What is known of it from its documentation or source: TLS library, congestion control, build."""
         return {}

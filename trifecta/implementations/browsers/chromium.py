@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from trifecta.contract.common import Declared
 from trifecta.implementations.browsers import chromium_flags
 from trifecta.implementations.browsers.browser import (
     CRASHED,
@@ -55,7 +56,7 @@ class Chromium(BrowserAdapter):
             raise Unsupported(f"{program} --version says no version: {said.strip()[:100]!r}")
         return found[1]
 
-    def declared(self) -> dict[str, Any]:
+    def declared(self) -> Declared:
         """What Chromium's source says."""
         return {"tls_library": "BoringSSL", "congestion_control": {"tcp": "the kernel's", "quic": "cubic"}}
 

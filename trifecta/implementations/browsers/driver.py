@@ -23,8 +23,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from trifecta.contract.browser import BrowserConfig
+from trifecta.contract.codec import encode
+from trifecta.contract.common import Declared, Told
+from trifecta.contract.load import ClientLoaded, ClientReady, Ended, LoadSummary
 from trifecta.implementations import lean
 from trifecta.implementations.browsers import apart, errands, records, worker
 from trifecta.implementations.browsers.browser import CRASHED, HUNG, Errand
@@ -53,7 +57,7 @@ class Course:
 
     began_ns: int
     ended_ns: int = 0
-    why: str = "requests"
+    why: Ended | Literal["hung"] = "requests"
     """``requests`` (all visits were made), ``total_timeout``, ``crashed``, ``hung``, ``signal``, ``stdin``."""
     records: list[VisitRecord] = field(default_factory=list)
     version: str = ""
@@ -94,7 +98,7 @@ def run(name: str, there: apart.Apart) -> None:
     _empty_tables()  # what is imported now does not disturb the browser later
     lines = _Lines(there.said)
     loaded = _loaded(lines)
-    _say("loaded", {"client": name})
+    _say("loaded", ClientLoaded(client=name))
     line = sys.stdin.buffer.readline()
     if not line:
         return
@@ -116,7 +120,7 @@ def run(name: str, there: apart.Apart) -> None:
     _say("summary", summary(name, errand, course, loaded.get("declared", {})))
 
 
-def summary(name: str, errand: Errand, course: Course, declared: Mapping[str, Any]) -> dict[str, Any]:
+def summary(name: str, errand: Errand, course: Course, declared: Declared) -> LoadSummary:
     """The summary of docs/architecture.md, section 1.1."""
     measured = [record for record in course.records if not record.warmup]
     ends = [_end_ns(record) for record in measured]
@@ -126,39 +130,39 @@ def summary(name: str, errand: Errand, course: Course, declared: Mapping[str, An
             if fetch.missing:
                 left_out[fetch.url] = left_out.get(fetch.url, 0) + 1
     started = min(record.visit.started_ns for record in measured)
-    return {
-        "trial": errand.trial,
-        "client": name,
-        "version": course.version,
-        "declared": dict(declared),
-        "samples": len(measured),
-        "errors": sum(record.visit.error is not None for record in measured),
-        "visits": len(measured),
-        "ended": "crashed" if course.why == "hung" else course.why,
-        "exit_code": 0,
-        "started_ns": started,
-        "ended_ns": max(ends),
-        "measured_ns": max(0, max(ends) - started),
-        "wall_ns": course.ended_ns - course.began_ns,
-        "program_started_ns": course.began_ns,
-        "program_ended_ns": course.ended_ns,
-        "cpu_user_ns": course.cpu_ns[0],
-        "cpu_system_ns": course.cpu_ns[1],
-        "busy_ratio": sum(course.cpu_ns) / max(1, course.ended_ns - course.began_ns),
-        "connections_opened": sum(record.visit.connections or 0 for record in course.records),
-        "left_out": left_out,
-        "stray_lookups": course.stray_lookups,
-        "max_rss_bytes": None,
-        "schedule_lag_ns": None,
-        "missed_slots": None,
-        "connections_lost_idle": None,
-        "wire_bytes_out": None,
-        "wire_bytes_in": None,
-        "key_exchange": None,
-        "tcp": None,
-        "quic": None,
-        "udp_receive_errors": None,
-    }
+    return LoadSummary(
+        trial=errand.trial,
+        client=name,
+        version=course.version,
+        declared=declared,
+        samples=len(measured),
+        errors=sum(record.visit.error is not None for record in measured),
+        visits=len(measured),
+        ended="crashed" if course.why == "hung" else course.why,
+        exit_code=0,
+        started_ns=started,
+        ended_ns=max(ends),
+        measured_ns=max(0, max(ends) - started),
+        wall_ns=course.ended_ns - course.began_ns,
+        program_started_ns=course.began_ns,
+        program_ended_ns=course.ended_ns,
+        cpu_user_ns=course.cpu_ns[0],
+        cpu_system_ns=course.cpu_ns[1],
+        busy_ratio=sum(course.cpu_ns) / max(1, course.ended_ns - course.began_ns),
+        connections_opened=sum(record.visit.connections or 0 for record in course.records),
+        left_out=left_out,
+        stray_lookups=course.stray_lookups,
+        max_rss_bytes=None,
+        schedule_lag_ns=None,
+        missed_slots=None,
+        connections_lost_idle=None,
+        wire_bytes_out=None,
+        wire_bytes_in=None,
+        key_exchange=None,
+        tcp=None,
+        quic=None,
+        udp_receive_errors=None,
+    )
 
 
 def _end_ns(record: VisitRecord) -> int:
@@ -246,7 +250,7 @@ def _hear(name: str, there: apart.Apart, course: Course, key: str, line: bytes) 
     if key == "ready":
         course.version = said["version"]
         pid = there.inside(said["pid"])
-        _say("ready", {"client": name, "browser": name, "version": said["version"], "pid": pid or there.pid})
+        _say("ready", ClientReady(client=name, browser=name, version=said["version"], pid=pid or there.pid))
     elif key == "cpu":
         course.cpu_ns = (said[0], said[1])
     elif key == "note":
@@ -294,13 +298,13 @@ def _empty_tables() -> None:
     _tables("", None, [])
 
 
-def _write(name: str, config: Mapping[str, Any], errand: Errand, course: Course) -> None:
+def _write(name: str, config: BrowserConfig, errand: Errand, course: Course) -> None:
     try:
         found = _tables(name, errand, course.records)
     except ValueError as error:
         raise Failure(EXIT_FAILED, f"browser {name}: what it told is not understood ({error})") from error
     for key in ("samples", "visits", "fetches", "playback"):
-        path = config[f"{key}_file"]
+        path = getattr(config, f"{key}_file")
         if path is None:
             continue
         try:
@@ -309,8 +313,8 @@ def _write(name: str, config: Mapping[str, Any], errand: Errand, course: Course)
             raise Failure(EXIT_CANNOT, f"{key}_file: {path}: {error.strerror}") from error
 
 
-def _say(key: str, document: Mapping[str, Any]) -> None:
-    sys.stdout.write(json.dumps({key: document}, separators=(",", ":"), allow_nan=False) + "\n")
+def _say(key: str, document: Told) -> None:
+    sys.stdout.write(encode({key: document}).decode() + "\n")
     sys.stdout.flush()
 
 

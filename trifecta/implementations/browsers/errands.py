@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
+
+from trifecta.contract.browser import VIEWPORT, BrowserConfig
+from trifecta.contract.codec import convert
 from trifecta.design.model import PROTOCOLS
 from trifecta.implementations.browsers.browser import Errand, Watch
 
@@ -144,26 +148,17 @@ _FIELDS: dict[str, Callable[[Any], Problem]] = {
     "har_dir": _optional_text,
     "qlog_dir": _optional_text,
 }
-_DEFAULTS: dict[str, Any] = {
+_DEFAULTS: Mapping[str, object] = {
     "addresses": {},
-    "discovery": "forced",
-    "view": "cold",
-    "warmup_visits": 0,
-    "seed": 1,
-    "settle_ns": 500_000_000,
-    "filmstrip": False,
-    "viewport": [1350, 940],  # as Lighthouse's desktop configuration
-    "video": None,
-    "keylog_file": None,
-    "netlog_file": None,
-    "playback_file": None,
-    "frames_dir": None,
-    "har_dir": None,
-    "qlog_dir": None,
+    "viewport": list(VIEWPORT),
+} | {
+    field.name: field.default
+    for field in msgspec.structs.fields(BrowserConfig)
+    if not field.required and field.name not in ("addresses", "viewport")
 }
 
 
-def read(line: bytes | str) -> dict[str, Any]:
+def read(line: bytes | str) -> BrowserConfig:
     """The configuration, whole; ValueError names the field that is missing, unknown or wrong."""
     try:
         said = json.loads(line)
@@ -174,7 +169,7 @@ def read(line: bytes | str) -> dict[str, Any]:
     for name in said:
         if name not in _FIELDS:
             raise ValueError(f"{name}: is not a field of a browser's driver; leave it out")
-    config = _DEFAULTS | said
+    config = {**_DEFAULTS, **said}
     for name, check in _FIELDS.items():
         if name not in config:
             raise ValueError(f"{name}: is missing")
@@ -185,36 +180,31 @@ def read(line: bytes | str) -> dict[str, Any]:
         raise ValueError("video: belongs to kind 'video', and to no other")
     if config["discovery"] == "alt-svc" and config["protocol"] != "h3":
         raise ValueError("discovery: 'alt-svc' finds HTTP/3; ask for protocol h3")
-    return config
+    return convert(BrowserConfig, config)
 
 
-def _watch_of(video: Mapping[str, Any]) -> Watch:
-    floor = video.get("floor")
-    return Watch(video["player_url"], video["watch_ns"], video["live"], None if floor is None else tuple(floor))
-
-
-def errand_of(config: Mapping[str, Any]) -> Errand:
+def errand_of(config: BrowserConfig) -> Errand:
     """The errand that a whole configuration asks for."""
-    video = config["video"]
+    video = config.video
 
-    def path(name: str) -> Path | None:
-        return Path(config[name]).absolute() if config[name] else None
+    def path(name: str | None) -> Path | None:
+        return Path(name).absolute() if name else None
 
     same = (
         "trial", "protocol", "kind", "url", "port", "discovery", "view", "visits", "warmup_visits", "seed",
         "visit_timeout_ns", "total_timeout_ns", "settle_ns", "filmstrip",
     )  # fmt: skip
     return Errand(
-        **{name: config[name] for name in same},
-        hosts=tuple(config["hosts"]),
-        addresses=dict(config["addresses"]),
-        ca_file=Path(config["ca_file"]).absolute(),
-        viewport=(config["viewport"][0], config["viewport"][1]),
-        watch=_watch_of(video) if video else None,
-        state=Path(config["work_dir"]).absolute() / "browser",
-        keylog_file=path("keylog_file"),
-        netlog_file=path("netlog_file"),
-        frames_dir=path("frames_dir"),
-        har_dir=path("har_dir"),
-        qlog_dir=path("qlog_dir"),
+        **{name: getattr(config, name) for name in same},
+        hosts=config.hosts,
+        addresses=config.addresses,
+        ca_file=Path(config.ca_file).absolute(),
+        viewport=config.viewport,
+        watch=Watch(video.player_url, video.watch_ns, video.live, video.floor) if video else None,
+        state=Path(config.work_dir).absolute() / "browser",
+        keylog_file=path(config.keylog_file),
+        netlog_file=path(config.netlog_file),
+        frames_dir=path(config.frames_dir),
+        har_dir=path(config.har_dir),
+        qlog_dir=path(config.qlog_dir),
     )

@@ -6,11 +6,10 @@ import asyncio
 import json
 import shutil
 import subprocess
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
+from trifecta.contract.common import Declared
 from trifecta.implementations.browsers import firefox_profile
 from trifecta.implementations.browsers.bidi import Bidi, BidiClosedError, BidiError
 from trifecta.implementations.browsers.browser import CRASHED, BrowserAdapter, BrowserFailed, Errand, RunningBrowser
@@ -41,7 +40,7 @@ class Firefox(BrowserAdapter):
             raise Unsupported("certutil is missing, which gives Firefox the lab's authority: apt install libnss3-tools")
         return version
 
-    def declared(self) -> Mapping[str, Any]:
+    def declared(self) -> Declared:
         """As :meth:`BrowserAdapter.declared`."""
         return {
             "tls_library": "NSS",

@@ -74,7 +74,10 @@ class Curl(ClientAdapter):
             told = json.loads(line)
             got = errand.state / f"got-{told['number']}"
             wrong = errand.method != "HEAD" and got.exists() and not content.is_pattern(got)
-            yield curl_times.row(errand, output, told) | ({"error": "content"} if wrong and told["exit"] == "0" else {})
+            row = curl_times.row(errand, output, told)
+            if wrong and told["exit"] == "0":
+                row["error"] = "content"
+            yield row
 
 
 def _program() -> list[str]:

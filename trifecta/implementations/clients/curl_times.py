@@ -7,9 +7,7 @@ request was sent, so both are left out there.
 
 from __future__ import annotations
 
-from typing import Any
-
-from trifecta.implementations.client import Errand, Output
+from trifecta.implementations.client import Errand, Output, Row
 from trifecta.implementations.clients.content import monotonic_ns, span_ns
 
 _SPOKEN = {"1.1": "h1", "2": "h2", "3": "h3"}
@@ -20,7 +18,7 @@ _ERRORS = {
 }  # fmt: skip
 
 
-def row(errand: Errand, output: Output, told: dict[str, str]) -> dict[str, Any]:
+def row(errand: Errand, output: Output, told: dict[str, str]) -> Row:
     """The row of a transfer from the line about it."""
     new = errand.connection_mode == "new"
     total_ns = span_ns(told["total"])

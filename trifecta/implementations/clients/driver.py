@@ -13,7 +13,6 @@ ended. What is not told by it is null in rows and summary, never guessed.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import resource
 import select
@@ -24,12 +23,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
+from trifecta.contract.codec import encode
+from trifecta.contract.common import Told
+from trifecta.contract.load import ClientConfig, ClientLoaded, ClientReady, Ended, LoadSummary, StartCost
+from trifecta.contract.sample import SampleRow
 from trifecta.implementations import lean
 from trifecta.implementations.client import ClientAdapter, Errand, Output
 from trifecta.implementations.clients import errands, records
@@ -59,7 +62,7 @@ class Ending:
     """How the child ended, and what it used."""
 
     output: Output
-    why: str
+    why: Ended
     """``requests`` (by itself), ``total_timeout``, ``signal``, ``stdin``, ``crashed``."""
     cpu_user_ns: int
     cpu_system_ns: int
@@ -75,7 +78,7 @@ def main(arguments: list[str]) -> int:
         adapter = CLIENTS[arguments[0]]
         lean.keep_pandas_out()
         records.table([])  # what is imported now does not disturb the client later
-        _say(sys.stdout, "loaded", {"client": adapter.name})
+        _say(sys.stdout, "loaded", ClientLoaded(client=adapter.name))
         line = sys.stdin.buffer.readline()
         if line:
             run(adapter, line, sys.stdout)
@@ -91,8 +94,8 @@ def run(adapter: ClientAdapter, line: bytes, said: IO[str]) -> None:
         try:
             config = errands.read(line, adapter)
             errand = errands.errand_of(config, state)
-            if config.get(errands.ONLY_START):
-                _say(said, "summary", {"start_cpu_ns": start_cpu_ns(adapter, errand)})
+            if config.only_start:
+                _say(said, "summary", StartCost(start_cpu_ns=start_cpu_ns(adapter, errand)))
                 return
             command = adapter.command(errand)
         except ValueError as error:
@@ -105,7 +108,7 @@ def run(adapter: ClientAdapter, line: bytes, said: IO[str]) -> None:
         try:
             rows = list(adapter.rows(errand, ending.output))
             whole = records.complete(
-                config["trial"], errand, ending.output, rows, killed=ending.why in ("total_timeout", "signal", "stdin")
+                config.trial, errand, ending.output, rows, killed=ending.why in ("total_timeout", "signal", "stdin")
             )
             samples = records.table(whole)
         except (ValueError, KeyError, TypeError, UnicodeDecodeError, OSError) as error:
@@ -116,12 +119,12 @@ def run(adapter: ClientAdapter, line: bytes, said: IO[str]) -> None:
             ) from error
         if len(rows) < errand.requests or ending.output.code:
             missing = errand.requests - len(rows)
-            note = f"{config['trial']}: {adapter.name} {_how(ending)}, {missing} requests without a word"
+            note = f"{config.trial}: {adapter.name} {_how(ending)}, {missing} requests without a word"
             print(note + _last_words(ending.output.stderr), file=sys.stderr, flush=True)
         try:
-            records.write(samples, Path(config["samples_file"]))
+            records.write(samples, Path(str(config.samples_file)))
         except OSError as error:
-            raise Failure(EXIT_CANNOT, f"samples_file: {config['samples_file']}: {error.strerror}") from error
+            raise Failure(EXIT_CANNOT, f"samples_file: {config.samples_file}: {error.strerror}") from error
         document = summary(adapter, config, errand, ending, whole)
     # Whoever reads it may kill this process at once: nothing is left to tidy up by then.
     _say(said, "summary", document)
@@ -129,49 +132,49 @@ def run(adapter: ClientAdapter, line: bytes, said: IO[str]) -> None:
 
 def summary(
     adapter: ClientAdapter,
-    config: Mapping[str, Any],
+    config: ClientConfig,
     errand: Errand,
     ending: Ending,
-    rows: list[dict[str, Any]],
-) -> dict[str, Any]:
+    rows: Sequence[SampleRow],
+) -> LoadSummary:
     """The summary of docs/architecture.md, section 1.1, as far as it is known from outside the program."""
     measured = [row for row in rows if not row["warmup"]]
-    seen = [row for row in rows if row.get("done_ns") is not None]
-    ends = [int(row["done_ns"]) for row in measured if row.get("done_ns") is not None]
+    seen = [(row["started_ns"], done_ns) for row in rows if (done_ns := row.get("done_ns")) is not None]
+    ends = [done_ns for row in measured if (done_ns := row.get("done_ns")) is not None]
     began, ended = ending.output.began_ns, ending.output.ended_ns
-    return {
-        "trial": config["trial"],
-        "client": adapter.name,
-        "declared": adapter.declared() | ({"tcp_nodelay": errand.tcp_nodelay} if adapter.sets_nodelay else {}),
-        "content_compared": adapter.compares_content(errand),
-        "samples": len(measured),
-        "errors": sum(row.get("error") is not None for row in measured),
-        "ended": ending.why,
-        "exit_code": ending.output.code,
-        "started_ns": min((int(row["started_ns"]) for row in seen), default=began),
-        "ended_ns": max((int(row["done_ns"]) for row in seen), default=ended),
-        "program_started_ns": began,
-        "program_ended_ns": ended,
-        "measured_ns": max(ends) - min(int(row["started_ns"]) for row in measured) if ends else 0,
-        "wall_ns": ended - began,
-        "cpu_user_ns": ending.cpu_user_ns,
-        "cpu_system_ns": ending.cpu_system_ns,
-        "max_rss_bytes": None,  # what getrusage(2) tells holds the memory of this process before execve(2)
-        "busy_ratio": (ending.cpu_user_ns + ending.cpu_system_ns) / max(1, ended - began),
-        "connections_opened": _connections(rows),
-        "schedule_lag_ns": None,
-        "missed_slots": None,
-        "connections_lost_idle": None,
-        "wire_bytes_out": None,
-        "wire_bytes_in": None,
-        "key_exchange": None,
-        "tcp": None,
-        "quic": None,
-        "udp_receive_errors": None,
-    }
+    return LoadSummary(
+        trial=config.trial,
+        client=adapter.name,
+        declared={**adapter.declared(), **({"tcp_nodelay": errand.tcp_nodelay} if adapter.sets_nodelay else {})},
+        content_compared=adapter.compares_content(errand),
+        samples=len(measured),
+        errors=sum(row.get("error") is not None for row in measured),
+        ended=ending.why,
+        exit_code=ending.output.code,
+        started_ns=min((started_ns for started_ns, _ in seen), default=began),
+        ended_ns=max((done_ns for _, done_ns in seen), default=ended),
+        program_started_ns=began,
+        program_ended_ns=ended,
+        measured_ns=max(ends) - min(row["started_ns"] for row in measured) if ends else 0,
+        wall_ns=ended - began,
+        cpu_user_ns=ending.cpu_user_ns,
+        cpu_system_ns=ending.cpu_system_ns,
+        max_rss_bytes=None,  # what getrusage(2) tells holds the memory of this process before execve(2)
+        busy_ratio=(ending.cpu_user_ns + ending.cpu_system_ns) / max(1, ended - began),
+        connections_opened=_connections(rows),
+        schedule_lag_ns=None,
+        missed_slots=None,
+        connections_lost_idle=None,
+        wire_bytes_out=None,
+        wire_bytes_in=None,
+        key_exchange=None,
+        tcp=None,
+        quic=None,
+        udp_receive_errors=None,
+    )
 
 
-def _connections(rows: list[dict[str, Any]]) -> int | None:
+def _connections(rows: Sequence[SampleRow]) -> int | None:
     """Connections that requests were made on, where the client tells them apart."""
     told = [row["connection"] for row in rows if row.get("connection") is not None]
     return len(set(told)) if told else None
@@ -198,7 +201,7 @@ def _carry_out(name: str, command: Command, errand: Errand, said: IO[str]) -> En
             raise Failure(
                 EXIT_FAILED, f"client {name}: cannot start {command.arguments[0]}: {error.strerror}"
             ) from error
-        _say(said, "ready", {"client": name, "pid": child.pid})
+        _say(said, "ready", ClientReady(client=name, pid=child.pid))
         why = wanted(child.pid, began_ns + errand.total_timeout_ns)
         ended_ns = time.monotonic_ns()
         with suppress(ProcessLookupError):
@@ -232,7 +235,7 @@ def _end_orphans() -> None:
 
 
 @contextmanager
-def _wanted() -> Iterator[Any]:
+def _wanted() -> Iterator[Callable[[int, int], Ended]]:
     """A function (pid, deadline) that waits until the child ends or should: why. Signals count only inside."""
     read, write = os.pipe()
     os.set_blocking(write, False)
@@ -240,7 +243,7 @@ def _wanted() -> Iterator[Any]:
     earlier = {number: signal.signal(number, lambda *_: None) for number in numbers}
     woken = signal.set_wakeup_fd(write)
 
-    def wait(pid: int, deadline_ns: int) -> str:
+    def wait(pid: int, deadline_ns: int) -> Ended:
         child = os.pidfd_open(pid)
         poll = select.poll()
         poll.register(child, select.POLLIN)
@@ -324,8 +327,8 @@ def _last_words(stderr: Path) -> str:
     return f": {words}" if words else ""
 
 
-def _say(said: IO[str], key: str, document: Mapping[str, Any]) -> None:
-    said.write(json.dumps({key: document}, separators=(",", ":"), allow_nan=False) + "\n")
+def _say(said: IO[str], key: str, document: Told) -> None:
+    said.write(encode({key: document}).decode() + "\n")
     said.flush()
 
 

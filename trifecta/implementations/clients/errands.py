@@ -2,75 +2,69 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
+from trifecta.contract.codec import changed, convert, decode, plain
+from trifecta.contract.load import ClientConfig, ClosedLoop, LoadConfig
 from trifecta.design.model import Protocol, RequestsWorkload
 from trifecta.implementations.client import ClientAdapter, Errand
 from trifecta.implementations.server import Unsupported
 
 _COPIED = (
-    "protocol", "address", "port", "server_name", "connections", "streams", "connection_mode", "warmup_requests",
-    "method", "path", "request_body_bytes", "expect_body_bytes", "expect_status", "connect_timeout_ns",
-    "request_timeout_ns", "total_timeout_ns", "tls_version", "key_exchange", "cipher",
+    "protocol", "port", "server_name", "connections", "streams", "connection_mode", "warmup_requests", "method", "path",
+    "request_body_bytes", "expect_body_bytes", "expect_status", "connect_timeout_ns", "request_timeout_ns",
+    "total_timeout_ns", "tls_version", "key_exchange", "tcp_nodelay",
 )  # fmt: skip
-_NEEDED = {*_COPIED, "trial", "ca_file", "requests", "samples_file"}
-# Fields of the load's configuration that an errand has no word for, with the one value that asks for nothing special.
-_ONLY: dict[str, Any] = {
-    "workers": 1, "duration_ns": 0, "warmup_ns": 0, "resumption": False, "zero_rtt": False,
-    "loop": {"kind": "closed"}, "cpu": None, "tcp_receive_buffer_bytes": 0, "requests_per_client": 0, "message": None,
-    "to": None, "spans_file": None,
+# Fields that an errand has no word for: only what asks for nothing special. Content is compared with the pattern by
+# every adapter that can, whatever is asked; of the seed, congestion control and buffers its adapter says in `declared`
+# what is known, and the check `parity` the rest.
+_ONLY: dict[str, object] = {
+    "workers": 1, "duration_ns": 0, "warmup_ns": 0, "resumption": False, "zero_rtt": False, "loop": ClosedLoop(),
+    "cpu": None, "tcp_receive_buffer_bytes": 0, "requests_per_client": 0, "message": None, "to": None,
+    "spans_file": None,
 }  # fmt: skip
-# What a foreign client is not asked: its adapter says in `declared` what is known, and the check `parity` the rest.
-# Content is compared with the pattern by every adapter that can, whatever is asked.
-_IGNORED = {
-    "seed", "congestion_control", "quic_adaptations", "udp_receive_buffer_bytes", "max_udp_payload_bytes",
-    "verify_content", "service",
-}  # fmt: skip
-_OPTIONAL = {"keylog_file", "qlog_dir"}
-_NODELAY = "tcp_nodelay"  # true where it is not said
-ONLY_START = "only_start"
-"""A field of no load: nothing is requested, the summary says what a start costs."""
+_CIPHER = "TLS_AES_128_GCM_SHA256"
 
 
-def read(line: bytes, client: ClientAdapter) -> dict[str, Any]:
+def read(line: bytes, client: ClientAdapter) -> ClientConfig:
     """The load's configuration; ValueError names the field that is missing, unknown, or asks what is not possible."""
-    try:
-        config = json.loads(line)
-    except ValueError as error:
-        raise ValueError(f"configuration: is no JSON ({error})") from None
-    if not isinstance(config, dict):
-        raise ValueError("configuration: is no object")
-    missing = sorted(_NEEDED - set(config))
-    if missing:
-        raise ValueError(f"{missing[0]}: is missing")
-    for name, value in config.items():
-        if name == _NODELAY and not value and not client.sets_nodelay:
-            raise ValueError(f"tcp_nodelay: {client.name} cannot leave Nagle's algorithm on")
-        if name in _ONLY and value != _ONLY[name]:
-            raise ValueError(f"{name}: {client.name} cannot do {value!r}; only {_ONLY[name]!r}")
-        if name not in _NEEDED | set(_ONLY) | _IGNORED | _OPTIONAL | {ONLY_START, _NODELAY}:
-            raise ValueError(f"{name}: is not a field of the load")
-    if config["address"] is None:
+    config = decode(ClientConfig, line)
+    if not config.tcp_nodelay and not client.sets_nodelay:
+        raise ValueError(f"tcp_nodelay: {client.name} cannot leave Nagle's algorithm on")
+    for name, only in _ONLY.items():
+        value = getattr(config, name)
+        if value != only:
+            raise ValueError(f"{name}: {client.name} cannot do {plain(value)!r}; only {plain(only)!r}")
+    if config.address is None:
         raise ValueError("address: a foreign client is not asked to resolve the name")
-    if not isinstance(config["requests"], int) or config["requests"] < 1:
+    if config.samples_file is None:
+        raise ValueError("samples_file: is missing")
+    if config.requests < 1:
         raise ValueError("requests: a foreign client needs a number of requests, 1 or more")
     return config
 
 
-def errand_of(config: dict[str, Any], state: Path) -> Errand:
+def errand_of(config: ClientConfig, state: Path) -> Errand:
     """The errand that a configuration asks for."""
-    named = [name for name in _OPTIONAL if config.get(name)]  # the client works in another folder
-    files: dict[str, Any] = dict.fromkeys(_OPTIONAL) | {name: Path(config[name]).absolute() for name in named}
+
+    def path(name: str | None) -> Path | None:
+        return None if name is None else Path(name).absolute()  # the client works in another folder
+
     return Errand(
-        **{name: config[name] for name in _COPIED},
-        **files,
-        ca_file=Path(config["ca_file"]).absolute(),
-        requests=config["requests"] + config["warmup_requests"],
-        tcp_nodelay=bool(config.get(_NODELAY, True)),
+        **{name: getattr(config, name) for name in _COPIED},
+        address=str(config.address),
+        ca_file=Path(config.ca_file).absolute(),
+        keylog_file=path(config.keylog_file),
+        qlog_dir=path(config.qlog_dir),
+        requests=config.requests + config.warmup_requests,
+        cipher=config.cipher or _CIPHER,
         state=state,
     )
+
+
+def only_start(config: LoadConfig) -> ClientConfig:
+    """The same errand, of which only the start is wanted."""
+    return changed(convert(ClientConfig, plain(config)), {"only_start": True})
 
 
 def refuse(client: ClientAdapter, workload: RequestsWorkload, protocol: Protocol, connection: str) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
-from typing import Any
 
+from trifecta.contract.common import Declared
 from trifecta.implementations.client import ClientAdapter, Errand, Output, Row
 from trifecta.implementations.clients import lines
 from trifecta.implementations.recipes import PROGRAMS
@@ -48,7 +48,7 @@ class GoClient(ClientAdapter):
         """As the program wrote them."""
         return lines.read_rows(errand, output)
 
-    def declared(self) -> dict[str, Any]:
+    def declared(self) -> Declared:
         """TCP follows the lab's routes; quic-go has Reno only, and does not let it be chosen."""
         return {
             "congestion_control": {"tcp": "the route's", "quic": "reno"},

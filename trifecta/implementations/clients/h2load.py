@@ -6,8 +6,8 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from typing import Any
 
+from trifecta.contract.common import Declared
 from trifecta.design.model import Protocol, RequestsWorkload
 from trifecta.implementations.client import ClientAdapter, Errand, Output, Row
 from trifecta.implementations.clients.content import monotonic_ns, whole_lines
@@ -34,7 +34,7 @@ class H2load(ClientAdapter):
         said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True, timeout=30).stdout
         return said.strip().removeprefix("h2load ")
 
-    def declared(self) -> dict[str, Any]:
+    def declared(self) -> Declared:
         """From its source: SSL_CTX_set_verify is never called."""
         return {"certificate_verified": False, "http3_library": "ngtcp2, nghttp3", "http2_library": "nghttp2"}
 
@@ -77,10 +77,18 @@ class H2load(ClientAdapter):
         spoken = {alpn: protocol for protocol, alpn in _ALPN.items()}.get(once.get("Application protocol", ""))
         for start_us, status, duration_us in lines:
             started_ns = monotonic_ns(start_us * 1000, output)
-            yield {
-                "started_ns": started_ns, "protocol": spoken, "bytes_out": errand.request_body_bytes,
-                "tls_version": once.get("TLS Protocol"), "cipher": once.get("Cipher"), "resumed": False,
-            } | (
-                {"error": "reset"} if status == -1 else
-                {"done_ns": started_ns + duration_us * 1000, "status": status, "bytes_in": None if rest else each}
-            )  # fmt: skip
+            row: Row = {
+                "started_ns": started_ns,
+                "protocol": spoken,
+                "bytes_out": errand.request_body_bytes,
+                "tls_version": once.get("TLS Protocol"),
+                "cipher": once.get("Cipher"),
+                "resumed": False,
+            }
+            if status == -1:
+                row["error"] = "reset"
+            else:
+                row["done_ns"] = started_ns + duration_us * 1000
+                row["status"] = status
+                row["bytes_in"] = None if rest else each
+            yield row

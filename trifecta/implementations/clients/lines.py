@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from trifecta.implementations.client import Errand, Output, Row
 
@@ -53,7 +53,7 @@ def read_rows(errand: Errand, output: Output) -> Iterator[Row]:
                 columns = _columns(said)
             elif isinstance(said, list) and len(said) == len(columns):
                 count += 1
-                yield dict(zip(columns, said, strict=True))
+                yield cast(Row, dict(zip(columns, said, strict=True)))
             elif isinstance(said, dict) and isinstance(said.get("end"), dict):
                 yield from _given_up(errand, output, said["end"], count)
                 return

@@ -5,8 +5,8 @@ from __future__ import annotations
 import platform
 import ssl
 from collections.abc import Iterator
-from typing import Any
 
+from trifecta.contract.common import Declared
 from trifecta.design.model import Protocol, RequestsWorkload
 from trifecta.implementations.client import ClientAdapter, Errand, Output, Row
 from trifecta.implementations.clients import lines
@@ -64,7 +64,7 @@ class PythonClient(ClientAdapter):
         """As the program wrote them."""
         return lines.read_rows(errand, output)
 
-    def declared(self) -> dict[str, Any]:
+    def declared(self) -> Declared:
         """TCP follows the lab's routes; windows are aioquic's 1 MiB on HTTP/2 and HTTP/3 alike."""
         return {
             "congestion_control": {"tcp": "the route's", "quic": "reno"},

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
+from trifecta.contract.sample import SampleRow
 from trifecta.implementations.client import Errand, Output, Row
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ _MAY_CROSS = {("request_sent_ns", "first_byte_ns"), ("request_sent_ns", "done_ns
 MISSING, KILLED, CRASHED = "client:missing", "timeout", "client:crashed"
 
 
-def complete(trial: str, errand: Errand, output: Output, rows: Iterable[Row], *, killed: bool) -> list[dict[str, Any]]:
+def complete(trial: str, errand: Errand, output: Output, rows: Iterable[Row], *, killed: bool) -> list[SampleRow]:
     """Every request that was asked for as a row, in the order in which they started.
 
     What is not the answer asked for becomes a failure (``status``, ``length``, ``timeout``), as the engine's own client
@@ -27,20 +28,21 @@ def complete(trial: str, errand: Errand, output: Output, rows: Iterable[Row], *,
     too long (``killed``), ``client:crashed`` when it died or ended with an error, ``client:missing`` when it says that
     all went well. ValueError when the rows contradict themselves.
     """
-    found = [_judged(errand, dict(row)) for row in rows]
+    found = [_judged(errand, row.copy()) for row in rows]
     if len(found) > errand.requests:
         raise ValueError(f"{len(found)} requests were reported, {errand.requests} were asked for")
     found.sort(key=lambda row: int(row["started_ns"]))
     error = KILLED if killed else CRASHED if output.code else MISSING
     # A request that nobody saw start is put at the end: it must not stretch the time in which the others were served.
     found += [{"started_ns": output.ended_ns, "error": error}] * (errand.requests - len(found))
-    return [
-        row | {"trial": trial, "worker": 0, "request": number, "warmup": number < errand.warmup_requests}
-        for number, row in enumerate(found)
-    ]
+    filled: list[SampleRow] = []
+    for number, row in enumerate(found):
+        warmup = number < errand.warmup_requests
+        filled.append({**row, "trial": trial, "worker": 0, "request": number, "warmup": warmup})
+    return filled
 
 
-def _judged(errand: Errand, row: dict[str, Any]) -> dict[str, Any]:
+def _judged(errand: Errand, row: Row) -> Row:
     """A row of the adapter, checked against itself and against the answer asked for."""
     from trifecta.store.schema import SAMPLES
 
@@ -50,7 +52,8 @@ def _judged(errand: Errand, row: dict[str, Any]) -> dict[str, Any]:
     started, done = row.get("started_ns"), row.get("done_ns")
     if started is None:
         raise ValueError("a row has no started_ns")
-    times = [(name, row[name]) for name in _TIMES if row.get(name) is not None]
+    told = cast(dict[str, int | None], row)
+    times = [(name, at) for name in _TIMES if (at := told.get(name)) is not None]
     disorder = [
         f"{later} before {earlier}"
         for (earlier, before), (later, after) in pairwise(times)
@@ -67,17 +70,18 @@ def _judged(errand: Errand, row: dict[str, Any]) -> dict[str, Any]:
 
 def _fault(errand: Errand, row: Row) -> str | None:
     """The error class of a row that the client takes for a success; None when it is one."""
-    if row.get("done_ns") is None or row.get("status") is None:
+    done_ns, status = row.get("done_ns"), row.get("status")
+    if done_ns is None or status is None:
         raise ValueError("a request without an error has neither an end nor a status")
-    if errand.expect_status is not None and row["status"] != errand.expect_status:
+    if errand.expect_status is not None and status != errand.expect_status:
         return "status"
     if errand.expect_body_bytes is not None and row.get("bytes_in") != errand.expect_body_bytes:
         return "length"
     limit_ns = errand.request_timeout_ns + (errand.connect_timeout_ns if errand.connection_mode == "new" else 0)
-    return "timeout" if row["done_ns"] - row["started_ns"] > limit_ns else None
+    return "timeout" if done_ns - row["started_ns"] > limit_ns else None
 
 
-def table(rows: list[dict[str, Any]]) -> pa.Table:
+def table(rows: Sequence[SampleRow]) -> pa.Table:
     """The rows as the samples file has them; ValueError when a value has not the type of its column."""
     import pyarrow as pa
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from trifecta.contract.common import Declared
 from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
 from trifecta.implementations.servers import caddy_replay
@@ -74,7 +75,7 @@ class Caddy(ServerAdapter):
             return caddy_replay.routes(site, options, read_page(site.replay) if site.replay else None)
         return [{"handle": [{"handler": "file_server", "root": str(site.folder)}]}]
 
-    def declared(self, options: ServerOptions) -> dict[str, Any]:
+    def declared(self, options: ServerOptions) -> Declared:
         """TCP follows the lab's routes and Go sets TCP_NODELAY; quic-go always takes Reno (its sentPacketHandler)."""
         return {
             "congestion_control": {"tcp": options.congestion_control, "quic": "reno"},

@@ -8,8 +8,8 @@ import subprocess
 from functools import cache
 from pathlib import Path
 from string import Template
-from typing import Any
 
+from trifecta.contract.common import Declared
 from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.python_packages import PythonPackages
@@ -54,7 +54,7 @@ class Envoy(ServerAdapter):
         limits = ("--concurrency", "1", "--disable-hot-restart", "--log-level", "warning")
         return Command((_program(), "--config-path", path, *limits))
 
-    def declared(self, options: ServerOptions) -> dict[str, Any]:
+    def declared(self, options: ServerOptions) -> Declared:
         """TCP follows the lab's routes, Envoy sets TCP_NODELAY; QUICHE is told to take BBR, or else CUBIC."""
         quic = "bbr" if options.congestion_control == "bbr" else "cubic"
         build, _, tls = _built(_program())

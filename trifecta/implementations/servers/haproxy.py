@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 from string import Template
-from typing import Any
 
+from trifecta.contract.common import Declared
 from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.debian import HAPROXY, Program
@@ -64,7 +64,7 @@ class HAProxy(ServerAdapter):
         path.write_text(template.substitute(values), encoding="utf-8")
         return Command((*program.arguments, "-db", "-f", path), program.environment)
 
-    def declared(self, options: ServerOptions) -> dict[str, Any]:
+    def declared(self, options: ServerOptions) -> Declared:
         """TCP follows the lab's routes and HAProxy sets TCP_NODELAY; QUIC takes what is asked for."""
         program, _ = _found()
         tls = program.tells("-vv", "Running on SSL library version : (.*)")

@@ -6,8 +6,8 @@ import json
 import subprocess
 from functools import cache
 from pathlib import Path
-from typing import Any
 
+from trifecta.contract.common import Declared
 from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.python_packages import PythonPackages
@@ -50,7 +50,7 @@ class Hypercorn(ServerAdapter):
         # -I: neither the user's own packages nor PYTHONPATH; -B: nothing is written into the package.
         return Command((RECIPE.python(), "-I", "-B", PROGRAMS / "hypercorn" / "serve.py", path))
 
-    def declared(self, options: ServerOptions) -> dict[str, Any]:
+    def declared(self, options: ServerOptions) -> Declared:
         """TCP follows the lab's routes and asyncio sets TCP_NODELAY; Hypercorn keeps aioquic's default, Reno."""
         openssl, python = _built_with(RECIPE.python())
         return {

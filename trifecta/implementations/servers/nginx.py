@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from string import Template
-from typing import Any
 
+from trifecta.contract.common import Declared
 from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.debian import NGINX, Program
@@ -52,7 +52,7 @@ class Nginx(ServerAdapter):
         program = _found()[0]
         return Command((*program.arguments, "-p", f"{site.state}/", "-c", path, "-e", "stderr"), program.environment)
 
-    def declared(self, options: ServerOptions) -> dict[str, Any]:
+    def declared(self, options: ServerOptions) -> Declared:
         """TCP follows the lab's routes; QUIC has CUBIC since 1.27.5 and New Reno before, and no setting for it."""
         program, version = _found()
         return {

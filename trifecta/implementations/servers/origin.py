@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from msgspec import structs
+
+from trifecta.contract.codec import encode_pretty
+from trifecta.contract.common import Declared
+from trifecta.contract.origin import OriginConfig
 from trifecta.design import quinn
 from trifecta.implementations.server import Backend, Command, ServerAdapter, ServerOptions, Site
 from trifecta.lab.engine import engine_versions, find_engine
@@ -25,33 +28,35 @@ class Origin(ServerAdapter):
 
     def find(self) -> str:
         """The engine's version."""
-        return str(engine_versions(find_engine())["engine"])
+        return engine_versions(find_engine()).engine
 
     def command(self, site: Site, options: ServerOptions) -> Command:
         """The engine with a configuration file (docs/architecture.md, section 1.2)."""
         config = site.state / "origin.json"
-        config.write_text(json.dumps(self.config(site, options), indent=2), encoding="utf-8")
+        config.write_text(encode_pretty(self.config(site, options)), encoding="utf-8")
         return Command((find_engine(), "origin", config))
 
-    def config(self, site: Site, options: ServerOptions) -> dict[str, Any]:
+    def config(self, site: Site, options: ServerOptions) -> OriginConfig:
         """What the engine is asked to serve; ``/bytes/N`` comes from memory, so no folder is needed."""
-        return {
-            "address": site.address,
-            "port": site.port,
-            "certificate_file": str(site.certificates.chain),
-            "key_file": str(site.certificates.key),
-            "protocols": ["h1", "h2", "h3"],
-            "congestion_control": options.congestion_control,
-            "tcp_nodelay": options.tcp_nodelay,
-            "tls_versions": [options.tls_version],
-            "zero_rtt": options.zero_rtt,
-            **quinn.fields(options.quinn),
-            "max_concurrent_streams": options.max_streams,
-            "alt_svc": options.alt_svc,
-            **{name: str(path) for name, path in _folders(site) if path},
-        }
+        return OriginConfig(
+            address=site.address,
+            port=site.port,
+            certificate_file=str(site.certificates.chain),
+            key_file=str(site.certificates.key),
+            protocols=("h1", "h2", "h3"),
+            congestion_control=options.congestion_control,
+            tcp_nodelay=options.tcp_nodelay,
+            tls_versions=(options.tls_version,),
+            zero_rtt=options.zero_rtt,
+            quic_adaptations=tuple(quinn.names(options.quinn)),
+            max_concurrent_streams=options.max_streams,
+            alt_svc=options.alt_svc,
+            replay=_text(site.replay),
+            live=_text(site.live),
+            qlog_dir=_text(site.qlog),
+        )
 
-    def declared(self, options: ServerOptions) -> dict[str, Any]:
+    def declared(self, options: ServerOptions) -> Declared:
         """What was asked of the engine."""
         return {
             "congestion_control": {"tcp": options.congestion_control, "quic": options.congestion_control},
@@ -62,8 +67,8 @@ class Origin(ServerAdapter):
         }
 
 
-def _folders(site: Site) -> tuple[tuple[str, Path | None], ...]:
-    return (("replay", site.replay), ("live", site.live), ("qlog_dir", site.qlog))
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
 
 
 def origin_backend(site: Site, options: ServerOptions) -> Backend:
@@ -79,7 +84,6 @@ def origin_backend(site: Site, options: ServerOptions) -> Backend:
     origin = Origin()
     config = origin.config(there, replace(options, tls_version="1.3", zero_rtt=False))
     path = state / "origin.json"
-    path.write_text(
-        json.dumps({**config, "protocols": ["h1"], "idle_timeout_ns": _BACKEND_IDLE_NS}, indent=2), encoding="utf-8"
-    )
+    config = structs.replace(config, protocols=("h1",), idle_timeout_ns=_BACKEND_IDLE_NS)
+    path.write_text(encode_pretty(config), encoding="utf-8")
     return Backend(origin.name, origin.find(), Command((find_engine(), "origin", path)), BACKEND_LINK)

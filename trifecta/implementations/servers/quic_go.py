@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 from functools import cache
 from pathlib import Path
-from typing import Any
 
+from trifecta.contract.common import Declared
 from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.go_program import GoProgram
@@ -46,7 +46,7 @@ class QuicGo(ServerAdapter):
             )
         )  # fmt: skip
 
-    def declared(self, options: ServerOptions) -> dict[str, Any]:
+    def declared(self, options: ServerOptions) -> Declared:
         """TCP follows the lab's routes; quic-go always takes Reno, with a factor of 0.7 and 32 packets at first."""
         quic_go, go = _versions(RECIPE.program())
         return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import duckdb
 
@@ -14,6 +14,7 @@ from trifecta.analysis.challenges import Challenge, challenges
 from trifecta.analysis.checks import RUN_CHECKS, TRIAL_CHECKS
 from trifecta.analysis.interactions import Interaction
 from trifecta.analysis.programs import place_of
+from trifecta.contract.trial import TrialRow
 from trifecta.design import plan
 from trifecta.design.errors import UserError
 from trifecta.design.metrics import METRICS
@@ -141,7 +142,7 @@ def chains(
     split, settings = parts.of_cells(connection, about, cells, packets=packets), _settings(connection, cells)
     for cell in cells:
         here = [one for one in chosen if one.cell == cell]
-        rows = _trials(connection, cell)
+        rows = cast(list[TrialRow], _trials(connection, cell))
         own = known.get(cell) or Cell(cell, dict(levels(cell)))
         challenged = challenges(study, rows, own, [(one.arm, one.reference) for one in here], metrics=metrics)
         results = _checks(connection, cell)

@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from trifecta.analysis.resampling import Concluded
+from trifecta.contract.values import JsonObject
 from trifecta.report.comparisons import levels, place_words
 from trifecta.report.explain import words
 from trifecta.report.explain.chain import Chain, Explained
@@ -51,7 +52,7 @@ def place(cell: str) -> str:
     return ", ".join(filter(None, (path, place_words(cell))))
 
 
-def as_data(found: Explained, concluded: list[Concluded]) -> dict[str, Any]:
+def as_data(found: Explained, concluded: list[Concluded]) -> JsonObject:
     """The same for a program."""
     return {
         "run": str(found.about.folder),

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from trifecta.contract.values import JsonObject
 from trifecta.report.reconcile import cite, conditions, maps, words
 from trifecta.report.reconcile.read import PairFound, Reconciled
 
@@ -55,7 +56,7 @@ def _csv(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return buffer.getvalue()
 
 
-def as_data(found: Reconciled) -> dict[str, Any]:
+def as_data(found: Reconciled) -> JsonObject:
     """All of the page for a program."""
     return {
         "folder": str(found.folder),

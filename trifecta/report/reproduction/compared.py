@@ -16,6 +16,7 @@ from trifecta import studies
 from trifecta.analysis import agreement
 from trifecta.analysis.agreement import Moved, Pair
 from trifecta.analysis.statements import Statement
+from trifecta.contract.values import JsonObject
 from trifecta.design.errors import UserError
 from trifecta.report import grids, numbers
 from trifecta.report.reproduction import again, switches
@@ -164,7 +165,7 @@ def _words(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def as_data(made: Comparison) -> dict[str, Any]:
+def as_data(made: Comparison) -> JsonObject:
     """The same for a program; keys are stable (docs/reproduce.md)."""
     kinds = {"claims": made.claims, "figures": made.figures, "threats": made.threats}
     return {

@@ -6,13 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import duckdb
 import numpy as np
 
 from trifecta.analysis.estimate import log_value
 from trifecta.analysis.published import Place
+from trifecta.contract.trial import TrialRow
 from trifecta.design import plan
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import Study
@@ -166,7 +167,7 @@ def _value(row: Mapping[str, Any], name: str) -> float | None:
     """A trial's value; infinite where it lies among failures."""
     if name == "success_rate":
         return None if row[name] is None else float(row[name])
-    log = log_value(row, METRICS[name])
+    log = log_value(cast(TrialRow, row), METRICS[name])
     return None if math.isnan(log) else math.exp(log) if log < 700 else math.inf
 
 

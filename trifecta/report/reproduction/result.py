@@ -13,6 +13,7 @@ from trifecta import __version__, studies
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN, OTHER_SIZE
 from trifecta.analysis.published import Evaluation, Place, evaluate, matching
 from trifecta.analysis.statements import Published
+from trifecta.contract.values import JsonObject
 from trifecta.design import plan
 from trifecta.design.campaign import Campaign
 from trifecta.design.errors import UserError
@@ -202,7 +203,7 @@ def _threats(folder: Path) -> list[Mapping[str, Any]]:
     return [one for one in found if isinstance(one, dict)]
 
 
-def as_data(result: Result) -> dict[str, Any]:
+def as_data(result: Result) -> JsonObject:
     """The same for a program; keys are stable (docs/reproduce.md)."""
     runs = [vars(run) for study in result.studies for run in study.runs]
     told = {"version": __version__, "folder": str(result.folder), "machine": machine_of(result)}
@@ -231,7 +232,7 @@ def machine_of(result: Result) -> Any:
     return None
 
 
-def evaluation_data(one: Evaluation) -> dict[str, Any]:
+def evaluation_data(one: Evaluation) -> JsonObject:
     """One statement for a program; ``ratio`` is null where a difference is compared."""
     statement = one.statement
     only = one.effects[0] if len({(effect.run, effect.cell) for effect in one.effects}) == 1 else None

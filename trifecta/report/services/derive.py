@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import duckdb
 import numpy as np
@@ -16,6 +16,7 @@ from trifecta.analysis.contrasts import Contrast, adjusted, contrast, contrast_o
 from trifecta.analysis.means import block_logs, geometric_mean
 from trifecta.analysis.reordering import variants
 from trifecta.analysis.success import success_rate
+from trifecta.contract.trial import TrialRow
 from trifecta.design.fields import parse_protocol
 from trifecta.design.metrics import Metric
 from trifecta.design.quantity import QuantityError
@@ -186,7 +187,9 @@ def _curves(found: Measured) -> list[Row]:
     for axis in scaling.axes(found.cells):
         for step in axis.steps:
             for arm in found.arms:
-                mean = geometric_mean(block_logs(found.trials[step.cell], found.metric, arm), found.confidence)
+                mean = geometric_mean(
+                    block_logs(cast(list[TrialRow], found.trials[step.cell]), found.metric, arm), found.confidence
+                )
                 row = {"factor": axis.factor, "place": axis.place, "arm": arm, "level": step.value, "text": step.text}
                 made.append(row | {"value": mean.value, "low": mean.low, "high": mean.high, "blocks": mean.blocks})
     return made
@@ -203,7 +206,7 @@ def _combinations(found: Measured, about: RunFacts) -> list[Row]:
         logs: dict[tuple[str, str], list[Floats]] = {}
         for cell, inside in cells.items():
             for arm in found.arms:
-                values = block_logs(found.trials[cell], found.metric, arm)
+                values = block_logs(cast(list[TrialRow], found.trials[cell]), found.metric, arm)
                 logs.setdefault(mixing.normalised(arm, inside), []).append(values)
         known = {pair: np.concatenate(values) for pair, values in logs.items()}
         if len({inside for _, inside in known}) < 2:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import duckdb
 
 from trifecta.analysis import costs
 from trifecta.analysis.costs import Cost, Usage
 from trifecta.analysis.means import logs_by_block
+from trifecta.contract.trial import TrialRow
 from trifecta.design.metrics import METRICS, SERVICES, Metric
 from trifecta.design.sba import CLIENT
 from trifecta.design.services import LETTERS
@@ -40,7 +41,7 @@ class Measured:
 
     def logs(self, cell: str, metric: Metric, arm: str) -> dict[int, float]:
         """Log value of every usable block."""
-        return logs_by_block(self.trials.get(cell, []), metric, arm)
+        return logs_by_block(cast(list[TrialRow], self.trials.get(cell, [])), metric, arm)
 
 
 def is_services(about: RunFacts) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis import trips
+from trifecta.contract.trial import TrialRow
 from trifecta.report import content
 from trifecta.report.comparisons import levels
 from trifecta.report.facts import RunFacts
@@ -104,12 +105,13 @@ def _tests(
     answer = connection.execute(_TRIALS, [cell])
     names = [column[0] for column in answer.description or ()]
     rows = [dict(zip(names, values, strict=True)) for values in answer.fetchall()]
+    trials = cast(list[TrialRow], rows)
     metric = "requests_per_s" if is_reused(cell) else "latency_mean_ns"
     made = []
     for arm, reference in about.pairs:
         if arm not in latencies or reference not in latencies:
             continue
-        blocks = trips.by_blocks(rows, metric, (arm, reference), baseline=about.baseline, confidence=about.confidence)
+        blocks = trips.by_blocks(trials, metric, (arm, reference), baseline=about.baseline, confidence=about.confidence)
         found = trips.by_samples(latencies[arm], latencies[reference])
         times = metric == "latency_mean_ns"
         what = "latency" if times else "throughput"

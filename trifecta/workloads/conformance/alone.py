@@ -78,6 +78,7 @@ def run(
     chosen: Chosen, folder: Path, tell: Callable[[str], None], stop: Callable[[], bool], *, large: bool = False
 ) -> Outcome:
     """Probe into ``folder``; must run inside the sandbox. What was finished is kept when the user stops it."""
+    from trifecta.contract.codec import plain
     from trifecta.implementations.registry import CLIENTS, SERVERS
     from trifecta.lab.engine import Stopped, engine_versions, find_engine
     from trifecta.store import files
@@ -100,7 +101,7 @@ def run(
     results = probe.results
     document = {
         "trifecta": version("trifecta"),
-        "engine": engine_versions(engine),
+        "engine": plain(engine_versions(engine)),
         "argv": sys.argv,
         "started_utc": started.isoformat(timespec="seconds"),
         "elapsed_s": round(time.monotonic() - began, 3),

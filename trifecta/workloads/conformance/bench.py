@@ -10,6 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
+from trifecta.contract.link import LinkReady
+from trifecta.contract.load import LoadConfig, LoadSummary
 from trifecta.design.conformance import CLEAN, ConformanceCase, ConformanceResult
 from trifecta.design.errors import CannotError
 from trifecta.design.factors import DEFAULT_CLIENT
@@ -85,7 +89,7 @@ class Bench:
         self._link, self._link_path = link, path
         try:
             link.configure(link_config(path, _SEED))
-            link.wait_ready(LINK_READY_S, self.stop)
+            link.wait_ready(LinkReady, LINK_READY_S, self.stop)
         except EngineError as error:
             raise as_user_error(error) from error
 
@@ -114,24 +118,24 @@ class Bench:
                 qlog_dir=qlog,
             )
             limit_ns = workload.connect_timeout_ns + workload.request_timeout_ns + 1_000_000_000
-            config |= {"verify_content": True, "total_timeout_ns": limit_ns}
+            config = structs.replace(config, verify_content=True, total_timeout_ns=limit_ns)
             summary = self._run_client(client, config, limit_ns / 1e9 + _GRACE_S)
             if isinstance(summary, Finding):
                 return summary
             finding = judge(read_rows(samples), case, protocol)
-            if finding.outcome == "pass" and summary.get("content_compared") is False:
+            if finding.outcome == "pass" and summary.content_compared is False:
                 finding = replace(
                     finding, reason="its length was compared, not its octets: the client does not keep them"
                 )
             return finding
 
-    def _run_client(self, client: str, config: dict[str, Any], timeout_s: float) -> dict[str, Any] | Finding:
+    def _run_client(self, client: str, config: LoadConfig, timeout_s: float) -> LoadSummary | Finding:
         """Let a client do its errand; its summary, or a finding when it did not do it."""
         log = self.log(f"client-{client}")
         with client_process(client, self.engine, self.lab.client, log, self.pins["client"]) as process:
             try:
                 process.configure(config)
-                return process.wait_summary(timeout_s, self.stop)
+                return process.wait_summary(LoadSummary, timeout_s, self.stop)
             except EngineError as error:
                 if client == LOAD and error.code in (EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED):
                     raise as_user_error(error) from error

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from msgspec.structs import replace
+
+from trifecta.contract.codec import convert
+from trifecta.contract.load import LoadConfig, Message
+from trifecta.contract.origin import OriginConfig, RelayConfig, RouteConfig, ServiceConfig
 from trifecta.design import quinn
 from trifecta.design.model import PathSpec, Protocol, ServicesWorkload, Trial
 from trifecta.design.services import Graph, Route
@@ -39,47 +43,54 @@ def origin_config(
     address: str,
     certificates: Certificates,
     keylog_file: Path | None = None,
-) -> dict[str, Any]:
+) -> OriginConfig:
     """What one service is asked to be (docs/architecture.md, section 1.2)."""
     callees = {call.to for route in graph.routes_of(service) for call in route.calls}
-    config: dict[str, Any] = {
-        "address": address,
-        "port": port_of(graph, service),
-        "certificate_file": str(certificates.chain),
-        "key_file": str(certificates.key),
-        "protocols": ["h1", "h2", "h3"],
-        "congestion_control": workload.congestion_control,
-        "tcp_nodelay": workload.tcp_nodelay,
-        "tls_versions": [workload.tls_version],
-        "zero_rtt": False,
-        **quinn.fields(workload.quinn),
-        "idle_timeout_ns": _IDLE_NS,
-        "max_concurrent_streams": max(250, workload.in_flight),
-        "relay": {
-            "service": service,
-            "routes": {route.path.partition("?")[0]: _route(route) for route in graph.routes_of(service)},
-            "services": {
-                callee: {
-                    "name": dns_name(callee),
-                    "address": None,
-                    "port": port_of(graph, callee),
-                    "protocol": protocols[service, callee],
-                    "connection_mode": connection,
-                    **pool_of(workload, protocols[service, callee], connection),
-                }
-                for callee in sorted(callees)
-            },
-            "ca_file": str(certificates.authority),
-            "tls_version": workload.tls_version,
-            "key_exchange": workload.key_exchange,
-            "cipher": CIPHER[workload.tls_version],
-            "connect_timeout_ns": int(workload.connect_timeout_ns * patience(graph, service)),
-            "request_timeout_ns": int(workload.request_timeout_ns * patience(graph, service)),
+    relay = RelayConfig(
+        service=service,
+        routes={route.path.partition("?")[0]: _route(route) for route in graph.routes_of(service)},
+        services={
+            callee: _service(graph, callee, workload, protocols[service, callee], connection)
+            for callee in sorted(callees)
         },
-    }
-    if keylog_file is not None:
-        config["keylog_file"] = str(keylog_file)
-    return config
+        ca_file=str(certificates.authority),
+        tls_version=workload.tls_version,
+        key_exchange=workload.key_exchange,
+        cipher=CIPHER[workload.tls_version],
+        connect_timeout_ns=int(workload.connect_timeout_ns * patience(graph, service)),
+        request_timeout_ns=int(workload.request_timeout_ns * patience(graph, service)),
+    )
+    return OriginConfig(
+        address=address,
+        port=port_of(graph, service),
+        certificate_file=str(certificates.chain),
+        key_file=str(certificates.key),
+        protocols=("h1", "h2", "h3"),
+        congestion_control=workload.congestion_control,
+        tcp_nodelay=workload.tcp_nodelay,
+        tls_versions=(workload.tls_version,),
+        zero_rtt=False,
+        quic_adaptations=tuple(quinn.names(workload.quinn)),
+        idle_timeout_ns=_IDLE_NS,
+        max_concurrent_streams=max(250, workload.in_flight),
+        relay=relay,
+        keylog_file=None if keylog_file is None else str(keylog_file),
+    )
+
+
+def _service(
+    graph: Graph, callee: str, workload: ServicesWorkload, protocol: Protocol, connection: str
+) -> ServiceConfig:
+    connections, streams = pool_of(workload, protocol, connection)
+    return ServiceConfig(
+        name=dns_name(callee),
+        address=None,
+        port=port_of(graph, callee),
+        protocol=protocol,
+        connection_mode="new" if connection == "new" else "reused",
+        connections=connections,
+        streams=streams,
+    )
 
 
 def patience(graph: Graph, service: str) -> float:
@@ -92,17 +103,17 @@ def patience(graph: Graph, service: str) -> float:
     return 1 - 0.5 * own / levels if levels else 1.0
 
 
-def pool_of(workload: ServicesWorkload, protocol: Protocol, connection: str) -> dict[str, int]:
+def pool_of(workload: ServicesWorkload, protocol: Protocol, connection: str) -> tuple[int, int]:
     """How many connections a service keeps to the next, and streams on each: room for every cycle in flight."""
     most = max(POOL * STREAMS, 2 * workload.in_flight)
     if protocol == "h1" or connection == "new":
-        return {"connections": most, "streams": 1}
-    return {"connections": POOL if workload.in_flight > 1 else 1, "streams": STREAMS}
+        return most, 1
+    return POOL if workload.in_flight > 1 else 1, STREAMS
 
 
-def _route(route: Route) -> dict[str, Any]:
+def _route(route: Route) -> RouteConfig:
     calls = [{"to": call.to, "method": call.method, "path": call.path, "body": call.body} for call in route.calls]
-    return {"calls": calls, "answer": route.answer}
+    return convert(RouteConfig, {"calls": calls, "answer": route.answer})
 
 
 def client_config(
@@ -117,7 +128,7 @@ def client_config(
     messages: Path | None,
     keylog_file: Path | None = None,
     qlog_dir: Path | None = None,
-) -> dict[str, Any]:
+) -> LoadConfig:
     """What the client is asked to do: its cycles are requests of the engine's load (section 1.1)."""
     entry = graph.entry
     config = load_config(
@@ -132,30 +143,34 @@ def client_config(
         keylog_file=keylog_file,
         qlog_dir=qlog_dir,
     )
-    message: dict[str, Any] | None = None
-    if entry.body == "forward":
-        message = {"folder": str(messages)} if messages is not None else {"body_bytes": workload.request_bytes}
+    message: Message | None = None
+    if entry.body == "forward" and messages is not None:
+        message = Message(folder=str(messages))
+    elif entry.body == "forward":
+        message = Message(body_bytes=workload.request_bytes)
     total = workload.requests * (workload.clients if workload.kind == "fan-in" else 1)
-    config |= {
-        "address": None,
-        "method": entry.method,
-        "path": entry.path,
-        "request_body_bytes": 0,
-        "expect_body_bytes": None,
-        "expect_status": 200,
-        "message": message,
-        "service": graph.client,
-        "to": entry.to,
-        "spans_file": str(spans_file),
-        "total_timeout_ns": total_timeout_ns(graph, workload, path, total),
-    }
-    if workload.kind == "fan-in":
-        config |= {
-            "requests": 0,
-            "requests_per_client": workload.requests,
-            "warmup_requests": workload.warmup_requests * workload.clients,
-        }
-    return config
+    config = replace(
+        config,
+        address=None,
+        method=entry.method,
+        path=entry.path,
+        request_body_bytes=0,
+        expect_body_bytes=None,
+        expect_status=200,
+        message=message,
+        service=graph.client,
+        to=entry.to,
+        spans_file=str(spans_file),
+        total_timeout_ns=total_timeout_ns(graph, workload, path, total),
+    )
+    if workload.kind != "fan-in":
+        return config
+    return replace(
+        config,
+        requests=0,
+        requests_per_client=workload.requests,
+        warmup_requests=workload.warmup_requests * workload.clients,
+    )
 
 
 def total_timeout_ns(graph: Graph, workload: ServicesWorkload, path: PathSpec, requests: int) -> int:

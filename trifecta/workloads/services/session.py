@@ -10,6 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
 
+from trifecta.contract.codec import changed
+from trifecta.contract.link import LinkConfig
+from trifecta.contract.probe import MeasureSummary
 from trifecta.design import plan, services
 from trifecta.design.errors import CannotError
 from trifecta.design.model import Cell, PathSpec, ServicesWorkload, Study
@@ -17,6 +20,7 @@ from trifecta.design.services import Graph
 from trifecta.lab.certificates import Certificates, make_certificates
 from trifecta.lab.engine import EngineProcess
 from trifecta.lab.host import pin_table
+from trifecta.lab.hosts import NetworkFacts
 from trifecta.lab.paths import link_config
 from trifecta.lab.topology import Wire, addresses_of
 from trifecta.store.run import RunDirectory
@@ -35,7 +39,7 @@ class ServicesSession:
     study: Study
     stop: Callable[[], bool]
     link_changes: Mapping[str, Any] = field(default_factory=dict)
-    probes: dict[tuple[PlaceKey, str], dict[str, Any]] = field(default_factory=dict)
+    probes: dict[tuple[PlaceKey, str], MeasureSummary] = field(default_factory=dict)
     probed_at: dict[tuple[PlaceKey, str], float] = field(default_factory=dict)
     places: dict[PlaceKey, Place] = field(default_factory=dict)
     failed: dict[PlaceKey, str] = field(default_factory=dict)
@@ -123,7 +127,7 @@ class ServicesSession:
         return self.run.path / "logs" / f"{name}.log"
 
     @property
-    def network(self) -> dict[str, Any]:
+    def network(self) -> NetworkFacts:
         """Settings of the lab's kernel, for ``run.json``."""
         for place in self.places.values():
             return {"settings": place.topology.settings, "unknown_settings": place.topology.missing_settings}
@@ -134,7 +138,7 @@ class ServicesSession:
         last = self.probed_at.get(self._probe_key(cell))
         return bool(self.place(cell).topology.wires) and (last is None or time.monotonic() - last >= every_s)
 
-    def probe(self, cell: Cell, seed: int) -> dict[str, Any]:
+    def probe(self, cell: Cell, seed: int) -> MeasureSummary:
         """Measure what the first wire with the cell's path on it (else the first) does to packets."""
         place, path = self.place(cell), self.path(cell)
         wire = next(iter(place.links), place.topology.wires[0])
@@ -146,14 +150,14 @@ class ServicesSession:
             if wire.impaired:
                 stack.enter_context(self.link(place, wire, path, seed))
             summary = measure_path(self.engine, between, self.log("probe"), config, self.stop)
-        summary = {**summary, "wire": wire.name}
+        summary.wire = wire.name
         if key in self.probes:
-            summary["largest_payload_bytes"] = self.probes[key].get("largest_payload_bytes")
+            summary.largest_payload_bytes = self.probes[key].largest_payload_bytes
         self.probes[key] = summary
         self.probed_at[key] = time.monotonic()
         return summary
 
-    def probe_of(self, cell: Cell) -> dict[str, Any] | None:
+    def probe_of(self, cell: Cell) -> MeasureSummary | None:
         """What the last probe of a cell's path found."""
         return self.probes.get(self._probe_key(cell))
 
@@ -161,10 +165,10 @@ class ServicesSession:
         """Start the link of a wire and wait until it carries packets."""
         return set_to_work(place.start_link(wire), self.link_config(place, wire, path, seed), self.stop)
 
-    def link_config(self, place: Place, wire: Wire, path: PathSpec, seed: int) -> dict[str, Any]:
+    def link_config(self, place: Place, wire: Wire, path: PathSpec, seed: int) -> LinkConfig:
         """What the link of a wire is asked to do: every wire has weather of its own, the same for every arm."""
         own_seed = plan.stable_seed("wire", seed, wire.name)
-        return {**link_config(path, own_seed, devices=place.topology.devices(wire)), **self.link_changes}
+        return changed(link_config(path, own_seed, devices=place.topology.devices(wire)), self.link_changes)
 
     def _probe_key(self, cell: Cell) -> tuple[PlaceKey, str]:
         return self.key(cell), self.path(cell).name

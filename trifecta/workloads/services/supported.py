@@ -36,7 +36,7 @@ def services_supported(study: Study, engine: Path) -> Supported:
         why = "; ".join(dict.fromkeys(item["reason"] for item in left_out))
         raise CannotError(f"no place of the study can be used here: {why}")
     source = "part of Trifecta (engine/crates/origin); built by `make setup`"
-    versions = {"version": str(engine_versions(engine)["engine"]), "source": source}
+    versions = {"version": engine_versions(engine).engine, "source": source}
     return Supported(cells, {SERVER_LEVEL: versions}, {}, left_out)
 
 

@@ -9,9 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from trifecta.contract.codec import changed
+from trifecta.contract.link import Links, LinkSummary
+from trifecta.contract.load import LoadConfig, LoadSummary
+from trifecta.contract.origin import OriginReady, OriginSummary
 from trifecta.design import services
 from trifecta.design.model import ServicesWorkload, Trial
 from trifecta.design.services import SERVER_LEVEL, Graph
+from trifecta.implementations.running import ServerFacts
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram, as_user_error
 from trifecta.lab.host import keeping_off
 from trifecta.lab.topology import Wire
@@ -26,7 +31,17 @@ from trifecta.workloads.services.evidence import cycles
 from trifecta.workloads.services.places import Place
 from trifecta.workloads.services.session import ServicesSession
 from trifecta.workloads.session import set_to_work
-from trifecta.workloads.trial import Outcome, finish_link, let_pass, phases, read_samples, row_of
+from trifecta.workloads.trial import (
+    Details,
+    Outcome,
+    beside_link,
+    finish_link,
+    let_pass,
+    phases,
+    read_samples,
+    row_of,
+    watched,
+)
 
 _READY_S = 15.0
 _LOAD_GRACE_S = 5.0
@@ -71,7 +86,7 @@ class ServicesTrialRunner:
         place.topology.use_congestion_control(workload.congestion_control)
         samples = session.run.draft("samples", trial.trial, ".parquet")
         spans = session.run.draft("spans", trial.trial, ".parquet")
-        details: dict[str, Any] = {"load": None, "link": None, "probe": session.probe_of(trial.cell)}
+        details = Details(probe=session.probe_of(trial.cell))
         errors: list[str] = []
         transport = TransportObserver(tuple(place.topology.hosts.values()))
         marks = [time.monotonic_ns()]
@@ -93,37 +108,34 @@ class ServicesTrialRunner:
             marks.append(time.monotonic_ns())
             config = self._client_config(trial, workload, graph, (samples, spans), capture)
             with keeping_off(place.client_cpus):
-                details["load"] = self._await_client(cast.client, config, resources, errors)
+                details.load = self._await_client(cast.client, config, resources, errors)
             marks.append(time.monotonic_ns())
             resources.sample()
-            details["machine"] = self._machine.end(time.monotonic_ns(), self._own_cpu_ns(resources)) | {
-                "transport": transport.end(),
-                "sampler": resources.cost(),
-            }
+            shares = self._machine.end(time.monotonic_ns(), self._own_cpu_ns(resources))
+            details.machine = {**shares, "transport": transport.end(), "sampler": resources.cost()}
             let_pass(path, since_ns=marks[3])
             ends: dict[str, str | None] = {}
             told = {name: _finish(name, process, errors, ends) for name, process in cast.services.items()}
             links = {wire.name: finish_link(process, errors) for wire, process in cast.links.items()}
             capture.finish(links, errors)
-            found = read_samples(samples, details["load"], errors)
+            found = read_samples(samples, details.load, errors)
             if found is None:
                 spans.unlink(missing_ok=True)  # as the samples: of a client that died they are not whole
             marks.append(time.monotonic_ns())
         marks.append(time.monotonic_ns())
-        details["link"] = _links(cast.links, links, resources, marks[3] - marks[2]) if links else None
-        details["server"] = _server(session, trial, (told, ends), resources, marks[3] - marks[2])
+        details.link = _links(cast.links, links, resources, marks[3] - marks[2]) if links else None
+        details.server = _server(session, trial, (told, ends), resources, marks[3] - marks[2])
         if found is not None and spans.exists():
-            details["server"]["cycles"] = cycles(spans, graph)
-        if details["load"] is not None and resources.run_delay_ns(graph.client) is not None:
-            details["load"].setdefault("run_delay_ns", resources.run_delay_ns(graph.client))
-            details["load"].setdefault("wall_ns", marks[3] - marks[2])
+            details.server["cycles"] = cycles(spans, graph)
+        if details.load is not None:
+            watched(details.load, resources.run_delay_ns(graph.client), marks[3] - marks[2])
         outcome = Outcome(
             trial=trial,
             row=row_of(trial, found, details, errors, measured=(marks[2], marks[3]), wall=wall),
             files=TrialFiles(
                 samples=samples if found is not None else None,
                 spans=spans if found is not None and spans.exists() else None,
-                link_summary=details["link"],
+                link_summary=details.link,
                 link_logs=capture.logs,
                 captures=capture.captures,
                 resources=resources.rows,
@@ -153,7 +165,7 @@ class ServicesTrialRunner:
         links: dict[Wire, EngineProgram] = {}
         for wire in place.links:
             links[wire] = stack.enter_context(place.start_link(wire))
-            asked = session.link_config(place, wire, path, trial.seed) | capture.link_changes(wire.name)
+            asked = capture.on_link(session.link_config(place, wire, path, trial.seed), wire.name)
             set_to_work(links[wire], asked, session.stop)
         for name in reversed(graph.services[1:]):
             config = origin_config(
@@ -166,10 +178,10 @@ class ServicesTrialRunner:
                 certificates=session.certificates,
                 keylog_file=capture.keylog(name),
             )
-            programs[name].configure(config | self._faults.service_changes(name))
+            programs[name].configure(changed(config, self._faults.service_changes(name)))
         for process in programs.values():
             try:
-                process.wait_ready(_READY_S, session.stop)
+                process.wait_ready(OriginReady, _READY_S, session.stop)
             except EngineError as error:
                 raise as_user_error(error) from error
         return _Cast(graph.client, client, programs, links)
@@ -181,7 +193,7 @@ class ServicesTrialRunner:
         graph: Graph,
         files: tuple[Path, Path],
         capture: TrialCapture,
-    ) -> dict[str, Any]:
+    ) -> LoadConfig:
         session = self._session
         config = client_config(
             trial,
@@ -195,15 +207,15 @@ class ServicesTrialRunner:
             keylog_file=capture.keylog(),
             qlog_dir=capture.qlog_dir,
         )
-        return config | self._faults.load_changes(trial.arm)
+        return changed(config, self._faults.load_changes(trial.arm))
 
     def _await_client(
-        self, client: EngineProgram, config: dict[str, Any], resources: ResourceObserver, errors: list[str]
-    ) -> dict[str, Any] | None:
+        self, client: EngineProgram, config: LoadConfig, resources: ResourceObserver, errors: list[str]
+    ) -> LoadSummary | None:
         try:
             client.configure(config)
-            timeout_s = config["total_timeout_ns"] / 1e9 + _LOAD_GRACE_S
-            return client.wait_summary(timeout_s, self._session.stop, resources.sample)
+            timeout_s = config.total_timeout_ns / 1e9 + _LOAD_GRACE_S
+            return client.wait_summary(LoadSummary, timeout_s, self._session.stop, resources.sample)
         except EngineError as error:
             if error.code in (EXIT_CANNOT, EXIT_BAD_INPUT, EXIT_UNSUPPORTED):
                 raise as_user_error(error) from error  # every other trial would meet the same
@@ -214,13 +226,13 @@ class ServicesTrialRunner:
         return time.process_time_ns() + sum(resources.latest_cpu_ns().values())
 
 
-def _finish(name: str, process: EngineProgram, errors: list[str], ends: dict[str, str | None]) -> dict[str, Any] | None:
+def _finish(name: str, process: EngineProgram, errors: list[str], ends: dict[str, str | None]) -> OriginSummary | None:
     """The summary of a service; None, an error of the trial and how it ended, for one that died."""
     ends[name] = None
     try:
         if not process.running():
-            return process.wait_summary(_FINISH_S)
-        return process.finish(_FINISH_S)
+            return process.wait_summary(OriginSummary, _FINISH_S)
+        return process.finish(OriginSummary, _FINISH_S)
     except EngineError as error:
         ends[name] = error.message
         errors.append(f"service {name} died: {error.message}")
@@ -228,25 +240,25 @@ def _finish(name: str, process: EngineProgram, errors: list[str], ends: dict[str
 
 
 def _links(
-    links: dict[Wire, EngineProgram], told: dict[str, dict[str, Any] | None], resources: ResourceObserver, wall_ns: int
-) -> dict[str, Any]:
+    links: dict[Wire, EngineProgram], told: dict[str, LinkSummary | None], resources: ResourceObserver, wall_ns: int
+) -> Links:
     """``link_json``: what each link says, and how long it waited for a core."""
-    said: dict[str, dict[str, Any]] = {}
+    said: dict[str, LinkSummary] = {}
     for wire, process in links.items():
         summary = told[wire.name]
         if summary is not None:
-            delay = resources.run_delay_ns(process.name)
-            said[wire.name] = summary | ({} if delay is None else {"run_delay_ns": delay, "wall_ns": wall_ns})
-    return {"links": said}
+            beside_link(summary, resources.run_delay_ns(process.name), wall_ns)
+            said[wire.name] = summary
+    return Links(links=said)
 
 
 def _server(
     session: ServicesSession,
     trial: Trial,
-    last_words: tuple[dict[str, dict[str, Any] | None], dict[str, str | None]],
+    last_words: tuple[dict[str, OriginSummary | None], dict[str, str | None]],
     resources: ResourceObserver,
     wall_ns: int,
-) -> dict[str, Any]:
+) -> ServerFacts:
     """``server_json``: every service by name, and the sums that a server of another workload has."""
     told, ends = last_words
     workload, graph, place = session.workload(trial.cell), session.graph(trial.cell), session.place(trial.cell)
@@ -265,7 +277,7 @@ def _server(
             "asked": {callee: protocol for (caller, callee), protocol in protocols.items() if caller == name},
         }
         if name != graph.client:
-            spoken = {protocol: sum(by.values()) for protocol, by in ((summary or {}).get("requests") or {}).items()}
+            spoken = {} if summary is None else summary.spoken()
             ended = ends[name]
             by_name[name] |= {"protocols_spoken": spoken, "summary": summary, "running": ended is None, "ended": ended}
     others = [facts["cpu_ns"] for name, facts in by_name.items() if name != graph.client]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from trifecta.analysis.checks.visits import Got, Visit, Visits
+from trifecta.contract.trial import TrialRow
 from trifecta.workloads.aggregate import percentile
 
 Row = dict[str, Any]
@@ -51,7 +52,7 @@ _REFUSED, _SERVER_ERROR = 400, 500  # RFC 9110, sections 15.5 and 15.6
 class VisitAggregate:
     """Columns of the row ``trials`` that come from the visits (those of samples come from these), and the evidence."""
 
-    columns: dict[str, Any]
+    columns: TrialRow
     visits: Visits
 
 
@@ -66,7 +67,8 @@ def aggregate_visits(visits_file: Path, fetches_file: Path, playback_file: Path 
     rows.sort(key=lambda row: (row["visit"], row["fetch"]))
     stalled = set() if playback_file is None or not playback_file.exists() else _stalled(playback_file)
     return VisitAggregate(
-        _columns(measured) | _speed_index(every), _evidence(measured, rows, stalled, table.num_rows - len(measured))
+        cast(TrialRow, _columns(measured) | _speed_index(every)),
+        _evidence(measured, rows, stalled, table.num_rows - len(measured)),
     )
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import cast
 
+from trifecta.contract.browser import BrowserConfig, VideoConfig
+from trifecta.contract.common import Protocol
 from trifecta.design.model import BrowserWorkload, PageWorkload, Trial, VideoWorkload
 from trifecta.implementations.server import ServerOptions
 from trifecta.lab.certificates import Certificates
@@ -73,46 +75,46 @@ def browser_config(
     floor: Sequence[float] | None = None,
     keylog_file: Path | None = None,
     qlog_dir: Path | None = None,
-) -> dict[str, Any]:
+) -> BrowserConfig:
     """What the driver of a browser is asked to do: visits to ``url``, which asks for things of these ``names``.
 
     ``floor`` are the shares of frames that the machine drops by itself, by rung.
     """
     video = None
     if isinstance(workload, VideoWorkload):
-        video = {
-            "player_url": url,
-            "watch_ns": workload.watch_ns,
-            "live": workload.mode != "on-demand",
-            **({} if floor is None else {"floor": list(floor)}),
-        }
-    return {
-        "trial": trial.trial,
-        "protocol": trial.protocol,
-        "kind": "video" if video else "page",
-        "url": url,
-        "hosts": list(names),
-        "port": PORT,
-        "ca_file": str(certificates.authority),
-        "discovery": workload.discovery if trial.protocol == "h3" else "forced",
-        "view": workload.view,
-        "visits": workload.visits,
-        "warmup_visits": workload.warmup_visits,
-        "seed": trial.seed,
-        "visit_timeout_ns": workload.visit_timeout_ns,
-        "total_timeout_ns": total_timeout_ns(workload),
-        "settle_ns": workload.settle_ns,
-        "filmstrip": isinstance(workload, PageWorkload) and workload.filmstrip,
-        "viewport": list(VIEWPORT),
-        "video": video,
-        "work_dir": str(work_dir),
-        "keylog_file": None if keylog_file is None else str(keylog_file),
-        "netlog_file": None,
-        "samples_file": str(drafts.samples),
-        "visits_file": str(drafts.visits),
-        "fetches_file": str(drafts.fetches),
-        "playback_file": None if drafts.playback is None else str(drafts.playback),
-        "frames_dir": None if drafts.frames is None else str(drafts.frames),
-        "har_dir": str(drafts.har),
-        "qlog_dir": None if qlog_dir is None else str(qlog_dir),
-    }
+        shares = None if floor is None else tuple(floor)
+        live = workload.mode != "on-demand"
+        video = VideoConfig(player_url=url, watch_ns=workload.watch_ns, live=live, floor=shares)
+    return BrowserConfig(
+        trial=trial.trial,
+        protocol=cast(Protocol, trial.protocol),
+        kind="video" if video else "page",
+        url=url,
+        hosts=tuple(names),
+        port=PORT,
+        ca_file=str(certificates.authority),
+        discovery=workload.discovery if trial.protocol == "h3" else "forced",
+        view=workload.view,
+        visits=workload.visits,
+        warmup_visits=workload.warmup_visits,
+        seed=trial.seed,
+        visit_timeout_ns=workload.visit_timeout_ns,
+        total_timeout_ns=total_timeout_ns(workload),
+        settle_ns=workload.settle_ns,
+        filmstrip=isinstance(workload, PageWorkload) and workload.filmstrip,
+        viewport=VIEWPORT,
+        video=video,
+        work_dir=str(work_dir),
+        keylog_file=_text(keylog_file),
+        samples_file=str(drafts.samples),
+        visits_file=str(drafts.visits),
+        fetches_file=str(drafts.fetches),
+        playback_file=_text(drafts.playback),
+        frames_dir=_text(drafts.frames),
+        har_dir=str(drafts.har),
+        qlog_dir=_text(qlog_dir),
+    )
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
+from msgspec import structs
 
+from trifecta.contract.load import LoadSummary
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.model import Trial, VideoWorkload
@@ -55,7 +56,7 @@ class Floors:
         drafts = _drafts(session.state)
         with LocalVideo(video, place.network.host("client"), session.log("floor")) as local:
             alone = replace(workload, mode="on-demand", view="cold", visits=1, warmup_visits=0, watch_ns=local.watch_ns)
-            config: dict[str, Any] = browser_config(
+            config = browser_config(
                 replace(trial, arm="h1"),
                 alone,
                 (local.host,),
@@ -64,11 +65,14 @@ class Floors:
                 certificates=session.certificates,
                 work_dir=session.state,
             )
-            config["video"]["player_url"] = local.player_url()
+            assert config.video is not None
+            config = structs.replace(config, video=structs.replace(config.video, player_url=local.player_url()))
             try:
                 with session.spawn_browser(place, browser, self._faults.browser_driver) as driver:
                     driver.configure(config)
-                    driver.wait_summary((START_NS + total_timeout_ns(alone)) / 1e9 + _GRACE_S, session.stop)
+                    driver.wait_summary(
+                        LoadSummary, (START_NS + total_timeout_ns(alone)) / 1e9 + _GRACE_S, session.stop
+                    )
                 assert drafts.playback is not None
                 rows = pq.read_table(drafts.playback).to_pylist()
             except FileNotFoundError as error:

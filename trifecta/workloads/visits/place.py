@@ -119,14 +119,23 @@ class Place:
         engine, log, draft = ways
         host, question = self.network.host(key.host), serving.material.question(key.host)
         where = (self.address[key], PORT, question.name)
-        wanted = {"path": question.target, "expect_status": question.status, "expect_body_bytes": question.bytes}
         limit: float | None = None
         for protocol in protocols:
 
             def once(protocol: str = protocol) -> str | None:
                 name = f"load ({server.adapter.name} over {protocol})"
                 load = EngineProcess(engine, "load", host, log, name=name)
-                return ask(load, where, protocol, certificates, draft=draft, stop=stop, changes=wanted)
+                return ask(
+                    load,
+                    where,
+                    protocol,
+                    certificates,
+                    draft=draft,
+                    stop=stop,
+                    path=question.target,
+                    body_bytes=question.bytes,
+                    status=question.status,
+                )
 
             server.wait_ready(once, stop, limit)
             limit = READY_MORE_S

@@ -7,12 +7,15 @@ import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
+from trifecta.contract.link import Links, LinkSummary
+from trifecta.contract.load import LoadSummary
+from trifecta.implementations.running import ServerFacts
 from trifecta.implementations.servers.origin import BACKEND_ADDRESS
 from trifecta.lab.engine import EngineProcess
 from trifecta.lab.topology import Wire
 from trifecta.observers.resources import ResourceObserver
+from trifecta.workloads.trial import beside_link
 from trifecta.workloads.visits.place import Place, Serving
 
 _END_S = 5.0  # a driver has said its last word and ends its browser
@@ -25,9 +28,7 @@ def server_pids(servers: Sequence[Serving]) -> dict[str, int]:
     return pids | {f"server {serving.host}": serving.running.pid for serving in others}
 
 
-def server_details(
-    place: Place, servers: Sequence[Serving], resources: ResourceObserver, wall_ns: int
-) -> dict[str, Any]:
+def server_details(place: Place, servers: Sequence[Serving], resources: ResourceObserver, wall_ns: int) -> ServerFacts:
     """What is known of the measured server, what it used, what is behind it and beside it."""
     main, *others = servers
     server = main.running
@@ -52,19 +53,16 @@ def server_details(
 
 
 def links_said(
-    links: dict[Wire, EngineProcess],
-    said: dict[Wire, dict[str, Any] | None],
-    resources: ResourceObserver,
-    wall_ns: int,
-) -> dict[str, Any]:
+    links: dict[Wire, EngineProcess], said: dict[Wire, LinkSummary | None], resources: ResourceObserver, wall_ns: int
+) -> Links:
     """``link_json``: what the link of each wire says, and how long it waited for a core."""
-    told: dict[str, dict[str, Any]] = {}
+    told: dict[str, LinkSummary] = {}
     for wire, process in links.items():
         summary = said[wire]
         if summary is not None:
-            delay = resources.run_delay_ns(process.name)
-            told[wire.name] = summary | ({} if delay is None else {"run_delay_ns": delay, "wall_ns": wall_ns})
-    return {"links": told}
+            beside_link(summary, resources.run_delay_ns(process.name), wall_ns)
+            told[wire.name] = summary
+    return Links(links=told)
 
 
 def own_cpu_ns(resources: ResourceObserver) -> int:
@@ -87,7 +85,7 @@ def ended_cpu_ns(driver: EngineProcess) -> int:
     return reaped_ns() - before
 
 
-def add_driver_cpu(load: dict[str, Any] | None, driven_cpu_ns: int) -> None:
+def add_driver_cpu(load: LoadSummary | None, driven_cpu_ns: int) -> None:
     """Tell apart what the driver used from what the browser did."""
     if load is not None:
-        load["driver_cpu_ns"] = max(0, driven_cpu_ns - load["cpu_user_ns"] - load["cpu_system_ns"])
+        load.driver_cpu_ns = max(0, driven_cpu_ns - load.cpu_ns)

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
 
+from trifecta.contract.codec import changed
+from trifecta.contract.probe import MeasureSummary
 from trifecta.design import browsers, plan
 from trifecta.design.model import BrowserWorkload, Cell, PathSpec, Study
 from trifecta.implementations.running import RunningServer, ServerFailed
@@ -19,9 +21,11 @@ from trifecta.implementations.server import ServerAdapter, Site
 from trifecta.lab.certificates import Certificates, make_certificates
 from trifecta.lab.engine import EngineProcess
 from trifecta.lab.host import browser_pin_table
+from trifecta.lab.hosts import NetworkFacts
 from trifecta.lab.paths import link_config
 from trifecta.lab.topology import Wire
 from trifecta.store.run import RunDirectory
+from trifecta.workloads.capturing import TrialCapture
 from trifecta.workloads.probing import measure_config, measure_path
 from trifecta.workloads.session import set_to_work
 from trifecta.workloads.visits.configs import PORT, options_for
@@ -42,7 +46,7 @@ class BrowserSession:
     adapters: Mapping[str, ServerAdapter]
     stop: Callable[[], bool]
     link_changes: Mapping[str, Any] = field(default_factory=dict)
-    probes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    probes: dict[str, MeasureSummary] = field(default_factory=dict)
     probed_at: dict[str, float] = field(default_factory=dict)
     places: dict[Wires, Place] = field(default_factory=dict)
     materials: dict[Key, Material] = field(default_factory=dict)
@@ -200,7 +204,7 @@ class BrowserSession:
         return True
 
     @property
-    def network(self) -> dict[str, Any]:
+    def network(self) -> NetworkFacts:
         """Settings of the lab's kernel, for ``run.json``."""
         for place in self.places.values():
             return {"settings": place.network.settings, "unknown_settings": place.network.missing_settings}
@@ -220,12 +224,12 @@ class BrowserSession:
         )
 
     def link(
-        self, place: Place, wire: Wire, path: PathSpec, seed: int, changes: Mapping[str, Any] | None = None
+        self, place: Place, wire: Wire, path: PathSpec, seed: int, capture: TrialCapture | None = None
     ) -> EngineProcess:
         """Start the link of a wire for a path and wait until it carries packets: each wire has weather of its own."""
         own_seed = plan.stable_seed("wire", seed, wire.name)
         own = link_config(path, own_seed, devices=place.network.devices(wire))
-        config = {**own, **(changes or {}), **self.link_changes}
+        config = changed(own if capture is None else capture.on_link(own, wire.name), self.link_changes)
         link = EngineProcess(
             self.engine,
             "link",
@@ -241,7 +245,7 @@ class BrowserSession:
         last = self.probed_at.get(self._probe_key(cell))
         return last is None or time.monotonic() - last >= every_s
 
-    def probe(self, cell: Cell, seed: int) -> dict[str, Any]:
+    def probe(self, cell: Cell, seed: int) -> MeasureSummary:
         """Measure what one wire with the cell's path on it does to packets, from the client to the host that serves."""
         place, path, name = self.place(cell), self.path(cell), self._probe_key(cell)
         main = self.keys(cell)[0]
@@ -254,14 +258,14 @@ class BrowserSession:
             between = (place.network.host("client"), place.network.host(main.host))
             summary = measure_path(self.engine, between, self.log("probe"), config, self.stop)
         if place.network.links:
-            summary = {**summary, "wire": place.network.links[0].name}
+            summary.wire = place.network.links[0].name
         if not first:
-            summary["largest_payload_bytes"] = self.probes[name].get("largest_payload_bytes")
+            summary.largest_payload_bytes = self.probes[name].largest_payload_bytes
         self.probes[name] = summary
         self.probed_at[name] = time.monotonic()
         return summary
 
-    def probe_of(self, cell: Cell) -> dict[str, Any] | None:
+    def probe_of(self, cell: Cell) -> MeasureSummary | None:
         """What the last probe of a cell's path found."""
         return self.probes.get(self._probe_key(cell))
 

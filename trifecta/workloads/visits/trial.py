@@ -10,8 +10,11 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
+from trifecta.contract.browser import BrowserConfig
+from trifecta.contract.codec import changed
+from trifecta.contract.link import Links
+from trifecta.contract.load import ClientReady, LoadSummary
 from trifecta.design import plan
 from trifecta.design.model import BrowserWorkload, PageWorkload, Trial, VideoWorkload
 from trifecta.lab import linux
@@ -26,7 +29,7 @@ from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate
 from trifecta.workloads.capturing import TrialCapture
 from trifecta.workloads.faults import NO_FAULTS, Faults
-from trifecta.workloads.trial import Outcome, finish_link, let_pass, phases, read_samples, row_of
+from trifecta.workloads.trial import Details, Outcome, finish_link, let_pass, phases, read_samples, row_of
 from trifecta.workloads.visits.aggregate import VisitAggregate, aggregate_visits
 from trifecta.workloads.visits.configs import START_NS, Drafts, browser_config
 from trifecta.workloads.visits.floors import Floors
@@ -105,7 +108,7 @@ class BrowserTrialRunner:
         floor, floor_error = self._floors.shares(trial, place)
         drafts = self._drafts(trial, workload)
         capture = TrialCapture(session.run, session.study, trial, workload)
-        details: dict[str, Any] = {"load": None, "link": None, "probe": session.probe_of(trial.cell)}
+        details = Details(probe=session.probe_of(trial.cell))
         errors: list[str] = []
         transport = TransportObserver(tuple(place.network.hosts.values()))
         marks = [time.monotonic_ns()]
@@ -126,16 +129,16 @@ class BrowserTrialRunner:
             self._machine.begin(time.monotonic_ns(), own_cpu_ns(resources))
             marks.append(time.monotonic_ns())
             with keeping_off(session.pins["client"]):
-                details["load"] = self._await(driver, self._config(trial, drafts, floor, capture), resources, errors)
+                details.load = self._await(driver, self._config(trial, drafts, floor, capture), resources, errors)
             marks.append(time.monotonic_ns())
             resources.sample()
-            add_driver_cpu(details["load"], driven_cpu_ns := ended_cpu_ns(driver) - loaded_cpu_ns)
+            add_driver_cpu(details.load, driven_cpu_ns := ended_cpu_ns(driver) - loaded_cpu_ns)
             machine = self._machine.end(time.monotonic_ns(), own_cpu_ns(resources) + driven_cpu_ns)
-            details["machine"] = machine | {"transport": transport.end(), "sampler": resources.cost()}
+            details.machine = {**machine, "transport": transport.end(), "sampler": resources.cost()}
             self.start_ahead(trial)  # nothing is measured any more: it loads while this trial is read
-            self._tell(place, details["load"], floor_error)
+            self._tell(place, details.load, floor_error)
             errors += filter(None, (serving.problem() for serving in servers))
-            found = read_samples(drafts.samples, details["load"], errors)
+            found = read_samples(drafts.samples, details.load, errors)
             visits = _read_visits(drafts, found, errors)
             marks.append(time.monotonic_ns())
             let_pass(path, since_ns=marks[3])
@@ -143,19 +146,18 @@ class BrowserTrialRunner:
             capture.finish({wire.name: summary for wire, summary in said.items()}, errors)
         marks.append(time.monotonic_ns())
         wall_ns = marks[3] - marks[2]
-        details["link"] = links_said(links, said, resources, wall_ns) if links else None
-        details["server"] = server_details(place, servers, resources, wall_ns)
-        outcome = Outcome(
+        details.link = link_said = links_said(links, said, resources, wall_ns) if links else None
+        details.server = server_details(place, servers, resources, wall_ns)
+        row = row_of(trial, found, details, errors, measured=(marks[2], marks[3]), wall=wall)
+        return Outcome(
             trial=trial,
-            row=row_of(trial, found, details, errors, measured=(marks[2], marks[3]), wall=wall)
-            | (visits.columns if visits is not None else {}),
-            files=_files(drafts, found, details["link"], resources, capture),
+            row=row if visits is None else {**row, **visits.columns},
+            files=_files(drafts, found, link_said, resources, capture),
             aggregate=found,
             details=details,
             visits=visits.visits if visits is not None else None,
+            phase_ns=phases(marks),
         )
-        outcome.phase_ns = phases(marks)
-        return outcome
 
     def _start_links(
         self, stack: ExitStack, trial: Trial, place: Place, capture: TrialCapture
@@ -164,11 +166,11 @@ class BrowserTrialRunner:
         session, path = self._session, self._session.path(trial.cell)
         links: dict[Wire, EngineProcess] = {}
         for wire in place.network.links:
-            link = session.link(place, wire, path, trial.seed, capture.link_changes(wire.name))
+            link = session.link(place, wire, path, trial.seed, capture)
             links[wire] = stack.enter_context(link)
         return links
 
-    def _tell(self, place: Place, load: dict[str, Any] | None, floor_error: str | None) -> None:
+    def _tell(self, place: Place, load: LoadSummary | None, floor_error: str | None) -> None:
         """Add what the lab knows to what the driver said: cores, names that were asked for and are not there, and why
         nobody knows what the machine drops of a video.
 
@@ -176,10 +178,10 @@ class BrowserTrialRunner:
         """
         strays = place.names.take_strays()
         if load is not None:
-            load["cpus"] = len(self._session.pins["client"] or os.sched_getaffinity(0))
-            load["stray_lookups"] = (load.get("stray_lookups") or 0) + sum(strays.values())
-            load |= {"floor_error": floor_error} if floor_error is not None else {}
-            load["stray_names"] = dict(sorted(strays.items(), key=lambda item: -item[1])[:_MOST_STRAY_NAMES])
+            load.cpus = len(self._session.pins["client"] or os.sched_getaffinity(0))
+            load.stray_lookups = (load.stray_lookups or 0) + sum(strays.values())
+            load.floor_error = floor_error
+            load.stray_names = dict(sorted(strays.items(), key=lambda item: -item[1])[:_MOST_STRAY_NAMES])
 
     def _drafts(self, trial: Trial, workload: BrowserWorkload) -> Drafts:
         """Where the driver writes; its folders are made."""
@@ -199,7 +201,7 @@ class BrowserTrialRunner:
 
     def _config(
         self, trial: Trial, drafts: Drafts, floor: Sequence[float] | None, capture: TrialCapture
-    ) -> dict[str, Any]:
+    ) -> BrowserConfig:
         session = self._session
         workload = session.workload(trial.cell)
         config = browser_config(
@@ -214,18 +216,18 @@ class BrowserTrialRunner:
             keylog_file=capture.keylog(),
             qlog_dir=capture.qlog_dir,
         )
-        return config | self._faults.load_changes(trial.arm)
+        return changed(config, self._faults.load_changes(trial.arm))
 
     def _await(
-        self, driver: EngineProcess, config: dict[str, Any], resources: ResourceObserver, errors: list[str]
-    ) -> dict[str, Any] | None:
+        self, driver: EngineProcess, config: BrowserConfig, resources: ResourceObserver, errors: list[str]
+    ) -> LoadSummary | None:
         """Have the driver make the visits; its summary, or None and an error of the trial."""
         try:
             driver.configure(config)
-            ready = driver.wait_ready(START_NS / 1e9, self._session.stop)
-            resources.follow("client", int(ready["pid"]))
-            timeout_s = config["total_timeout_ns"] / 1e9 + _GRACE_S
-            return driver.wait_summary(timeout_s, self._session.stop, resources.sample)
+            ready = driver.wait_ready(ClientReady, START_NS / 1e9, self._session.stop)
+            resources.follow("client", ready.pid)
+            timeout_s = config.total_timeout_ns / 1e9 + _GRACE_S
+            return driver.wait_summary(LoadSummary, timeout_s, self._session.stop, resources.sample)
         except EngineError as error:
             if error.code == EXIT_CANNOT:
                 # Every other trial would meet the same; what the disk or the machine refuses is not a result.
@@ -252,7 +254,7 @@ def _read_visits(drafts: Drafts, found: Aggregate | None, errors: list[str]) -> 
 def _files(
     drafts: Drafts,
     found: Aggregate | None,
-    link: dict[str, Any] | None,
+    link: Links | None,
     resources: ResourceObserver,
     capture: TrialCapture,
 ) -> TrialFiles:

@@ -1,0 +1,32 @@
+"""What was asked of campaigns and reproductions, as their folders keep it so that they can be gone on with."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+
+class Asked(TypedDict, total=False):
+    """What it takes to read a campaign again, as its folder keeps it."""
+
+    text: str
+    file: str
+    depth: Literal["quick", "full"]
+    overrides: list[str]
+    only: list[str]
+    threats_on: list[str]
+    threats_off: list[str]
+    campaign: str
+    studies: list[str]
+
+
+class AskedReproduction(TypedDict, total=False):
+    """What it takes to go on with a reproduction, as its folder keeps it; ``elapsed_s``: of its parts so far."""
+
+    studies: list[str]
+    all: bool
+    depth: Literal["quick", "full"]
+    threats: bool
+    began: str
+    argv: list[str]
+    elapsed_s: dict[str, float]
+    campaigns: dict[str, Asked]

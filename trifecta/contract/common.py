@@ -1,0 +1,81 @@
+"""What several parts of the contract are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
+
+import msgspec
+
+Protocol = Literal["h1", "h2", "h3"]
+ConnectionMode = Literal["new", "reused"]
+Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+ALL_ADAPTATIONS = ("window-validation", "padding-cut", "parameters-in-order", "no-ecn", "settings")
+
+Word = str | bool | int | float | None
+Declared = Mapping[str, Word | Sequence[str] | Mapping[str, Word]]
+"""What an adapter says of its program: names of libraries and algorithms, flags; where they differ by transport."""
+
+Unsigned = Annotated[int, msgspec.Meta(ge=0)]
+"""Up to 2^64 - 1: counts, octets, times."""
+Port = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
+
+
+class Asked(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """A configuration: what is not a field of it is refused."""
+
+
+class Told(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A line that a program writes. Fields with a default are those that only some programs, or the runner, add."""
+
+
+class Quantiles(Told, kw_only=True):
+    """Nearest-rank quantiles, None when there is nothing."""
+
+    min: Unsigned | None
+    p50: Unsigned | None
+    p90: Unsigned | None
+    p99: Unsigned | None
+    max: Unsigned | None
+
+
+class TcpSummary(Told, kw_only=True):
+    """What a summary says of TCP: windows are the largest of all connections."""
+
+    connections: Unsigned
+    min_rtt_ns: Unsigned | None
+    srtt_ns: Unsigned
+    retransmits: Unsigned
+    congestion_window_bytes: Unsigned
+    congestion_control: str | None
+    mss_bytes: Unsigned
+    nodelay: bool | None
+    initial_window_bytes: Unsigned | None
+
+
+class QuicSummary(Told, kw_only=True):
+    """What a summary says of QUIC: windows are the largest of all connections."""
+
+    connections: Unsigned
+    min_rtt_ns: Unsigned | None
+    srtt_ns: Unsigned
+    lost_packets: Unsigned
+    sent_packets: Unsigned
+    congestion_window_bytes: Unsigned
+    congestion_events: Unsigned
+    congestion_control: str | None
+    mtu_bytes: Unsigned
+    adaptations: list[str] | None
+    initial_window_bytes: Unsigned | None
+
+
+class EngineVersion(Told, kw_only=True):
+    """What ``trifecta-engine --version`` says."""
+
+    engine: str
+    rustls: str | None
+    quinn_proto: str | None
+    aws_lc_rs: str | None
+    parquet: str | None
+    architecture: str
+    quic_adaptations: list[str]

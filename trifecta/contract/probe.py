@@ -1,0 +1,78 @@
+"""The probe: what it is asked, and what a path did to its packets."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from trifecta.contract.common import Asked, Port, Quantiles, Told, Unsigned
+
+
+class ReflectConfig(Asked, tag_field="role", tag="reflect", frozen=True, kw_only=True):
+    """Answer probes until asked to stop."""
+
+    address: str
+    port: Port
+
+
+class MeasureConfig(Asked, tag_field="role", tag="measure", frozen=True, kw_only=True):
+    """Measure the path to a reflector."""
+
+    address: str
+    port: Port
+    packets: Unsigned = 200
+    interval_ns: Unsigned = 2_000_000
+    payload_bytes: Unsigned = 64
+    timeout_ns: Unsigned = 2_000_000_000
+    train_packets: Unsigned = 0
+    largest: bool = False
+    samples_file: str | None = None
+
+
+class ReflectReady(Told, tag_field="role", tag="reflect", kw_only=True):
+    """The reflector answers."""
+
+    address: str
+    port: Port
+
+
+class MeasureReady(Told, tag_field="role", tag="measure", kw_only=True):
+    """The measurement begins."""
+
+    address: str
+    port: Port
+
+
+class ReflectSummary(Told, tag_field="role", tag="reflect", kw_only=True):
+    """What a reflector did."""
+
+    sessions: Unsigned
+    received: Unsigned
+    replied: Unsigned
+    ignored: Unsigned
+    send_errors: Unsigned
+
+
+class MeasureSummary(Told, tag_field="role", tag="measure", kw_only=True):
+    """What a measurement found. None: the reflector's count did not come back, or it was not asked for."""
+
+    sent: Unsigned
+    received: Unsigned
+    send_errors: Unsigned
+    ended: Literal["done", "signal"]
+    loss_forward: float | None
+    loss_backward: float | None
+    loss: float | None
+    rtt_ns: Quantiles
+    one_way_forward_ns: Quantiles
+    one_way_backward_ns: Quantiles
+    reordered: Unsigned
+    duplicates: Unsigned
+    reordered_forward: Unsigned | None
+    duplicates_forward: Unsigned | None
+    train_received: Unsigned | None
+    rate_bits_per_s: float | None
+    largest_payload_bytes: Unsigned | None
+
+    # What the runner adds.
+    wire: str | None = None
+    """Of several wires, the one that was measured."""
