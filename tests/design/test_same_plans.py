@@ -23,7 +23,7 @@ def planned(name):
         digest.update(cell.key.encode())
         for block in range(BLOCKS):
             for trial in plan.block_trials(study, cell, block, 0):
-                workload = plan.workload_for(study, cell)
+                workload = plan.workload_for(study, trial)
                 asked = [getattr(workload, field) for field in FIELDS]
                 told = [trial.trial, trial.block, trial.arm, trial.position, trial.seed, trial.protocol, trial.is_aa]
                 digest.update(json.dumps([*told, *asked]).encode())

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trifecta.design import plan
 from trifecta.design.model import RequestsWorkload, Study, Trial
 from trifecta.store.files import disk_errors
 from trifecta.store.run import RunDirectory
@@ -32,7 +31,7 @@ class TrialCapture:
         self.qlog_dir: Path | None = None
         self.keylog()
         if (self._on or workload.qlog) and trial.protocol == "h3":
-            self.qlog_dir = run.path / "qlog" / trial.trial / plan.client_of(trial.cell)
+            self.qlog_dir = run.path / "qlog" / trial.trial / trial.client
             with disk_errors(run.path):
                 self.qlog_dir.mkdir(parents=True, exist_ok=True)
 

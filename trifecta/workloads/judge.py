@@ -12,6 +12,7 @@ from trifecta.analysis.checks import check_run, check_trial, echo, is_valid
 from trifecta.analysis.checks.evidence import Evidence, RunEvidence
 from trifecta.analysis.checks.visits import Visits
 from trifecta.analysis.deliveries import lies
+from trifecta.design import plan
 from trifecta.design.model import Cell, CheckResult, Study
 from trifecta.store.files import to_json
 from trifecta.workloads.aggregate import aggregate
@@ -85,7 +86,9 @@ class Judge:
             name: json.loads(row[f"{name}_json"] or "null") for name in ("load", "link", "server", "probe", "machine")
         }
         samples = self._samples_folder / f"{row['trial']}.parquet"
-        trial = dataclasses.replace(outcome.trial, trial=row["trial"], arm=row["arm"], position=row["position"])
+        level = plan.treatment(self._study, outcome.trial.cell, row["arm"]).level
+        own = {"trial": row["trial"], "arm": row["arm"], "position": row["position"], "level": level}
+        trial = dataclasses.replace(outcome.trial, **own)
         return Evidence(
             study=self._study,
             trial=trial,

@@ -69,7 +69,7 @@ def load_config(
     qlog_dir: Path | None = None,
 ) -> dict[str, Any]:
     """The configuration of the engine's load for a trial (docs/architecture.md, section 1.1)."""
-    connection = str(trial.cell.levels.get("connection", "reused"))
+    connection = trial.connection
     connections, streams = streams_of(workload, trial.protocol, connection)
     loop: dict[str, Any] = {"kind": "closed"}
     if workload.loop == "open":
