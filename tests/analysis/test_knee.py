@@ -29,7 +29,7 @@ def rows(study, latency, loud=lambda rate, limited: False, blocks=4):
     """Trials whose median latency is ``latency(rate, limited, arm)`` in ms, but for 1 % from block to block."""
     made = []
     for cell in plan.cells(study):
-        rate = plan.workload_for(study, cell).rate_per_s
+        rate = plan.workload_for(study, plan.treatments_of(study, cell)[0]).rate_per_s
         limited = cell.levels["client_cpu"] != "none"
         for block in range(blocks):
             for arm in plan.arms(study):

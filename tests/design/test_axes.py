@@ -111,7 +111,7 @@ def test_a_plan_reads_back_and_every_cell_is_one_place(axes):
     for cell in cells:
         i, j = plan.places()[plan.place_of(cell)]
         path = study.paths[str(cell.levels["path"])]
-        workload = design_plan.workload_for(study, cell)
+        workload = design_plan.workload_for(study, design_plan.treatments_of(study, cell)[0])
         asked = {
             "rtt": path.rtt_ns,
             "loss": path.loss,

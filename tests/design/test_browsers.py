@@ -23,7 +23,7 @@ def test_a_page_is_loaded_by_a_browser_that_is_named_in_every_cell():
     assert keys == [
         f"path=far,connection=browser,server=origin,client=chromium,view={view}" for view in ("cold", "repeat")
     ]
-    workload = plan.workload_for(study, plan.cells(study)[1])
+    workload = plan.workload_for(study, plan.treatments_of(study, plan.cells(study)[1])[0])
     assert isinstance(workload, PageWorkload)
     assert (workload.view, workload.visits, workload.impaired) == ("repeat", 3, "client-router")
 
@@ -80,4 +80,4 @@ def test_a_page_by_its_path_is_a_level_however_long():
 
 def test_a_watch_takes_its_time():
     study = read(VIDEO)
-    assert least_trial_ns(study, plan.cells(study)[0], "h2") == 20_000_000_000
+    assert least_trial_ns(study, plan.treatments(study)[0]) == 20_000_000_000

@@ -100,7 +100,7 @@ def test_the_study_of_browsers_has_pages_and_videos_on_every_path():
         assert study.factors["path"] == (path,)
         assert study.paths[path].impaired is (path != "bare")
         assert study.factors["protocol"] == ("h1", "h2", "h3")
-        assert all(getattr(plan.workload_for(study, cell), "view", "cold") == "cold" for cell in plan.cells(study))
+        assert all(getattr(plan.workload_for(study, one), "view", "cold") == "cold" for one in plan.treatments(study))
 
 
 def test_a_depth_names_the_studies_that_it_runs_and_only_names_others():

@@ -31,7 +31,7 @@ def test_a_study_that_names_no_client_keeps_the_keys_it_had() -> None:
     assert plan.cells(race)[0].key == "path=clean,connection=new,server=origin"
     assert "client" not in race.factors
     assert "client" not in race.source
-    assert {plan.client_of(cell) for cell in plan.cells(race)} == {"load"}
+    assert {one.client for one in plan.treatments(race)} == {"load"}
 
 
 def test_a_named_client_is_in_every_cell_after_the_server() -> None:
@@ -46,7 +46,7 @@ def test_the_canonical_text_reads_back_to_the_same_cells() -> None:
     study = parse_study(TEXT.replace("CLIENT", "client: [curl, load],"), "s.yaml", ())
     again = parse_study(study.source, "again.yaml", ())
     assert again == study
-    assert [plan.client_of(cell) for cell in plan.cells(again)] == ["curl", "curl", "load", "load"]
+    assert [plan.treatments_of(again, cell)[0].client for cell in plan.cells(again)] == ["curl", "curl", "load", "load"]
 
 
 def test_an_unknown_client_is_refused_with_its_place() -> None:

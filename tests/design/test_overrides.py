@@ -118,9 +118,9 @@ def test_texts_can_be_set():
 def lengths(*options):
     study = studies.load("race", ["budget=none", *options])
     found = {}
-    for cell in plan.cells(study):
-        workload = plan.workload_for(study, cell)
-        found[cell.levels["path"], cell.levels["connection"]] = (workload.requests, workload.warmup_requests)
+    for one in plan.treatments(study):
+        workload = plan.workload_for(study, one)
+        found[one.path, one.connection] = (workload.requests, workload.warmup_requests)
     return found
 
 

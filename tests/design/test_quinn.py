@@ -12,7 +12,7 @@ PLAIN = "study: mine\nworkload: {{requests: 10{}}}\n"
 
 def asked(text: str) -> str:
     study = parse_study(PLAIN.format(f", quinn: {text}" if text else ""), "mine.yaml")
-    return plan.workload_for(study, plan.cells(study)[0]).quinn
+    return plan.workload_for(study, plan.treatments(study)[0]).quinn
 
 
 @pytest.mark.parametrize(

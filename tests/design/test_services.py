@@ -70,7 +70,7 @@ def test_a_registration_makes_every_call_of_the_procedure_once():
 
 def test_clients_of_a_fan_in_have_a_connection_each_on_every_protocol():
     one = study("f", workload=fan_in(requests=20), factors={"clients": [4, 50]})
-    workload = plan.workload_for(one, plan.cells(one)[1])
+    workload = plan.workload_for(one, plan.treatments(one)[-1])
     assert (workload.connections, workload.streams, workload.in_flight) == (50, 1, 50)
 
 

@@ -32,7 +32,7 @@ def test_a_small_study_gets_every_factor_and_default():
         "server": ("origin",),
     }
     assert study.workload.response_bytes == 10_000
-    assert study.baseline.protocol == "h2"
+    assert study.baseline.level == "h2"
     assert study.metric == "latency_p50_ns"
     assert study.paths["rough"].queue_bytes == 125_000  # 20 Mbit/s x 50 ms
     assert not study.paths["clean"].impaired

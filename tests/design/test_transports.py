@@ -35,7 +35,7 @@ def test_two_equal_parts_are_one():
 
 def test_they_can_be_levels():
     study = read(rest="factors: {congestion_control: [cubic, bbr/cubic], tls_version: [1.3, 1.2/1.3]}")
-    values = {plan.workload_for(study, cell).congestion_control for cell in plan.cells(study)}
+    values = {plan.workload_for(study, one).congestion_control for one in plan.treatments(study)}
     assert values == {"cubic", "bbr/cubic"}
     assert parse_study(study.source, "again.yaml") == study
 
@@ -62,7 +62,7 @@ def test_what_cannot_be_is_refused(fields, said):
 
 def test_timeouts_of_a_server_are_levels_and_none_by_default():
     study = read("read_timeout: 5 s", "factors: {write_timeout: [none, 1 s]}")
-    options = [options_for(plan.workload_for(study, cell)) for cell in plan.cells(study)]
+    options = [options_for(plan.workload_for(study, one)) for one in plan.treatments(study) if one.protocol == "h2"]
     assert [(one.read_timeout_ns, one.write_timeout_ns) for one in options] == [(5 * 10**9, None), (5 * 10**9, 10**9)]
     assert parse_study(study.source, "again.yaml") == study
     assert "timeout: none" not in read().source

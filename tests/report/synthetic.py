@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from tests.report.synthetic_parts import CIPHER, PATHS, checks_of, trial_row, write_facts
 from trifecta.design.model import CheckResult, Study
+from trifecta.design.plan import arms, cells
 from trifecta.design.study_file import parse_study
 from trifecta.store import schema
 
@@ -47,6 +48,7 @@ class Shape:
     in_flight: int = 10
     rates: dict[str, float] = field(default_factory=dict)  # of an open loop, with the factor of HTTP/3's wait at each
     metric: str = "latency_p50"
+    compare: str = "protocol"
     study: Study = field(init=False)
 
     def __post_init__(self) -> None:
@@ -78,7 +80,8 @@ factors:
   path: [{", ".join(self.paths)}]
   connection: [{", ".join(self.connections)}]
   server: [{", ".join(self.servers)}]{clients}{rates}
-baseline: HTTP/2
+{"" if self.compare == "protocol" else f"compare: {self.compare}"}
+baseline: {"HTTP/2" if self.compare == "protocol" else getattr(self, f"{self.compare}s")[0]}
 paths:
 {paths}
 metric: {self.metric}
@@ -90,6 +93,11 @@ seed: {self.seed}
 
     def cells(self) -> Iterator[tuple[str, dict[str, str]]]:
         """Yield cell key and levels."""
+        if self.compare != "protocol":
+            yield from (
+                (cell.key, {name: str(level) for name, level in cell.levels.items()}) for cell in cells(self.study)
+            )
+            return
         for path in self.paths:
             for connection in self.connections:
                 for server in self.servers:
@@ -103,7 +111,7 @@ def _samples(
     rng: np.random.Generator, shape: Shape, trial: str, arm: str, levels: dict[str, str], start: int
 ) -> pa.Table:
     n = shape.samples_per_trial
-    protocol = arm.removesuffix("#aa")
+    protocol = levels["protocol"]
     path = PATHS[levels["path"]]
     rtt = path.rtt_ns or 120_000
     new = levels["connection"] == "new"
@@ -205,9 +213,11 @@ def write_run(run: Path, shape: Shape | None = None) -> Path:
     number, clock = 0, 1_000_000_000_000
     for block in range(shape.blocks):
         for cell, place in shape.cells():
-            for position, arm in enumerate(rng.permutation(ARMS).tolist()):
+            for position, arm in enumerate(
+                rng.permutation(ARMS if shape.compare == "protocol" else arms(shape.study)).tolist()
+            ):
                 trial = f"t{number:05d}"
-                levels = {"protocol": arm.removesuffix("#aa"), **place}
+                levels = {shape.compare: arm.removesuffix("#aa"), **place}
                 samples = _samples(rng, shape, trial, arm, levels, clock)
                 pq.write_table(samples, run / "samples" / f"{trial}.parquet")
                 bad = (shape.troubles and number in (17, 101)) or arm == shape.left_out
@@ -215,7 +225,7 @@ def write_run(run: Path, shape: Shape | None = None) -> Path:
                     "trial": trial,
                     "block": block,
                     "cell": cell,
-                    "treatment": f"protocol={levels['protocol']},{cell}",
+                    "treatment": f"{shape.compare}={levels[shape.compare]},{cell}",
                     "arm": arm,
                     "is_aa": arm.endswith("#aa"),
                     "position": position,
@@ -225,9 +235,9 @@ def write_run(run: Path, shape: Shape | None = None) -> Path:
                     "valid": not bad,
                     **levels,
                 }
-                row = trial_row(rng, samples, head, PATHS[place["path"]], shape.loop)
-                row["client"] = place.get("client", "load")
-                if place["server"] in shape.proxies:
+                row = trial_row(rng, samples, head, PATHS[levels["path"]], shape.loop)
+                row["client"] = levels.get("client", "load")
+                if levels["server"] in shape.proxies:
                     row["server_json"] = json.dumps(json.loads(row["server_json"]) | {"proxy": True})
                 found = checks_of(trial, bad, shape.troubles and number in (5, 40))
                 row |= {"checks_json": json.dumps([asdict(check) for check in found]), "error": None}

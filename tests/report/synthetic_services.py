@@ -191,7 +191,7 @@ def _services(world: _World, protocol: str, cycles: int) -> dict[str, Any]:
 def _trial(
     rng: np.random.Generator, shape: ServicesShape, cell: Cell, arm: str, trial: str, clock: int
 ) -> tuple[list[dict[str, Any]], pa.Table, dict[str, Any], PathSpec]:
-    workload = plan.workload_for(shape.study, cell)
+    workload = plan.workload_for(shape.study, plan.treatments_of(shape.study, cell)[0])
     assert isinstance(workload, ServicesWorkload)
     protocol = arm.removesuffix("#aa")
     path = shape.study.paths[str(cell.levels["path"])]

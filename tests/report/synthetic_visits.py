@@ -359,7 +359,7 @@ def _row(
 def _trial(
     it: _Trial, shape: VisitsShape, cell: Cell, clock: int, failing: bool
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
-    workload = plan.workload_for(shape.study, cell)
+    workload = plan.workload_for(shape.study, plan.treatments_of(shape.study, cell)[0])
     assert isinstance(workload, PageWorkload | VideoWorkload)
     it.view = workload.view
     visits: list[dict[str, Any]] = []

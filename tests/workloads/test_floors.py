@@ -25,11 +25,10 @@ def floors(monkeypatch: pytest.MonkeyPatch, answer: Any) -> tuple[Floors, list[i
         return list(answer)
 
     monkeypatch.setattr(made, "_measure", measure)
-    monkeypatch.setattr("trifecta.workloads.visits.floors.plan.client_of", lambda _: "chromium")
     return made, asked
 
 
-TRIAL: Any = SimpleNamespace(cell=None)
+TRIAL: Any = SimpleNamespace(client="chromium")
 PLACE: Any = None
 
 

@@ -12,7 +12,7 @@ from tests.workloads import drive
 from tests.workloads.test_checks_fail import _engine_missing
 from trifecta import studies
 from trifecta.design import plan
-from trifecta.design.model import Cell, Study
+from trifecta.design.model import Levelled, Study
 from trifecta.workloads.progress import NoProgress
 from trifecta.workloads.runner import _Run
 
@@ -33,13 +33,16 @@ class Session:
         self.ahead = [probe(rtt_ns) for rtt_ns in rtts_ns]
         self.age_s, self.last = age_s, None
 
-    def probe_of(self, cell: Cell) -> dict[str, Any] | None:
+    def probe_key(self, at: Levelled) -> str:
+        return at.path
+
+    def probe_of(self, at: Levelled) -> dict[str, Any] | None:
         return self.last
 
-    def probe_due(self, cell: Cell, every_s: float) -> bool:
+    def probe_due(self, at: Levelled, every_s: float) -> bool:
         return self.last is None or self.age_s >= every_s
 
-    def probe(self, cell: Cell, seed: int) -> dict[str, Any]:
+    def probe(self, at: Levelled, seed: int) -> dict[str, Any]:
         self.last = self.ahead.pop(0)
         return self.last
 

@@ -181,3 +181,34 @@ def test_a_server_without_timeouts_is_left_out_where_a_study_asks_for_them():
         found.left_out[0]["reason"]
         == "patient cannot be given a read or write timeout; use server: caddy, nginx or haproxy"
     )
+
+
+def compared(factor: str, **factors: Any) -> Study:
+    return study("s", workload=requests(requests=20), factors=factors, compare=factor)
+
+
+def test_a_cell_needs_all_its_arms() -> None:
+    given = compared("server", server=["one", "two"], protocol=["h2", "h3"])
+    assert keys(here({}, given)) == {
+        "protocol=h2,path=clean,connection=reused",
+        "protocol=h3,path=clean,connection=reused",
+    }
+    two = Server("two")
+    two.protocols = frozenset({"h1", "h2"})
+    found = supported(given, {"one": SERVERS["one"], "two": two}, {})
+    assert keys(found) == {"protocol=h2,path=clean,connection=reused"}
+    (item,) = found.left_out
+    assert item == {"factor": "server", "level": "two with protocol h3", "reason": "two does not speak h3"}
+
+
+def test_a_compared_client_that_is_not_there_leaves_nothing_to_compare() -> None:
+    given = compared("client", server=["one"], client=["load", "ext"])
+    with pytest.raises(CannotError, match="ext is not here; run: trifecta get ext"):
+        here({"ext": Client("ext", find=missing)}, given)
+
+
+def test_a_compared_client_that_cannot_do_a_cell_leaves_it_out_for_all() -> None:
+    given = compared("client", server=["one"], client=["load", "ext"], connection=["new", "reused"])
+    found = here({"ext": Client("ext", **{"not": ["new"]})}, given)
+    assert [cell.levels["connection"] for cell in found.cells] == ["reused"]
+    assert found.left_out[0]["level"] == "ext with connection new"

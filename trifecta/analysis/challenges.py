@@ -54,7 +54,7 @@ def challenges(
 
     ``metrics``: by other metrics, too, which takes longest.
     """
-    metric, baseline = METRICS[study.metric], study.baseline.protocol
+    metric, baseline = METRICS[study.metric], study.baseline.level
     excluded = {str(row["arm"]).split("#")[0] for row in rows if not row.get("valid")}
     counted = _alone(study, [{**row, "valid": True} for row in rows], cell, metric.name) if excluded else {}
     others = [

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from trifecta.analysis.estimate import Row, by_cell, pair_blocks
 from trifecta.analysis.parts import Parts, parts_of
 from trifecta.analysis.pooled import PlaceSplit, pooled
-from trifecta.analysis.programs import Program, place_of, program_of
+from trifecta.analysis.programs import Program, compared, place_of, program_of
 from trifecta.analysis.shares import Decomposition, Share, shares_of
 from trifecta.design import plan
 from trifecta.design.metrics import METRICS, Metric
@@ -38,18 +38,19 @@ _LARGEST_LOG_RATIO = math.log(1_000)
 def decompose(study: Study, rows: Sequence[Row], metric: str | None = None) -> list[Decomposition]:
     """Every arm against the baseline: over all places first, then by path, then in every place.
 
-    Empty when the study has one server and one client only: then there is nothing to tell apart.
+    Empty when the study has one server and one client only: then there is nothing to tell apart. So it is where
+    servers or clients are what is compared.
     """
     chosen = METRICS[metric or study.metric]
     cells = by_cell(rows)
     programs = {cell: program_of(here[0]) for cell, here in cells.items()}
-    if len(set(programs.values())) < 2:
+    if compared(study) or len(set(programs.values())) < 2:
         return []
     places: dict[str, list[str]] = {}
     for cell in cells:
         places.setdefault(place_of(cell), []).append(cell)
-    baseline = study.baseline.protocol
-    arms = [arm for arm in study.factors[plan.PROTOCOL_FACTOR] if arm != baseline]
+    baseline = study.baseline.level
+    arms = plan.others(study)
 
     def one_place(job: tuple[int, str, str]) -> PlaceSplit:
         number, place, arm = job

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from trifecta.analysis.confidence import median_log_ratio
 from trifecta.contract.trial import TrialRow
-from trifecta.design import percentiles
+from trifecta.design import percentiles, plan
 from trifecta.design.metrics import Metric
-from trifecta.design.model import AA_SUFFIX, PROTOCOLS, Study
+from trifecta.design.model import AA_SUFFIX, PROTOCOL_FACTOR, PROTOCOLS, Study
 
 Row = TrialRow
 Floats = NDArray[np.float64]
@@ -105,12 +105,15 @@ def usable(row: Row) -> bool:
 
 
 def arm_pairs(study: Study) -> list[tuple[str, str]]:
-    """(arm, reference) of every comparison of a cell: each arm to the baseline, then the others, newer to older."""
-    protocols = [p for p in study.factors.get("protocol", PROTOCOLS) if p in PROTOCOLS]
-    baseline = study.baseline.protocol
-    others = sorted((p for p in protocols if p != baseline), key=PROTOCOLS.index)
-    pairs = [(arm, str(baseline)) for arm in others]
-    pairs += [(newer, older) for i, older in enumerate(others) for newer in others[i + 1 :]]
+    """(arm, reference) of every comparison of a cell: each arm to the baseline, then the others, later to earlier.
+
+    Protocols are in the order of their age, other levels in that of the study.
+    """
+    baseline, others = study.baseline.level, plan.others(study)
+    if study.compare == PROTOCOL_FACTOR:
+        others.sort(key=[str(protocol) for protocol in PROTOCOLS].index)
+    pairs = [(arm, baseline) for arm in others]
+    pairs += [(later, earlier) for i, earlier in enumerate(others) for later in others[i + 1 :]]
     return pairs
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from trifecta.analysis.confidence import judge, log_e_above, log_e_below, median_log_ratio
 from trifecta.analysis.estimate import Row, by_cell, log_value, pair_blocks, usable
 from trifecta.analysis.family import claims, log_e_to_claim
-from trifecta.analysis.programs import place_of, program_of
+from trifecta.analysis.programs import compared, place_of, program_of
 from trifecta.design import plan
 from trifecta.design.metrics import METRICS, Metric
 from trifecta.design.model import AA_SUFFIX, Study
@@ -65,11 +65,15 @@ class Interaction:
 
 
 def interactions(study: Study, rows: Sequence[Row], metric: str | None = None) -> list[Interaction]:
-    """Every server whose protocol stands apart beyond the margin, the largest first; empty with one server."""
+    """Every server whose protocol stands apart beyond the margin, the largest first; empty with one server, and where
+    servers or clients are what is compared.
+    """
+    if compared(study):
+        return []
     chosen, alpha, margin = METRICS[metric or study.metric], 1 - study.confidence, math.log1p(study.margin)
     cells = by_cell(rows)
-    baseline = str(study.baseline.protocol)
-    arms = [arm for arm in study.factors[plan.PROTOCOL_FACTOR] if arm != baseline]
+    baseline = study.baseline.level
+    arms = plan.others(study)
     homes: dict[tuple[str, str], list[str]] = {}
     for cell, here in cells.items():
         homes.setdefault((place_of(cell), program_of(here[0]).client), []).append(cell)

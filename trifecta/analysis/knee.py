@@ -93,7 +93,7 @@ def knees(study: Study, rows: Sequence[Row], check: str) -> list[Knee]:
     for place, cells in sweeps.items():
         other = sweeps.get(_without_limit(place))
         twin = None if other is cells else other
-        for arm in (str(name) for name in study.factors[plan.PROTOCOL_FACTOR]):
+        for arm in plan.levels_of(study):
             steps = _steps(study, grouped, arm, check, (cells, twin))
             if any(step.trials for step in steps):
                 shown = {name: level for name, level in place if name in varying}
@@ -109,7 +109,7 @@ Place = tuple[tuple[str, str], ...]
 def _sweeps(study: Study) -> dict[Place, list[Cell]]:
     """The cells by the levels of their factors but the rate, in the order of their rates."""
     found: dict[Place, list[Cell]] = {}
-    if RATE not in study.factors:
+    if RATE not in study.factors or study.compare == RATE:  # rates that are compared are no sweep
         return found
     for cell in plan.cells(study):
         own = tuple((name, plan.level_text(level)) for name, level in cell.levels.items() if name != RATE)
@@ -118,7 +118,7 @@ def _sweeps(study: Study) -> dict[Place, list[Cell]]:
 
 
 def _rate(study: Study, cell: Cell) -> float:
-    return plan.workload_for(study, cell).rate_per_s or 0.0
+    return plan.workload_for(study, plan.treatments_of(study, cell)[0]).rate_per_s or 0.0
 
 
 def _without_limit(place: Place) -> Place:

@@ -23,7 +23,7 @@ from trifecta.analysis.contrasts import holm, p_value
 from trifecta.analysis.estimate import Row, by_cell
 from trifecta.analysis.intervals import t_quantile
 from trifecta.analysis.means import block_logs, geometric_mean
-from trifecta.analysis.programs import Program, place_of, program_of, proxies
+from trifecta.analysis.programs import Program, compared, place_of, program_of, proxies
 from trifecta.analysis.sessions import between_starts, starts_of
 from trifecta.design import plan
 from trifecta.design.metrics import METRICS
@@ -62,14 +62,15 @@ class Standing:
 
 
 def league(study: Study, rows: Sequence[Row], metric: str | None = None) -> list[Standing]:
-    """All tables, each from the best program to the worst; empty when there is one program only.
+    """All tables, each from the best program to the worst; empty when there is one program only, and where programs
+    are what is compared: their verdicts are the table then.
 
     A program without a usable trial of a protocol has no standing there.
     """
     chosen = METRICS[metric or study.metric]
     cells = by_cell(rows)
     programs = {cell: program_of(here[0]) for cell, here in cells.items()}
-    if len(set(programs.values())) < 2:
+    if compared(study) or len(set(programs.values())) < 2:
         return []
     adding_hops = proxies(rows)
     places: dict[str, list[str]] = {}
@@ -78,7 +79,7 @@ def league(study: Study, rows: Sequence[Row], metric: str | None = None) -> list
     deviation = between_starts(chosen)
     found = []
     for place, here in places.items():
-        for arm in study.factors[plan.PROTOCOL_FACTOR]:
+        for arm in plan.levels_of(study):
             logs = {programs[cell]: block_logs(cells[cell], chosen, str(arm)) for cell in here}
             known = {program: values for program, values in logs.items() if len(values)}
             starts = {

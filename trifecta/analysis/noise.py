@@ -61,7 +61,7 @@ def noise_floors(
 ) -> dict[str, NoiseFloor]:
     """The noise floors of every cell, judged as one family."""
     metric = METRICS[metric_name or study.metric]
-    baseline = study.baseline.protocol
+    baseline = study.baseline.level
     alpha = 1 - study.confidence
     grouped = by_cell(rows)
     pairs = [

@@ -185,7 +185,7 @@ class Planner:
         return f"{count} of {len(self.verdicts)} verdicts are open"
 
     def _stop_decided(self) -> Stop:
-        if not self.verdicts and len(self.study.factors[plan.PROTOCOL_FACTOR]) == 1:
+        if not self.verdicts and len(plan.levels_of(self.study)) == 1:
             blocks = min(self.study.min_blocks, self.study.max_blocks)
             return Stop(f"every cell has had its {blocks} blocks; one protocol alone gives no verdict", "blocks")
         return Stop(f"all {len(self.verdicts)} verdicts are decided", "decided")

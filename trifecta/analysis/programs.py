@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trifecta.analysis.estimate import Row
+from trifecta.design.model import Study
 
 OWN_CLIENT = "load"
 
@@ -23,6 +24,14 @@ class Program:
         return f"{self.server} with {self.client}" if clients and self.client != OWN_CLIENT else self.server
 
 
+PROGRAMS = ("server", "client")  # factors
+
+
+def compared(study: Study) -> bool:
+    """Whether programs are the arms: then no share of a difference is the program's beside what is compared."""
+    return study.compare in PROGRAMS
+
+
 def program_of(row: Row) -> Program:
     """The programs of a trial; runs from before there was a choice of clients used our own."""
     return Program(str(row.get("server") or ""), str(row.get("client") or OWN_CLIENT))
@@ -35,7 +44,7 @@ def place_of(cell: str) -> str:
     for part in cell.split(","):
         name, equals, _ = part.partition("=")
         if equals:
-            dropping = name in ("server", "client")
+            dropping = name in PROGRAMS
         if not dropping:
             kept.append(part)
     return ",".join(kept)

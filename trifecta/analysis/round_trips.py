@@ -15,7 +15,7 @@ from trifecta.analysis.estimate import Row, by_cell, pair_blocks
 from trifecta.analysis.means import block_logs, geometric_mean
 from trifecta.design import plan
 from trifecta.design.metrics import METRICS
-from trifecta.design.model import Cell, Study
+from trifecta.design.model import Study, Treatment
 from trifecta.design.transports import for_protocol
 
 
@@ -28,13 +28,13 @@ def setup_round_trips(*, quic: bool, tls_version: str = "1.3", resumed: bool = F
     return 1 + (1 if resumed else 2)
 
 
-def trips(study: Study, cell: Cell, protocol: str) -> int:
-    """Those of a request in a cell, its connection's included."""
-    if cell.levels["connection"] != "new":
+def trips(study: Study, at: Treatment) -> int:
+    """Those of a request of a treatment, its connection's included."""
+    if at.connection != "new":
         return 1
-    own = for_protocol(plan.workload_for(study, cell), protocol)
+    own = for_protocol(plan.workload_for(study, at), at.protocol)
     setup = setup_round_trips(
-        quic=protocol == "h3", tls_version=own.tls_version, resumed=own.resumption, early=own.zero_rtt
+        quic=at.protocol == "h3", tls_version=own.tls_version, resumed=own.resumption, early=own.zero_rtt
     )
     return 1 + setup
 
@@ -62,20 +62,25 @@ class Explained:
 
 
 def explained(study: Study, rows: Sequence[Row]) -> list[Explained]:
-    """Every cell over a path with a delay, every protocol against the baseline, for the study's metric."""
-    metric, baseline = METRICS[study.metric], study.baseline.protocol
+    """Every cell over a path with a delay, every arm against the baseline, for the study's metric.
+
+    Where paths are compared a round trip is not the same in both arms: their number explains nothing then.
+    """
+    metric, baseline = METRICS[study.metric], study.baseline.level
     grouped = by_cell(rows)
-    found = []
+    found: list[Explained] = []
+    if study.compare == "path":
+        return found
     for cell in plan.cells(study):
         path = study.paths[str(cell.levels["path"])]
         here = grouped.get(cell.key, [])
         if not path.rtt_ns or not here:
             continue
-        for arm in (str(name) for name in study.factors[plan.PROTOCOL_FACTOR] if name != baseline):
+        for arm in plan.others(study):
             logs = pair_blocks(cell.key, here, metric, arm=arm, reference=baseline, baseline=baseline).log_ratios()
             mean = geometric_mean(logs, study.confidence)
             values = tuple(geometric_mean(block_logs(here, metric, name), study.confidence) for name in (arm, baseline))
-            counted = (trips(study, cell, arm), trips(study, cell, baseline))
+            counted = tuple(trips(study, plan.treatment(study, cell, name)) for name in (arm, baseline))
             expected = counted[0] / counted[1]
             share = None
             if mean.value and expected != 1 and mean.value != 1:
@@ -87,7 +92,7 @@ def explained(study: Study, rows: Sequence[Row]) -> list[Explained]:
                     rtt_ns=path.rtt_ns,
                     arm=arm,
                     reference=baseline,
-                    trips=counted,
+                    trips=(counted[0], counted[1]),
                     measured_ns=(values[0].value, values[1].value),
                     expected=expected,
                     ratio=mean.value,

@@ -29,8 +29,9 @@ from trifecta.analysis.modes import Apart
 from trifecta.analysis.noise import NoiseFloor, margin_in_force, noise_floors
 from trifecta.analysis.success import with_unseen
 from trifecta.design import plan
+from trifecta.design.arms import arm_words
 from trifecta.design.metrics import METRICS, Metric
-from trifecta.design.model import AA_SUFFIX, PROTOCOL_NAMES, Cell, Study, Verdict, VerdictKind
+from trifecta.design.model import AA_SUFFIX, Cell, Study, Verdict, VerdictKind
 
 Claim = Literal["faster", "slower", "same"]
 SUCCESS = "success_rate"
@@ -96,7 +97,7 @@ def verdicts(
         here = grouped.get(cell.key, [])
         apart = modes.apart(here, chosen, study.margin)
         for arm, reference in arm_pairs(study):
-            pair = pair_blocks(cell.key, here, chosen, arm=arm, reference=reference, baseline=study.baseline.protocol)
+            pair = pair_blocks(cell.key, here, chosen, arm=arm, reference=reference, baseline=study.baseline.level)
             told = _modes_of(study, cell, chosen, apart=apart, rows=here, pair=(arm, reference))
             evidence.append(_weigh(study, chosen, pair, floors.get(cell.key), told))
     family = _family(study, evidence)
@@ -123,19 +124,19 @@ def _modes_of(
     study: Study, cell: Cell, metric: Metric, *, apart: dict[str, Apart], rows: Sequence[Row], pair: tuple[str, str]
 ) -> list[tuple[Apart, str]]:
     """The trials of the pair that stand apart, with a sentence each; the baseline's two runs are one arm."""
-    path = study.paths.get(str(cell.levels.get("path", "")))
-    rtt_ns = None if path is None else path.rtt_ns
     found = []
     for arm in pair:
+        path = study.paths.get(str(plan.treatment(study, cell, arm).levels.get("path", "")))
+        rtt_ns = None if path is None else path.rtt_ns
         second = arm + AA_SUFFIX
         counted = sum(str(row["arm"]) in (arm, second) and bool(row.get("valid")) for row in rows)
         one = apart.get(arm)
-        if arm == study.baseline.protocol:
+        if arm == study.baseline.level:
             known = (apart.get(arm), apart.get(second))
             trials = sum(item.trials for item in known if item is not None)
             one = modes.merged(apart, arm, second, counted - trials)
         if one is not None:
-            found.append((one, one.words(PROTOCOL_NAMES.get(arm, arm), metric, rtt_ns)))
+            found.append((one, one.words(arm_words(study.compare, arm), metric, rtt_ns)))
     return found
 
 
@@ -280,7 +281,7 @@ def _reason(
 ) -> str:
     """The verdict of one comparison, in one sentence."""
     pair, interval = evidence.pair, evidence.judged.interval
-    reference = PROTOCOL_NAMES.get(pair.reference, pair.reference)
+    reference = arm_words(study.compare, pair.reference)
     if kind in ("faster", "slower"):
         side = "above" if interval.low is not None and interval.low > 0 else "below"
         return f"the whole interval of the ratio of {metric.label} lies {side} 1, among {total} comparisons too"

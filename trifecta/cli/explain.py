@@ -20,7 +20,7 @@ Examples:
 )
 @run_directory
 @click.option("--cell", metavar="CELL", help="Only this cell: its key, or levels that it alone has (path=far).")
-@click.option("--arm", metavar="PROTOCOL", type=click.Choice(["h1", "h2", "h3"]), help="Only verdicts about this one.")
+@click.option("--arm", metavar="LEVEL", help="Only verdicts about this arm: h3, or a level of what is compared.")
 @as_json
 def command(*, run: Path, cell: str | None, arm: str | None, as_json: bool) -> None:
     """Say of each verdict of RUN what differed, what was ruled out, what share each cause has, what would overturn it,

@@ -11,6 +11,7 @@ import click
 from trifecta.cli import options
 
 if TYPE_CHECKING:
+    from trifecta.analysis.mapping.result import MapResult
     from trifecta.design.mapping import MapPlan
     from trifecta.design.model import Study
     from trifecta.workloads.runner import StudyOutcome
@@ -31,6 +32,7 @@ Examples:
   trifecta map --budget "10 min" --out runs/plane
   trifecta map runs/plane --at rtt=35ms,loss=0.5%
   trifecta map --x rtt=10ms..100ms --y rate=2Mbit/s..50Mbit/s --set paths.access.loss="0.5 %" --resolution 12x12
+  trifecta map --compare congestion_control --arms bbr,cubic --set protocol=h3
   trifecta map race --set path=rough --set connection=new --server caddy --x in_flight=1..32 --y loss=0..5%
 """
 )
@@ -38,7 +40,10 @@ Examples:
 @click.option("--x", default="rtt", show_default="rtt=5ms..200ms", metavar="NAME=FROM..TO", help="The first axis.")
 @click.option("--y", default="loss", show_default="loss=0..3%", metavar="NAME=FROM..TO", help="The second axis.")
 @click.option("--resolution", default="16x16", show_default=True, help="Places on both axes, 4 to 31 each.")
-@click.option("--arms", default="h3,h2", show_default=True, help="The two protocols: the first against the second.")
+@click.option(
+    "--arms", metavar="LEVEL,LEVEL", show_default="h3,h2", help="What is compared: the first against the second."
+)
+@click.option("--compare", default="protocol", show_default=True, metavar="FACTOR", help="What they are levels of.")
 @click.option("--at", "place", metavar="NAME=VALUE,NAME=VALUE", help="Of a map that is there: who wins at this place.")
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change the study, as in `trifecta run`.")
 @click.option("--server", metavar="NAME", shell_complete=options.complete_server, help="The server.")
@@ -56,7 +61,8 @@ def command(
     x: str,
     y: str,
     resolution: str,
-    arms: str,
+    arms: str | None,
+    compare: str,
     place: str | None,
     overrides: tuple[str, ...],
     server: str | None,
@@ -85,7 +91,12 @@ def command(
         return _look_up(folder, place, as_json=as_json) if place is not None else _show(folder, as_json=as_json)
     changes = options.as_overrides(overrides, None, None, seed, (server,) if server else ())
     changes = options.with_seed(changes, studies.read_text(studies.find(study)), study)
-    plan, made, facts = _read(study, (x, y, resolution, arms), changes, blocks, budget)
+    if arms is None and compare != "protocol":
+        from trifecta.design.errors import UserError
+
+        raise UserError(f"option --compare: which two levels of {compare}? Add --arms LEVEL,LEVEL")
+    asked = (x, y, resolution, arms or "h3,h2")
+    plan, made, facts = _read(study, asked, changes, blocks, budget, compare=compare)
     from trifecta.cli import running
 
     return _carry_out(
@@ -107,6 +118,8 @@ def _read(
     changes: list[str],
     blocks: int | None,
     budget: str | None,
+    *,
+    compare: str,
 ) -> tuple[MapPlan, Study, dict[str, Any]]:
     from trifecta import studies
     from trifecta.cli.inputs import time_ns
@@ -115,7 +128,7 @@ def _read(
 
     if budget is None and blocks is None:
         budget = "10 min"
-    plan = make_plan(*axes, blocks=blocks, budget_ns=time_ns("--budget", budget) if budget else None)
+    plan = make_plan(*axes, blocks=blocks, budget_ns=time_ns("--budget", budget) if budget else None, compare=compare)
     finder = Finder()
     made = studies.load(
         study,
@@ -155,13 +168,20 @@ def _carry_out(
 
 
 def _show(folder: Path, *, as_json: bool) -> int:
-    from trifecta.report.map import page, words
-    from trifecta.report.words import counted
+    from trifecta.report.map import page
     from trifecta.store import damage
     from trifecta.workloads import mapping
 
     with damage.named(folder):
         made = mapping.result_of(folder)
+    with page.naming_of(made):
+        return _shown(made, folder, as_json=as_json)
+
+
+def _shown(made: MapResult, folder: Path, *, as_json: bool) -> int:
+    from trifecta.report.map import page, words
+    from trifecta.report.words import counted
+
     written = page.write(made, folder)
     if as_json:
         click.echo(json.dumps(made.document(), indent=1))
@@ -181,7 +201,8 @@ def _look_up(folder: Path, place: str, *, as_json: bool) -> int:
     answer = made.at(*parse_place("--at", made.plan, place))
     if as_json:
         click.echo(json.dumps(answer.document(), indent=1))
-    else:
+        return 0
+    with page.naming_of(made):
         click.echo(words.sentence(answer))
         click.echo(words.evidence(answer))
     return 0

@@ -45,6 +45,22 @@ def complete_override(_ctx: click.Context, _param: click.Parameter, incomplete: 
     return [CompletionItem(f"{key}=") for key in keys if key.startswith(incomplete)]
 
 
+def complete_compared(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The factors, and behind ``server=`` and ``client=`` their names."""
+    from trifecta.design.factors import KNOWN_FACTORS
+
+    factor, equals, levels = incomplete.partition("=")
+    if not equals:
+        from trifecta.threats import THREATS
+
+        threats = [CompletionItem(name) for name in THREATS if name.startswith(factor)]
+        return [CompletionItem(f"{name}=") for name in KNOWN_FACTORS if name.startswith(factor)] + threats
+    if factor not in ("server", "client"):
+        return []
+    known = _complete_names("server" if factor == "server" else "client", levels)
+    return [CompletionItem(f"{factor}={item.value}") for item in known]
+
+
 def complete_server(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The servers that have an adapter, and ``any``."""
     return _complete_names("server", incomplete)
@@ -96,6 +112,19 @@ def narrowing(command: Decorated) -> Decorated:
                 multiple=True,
                 shell_complete=complete_override,
                 help="Change a factor or a field: path=clean, response='1 kB', paths.rough.loss='5 %'. Repeatable.",
+            ),
+            click.option(
+                "--compare",
+                metavar="FACTOR[=LEVEL,...]",
+                shell_complete=complete_compared,
+                help="What is compared in every block: server=origin,caddy, congestion_control=cubic,bbr, ...  "
+                "or a threat (off and on).  [default: protocol]",
+            ),
+            click.option(
+                "--baseline",
+                metavar="LEVEL",
+                help="The level that the others are compared with; it runs twice in every block.  [default: HTTP/2, or "
+                "the first]",
             ),
             click.option("--blocks", type=click.IntRange(1), help="Exactly this many blocks in every cell."),
             click.option("--budget", metavar="TIME", help="Time to spend, such as '10 min', or 'none'."),
@@ -174,6 +203,17 @@ def with_seed(changes: list[str], text: str, file: str) -> list[str]:
     return [*changes, f"seed={secrets.randbelow(2**31)}"]
 
 
+def _compared(compare: str | None) -> tuple[str, str]:
+    """The factor that ``--compare`` names, or a threat is, and its levels; both empty without the option."""
+    from trifecta.design.errors import UserError
+    from trifecta.threats import compared
+
+    factor, equals, levels = (part.strip() for part in (compare or "").partition("="))
+    if compare is not None and (not factor or bool(equals) != bool(levels)):
+        raise UserError(f"option --compare: {compare!r} is not FACTOR=LEVEL,LEVEL, nor a factor alone; name both")
+    return (not levels and compared(factor)) or (factor, levels)
+
+
 def as_overrides(
     overrides: tuple[str, ...],
     blocks: int | None,
@@ -183,20 +223,30 @@ def as_overrides(
     *,
     clients: tuple[str, ...] = (),
     capture: bool = False,
+    compare: str | None = None,
+    baseline: str | None = None,
 ) -> list[str]:
     """All narrowing options as ``KEY=VALUE`` of ``--set``; an exact number of blocks needs no budget.
 
     UserError where two of them ask for the same.
     """
+    from trifecta.design.errors import UserError
     from trifecta.design.overrides import name_of, refuse_twice
 
-    given = {"blocks": blocks, "budget": budget, "seed": seed, "capture": "" if capture else None}
-    said = {name: f"--{name} {value}".rstrip() for name, value in given.items() if value is not None}
-    for factor, names in (("server", servers), ("client", clients)):
-        if names:
-            said[factor] = f"--{factor} {','.join(names)}"
+    factor, levels = _compared(compare)
+    given = {"compare": compare, "baseline": baseline, "blocks": blocks, "budget": budget, "seed": seed}
+    said = {name: f"--{name} {value}" for name, value in given.items() if value is not None}
+    said |= {"capture": "--capture"} if capture else {}
+    said |= {name: f"--{name} {','.join(names)}" for name, names in (("server", servers), ("client", clients)) if names}
+    if levels:
+        if factor in said:
+            raise UserError(f"options --compare {compare} and {said[factor]}: both set {factor}; leave one out")
+        said[factor] = f"--compare {compare}"
     refuse_twice(overrides, said)
     asked = list(overrides)
+    asked += [f"compare={factor}"] if factor else []
+    asked += [f"{factor}={levels}"] if levels else []
+    asked += [f"baseline={baseline}"] if baseline is not None else []
     if blocks is not None:
         asked.append(f"blocks={{at_least: {blocks}, at_most: {blocks}}}")
         if not any(name_of(change.partition("=")[0].strip()) == ("budget",) for change in overrides):
@@ -207,7 +257,7 @@ def as_overrides(
         asked.append(f"seed={seed}")
     if capture:
         asked.append("capture=true")
-    for factor, names in (("server", servers), ("client", clients)):
+    for name, names in (("server", servers), ("client", clients)):
         if names:
-            asked.append(f"{factor}={','.join(split_names(names))}")
+            asked.append(f"{name}={','.join(split_names(names))}")
     return asked

@@ -19,6 +19,7 @@ Exit codes are those of `trifecta run`.
 Examples:
   trifecta race
   trifecta race --blocks 6 --out runs/first --set path=clean
+  trifecta race --compare congestion_control=cubic,bbr --set protocol=h3 --server origin
   trifecta race --set connection=new --set paths.rough.loss="5 %" --server caddy
 """
 )

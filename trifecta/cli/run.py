@@ -25,6 +25,8 @@ def run_study_of(
     out: Path | None,
     quiet: bool,
     as_json: bool,
+    compare: str | None = None,
+    baseline: str | None = None,
     quick: bool = False,
     only: tuple[str, ...] = (),
 ) -> int:
@@ -37,7 +39,9 @@ def run_study_of(
     from trifecta.threats import switches
 
     on, off = options.split_names(threats_on), options.split_names(threats_off)
-    changes = options.as_overrides(overrides, blocks, budget, seed, servers, clients=clients, capture=capture)
+    changes = options.as_overrides(
+        overrides, blocks, budget, seed, servers, clients=clients, capture=capture, compare=compare, baseline=baseline
+    )
     path = studies.find(study)
     text = studies.read_text(path)
     if is_campaign(text):
@@ -74,6 +78,7 @@ Exit code: 0 done, 1 no trial passed the checks that make it fit for a verdict, 
 Examples:
   trifecta run race --set path=clean --blocks 8
   trifecta run my-study.yaml --set response="1 kB,100 kB" --budget "10 min"
+  trifecta run race --compare server=origin,caddy --set protocol=h3 --set path=far
   trifecta run chain --set depth=2,4,8 --set hosts=1 --set path=normal
   trifecta run my-study.yaml --without jitter-reordering
   trifecta run bourbon2020 --quick --only distributed_02
@@ -98,6 +103,8 @@ def command(
     threats_on: tuple[str, ...],
     threats_off: tuple[str, ...],
     capture: bool,
+    compare: str | None,
+    baseline: str | None,
     out: Path | None,
     quiet: bool,
     as_json: bool,
@@ -119,6 +126,8 @@ def command(
         threats_on=threats_on,
         threats_off=threats_off,
         capture=capture,
+        compare=compare,
+        baseline=baseline,
         out=out,
         quiet=quiet,
         as_json=as_json,

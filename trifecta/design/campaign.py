@@ -50,9 +50,10 @@ class Campaign:
         known = self.studies[study].factors.get(factor, ())
         if levels.get(factor) not in known:
             return ""
-        protocols = len(self.studies[study].factors["protocol"])
-        first = list(known).index(levels[factor]) * protocols + 1
-        return f"{suite}{first}-{suite}{first + protocols - 1}"
+        compared = self.studies[study]
+        arms = len(compared.factors[compared.compare])
+        first = list(known).index(levels[factor]) * arms + 1
+        return f"{suite}{first}-{suite}{first + arms - 1}"
 
 
 def is_campaign(text: str) -> bool:

@@ -12,6 +12,7 @@ from trifecta.design import plan
 from trifecta.design.model import (
     BrowserWorkload,
     Cell,
+    Levelled,
     PageWorkload,
     PathSpec,
     RequestsWorkload,
@@ -37,8 +38,7 @@ _OWN = frozenset({"load", "", "chromium", "firefox"})
 def study_ns(study: Study) -> int:
     """Wall time of a whole study; its budget where that is less."""
     blocks = study.min_blocks if study.min_blocks == study.max_blocks else (study.min_blocks + study.max_blocks) // 2
-    arms = len(plan.arms(study))
-    whole = _RUN_NS + sum(blocks * arms * trial_ns(study, cell) for cell in plan.cells(study))
+    whole = _RUN_NS + sum(blocks * block_ns(study, cell) for cell in plan.cells(study))
     return whole if study.budget_ns is None else min(whole, study.budget_ns)
 
 
@@ -49,24 +49,28 @@ def trials(study: Study) -> int | None:
     return study.min_blocks * len(plan.arms(study)) * len(plan.cells(study))
 
 
-def trial_ns(study: Study, cell: Cell) -> int:
-    """Wall time of one trial of a cell, with what is around it."""
-    workload = plan.workload_for(study, cell)
-    path = study.paths.get(str(cell.levels.get("path", "")), PathSpec("none"))
+def block_ns(study: Study, cell: Cell) -> int:
+    """Wall time of one block of a cell: of each arm, and of the baseline again."""
+    return sum(trial_ns(study, plan.treatment(study, cell, arm)) for arm in plan.arms(study))
+
+
+def trial_ns(study: Study, at: Levelled) -> int:
+    """Wall time of one trial, with what is around it."""
+    workload = plan.workload_for(study, at)
+    path = study.paths.get(str(at.levels.get("path", "")), PathSpec("none"))
     if isinstance(workload, BrowserWorkload):
         return round(_TRIAL_NS + _PROGRAM_NS + _browsing_ns(workload, path))
     around = _TRIAL_NS
     if isinstance(workload, ServicesWorkload) and workload.place != "native":
         around += _CONTAINER_NS
-    client = plan.client_of(cell)
-    if client not in _OWN:
+    if at.client not in _OWN:
         around += _PROGRAM_NS
-    return round(around + _asking_ns(workload, path, cell, python="python" in client))
+    return round(around + _asking_ns(workload, path, at, python="python" in at.client))
 
 
-def _asking_ns(workload: RequestsWorkload, path: PathSpec, cell: Cell, *, python: bool) -> float:
+def _asking_ns(workload: RequestsWorkload, path: PathSpec, at: Levelled, *, python: bool) -> float:
     calls, at_once, own = 1, max(1, workload.in_flight), workload.requests + workload.warmup_requests
-    trips = float(_NEW_TRIPS if cell.levels.get("connection") == "new" else 1)
+    trips = float(_NEW_TRIPS if at.connection == "new" else 1)
     if isinstance(workload, ServicesWorkload):
         at_once = 1
         if workload.kind == "fan-in":

@@ -20,16 +20,15 @@ from trifecta.design.fields import (
     Field,
     parse_protocol,
 )
+from trifecta.design.model import CLIENT_FACTOR, DEFAULT_CLIENT
 
-__all__ = ["CONTENT_METHODS", "SAFE_METHODS", "Field", "parse_protocol"]
+__all__ = ["CLIENT_FACTOR", "CONTENT_METHODS", "DEFAULT_CLIENT", "SAFE_METHODS", "Field", "parse_protocol"]
 
 _FIELDS = (*REQUESTS_FIELDS, *SERVICES_FIELDS, *BROWSER_FIELDS, *PAGE_FIELDS, *VIDEO_FIELDS)
 WORKLOAD_FIELDS: dict[str, Field] = {field.name: field for field in _FIELDS}
 LENGTH_FIELDS = ("requests", "duration", "warmup")  # how long a trial is; a path can have its own
 
 CORE_FACTORS = ("protocol", "path", "connection", "server")  # every study has these
-CLIENT_FACTOR = "client"  # in a study, and in the keys of its cells, only when it is named
-DEFAULT_CLIENT = "load"  # the engine's own
 CONNECTION_LEVELS = ("new", "reused")
 WORKLOAD_FACTORS = tuple(field.name for field in _FIELDS if field.factor)
 KNOWN_FACTORS = (*CORE_FACTORS, CLIENT_FACTOR, *WORKLOAD_FACTORS)

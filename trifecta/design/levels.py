@@ -19,7 +19,7 @@ from trifecta.design.factors import (
     parse_level,
 )
 from trifecta.design.impairments import ReadTrace, no_trace_files
-from trifecta.design.model import PROTOCOLS, PathSpec, RequestsWorkload
+from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOLS, PathSpec, RequestsWorkload
 from trifecta.design.workloads import DEFAULT_BROWSER, WORKLOADS
 
 MAX_CELLS = 1_000
@@ -51,9 +51,16 @@ def named_things(around: Surroundings) -> dict[str, Callable[[Any], str]]:
 
 
 def read_factors(
-    root: Section, paths: Mapping[str, PathSpec], around: Surroundings, workload: RequestsWorkload
+    root: Section,
+    paths: Mapping[str, PathSpec],
+    around: Surroundings,
+    workload: RequestsWorkload,
+    compare: str = PROTOCOL_FACTOR,
 ) -> dict[str, tuple[Any, ...]]:
-    """The factors of a study with their levels; UserError for the first that it cannot have."""
+    """The factors of a study with their levels; UserError for the first that it cannot have.
+
+    ``compare`` makes no cells: its levels are the arms.
+    """
     section = root.section("factors")
     kind = WORKLOADS[workload.kind]
     _allow_factors(section, workload)
@@ -105,16 +112,22 @@ def read_factors(
         if factor not in CORE_FACTORS and factor in root.section("workload"):
             raise section.error(factor, "is a field of the workload too; remove it from one of the two")
         factors[factor] = tuple(levels)
-    if math.prod(len(levels) for name, levels in factors.items() if name != "protocol") > MAX_CELLS:
+    if math.prod(len(levels) for name, levels in factors.items() if name != compare) > MAX_CELLS:
         raise root.error("factors", f"their levels combine to more than {MAX_CELLS} cells; take some out")
     return factors
 
 
 def _allow_factors(section: Section, workload: RequestsWorkload) -> None:
     """Refuse what is no factor of this workload: other workloads' fields, and a client where there is no choice."""
-    kind = WORKLOADS[workload.kind]
-    known = [name for name in KNOWN_FACTORS if name not in WORKLOAD_FIELDS or name in kind.fields]
+    known = factors_of(workload)
     for name in section.mapping:
-        if name in KNOWN_FACTORS and (name not in known or (kind.clients is None and name == CLIENT_FACTOR)):
+        if name in KNOWN_FACTORS and name not in known:
             raise section.error(name, f"is no factor of the workload {workload.kind!r}; remove it")
     section.allow(*known)
+
+
+def factors_of(workload: RequestsWorkload) -> list[str]:
+    """The factors that a study of this workload can have; one that is fixed is among them."""
+    kind = WORKLOADS[workload.kind]
+    known = [name for name in KNOWN_FACTORS if name not in WORKLOAD_FIELDS or name in kind.fields]
+    return [name for name in known if not (kind.clients is None and name == CLIENT_FACTOR)]

@@ -1,4 +1,4 @@
-"""A map as a study: one cell a place of the plane, two protocols, and what the search needs to know besides."""
+"""A map as a study: a cell at each place of the plane, two levels of a factor, and what the search needs besides."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 
 from trifecta.design import quantity
 from trifecta.design.axes import Axis, parse_axis, place_text
-from trifecta.design.document import Document
+from trifecta.design.document import Document, did_you_mean
 from trifecta.design.errors import UserError
-from trifecta.design.factors import parse_protocol
+from trifecta.design.factors import KNOWN_FACTORS, parse_level
 from trifecta.design.levels import CLEAN
-from trifecta.design.model import PROTOCOL_NAMES, Cell, RequestsWorkload, Study
+from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOL_NAMES, Cell, RequestsWorkload, Study
 from trifecta.design.overrides import apply_overrides
+from trifecta.design.plan import level_text
 from trifecta.design.quantity import QuantityError
 
 DEFAULT_STUDY = "objects"
@@ -25,7 +26,10 @@ _POINT = re.compile(r"x(\d+)-y(\d+)")
 
 @dataclass(frozen=True)
 class MapPlan:
-    """What is mapped: ``arm`` against ``reference``; ``blocks`` and ``budget_ns`` end it early (None: no such end)."""
+    """What is mapped: ``arm`` against ``reference``, levels of the factor ``compare``.
+
+    ``blocks`` and ``budget_ns`` end it early (None: no such end).
+    """
 
     x: Axis
     y: Axis
@@ -34,6 +38,7 @@ class MapPlan:
     reference: str
     blocks: int | None = None
     budget_ns: int | None = None
+    compare: str = PROTOCOL_FACTOR
 
     def places(self) -> list[tuple[int, int]]:
         """Every place, as the numbers of its values on both axes."""
@@ -55,7 +60,8 @@ class MapPlan:
 
     def document(self) -> dict[str, Any]:
         """What :func:`read_plan` reads back."""
-        return {
+        own = {} if self.compare == PROTOCOL_FACTOR else {"compare": self.compare}
+        return own | {
             "x": self.x.text(),
             "y": self.y.text(),
             "resolution": list(self.resolution),
@@ -70,7 +76,14 @@ class MapPlan:
 
 
 def make_plan(
-    x: str, y: str, resolution: str, arms: str, *, blocks: int | None = None, budget_ns: int | None = None
+    x: str,
+    y: str,
+    resolution: str,
+    arms: str,
+    *,
+    blocks: int | None = None,
+    budget_ns: int | None = None,
+    compare: str = PROTOCOL_FACTOR,
 ) -> MapPlan:
     """The plan that a command line asks for; UserError in one line."""
     sides = re.fullmatch(r"\s*(\d{1,3})\s*[x×]\s*(\d{1,3})\s*", resolution)
@@ -80,13 +93,25 @@ def make_plan(
     axes = parse_axis("--x", x, counts[0]), parse_axis("--y", y, counts[1])
     if axes[0].name == axes[1].name:
         raise UserError(f"option --y: {axes[0].name} is the other axis already; choose another factor")
+    _refuse_compared(compare, axes)
     try:
-        pair = [parse_protocol(part.strip()) for part in arms.split(",")]
+        pair = [level_text(parse_level(compare, part.strip())) for part in arms.split(",")]
     except QuantityError as error:
         raise UserError(f"option --arms: {error}") from None
     if len(pair) != 2 or pair[0] == pair[1]:
-        raise UserError(f"option --arms: {arms!r} are not two protocols; write for example h3,h2")
-    return MapPlan(axes[0], axes[1], counts, pair[0], pair[1], blocks=blocks, budget_ns=budget_ns)
+        what = "protocols; write for example h3,h2" if compare == PROTOCOL_FACTOR else f"levels of {compare}; name two"
+        raise UserError(f"option --arms: {arms!r} are not two {what}")
+    return MapPlan(axes[0], axes[1], counts, pair[0], pair[1], blocks=blocks, budget_ns=budget_ns, compare=compare)
+
+
+def _refuse_compared(compare: str, axes: tuple[Axis, Axis]) -> None:
+    known = [name for name in KNOWN_FACTORS if name != "path"]
+    if compare == "path":
+        raise UserError("option --compare: a map has a path at each of its places, so it compares none; name another")
+    if compare not in known:
+        raise UserError(f"option --compare: no factor {compare!r}; {did_you_mean(compare, known)}")
+    if compare in (axes[0].name, axes[1].name):
+        raise UserError(f"option --compare: {compare} is an axis already; compare another factor")
 
 
 def read_plan(document: dict[str, Any]) -> MapPlan:
@@ -99,6 +124,7 @@ def read_plan(document: dict[str, Any]) -> MapPlan:
         ",".join(document["arms"]),
         blocks=document["blocks"],
         budget_ns=document["budget_ns"],
+        compare=document.get("compare", PROTOCOL_FACTOR),
     )
 
 
@@ -125,7 +151,9 @@ def change_to_map(document: Document, plan: MapPlan, overrides: Sequence[str]) -
         raise document.error(("factors",), "is not a mapping; write 'name: value' lines below it")
     paths = tree.get("paths") or {}
     base = _only(document, "path", factors.get("path") or list(paths) or [CLEAN])
-    for name in [name for name in factors if name not in ("protocol", "path")]:
+    if plan.compare != PROTOCOL_FACTOR:
+        factors.setdefault(PROTOCOL_FACTOR, list(PROTOCOL_NAMES.values()))
+    for name in [name for name in factors if name not in (plan.compare, "path")]:
         if name not in (plan.x.name, plan.y.name):
             factors[name] = [_only(document, name, factors[name])]
     fields = dict(paths.get(base) or {})
@@ -146,8 +174,10 @@ def change_to_map(document: Document, plan: MapPlan, overrides: Sequence[str]) -
         document.options |= {("paths", point, *rest): option for point in points}
     tree["paths"] = points
     factors["path"] = list(points)
-    factors["protocol"] = [PROTOCOL_NAMES[plan.reference], PROTOCOL_NAMES[plan.arm]]
-    tree["baseline"] = PROTOCOL_NAMES[plan.reference]
+    tree.get("workload", {}).pop(plan.compare, None)
+    factors[plan.compare] = [PROTOCOL_NAMES.get(plan.reference, plan.reference), PROTOCOL_NAMES.get(plan.arm, plan.arm)]
+    tree["baseline"] = factors[plan.compare][0]
+    tree["compare"] = plan.compare
     tree["blocks"] = {"at_least": "1", "at_most": str(MOST_BLOCKS)}
     tree["budget"] = "none"
     if str(tree.get("capture", "")).lower() in ("true", "yes", "on"):
@@ -160,7 +190,9 @@ def _refuse_own(document: Document, plan: MapPlan) -> None:
         ("blocks",): "use --blocks, how many in all",
         ("budget",): "use --budget",
         ("baseline",): "use --arms",
-        ("factors", "protocol"): "use --arms",
+        ("compare",): "use --compare",
+        ("factors", plan.compare): "use --arms",
+        ("workload", plan.compare): "use --arms",
     }
     for option, axis in (("--x", plan.x), ("--y", plan.y)):
         own |= {(where, axis.name): f"it is an axis; use {option}" for where in ("workload", "factors")}

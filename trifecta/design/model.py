@@ -14,6 +14,9 @@ Protocol = Literal["h1", "h2", "h3"]
 PROTOCOLS: tuple[Protocol, ...] = ("h1", "h2", "h3")
 PROTOCOL_NAMES: dict[str, str] = {"h1": "HTTP/1.1", "h2": "HTTP/2", "h3": "HTTP/3"}
 AA_SUFFIX = "#aa"  # arm name of the baseline's second run in a block: "h2#aa"
+PROTOCOL_FACTOR = "protocol"  # what a study compares unless it says otherwise
+CLIENT_FACTOR = "client"  # in a study, and in the keys of its cells, only when it is named
+DEFAULT_CLIENT = "load"  # the engine's own
 
 CheckStatus = Literal["pass", "warn", "fail", "unknown"]
 VerdictKind = Literal["faster", "slower", "same", "undecided"]
@@ -193,14 +196,17 @@ class VideoWorkload(BrowserWorkload):
 
 @dataclass(frozen=True)
 class Baseline:
-    """The arm the others are compared with; it runs twice in every block."""
+    """The arm the others are compared with, a level of the compared factor; it runs twice in every block."""
 
-    protocol: Protocol = "h2"
+    level: str = "h2"
 
 
 @dataclass(frozen=True)
 class Study:
-    """A validated study: what is compared, how long, and how it is judged."""
+    """A validated study: what is compared, how long, and how it is judged.
+
+    ``compare`` is the factor whose levels are the arms; all others make the cells.
+    """
 
     name: str
     title: str
@@ -208,6 +214,7 @@ class Study:
     factors: dict[str, tuple[Any, ...]]  # name -> levels, in order; "protocol", "path", "connection", "server", ...
     paths: dict[str, PathSpec]
     baseline: Baseline = field(default_factory=Baseline)
+    compare: str = PROTOCOL_FACTOR
     metric: str = "latency_p50_ns"
     margin: float = 0.05
     confidence: float = 0.95
@@ -230,27 +237,80 @@ class Study:
 
 @dataclass(frozen=True)
 class Cell:
-    """One combination of all factors but protocol: the place in which arms are compared."""
+    """One combination of all factors but the compared one: the place in which arms are compared."""
 
     key: str  # "path=far,connection=new,server=caddy", keys in factor order; identity of the cell
     levels: dict[str, Any] = field(hash=False)
 
 
+class Levelled:
+    """What has a level of every factor; a study that does not name a client has the engine's own."""
+
+    @property
+    def levels(self) -> Mapping[str, Any]:
+        """Every factor with its level."""
+        raise NotImplementedError
+
+    @property
+    def protocol(self) -> Protocol:
+        """The protocol."""
+        found: Protocol = self.levels[PROTOCOL_FACTOR]
+        return found
+
+    @property
+    def path(self) -> str:
+        """The name of the path."""
+        return str(self.levels["path"])
+
+    @property
+    def connection(self) -> str:
+        """``new`` or ``reused``."""
+        return str(self.levels.get("connection", "reused"))
+
+    @property
+    def server(self) -> str:
+        """The name of the server."""
+        return str(self.levels["server"])
+
+    @property
+    def client(self) -> str:
+        """The name of the client."""
+        return str(self.levels.get(CLIENT_FACTOR, DEFAULT_CLIENT))
+
+
 @dataclass(frozen=True)
-class Trial:
+class Treatment(Levelled):
+    """A cell and an arm: what is done to a trial. ``level`` is that of the compared factor, ``arm`` its text."""
+
+    cell: Cell
+    arm: str
+    level: Any
+    compare: str = PROTOCOL_FACTOR
+
+    @property
+    def levels(self) -> Mapping[str, Any]:
+        """Every factor with its level, the compared one first."""
+        return {self.compare: self.level, **self.cell.levels}
+
+
+@dataclass(frozen=True)
+class Trial(Levelled):
     """One treatment in one block: the unit of replication."""
 
     trial: str  # "t00012"
     block: int  # of its cell, from 0
     cell: Cell
-    arm: str  # "h1", "h2", "h3" or "<baseline>#aa"
+    arm: str  # a level of the compared factor ("h1", "caddy"), or "<baseline>#aa"
     position: int  # order within the block
     seed: int  # impairment and arrival seed, the same for every arm of the block
+    compare: str = PROTOCOL_FACTOR
+    level: Any = None  # of the compared factor; None: the arm's name is the level
 
     @property
-    def protocol(self) -> str:
-        """The protocol of the arm, without the A/A mark."""
-        return self.arm.removesuffix(AA_SUFFIX)
+    def levels(self) -> Mapping[str, Any]:
+        """Every factor with its level, the compared one first."""
+        own = self.arm.removesuffix(AA_SUFFIX) if self.level is None else self.level
+        return {self.compare: own, **self.cell.levels}
 
     @property
     def is_aa(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
+from trifecta.design.arms import factor_words
 from trifecta.design.document import Document, Place, did_you_mean, dotted
 from trifecta.design.errors import UserError
 from trifecta.design.factors import (
@@ -17,6 +18,7 @@ from trifecta.design.factors import (
     WORKLOAD_FACTORS,
     WORKLOAD_FIELDS,
 )
+from trifecta.design.model import PROTOCOL_FACTOR
 
 
 def apply_overrides(document: Document, overrides: Sequence[str], source: str | None = None) -> None:
@@ -27,6 +29,7 @@ def apply_overrides(document: Document, overrides: Sequence[str], source: str | 
     trials (``requests=100``) wins over those that the study's paths have. UserError where it undoes another option's.
     ``source``: the option that asked for it, where that is not ``--set``.
     """
+    compared = document.tree.get("compare", PROTOCOL_FACTOR)
     for override in overrides:
         key, equals, text = override.partition("=")
         option = source or f"--set {override}"
@@ -39,6 +42,8 @@ def apply_overrides(document: Document, overrides: Sequence[str], source: str | 
             place = ("factors", str(place[1]))
         _refuse_undoing(document, place, option)
         _put(document, place, _value(text, place, option), option)
+    if document.tree.get("compare", PROTOCOL_FACTOR) != compared:
+        _forget_compared(document)
     _lengthen_paths(document)
 
 
@@ -142,6 +147,15 @@ def _lengthen_paths(document: Document) -> None:
                 if not any(other and other not in asked.values() for other in by_hand):  # the nearer one wins
                     length[field] = workload[field]
                     document.options[here] = option
+
+
+def _forget_compared(document: Document) -> None:
+    """What a file says of another question than is asked now: its baseline, and the title that asks it."""
+    if ("baseline",) not in document.options:
+        document.tree.pop("baseline", None)
+        _forget_places(document, ("baseline",))
+    if ("title",) not in document.options and "title" in document.tree:
+        document.tree["title"] = f"{document.tree.get('study')}: which {factor_words(str(document.tree['compare']))}?"
 
 
 def _levels(document: Document, factor: str) -> list[str]:

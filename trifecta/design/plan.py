@@ -9,13 +9,23 @@ from __future__ import annotations
 import hashlib
 import itertools
 import random
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT, workload_changes
-from trifecta.design.model import AA_SUFFIX, BrowserWorkload, Cell, RequestsWorkload, ServicesWorkload, Study, Trial
+from trifecta.design.factors import workload_changes
+from trifecta.design.model import (
+    AA_SUFFIX,
+    BrowserWorkload,
+    Cell,
+    Levelled,
+    RequestsWorkload,
+    ServicesWorkload,
+    Study,
+    Treatment,
+    Trial,
+)
 
-PROTOCOL_FACTOR = "protocol"
 _SEED_BITS = 63  # the column is a signed 64-bit integer
 
 
@@ -26,13 +36,23 @@ def stable_seed(*parts: object) -> int:
 
 
 def arms(study: Study) -> list[str]:
-    """The arms of every block: each protocol once, and the baseline again (``h2#aa``)."""
-    return [*study.factors[PROTOCOL_FACTOR], study.baseline.protocol + AA_SUFFIX]
+    """The arms of every block: each level of the compared factor once, and the baseline again (``h2#aa``)."""
+    return [*levels_of(study), study.baseline.level + AA_SUFFIX]
+
+
+def levels_of(study: Study) -> list[str]:
+    """What is compared: the levels of the compared factor, in the order of the study, as arms are called."""
+    return [level_text(level) for level in study.factors[study.compare]]
+
+
+def others(study: Study) -> list[str]:
+    """The levels that are compared with the baseline."""
+    return [level for level in levels_of(study) if level != study.baseline.level]
 
 
 def cells(study: Study) -> list[Cell]:
-    """Every combination of the factors but protocol, the last factor varying fastest."""
-    names = [name for name in study.factors if name != PROTOCOL_FACTOR]
+    """Every combination of the factors but the compared one, the last factor varying fastest."""
+    names = [name for name in study.factors if name != study.compare]
     combinations = itertools.product(*(study.factors[name] for name in names))
     return [cell_of(dict(zip(names, levels, strict=True))) for levels in combinations]
 
@@ -42,9 +62,19 @@ def cell_of(levels: dict[str, Any]) -> Cell:
     return Cell(key=",".join(f"{name}={level_text(level)}" for name, level in levels.items()), levels=levels)
 
 
-def client_of(cell: Cell) -> str:
-    """The client of a cell; the engine's own in a study that names none."""
-    return str(cell.levels.get(CLIENT_FACTOR, DEFAULT_CLIENT))
+def treatments_of(study: Study, cell: Cell) -> list[Treatment]:
+    """The cell with each of the arms; the baseline's second run is the same treatment as its first."""
+    return [Treatment(cell, level_text(level), level, study.compare) for level in study.factors[study.compare]]
+
+
+def treatments(study: Study, among: Iterable[Cell] | None = None) -> list[Treatment]:
+    """Those of all cells, or of some."""
+    return [one for cell in (cells(study) if among is None else among) for one in treatments_of(study, cell)]
+
+
+def treatment(study: Study, cell: Cell, arm: str) -> Treatment:
+    """The cell with this arm, which may be the baseline's second run. KeyError for an arm that the study lacks."""
+    return {one.arm: one for one in treatments_of(study, cell)}[arm.removesuffix(AA_SUFFIX)]
 
 
 def level_text(level: object) -> str:
@@ -55,7 +85,10 @@ def level_text(level: object) -> str:
 
 
 def block_seed(study: Study, cell: Cell, block: int) -> int:
-    """The seed of a block's impairments and arrivals: the same for every arm, and for every cell on the path."""
+    """The seed of a block's impairments and arrivals: the same for every arm, and for every cell on the path.
+
+    Where paths are compared it is the same on all of them: random numbers are shared, though what they decide is not.
+    """
     return stable_seed("weather", study.seed, cell.levels.get("path", ""), block)
 
 
@@ -69,8 +102,18 @@ def block_order(study: Study, cell: Cell, block: int) -> list[str]:
 def block_trials(study: Study, cell: Cell, block: int, first_trial_number: int) -> list[Trial]:
     """The trials of a block, in the order in which they are to run, numbered from ``first_trial_number``."""
     seed = block_seed(study, cell, block)
+    made = {one.arm: one for one in treatments_of(study, cell)}
     return [
-        Trial(trial=trial_name(first_trial_number + place), block=block, cell=cell, arm=arm, position=place, seed=seed)
+        Trial(
+            trial=trial_name(first_trial_number + place),
+            block=block,
+            cell=cell,
+            arm=arm,
+            position=place,
+            seed=seed,
+            compare=study.compare,
+            level=made[arm.removesuffix(AA_SUFFIX)].level,
+        )
         for place, arm in enumerate(block_order(study, cell, block))
     ]
 
@@ -82,22 +125,22 @@ def trial_name(number: int) -> str:
 
 def places(study: Study) -> set[str]:
     """How services run in the study's cells: ``native``, ``docker-host``, ``docker-bridge``; empty without services."""
-    workloads = (workload_for(study, cell) for cell in cells(study))
+    workloads = (workload_for(study, one) for one in treatments(study))
     return {workload.place for workload in workloads if isinstance(workload, ServicesWorkload)}
 
 
 def limits_cpu(study: Study) -> bool:
     """Whether a cell of the study gives its client or its server a share of a core only."""
-    workloads = (workload_for(study, cell) for cell in cells(study))
+    workloads = (workload_for(study, one) for one in treatments(study))
     return any(workload.client_cpu is not None or workload.server_cpu is not None for workload in workloads)
 
 
-def workload_for(study: Study, cell: Cell) -> RequestsWorkload:
-    """The workload as it runs in a cell: with the lengths its path asks for and the factors that set its fields.
+def workload_for(study: Study, at: Levelled) -> RequestsWorkload:
+    """The workload of a treatment or trial: with the lengths its path asks for and the factors that set its fields.
 
     Of ``connections`` and ``streams`` both are given or neither.
     """
-    workload = workload_as_written(study, cell)
+    workload = workload_as_written(study, at)
     if isinstance(workload, BrowserWorkload):
         return workload
     if isinstance(workload, ServicesWorkload):
@@ -111,11 +154,11 @@ def workload_for(study: Study, cell: Cell) -> RequestsWorkload:
     return workload
 
 
-def workload_as_written(study: Study, cell: Cell) -> RequestsWorkload:
-    """The workload of a cell before connections and streams are derived from each other."""
+def workload_as_written(study: Study, at: Levelled) -> RequestsWorkload:
+    """The workload of a treatment before connections and streams are derived from each other."""
     workload = study.workload
-    path = study.paths.get(str(cell.levels.get("path", "")))
-    length = None if path is None else path.length(str(cell.levels.get("connection", "reused")))
+    path = study.paths.get(str(at.levels.get("path", "")))
+    length = None if path is None else path.length(at.connection)
     if length is not None:
         workload = replace(
             workload,
@@ -124,4 +167,4 @@ def workload_as_written(study: Study, cell: Cell) -> RequestsWorkload:
             warmup_requests=length.warmup_requests,
             warmup_ns=length.warmup_ns,
         )
-    return replace(workload, **workload_changes(cell.levels))
+    return replace(workload, **workload_changes(at.levels))

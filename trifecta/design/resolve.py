@@ -7,15 +7,16 @@ from typing import Any, Literal, cast
 
 from trifecta.design import percentiles, plan, quantity
 from trifecta.design.any_level import expand_any
+from trifecta.design.compared import read_baseline, read_compare, refuse_uncompared, refuse_unlike_lengths
 from trifecta.design.document import Document, Section, one_of, parse_flag, parse_text
 from trifecta.design.effort import least_ns
 from trifecta.design.emit import to_yaml
-from trifecta.design.factors import CONTENT_METHODS, LENGTH_FIELDS, WORKLOAD_FIELDS, parse_protocol
+from trifecta.design.factors import CONTENT_METHODS, LENGTH_FIELDS, WORKLOAD_FIELDS
 from trifecta.design.lengths import read_length
 from trifecta.design.levels import CLEAN, Surroundings, named_things, read_factors
 from trifecta.design.metrics import METRICS as by_column
 from trifecta.design.metrics import TRIALS
-from trifecta.design.model import Baseline, PathSpec, RequestsWorkload, Study, TrialLength
+from trifecta.design.model import PROTOCOL_FACTOR, Baseline, PathSpec, RequestsWorkload, Study, TrialLength
 from trifecta.design.paths import read_path
 from trifecta.design.possible import workload_problem
 from trifecta.design.quantity import QuantityError
@@ -31,6 +32,7 @@ STUDY_FIELDS = (
     "workload",
     "factors",
     "paths",
+    "compare",
     "baseline",
     "metric",
     "margin",
@@ -63,13 +65,17 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
     canonical["description"] = root.parse("description", parse_text, "").strip()
     workload, canonical["workload"] = _read_workload(root, around)
     paths, path_text = _read_paths(root, around)
-    factors = read_factors(root, paths, around, workload)
+    compare = read_compare(root, workload)
+    factors = read_factors(root, paths, around, workload, compare)
+    refuse_uncompared(root, factors, compare)
     for factor in factors:
         canonical["workload"].pop(factor, None)  # its levels stand under factors
     canonical["factors"] = {factor: list(levels) for factor, levels in factors.items()}
     used = [str(level) for level in factors["path"]]
     canonical["paths"] = {path: path_text[path] for path in used}
-    baseline = _read_baseline(root, factors)
+    baseline = read_baseline(root, factors, compare, around)
+    if compare != PROTOCOL_FACTOR:  # else left out: the identity of studies from before stays
+        canonical["compare"] = compare
     canonical["baseline"] = baseline
     metric = root.parse("metric", _parse_metric, "latency_p50")
     canonical["metric"] = metric
@@ -98,7 +104,8 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
         workload=workload,
         factors=factors,
         paths={path: paths[path] for path in used},
-        baseline=Baseline(baseline),
+        baseline=Baseline(plan.level_text(baseline)),
+        compare=compare,
         metric=METRICS[metric],
         margin=margin,
         confidence=confidence,
@@ -112,6 +119,7 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
         captured_trials_count=count,
         source=to_yaml(canonical),
     )
+    refuse_unlike_lengths(root, study)
     _refuse_impossible_cells(root, study)
     _refuse_small_budget(root, study)
     _refuse_small_samples(root, study)
@@ -165,17 +173,6 @@ def _read_paths(root: Section, around: Surroundings) -> tuple[dict[str, PathSpec
     return specs, canonical
 
 
-def _read_baseline(root: Section, factors: dict[str, tuple[Any, ...]]) -> Literal["h1", "h2", "h3"]:
-    levels = factors["protocol"]
-    baseline = root.parse("baseline", parse_protocol, "h2" if "h2" in levels else levels[0])
-    if baseline not in levels:
-        raise root.error(
-            "baseline",
-            f"{baseline!r} is not a level of protocol ({', '.join(levels)}); add --set baseline={levels[0]}",
-        )
-    return cast(Literal["h1", "h2", "h3"], baseline)
-
-
 def _read_blocks(root: Section) -> tuple[int, int]:
     section = root.section("blocks")
     section.allow("at_least", "at_most")
@@ -196,11 +193,11 @@ def _read_capture(root: Section) -> tuple[bool, bool]:
 
 
 def _refuse_impossible_cells(root: Section, study: Study) -> None:
-    protocols = [str(protocol) for protocol in study.factors["protocol"]]
+    protocols = [str(protocol) for protocol in study.factors[PROTOCOL_FACTOR]]
     seen = set()
-    for cell in plan.cells(study):
-        workload = plan.workload_as_written(study, cell)
-        path = study.paths[str(cell.levels["path"])]
+    for one in plan.treatments(study):
+        workload = plan.workload_as_written(study, one)
+        path = study.paths[one.path]
         if (workload, path.impaired) in seen:
             continue
         seen.add((workload, path.impaired))
@@ -216,12 +213,12 @@ def _refuse_small_samples(root: Section, study: Study) -> None:
     quantile = by_column[study.metric].quantile
     if quantile is None or quantile in (0.5, 1.0) or study.workload.kind != "requests":
         return
-    for cell in plan.cells(study):
-        requests, needs = plan.workload_for(study, cell).requests, percentiles.needed(quantile)
+    for one in plan.treatments(study):
+        requests, needs = plan.workload_for(study, one).requests, percentiles.needed(quantile)
         if 0 < requests < needs:
             raise root.error(
                 "metric",
-                f"the {by_column[study.metric].label} needs {needs} requests a trial, {cell.key} has {requests}; "
+                f"the {by_column[study.metric].label} needs {needs} requests a trial, {one.cell.key} has {requests}; "
                 f"ask for more (--set requests={needs}) or for another metric",
             )
 

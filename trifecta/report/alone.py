@@ -57,14 +57,14 @@ _TIMES = (
 
 def ask(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Answer | None:
     """The numbers of a run of one protocol; None where there are several, or a map."""
-    if len(about.protocols) != 1 or about.is_map:
+    if len(about.arms) != 1 or about.is_map:
         return None
     return queries.ask(connection, SUMMARY)
 
 
 def headline(about: RunFacts) -> str:
     """What stands in the place of a verdict."""
-    protocol = name(about.protocols[0])
+    protocol = name(about.arms[0])
     return f"{protocol} alone: nothing is compared, so there is no verdict; the numbers of every cell follow."
 
 
@@ -76,7 +76,7 @@ def table(about: RunFacts, answer: Answer) -> Table:
         Column("per second", "requests_per_s", "per_second"),
         *(Column(title, column, "duration") for title, column in _TIMES),
     ]
-    caption = f"{about.latency_word.capitalize()} of {name(about.protocols[0])}"
+    caption = f"{about.latency_word.capitalize()} of {name(about.arms[0])}"
     return tables.build(answer, "alone", caption, ("cell", "cell"), columns, notes=[NOTE])
 
 
@@ -96,7 +96,7 @@ def show(out: Console, about: RunFacts, answer: Answer) -> None:
         times = [numbers.duration(row[column]) for _, column in shown]
         cells = [place, *counts, numbers.per_second(row["requests_per_s"]), *times]
         made.add_row(*(Text(_plain(out, cell)) for cell in cells))
-    out.print(Text(f"{about.latency_word.capitalize()} of {name(about.protocols[0])}:", style="bold"))
+    out.print(Text(f"{about.latency_word.capitalize()} of {name(about.arms[0])}:", style="bold"))
     grids.show(out, made)
     out.print(Text(_plain(out, NOTE), style="dim"))
 

@@ -134,7 +134,7 @@ def overview(
         about = kept[name].about
         if about.metric_label not in made.metric.split(" or "):
             made.metric = " or ".join(filter(None, (made.metric, about.metric_label)))
-        made.protocols = made.protocols or about.protocols
+        made.protocols = made.protocols or about.arms
         made.pairs = made.pairs or about.pairs
         if (run / "report.html").exists():
             made.reports[name] = f"{name}/report.html"
@@ -163,8 +163,8 @@ def _read(campaign: Campaign, name: str, run: Path) -> RunRead:
         own = levels(cell)
         varied = [key for key, known in campaign.studies[name].factors.items() if len(known) > 1]
         shown = [f"{key} {value}" for key, value in own.items() if key in varied and key not in _HEADED]
-        where = [own["path"], *([own["place"]] if "place" in own else [])]
-        if own["connection"] in CONNECTION_LEVELS:  # a browser opens those it wants
+        where = [own[name] for name in ("path", "place") if name in own]
+        if own.get("connection") in CONNECTION_LEVELS:  # a browser opens those it wants
             where.append(f"{own['connection']} connections")
         lines.append(
             Line(

@@ -7,10 +7,14 @@ Written without ``$``, ``!`` and double quotes: the text can be pasted into a sh
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from trifecta.design import percentiles
 from trifecta.design.metrics import METRICS, MORE_IS_BETTER
+from trifecta.report import naming
+
+_BY_ARM = re.compile(r"\{by_arm:([\w,]+)\}")
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,13 @@ class Query:
     def text(self, cell: str | None = None) -> str:
         """The SQL, for one cell or for all of them."""
         condition = "" if cell is None else "\n  AND t.cell = '" + cell.replace("'", "''") + "'"
-        return self.sql.replace("{and_cell}", condition).strip()
+        text = _BY_ARM.sub(lambda found: naming.columns_sql(found[1].split(",")), self.sql)
+        return text.replace("{and_cell}", condition).strip()
+
+
+def by_arm(*columns: str) -> str:
+    """Columns of each arm side by side, filled in when the arms of the run are known."""
+    return "{by_arm:" + ",".join(columns) + "}"
 
 
 TOTALS = Query(
@@ -43,7 +53,8 @@ VERDICTS = Query(
     "verdicts",
     """
 SELECT t.cell, t.arm, t.reference,
-       CASE t.reference WHEN 'h1' THEN 'HTTP/1.1' WHEN 'h2' THEN 'HTTP/2' ELSE 'HTTP/3' END AS against,
+       CASE t.reference WHEN 'h1' THEN 'HTTP/1.1' WHEN 'h2' THEN 'HTTP/2' WHEN 'h3' THEN 'HTTP/3' ELSE t.reference END
+           AS against,
        t.metric, t.verdict, t.likely, t.ratio, t.low, t.high, t.family_low, t.family_high,
        CASE WHEN t.inverted THEN 1 / t.ratio ELSE t.ratio END AS factor,
        CASE WHEN t.inverted THEN 1 / t.high ELSE t.low END AS factor_low,
@@ -276,7 +287,7 @@ ORDER BY path
 PARITY = Query(
     "parity",
     """
-SELECT protocol, server, count(*) AS trials, string_agg(DISTINCT key_exchange, ', ') AS key_exchange,
+SELECT level, protocol, server, count(*) AS trials, string_agg(DISTINCT key_exchange, ', ') AS key_exchange,
        string_agg(DISTINCT congestion, ', ') AS client_congestion,
        string_agg(DISTINCT server_congestion, ', ') AS server_congestion,
        string_agg(DISTINCT initial_window, ', ') AS initial_window_bytes,
@@ -287,7 +298,7 @@ SELECT protocol, server, count(*) AS trials, string_agg(DISTINCT key_exchange, '
        string_agg(DISTINCT adaptations, '; ') AS adaptations,
        string_agg(DISTINCT server_version, ', ') AS server_version,
        string_agg(DISTINCT engine_version, ', ') AS engine_version
-FROM (SELECT protocol, server, json_extract_string(load_json, 'key_exchange') AS key_exchange,
+FROM (SELECT level, protocol, server, json_extract_string(load_json, 'key_exchange') AS key_exchange,
              json_extract_string(transport, 'congestion_control') AS congestion,
              json_extract_string(json_extract(server_json, 'congestion_control'), layer) AS server_congestion,
              json_extract_string(transport, 'initial_window_bytes') AS initial_window,
@@ -305,33 +316,33 @@ FROM (SELECT protocol, server, json_extract_string(load_json, 'key_exchange') AS
              json_extract_string(json_extract(load_json, 'versions'), 'engine') AS engine_version
       FROM (SELECT *, json_extract(load_json, layer) AS transport, json_extract(load_json, 'handshakes') AS handshakes
             FROM (SELECT *, CASE WHEN protocol = 'h3' THEN 'quic' ELSE 'tcp' END AS layer FROM trials)))
-GROUP BY protocol, server
-ORDER BY server, protocol
+GROUP BY level, protocol, server
+ORDER BY server, protocol, level
 """,
-    ("protocol", "server"),
+    ("level", "protocol", "server"),
 )
 
 TLS = Query(
     "tls",
     """
-SELECT t.protocol, t.server, string_agg(DISTINCT s.protocol, ', ') AS negotiated,
+SELECT t.level, t.protocol, t.server, string_agg(DISTINCT s.protocol, ', ') AS negotiated,
        string_agg(DISTINCT s.tls_version, ', ') AS tls_version, string_agg(DISTINCT s.cipher, ', ') AS cipher,
        count(*) AS samples, count(*) FILTER (WHERE s.resumed) AS resumed, count(*) FILTER (WHERE s.zero_rtt) AS zero_rtt
 FROM (SELECT trial, protocol, tls_version, cipher, resumed, zero_rtt FROM samples) AS s JOIN trials AS t USING (trial)
-GROUP BY t.protocol, t.server
-ORDER BY t.server, t.protocol
+GROUP BY t.level, t.protocol, t.server
+ORDER BY t.server, t.protocol, t.level
 """,
-    ("protocol", "server"),
+    ("level", "protocol", "server"),
 )
 
 # How busy a client was: as `analysis/checks/busy.py`, without its start where that is known.
 HEADROOM = Query(
     "headroom",
     """
-SELECT protocol, count(*) AS trials, median(busy) AS busy_median, max(busy) AS busy_max,
+SELECT level, protocol, count(*) AS trials, median(busy) AS busy_median, max(busy) AS busy_max,
        max(link_cpu) AS link_cpu_max, max(schedule_lag) AS schedule_lag_p99_ns,
        sum(missed) AS missed_slots, sum(udp_errors) AS udp_receive_errors
-FROM (SELECT protocol, CASE WHEN start_cpu IS NULL OR cpu IS NULL OR NOT span > 0 THEN busy_ratio
+FROM (SELECT level, protocol, CASE WHEN start_cpu IS NULL OR cpu IS NULL OR NOT span > 0 THEN busy_ratio
                             ELSE greatest(0, (cpu - start_cpu) / span) END AS busy,
              CAST(json_extract(load_json, 'udp_receive_errors') AS BIGINT) AS udp_errors,
              CAST(json_extract(load_json, 'missed_slots') AS BIGINT) AS missed,
@@ -343,8 +354,8 @@ FROM (SELECT protocol, CASE WHEN start_cpu IS NULL OR cpu IS NULL OR NOT span > 
                    + CAST(json_extract(load_json, 'cpu_system_ns') AS DOUBLE) AS cpu,
                    CAST(json_extract(load_json, 'ended_ns') AS DOUBLE)
                    - CAST(json_extract(load_json, 'started_ns') AS DOUBLE) AS span FROM trials) AS t)
-GROUP BY protocol
-ORDER BY protocol
+GROUP BY level, protocol
+ORDER BY protocol, level
 """.replace(
         "{lag_p99}",
         percentiles.held_sql(
@@ -353,20 +364,20 @@ ORDER BY protocol
             "CAST(json_extract(load_json, 'samples') AS BIGINT)",
         ),
     ),
-    ("protocol",),
+    ("level", "protocol"),
 )
 
 # The baseline runs twice in a block: another arm is compared with the geometric mean of both runs.
 BLOCK_RATIOS = Query(
     "block_ratios",
     """
-SELECT t.cell, t.arm, r.protocol AS reference, t.block, any_value(t.{metric}) / exp(avg(ln(r.{metric}))) AS ratio,
+SELECT t.cell, t.arm, r.level AS reference, t.block, any_value(t.{metric}) / exp(avg(ln(r.{metric}))) AS ratio,
        any_value(t.{metric}) AS arm_value, exp(avg(ln(r.{metric}))) AS reference_value
 FROM trials AS t JOIN trials AS r ON r.cell = t.cell AND r.block = t.block
-  AND CASE WHEN t.is_aa THEN r.arm = t.protocol ELSE r.protocol <> t.protocol END
+  AND CASE WHEN t.is_aa THEN r.arm = t.level ELSE r.level <> t.level END
 WHERE t.valid AND r.valid AND t.{metric} > 0 AND r.{metric} > 0{and_cell}
-GROUP BY t.cell, t.arm, r.protocol, t.block
-ORDER BY t.cell, t.arm, r.protocol, t.block
+GROUP BY t.cell, t.arm, r.level, t.block
+ORDER BY t.cell, t.arm, r.level, t.block
 """,
     ("cell", "arm", "reference", "block"),
 )
@@ -438,7 +449,7 @@ NOISE = Query(
 SELECT r.cell, count(*) AS blocks, median(t.{metric} / r.{metric}) AS ratio,
        min(t.{metric} / r.{metric}) AS smallest, max(t.{metric} / r.{metric}) AS largest,
        any_value(v.floor) AS floor, any_value(v.weather_floor) AS weather_floor
-FROM trials AS t JOIN trials AS r ON r.cell = t.cell AND r.block = t.block AND r.arm = t.protocol
+FROM trials AS t JOIN trials AS r ON r.cell = t.cell AND r.block = t.block AND r.arm = t.level
   LEFT JOIN (SELECT cell, 1 + max(noise_floor) AS floor, 1 + max(weather_floor) AS weather_floor FROM verdicts
              WHERE metric = '{metric}' GROUP BY cell) AS v ON v.cell = r.cell
 WHERE t.is_aa AND t.valid AND r.valid AND t.{metric} > 0 AND r.{metric} > 0

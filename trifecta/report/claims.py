@@ -11,6 +11,7 @@ from trifecta.analysis.pooled import EVERYWHERE
 from trifecta.analysis.programs import OWN_CLIENT, Program, place_of
 from trifecta.analysis.shares import Decomposition, Share
 from trifecta.design.metrics import Metric
+from trifecta.report import naming
 from trifecta.report.comparisons import Comparison, levels
 from trifecta.report.figures.style import name
 from trifecta.report.words import counted, listed, sentence
@@ -28,13 +29,21 @@ PARTS: dict[str, str] = {
 
 
 _SHORT = {
-    PROTOCOL: "the protocol",
     PROGRAM: "the program",
     SERVER: "the server",
     CLIENT: "the client",
     CROSSED: "the pairing of both",
     NOISE: "noise",
 }
+
+
+def parts() -> dict[str, str]:
+    """The parts of an effect, each with what it means."""
+    return PARTS | {PROTOCOL: f"the {naming.factor()}: what all programs have in common"}
+
+
+def _short(part: str) -> str:
+    return f"the {naming.factor()}" if part == PROTOCOL else _SHORT.get(part, part)
 
 
 @dataclass(frozen=True)
@@ -192,16 +201,16 @@ def shares_in_words(found: Sequence[Decomposition]) -> list[str]:
 
 def _whole_in_words(one: Decomposition, terse: bool = False) -> str:
     """One arm over all places; which of two weighs more only where that does not turn with anything left out."""
-    parts = [f"{_percent(share)} is {_SHORT.get(share.part, share.part)}" for share in _by_size(one.shares)]
+    parts = [f"{_percent(share)} is {_short(share.part)}" for share in _by_size(one.shares)]
     protocol = one.share(PROTOCOL)
     said = f"Of the variation of {name(one.arm)} to {name(one.reference)}, {listed(parts)}"
     if protocol is not None and protocol.without_low is not None and protocol.without_high is not None:
         ends = f"{_whole(protocol.without_low)} to {_whole(protocol.without_high)} %"
-        said += f"; the protocol's share is {ends} with any one path or program left out"
+        said += f"; the {naming.factor()}'s share is {ends} with any one path or program left out"
     if one.weighs == "program":
-        said += ": what these programs make of it weighs more than the protocol, then too"
+        said += f": what these programs make of it weighs more than the {naming.factor()}, then too"
     elif one.weighs == "protocol":
-        said += ": the protocol weighs more than which of these programs speaks it, then too"
+        said += f": the {naming.factor()} weighs more than which of these programs {_does()} it, then too"
     elif not terse:
         said += ". Which of the two weighs more is not said: it is open, or turns with what is left out"
     return f"{said}."
@@ -219,17 +228,24 @@ def _by_path(whole: Decomposition, found: Sequence[Decomposition]) -> str:
     chosen = {path: next((one for one in ones if one.pooled), ones[0]) for path, ones in by_path.items()}
     shares = {path: share for path, one in chosen.items() if (share := one.share(PROTOCOL)) is not None}
     listed_shares = listed([f"{_percent(share)} on {path}" for path, share in shares.items()])
-    return f"Path by path the protocol's share of {name(whole.arm)} to {name(whole.reference)} is {listed_shares}."
+    pair = f"{name(whole.arm)} to {name(whole.reference)}"
+    return f"Path by path the {naming.factor()}'s share of {pair} is {listed_shares}."
 
 
 def definition(baseline: str, confidence: float) -> str:
     """What is split, and what the brackets mean."""
     return (
         f"The effect is the log ratio to {name(baseline)} in one block, its variation the mean square: none if no "
-        f"protocol ever differed from another. In brackets: {100 * confidence:.0f} % intervals, for these programs. "
+        f"{naming.noun()} ever differed from another. In brackets: {100 * confidence:.0f} % intervals, for these "
+        "programs. "
         "Block n has the same losses behind every server, and they are not independent of each other: what this "
-        "weather does to all of them alike counts as the protocol's."
+        "weather does to all of them alike counts as the "
+        f"{naming.factor()}'s."
     )
+
+
+def _does() -> str:
+    return "speaks" if naming.of_protocols() else "has"
 
 
 def _by_size(shares: Sequence[Share]) -> list[Share]:
@@ -253,7 +269,7 @@ def _unknown(whole: Decomposition, split: Sequence[Decomposition]) -> list[str]:
         if len(there) == 1:
             said.append(
                 f"There was one {word} only, {there[0]}: what another {word} would change is not known, and "
-                f"what this one does counts as the protocol's."
+                f"what this one does counts as the {naming.factor()}'s."
             )
         elif len(there) == 2:
             wide = _widest(split, word)

@@ -8,13 +8,12 @@ from typing import Any
 
 from trifecta.analysis.forecast import FAR_FROM
 from trifecta.design.metrics import METRICS, Metric
-from trifecta.design.model import AA_SUFFIX
+from trifecta.design.model import AA_SUFFIX, PROTOCOL_FACTOR, PROTOCOL_NAMES
 from trifecta.design.services import SERVER_LEVEL
 from trifecta.report import numbers
 from trifecta.report.figures import style
 
 _BRACES = str.maketrans("[]", "{}")
-ORDINALS = ("1st", "2nd", "3rd")
 # Levels that all cells of a kind of workload share tell nothing.
 UNTOLD = frozenset({("server", SERVER_LEVEL), ("connection", "browser")})
 
@@ -156,9 +155,9 @@ class Standing:
         for place, arms in enumerate(self.places):
             if len(arms) > 1 and place and self.places[place - 1] == arms:
                 first = found.pop()[0].split("–")[0]
-                found.append((f"{first}–{ORDINALS[place]}", arms))
+                found.append((f"{first}–{ordinal(place + 1)}", arms))
             else:
-                found.append((ORDINALS[place], arms))
+                found.append((ordinal(place + 1), arms))
         return found
 
     def words(self) -> list[str]:
@@ -201,6 +200,12 @@ def standing(arms: list[str], comparisons: Iterable[Comparison]) -> Standing:
     return Standing(tuple(places))
 
 
+def ordinal(number: int) -> str:
+    """``1st``, ``2nd``, ``11th``."""
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
+    return f"{number}{ending}"
+
+
 def levels(cell: str) -> dict[str, str]:
     """``path=far,connection=new`` as a dictionary, in the order of the key."""
     found: dict[str, str] = {}
@@ -225,6 +230,8 @@ def place_words(cell: str, without: str = "path") -> str:
 
 
 def _level_words(factor: str, level: str) -> str:
+    if factor == PROTOCOL_FACTOR:
+        return PROTOCOL_NAMES.get(level, level)
     if factor == "connection" and level in ("new", "reused"):
         return f"{level} connections"
     if factor in ("page", "clip"):

@@ -88,7 +88,7 @@ def comparisons(facts: RunFacts, verdicts: Answer, cells: Sequence[str]) -> list
 
 def arms_of(facts: RunFacts) -> list[str]:
     """Arms that figures and tables show, oldest protocol first; the A/A run shows in the ratios only."""
-    return facts.protocols
+    return facts.arms
 
 
 def aa_arm(facts: RunFacts) -> str:

@@ -13,6 +13,7 @@ import duckdb
 from trifecta.analysis.decomposition import decompose
 from trifecta.analysis.interactions import PARTS as PHASES
 from trifecta.analysis.interactions import Interaction, interactions
+from trifecta.analysis.layout import PROTOCOL
 from trifecta.analysis.league import Standing, league
 from trifecta.analysis.pooled import EVERYWHERE
 from trifecta.analysis.programs import Program, place_of, program_of
@@ -20,7 +21,7 @@ from trifecta.analysis.shares import Decomposition, Share
 from trifecta.contract.trial import TrialRow
 from trifecta.design.metrics import METRICS
 from trifecta.design.study_file import parse_study
-from trifecta.report import catalogue, claims, numbers, queries, tables
+from trifecta.report import catalogue, claims, naming, numbers, queries, tables
 from trifecta.report import interactions as apart
 from trifecta.report.claims import PARTS, PlaceClaims
 from trifecta.report.comparisons import Comparison, levels, place_words
@@ -62,7 +63,13 @@ def _rows_of(one: Decomposition) -> Iterable[dict[str, Any]]:
     whole = {name: value for name, value in asdict(one).items() if name != "shares"}
     whole |= {"servers": len(one.servers), "clients": len(one.clients), "left_out": "; ".join(one.left_out) or None}
     nothing = dict.fromkeys(each.name for each in fields(Share))
-    return [whole | asdict(share) for share in one.shares] or [whole | nothing]
+    whole["weighs"] = _part(one.weighs) if one.weighs else None
+    return [whole | asdict(share) | {"part": _part(share.part)} for share in one.shares] or [whole | nothing]
+
+
+def _part(part: str) -> str:
+    """A part as views have it: that of what is compared is called by the compared factor."""
+    return naming.compared() if part == PROTOCOL else part
 
 
 def derive(run: Path, connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Derived:
@@ -153,7 +160,11 @@ def section(
 def _legend(found: Sequence[Decomposition]) -> list[tuple[str, str, str]]:
     there = {share.part for one in found for share in one.shares}
     looks = figures.LOOKS
-    return [(part, looks[part].texture, style.CSS_VARIABLES[looks[part].colour]) for part in PARTS if part in there]
+    return [
+        (_part(part).replace("_", " "), looks[part].texture, style.CSS_VARIABLES[looks[part].colour])
+        for part in PARTS
+        if part in there
+    ]
 
 
 def _figures(found: Sequence[Decomposition]) -> list[Figure]:
@@ -162,7 +173,7 @@ def _figures(found: Sequence[Decomposition]) -> list[Figure]:
             f"{style.name(one.arm)} ÷ {style.name(one.reference)}: shares of the variation",
             "All places together, each counting the same. Mark: share. Line: interval, for these programs. The parts "
             "add up to 100 %.",
-            figures.intervals(one.shares, PARTS, f"dw-{one.arm}"),
+            figures.intervals(one.shares, claims.parts(), f"dw-{one.arm}"),
         )
         for one in found
         if one.place == EVERYWHERE
@@ -174,8 +185,8 @@ def _figures(found: Sequence[Decomposition]) -> list[Figure]:
         made.append(
             Figure(
                 "The same for every comparison",
-                "Parts from left to right as in the legend. Thin line: interval of the protocol's share. Where noise "
-                "fills the bar there is next to no effect to split.",
+                f"Parts from left to right as in the legend. Thin line: interval of the {naming.factor()}'s share. "
+                "Where noise fills the bar there is next to no effect to split.",
                 figures.bars(rows, "db"),
             )
         )
@@ -190,7 +201,7 @@ def _bar_label(one: Decomposition) -> str:
 def _ordered(derived: Derived, answer: Answer) -> list[dict[str, Any]]:
     """Rows in the order of the places of the study, and of the parts."""
     places = list(dict.fromkeys((one.place, one.arm) for one in derived.shares))
-    parts = list(PARTS)
+    parts = [_part(part) for part in PARTS]
 
     def position(row: Mapping[str, Any]) -> tuple[int, int]:
         return places.index((row["place"], row["arm"])), parts.index(row["part"]) if "part" in row else 0
@@ -200,7 +211,7 @@ def _ordered(derived: Derived, answer: Answer) -> list[dict[str, Any]]:
 
 def _effects(about: RunFacts, derived: Derived, answer: Answer) -> Table:
     columns = [
-        Column("protocol", "arm", "protocol"),
+        Column(naming.factor(), "arm", "protocol"),
         Column("ratio", "ratio", "ratio"),
         Column("for another program", "elsewhere_low,elsewhere_high", "interval"),
         Column("programs", "programs", "count"),
@@ -224,7 +235,7 @@ def _effects(about: RunFacts, derived: Derived, answer: Answer) -> Table:
 
 def _shares(derived: Derived, answer: Answer) -> Table:
     columns = [
-        Column("protocol", "arm"),
+        Column(naming.factor(), "arm"),
         Column("part", "part"),
         Column("share", "share", "percent"),
         Column("for these programs", "low,high", "percent_interval"),
@@ -265,7 +276,7 @@ def _leagues(about: RunFacts, derived: Derived, answer: Answer) -> list[LeaguePl
     made = []
     for number, place in enumerate(cells_in_order(about, {row["cell"] for row in answer})):
         there = []
-        for arm in about.protocols:
+        for arm in about.arms:
             rows = answer.where(cell=place, arm=arm)
             if rows:
                 standing = {Program(row["server"], row["client"]) for row in rows}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trifecta.report import catalogue, tables, words
+from trifecta.report import catalogue, naming, tables, words
 from trifecta.report.content import Answers, arms_of
 from trifecta.report.facts import RunFacts
 from trifecta.report.tables import Column, Table
@@ -185,8 +185,9 @@ def delivered(answers: Answers) -> list[Table]:
 
 def parity(answers: Answers) -> list[Table]:
     """What each arm really used."""
-    order = ["h1", "h2", "h3"]
+    order, over = naming.order(), [] if naming.of_protocols() else [Column("protocol", "protocol", "protocol")]
     used = [
+        *over,
         Column("server", "server"),
         Column("trials", "trials", "count"),
         Column("key exchange", "key_exchange"),
@@ -202,6 +203,7 @@ def parity(answers: Answers) -> list[Table]:
         Column("engine", "engine_version"),
     ]
     tls = [
+        *over,
         Column("server", "server"),
         Column("negotiated", "negotiated"),
         Column("TLS", "tls_version"),
@@ -218,13 +220,13 @@ def parity(answers: Answers) -> list[Table]:
     )
     return [
         tables.build(
-            answers[catalogue.PARITY], "parity", "Transport", ("protocol", "protocol"), used, order=order, notes=[note]
+            answers[catalogue.PARITY], "parity", "Transport", ("protocol", "level"), used, order=order, notes=[note]
         ),
         tables.build(
             answers[catalogue.TLS],
             "tls",
             "TLS and negotiated protocol, in every sample",
-            ("protocol", "protocol"),
+            ("protocol", "level"),
             tls,
             order=order,
         ),
@@ -234,6 +236,7 @@ def parity(answers: Answers) -> list[Table]:
 def instrument(facts: RunFacts, answers: Answers, cells: Sequence[str]) -> list[Table]:
     """Whether the instruments had room, and which requests failed."""
     headroom = [
+        *([] if naming.of_protocols() else [Column("protocol", "protocol", "protocol")]),
         Column("trials", "trials", "count"),
         Column("client busy, median", "busy_median", "percent"),
         Column("worst", "busy_max", "percent"),
@@ -247,14 +250,14 @@ def instrument(facts: RunFacts, answers: Answers, cells: Sequence[str]) -> list[
             answers[catalogue.HEADROOM],
             "headroom",
             "Headroom of the instruments",
-            ("protocol", "protocol"),
+            ("protocol", "level"),
             headroom,
-            order=["h1", "h2", "h3"],
+            order=naming.order(),
         )
     ]
     if answers[catalogue.ERRORS]:
         errors = [
-            Column("protocol", "arm", "protocol"),
+            Column(naming.factor(), "arm", "protocol"),
             Column("error", "error"),
             Column(words.plural(facts.sample_word), "requests", "count"),
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 from trifecta.design import quantity
 from trifecta.design.conformance import ConformanceResult
 from trifecta.design.metrics import METRICS, Metric
-from trifecta.design.model import PROTOCOLS
+from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOLS
+from trifecta.design.plan import level_text
 from trifecta.design.study_file import parse_study
-from trifecta.report import numbers, paths, results
+from trifecta.report import naming, numbers, paths, results
 from trifecta.store.run import RunDirectory
 
 
@@ -115,8 +117,17 @@ class RunFacts:
 
     @property
     def baseline(self) -> str:
-        """The protocol that runs twice in every block."""
-        return str((self.study.get("baseline") or {}).get("protocol", "h2"))
+        """The arm that runs twice in every block."""
+        return str((self.study.get("baseline") or {}).get("level", "h2"))
+
+    @property
+    def compare(self) -> str:
+        """The factor whose levels are the arms."""
+        return str(self.study.get("compare") or PROTOCOL_FACTOR)
+
+    def naming(self) -> AbstractContextManager[None]:
+        """Within it arms are called, and look, as levels of what this run compares."""
+        return naming.arms_of(self.compare, self.arms)
 
     @property
     def margin(self) -> float:
@@ -129,22 +140,33 @@ class RunFacts:
         return float(self.study.get("confidence", 0.95))
 
     @property
-    def protocols(self) -> list[str]:
-        """Protocols that the study compares, oldest first."""
-        levels = (self.study.get("factors") or {}).get("protocol") or PROTOCOLS
+    def arms(self) -> list[str]:
+        """What the study compares: protocols, the oldest first, or levels of another factor in its order."""
+        levels = (self.study.get("factors") or {}).get(self.compare) or PROTOCOLS
+        if self.compare != PROTOCOL_FACTOR:
+            return [level_text(level) for level in levels]
         return [protocol for protocol in PROTOCOLS if protocol in levels]
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """Comparisons to show, the newest protocol first: (arm, reference)."""
-        chosen = self.protocols
+        """Comparisons to show: (arm, reference), the newest protocol first, or each level to the baseline first."""
+        chosen = self.arms
+        if self.compare != PROTOCOL_FACTOR:
+            others = [arm for arm in chosen if arm != self.baseline]
+            among = [(later, earlier) for i, earlier in enumerate(others) for later in others[i + 1 :]]
+            return [*((arm, self.baseline) for arm in others), *among]
         order = [("h3", "h2"), ("h3", "h1"), ("h1", "h2")]
         return [pair for pair in order if pair[0] in chosen and pair[1] in chosen]
 
     @property
     def factors(self) -> list[str]:
-        """Factors that make the cells: all but the protocol, in the study's order."""
-        return [name for name in (self.study.get("factors") or {}) if name != "protocol"]
+        """Factors that make the cells: all but the compared one, in the study's order."""
+        return [name for name in (self.study.get("factors") or {}) if name != self.compare]
+
+    @property
+    def varied(self) -> list[str]:
+        """All factors, the compared one too: what they say is no part of what was asked of all."""
+        return list(self.study.get("factors") or {})
 
     def path_words(self, name: str) -> str:
         """What a path was asked to be: ``80 ms round trip, 100 Mbit/s``; empty for one that the study lacks."""
@@ -155,19 +177,19 @@ class RunFacts:
         """What was asked of the network: ``GET of 10 kB, 10 in flight, closed loop``."""
         work = self.workload
         if self.is_browser:
-            return _browser_words(work, self.factors)
-        method = "requests" if "method" in self.factors else str(work.get("method", "GET"))
-        size = "" if "response" in self.factors else f" of {quantity.format_size(work.get('response_bytes') or 0)}"
-        said = _services_words(work, self.factors) or [method + size]
-        if work.get("request_bytes") and "request" not in self.factors:
+            return _browser_words(work, self.varied)
+        method = "requests" if "method" in self.varied else str(work.get("method", "GET"))
+        size = "" if "response" in self.varied else f" of {quantity.format_size(work.get('response_bytes') or 0)}"
+        said = _services_words(work, self.varied) or [method + size]
+        if work.get("request_bytes") and "request" not in self.varied:
             said.append(f"{quantity.format_size(work['request_bytes'])} sent with each request")
-        if work.get("kind") != "fan-in" and "in_flight" not in self.factors:
+        if work.get("kind") != "fan-in" and "in_flight" not in self.varied:
             said.append(f"{work.get('in_flight', 1)} in flight")
         if self.closed_loop:
             said.append("closed loop")
         else:
             said.append(
-                f"open loop{'' if 'rate' in self.factors else ' at ' + quantity.format_frequency(work['rate_per_s'])}, "
+                f"open loop{'' if 'rate' in self.varied else ' at ' + quantity.format_frequency(work['rate_per_s'])}, "
                 f"{work.get('arrivals', 'constant')} arrivals"
             )
         return ", ".join(said)

@@ -47,7 +47,7 @@ def estimate(facts: RunFacts, found: Iterable[Comparison], trials: int) -> str:
     elapsed_ns, more = facts.rest.get("elapsed_ns"), asked(facts, opened)
     if more is None or not trials or not isinstance(elapsed_ns, int | float):
         return ""
-    each_ns = elapsed_ns / trials * (len(facts.protocols) + 1)
+    each_ns = elapsed_ns / trials * (len(facts.arms) + 1)
     return f"at most about {numbers.wall(more * len({one.cell for one in opened}) * each_ns)}"
 
 

@@ -25,6 +25,7 @@ from trifecta.report import (
     exclusions,
     explain,
     facts,
+    naming,
     packets,
     queries,
     services,
@@ -115,7 +116,7 @@ def render(run_dir: Path) -> str:
 def _render(run_dir: Path) -> tuple[str, dict[str, list[dict[str, Any]]], packets.Packets | None]:
     """The page, the rows of the views that its SQL reads besides those of the run, and what is shown of packets."""
     about = facts.read(run_dir)
-    with queries.connect(run_dir) as connection, ThreadPoolExecutor(1) as pool:
+    with about.naming(), queries.connect(run_dir) as connection, ThreadPoolExecutor(1) as pool:
         answers = content.ask_all(connection, about, pool)
         rows = content.trial_values(connection, about.metric)
         paths, found = _sections(about, answers)
@@ -174,7 +175,7 @@ def _cell_section(
     here = {(one.arm, one.reference): one for one in found if one.cell == cell}
     checks = answers[catalogue.CHECKS_BY_CELL].one(cell=cell) or {}
     place = conformance.hop(place_words(cell), levels(cell), answers[conformance.PROXIES])
-    return CellSection(number, cell, place, here, standing(about.protocols, here.values()), checks)
+    return CellSection(number, cell, place, here, standing(about.arms, here.values()), checks)
 
 
 def _draw(
@@ -222,6 +223,9 @@ def _fill(
     )
     environment.filters["as"] = lambda value, form: FORMATS[form](value)
     environment.filters["name"] = style.name
+    environment.globals["arm_mark"] = style.mark
+    environment.globals["noun"] = naming.noun
+    environment.globals["factor"] = naming.factor
     environment.filters["tie"] = lambda text: _UNIT.sub("\\1\u00a0\\2", str(text))
     environment.filters["code"] = words.code
     environment.filters["sentence"] = words.sentence

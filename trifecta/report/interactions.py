@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from trifecta.analysis.interactions import Apart, Interaction
 from trifecta.analysis.programs import OWN_CLIENT
 from trifecta.design.metrics import METRICS
-from trifecta.report import numbers
+from trifecta.report import naming, numbers
 from trifecta.report.comparisons import levels, place_words
 from trifecta.report.figures.style import name
 
@@ -31,7 +31,7 @@ def sentence(one: Interaction, metric: str, *, place: bool = True) -> str:
         phase = f", most of it {METRICS[odd.part].phase}"
     ratios = f"{numbers.ratio(one.ratio)} {numbers.interval((one.low, one.high))}"
     return (
-        f"{effect}{phase}. That is a difference of programs, not of protocols: the ratio of {name(one.arm)} to "
+        f"{effect}{phase}. That is a difference of programs, not of {naming.noun(2)}: the ratio of {name(one.arm)} to "
         f"{name(one.reference)} is {ratios} times as large there, over {one.blocks} blocks."
     )
 

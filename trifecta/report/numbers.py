@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from trifecta.design.conformance import MARKS
-from trifecta.design.model import AA_SUFFIX, PROTOCOL_NAMES
+from trifecta.report import naming
 
 NO_VALUE = "–"
 _ZEROS = re.compile(r"(\.\d*?)0+(?=\s|$)")
@@ -161,9 +161,8 @@ def evidence(value: float | None) -> str:
 
 
 def protocol(arm: str) -> str:
-    """Write an arm: ``HTTP/3``; the baseline's second run is ``HTTP/2 again``."""
-    name = arm.removesuffix(AA_SUFFIX)
-    return PROTOCOL_NAMES.get(name, name) + (" again" if arm.endswith(AA_SUFFIX) else "")
+    """Write an arm: ``HTTP/3``, ``caddy``; the baseline's second run is ``HTTP/2 again``."""
+    return naming.name(arm)
 
 
 def protocols(arms: str | None) -> str:

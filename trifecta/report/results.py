@@ -20,8 +20,9 @@ from trifecta.analysis.checks.evidence import RunEvidence
 from trifecta.analysis.verdict import verdicts
 from trifecta.contract.trial import TrialRow
 from trifecta.design import plan
-from trifecta.design.model import PROTOCOL_NAMES, Cell, CheckResult, Study, Verdict
+from trifecta.design.model import Cell, CheckResult, Study, Verdict
 from trifecta.design.study_file import parse_study
+from trifecta.report import naming
 from trifecta.store import manifest, schema
 from trifecta.store.run import RunDirectory
 
@@ -147,7 +148,7 @@ def _key(row: Row) -> tuple[Any, ...]:
 
 
 def _comparison(row: Row) -> str:
-    arm, reference = (PROTOCOL_NAMES.get(str(row.get(name)), row.get(name)) for name in ("arm", "reference"))
+    arm, reference = (naming.name(str(row.get(name))) for name in ("arm", "reference"))
     return f"{arm} against {reference} in {row.get('cell')}"
 
 

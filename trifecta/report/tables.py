@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trifecta.report import numbers
+from trifecta.report import naming, numbers
 from trifecta.report.comparisons import place_words
 from trifecta.report.figures import style
 from trifecta.report.queries import Answer
 
+_ARMS = ("arm", "level")  # columns of what is compared
 _BY_UNIT = ("unit", "unit_interval")
 _FORM_OF_UNIT = {
     "ns": "duration", "B": "size", "bit/s": "bit_rate", "count": "number", "ratio": "ratio", "share": "percent",
@@ -100,17 +101,19 @@ def build(
 ) -> Table:
     """Make a table of the answer's rows, of one cell if given.
 
-    ``heading`` is the row heading's title and column; when that column is ``arm`` or ``protocol`` the protocol's name
+    ``heading`` is the row heading's title and column; when that column is ``arm``, ``level`` or ``protocol`` its name
     and mark are shown, in ``order``. Columns without a single value are left out unless ``keep_empty``.
     """
     title, head = heading
+    if title == "protocol" and head in _ARMS:
+        title = naming.factor()
     rows = answer.where(cell=cell) if cell is not None else list(answer.rows)
     if order:
         rows = sorted(rows, key=lambda row: order.index(row[head]) if row[head] in order else len(order))
     shown = [column for column in columns if keep_empty or any(_present(column.value(row)) for row in rows)]
     lines = []
     for row in rows:
-        is_arm = head in ("arm", "protocol")
+        is_arm = head in (*_ARMS, "protocol")
         value = str(row[head])
         forms = [(column, column.form_of(row)) for column in shown]
         cells = [Cell(numbers.FORMATS[form](column.value(row)), column, form) for column, form in forms]
@@ -124,7 +127,7 @@ def _present(value: Any) -> bool:
 
 
 def _heading_words(head: str, value: str) -> str:
-    if head in ("arm", "protocol"):
+    if head in (*_ARMS, "protocol"):
         return style.name(value)
     if head in ("cell", "place"):
         return place_words(value, without="")

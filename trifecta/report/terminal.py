@@ -17,6 +17,7 @@ from rich.text import Text
 
 from trifecta.contract.values import JsonObject
 from trifecta.design.metrics import METRICS, TIME
+from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOL_NAMES
 from trifecta.report import (
     alone,
     catalogue,
@@ -29,6 +30,7 @@ from trifecta.report import (
     going_on,
     grids,
     interactions,
+    naming,
     queries,
     services,
     visits,
@@ -70,7 +72,7 @@ class Summary:
 def summarise(run_dir: Path) -> Summary:
     """Read the verdicts and checks of a run; ``UserError`` when the folder is no run."""
     about = facts.read(run_dir)
-    with queries.connect(run_dir) as connection:
+    with about.naming(), queries.connect(run_dir) as connection:
         verdicts = queries.ask(connection, catalogue.VERDICTS)
         checks = queries.ask(connection, catalogue.CHECKS_BY_CELL)
         matrix = queries.ask(connection, catalogue.CHECK_MATRIX)
@@ -85,14 +87,14 @@ def summarise(run_dir: Path) -> Summary:
         loads = visits.derive(connection, about, found)
         queries.attach(connection, calls.rows if calls else {})
         told = services.brief(connection, about, calls, found) if calls else []
-    said = []
-    if programs.shares:
-        stands_apart = interactions.sentences(programs.apart, about.metric)
-        said = claims.briefly(found, about.pairs, stands_apart, programs.shares)
-    answer = words.compose(about, found, totals, matrix, by_arm)
-    seen = visits.brief(about, loads) if loads else []
-    parts = (programs, said, proxies, calls, told, loads, seen, single)
-    return Summary(about, cells, found, checks, answer, totals, *parts)
+        said = []
+        if programs.shares:
+            stands_apart = interactions.sentences(programs.apart, about.metric)
+            said = claims.briefly(found, about.pairs, stands_apart, programs.shares)
+        answer = words.compose(about, found, totals, matrix, by_arm)
+        seen = visits.brief(about, loads) if loads else []
+        parts = (programs, said, proxies, calls, told, loads, seen, single)
+        return Summary(about, cells, found, checks, answer, totals, *parts)
 
 
 def as_json(run_dir: Path) -> str:
@@ -104,6 +106,15 @@ def print_verdicts(run_dir: Path, console: Console | None = None) -> None:
     """Print the verdicts of a run to standard output."""
     out = console or Console(highlight=False)
     summary = summarise(run_dir)
+    with summary.about.naming():
+        _print(out, summary)
+    report = run_dir / "report.html"
+    if report.exists():
+        # Not wrapped: a path must stay in one piece to be copied.
+        out.print(f"Report: {report}", soft_wrap=True, markup=False)
+
+
+def _print(out: Console, summary: Summary) -> None:
     _print_words(out, summary)
     if summary.comparisons:
         grids.show(out, _table(out, summary))
@@ -116,20 +127,21 @@ def print_verdicts(run_dir: Path, console: Console | None = None) -> None:
             summary.words.seed,
         ):
             out.print(Text(_plain(out, said)))
-    report = run_dir / "report.html"
-    if report.exists():
-        # Not wrapped: a path must stay in one piece to be copied.
-        out.print(f"Report: {report}", soft_wrap=True, markup=False)
 
 
 def as_data(run_dir: Path) -> JsonObject:
     """The same as plain data for programs; keys are stable."""
     summary = summarise(run_dir)
+    with summary.about.naming():
+        return _data(run_dir, summary)
+
+
+def _data(run_dir: Path, summary: Summary) -> dict[str, Any]:
     report = run_dir / "report.html"
     cells = []
     for cell in summary.cells:
         here = [one for one in summary.comparisons if one.cell == cell]
-        places = standing(summary.about.protocols, here).places
+        places = standing(summary.about.arms, here).places
         checks = summary.checks.one(cell=cell) or {}
         cells.append(
             {
@@ -148,6 +160,9 @@ def as_data(run_dir: Path) -> JsonObject:
         "run": str(run_dir),
         "conformance": conformance.as_data(summary.about.conformance),
         "title": summary.about.title,
+        "compare": summary.about.compare,
+        "arms": summary.about.arms,
+        "baseline": summary.about.baseline,
         "answer": summary.words.headline,
         "metric": summary.about.metric,
         "seed": summary.about.seed,
@@ -203,7 +218,11 @@ def _print_words(out: Console, summary: Summary) -> None:
 
 def _print_notes(out: Console, summary: Summary) -> None:
     if summary.program_words:
-        out.print(Text.assemble(("Protocol or program? ", "bold"), _plain(out, " ".join(summary.program_words))))
+        out.print(
+            Text.assemble(
+                (f"{naming.factor().capitalize()} or program? ", "bold"), _plain(out, " ".join(summary.program_words))
+            )
+        )
     for number, told in enumerate(summary.service_words):
         out.print(Text.assemble(("Services. " if not number else "", "bold"), _plain(out, told)))
     for told in summary.visit_words:
@@ -261,7 +280,7 @@ def _table(out: Console, summary: Summary) -> Table:
 
 def _row(out: Console, summary: Summary, cell: str, wide: bool) -> list[Text]:
     here = {(one.arm, one.reference): one for one in summary.comparisons if one.cell == cell}
-    places = standing(summary.about.protocols, here.values())
+    places = standing(summary.about.arms, here.values())
     place = conformance.hop(_place(cell), levels(cell), summary.proxies)
     shown = [Text(_plain(out, place)), _order(places, wide)]
     for pair in summary.about.pairs:
@@ -278,10 +297,13 @@ def _row(out: Console, summary: Summary, cell: str, wide: bool) -> list[Text]:
 def _place(cell: str) -> str:
     """``new, caddy``: the levels alone, without the path, which stands above."""
     shown = {name: value for name, value in levels(cell).items() if name != "path" and (name, value) not in UNTOLD}
-    return (
-        ", ".join(value if name in ("connection", "server") else f"{name} {value}" for name, value in shown.items())
-        or cell
-    )
+    return ", ".join(_short(name, value) for name, value in shown.items()) or cell
+
+
+def _short(factor: str, level: str) -> str:
+    if factor == PROTOCOL_FACTOR:
+        return PROTOCOL_NAMES.get(level, level)
+    return level if factor in ("connection", "server") else f"{factor} {level}"
 
 
 def _order(places: Standing, wide: bool) -> Text:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from trifecta.analysis.bets import fewest_blocks
 from trifecta.design.metrics import METRICS, TIME
-from trifecta.report import alone, exclusions, going_on, numbers
+from trifecta.report import alone, exclusions, going_on, naming, numbers
 from trifecta.report.comparisons import Comparison, levels, place_words
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures.style import name
@@ -83,7 +83,7 @@ _OF_CELLS = ("blocks", "noise_floor")  # they ask of each place for more blocks 
 def _warnings(facts: RunFacts) -> Iterable[str]:
     if facts.faults:
         faults = listed(sorted(facts.faults))
-        yield f"This run has deliberate faults ({faults}): it tests the checks and says nothing about protocols."
+        yield f"This run has deliberate faults ({faults}): it tests the checks and says nothing about {naming.noun(2)}."
     for said in facts.doubts:
         yield sentence(f"Stored results are not taken as they are: {said}")
     if facts.removed:
@@ -118,9 +118,9 @@ def code(text: str) -> Markup:
 
 
 def sentence(text: str) -> str:
-    """A phrase with a capital and a full stop; empty stays empty."""
+    """A phrase with a capital and a full stop; empty stays empty. The name of a level stays as it is written."""
     phrase = text.strip().rstrip(".")
-    return f"{phrase[0].upper()}{phrase[1:]}." if phrase else ""
+    return f"{phrase if naming.begins(phrase) else phrase[0].upper() + phrase[1:]}." if phrase else ""
 
 
 def counted(number: int, noun: str) -> str:
@@ -177,18 +177,29 @@ def _margin(facts: RunFacts) -> str:
 
 
 def _headline(facts: RunFacts, found: Sequence[Comparison]) -> str:
-    if len(facts.protocols) == 1:
+    if len(facts.arms) == 1:
         return alone.headline(facts)
+    said = []
     for arm, reference in facts.pairs:
         ones = _pair(found, arm, reference)
-        if ones:
-            return sentence(_outcome(facts, ones, arm, reference))
-    return "Nothing can be said yet: no block is complete."
+        if ones and (naming.of_protocols() or reference == facts.baseline):
+            said.append(sentence(_outcome(facts, ones, arm, reference)))
+    if naming.of_protocols():
+        del said[1:]  # the newest two are what is asked most; of other levels none is
+    return " ".join(said) or "Nothing can be said yet: no block is complete."
 
 
 def _mostly_excluded(totals: dict[str, int]) -> str:
     excluded, trials = totals["excluded_trials"], totals["trials"]
     return f" Most trials ({excluded} of {trials}) failed a check and do not count." if excluded * 2 > trials else ""
+
+
+def _levels(facts: RunFacts) -> str:
+    """What the arms are, where they are no protocols."""
+    if naming.of_protocols():
+        return ""
+    others = [name(arm) for arm in facts.arms if arm != facts.baseline]
+    return f"The arms are levels of {naming.factor()}: {listed(others)} against {name(facts.baseline)}. "
 
 
 def _scope(facts: RunFacts, totals: dict[str, int]) -> str:
@@ -197,10 +208,10 @@ def _scope(facts: RunFacts, totals: dict[str, int]) -> str:
     best = "faster" if METRICS[facts.metric].wording is TIME else "better"
     of = "" if facts.is_browser else " of a request"
     samples = counted(totals["samples"], facts.sample_word)
-    single = len(facts.protocols) == 1
+    single = len(facts.arms) == 1
     what = "Measured" if single else "Compared"
     said = (
-        f"{what} is the {facts.metric_label}{of} ({better} is {best}) for {facts.workload_words()}. "
+        f"{_levels(facts)}{what} is the {facts.metric_label}{of} ({better} is {best}) for {facts.workload_words()}. "
         f"A cell is one combination of {where}. {counted(totals['trials'], 'trial')} in up to "
         f"{counted(totals['blocks'] or 0, 'block')} a cell, {samples}. "
         f"The {'numbers' if single else 'verdicts'} hold for this traffic, these paths as emulated, these programs, "
@@ -239,7 +250,7 @@ def _by_path(facts: RunFacts, found: Sequence[Comparison]) -> Iterable[PathAnswe
 
 
 def _open(facts: RunFacts, found: Sequence[Comparison]) -> str:
-    if len(facts.protocols) == 1:
+    if len(facts.arms) == 1:
         return "Nothing: one protocol alone gives no verdict."
     undecided = [one for one in found if not one.decided]
     if not undecided:
@@ -337,7 +348,7 @@ def _checks(totals: dict[str, int], matrix: Answer) -> str:
 
 
 def _noise(facts: RunFacts, found: Sequence[Comparison]) -> str:
-    if len(facts.protocols) == 1:
+    if len(facts.arms) == 1:
         return "How well the two runs of a block agree is in the check noise floor of every cell."
     base = name(facts.baseline)
     same, across = _floors(found, "noise_floor"), _floors(found, "weather_floor")

@@ -55,7 +55,7 @@ _OF_ANY: dict[str, str] = {
     "trial": "name of the trial, t00012",
     "block": "block of the cell, from 0",
     "cell": "levels of every factor but the protocol, path=far,connection=new",
-    "arm": "h1, h2, h3, or the baseline's second run, h2#aa",
+    "arm": "a level of what the study compares (h1, h2, h3), or the baseline's second run, h2#aa",
     "reference": "arm it is compared with",
     "against": "arm or level it is compared with",
     "metric": "column of trials that is compared",
@@ -105,6 +105,7 @@ _OF_ONE: dict[str, dict[str, str]] = {
     "trials": {
         "treatment": "levels of every factor, the protocol included",
         "is_aa": "whether it is the baseline's second run",
+        "level": "the level of what is compared: the arm, of both runs of the baseline",
         "position": "place in the order of its block, from 0",
         "factors_json": "levels by factor",
         "started_ns": "when it began, monotonic clock",

@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from trifecta.contract.codec import plain
 from trifecta.contract.link import Links, LinkSummary
@@ -236,7 +236,7 @@ class RunDirectory:
                 schema.of_this_version(pq.ParquetFile(self.path / "trials" / f"{name}.parquet").read())
                 for name in self.trial_names()
             ]
-            rows: list[TrialRow] = pa.concat_tables(tables).to_pylist() if tables else []
+            rows = cast(list[TrialRow], pa.concat_tables(tables).to_pylist()) if tables else []
         return rows
 
     def write_checks(self, checks: Iterable[CheckResult]) -> None:

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trifecta.design import metrics, percentiles
+from trifecta.design.model import AA_SUFFIX
 from trifecta.store import damage, manifest, schema
 from trifecta.store.asked import asked_select
 from trifecta.store.derived import DERIVED
@@ -87,6 +88,9 @@ _HELD = (
     + ")"
 )
 
+# Both runs of the baseline are of one level of what is compared.
+_LEVEL = f"regexp_replace(arm, '{AA_SUFFIX}$', '') AS level"
+
 _CHECK_STRUCT = (
     '[{"check":"VARCHAR","scope":"VARCHAR","status":"VARCHAR","evidence":"VARCHAR",'
     '"value":"DOUBLE","limit":"DOUBLE","remedy":"VARCHAR"}]'
@@ -117,7 +121,7 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
     # DuckDB asks for permission with the pattern first, then with the names it stands for.
     connection.execute(f"SET allowed_directories = [{_quote(str(folder))}, {_quote(_no_glob(str(folder)))}]")
     connection.execute("SET enable_external_access = false")
-    connection.execute(f"CREATE VIEW trials AS SELECT * {_HELD} FROM {trials}")
+    connection.execute(f"CREATE VIEW trials AS SELECT * {_HELD}, {_LEVEL} FROM {trials}")
     connection.execute("CREATE VIEW samples AS " + _SAMPLES_VIEW.format(source=_samples(samples)))
     connection.execute("CREATE VIEW spans AS " + _SPANS_VIEW.format(source=_scan(spans, schema.SPANS)))
     for name, columns in BROWSER_TABLES.items():

@@ -170,7 +170,7 @@ def describe(study: Study, path: Path) -> dict[str, Any]:
         "title": study.title,
         "file": str(path),
         "factors": {name: list(levels) for name, levels in study.factors.items()},
-        "baseline": study.baseline.protocol,
+        "baseline": study.baseline.level,
         "arms": plan.arms(study),
         "cells": [cell.key for cell in plan.cells(study)],
         "metric": study.metric,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from trifecta.design.document import Document, did_you_mean
 from trifecta.design.errors import UserError
+from trifecta.design.factors import KNOWN_FACTORS
 from trifecta.design.overrides import apply_overrides, by_hand, refuse_changed
 from trifecta.threats.table import THREATS
 from trifecta.threats.threat import Change, Threat
@@ -60,6 +61,23 @@ def find(threat: str) -> Threat:
     if threat not in THREATS:
         raise UserError(f"no threat {threat!r}; {did_you_mean(threat, THREATS)}")
     return THREATS[threat]
+
+
+def compared(threat: str) -> tuple[str, str] | None:
+    """The factor that a threat is, and its levels off and on, for ``--compare``; None for a name that is no threat.
+
+    UserError for a threat that is no factor of any study: its paths are those of its experiment, or it has no switch.
+    """
+    found = THREATS.get(threat)
+    if found is None:
+        return None
+    one = next((effect for effect in found.effects if effect.factor in KNOWN_FACTORS and effect.factor != "path"), None)
+    if one is None:
+        raise UserError(
+            f"option --compare {threat}: it is no factor with levels off and on; `trifecta threats {threat}` says how "
+            "it is measured"
+        )
+    return one.factor, f"{one.off},{one.on}"
 
 
 def switches(on: Sequence[str] = (), off: Sequence[str] = (), *, many: bool = False) -> Switches | None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from trifecta.contract.link import CaptureFacts, LinkConfig, LinkSummary
-from trifecta.design import plan
 from trifecta.design.model import RequestsWorkload, Study, Trial
 from trifecta.store.files import disk_errors
 from trifecta.store.run import RunDirectory
@@ -34,7 +33,7 @@ class TrialCapture:
         self.qlog_dir: Path | None = None
         self.keylog()
         if (self._on or workload.qlog) and trial.protocol == "h3":
-            self.qlog_dir = run.path / "qlog" / trial.trial / plan.client_of(trial.cell)
+            self.qlog_dir = run.path / "qlog" / trial.trial / trial.client
             with disk_errors(run.path):
                 self.qlog_dir.mkdir(parents=True, exist_ok=True)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trifecta import studies
+from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.model import Study
 from trifecta.design.study_file import parse_study
@@ -164,11 +165,9 @@ def _effect(threat: Threat, effect: Effect, run: _Run) -> Data:
     from trifecta.design.metrics import METRICS
 
     study = run.study
-    protocols = tuple(str(protocol) for protocol in study.factors["protocol"])
-    baseline = study.baseline.protocol
-    asked = Asked(
-        effect.factor, effect.off, effect.on, effect.metric, protocols, baseline, study.confidence, effect.where
-    )
+    arms = tuple(plan.levels_of(study))
+    baseline = study.baseline.level
+    asked = Asked(effect.factor, effect.off, effect.on, effect.metric, arms, baseline, study.confidence, effect.where)
     metric = METRICS[effect.metric]
     told = None if threat.check is None else dataclasses.asdict(_detected(asked, threat.check, run))
     rows = countable(run.rows, threat.check, effect.metric)

@@ -70,7 +70,7 @@ def first_facts(
         # Of the engine's own client and server: what is not as the library comes, and which of it the study asks for.
         "quinn": {
             "library": f"{quinn.LIBRARY} {versions.quinn_proto}",
-            "asked": sorted({plan.workload_for(study, cell).quinn for cell in here.cells}),
+            "asked": sorted({plan.workload_for(study, one).quinn for one in plan.treatments(study, here.cells)}),
             "adaptations": dict(quinn.ADAPTATIONS),
         },
         "faults": faults.describe(),

@@ -14,6 +14,7 @@ from trifecta.analysis.checks.visits import Visits
 from trifecta.analysis.deliveries import lies
 from trifecta.contract.codec import plain
 from trifecta.contract.trial import TrialRow
+from trifecta.design import plan
 from trifecta.design.model import Cell, CheckResult, Study
 from trifecta.store.files import to_json
 from trifecta.workloads.aggregate import aggregate
@@ -85,7 +86,9 @@ class Judge:
         """The evidence of a trial of an interrupted block, from its files."""
         machine = json.loads(row["machine_json"] or "null")
         samples = self._samples_folder / f"{row['trial']}.parquet"
-        trial = dataclasses.replace(outcome.trial, trial=row["trial"], arm=row["arm"], position=row["position"])
+        level = plan.treatment(self._study, outcome.trial.cell, row["arm"]).level
+        own = {"trial": row["trial"], "arm": row["arm"], "position": row["position"], "level": level}
+        trial = dataclasses.replace(outcome.trial, **own)
         return Evidence(
             study=self._study,
             trial=trial,

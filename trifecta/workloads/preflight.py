@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from trifecta.analysis.bets import fewest_blocks
 from trifecta.contract.values import JsonObject
 from trifecta.design import duration, plan, quantity
-from trifecta.design.model import BrowserWorkload, Cell, ServicesWorkload, Study
+from trifecta.design.model import BrowserWorkload, Cell, Levelled, ServicesWorkload, Study
 
 OFF_BY = 2.0  # an estimate of time is good within this factor (tests/design/test_duration.py)
 _KEPT_TRIAL_BYTES = 70_000  # what a trial leaves in the run's folder: its row, link, resources
@@ -82,30 +82,30 @@ def preflight(
     blocks = study.max_blocks if fixed or study.max_blocks < fewest else max(study.min_blocks, fewest)
     if not study.gives_verdicts:
         blocks = study.min_blocks
-    each_ns = len(arms) * sum(duration.trial_ns(study, cell) for cell in own)
+    each_ns = sum(duration.block_ns(study, cell) for cell in own)
     time_ns = round(blocks * each_ns / OFF_BY), round(blocks * each_ns * OFF_BY)
-    requests = [_requests(study, cell) for cell in own]
-    octets = [_octets(study, cell) for cell in own]
-    times = blocks * len(arms)
+    every = [plan.treatment(study, cell, arm) for cell in own for arm in arms]
+    requests = [_requests(study, one) for one in every]
+    octets = [_octets(study, one) for one in every]
     return Preflight(
         cells=len(own),
         arms=len(arms),
         blocks=blocks,
         fewest=fewest,
-        trials=times * len(own),
+        trials=blocks * len(every),
         time_ns=time_ns,
         budget_ns=study.budget_ns,
-        sent_bytes=None if None in octets else times * sum(one for one in octets if one is not None),
+        sent_bytes=None if None in octets else blocks * sum(one for one in octets if one is not None),
         kept_bytes=None
         if None in requests or study.capture
-        else times * sum(_KEPT_TRIAL_BYTES + _KEPT_SAMPLE_BYTES * (one or 0) for one in requests),
+        else blocks * sum(_KEPT_TRIAL_BYTES + _KEPT_SAMPLE_BYTES * (one or 0) for one in requests),
         left_out=list(left_out),
         warnings=list(_warnings(study, fewest, len(own), each_ns)),
     )
 
 
 def _warnings(study: Study, fewest: int, cells: int, each_ns: int) -> list[str]:
-    if not study.gives_verdicts or len(study.factors[plan.PROTOCOL_FACTOR]) < 2 or not cells:
+    if not study.gives_verdicts or len(plan.levels_of(study)) < 2 or not cells:
         return []
     blocks = _counted(study.max_blocks, "block")
     if study.max_blocks < fewest:
@@ -126,9 +126,9 @@ def _warnings(study: Study, fewest: int, cells: int, each_ns: int) -> list[str]:
     return []
 
 
-def _requests(study: Study, cell: Cell) -> int | None:
-    """Requests or visits of a trial of a cell; None where its time is what ends it."""
-    workload = plan.workload_for(study, cell)
+def _requests(study: Study, at: Levelled) -> int | None:
+    """Requests or visits of a trial; None where its time is what ends it."""
+    workload = plan.workload_for(study, at)
     if isinstance(workload, BrowserWorkload):
         return workload.visits + workload.warmup_visits
     if not workload.requests:
@@ -137,9 +137,9 @@ def _requests(study: Study, cell: Cell) -> int | None:
     return each * workload.clients if isinstance(workload, ServicesWorkload) and workload.kind == "fan-in" else each
 
 
-def _octets(study: Study, cell: Cell) -> int | None:
-    """Octets of content of a trial of a cell; None where that is not known."""
-    workload, requests = plan.workload_for(study, cell), _requests(study, cell)
+def _octets(study: Study, at: Levelled) -> int | None:
+    """Octets of content of a trial; None where that is not known."""
+    workload, requests = plan.workload_for(study, at), _requests(study, at)
     if isinstance(workload, BrowserWorkload) or requests is None:
         return None
     calls = workload.depth - 1 if isinstance(workload, ServicesWorkload) and workload.kind == "chain" else 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from trifecta.contract.common import Method, Protocol
+from trifecta.contract.common import Method
 from trifecta.contract.load import ClosedLoop, LoadConfig, OpenLoop
 from trifecta.design import quinn
 from trifecta.design.model import PathSpec, RequestsWorkload, Trial
@@ -74,7 +74,7 @@ def load_config(
     qlog_dir: Path | None = None,
 ) -> LoadConfig:
     """The configuration of the engine's load for a trial (docs/architecture.md, section 1.1)."""
-    connection = str(trial.cell.levels.get("connection", "reused"))
+    connection = trial.connection
     connections, streams = streams_of(workload, trial.protocol, connection)
     loop: ClosedLoop | OpenLoop = ClosedLoop()
     if workload.loop == "open":
@@ -82,7 +82,7 @@ def load_config(
     right = right_answer(workload)
     return LoadConfig(
         trial=trial.trial,
-        protocol=cast(Protocol, trial.protocol),
+        protocol=trial.protocol,
         address=address,
         port=port,
         server_name=server_name,

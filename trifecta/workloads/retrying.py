@@ -66,10 +66,10 @@ def effects(connection: duckdb.DuckDBPyConnection, study: Study) -> list[Data]:
 
 def of_blocks(blocks: Sequence[Block], study: Study, cell: str = "") -> list[Data]:
     """The success rates, and the mean time with and without, of each protocol and of their ratio."""
-    arms = [str(arm) for arm in study.factors["protocol"]]
+    arms = plan.levels_of(study)
     if not failures(blocks):
         return []
-    base = str(study.baseline.protocol)
+    base = study.baseline.level
     pairs = [*((arm, None) for arm in arms), *((arm, base) for arm in arms if arm != base)]
     confidence = 1 - (1 - study.confidence) / len(pairs)  # they hold together (Bonferroni)
     rows = []

@@ -319,20 +319,22 @@ class _Run:
         return [trial for trial in trials if trial.arm not in done]
 
     def _probe_when_due(self, session: AnySession, cell: Cell) -> None:
-        """Measure the path of a cell once a minute, and before every block while it is not what was asked for.
+        """Measure the paths of a cell once a minute, and before every block while one is not what was asked for.
 
         A probe that found it off speaks against the trials until the next: they should be those of one block.
         """
-        path, workload = str(cell.levels["path"]), plan.workload_for(self.study, cell)
-        found = session.probe_of(cell)
-        stands = was_delivered(self.study.paths[path], workload, None if found is None else plain(found))
-        if not session.probe_due(cell, PROBE_EVERY_S if stands else 0.0):
-            return
-        self.progress.phase("probe", path)
-        seed = plan.stable_seed("probe", self.study.seed, path, len(self.rows))
-        self.progress.path_probed(path, session.probe(cell, seed))
-        self._mark("probe")
-        self.progress.phase("trials")
+        ways = {session.probe_key(one): one for one in reversed(plan.treatments_of(self.study, cell))}
+        for at in reversed(ways.values()):
+            workload = plan.workload_for(self.study, at)
+            found = session.probe_of(at)
+            stands = was_delivered(self.study.paths[at.path], workload, None if found is None else plain(found))
+            if not session.probe_due(at, PROBE_EVERY_S if stands else 0.0):
+                continue
+            self.progress.phase("probe", at.path)
+            seed = plan.stable_seed("probe", self.study.seed, at.path, len(self.rows))
+            self.progress.path_probed(at.path, session.probe(at, seed))
+            self._mark("probe")
+            self.progress.phase("trials")
 
     def _finish(self, ending: Stop) -> StudyOutcome:
         self.progress.phase("finish")

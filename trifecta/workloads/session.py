@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ from trifecta.contract.probe import MeasureSummary
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.factors import DEFAULT_CLIENT
-from trifecta.design.model import Cell, PathSpec, RequestsWorkload, Study
+from trifecta.design.model import Cell, Levelled, PathSpec, RequestsWorkload, Study
 from trifecta.design.transports import for_protocol
 from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerAdapter, ServerOptions, Site
@@ -177,12 +177,12 @@ class Session:
 
         Those that do not come up are in ``failed``. ``more_sizes`` are served besides those of the study.
         """
-        workloads = [plan.workload_for(self.study, cell) for cell in cells]
+        treatments = plan.treatments(self.study, cells)
+        workloads = [plan.workload_for(self.study, one) for one in treatments]
         folder = self.run.path / "site"
         write_site(folder, {workload.response_bytes for workload in workloads} | {1, *more_sizes})
-        for cell in cells:
-            for protocol in self.study.factors[plan.PROTOCOL_FACTOR]:
-                self._prepare(self._key(cell, str(protocol)), str(protocol), folder, versions)
+        for one in treatments:
+            self._prepare(self._key(one), one.protocol, folder, versions)
         with self.link(PathSpec("setup"), 0):
             for key, server in self.servers.items():
                 began = time.monotonic_ns()
@@ -194,14 +194,14 @@ class Session:
                 except ServerFailed as error:
                     self.fail(key, str(error))
 
-    def _key(self, cell: Cell, protocol: str) -> ServerKey:
-        """Which server answers a cell over a protocol."""
-        workload = for_protocol(plan.workload_for(self.study, cell), protocol)
-        return str(cell.levels["server"]), options_for(workload)
+    def _key(self, at: Levelled) -> ServerKey:
+        """Which server answers a treatment."""
+        workload = for_protocol(plan.workload_for(self.study, at), at.protocol)
+        return at.server, options_for(workload)
 
     def _keys(self, cell: Cell) -> list[ServerKey]:
-        """The servers of a cell: one, or one for each transport where these have settings of their own."""
-        return list(dict.fromkeys(self._key(cell, str(each)) for each in self.study.factors[plan.PROTOCOL_FACTOR]))
+        """The servers of a cell: one, or more where arms differ in what they ask of it."""
+        return list(dict.fromkeys(self._key(one) for one in plan.treatments_of(self.study, cell)))
 
     def _prepare(self, key: ServerKey, protocol: str, folder: Path, versions: Mapping[str, str]) -> None:
         """Make a server ready to be started, once."""
@@ -246,9 +246,9 @@ class Session:
         self.lab.use_congestion_control(server.options.congestion_control)
         bring_up(server, renewed=renewed)
 
-    def server_for(self, cell: Cell, protocol: str) -> RunningServer:
-        """The server of a cell over a protocol."""
-        return self.servers[self._key(cell, protocol)]
+    def server_for(self, at: Levelled) -> RunningServer:
+        """The server of a treatment."""
+        return self.servers[self._key(at)]
 
     def restart(self, server: RunningServer, *, renewed: bool = False) -> None:
         """Start a server again, and wait until it answers; ServerFailed when it does not.
@@ -336,18 +336,22 @@ class Session:
             self.start_ns[key] = min(took, self.start_ns.get(key, took))
         return True
 
-    def probe_due(self, cell: Cell, every_s: float) -> bool:
-        """Whether the path of a cell was not probed for so long."""
-        last = self.probed_at.get(str(cell.levels["path"]))
+    def probe_key(self, at: Levelled) -> Hashable:
+        """The same for treatments whose packets take the same way."""
+        return at.path
+
+    def probe_due(self, at: Levelled, every_s: float) -> bool:
+        """Whether the path of a treatment was not probed for so long."""
+        last = self.probed_at.get(at.path)
         return last is None or time.monotonic() - last >= every_s
 
-    def probe(self, cell: Cell, seed: int) -> MeasureSummary:
-        """Measure what the path of a cell does to packets."""
-        return self.probe_path(self.study.paths[str(cell.levels["path"])], seed)
+    def probe(self, at: Levelled, seed: int) -> MeasureSummary:
+        """Measure what the path of a treatment does to packets."""
+        return self.probe_path(self.study.paths[at.path], seed)
 
-    def probe_of(self, cell: Cell) -> MeasureSummary | None:
-        """What the last probe of a cell's path found."""
-        return self.probes.get(str(cell.levels["path"]))
+    def probe_of(self, at: Levelled) -> MeasureSummary | None:
+        """What the last probe of a treatment's path found."""
+        return self.probes.get(at.path)
 
     def probe_path(self, path: PathSpec, seed: int) -> MeasureSummary:
         """Measure what the path does to packets, from outside the link: delays, loss, rate, and at first size."""

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from trifecta.design import plan, quinn
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
-from trifecta.design.model import Cell, Study
+from trifecta.design.model import PROTOCOL_FACTOR, Cell, Study, Treatment
 from trifecta.design.transports import for_protocol
 from trifecta.implementations.browsers.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
@@ -53,7 +53,7 @@ def supported(study: Study, servers: Mapping[str, ServerAdapter], clients: Mappi
         reasons = "; ".join(item["reason"] for item in left_out)
         who = "server or client" if found_servers and foreign else "server"
         raise CannotError(f"no {who} of the study can be used here: {reasons}")
-    used = {str(cell.levels["server"]) for cell in cells}, {plan.client_of(cell) for cell in cells}
+    used = {one.server for one in plan.treatments(study, cells)}, {one.client for one in plan.treatments(study, cells)}
     return Supported(
         cells,
         {name: facts for name, facts in found_servers.items() if name in used[0]},
@@ -100,93 +100,115 @@ def _ask(adapter: ServerAdapter | ClientAdapter | BrowserAdapter) -> dict[str, A
 
 
 def possible_servers(study: Study, adapters: Mapping[str, ServerAdapter], left_out: list[dict[str, str]]) -> list[Cell]:
-    """The cells of the servers that speak all protocols of the study and can answer the work of all their cells."""
-    possible = []
+    """The cells whose servers are found, speak the protocols of the cell and can answer the work of all their cells.
+
+    A cell needs all its arms: where servers are compared, one that is missing leaves nothing to compare it with.
+    """
+    every = plan.cells(study)
+    impossible = {cell.key for cell in every for one in plan.treatments_of(study, cell) if one.server not in adapters}
     for name, adapter in adapters.items():
-        own = [cell for cell in plan.cells(study) if str(cell.levels["server"]) == name]
-        try:
-            missing = [p for p in study.factors[plan.PROTOCOL_FACTOR] if p not in adapter.protocols]
+        own = [cell for cell in every if any(one.server == name for one in plan.treatments_of(study, cell))]
+        refused: dict[str, list[Cell]] = {}
+        for cell in own:
+            mine = [one for one in plan.treatments_of(study, cell) if one.server == name]
+            missing = [one.protocol for one in mine if one.protocol not in adapter.protocols]
             if missing:
-                raise Unsupported(f"{name} does not speak {', '.join(missing)}")
-            for cell in own:
-                workload = plan.workload_for(study, cell)
-                if not adapter.has_timeouts and (workload.read_timeout_ns or workload.write_timeout_ns):
-                    raise Unsupported(
-                        f"{name} cannot be given a read or write timeout; use server: caddy, nginx or haproxy"
-                    )
-                adapter.check_workload(workload)
-            possible += own
-        except Unsupported as error:
-            left_out.append({"factor": "server", "level": name, "reason": str(error)})
-    chosen = {cell.key for cell in possible}
-    return [cell for cell in plan.cells(study) if cell.key in chosen]
+                reason = f"{name} does not speak {', '.join(dict.fromkeys(missing))}"
+                refused.setdefault(reason, []).append(cell)
+        spoken = [cell for cell in own if not any(cell in without for without in refused.values())]
+        unable = _unanswerable(study, adapter, [one for one in plan.treatments(study, spoken) if one.server == name])
+        if unable is not None:
+            refused[unable] = spoken
+        for why, without in refused.items():
+            where = "" if why == unable else _where(without, own)
+            left_out.append({"factor": "server", "level": f"{name}{where}", "reason": why})
+            impossible.update(cell.key for cell in without)
+    return [cell for cell in every if cell.key not in impossible]
+
+
+def _unanswerable(study: Study, adapter: ServerAdapter, own: Sequence[Treatment]) -> str | None:
+    """Why a server cannot answer the work of its treatments; None when it can."""
+    try:
+        for one in own:
+            workload = plan.workload_for(study, one)
+            if not adapter.has_timeouts and (workload.read_timeout_ns or workload.write_timeout_ns):
+                text = f"{adapter.name} cannot be given a read or write timeout; use server: caddy, nginx or haproxy"
+                raise Unsupported(text)
+            adapter.check_workload(workload)
+    except Unsupported as error:
+        return str(error)
+    return None
 
 
 def _possible_clients(
     study: Study, cells: Sequence[Cell], adapters: Mapping[str, ClientAdapter], left_out: list[dict[str, str]]
 ) -> list[Cell]:
-    """The cells whose client can do their work over all protocols of the study.
+    """The cells whose clients can do their work with every arm.
 
     A client may be able to do some cells and not others (reused connections but not new ones): those it can do stay.
     """
     refused: dict[tuple[str, str], list[Cell]] = {}
     possible = []
     for cell in cells:
-        name = plan.client_of(cell)
-        if name == DEFAULT_CLIENT:
+        others = [one for one in plan.treatments_of(study, cell) if one.client != DEFAULT_CLIENT]
+        missing = any(one.client not in adapters for one in others)
+        reasons = [(one.client, _refusal(study, one, adapters[one.client])) for one in others if not missing]
+        known = [(name, reason) for name, reason in reasons if reason is not None]
+        for name, reason in dict.fromkeys(known[:1] if study.compare == PROTOCOL_FACTOR else known):
+            refused.setdefault((name, reason), []).append(cell)
+        if not missing and not known:
             possible.append(cell)
-        elif name in adapters:
-            reason = _refusal(study, cell, adapters[name])
-            if reason is None:
-                possible.append(cell)
-            else:
-                refused.setdefault((name, reason), []).append(cell)
     for (name, reason), without in refused.items():
-        own = [cell for cell in cells if plan.client_of(cell) == name]
+        own = [cell for cell in cells if any(one.client == name for one in plan.treatments_of(study, cell))]
         left_out.append({"factor": CLIENT_FACTOR, "level": f"{name}{_where(without, own)}", "reason": reason})
     return possible
 
 
 def _possible_shares(study: Study, cells: Sequence[Cell], left_out: list[dict[str, str]]) -> list[Cell]:
     """The cells without those that give a program a share of a core, where this machine cannot limit CPU time."""
-    shares: dict[str, tuple[float | None, float | None]] = {}
+    shares: dict[str, list[tuple[float | None, float | None]]] = {}
     for cell in cells:
-        workload = plan.workload_for(study, cell)
-        shares[cell.key] = workload.client_cpu, workload.server_cpu
-    if all(pair == (None, None) for pair in shares.values()):
+        workloads = [plan.workload_for(study, one) for one in plan.treatments_of(study, cell)]
+        shares[cell.key] = [(workload.client_cpu, workload.server_cpu) for workload in workloads]
+    every = [pair for pairs in shares.values() for pair in pairs]
+    if all(pair == (None, None) for pair in every):
         return list(cells)
     reason = cpu_share.problem()
     if reason is None:
         return list(cells)
     for factor, place in (("client_cpu", 0), ("server_cpu", 1)):
-        levels = dict.fromkeys(pair[place] for pair in shares.values() if pair[place] is not None)
+        levels = dict.fromkeys(pair[place] for pair in every if pair[place] is not None)
         left_out += [{"factor": factor, "level": f"{level:.0%}", "reason": reason} for level in levels]
-    return [cell for cell in cells if shares[cell.key] == (None, None)]
+    return [cell for cell in cells if set(shares[cell.key]) == {(None, None)}]
 
 
 def _possible_quinn(study: Study, cells: Sequence[Cell], left_out: list[dict[str, str]]) -> list[Cell]:
     """The cells without those that would change the engine's QUIC library where neither program is the engine's."""
     possible = []
     for cell in cells:
-        level = plan.workload_for(study, cell).quinn
-        programs = str(cell.levels["server"]), plan.client_of(cell)
-        if level == quinn.ADAPTED or programs[0] == "origin" or programs[1] == DEFAULT_CLIENT:
+        reasons = dict.fromkeys(filter(None, (_no_quinn(study, one) for one in plan.treatments_of(study, cell))))
+        left_out += [
+            {"factor": "quinn", "level": f"{level} in {cell.key}", "reason": reason} for level, reason in reasons
+        ]
+        if not reasons:
             possible.append(cell)
-            continue
-        reason = f"neither {programs[0]} nor {programs[1]} uses {quinn.LIBRARY}; use server: origin or client: load"
-        item = {"factor": "quinn", "level": f"{level} in {cell.key}", "reason": reason}
-        left_out.append(item)
     return possible
 
 
-def _refusal(study: Study, cell: Cell, adapter: ClientAdapter) -> str | None:
-    workload = plan.workload_for(study, cell)
-    connection = str(cell.levels.get("connection", "reused"))
-    for protocol in study.factors[plan.PROTOCOL_FACTOR]:
-        try:
-            errands.refuse(adapter, for_protocol(workload, protocol), protocol, connection)
-        except Unsupported as error:
-            return str(error)
+def _no_quinn(study: Study, one: Treatment) -> tuple[str, str] | None:
+    """What is asked of the engine's QUIC library that a treatment does not use, and why it cannot be."""
+    level = plan.workload_for(study, one).quinn
+    if level == quinn.ADAPTED or one.server == "origin" or one.client == DEFAULT_CLIENT:
+        return None
+    return level, f"neither {one.server} nor {one.client} uses {quinn.LIBRARY}; use server: origin or client: load"
+
+
+def _refusal(study: Study, one: Treatment, adapter: ClientAdapter) -> str | None:
+    workload = plan.workload_for(study, one)
+    try:
+        errands.refuse(adapter, for_protocol(workload, one.protocol), one.protocol, one.connection)
+    except Unsupported as error:
+        return str(error)
     return None
 
 

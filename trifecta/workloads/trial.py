@@ -18,7 +18,7 @@ from trifecta.contract.probe import MeasureSummary
 from trifecta.contract.trial import TrialRow
 from trifecta.design import plan
 from trifecta.design.factors import DEFAULT_CLIENT
-from trifecta.design.model import PathSpec, RequestsWorkload, Trial
+from trifecta.design.model import AA_SUFFIX, PathSpec, RequestsWorkload, Trial
 from trifecta.design.transports import for_protocol
 from trifecta.implementations.running import RunningServer, ServerFacts
 from trifecta.implementations.servers.origin import BACKEND_ADDRESS
@@ -120,7 +120,7 @@ class TrialRunner:
 
     def start_ahead(self, trial: Trial) -> None:
         """Start the programs of the next trial, which likely has the client of this one; waiting costs no CPU."""
-        self._start_ahead(plan.client_of(trial.cell))
+        self._start_ahead(trial.client)
 
     def _start_ahead(self, client: str) -> None:
         if self._ahead is not None and self._ahead.client != client:
@@ -149,17 +149,17 @@ class TrialRunner:
         Stopped when the user asks for it: then nothing is kept.
         """
         session = self._session
-        workload = for_protocol(plan.workload_for(session.study, trial.cell), trial.protocol)
-        path = session.study.paths[str(trial.cell.levels["path"])]
-        server = session.server_for(trial.cell, trial.protocol)
+        workload = for_protocol(plan.workload_for(session.study, trial), trial.protocol)
+        path = session.study.paths[trial.path]
+        server = session.server_for(trial)
         session.lab.use_congestion_control(workload.congestion_control)
         samples = session.run.draft("samples", trial.trial, ".parquet")
         capture = TrialCapture(session.run, session.study, trial, workload)
         config = self._load_config(trial, workload, path, server, samples=samples, capture=capture)
-        start_cpu_ns = self._start_costs.cpu_ns(plan.client_of(trial.cell), config)
+        start_cpu_ns = self._start_costs.cpu_ns(trial.client, config)
         marks = [time.monotonic_ns()]
-        programs = self._take(plan.client_of(trial.cell))
-        details = Details(probe=session.probe_of(trial.cell))
+        programs = self._take(trial.client)
+        details = Details(probe=session.probe_of(trial))
         errors: list[str] = []
         with ExitStack() as stack:
             stack.callback(self._end, programs)
@@ -396,7 +396,6 @@ def row_of(
     wall: datetime,
 ) -> TrialRow:
     """The row of the trial; ``valid`` and ``checks_json`` are added by the judge."""
-    levels = trial.cell.levels
     load = details.load
     client_cpu = None if load is None else load.cpu_ns - (load.start_cpu_ns or 0)
     requests = found.samples + found.warmup_samples if found else 0
@@ -405,17 +404,17 @@ def row_of(
         "trial": trial.trial,
         "block": trial.block,
         "cell": trial.cell.key,
-        "treatment": f"protocol={trial.protocol},{trial.cell.key}",
+        "treatment": f"{trial.compare}={trial.arm.removesuffix(AA_SUFFIX)},{trial.cell.key}",
         "arm": trial.arm,
         "is_aa": trial.is_aa,
         "position": trial.position,
         "seed": trial.seed,
         "protocol": trial.protocol,
-        "path": str(levels["path"]),
-        "connection": str(levels["connection"]),
-        "server": str(levels["server"]),
-        "client": plan.client_of(trial.cell),
-        "factors_json": to_json({"protocol": trial.protocol, **levels}),
+        "path": trial.path,
+        "connection": trial.connection,
+        "server": trial.server,
+        "client": trial.client,
+        "factors_json": to_json(dict(trial.levels)),
         "started_ns": started,
         "ended_ns": ended,
         "wall_started_utc": wall.isoformat(timespec="milliseconds"),

@@ -5,14 +5,14 @@ A new workload is a line in ``WAYS``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from trifecta.contract.probe import MeasureSummary
-from trifecta.design.model import Cell, Study, Trial
+from trifecta.design.model import Cell, Levelled, Study, Trial
 from trifecta.implementations.browsers.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.registry import BROWSERS, CLIENTS, SERVERS
@@ -64,14 +64,17 @@ class AnySession(Protocol):
     def network(self) -> NetworkFacts:
         """Settings of the lab's kernel, for ``run.json``."""
 
-    def probe_due(self, cell: Cell, every_s: float) -> bool:
-        """Whether the path of a cell was not probed for so long."""
+    def probe_key(self, at: Levelled) -> Hashable:
+        """The same for treatments whose packets take the same way: one probe is enough for all of them."""
 
-    def probe(self, cell: Cell, seed: int) -> MeasureSummary:
-        """Measure what the path of a cell does to packets."""
+    def probe_due(self, at: Levelled, every_s: float) -> bool:
+        """Whether the path of a treatment was not probed for so long."""
 
-    def probe_of(self, cell: Cell) -> MeasureSummary | None:
-        """What the last probe of a cell's path found."""
+    def probe(self, at: Levelled, seed: int) -> MeasureSummary:
+        """Measure what the path of a treatment does to packets."""
+
+    def probe_of(self, at: Levelled) -> MeasureSummary | None:
+        """What the last probe of a treatment's path found."""
 
 
 class AnyTrialRunner(Protocol):

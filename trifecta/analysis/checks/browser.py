@@ -100,6 +100,8 @@ def _same_program(evidence: Evidence) -> list[Finding]:
 
     own = facts(evidence)
     for sibling in evidence.siblings:
+        if sibling.client != evidence.client:
+            continue  # browsers are what is compared
         other = facts(sibling)
         odd = [name for name in own if name in other and own[name] != other[name]]
         if odd:

@@ -54,7 +54,7 @@ def _wait_ns(evidence: Evidence) -> float | None:
     # What was sent to what came: a request that is held back was written before. Without it the whole request, on a
     # connection that stands.
     waited = row.get("wait_p50_ns")
-    if waited is None and evidence.trial.cell.levels.get("connection") != "new":
+    if waited is None and evidence.trial.connection != "new":
         waited = row.get("latency_p50_ns")
     if waited is None or workload.kind != "requests":
         return None  # the time of several services' calls is more than one round trip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trifecta.analysis.checks.evidence import RunEvidence
 from trifecta.analysis.deliveries import Stream, streams
+from trifecta.design import plan
 from trifecta.design.model import CheckResult
 
 _REMEDY = "no trial of this path counts; look at the link's configuration in the run's log, and at the engine"
@@ -16,7 +17,8 @@ def check(evidence: RunEvidence) -> list[CheckResult]:
         by_path.setdefault(stream.path, []).append(stream)
     results = []
     for cell in evidence.cells:
-        of_path = by_path.get(str(cell.levels.get("path", "")))
+        paths = dict.fromkeys(str(one.levels.get("path", "")) for one in plan.treatments_of(evidence.study, cell))
+        of_path = [stream for path in paths for stream in by_path.get(path, ())]
         if of_path:
             results.append(_cell(cell.key, of_path))
     return results

@@ -104,13 +104,13 @@ class Evidence:
 
     @property
     def workload(self) -> RequestsWorkload:
-        """The workload as asked for in this trial's cell, over its protocol's transport."""
-        return for_protocol(plan.workload_for(self.study, self.trial.cell), self.trial.protocol)
+        """The workload as asked for in this trial, over its protocol's transport."""
+        return for_protocol(plan.workload_for(self.study, self.trial), self.trial.protocol)
 
     @property
     def path(self) -> PathSpec:
-        """The path as asked for in this trial's cell."""
-        name = str(self.trial.cell.levels.get("path", ""))
+        """The path as asked for in this trial."""
+        name = str(self.trial.levels.get("path", ""))
         return self.study.paths.get(name, PathSpec(name=name or "clean"))
 
     @property
@@ -120,8 +120,8 @@ class Evidence:
 
     @property
     def client(self) -> str:
-        """The client of this trial's cell."""
-        return plan.client_of(self.trial.cell)
+        """The client of this trial."""
+        return self.trial.client
 
     @property
     def foreign(self) -> bool:
@@ -132,6 +132,13 @@ class Evidence:
     def browsing(self) -> bool:
         """Whether the client is a browser: then samples are visits."""
         return isinstance(self.workload, BrowserWorkload)
+
+    def asked_alike(self, other: Evidence, *attributes: str) -> bool:
+        """Whether another trial was asked for the same in these attributes of the workload.
+
+        What the study compares may differ between arms, and nothing else.
+        """
+        return all(getattr(self.workload, name, None) == getattr(other.workload, name, None) for name in attributes)
 
     @property
     def noun(self) -> str:

@@ -12,7 +12,8 @@ from statistics import median
 
 from trifecta.analysis.checks.evidence import RunEvidence
 from trifecta.analysis.estimate import Row, by_cell, usable
-from trifecta.design.model import AA_SUFFIX, PROTOCOL_NAMES, CheckResult
+from trifecta.design.arms import arm_words
+from trifecta.design.model import AA_SUFFIX, CheckResult
 
 # Share of the median time of a request. From a third on, a protocol with one round trip less looks a third faster.
 HANDSHAKE_LIMIT = 1 / 3
@@ -20,14 +21,14 @@ _REMEDY = "compare on connections that stand too (`--without round-trips`), or r
 
 
 def check(evidence: RunEvidence) -> list[CheckResult]:
-    """Per cell: warn where a protocol spends a third or more of a request on its handshake."""
+    """Per cell: warn where an arm spends a third or more of a request on its handshake."""
     rows = by_cell(evidence.rows)
     results = []
     for cell in evidence.cells:
         shares = _shares(rows.get(cell.key, []))
         if not shares:
             continue
-        words = ", ".join(f"{PROTOCOL_NAMES[arm]} {share:.0%}" for arm, share in shares.items())
+        words = ", ".join(f"{arm_words(evidence.study.compare, arm)} {share:.0%}" for arm, share in shares.items())
         text = f"share of the handshake in a request's median time: {words}"
         most = max(shares.values())
         if most >= HANDSHAKE_LIMIT:
@@ -38,7 +39,7 @@ def check(evidence: RunEvidence) -> list[CheckResult]:
 
 
 def _shares(rows: Sequence[Row]) -> dict[str, float]:
-    """By protocol, where every request opens a connection and the phases are known."""
+    """By arm, where every request opens a connection and the phases are known."""
     found: dict[str, list[float]] = {}
     for row in rows:
         latency, tls = row.get("latency_p50_ns"), row.get("tls_p50_ns")

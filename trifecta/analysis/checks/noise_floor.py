@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from trifecta.analysis.checks.evidence import RunEvidence
 from trifecta.analysis.noise import NoiseFloor, noise_floors
-from trifecta.design.model import PROTOCOL_NAMES, CheckResult
+from trifecta.design.arms import arm_words, factor_words
+from trifecta.design.model import CheckResult
 
-_BIAS_REMEDY = "something other than the protocol tells the runs of a block apart: look at drift, caches and other load"
+_BIAS_REMEDY = "something other than the {} tells the runs of a block apart: look at drift, caches and other load"
 
 
 def check(evidence: RunEvidence) -> list[CheckResult]:
     """Per cell: fail when the A/A pair differs beyond chance among all cells, warn when the floor is wide."""
     study = evidence.study
     floors = noise_floors(study, evidence.rows, [cell.key for cell in evidence.cells])
-    name = PROTOCOL_NAMES[study.baseline.protocol]
-    return [_cell(floor, name, study.margin) for floor in floors.values()]
+    name = arm_words(study.compare, study.baseline.level)
+    remedy = _BIAS_REMEDY.format(factor_words(study.compare))
+    return [_cell(floor, name, study.margin, remedy) for floor in floors.values()]
 
 
-def _cell(floor: NoiseFloor, name: str, margin: float) -> CheckResult:
+def _cell(floor: NoiseFloor, name: str, margin: float, bias_remedy: str) -> CheckResult:
     if floor.ratio is None:
         return CheckResult("noise_floor", floor.cell, "unknown", f"{name} has not been run twice in a block yet")
     text = f"{name} against itself: ratio {floor.ratio:.4g}"
@@ -26,10 +28,10 @@ def _cell(floor: NoiseFloor, name: str, margin: float) -> CheckResult:
     text += f" over {floor.blocks} blocks"
     if floor.biased:
         text += f", which excludes 1 beyond chance among all cells (e-value {floor.e_value:.3g})"
-        return CheckResult("noise_floor", floor.cell, "fail", text, floor.floor, margin, _BIAS_REMEDY)
+        return CheckResult("noise_floor", floor.cell, "fail", text, floor.floor, margin, bias_remedy)
     if floor.excludes_one:
         text += ", which excludes 1, as one cell in twenty may by chance"
-        return CheckResult("noise_floor", floor.cell, "warn", text, floor.floor, margin, _BIAS_REMEDY)
+        return CheckResult("noise_floor", floor.cell, "warn", text, floor.floor, margin, bias_remedy)
     if floor.floor is None:
         text += ": too few blocks to say how small a difference could have been seen"
         return CheckResult("noise_floor", floor.cell, "unknown", text, None, margin, "allow a larger budget")

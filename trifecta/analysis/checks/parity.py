@@ -75,7 +75,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
 
 def _apart(evidence: Evidence) -> list[Finding]:
     """What the study itself gives TCP and QUIC apart: then the arms differ in that as well."""
-    workload = plan.workload_for(evidence.study, evidence.trial.cell)
+    workload = plan.workload_for(evidence.study, evidence.trial)
     found = []
     for name in apart(workload):
         tcp, quic = (over(getattr(workload, name), protocol) for protocol in ("h2", "h3"))
@@ -204,7 +204,7 @@ def _early_data(evidence: Evidence) -> str | None:
 def _session(evidence: Evidence, kinds: tuple[str, ...]) -> str | None:
     """Whether a server that could resume sessions did; None where no connection had a session to resume."""
     samples = evidence.samples
-    if samples is None or evidence.trial.cell.levels.get("connection") != "new":
+    if samples is None or evidence.trial.connection != "new":
         return None
     if any(samples.handshakes.get(kind) for kind in kinds):
         return "taken"

@@ -110,6 +110,8 @@ def _media(evidence: Evidence, workload: VideoWorkload, visits: Visits) -> list[
         ]
     if workload.mode == "on-demand":
         for sibling in evidence.siblings:
+            if not evidence.asked_alike(sibling, "clip", "codec", "ladder", "segment_ns", "mode"):
+                continue
             other = sibling.visits.segments if sibling.visits else {}
             for key in sorted(visits.segments.keys() & other.keys()):
                 if visits.segments[key] != other[key]:

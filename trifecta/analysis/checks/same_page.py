@@ -45,7 +45,8 @@ def _of_a_player(visits: Visits) -> list[Finding]:
 
 
 def _compared(evidence: Evidence, visits: Visits) -> list[Finding]:
-    others = [(f"{each.trial.arm} ", each.visits.loaded) for each in evidence.siblings if each.visits]
+    alike = [each for each in evidence.siblings if evidence.asked_alike(each, "page", "view")]
+    others = [(f"{each.trial.arm} ", each.visits.loaded) for each in alike if each.visits]
     first_arm, first = next(((arm, loaded[0]) for arm, loaded in others if loaded), ("", visits.loaded[0]))
     for visit in visits.loaded:
         wrong = difference(visit.got, first.got)

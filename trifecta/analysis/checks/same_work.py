@@ -29,6 +29,8 @@ def check(evidence: Evidence) -> list[CheckResult]:
         findings.append(_fail(f"every response should have {octets} B, but there were {others}", sizes))
     findings += _requests(evidence)
     for sibling in evidence.siblings:
+        if not evidence.asked_alike(sibling, "method", "response_bytes"):
+            continue
         got = sibling.samples.bytes_in if sibling.samples is not None else {}
         if got and facts.bytes_in and set(got) != set(facts.bytes_in):
             other = f"{sibling.trial.arm} got responses of {counts(got)}"

@@ -262,7 +262,7 @@ def read(document: dict[str, Any]) -> MapResult:
 def noise_of(study: Study, blocks: Sequence[Block]) -> Noise:
     """The two runs of the reference in every block, against each other; one confidence sequence over the whole map."""
     metric = METRICS[study.metric]
-    baseline = study.baseline.protocol
+    baseline = study.baseline.level
     pairs = []
     for block in blocks:
         trials = [cast(Mapping[str, Any], row) for row in block.trials if row.get("valid")]

@@ -106,7 +106,7 @@ def explain(run: Path, cell: str | None = None, arm: str | None = None, *, packe
     ``packets``: split the time of captured trials, which takes a while.
     """
     about = facts.read(run)
-    with queries.connect(run) as connection:
+    with about.naming(), queries.connect(run) as connection:
         verdicts = queries.ask(connection, catalogue.VERDICTS)
         cells = content.cells_in_order(about, (row["cell"] for row in verdicts))
         found = content.comparisons(about, verdicts, cells)
@@ -207,7 +207,7 @@ SELECT cell, arm, string_agg(DISTINCT key_exchange, ', ') AS key_exchange,
        string_agg(DISTINCT initial_window, ', ') AS initial_window_bytes,
        string_agg(DISTINCT segment, ', ') AS largest_segment_bytes,
        string_agg(DISTINCT server_version, ', ') AS version_of_the_server
-FROM (SELECT cell, protocol AS arm, json_extract_string(load_json, 'key_exchange') AS key_exchange,
+FROM (SELECT cell, level AS arm, json_extract_string(load_json, 'key_exchange') AS key_exchange,
              json_extract_string(transport, 'congestion_control') AS congestion,
              json_extract_string(json_extract(server_json, 'congestion_control'), layer) AS server_congestion,
              json_extract_string(transport, 'initial_window_bytes') AS initial_window,
@@ -220,15 +220,15 @@ FROM (SELECT cell, protocol AS arm, json_extract_string(load_json, 'key_exchange
 GROUP BY cell, arm
 """
 _TLS = """
-SELECT t.cell, t.protocol AS arm, string_agg(DISTINCT s.tls_version, ', ') AS version_of_tls,
+SELECT t.cell, t.level AS arm, string_agg(DISTINCT s.tls_version, ', ') AS version_of_tls,
        string_agg(DISTINCT s.cipher, ', ') AS cipher
 FROM (SELECT DISTINCT trial, tls_version, cipher FROM samples WHERE NOT warmup AND success) AS s
-JOIN trials AS t USING (trial) WHERE list_contains(?, t.cell) AND t.valid GROUP BY t.cell, t.protocol
+JOIN trials AS t USING (trial) WHERE list_contains(?, t.cell) AND t.valid GROUP BY t.cell, t.level
 """
 
 
 def _settings(connection: duckdb.DuckDBPyConnection, cells: Sequence[str]) -> dict[str, dict[str, Row]]:
-    """By cell and protocol what was read back."""
+    """By cell and arm what was read back."""
     found: dict[str, dict[str, Row]] = {}
     for sql in (_TLS, _SETTINGS):
         cursor = connection.execute(sql, [list(cells)])
@@ -251,7 +251,7 @@ def _read_back(settings: Mapping[str, Row], pair: tuple[str, str]) -> dict[str, 
 
 def _checks(connection: duckdb.DuckDBPyConnection, cell: str) -> list[Row]:
     cursor = connection.execute(
-        'SELECT k."check" AS name, k.status, k.evidence, k.scope, t.protocol FROM checks AS k '
+        'SELECT k."check" AS name, k.status, k.evidence, k.scope, t.level FROM checks AS k '
         "LEFT JOIN trials AS t ON t.trial = k.scope WHERE t.cell = ? OR k.scope IN (?, 'run') ORDER BY k.scope",
         [cell, cell],
     )
@@ -268,7 +268,7 @@ def _checked(results: Sequence[Row], pair: tuple[str, str]) -> list[Checked]:
     questions |= {name: entry.question for name, entry in RUN_CHECKS.items()}
     by_name: dict[str, list[Row]] = {}
     for row in results:
-        if row["protocol"] is None or row["protocol"] in pair:
+        if row["level"] is None or row["level"] in pair:
             by_name.setdefault(str(row["name"]), []).append(row)
     order = sorted(by_name, key=lambda name: list(questions).index(name) if name in questions else len(questions))
     made = []
@@ -282,7 +282,7 @@ def _checked(results: Sequence[Row], pair: tuple[str, str]) -> list[Checked]:
         status = next(one for one in _WORST if counts[one])
         shown = next(row for row in by_trial.values() if row["status"] == status)
         question = questions.get(name, name.replace("_", " "))
-        made.append(Checked(name, question, status, counts, str(shown["evidence"]), str(shown["protocol"] or "")))
+        made.append(Checked(name, question, status, counts, str(shown["evidence"]), str(shown["level"] or "")))
     return made
 
 
@@ -292,7 +292,7 @@ def _splits(found: Sequence[parts.Parts], comparison: Comparison, confidence: fl
     return [Split(one, shared) for one, shared in made if shared is not None]
 
 
-def _cpu(rows: Sequence[Row], pair: tuple[str, str]) -> dict[str, float]:
+def _cpu(rows: Sequence[TrialRow], pair: tuple[str, str]) -> dict[str, float]:
     """How many ns of CPU a request costs the arm more than the reference, by program; means over valid trials."""
     made = {}
     for program in ("client", "server"):

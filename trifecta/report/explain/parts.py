@@ -56,9 +56,10 @@ FROM samples JOIN (SELECT trial FROM trials WHERE valid AND list_contains(?, cel
 WHERE NOT warmup AND success AND connect_start_ns >= started_ns AND secured_ns IS NOT NULL
 GROUP BY ALL
 """
+# Where paths are compared there is no one round trip of a cell.
 _RTT = """
 SELECT cell, median(CAST(json_extract(probe_json, '$.rtt_ns.p50') AS DOUBLE)) AS rtt_ns FROM trials
-WHERE list_contains(?, cell) GROUP BY cell
+WHERE list_contains(?, cell) GROUP BY cell HAVING count(DISTINCT path) = 1
 """
 
 # A cycle with every call that it made: what is neither a way nor a handshake, services had it.

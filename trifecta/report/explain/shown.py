@@ -21,7 +21,11 @@ from trifecta.report.figures.style import name
 
 def print_chains(found: Explained, concluded: list[Concluded], console: Console | None = None) -> None:
     """Print each chain, link by link; ``concluded`` is what published procedures would have said."""
-    out = console or Console(highlight=False)
+    with found.about.naming():
+        _print(found, concluded, console or Console(highlight=False))
+
+
+def _print(found: Explained, concluded: list[Concluded], out: Console) -> None:
     out.print(Text(found.about.title, style="bold"))
     if not found.chains:
         out.print("There is no verdict to explain.")
@@ -54,12 +58,14 @@ def place(cell: str) -> str:
 
 def as_data(found: Explained, concluded: list[Concluded]) -> JsonObject:
     """The same for a program."""
-    return {
-        "run": str(found.about.folder),
-        "title": found.about.title,
-        "metric": found.about.metric,
-        "chains": [_chain(found, chain, concluded) for chain in found.chains],
-    }
+    with found.about.naming():
+        return {
+            "run": str(found.about.folder),
+            "title": found.about.title,
+            "metric": found.about.metric,
+            "compare": found.about.compare,
+            "chains": [_chain(found, chain, concluded) for chain in found.chains],
+        }
 
 
 def _chain(found: Explained, chain: Chain, concluded: list[Concluded]) -> dict[str, Any]:

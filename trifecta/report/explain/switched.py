@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from trifecta.analysis.programs import PROGRAMS
+from trifecta.design.arms import factor_words
 from trifecta.design.errors import TrifectaError
 from trifecta.design.model import Cell, Study
 from trifecta.design.study_file import parse_study
@@ -115,10 +117,13 @@ def _work(study: Study, checks: Mapping[str, tuple[str, str]]) -> tuple[State, s
 
 
 def _programs(study: Study, checks: Mapping[str, tuple[str, str]]) -> tuple[State, str]:
+    if study.compare in PROGRAMS:
+        return "off", "programs are what is compared: a difference is theirs"
+    what = factor_words(study.compare)
     programs = max(len(study.factors.get("server", ())), 1) * max(len(study.factors.get("client", ())), 1)
     if programs > 1:
-        return "off", f"{programs} programs side by side: the report splits the effect into protocol and program"
-    return "on", "one server and one client: what is the program's cannot be told from what is the protocol's"
+        return "off", f"{programs} programs side by side: the report splits the effect into {what} and program"
+    return "on", f"one server and one client: what is the program's cannot be told from what is the {what}'s"
 
 
 # Those that are part of how Trifecta measures, or that no single check tells.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from trifecta.analysis.challenges import Challenge
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import Verdict
-from trifecta.report import going_on, numbers
+from trifecta.report import going_on, naming, numbers
 from trifecta.report import interactions as apart
 from trifecta.report.comparisons import Comparison, levels
 from trifecta.report.explain import shares
@@ -60,7 +60,7 @@ def conclusion(about: RunFacts, chain: Chain) -> str:
 
 
 def _differed(settings: Sequence[Setting], pair: tuple[str, str]) -> list[str]:
-    told = [f"The protocol, which is what the study varies: {pair[0]} and {pair[1]}."]
+    told = [f"The {naming.factor()}, which is what the study varies: {pair[0]} and {pair[1]}."]
     differ = [f"{one.name} ({one.arm} and {one.reference})" for one in settings if not one.same]
     if differ:
         told.append(f"Besides, as read back: {listed(differ)}.")
@@ -84,7 +84,7 @@ def _doubt(one: Checked) -> str:
 
 
 def _evidence(one: Checked) -> str:
-    """What the check said; of several trials what it said of one, which is of one protocol."""
+    """What the check said; of several trials what it said of one, which is of one arm."""
     whose = f"; of one with {name(one.arm)}" if one.trials > 1 and one.arm else ""
     return f"{whose}: {sentence(one.evidence)}"
 

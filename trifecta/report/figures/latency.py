@@ -10,6 +10,8 @@ import numpy as np
 from trifecta.report import numbers
 from trifecta.report.figures import scales, style, svg
 
+_MARK_AT = {"h1": 4, "h2": 10, "h3": 16}  # in % of the requests, modulo 20
+
 
 def ecdf(
     curves: Mapping[str, Sequence[float]], shares: Sequence[float], word: str, identity: str, samples: str = "requests"
@@ -26,16 +28,14 @@ def ecdf(
     positions = scales.log_ticks(low, high, 5)
     svg.ticks(target, "x", *scales.labelled(positions))
     svg.ticks(target, "y", [0, 0.25, 0.5, 0.75, 1.0], ["0", "25 %", "50 %", "75 %", "100 %"])
-    for arm, curve in curves.items():
+    for number, (arm, curve) in enumerate(curves.items()):
         look = style.look(arm)
         points = [(value, share) for value, share in zip(curve, shares, strict=True) if np.isfinite(value)]
         if not points:
             continue
         xs, ys = zip(*points, strict=True)
         # Markers sit at different shares so that curves that cover each other can still be told apart.
-        marks = [
-            i for i, share in enumerate(ys) if round(share * 100) % 20 == {"h1": 4, "h2": 10, "h3": 16}.get(arm, 0)
-        ]
+        marks = [i for i, share in enumerate(ys) if round(share * 100) % 20 == _MARK_AT.get(arm, 4 * (number % 5))]
         target.plot(
             xs,
             ys,

@@ -1,16 +1,16 @@
-"""What a protocol looks like, everywhere: colour, marker and line style together, so that colour never stands alone.
+"""What an arm looks like, everywhere: colour, marker and line style together, so that colour never stands alone.
 
 Figures are drawn with stand-in colours that no design would use; ``svg.py`` turns each into a CSS variable, so the page
 decides what it looks like in light, in dark and on paper. The real values are in ``templates/report.css``: Okabe and
-Ito's vermillion, blue and bluish green, lightened for a dark page.
+Ito's vermillion, blue and bluish green, lightened for a dark page; other levels than protocols have others.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trifecta.design.model import AA_SUFFIX
-from trifecta.report import numbers
+from trifecta.report import naming, numbers
 
 INK = "#010001"
 MUTED = "#010002"
@@ -36,6 +36,7 @@ QUEUED = "#010015"
 GOOD = "#010016"
 BAD = "#010017"
 
+_LEVEL_STAND_INS = tuple(f"#03000{number}" for number in range(1, 7))
 _PROTOCOL_STAND_IN = {"h1": "#020001", "h2": "#020002", "h3": "#020003"}
 OTHER = "#020004"
 
@@ -67,6 +68,7 @@ CSS_VARIABLES = {
     "#020002": "--h2",
     "#020003": "--h3",
     OTHER: "--other",
+    **{colour: f"--level-{number}" for number, colour in enumerate(_LEVEL_STAND_INS, start=1)},
 }
 
 
@@ -91,11 +93,30 @@ _LOOKS = {
 }
 
 
+_MARKERS = ("o", "s", "^", "v", "P", "X")
+_DASHES: tuple[tuple[float, ...], ...] = ((), (5.0, 2.0), (1.2, 1.6), (7.0, 1.6, 1.2, 1.6), (3.0, 1.2), (9.0, 2.4))
+_LEVELS = tuple(
+    Look(colour, marker, dashes) for colour, marker, dashes in zip(_LEVEL_STAND_INS, _MARKERS, _DASHES, strict=True)
+)
+_AGAIN = Look(OTHER, "D", (3.0, 1.5, 1.0, 1.5))
+
+
 def look(arm: str) -> Look:
-    """The look of an arm; the baseline's second run is grey."""
+    """The look of an arm: of a protocol its own, of another level by its place; the baseline's second run is grey."""
     if arm.endswith(AA_SUFFIX):
-        return Look(OTHER, "D", (3.0, 1.5, 1.0, 1.5))
-    return _LOOKS.get(arm, Look(OTHER, "D", (3.0, 1.5, 1.0, 1.5)))
+        return _AGAIN
+    place = naming.place(arm)
+    if place is None:
+        return _LOOKS.get(arm, _AGAIN)
+    round_, number = divmod(place, len(_LEVELS))
+    own = _LEVELS[number]
+    return own if not round_ else replace(own, marker=_LEVELS[(number + round_) % len(_LEVELS)].marker)
+
+
+def mark(arm: str) -> int:
+    """The number of the sign that stands beside an arm in text (``tables.html.j2``): protocols 1 to 3, then levels."""
+    place = naming.place(arm)
+    return {"h1": 1, "h2": 2, "h3": 3}.get(arm, 0) if place is None else 4 + place % len(_LEVELS)
 
 
 def name(arm: str) -> str:

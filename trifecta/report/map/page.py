@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import shlex
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from trifecta.analysis.mapping.result import MapResult, read
 from trifecta.design.errors import UserError
 from trifecta.design.metrics import METRICS
-from trifecta.report import numbers
+from trifecta.report import naming, numbers
 from trifecta.report.claims import is_
 from trifecta.report.figures import picture_files, style, svg
 from trifecta.report.html import TEMPLATES
@@ -24,8 +25,18 @@ FILE, PAGE = "map.json", "map.html"
 _SIGNS = {"faster": "▲", "slower": "▼", "same": "=", "open": "?"}
 
 
+def naming_of(made: MapResult) -> AbstractContextManager[None]:
+    """Within it arms are called, and look, as levels of what the map compares."""
+    return naming.arms_of(made.plan.compare, [made.plan.reference, made.plan.arm])
+
+
 def write(made: MapResult, folder: Path) -> Path:
     """Write all files of a map into its folder; the page's path."""
+    with naming_of(made):
+        return _write(made, folder)
+
+
+def _write(made: MapResult, folder: Path) -> Path:
     files.write_text(folder / FILE, json.dumps(made.document(), indent=1, allow_nan=False) + "\n")
     manifest.note_results(folder, [FILE])
     with svg.drawing():

@@ -58,9 +58,7 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Packets | 
     cells = content.cells_in_order(about, {row["cell"] for row in trials})
     shown, parts = _look(connection, about, cells, {row["trial"]: row for row in trials})
     measured = of_visits.rows(about, trials, metrics.METRICS)
-    split = {
-        cell: times.times_of(parts.get(cell, []), about.protocols, about.baseline, about.confidence) for cell in cells
-    }
+    split = {cell: times.times_of(parts.get(cell, []), about.arms, about.baseline, about.confidence) for cell in cells}
     known = {cell: one for cell, one in split.items() if one is not None}
     rows = {"packet_metrics": measured, "packet_parts": _parts(shown), "packet_times": times.rows(known)}
     claims: list[Claim] = []
@@ -91,7 +89,7 @@ def _look(
             kept.told = one.told
             found[one.cell, arm] = Shown(kept, one.trial, row["trials"])
     shown = {
-        cell: {arm: found[cell, arm] for arm in about.protocols if (cell, arm) in found}
+        cell: {arm: found[cell, arm] for arm in about.arms if (cell, arm) in found}
         for cell in cells
     }  # fmt: skip
     return shown, parts

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import duckdb
 
-from trifecta.report import queries, tables
+from trifecta.report import naming, queries, tables
 from trifecta.report.comparisons import place_words
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures import style
@@ -135,21 +135,23 @@ def _not_shown(answer: Answer, cell: str) -> str:
 def _metric_tables(about: RunFacts, answers: dict[str, Answer], cell: str, number: int) -> list[Table]:
     values = [
         column
-        for arm in about.protocols
+        for arm in about.arms
         for column in (
-            Column(style.name(arm), f"{arm}_value", "unit"),
-            Column("interval", f"{arm}_low,{arm}_high", "unit_interval"),
+            Column(style.name(arm), f"{naming.column(arm)}_value", "unit"),
+            Column("interval", f"{naming.column(arm)}_low,{naming.column(arm)}_high", "unit_interval"),
         )
     ]
     ratios = [
         column
-        for arm in reversed(about.protocols)
+        for arm in reversed(about.arms)
         if arm != about.baseline
         for column in (
-            Column(f"{style.name(arm)} ÷ {style.name(about.baseline)}", f"{arm}_ratio", "ratio"),
-            Column("interval", f"{arm}_ratio_low,{arm}_ratio_high", "known_interval"),
-            Column(f"{style.name(arm)} less {style.name(about.baseline)}", f"{arm}_difference", "unit"),
-            Column("interval", f"{arm}_difference_low,{arm}_difference_high", "unit_interval"),
+            Column(f"{style.name(arm)} ÷ {style.name(about.baseline)}", f"{naming.column(arm)}_ratio", "ratio"),
+            Column("interval", f"{naming.column(arm)}_ratio_low,{naming.column(arm)}_ratio_high", "known_interval"),
+            Column(f"{style.name(arm)} less {style.name(about.baseline)}", f"{naming.column(arm)}_difference", "unit"),
+            Column(
+                "interval", f"{naming.column(arm)}_difference_low,{naming.column(arm)}_difference_high", "unit_interval"
+            ),
         )
     ]
     notes = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trifecta.design.percentiles import held_sql, needed
-from trifecta.report.catalogue import Query
+from trifecta.report.catalogue import Query, by_arm
 
 # A real cycle, because the hops of a cycle add up and medians of hops do not. The one at a quantile may be odd in its
 # parts, so of those within a twentieth of the tail around it (at least two on each side) the one is taken whose times
@@ -111,19 +111,11 @@ ORDER BY t.cell, t.arm, requests DESC, f.hop, f.error
 )
 
 
-def _by_arm(*columns: str) -> str:
-    """Columns of each protocol side by side: ``h3_value_ns`` and so on."""
-    return ",\n       ".join(
-        ", ".join(f"any_value(t.{name}) FILTER (WHERE t.arm = '{arm}') AS {arm}_{name}" for name in columns)
-        for arm in ("h1", "h2", "h3")
-    )
-
-
 HOPS = Query(
     "hops",
     f"""
 SELECT t.cell, t.position, t.name,
-       {_by_arm("value_ns", "low_ns", "high_ns")},
+       {by_arm("value_ns", "low_ns", "high_ns")},
        min(t.blocks) AS blocks
 FROM hops AS t
 WHERE true{{and_cell}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trifecta.report import tables
+from trifecta.report import naming, tables
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures import style
 from trifecta.report.figures.latency import Phase
@@ -43,7 +43,7 @@ class CellPart:
 def success_table(answer: Answer, identity: str, heading: tuple[str, str], cell: str | None = None) -> Table:
     """Success rates with intervals: of one cell by protocol, or of all that the answer has."""
     columns = [
-        Column("protocol", "arm", "protocol") if cell is None else Column("", "arm", "protocol"),
+        Column(naming.factor(), "arm", "protocol") if cell is None else Column("", "arm", "protocol"),
         Column("success", "rate", "rate"),
         Column("interval", "low,high", "rate_interval"),
         Column("requests", "requests", "count"),
@@ -87,13 +87,13 @@ def cell_part(about: RunFacts, answers: Mapping[str, Answer], cell: str, number:
 def _waterfalls(about: RunFacts, answer: Answer, cell: str, number: int) -> list[Figure]:
     made = []
     for quantile in ("median", "p99"):
-        rows = {arm: answer.where(cell=cell, quantile=quantile, arm=arm) for arm in about.protocols}
+        rows = {arm: answer.where(cell=cell, quantile=quantile, arm=arm) for arm in about.arms}
         there = {arm: hops for arm, hops in rows.items() if hops}
         if not there:
             continue
         chosen = [f"{style.name(arm)} {hops[0]['trial']}, request {hops[0]['request']}" for arm, hops in there.items()]
         missing = [style.name(arm) for arm in rows if arm not in there]
-        caption = f"Real cycles, one a protocol: {listed(chosen)}."
+        caption = f"Real cycles, one a {naming.noun()}: {listed(chosen)}."
         if missing:
             caption += f" None of {listed(missing)}: it lies among failed cycles, or there are too few."
         made.append(
@@ -110,10 +110,10 @@ def _waterfalls(about: RunFacts, answer: Answer, cell: str, number: int) -> list
 def _hop_table(about: RunFacts, answer: Answer, cell: str, number: int) -> Table:
     columns = [
         column
-        for arm in about.protocols
+        for arm in about.arms
         for column in (
-            Column(style.name(arm), f"{arm}_value_ns", "duration"),
-            Column("interval", f"{arm}_low_ns,{arm}_high_ns", "duration_interval"),
+            Column(style.name(arm), f"{naming.column(arm)}_value_ns", "duration"),
+            Column("interval", f"{naming.column(arm)}_low_ns,{naming.column(arm)}_high_ns", "duration_interval"),
         )
     ]
     notes = [
@@ -162,7 +162,7 @@ def _client_table(answer: Answer, cell: str, number: int) -> Table:
 
 def _cost_table(answer: Answer, cell: str, number: int) -> Table:
     columns = [
-        Column("protocol", "arm", "protocol"),
+        Column(naming.factor(), "arm", "protocol"),
         Column("host", "host"),
         Column("CPU per 1,000 requests", "cpu_ns_per_1000", "duration"),
         Column("interval", "cpu_ns_per_1000_low,cpu_ns_per_1000_high", "duration_interval"),

@@ -19,6 +19,7 @@ from trifecta.analysis.success import success_rate
 from trifecta.contract.trial import TrialRow
 from trifecta.design.fields import parse_protocol
 from trifecta.design.metrics import Metric
+from trifecta.design.model import PROTOCOL_FACTOR
 from trifecta.design.quantity import QuantityError
 from trifecta.report.facts import RunFacts
 from trifecta.report.services import measured
@@ -196,7 +197,10 @@ def _curves(found: Measured) -> list[Row]:
 
 
 def _combinations(found: Measured, about: RunFacts) -> list[Row]:
-    """Protocols at the edge and inside, place by place; nothing unless what is spoken inside varies."""
+    """Protocols at the edge and inside, place by place; nothing unless what is spoken inside varies, and
+    protocols are what is compared."""
+    if about.compare != PROTOCOL_FACTOR:
+        return []
     places: dict[str, dict[str, str]] = {}
     for cell, levels in found.cells.items():
         if "inside" in levels:

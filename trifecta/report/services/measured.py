@@ -71,7 +71,7 @@ def read(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Measured:
         cells={key: levels(key) for key in keys},
         trials=_by_cell(trials),
         hops=_by_cell(_rows(connection, catalogue.TRIAL_HOPS.text())),
-        arms=about.protocols,
+        arms=about.arms,
         metric=metric,
         confidence=about.confidence,
     )

@@ -108,7 +108,7 @@ def _differences(about: RunFacts, derived: Services) -> dict[tuple[str, str], su
 
 def _newest(about: RunFacts) -> list[tuple[str, str]]:
     """The comparisons that the newest protocol is in."""
-    return [pair for pair in about.pairs if pair[0] == about.protocols[-1]]
+    return [pair for pair in about.pairs if pair[0] == about.arms[-1]]
 
 
 def _turning(about: RunFacts, derived: Services, found: Sequence[Comparison]) -> list[str]:

@@ -10,7 +10,7 @@ import duckdb
 
 from trifecta.analysis import scaling
 from trifecta.design.metrics import METRICS
-from trifecta.report import numbers, queries, tables
+from trifecta.report import naming, numbers, queries, tables
 from trifecta.report.comparisons import Comparison
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures import curves, style
@@ -50,7 +50,7 @@ def section(
     contrasts, success_rows = answers[catalogue.CONTRASTS.name], answers[catalogue.SUCCESS.name]
     failed = [row for row in success_rows if row["failed"] or row["excluded_failed"]]
     order = list(derived.measured.cells)
-    failed.sort(key=lambda row: (order.index(row["cell"]), about.protocols.index(row["arm"])))
+    failed.sort(key=lambda row: (order.index(row["cell"]), about.arms.index(row["arm"])))
     drawn = _curves(about, derived, answers[catalogue.CURVES.name], found)
     return Section(
         said=said(about, derived, found, answers),
@@ -95,7 +95,7 @@ def _contrast_table(answer: Answer) -> Table:
     rows = [row | {"what": f"{row['level']} ÷ {row['against']}"} for row in answer]
     columns = [
         Column("metric", "metric"),
-        Column("protocol", "arm", "protocol"),
+        Column(naming.factor(), "arm", "protocol"),
         Column("beyond", "reference", "protocols"),
         Column("ratio", "ratio", "ratio"),
         Column("interval", "low,high", "interval"),
@@ -124,7 +124,7 @@ def _curves(
     made = []
     for number, axis in enumerate(axes[:_MOST_CURVES]):
         label = words.FACTORS.get(axis.factor, axis.factor)
-        here = {arm: answer.where(factor=axis.factor, place=axis.place, arm=arm) for arm in about.protocols}
+        here = {arm: answer.where(factor=axis.factor, place=axis.place, arm=arm) for arm in about.arms}
         points = {arm: [_point(row) for row in rows] for arm, rows in here.items() if rows}
         metric, unit = about.metric_label, derived.measured.metric.unit
         svg = curves.values(points, label, metric, unit, f"sv{number}")
@@ -153,7 +153,7 @@ def _curve_table(about: RunFacts, answer: Answer) -> Table:
     columns = [
         Column("factor", "factor"),
         Column("level", "text"),
-        Column("protocol", "arm", "protocol"),
+        Column(naming.factor(), "arm", "protocol"),
         Column(about.metric_label, "value", form),
         Column("interval", "low,high", f"{form}_interval"),
         Column("blocks", "blocks", "count"),

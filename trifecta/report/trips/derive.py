@@ -79,7 +79,7 @@ Trial = tuple[Floats, int, list[int]]
 
 def _by_arm(about: RunFacts, columns: Mapping[str, Any]) -> dict[str, list[Trial]]:
     made: dict[str, list[Trial]] = {}
-    for arm in about.protocols:
+    for arm in about.arms:
         own = columns["arm"] == arm
         if int(own.sum()) < _FEWEST:
             continue

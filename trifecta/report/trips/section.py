@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import duckdb
 
 from trifecta.analysis.trips import Progress
-from trifecta.report import queries, tables
+from trifecta.report import naming, queries, tables
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures import style, trips
 from trifecta.report.queries import Answer
@@ -62,8 +62,8 @@ def _part(about: RunFacts, answers: dict[str, Answer], derived: Trips, place: tu
     figures = [
         Figure(
             "Round trips",
-            "All requests of all valid trials, warm-up left out, in the same bins for each protocol; the longest 0.5 % "
-            "may lie beyond the axis. The mark is on the fullest bin.",
+            "All requests of all valid trials, warm-up left out, in the same bins for each "
+            f"{naming.noun()}; the longest 0.5 % may lie beyond the axis. The mark is on the fullest bin.",
             trips.histogram(found, word, f"w{number}h"),
         )
     ]
@@ -141,7 +141,7 @@ def _tests(answers: dict[str, Answer], cell: str, number: int) -> Table:
         "blocks), t interval of the difference; valid for a number of blocks set in advance, and not corrected for "
         "several cells. By samples: Mann and Whitney's test of all requests, which are not independent, so its p is "
         "not valid and only shows what a test of samples would have said. Shorter: the chance that a request of the "
-        "first protocol took less time than one of the second; distance: the largest difference of the two "
+        f"first {naming.noun()} took less time than one of the second; distance: the largest difference of the two "
         "distribution functions."
     ]
     answer = answers[catalogue.TESTS.name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trifecta.design.percentiles import held_sql
-from trifecta.report.catalogue import Query
+from trifecta.report.catalogue import Query, by_arm
 
 # A real visit, because the requests of a visit belong together: the one at the median of all measured visits of valid
 # trials. A failed visit is longer than every other; where the median lies among them, there is no row.
@@ -135,21 +135,12 @@ _VALUES = ("value", "low", "high")
 _RATIOS = ("ratio", "ratio_low", "ratio_high", "difference", "difference_low", "difference_high")
 
 
-def _by_arm(*columns: str) -> str:
-    """Columns of each protocol side by side: ``h3_value`` and so on."""
-    return ",\n       ".join(
-        f"any_value(t.{name}) FILTER (WHERE t.arm = '{arm}') AS {arm}_{name}"
-        for arm in ("h1", "h2", "h3")
-        for name in columns
-    )
-
-
 def _metrics(name: str, columns: tuple[str, ...]) -> Query:
     return Query(
         name,
         f"""
 SELECT t.cell, t.metric, any_value(t.label) AS label, any_value(t.unit) AS unit, min(t.place) AS place,
-       {_by_arm(*columns)},
+       {by_arm(*columns)},
        min(t.noise) AS noise, max(t.blocks) AS blocks
 FROM visit_metrics AS t
 WHERE true{{and_cell}}

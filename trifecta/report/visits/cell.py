@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from trifecta.report import tables
+from trifecta.report import naming, tables
 from trifecta.report.catalogue import Query
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures import style
@@ -74,21 +74,19 @@ def _load_figures(
 ) -> list[Figure]:
     marks = {row["arm"]: row for row in answers[catalogue.LOADS.name].where(cell=cell)}
     fetches = answers[catalogue.FETCHES.name].where(cell=cell)
-    loads = {
-        arm: Load([row for row in fetches if row["arm"] == arm], marks[arm]) for arm in about.protocols if arm in marks
-    }
+    loads = {arm: Load([row for row in fetches if row["arm"] == arm], marks[arm]) for arm in about.arms if arm in marks}
     if not loads:
         return []
     chosen = [f"{style.name(arm)} {row['trial']}, visit {row['visit']}" for arm, row in marks.items()]
-    whose = f"The visit with the median load time of each protocol: {listed(chosen)}."
-    missing = [style.name(arm) for arm in about.protocols if arm not in loads]
+    whose = f"The visit with the median load time of each {naming.noun()}: {listed(chosen)}."
+    missing = [style.name(arm) for arm in about.arms if arm not in loads]
     if missing:
         whose += f" None of {listed(missing)}: the median lies among failed visits."
     made = _pictures(about, answers, cell, number, budget)
     lines = rows_of(loads, about.baseline)
     reading = (
-        "A resource stands on the same line for every protocol. Left of it: its connection's number and, as a bar of "
-        "one to five steps, its priority. Lines: first contentful paint (FCP), largest contentful paint (LCP), "
+        f"A resource stands on the same line for every {naming.noun()}. Left of it: its connection's number and, as a "
+        "bar of one to five steps, its priority. Lines: first contentful paint (FCP), largest contentful paint (LCP), "
         "DOMContentLoaded (DCL), load."
     )
     made.append(
@@ -117,7 +115,7 @@ def _pictures(about: RunFacts, answers: Mapping[str, Answer], cell: str, number:
     marks = {row["arm"]: row for row in answers[catalogue.FILMED.name].where(cell=cell)}
     films = {
         arm: film
-        for arm in about.protocols
+        for arm in about.arms
         if arm in marks and (film := frames.find(about.folder, marks[arm]["trial"], marks[arm]["visit"])) is not None
     }
     if not films:
@@ -129,7 +127,7 @@ def _pictures(about: RunFacts, answers: Mapping[str, Answer], cell: str, number:
             strips[arm] = strip
     curves = {arm: points for arm, film in films.items() if (points := frames.progress(film))}
     chosen = listed([f"{style.name(arm)} {marks[arm]['trial']}, visit {marks[arm]['visit']}" for arm in films])
-    whose = f"Of the filmed visits the one with the median load time of each protocol: {chosen}."
+    whose = f"Of the filmed visits the one with the median load time of each {naming.noun()}: {chosen}."
     if all(marks[arm]["warmup"] for arm in films):
         whose += " Filming slows a page down, so these visits are not measured ones."
     made = []
@@ -151,12 +149,12 @@ def _watch_figures(about: RunFacts, answers: Mapping[str, Answer], cell: str, nu
     found = watches(answers[catalogue.PLAYBACK.name].where(cell=cell), answers[catalogue.STALLS.name].where(cell=cell))
     if not found:
         return []
-    found.sort(key=lambda one: (about.protocols.index(one.arm), one.name))
+    found.sort(key=lambda one: (about.arms.index(one.arm), one.name))
     bold = {row["arm"]: f"{row['trial']}-{row['visit']}" for row in answers[catalogue.WATCHES.name].where(cell=cell)}
     chosen = [f"{style.name(arm)} {name.replace('-', ', visit ')}" for arm, name in bold.items()]
     caption = "Thin: every watch; of the bitrate their mean."
     if chosen:
-        caption += f" Bold: the one with the median startup time of each protocol, {listed(chosen)}."
+        caption += f" Bold: the one with the median startup time of each {naming.noun()}, {listed(chosen)}."
     svg = playback(found, bold, f"v{number}b")
     return [Figure("Buffer, bitrate and stalls over time", caption, svg)]
 
@@ -164,18 +162,24 @@ def _watch_figures(about: RunFacts, answers: Mapping[str, Answer], cell: str, nu
 def _metric_tables(about: RunFacts, answers: Mapping[str, Answer], cell: str, number: int) -> list[Table]:
     values: list[Column] = []
     ratios: list[Column] = []
-    for arm in about.protocols:
+    for arm in about.arms:
         values += [
-            Column(style.name(arm), f"{arm}_value", "unit"),
-            Column("interval", f"{arm}_low,{arm}_high", "unit_interval"),
+            Column(style.name(arm), f"{naming.column(arm)}_value", "unit"),
+            Column("interval", f"{naming.column(arm)}_low,{naming.column(arm)}_high", "unit_interval"),
         ]
-    for arm in reversed(about.protocols):
+    for arm in reversed(about.arms):
         if arm != about.baseline:
             ratios += [
-                Column(f"{style.name(arm)} ÷ {style.name(about.baseline)}", f"{arm}_ratio", "ratio"),
-                Column("interval", f"{arm}_ratio_low,{arm}_ratio_high", "known_interval"),
-                Column(f"{style.name(arm)} less {style.name(about.baseline)}", f"{arm}_difference", "unit"),
-                Column("interval", f"{arm}_difference_low,{arm}_difference_high", "unit_interval"),
+                Column(f"{style.name(arm)} ÷ {style.name(about.baseline)}", f"{naming.column(arm)}_ratio", "ratio"),
+                Column("interval", f"{naming.column(arm)}_ratio_low,{naming.column(arm)}_ratio_high", "known_interval"),
+                Column(
+                    f"{style.name(arm)} less {style.name(about.baseline)}", f"{naming.column(arm)}_difference", "unit"
+                ),
+                Column(
+                    "interval",
+                    f"{naming.column(arm)}_difference_low,{naming.column(arm)}_difference_high",
+                    "unit_interval",
+                ),
             ]
     since = "play" if about.is_video else "the start of the navigation"
     notes = [
@@ -225,7 +229,7 @@ def _spoken_table(about: RunFacts, answer: Answer, cell: str, number: int) -> Ta
         ("asked for", "arm"),
         columns,
         cell=cell,
-        order=about.protocols,
+        order=about.arms,
     )
 
 

@@ -116,7 +116,7 @@ def rows(about: RunFacts, trials: Sequence[Row], metrics: Sequence[VisitMetric])
         for place, metric in enumerate(metrics):
             if any(row[metric.name] is not None and math.isfinite(row[metric.name]) for row in here):
                 head = {"cell": cell, "metric": metric.name, "label": metric.label, "unit": metric.unit, "place": place}
-                made += [head | {"arm": arm} | _row(about, metric, here, arm) for arm in about.protocols]
+                made += [head | {"arm": arm} | _row(about, metric, here, arm) for arm in about.arms]
     return made
 
 

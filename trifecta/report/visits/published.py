@@ -16,7 +16,7 @@ from trifecta.analysis.statements import Published, number_id
 from trifecta.design import plan
 from trifecta.design.model import Cell, Study
 from trifecta.design.study_file import parse_study
-from trifecta.report import numbers, tables
+from trifecta.report import naming, numbers, tables
 from trifecta.report.comparisons import Comparison
 from trifecta.report.facts import RunFacts
 from trifecta.report.queries import Answer
@@ -52,8 +52,8 @@ def study_of(about: RunFacts) -> Study:
 
 
 def levels_of(study: Study, cell: Cell) -> dict[str, str]:
-    """What a cell is, as text: the fields of its workload and the levels of its factors."""
-    own = asdict(plan.workload_for(study, cell))
+    """What a cell is, as text: the fields of its workload and the levels of its factors, as the baseline has them."""
+    own = asdict(plan.workload_for(study, plan.treatment(study, cell, study.baseline.level)))
     return {name: plan.level_text(value) for name, value in own.items() if value is not None} | {
         name: plan.level_text(level) for name, level in cell.levels.items()
     }
@@ -99,7 +99,7 @@ def rows(about: RunFacts, metric_rows: Sequence[Row], here: Sequence[Place]) -> 
         statements = {one.id: one for one in study.statements}
         for subject in study.document.get("numbers") or ():
             for place, one in enumerate(subject["metrics"]):
-                arms = [arm for arm in about.protocols if arm in one]
+                arms = [arm for arm in about.arms if arm in one]
                 told = {arm: statements.get(number_id(study.id, subject, one, arm)) for arm in arms}
                 for cell in (cell for cell in here if any(x and matching(x, [cell]) for x in told.values())):
                     for arm in arms:
@@ -172,7 +172,7 @@ def published_table(answer: Answer) -> Table:
     columns = [
         Column("published for", "subject"),
         Column("", "label"),
-        Column("protocol", "arm", "protocol"),
+        Column(naming.factor(), "arm", "protocol"),
         Column("published", "published", "unit"),
         Column("its ratio to HTTP/2", "published_ratio", "ratio"),
         Column("here", "value", "unit"),

@@ -30,7 +30,7 @@ def metric_lines(about: RunFacts, rows: Sequence[Mapping[str, Any]], cell: str) 
     """A line a protocol: ``HTTP/3 ÷ HTTP/2: TTFB 0.93 [0.91, 0.95], ...``; the verdicts have the load."""
     made = []
     names = {one.name: one.ratio.partition(" (")[0] for one in metrics_of(about) if one.name in _TOLD}
-    for arm in reversed(about.protocols):
+    for arm in reversed(about.arms):
         parts = []
         for row in rows:
             if row["cell"] != cell or row["arm"] != arm or row["metric"] not in names:

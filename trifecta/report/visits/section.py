@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import duckdb
 
-from trifecta.report import queries, tables
+from trifecta.report import naming, queries, tables
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures import style
 from trifecta.report.figures.latency import Phase
@@ -82,7 +82,7 @@ def _ratio_figures(about: RunFacts, derived: Visits) -> list[Figure]:
     made = []
     for number, cell in enumerate(derived.cells[:_MOST_RATIOS]):
         ratios: dict[str, dict[str, tuple[float, float | None, float | None]]] = {}
-        for arm in reversed(about.protocols):
+        for arm in reversed(about.arms):
             for row in derived.rows["visit_metrics"]:
                 if (row["cell"], row["arm"]) == (cell, arm) and row["ratio"] is not None and row["metric"] in names:
                     ends = (row["ratio"], row["ratio_low"], row["ratio_high"])
@@ -96,7 +96,7 @@ def _ratio_figures(about: RunFacts, derived: Visits) -> list[Figure]:
 
 def _work_table(about: RunFacts, answers: Mapping[str, Answer]) -> Table:
     columns = [
-        Column("protocol", "arm", "protocol"),
+        Column(naming.factor(), "arm", "protocol"),
         Column("measured visits", "visits", "count"),
         Column("done", "done", "count"),
         Column("different works", "works", "count"),
@@ -118,7 +118,7 @@ def _work_table(about: RunFacts, answers: Mapping[str, Answer]) -> Table:
 
 def _failed_table(answer: Answer) -> Table:
     columns = [
-        Column("protocol", "arm", "protocol"),
+        Column(naming.factor(), "arm", "protocol"),
         Column("error", "error"),
         Column("visits", "visits", "count"),
         Column("in excluded trials", "excluded", "count"),

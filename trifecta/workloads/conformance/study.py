@@ -77,7 +77,7 @@ def quick(
 
 def own(session: Session, cells: Sequence[Cell]) -> tuple[ConformanceCase, ...]:
     """The requests that the study makes in its cells, each once: method, size of the answer, size of what is sent."""
-    return own_cases(plan.workload_for(session.study, cell) for cell in cells)
+    return own_cases(plan.workload_for(session.study, one) for one in plan.treatments(session.study, cells))
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ from trifecta.contract.link import LinkConfig
 from trifecta.contract.probe import MeasureSummary
 from trifecta.design import plan, services
 from trifecta.design.errors import CannotError
-from trifecta.design.model import Cell, PathSpec, ServicesWorkload, Study
+from trifecta.design.model import Cell, Levelled, PathSpec, ServicesWorkload, Study
 from trifecta.design.services import Graph
 from trifecta.lab.certificates import Certificates, make_certificates
 from trifecta.lab.engine import EngineProcess
@@ -48,9 +48,10 @@ class ServicesSession:
     def __enter__(self) -> ServicesSession:
         """Make the certificates: every service of the study by its name, every host by its addresses."""
         self._stack = ExitStack()
-        graphs = [self.graph(cell) for cell in plan.cells(self.study)]
+        treatments = plan.treatments(self.study)
+        graphs = [self.graph(at) for at in treatments]
         names = list(dict.fromkeys(dns_name(service) for graph in graphs for service in graph.services))
-        most = max(self.workload(cell).hosts for cell in plan.cells(self.study))
+        most = max(self.workload(at).hosts for at in treatments)
         addresses = [address for number in range(1, most + 1) for address in addresses_of(number)]
         self.certificates: Certificates = make_certificates(self.run.path / "pki", names, addresses)
         return self
@@ -67,40 +68,41 @@ class ServicesSession:
         named = cast(ServicesWorkload, self.study.workload).messages
         return None if named is None else Path(named)
 
-    def workload(self, cell: Cell) -> ServicesWorkload:
-        """The workload as it runs in a cell."""
-        return cast(ServicesWorkload, plan.workload_for(self.study, cell))
+    def workload(self, at: Levelled) -> ServicesWorkload:
+        """The workload of a treatment."""
+        return cast(ServicesWorkload, plan.workload_for(self.study, at))
 
-    def path(self, cell: Cell) -> PathSpec:
-        """The path of a cell."""
-        return self.study.paths[str(cell.levels["path"])]
+    def path(self, at: Levelled) -> PathSpec:
+        """The path of a treatment."""
+        return self.study.paths[at.path]
 
-    def graph(self, cell: Cell) -> Graph:
-        """Who calls whom in a cell."""
-        return services.graph_of(self.workload(cell))
+    def graph(self, at: Levelled) -> Graph:
+        """Who calls whom."""
+        return services.graph_of(self.workload(at))
 
-    def key(self, cell: Cell) -> PlaceKey:
-        """Which place a cell has."""
+    def key(self, at: Levelled) -> PlaceKey:
+        """Which place a treatment has."""
         # A capture is made by a link, so a path that does nothing has one too then.
-        linked = self.path(cell).linked or self.study.capture
-        return key_of(self.graph(cell), self.workload(cell), linked=linked)
+        linked = self.path(at).linked or self.study.capture
+        return key_of(self.graph(at), self.workload(at), linked=linked)
 
     def begin(self, cells: Sequence[Cell], versions: Mapping[str, str], more_sizes: Iterable[int] = ()) -> None:
         """Raise the places that the cells need; one that cannot be raised is in ``failed``."""
         ground = Ground(self.engine, pin_table(), self.run.path, self.messages)
-        for cell in cells:
-            key = self.key(cell)
+        for at in plan.treatments(self.study, cells):
+            key = self.key(at)
             if key in self.places or key in self.failed:
                 continue
-            place = Place(key, self.graph(cell), self.workload(cell), ground)
+            place = Place(key, self.graph(at), self.workload(at), ground)
             try:
                 self.places[key] = self._stack.enter_context(place)
             except CannotError as error:
                 self.failed[key] = str(error)
 
     def has_failed(self, cell: Cell) -> str | None:
-        """Why the place of a cell is not there; None when it is."""
-        return self.failed.get(self.key(cell))
+        """Why a place of a cell is not there; None when all are."""
+        reasons = (self.failed.get(self.key(at)) for at in plan.treatments_of(self.study, cell))
+        return next(filter(None, reasons), None)
 
     def failures(self) -> list[tuple[str, str, str]]:
         """What is given up: factor, level, reason."""
@@ -118,9 +120,9 @@ class ServicesSession:
         """Services are new for every trial."""
         return True
 
-    def place(self, cell: Cell) -> Place:
-        """The place of a cell."""
-        return self.places[self.key(cell)]
+    def place(self, at: Levelled) -> Place:
+        """The place of a treatment."""
+        return self.places[self.key(at)]
 
     def log(self, name: str) -> Path:
         """The log file of a program."""
@@ -133,16 +135,20 @@ class ServicesSession:
             return {"settings": place.topology.settings, "unknown_settings": place.topology.missing_settings}
         return {"settings": {}, "unknown_settings": []}
 
-    def probe_due(self, cell: Cell, every_s: float) -> bool:
-        """Whether the wire of a cell was not probed for so long; services of one host have none."""
-        last = self.probed_at.get(self._probe_key(cell))
-        return bool(self.place(cell).topology.wires) and (last is None or time.monotonic() - last >= every_s)
+    def probe_key(self, at: Levelled) -> Hashable:
+        """The same for treatments whose packets take the same way."""
+        return self._probe_key(at)
 
-    def probe(self, cell: Cell, seed: int) -> MeasureSummary:
-        """Measure what the first wire with the cell's path on it (else the first) does to packets."""
-        place, path = self.place(cell), self.path(cell)
+    def probe_due(self, at: Levelled, every_s: float) -> bool:
+        """Whether the wire of a treatment was not probed for so long; services of one host have none."""
+        last = self.probed_at.get(self._probe_key(at))
+        return bool(self.place(at).topology.wires) and (last is None or time.monotonic() - last >= every_s)
+
+    def probe(self, at: Levelled, seed: int) -> MeasureSummary:
+        """Measure what the first wire with the treatment's path on it (else the first) does to packets."""
+        place, path = self.place(at), self.path(at)
         wire = next(iter(place.links), place.topology.wires[0])
-        key = self._probe_key(cell)
+        key = self._probe_key(at)
         asked = path if wire.impaired else PathSpec("clean")
         config = measure_config(asked, place.topology.address(wire.b), first=key not in self.probes)
         between = (place.topology.host(wire.a), place.topology.host(wire.b))
@@ -157,9 +163,9 @@ class ServicesSession:
         self.probed_at[key] = time.monotonic()
         return summary
 
-    def probe_of(self, cell: Cell) -> MeasureSummary | None:
-        """What the last probe of a cell's path found."""
-        return self.probes.get(self._probe_key(cell))
+    def probe_of(self, at: Levelled) -> MeasureSummary | None:
+        """What the last probe of a treatment's path found."""
+        return self.probes.get(self._probe_key(at))
 
     def link(self, place: Place, wire: Wire, path: PathSpec, seed: int) -> EngineProcess:
         """Start the link of a wire and wait until it carries packets."""
@@ -170,5 +176,5 @@ class ServicesSession:
         own_seed = plan.stable_seed("wire", seed, wire.name)
         return changed(link_config(path, own_seed, devices=place.topology.devices(wire)), self.link_changes)
 
-    def _probe_key(self, cell: Cell) -> tuple[PlaceKey, str]:
-        return self.key(cell), self.path(cell).name
+    def _probe_key(self, at: Levelled) -> tuple[PlaceKey, str]:
+        return self.key(at), self.path(at).name

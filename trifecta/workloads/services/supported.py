@@ -21,16 +21,19 @@ def services_supported(study: Study, engine: Path) -> Supported:
     cells: list[Cell] = []
     reasons: dict[tuple[str, str], str | None] = {}
     for cell in plan.cells(study):
-        workload = plan.workload_for(study, cell)
-        assert isinstance(workload, ServicesWorkload)
-        needed = (("place", workload.place), ("conntrack", workload.conntrack))
-        for factor, level in needed:
-            if (factor, level) not in reasons:
-                reason = why_not(level) if factor == "place" else why_not_tracked(level)
-                reasons[factor, level] = reason
-                if reason is not None:
-                    left_out.append({"factor": factor, "level": level, "reason": reason})
-        if all(reasons[factor_and_level] is None for factor_and_level in needed):
+        possible = True
+        for one in plan.treatments_of(study, cell):
+            workload = plan.workload_for(study, one)
+            assert isinstance(workload, ServicesWorkload)
+            needed = (("place", workload.place), ("conntrack", workload.conntrack))
+            for factor, level in needed:
+                if (factor, level) not in reasons:
+                    reason = why_not(level) if factor == "place" else why_not_tracked(level)
+                    reasons[factor, level] = reason
+                    if reason is not None:
+                        left_out.append({"factor": factor, "level": level, "reason": reason})
+            possible = possible and all(reasons[factor_and_level] is None for factor_and_level in needed)
+        if possible:
             cells.append(cell)
     if not cells:
         why = "; ".join(dict.fromkeys(item["reason"] for item in left_out))

@@ -81,12 +81,12 @@ class ServicesTrialRunner:
     def run(self, trial: Trial) -> Outcome:
         """Run a trial. What goes wrong in it is in its row; CannotError when no trial could be run at all."""
         session = self._session
-        workload, path, graph = session.workload(trial.cell), session.path(trial.cell), session.graph(trial.cell)
-        place = session.place(trial.cell)
+        workload, path, graph = session.workload(trial), session.path(trial), session.graph(trial)
+        place = session.place(trial)
         place.topology.use_congestion_control(workload.congestion_control)
         samples = session.run.draft("samples", trial.trial, ".parquet")
         spans = session.run.draft("spans", trial.trial, ".parquet")
-        details = Details(probe=session.probe_of(trial.cell))
+        details = Details(probe=session.probe_of(trial))
         errors: list[str] = []
         transport = TransportObserver(tuple(place.topology.hosts.values()))
         marks = [time.monotonic_ns()]
@@ -157,9 +157,9 @@ class ServicesTrialRunner:
         """Start services and links, and wait until each can be used; services are told what to do the last first."""
         graph, place = where
         session = self._session
-        path = session.path(trial.cell)
-        connection = str(trial.cell.levels["connection"])
-        protocols = services.protocols_of(graph, trial.protocol, workload.inside)  # type: ignore[arg-type]
+        path = session.path(trial)
+        connection = trial.connection
+        protocols = services.protocols_of(graph, trial.protocol, workload.inside)
         programs = place.start_services(stack, [graph.client, *reversed(graph.services[1:])])
         client = programs.pop(graph.client)
         links: dict[Wire, EngineProgram] = {}
@@ -199,7 +199,7 @@ class ServicesTrialRunner:
             trial,
             graph,
             workload,
-            session.path(trial.cell),
+            session.path(trial),
             certificates=session.certificates,
             samples_file=files[0],
             spans_file=files[1],
@@ -261,8 +261,8 @@ def _server(
 ) -> ServerFacts:
     """``server_json``: every service by name, and the sums that a server of another workload has."""
     told, ends = last_words
-    workload, graph, place = session.workload(trial.cell), session.graph(trial.cell), session.place(trial.cell)
-    protocols = services.protocols_of(graph, trial.protocol, workload.inside)  # type: ignore[arg-type]
+    workload, graph, place = session.workload(trial), session.graph(trial), session.place(trial)
+    protocols = services.protocols_of(graph, trial.protocol, workload.inside)
     by_name: dict[str, Any] = {}
     for name in graph.services:
         summary = told.get(name)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from trifecta.contract.browser import BrowserConfig, VideoConfig
-from trifecta.contract.common import Protocol
 from trifecta.design.model import BrowserWorkload, PageWorkload, Trial, VideoWorkload
 from trifecta.implementations.server import ServerOptions
 from trifecta.lab.certificates import Certificates
@@ -87,7 +85,7 @@ def browser_config(
         video = VideoConfig(player_url=url, watch_ns=workload.watch_ns, live=live, floor=shares)
     return BrowserConfig(
         trial=trial.trial,
-        protocol=cast(Protocol, trial.protocol),
+        protocol=trial.protocol,
         kind="video" if video else "page",
         url=url,
         hosts=tuple(names),

@@ -10,9 +10,8 @@ import pyarrow.parquet as pq
 from msgspec import structs
 
 from trifecta.contract.load import LoadSummary
-from trifecta.design import plan
 from trifecta.design.errors import CannotError
-from trifecta.design.model import Trial, VideoWorkload
+from trifecta.design.model import PROTOCOL_FACTOR, Cell, Trial, VideoWorkload
 from trifecta.lab.engine import EngineError
 from trifecta.video.archive import Video
 from trifecta.video.floor import LocalVideo, shares_of
@@ -38,10 +37,10 @@ class Floors:
 
         Of a page neither. Stopped when the user asks for it.
         """
-        workload, material = self._session.workload(trial.cell), self._session.material(trial.cell)
+        workload, material = self._session.workload(trial), self._session.material(trial)
         if not isinstance(workload, VideoWorkload) or material.video is None:
             return None, None
-        browser = plan.client_of(trial.cell)
+        browser = trial.client
         key = (browser, material.video.local)
         if key not in self._known:
             # Without a floor the trials go on: the check of the playback says that it is not known, and why.
@@ -57,7 +56,7 @@ class Floors:
         with LocalVideo(video, place.network.host("client"), session.log("floor")) as local:
             alone = replace(workload, mode="on-demand", view="cold", visits=1, warmup_visits=0, watch_ns=local.watch_ns)
             config = browser_config(
-                replace(trial, arm="h1"),
+                _over_h1(trial),
                 alone,
                 (local.host,),
                 video.player_url,
@@ -84,6 +83,12 @@ class Floors:
         if shares is None:
             raise CannotError("without a network the browser did not show every rung of the video")
         return shares
+
+
+def _over_h1(trial: Trial) -> Trial:
+    """The trial as one over HTTP/1.1, whatever is compared."""
+    others = {name: level for name, level in trial.levels.items() if name != PROTOCOL_FACTOR}
+    return replace(trial, compare=PROTOCOL_FACTOR, arm="h1", level="h1", cell=Cell(trial.cell.key, others))
 
 
 def _drafts(folder: Path) -> Drafts:

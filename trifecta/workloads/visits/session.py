@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, cast
 from trifecta.contract.codec import changed
 from trifecta.contract.probe import MeasureSummary
 from trifecta.design import browsers, plan
-from trifecta.design.model import BrowserWorkload, Cell, PathSpec, Study
+from trifecta.design.model import BrowserWorkload, Cell, Levelled, PathSpec, Protocol, Study
 from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerAdapter, Site
 from trifecta.lab.certificates import Certificates, make_certificates
@@ -50,6 +50,8 @@ class BrowserSession:
     probed_at: dict[str, float] = field(default_factory=dict)
     places: dict[Wires, Place] = field(default_factory=dict)
     materials: dict[Key, Material] = field(default_factory=dict)
+    protocols: dict[tuple[Wires, ServerKey], list[Protocol]] = field(default_factory=dict)
+    """What each server is asked over."""
     failed: dict[tuple[Wires, ServerKey], str] = field(default_factory=dict)
     """Servers that did not come up, with the reason: their cells cannot be measured, those of the others can."""
 
@@ -68,43 +70,43 @@ class BrowserSession:
         self._stack.close()
         shutil.rmtree(self.state, ignore_errors=True)
 
-    def workload(self, cell: Cell) -> BrowserWorkload:
-        """The workload as it runs in a cell."""
-        return cast(BrowserWorkload, plan.workload_for(self.study, cell))
+    def workload(self, at: Levelled) -> BrowserWorkload:
+        """The workload of a treatment."""
+        return cast(BrowserWorkload, plan.workload_for(self.study, at))
 
-    def path(self, cell: Cell) -> PathSpec:
-        """The path of a cell."""
-        return self.study.paths[str(cell.levels["path"])]
+    def path(self, at: Levelled) -> PathSpec:
+        """The path of a treatment."""
+        return self.study.paths[at.path]
 
-    def wires(self, cell: Cell) -> Wires:
-        """The wires that the path of a cell lies on; none when it does nothing to packets and nothing is captured."""
-        linked = self.path(cell).linked or self.study.capture
-        return browsers.impaired_wires(self.workload(cell)) if linked else ()
+    def wires(self, at: Levelled) -> Wires:
+        """The wires that the path lies on; none when it does nothing to packets and nothing is captured."""
+        linked = self.path(at).linked or self.study.capture
+        return browsers.impaired_wires(self.workload(at)) if linked else ()
 
-    def keys(self, cell: Cell) -> tuple[ServerKey, ...]:
-        """The servers of a cell, the measured one first."""
-        workload = self.workload(cell)
+    def keys(self, at: Levelled) -> tuple[ServerKey, ...]:
+        """The servers of a treatment, the measured one first."""
+        workload = self.workload(at)
         material, options = same_material(workload), options_for(workload)
         hosts = self.materials[material].serving
-        return tuple(ServerKey(str(cell.levels["server"]), options, material, host) for host in hosts)
+        return tuple(ServerKey(at.server, options, material, host) for host in hosts)
 
-    def place(self, cell: Cell) -> Place:
-        """Where a cell runs."""
-        return self.places[self.wires(cell)]
+    def place(self, at: Levelled) -> Place:
+        """Where a treatment runs."""
+        return self.places[self.wires(at)]
 
-    def servers(self, cell: Cell) -> tuple[Serving, ...]:
-        """The servers of a cell, the measured one first."""
-        place = self.place(cell)
-        return tuple(place.servers[key] for key in self.keys(cell))
+    def servers(self, at: Levelled) -> tuple[Serving, ...]:
+        """The servers of a treatment, the measured one first."""
+        place = self.place(at)
+        return tuple(place.servers[key] for key in self.keys(at))
 
-    def material(self, cell: Cell) -> Material:
-        """What is served in a cell."""
-        return self.materials[same_material(self.workload(cell))]
+    def material(self, at: Levelled) -> Material:
+        """What is served."""
+        return self.materials[same_material(self.workload(at))]
 
-    def url(self, cell: Cell) -> str:
+    def url(self, at: Levelled) -> str:
         """Where a visit goes."""
-        lives = [serving.live for serving in self.servers(cell) if serving.live is not None]
-        return lives[0].player_url() if lives else self.material(cell).url
+        lives = [serving.live for serving in self.servers(at) if serving.live is not None]
+        return lives[0].player_url() if lives else self.material(at).url
 
     def log(self, name: str) -> Path:
         """The log file of a program."""
@@ -115,15 +117,20 @@ class BrowserSession:
 
         ``more_sizes`` is for servers of other workloads.
         """
-        for cell in cells:
-            workload = self.workload(cell)
+        treatments = plan.treatments(self.study, cells)
+        for at in treatments:
+            workload = self.workload(at)
             if same_material(workload) not in self.materials:
                 self.materials[same_material(workload)] = material_of(workload)
         names = dict.fromkeys(name for material in self.materials.values() for name in material.places)
         self.certificates: Certificates = make_certificates(self.run.path / "pki", list(names), [])
         wanted: dict[Wires, dict[ServerKey, None]] = {}
-        for cell in cells:
-            wanted.setdefault(self.wires(cell), {}).update(dict.fromkeys(self.keys(cell)))
+        for at in treatments:
+            wanted.setdefault(self.wires(at), {}).update(dict.fromkeys(self.keys(at)))
+            for key in self.keys(at):
+                asked = self.protocols.setdefault((self.wires(at), key), [])
+                if at.protocol not in asked:
+                    asked.append(at.protocol)
         for wires, keys in wanted.items():
             place = self.places[wires] = self._stack.enter_context(Place(wires, keys))
             for key in keys:
@@ -132,7 +139,7 @@ class BrowserSession:
         for wires, place in self.places.items():
             for key in place.servers:
                 try:
-                    self._stand(place, key)
+                    self._stand(wires, key)
                 except ServerFailed as error:
                     self.fail(wires, key, str(error))
 
@@ -165,10 +172,10 @@ class BrowserSession:
         )
         return Serving(running, material, key.host, live)
 
-    def _stand(self, place: Place, key: ServerKey) -> None:
+    def _stand(self, wires: Wires, key: ServerKey) -> None:
         """Start a server and wait until it answers; ServerFailed when it does not."""
         ways = (self.engine, self.log("load"), self.run.path / ".tmp-ready.parquet")
-        place.stand(key, self.study.factors[plan.PROTOCOL_FACTOR], self.certificates, ways=ways, stop=self.stop)
+        self.places[wires].stand(key, self.protocols[wires, key], self.certificates, ways=ways, stop=self.stop)
 
     def fail(self, wires: Wires, key: ServerKey, reason: str) -> None:
         """Give a server up: it is ended, so that it takes nothing from the others."""
@@ -177,7 +184,8 @@ class BrowserSession:
 
     def has_failed(self, cell: Cell) -> str | None:
         """Why a server of a cell is given up; None when none is."""
-        reasons = [self.failed.get((self.wires(cell), key)) for key in self.keys(cell)]
+        every = plan.treatments_of(self.study, cell)
+        reasons = (self.failed.get((self.wires(at), key)) for at in every for key in self.keys(at))
         return next(filter(None, reasons), None)
 
     def failures(self) -> list[tuple[str, str, str]]:
@@ -186,17 +194,19 @@ class BrowserSession:
 
     def down(self, cell: Cell) -> str | None:
         """How a server of a cell ended, in words; None while all run."""
-        return next(filter(None, (serving.problem() for serving in self.servers(cell))), None)
+        every = plan.treatments_of(self.study, cell)
+        return next(filter(None, (serving.problem() for at in every for serving in self.servers(at))), None)
 
     def stand_up(self, cell: Cell) -> bool:
         """Start those servers of a cell again that ended; False when one does not come up, and is given up."""
-        place = self.place(cell)
-        for key, serving in zip(self.keys(cell), self.servers(cell), strict=True):
-            if serving.problem() is not None:
-                try:
-                    self._stand(place, key)
-                except ServerFailed as error:
-                    self.fail(self.wires(cell), key, str(error))
+        for at in plan.treatments_of(self.study, cell):
+            wires = self.wires(at)
+            for key, serving in zip(self.keys(at), self.servers(at), strict=True):
+                if serving.problem() is not None and (wires, key) not in self.failed:
+                    try:
+                        self._stand(wires, key)
+                    except ServerFailed as error:
+                        self.fail(wires, key, str(error))
         return self.down(cell) is None
 
     def renew(self, cell: Cell, block_ns: int) -> bool:
@@ -240,15 +250,19 @@ class BrowserSession:
         )
         return set_to_work(link, config, self.stop)
 
-    def probe_due(self, cell: Cell, every_s: float) -> bool:
-        """Whether the path of a cell was not probed for so long."""
-        last = self.probed_at.get(self._probe_key(cell))
+    def probe_key(self, at: Levelled) -> Hashable:
+        """The same for treatments whose packets take the same way."""
+        return self._probe_key(at)
+
+    def probe_due(self, at: Levelled, every_s: float) -> bool:
+        """Whether the path of a treatment was not probed for so long."""
+        last = self.probed_at.get(self._probe_key(at))
         return last is None or time.monotonic() - last >= every_s
 
-    def probe(self, cell: Cell, seed: int) -> MeasureSummary:
-        """Measure what one wire with the cell's path on it does to packets, from the client to the host that serves."""
-        place, path, name = self.place(cell), self.path(cell), self._probe_key(cell)
-        main = self.keys(cell)[0]
+    def probe(self, at: Levelled, seed: int) -> MeasureSummary:
+        """Measure what one wire with the path on it does to packets, from the client to the host that serves."""
+        place, path, name = self.place(at), self.path(at), self._probe_key(at)
+        main = self.keys(at)[0]
         first = name not in self.probes
         config = measure_config(path, place.address[main], first=first)
         with ExitStack() as stack:
@@ -265,9 +279,9 @@ class BrowserSession:
         self.probed_at[name] = time.monotonic()
         return summary
 
-    def probe_of(self, cell: Cell) -> MeasureSummary | None:
-        """What the last probe of a cell's path found."""
-        return self.probes.get(self._probe_key(cell))
+    def probe_of(self, at: Levelled) -> MeasureSummary | None:
+        """What the last probe of a treatment's path found."""
+        return self.probes.get(self._probe_key(at))
 
-    def _probe_key(self, cell: Cell) -> str:
-        return f"{self.path(cell).name} on {' '.join(self.wires(cell))} to {self.material(cell).main}"
+    def _probe_key(self, at: Levelled) -> str:
+        return f"{self.path(at).name} on {' '.join(self.wires(at))} to {self.material(at).main}"

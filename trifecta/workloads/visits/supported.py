@@ -8,7 +8,7 @@ from typing import cast
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.factors import CLIENT_FACTOR
-from trifecta.design.model import BrowserWorkload, Cell, PageWorkload, Study
+from trifecta.design.model import PROTOCOL_FACTOR, BrowserWorkload, Cell, PageWorkload, Study, Treatment
 from trifecta.implementations.browsers.browser import BrowserAdapter
 from trifecta.implementations.server import ServerAdapter, Unsupported
 from trifecta.workloads.supported import Supported, found_here, known_here, possible_servers
@@ -29,7 +29,7 @@ def browsers_supported(
     cells = _with_material(study, cells, left_out)
     if not cells:
         raise CannotError(f"no cell of the study can run here: {'; '.join(item['reason'] for item in left_out)}")
-    used = {str(cell.levels["server"]) for cell in cells}, {plan.client_of(cell) for cell in cells}
+    used = {one.server for one in plan.treatments(study, cells)}, {one.client for one in plan.treatments(study, cells)}
     return Supported(
         cells,
         {name: facts for name, facts in found_servers.items() if name in used[0]},
@@ -41,51 +41,53 @@ def browsers_supported(
 def _with_browser(
     study: Study, cells: list[Cell], adapters: Mapping[str, BrowserAdapter], left_out: list[dict[str, str]]
 ) -> list[Cell]:
-    """The cells whose browser speaks all protocols of the study and can do their work."""
+    """The cells whose browsers speak their protocols and can do their work, with every arm."""
     possible = []
     for cell in cells:
-        name = plan.client_of(cell)
-        if name not in adapters:
+        mine = plan.treatments_of(study, cell)
+        if any(one.client not in adapters for one in mine):
             continue
-        reason = _refusal(study, cell, adapters[name])
-        if reason is None:
-            possible.append(cell)
-        else:
+        known = [(one.client, reason) for one in mine if (reason := _refusal(study, one, adapters[one.client]))]
+        for name, reason in known[:1] if study.compare == PROTOCOL_FACTOR else known:
             _leave_out(left_out, CLIENT_FACTOR, name, reason)
+        if not known:
+            possible.append(cell)
     return possible
 
 
-def _refusal(study: Study, cell: Cell, adapter: BrowserAdapter) -> str | None:
-    workload = cast(BrowserWorkload, plan.workload_for(study, cell))
-    for protocol in study.factors[plan.PROTOCOL_FACTOR]:
-        if protocol not in adapter.protocols:
-            return f"{adapter.name} does not speak {protocol}"
-        try:
-            adapter.check_workload(workload, protocol)
-        except Unsupported as error:
-            return str(error)
+def _refusal(study: Study, one: Treatment, adapter: BrowserAdapter) -> str | None:
+    workload = cast(BrowserWorkload, plan.workload_for(study, one))
+    if one.protocol not in adapter.protocols:
+        return f"{adapter.name} does not speak {one.protocol}"
+    try:
+        adapter.check_workload(workload, one.protocol)
+    except Unsupported as error:
+        return str(error)
     return None
 
 
 def _with_material(study: Study, cells: list[Cell], left_out: list[dict[str, str]]) -> list[Cell]:
-    """The cells whose page or clip is there, or can be made here."""
+    """The cells whose pages or clips are there, or can be made here."""
     reasons: dict[tuple[object, ...], str | None] = {}
     possible = []
     for cell in cells:
-        workload = cast(BrowserWorkload, plan.workload_for(study, cell))
-        key = same_material(workload)
-        if key not in reasons:
-            try:
-                material_of(workload)
-                reasons[key] = None
-            except (CannotError, Unsupported) as error:
-                reasons[key] = str(error)
-        reason = reasons[key]
-        if reason is None:
+        missing = False
+        for one in plan.treatments_of(study, cell):
+            workload = cast(BrowserWorkload, plan.workload_for(study, one))
+            key = same_material(workload)
+            if key not in reasons:
+                try:
+                    material_of(workload)
+                    reasons[key] = None
+                except (CannotError, Unsupported) as error:
+                    reasons[key] = str(error)
+            reason = reasons[key]
+            if reason is not None:
+                missing = True
+                what = ("page", workload.page) if isinstance(workload, PageWorkload) else ("clip", str(key[1]))
+                _leave_out(left_out, *what, reason)
+        if not missing:
             possible.append(cell)
-        else:
-            what = ("page", workload.page) if isinstance(workload, PageWorkload) else ("clip", str(key[1]))
-            _leave_out(left_out, *what, reason)
     return possible
 
 

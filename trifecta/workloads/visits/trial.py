@@ -15,7 +15,6 @@ from trifecta.contract.browser import BrowserConfig
 from trifecta.contract.codec import changed
 from trifecta.contract.link import Links
 from trifecta.contract.load import ClientReady, LoadSummary
-from trifecta.design import plan
 from trifecta.design.model import BrowserWorkload, PageWorkload, Trial, VideoWorkload
 from trifecta.lab import linux
 from trifecta.lab.engine import EXIT_CANNOT, EngineError, EngineProcess, as_user_error
@@ -74,7 +73,7 @@ class BrowserTrialRunner:
 
         It loads what it needs while this trial is judged and written, and waits.
         """
-        browser, place = plan.client_of(trial.cell), self._session.place(trial.cell)
+        browser, place = trial.client, self._session.place(trial)
         ahead = self._ahead
         if ahead is not None and (ahead.browser != browser or ahead.place is not place):
             ahead.process.close()
@@ -102,19 +101,19 @@ class BrowserTrialRunner:
         Stopped when the user asks for it: then nothing is kept.
         """
         session = self._session
-        workload, path, place = session.workload(trial.cell), session.path(trial.cell), session.place(trial.cell)
-        servers = session.servers(trial.cell)
+        workload, path, place = session.workload(trial), session.path(trial), session.place(trial)
+        servers = session.servers(trial)
         place.network.use_congestion_control(workload.congestion_control)
         floor, floor_error = self._floors.shares(trial, place)
         drafts = self._drafts(trial, workload)
         capture = TrialCapture(session.run, session.study, trial, workload)
-        details = Details(probe=session.probe_of(trial.cell))
+        details = Details(probe=session.probe_of(trial))
         errors: list[str] = []
         transport = TransportObserver(tuple(place.network.hosts.values()))
         marks = [time.monotonic_ns()]
         with ExitStack() as stack:
             driver = stack.enter_context(self._take(trial))
-            place.point_to(session.keys(trial.cell))
+            place.point_to(session.keys(trial))
             links = self._start_links(stack, trial, place, capture)
             with suppress(EngineError):  # it says so again when it is asked to work
                 driver.wait_loaded(_LOADED_S, session.stop)
@@ -163,7 +162,7 @@ class BrowserTrialRunner:
         self, stack: ExitStack, trial: Trial, place: Place, capture: TrialCapture
     ) -> dict[Wire, EngineProcess]:
         """Start the links of all impaired wires; the stack ends them."""
-        session, path = self._session, self._session.path(trial.cell)
+        session, path = self._session, self._session.path(trial)
         links: dict[Wire, EngineProcess] = {}
         for wire in place.network.links:
             link = session.link(place, wire, path, trial.seed, capture)
@@ -203,12 +202,12 @@ class BrowserTrialRunner:
         self, trial: Trial, drafts: Drafts, floor: Sequence[float] | None, capture: TrialCapture
     ) -> BrowserConfig:
         session = self._session
-        workload = session.workload(trial.cell)
+        workload = session.workload(trial)
         config = browser_config(
             trial,
             workload,
-            session.material(trial.cell).places,
-            session.url(trial.cell),
+            session.material(trial).places,
+            session.url(trial),
             drafts,
             certificates=session.certificates,
             work_dir=session.state,

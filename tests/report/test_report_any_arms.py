@@ -1,0 +1,103 @@
+"""A run whose arms are no protocols is told in their names, in the terminal, the page, JSON and SQL."""
+
+import io
+import json
+import re
+
+import pytest
+from rich.console import Console
+
+from tests.report.synthetic import Shape, write_run
+from trifecta.report import explain, html, naming, queries, terminal
+from trifecta.report.figures import style
+
+SHAPE = Shape(
+    compare="server", servers=("origin", "caddy"), paths=("clean",), connections=("reused",), blocks=8, troubles=False
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return write_run(tmp_path_factory.mktemp("arms") / "run", SHAPE)
+
+
+@pytest.fixture(scope="module")
+def page(run):
+    return html.write_report(run).read_text()
+
+
+def shown(run):
+    out = io.StringIO()
+    terminal.print_verdicts(run, Console(file=out, width=200, highlight=False))
+    return " ".join(out.getvalue().split())
+
+
+def test_the_terminal_compares_the_levels(run):
+    said = shown(run)
+    assert "caddy was slower than origin in all 3 cells" in said
+    assert "The arms are levels of server" not in said, "that is for the page"
+    assert "caddy vs origin" in said
+    assert "HTTP/3 against" not in said and "HTTP/3 vs" not in said
+    assert "by origin against itself" in said
+
+
+def test_protocols_are_factors_of_the_cells(run):
+    assert re.search(r"HTTP/2, reused", shown(run))
+
+
+def test_json_says_what_is_compared(run):
+    found = terminal.as_data(run)
+    assert (found["compare"], found["arms"], found["baseline"]) == ("server", ["origin", "caddy"], "origin")
+    assert {(row["arm"], row["reference"]) for cell in found["cells"] for row in cell["verdicts"]} == {
+        ("caddy", "origin")
+    }
+    json.dumps(found, allow_nan=False)
+
+
+def test_the_page_speaks_of_the_levels_and_gives_them_colours_of_their_own(run, page):
+    text = re.sub(r"<[^>]+>", " ", page)
+    assert "caddy against origin" in text
+    assert "Every block ran each server once and origin twice" in text
+    assert "Parity across servers" in text
+    assert "Is it the" not in text, "servers are the arms, so there are no programs to tell from them"
+    assert "against HTTP/" not in text
+    assert 'class="m4"' in page and 'class="m5"' in page and 'class="m2"' not in page.split("<main", 1)[1]
+    assert "var(--level-2)" in page
+
+
+def test_the_numbers_beside_the_verdicts_are_of_the_levels(run, page):
+    with queries.connect(run) as connection:
+        levels = connection.execute("SELECT DISTINCT level FROM trials ORDER BY level").fetchall()
+        ratios = connection.execute(
+            "SELECT count(*) FROM trials WHERE arm = 'origin#aa' AND level = 'origin'"
+        ).fetchone()
+    assert levels == [("caddy",), ("origin",)]
+    assert ratios == (24,)
+
+
+def test_explain_says_what_the_study_varies(run):
+    found = explain.explain(run, "protocol=h3", "caddy")
+    out = io.StringIO()
+    explain.print_chains(found, [], Console(file=out, width=200))
+    said = " ".join(out.getvalue().split())
+    assert "The server, which is what the study varies: caddy and origin." in said
+    assert "programs are what is compared" in said
+
+
+def test_outside_of_a_run_an_arm_is_a_protocol():
+    assert naming.name("h3") == "HTTP/3"
+    assert naming.name("h2#aa") == "HTTP/2 again"
+    with naming.arms_of("congestion_control", ["cubic", "bbr"]):
+        assert naming.name("bbr") == "bbr"
+        assert naming.name("h3") == "HTTP/3", "what is no arm"
+        assert (style.mark("cubic"), style.mark("bbr"), style.mark("h3")) == (4, 5, 3)
+        assert style.look("cubic") != style.look("bbr")
+        assert style.look("cubic#aa") == style.look("h2#aa")
+    assert naming.name("bbr") == "bbr" and style.mark("bbr") == 0
+
+
+def test_many_levels_have_looks_that_differ():
+    names = [f"server-{number}" for number in range(14)]
+    with naming.arms_of("server", names):
+        looks = [style.look(name) for name in names]
+    assert len({(look.colour, look.marker) for look in looks}) == 14

@@ -1,0 +1,34 @@
+"""What the arms of a study are called: protocols by their names, other levels so that they say of what they are."""
+
+from __future__ import annotations
+
+import re
+
+from trifecta.design.model import AA_SUFFIX, PROTOCOL_FACTOR, PROTOCOL_NAMES
+
+NAMES = ("server", "client", "path")  # factors whose levels are names and speak for themselves
+_UPPER = {word: word.upper() for word in ("tls", "cpu", "tcp", "rtt")}
+_FLAGS = {"true": "on", "false": "off"}
+_WORD = re.compile(r"[A-Za-z](?:[A-Za-z]{2}|[\w-]{3}).*")  # "cubic", "X25519", not "10", "1.3", "10 kB" nor "h3"
+_UNTOLD = ("none", "off", "all", "same", "full", "open")
+
+
+def factor_words(factor: str) -> str:
+    """A factor in words: ``congestion control``, ``TLS version``."""
+    return " ".join(_UPPER.get(word, word) for word in factor.split("_"))
+
+
+def arm_words(compare: str, arm: str) -> str:
+    """An arm in words: ``HTTP/3``, ``caddy``, ``resumption on``, ``in flight 10``; the A/A mark is left as it is."""
+    level, mark = arm.removesuffix(AA_SUFFIX), AA_SUFFIX * arm.endswith(AA_SUFFIX)
+    if compare == PROTOCOL_FACTOR:
+        return PROTOCOL_NAMES.get(level, level) + mark
+    if compare == "connection":
+        return f"{level} connections{mark}"
+    if compare in NAMES:
+        return level + mark
+    if compare in ("page", "clip", "messages"):
+        return level.rstrip("/").rsplit("/", 1)[-1] + mark  # which may be a path
+    if _WORD.fullmatch(level) and level not in (*_FLAGS, *_UNTOLD):
+        return level + mark
+    return f"{factor_words(compare)} {_FLAGS.get(level, level)}{mark}"
