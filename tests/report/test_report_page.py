@@ -66,7 +66,7 @@ def test_links_lead_somewhere_and_ids_are_unique(page: pages.Element) -> None:
 
 def test_figures_take_their_colours_from_the_page_and_say_what_they_show(html: str, page: pages.Element) -> None:
     figures = [svg for figure in page.all("figure") for svg in figure.all("svg")]
-    assert len(figures) == 12 * 6 + 9 + 3
+    assert len(figures) == 12 * 6 + 9 + 3  # and the small ones of the first screen, which are in its table
     for svg in figures:
         assert svg.attributes["role"] == "img"
         assert len(svg.attributes["aria-label"]) > 30

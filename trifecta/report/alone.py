@@ -96,17 +96,13 @@ def show(out: Console, about: RunFacts, answer: Answer) -> None:
         counts = [numbers.count(row["succeeded"]), numbers.count(row["failed"])]
         times = [numbers.duration(row[column]) for _, column in shown]
         cells = [place, *counts, numbers.per_second(row["requests_per_s"]), *times]
-        made.add_row(*(Text(_plain(out, cell)) for cell in cells))
+        made.add_row(*(Text(grids.plain(out, cell)) for cell in cells))
     out.print(Text(f"{about.latency_word.capitalize()} of {name(about.protocols[0])}:", style="bold"))
     grids.show(out, made)
-    out.print(Text(_plain(out, NOTE), style="dim"))
+    out.print(Text(grids.plain(out, NOTE), style="dim"))
 
 
 def as_data(answer: Answer) -> list[dict[str, Any]]:
     """The same for a program; what is infinite is null, as is a percentile beyond the sample."""
     infinite = float("inf")
     return [{name: None if value == infinite else value for name, value in row.items()} for row in answer]
-
-
-def _plain(out: Console, said: str) -> str:
-    return said if out.encoding.lower().startswith("utf") else said.replace("∞", "inf").replace("µ", "u")

@@ -151,10 +151,15 @@ class Standing:
         return all(self.places)
 
     def ranks(self) -> list[tuple[str, tuple[str, ...]]]:
-        """(``1st``, its arms) in order; arms that share places come once, as ``2nd-3rd``; an open place has no arm."""
+        """(``1st``, its arms) in order; arms that share places come once, as ``2nd–3rd``; open places have no arm.
+
+        Where every place is open there is one entry, without a rank.
+        """
+        if not any(self.places):
+            return [("", ())]
         found: list[tuple[str, tuple[str, ...]]] = []
         for place, arms in enumerate(self.places):
-            if len(arms) > 1 and place and self.places[place - 1] == arms:
+            if len(arms) != 1 and place and self.places[place - 1] == arms:
                 first = found.pop()[0].split("–")[0]
                 found.append((f"{first}–{ORDINALS[place]}", arms))
             else:
@@ -162,9 +167,10 @@ class Standing:
         return found
 
     def words(self) -> list[str]:
-        """``1st HTTP/3`` and so on; ``2nd open`` where nobody can tell."""
+        """``1st HTTP/3`` and so on; ``2nd–3rd open`` where verdicts do not tell, ``open`` where they tell nothing."""
         return [
-            f"{rank} {' = '.join(style.name(arm) for arm in arms) if arms else 'open'}" for rank, arms in self.ranks()
+            f"{rank} {' = '.join(style.name(arm) for arm in arms) if arms else 'open'}".strip()
+            for rank, arms in self.ranks()
         ]
 
 

@@ -25,9 +25,11 @@ from trifecta.report.claims import PARTS, PlaceClaims
 from trifecta.report.comparisons import Comparison, levels, place_words
 from trifecta.report.content import cells_in_order
 from trifecta.report.facts import RunFacts
+from trifecta.report.figure import Figure
 from trifecta.report.figures import decomposition as figures
 from trifecta.report.figures import style
 from trifecta.report.queries import Answer
+from trifecta.report.sections import Section
 from trifecta.report.tables import Column, Table
 from trifecta.report.words import listed
 from trifecta.store.run import RunDirectory
@@ -92,15 +94,6 @@ def _worked_out(
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A figure, its title and how to read it."""
-
-    title: str
-    caption: str
-    svg: str
-
-
-@dataclass(frozen=True)
 class LeaguePlace:
     """The tables of a place, one a protocol."""
 
@@ -109,8 +102,8 @@ class LeaguePlace:
 
 
 @dataclass(frozen=True)
-class Section:
-    """The report's section on programs."""
+class Content:
+    """What the report's section on programs shows."""
 
     claims: list[str]
     apart: list[str]  # a protocol that is slow behind one server only
@@ -126,14 +119,14 @@ class Section:
     proxies: str  # empty without any
 
 
-def section(
+def draw(
     connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Derived, found: Sequence[Comparison]
-) -> Section | None:
+) -> Content | None:
     """Everything the section shows; None when the study has one program only. Ask within ``svg.drawing()``."""
     if not derived.standings and not derived.shares:
         return None
     standings = queries.ask(connection, catalogue.LEAGUE)
-    return Section(
+    return Content(
         claims=claims.claims(found, about.pairs),
         apart=apart.sentences(derived.apart, about.metric),
         places=claims.claims_by_place(found, about.pairs),
@@ -289,3 +282,13 @@ def _place(place: str) -> str:
     path = levels(place).get("path", "")
     rest = place_words(place) if "," in place or "path=" not in place else ""
     return ", ".join(part for part in (path, rest) if part) or "everywhere"
+
+
+SECTION = Section(
+    "programs",
+    "Protocol or program",
+    derive=lambda run: derive(run.about.folder, run.connection, run.about),
+    draw=lambda run, derived: draw(run.connection, run.about, derived, run.found),
+    rows=Derived.rows,
+    page="programs.html.j2",
+)

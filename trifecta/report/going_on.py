@@ -38,7 +38,7 @@ def asked(facts: RunFacts, found: Iterable[Comparison]) -> int | None:
 
 def command(facts: RunFacts, more: int | None) -> str | None:
     """The command line that asks for so many more blocks; None for none."""
-    return None if more is None else f"trifecta resume {shlex.quote(_near(facts.folder))} --blocks {more}"
+    return None if more is None else f"trifecta resume {shlex.quote(near(facts.folder))} --blocks {more}"
 
 
 def estimate(facts: RunFacts, found: Iterable[Comparison], trials: int) -> str:
@@ -58,7 +58,7 @@ def sentence(facts: RunFacts, found: Iterable[Comparison], trials: int) -> str:
     return f"More blocks: `{line}`{took and f' ({took})'}." if line else ""
 
 
-def _near(folder: Path) -> str:
+def near(folder: Path) -> str:
     """The folder as it is typed from here, where it lies below."""
     full, here = folder.resolve(), Path.cwd()
     return str(full.relative_to(here)) if full.is_relative_to(here) and full != here else str(full)

@@ -13,7 +13,9 @@ from trifecta.design.study_file import parse_study
 from trifecta.report import numbers, queries, tables
 from trifecta.report.catalogue import Query
 from trifecta.report.facts import RunFacts
+from trifecta.report.figure import Figure
 from trifecta.report.figures import curves, style
+from trifecta.report.sections import Section
 from trifecta.report.tables import Column, Table
 from trifecta.store.run import RunDirectory
 
@@ -46,15 +48,7 @@ ORDER BY t.place, t.arm
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A picture in the page."""
-
-    title: str
-    svg: str
-
-
-@dataclass(frozen=True)
-class Section:
+class Content:
     """What the page shows."""
 
     sentences: list[str]
@@ -90,7 +84,7 @@ def rows(found: Sequence[Knee]) -> dict[str, list[dict[str, Any]]]:
     return {"rate_sweep": made}
 
 
-def section(connection: duckdb.DuckDBPyConnection, found: Sequence[Knee]) -> Section:
+def draw(connection: duckdb.DuckDBPyConnection, found: Sequence[Knee]) -> Content:
     """Everything the page shows. Ask within ``svg.drawing()``."""
     ends, steps = queries.ask(connection, KNEES), queries.ask(connection, STEPS)
     places = list(dict.fromkeys(one.place or EVERYWHERE for one in found))
@@ -102,8 +96,8 @@ def section(connection: duckdb.DuckDBPyConnection, found: Sequence[Knee]) -> Sec
             own = tables.with_rows(steps, steps.where(place=place, arm=arm))
             title = f"{place}, {style.name(arm)}"
             made_steps.append(tables.build(own, f"sweep-{number}-{arm}", title, ("state", "state"), _STEPS))
-        figures.append(Figure(place, _figure([one for one in found if (one.place or EVERYWHERE) == place], number)))
-    return Section([sentence(one) for one in found], made_ends, made_steps, figures)
+        figures.append(Figure(place, "", _figure([one for one in found if (one.place or EVERYWHERE) == place], number)))
+    return Content([sentence(one) for one in found], made_ends, made_steps, figures)
 
 
 def sentence(one: Knee) -> str:
@@ -153,3 +147,13 @@ def _figure(found: Sequence[Knee], number: int) -> str:
         for one in found
     }  # fmt: skip
     return curves.values(points, "requests asked for", "median latency", "ns", f"sweep{number}")
+
+
+SECTION = Section(
+    "sweep",
+    "Request rates",
+    derive=lambda run: derive(run.connection, run.about),
+    draw=lambda run, derived: draw(run.connection, derived),
+    rows=rows,
+    page="sweep.html.j2",
+)

@@ -28,6 +28,8 @@ from trifecta.report import (
     going_on,
     grids,
     interactions,
+    opening,
+    opening_grid,
     queries,
     services,
     visits,
@@ -37,6 +39,7 @@ from trifecta.report.comparisons import UNTOLD, Comparison, Standing, levels, st
 from trifecta.report.decomposition import Derived
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures import style
+from trifecta.report.opening import Opening
 from trifecta.report.queries import Answer
 from trifecta.report.services import Services
 from trifecta.report.visits import Visits
@@ -64,6 +67,7 @@ class Summary:
     visits: Visits | None  # the same of browsers
     visit_words: list[str]
     single: Answer | None  # the numbers of a study of one protocol
+    opening: Opening | None  # the first screen
 
 
 def summarise(run_dir: Path) -> Summary:
@@ -75,7 +79,7 @@ def summarise(run_dir: Path) -> Summary:
         matrix = queries.ask(connection, catalogue.CHECK_MATRIX)
         totals = queries.ask(connection, catalogue.TOTALS).rows[0]
         by_arm = queries.ask(connection, exclusions.BY_ARM)
-        single = alone.ask(connection, about)
+        single, values = alone.ask(connection, about), opening.ask(connection, about)
         programs = decomposition.derive(run_dir, connection, about)
         proxies = queries.ask(connection, conformance.PROXIES)
         cells = content.cells_in_order(about, (row["cell"] for row in verdicts))
@@ -90,7 +94,8 @@ def summarise(run_dir: Path) -> Summary:
         said = claims.briefly(found, about.pairs, stands_apart, programs.shares)
     answer = words.compose(about, found, totals, matrix, by_arm)
     seen = visits.brief(about, loads) if loads else []
-    parts = (programs, said, proxies, calls, told, loads, seen, single)
+    first = opening.opening(about, found, values, totals, matrix)
+    parts = (programs, said, proxies, calls, told, loads, seen, single, first)
     return Summary(about, cells, found, checks, answer, totals, *parts)
 
 
@@ -114,7 +119,7 @@ def print_verdicts(run_dir: Path, console: Console | None = None) -> None:
             *(f"Left out: {said}" for said in summary.words.left_out),
             summary.words.seed,
         ):
-            out.print(Text(_plain(out, said)))
+            out.print(Text(grids.plain(out, said)))
     report = run_dir / "report.html"
     if report.exists():
         # Not wrapped: a path must stay in one piece to be copied.
@@ -147,7 +152,7 @@ def as_data(run_dir: Path) -> dict[str, Any]:
         "run": str(run_dir),
         "conformance": conformance.as_data(summary.about.conformance),
         "title": summary.about.title,
-        "answer": summary.words.headline,
+        "answer": " ".join([summary.words.headline, *summary.words.uneven]),
         "metric": summary.about.metric,
         "seed": summary.about.seed,
         "decided": sum(one.decided for one in summary.comparisons),
@@ -188,34 +193,37 @@ def _finite(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _print_words(out: Console, summary: Summary) -> None:
-    out.print(Text(_plain(out, summary.about.title), style="bold"))
+    out.print(Text(grids.plain(out, summary.about.title), style="bold"))
     out.print()
     for said in summary.words.warnings:
-        out.print(Text(_plain(out, said), style="bold red"))
-    out.print(Text(_plain(out, summary.words.headline), style="bold"))
+        out.print(Text(grids.plain(out, said), style="bold red"))
+    out.print(Text(grids.plain(out, summary.words.headline), style="bold"))
+    for said in summary.words.uneven:
+        out.print(Text(grids.plain(out, said)))
     out.print()
-    for one in summary.words.by_path:
-        asked = f" ({one.asked})" if one.asked else ""
-        out.print(Text.assemble((f"{one.path or 'all cells'}{asked}: ", "bold"), _plain(out, " ".join(one.sentences))))
-    out.print()
+    if summary.opening is not None:
+        opening_grid.show(out, summary.about, summary.opening)
+        step = summary.opening.next  # not wrapped with a command in it, which must stay in one piece to be copied
+        out.print(Text(grids.plain(out, f"Next: {step.replace('`', '')}")), soft_wrap="`" in step)
+        out.print()
 
 
 def _print_notes(out: Console, summary: Summary) -> None:
     if summary.program_words:
-        out.print(Text.assemble(("Protocol or program? ", "bold"), _plain(out, " ".join(summary.program_words))))
+        out.print(Text.assemble(("Protocol or program? ", "bold"), grids.plain(out, " ".join(summary.program_words))))
     for number, told in enumerate(summary.service_words):
-        out.print(Text.assemble(("Services. " if not number else "", "bold"), _plain(out, told)))
+        out.print(Text.assemble(("Services. " if not number else "", "bold"), grids.plain(out, told)))
     for told in summary.visit_words:
-        out.print(Text(_plain(out, told)))
+        out.print(Text(grids.plain(out, told)))
     left_out = [f"Left out: {said}" for said in summary.words.left_out]
     probed = conformance.sentence(conformance.as_data(summary.about.conformance))
     notes = [f"Conformance: {probed}"] if probed else []
     notes += [note] if (note := conformance.proxy_note(summary.proxies)) else []
-    out.print(Text(_plain(out, summary.words.open)))
-    if summary.words.more:  # not wrapped: a command must stay in one piece to be copied
-        out.print(Text(_plain(out, summary.words.more.replace("`", "").rstrip("."))), soft_wrap=True)
+    out.print(Text(grids.plain(out, summary.words.open)))
+    if summary.words.more and summary.opening is None:  # not wrapped: a command must stay in one piece to be copied
+        out.print(Text(grids.plain(out, summary.words.more.replace("`", "").rstrip("."))), soft_wrap=True)
     for said in (summary.words.checks, summary.words.noise, *left_out, *notes):
-        out.print(Text(_plain(out, said)))
+        out.print(Text(grids.plain(out, said)))
     label = summary.about.metric_label
     metric = METRICS[summary.about.metric]
     how = f"1.43x {metric.word('faster')}: " + (
@@ -252,7 +260,7 @@ def _table(out: Console, summary: Summary) -> Table:
         if path:
             if made.row_count:
                 made.add_section()
-            made.add_row(Text(_plain(out, path), style="bold"))
+            made.add_row(Text(grids.plain(out, path), style="bold"))
         for cell in cells:
             made.add_row(*_row(out, summary, cell, wide))
     return made
@@ -262,13 +270,13 @@ def _row(out: Console, summary: Summary, cell: str, wide: bool) -> list[Text]:
     here = {(one.arm, one.reference): one for one in summary.comparisons if one.cell == cell}
     places = standing(summary.about.protocols, here.values())
     place = conformance.hop(_place(cell), levels(cell), summary.proxies)
-    shown = [Text(_plain(out, place)), _order(places, wide)]
+    shown = [Text(grids.plain(out, place)), _order(places, wide)]
     for pair in summary.about.pairs:
         one = here.get(pair)
         shown.append(
             Text("-")
             if one is None
-            else Text(_plain(out, _pair(one, wide)), style=_LIKELY if one.likely else _STYLES[one.kind])
+            else Text(grids.plain(out, _pair(one, wide)), style=_LIKELY if one.likely else _STYLES[one.kind])
         )
     shown.append(_checks(summary.checks.one(cell=cell), wide))
     return shown
@@ -285,13 +293,15 @@ def _place(cell: str) -> str:
 
 def _order(places: Standing, wide: bool) -> Text:
     """``HTTP/3 > HTTP/2 = HTTP/1.1`` where there is room, else a line an arm as in a result list: ``1= HTTP/2``."""
+    if not any(places.places):
+        return Text("open", style="dim")
     if wide:
-        known = [" = ".join(style.name(arm) for arm in arms) if arms else "?" for _, arms in places.ranks()]
+        known = [" = ".join(style.name(arm) for arm in arms) if arms else "open" for _, arms in places.ranks()]
         return Text(" > ".join(known))
     lines = []
     for rank, arms in places.ranks():
         tied = "=" if len(arms) > 1 else " "
-        lines += [f"{rank[0]}{tied} {style.name(arm)}" for arm in arms] or [f"{rank[0]}  ?"]
+        lines += [f"{rank[0]}{tied} {style.name(arm)}" for arm in arms] or [f"{rank[0]}  open"]
     return Text("\n".join(lines))
 
 
@@ -313,13 +323,3 @@ def _checks(row: dict[str, Any] | None, wide: bool) -> Text:
             said.append((", " if wide else "\n") if said else "")
             said.append(f"{row[column]} {column}", style=colour)
     return said or Text("passed")
-
-
-def _plain(out: Console, said: str) -> str:
-    """What the terminal can show: the signs beyond ASCII only where its encoding has them."""
-    said = said.replace("×", "x")
-    if out.encoding.lower().startswith("utf"):
-        return said
-    for sign, plain in (("∞", "inf"), ("µ", "u"), ("–", "-"), ("“", '"'), ("”", '"'), ("†", "^")):
-        said = said.replace(sign, plain)
-    return said

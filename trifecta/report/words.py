@@ -36,7 +36,10 @@ class Words:
     """The opening of a report, from the general to the particular."""
 
     headline: str
+    uneven: list[str]  # arms of which more trials were excluded than of others: they belong to the headline
     scope: str
+    count: str  # how many verdicts are decided
+    size: str  # how many trials, and how many of them excluded
     by_path: list[PathAnswer]
     open: str
     checks: str
@@ -56,8 +59,11 @@ def compose(
         answer = f"A map: blocks at {counted(len({one.cell for one in found}), 'place')}."
         rows = [row for row in rows if row["check_name"] not in _OF_CELLS]
     return Words(
-        headline=" ".join([answer + _mostly_excluded(totals), *(one.text for one in exclusions.uneven(by_arm))]),
+        headline=answer + _mostly_excluded(totals),
+        uneven=[one.text for one in exclusions.uneven(by_arm)],
         scope=_scope(facts, totals),
+        count=f"{sum(one.decided for one in found)} of {numbers.count(len(found))} decided",
+        size=f"{counted(totals['trials'], 'trial')}, {totals['excluded_trials'] or 'none'} excluded",
         by_path=[] if facts.is_map else list(_by_path(facts, found)),
         open=_OF_A_MAP if facts.is_map else " ".join(part for part in (_open(facts, found), _modes(found)) if part),
         checks=_checks(totals, replace(check_matrix, rows=rows)),
@@ -252,7 +258,7 @@ def _open(facts: RunFacts, found: Sequence[Comparison]) -> str:
         ends = f"and this study ends at {counted(most, 'block')}"
         return f"{opening}: none can be decided before a cell's block {fewest}, {ends}."
     if len(places) > 3:
-        return f"{opening}, in {len(places)} cells. {_reach(undecided)}"
+        return f"{opening}, in {len(places)} cells. {reach(undecided)}"
     said = []
     for cell in places:
         here = [one for one in undecided if one.cell == cell]
@@ -279,7 +285,7 @@ def _modes(found: Sequence[Comparison]) -> str:
     return f"A median does not see the smaller of two modes. {'; '.join(parts[:4])}{more}."
 
 
-def _reach(undecided: Sequence[Comparison]) -> str:
+def reach(undecided: Sequence[Comparison]) -> str:
     """How far off the open verdicts are, when they are too many to name."""
     likely = sum(one.likely is not None for one in undecided)
     reach = [one.blocks_more for one in undecided if one.blocks_more is not None]
