@@ -91,7 +91,7 @@ def test_words_of_an_earlier_program_are_not_taken_for_its_own(program) -> None:
     first = program('sys.exit(print("error: first", file=sys.stderr) or 3)')
     with pytest.raises(EngineError, match="first"):
         first.wait_ready(20)
-    with pytest.raises(EngineError, match="ended with exit code 5 and no word"):
+    with pytest.raises(EngineError, match="ended with exit code 5 and no message"):
         program("sys.exit(5)").wait_ready(20)
 
 
@@ -167,7 +167,7 @@ def test_a_program_that_died_before_its_configuration(program) -> None:
     process = program("")
     process.process.wait()
     process.configure({"more": "x" * 100_000})  # nobody reads it
-    with pytest.raises(EngineError, match="exit code 0 and no word"):
+    with pytest.raises(EngineError, match="exit code 0 and no message"):
         process.wait_ready(20)
 
 

@@ -73,7 +73,7 @@ def test_what_is_open_says_what_it_needs() -> None:
     assert far.interval() == "[no interval]"
     assert (far.needs(), far.more()) == ("not within reach", "far off")
     early = verdict("h3", "h2", "undecided", blocks=9, blocks_needed_low=None, blocks_needed_high=None)
-    assert (early.needs(), early.more()) == ("with too few blocks for a forecast", "too early")
+    assert (early.needs(), early.more()) == ("too few blocks for a forecast", "too early")
 
 
 def test_what_is_likely_says_so_and_columns_have_one_scale() -> None:

@@ -1,4 +1,4 @@
-"""The first screen: one row a path, what came first, values, ratio, forest, and one thing to do next."""
+"""The first screen: one row per path, what came first, values, ratio, forest, and one thing to do next."""
 
 from __future__ import annotations
 

@@ -103,8 +103,8 @@ def test_the_answer_comes_first_and_hides_nothing(page: pages.Element) -> None:
     assert "2 of 528 trials are kept but left out" in answer.text
     assert "server nginx: not installed" in answer.text
     assert "service time" in answer.text
-    assert "Noise floors, by HTTP/2 against itself" in answer.text
-    assert "across weather, which a difference from another block" in answer.text
+    assert "Noise floors, from HTTP/2 against itself" in answer.text
+    assert "between blocks, which a difference from another block" in answer.text
     assert "the budget of 3" in answer.text
 
 
@@ -134,7 +134,7 @@ def test_deliberate_faults_and_unfinished_runs_are_said_first(tmp_path: Path) ->
     facts.write_text(re.sub(r'"ended_because": "[^"]*",', "", text))
     answer = pages.read(render(run)).root.all("section")[0].text
     assert "deliberate faults (link)" in answer
-    assert "has not ended by itself" in answer
+    assert "has not finished: it is still running, or was killed" in answer
 
 
 def test_an_open_loop_is_called_so(tmp_path: Path) -> None:

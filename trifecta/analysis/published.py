@@ -109,7 +109,7 @@ def change_words(says: Says, to: str = "") -> str:
 def evaluate(statement: Statement, places: Sequence[Place]) -> Evaluation:
     """What the cells that a statement is about say to it."""
     if statement.says is None or statement.not_compared:
-        reason = statement.not_compared or "an absolute value of another machine, other programs and another path"
+        reason = statement.not_compared or "an absolute value from another machine, other programs and another path"
         said = Evaluation(statement, NOT_COMPARED, reason)
         return (
             said if statement.says is None else replace(said, arms=_arm_values(statement, matching(statement, places)))

@@ -24,7 +24,7 @@ streams, depth, clients, hosts of the workload. ':log', ':sqrt' or ':linear' beh
 
 \b
 Exit code: 0 done, 1 no trial passed the checks that make it count, 2 bad input (also a place outside of the map),
-3 this machine cannot, 130 interrupted (`trifecta resume DIR` goes on).
+3 not possible on this machine, 130 interrupted (continue with `trifecta resume DIR`).
 
 \b
 Examples:
@@ -39,7 +39,7 @@ Examples:
 @click.option("--y", default="loss", show_default="loss=0..3%", metavar="NAME=FROM..TO", help="The second axis.")
 @click.option("--resolution", default="16x16", show_default=True, help="Places on both axes, 4 to 31 each.")
 @click.option("--arms", default="h3,h2", show_default=True, help="The two protocols: the first against the second.")
-@click.option("--at", "place", metavar="NAME=VALUE,NAME=VALUE", help="Of a map that is there: who wins at this place.")
+@click.option("--at", "place", metavar="NAME=VALUE,NAME=VALUE", help="Of an existing map: who wins at this place.")
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change the study, as in `trifecta run`.")
 @click.option("--server", metavar="NAME", shell_complete=options.complete_server, help="The server.")
 @click.option("--blocks", type=click.IntRange(1), help="At most this many blocks in all.")
@@ -70,7 +70,7 @@ def command(
     """Find who wins where, over round-trip time and loss, or any two factors of STUDY.
 
     The blocks go where the border may be. Ends with a picture, a page, and numbers; ask them with --at. With the folder
-    DIR of a map and no --at, its files are written anew.
+    DIR of a map and no --at, its files are written again.
     """
     from trifecta import studies
     from trifecta.workloads import mapping

@@ -36,7 +36,7 @@ def command() -> None:
 @command.command(name="list")
 @as_json
 def listed(as_json: bool) -> None:
-    """List the pages that have names."""
+    """List the bundled pages."""
     from trifecta import pages
     from trifecta.design.errors import CannotError
     from trifecta.pages.bundled import TITLES
@@ -60,7 +60,7 @@ def listed(as_json: bool) -> None:
 
 @command.command()
 @click.argument("page")
-@click.option("--responses", is_flag=True, help="Every response, a line each.")
+@click.option("--responses", is_flag=True, help="List every response, one per line.")
 @as_json
 def show(page: str, responses: bool, as_json: bool) -> None:
     """Validate a page (a name or a folder) and say what it holds, by origin and kind, and what it lacks."""
@@ -81,7 +81,7 @@ def show(page: str, responses: bool, as_json: bool) -> None:
     epilog="""\
 \b
 Exit code: 0 every server that can replay it did so without a difference, 1 there are differences, or none can; 2 bad
-input, 3 this machine cannot, 130 interrupted.
+input, 3 not possible on this machine, 130 interrupted.
 
 \b
 Examples:
@@ -100,7 +100,7 @@ Examples:
 )
 @as_json
 def check(page: str, servers: tuple[str, ...], as_json: bool) -> int:
-    """Let servers replay a page in a lab, ask for every response over every protocol, and compare every octet."""
+    """Replay a page from servers in a lab, request every response over every protocol, and compare every octet."""
     from trifecta import pages
     from trifecta.lab import sandbox
     from trifecta.pages.archive import read_page
@@ -170,7 +170,7 @@ A page is loaded twice, so that URLs that scripts make up are told. Request data
 responses set are dropped unless --keep-cookies. See docs/pages.md for what a recording cannot replay.
 
 \b
-Exit code: 0 recorded, 2 bad input, 3 this machine cannot (no browser, no network), 130 interrupted.
+Exit code: 0 recorded, 2 bad input, 3 not possible here (no browser, no network), 130 interrupted.
 
 \b
 Examples:

@@ -84,7 +84,7 @@ def table(about: RunFacts, answer: Answer) -> Table:
 def show(out: Console, about: RunFacts, answer: Answer) -> None:
     """Print them."""
     if not answer.rows:
-        out.print("No trial counts, so there is no number to show.")
+        out.print("No trial counts, so there is not a number to show.")
         return
     made: Grid = grids.grid(out)
     made.add_column("cell", overflow="fold")

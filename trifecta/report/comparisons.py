@@ -119,9 +119,9 @@ class Comparison:
         if self.decided:
             return ""
         if not self.row["blocks"]:
-            return "without a valid block"
+            return "no valid block"
         if self.blocks_more is None:
-            return "with too few blocks for a forecast" if self.too_early else "not within reach"
+            return "too few blocks for a forecast" if self.too_early else "not within reach"
         low, high = self.blocks_more
         if high is None:
             return f"needs {numbers.count(low)} or more further blocks"
@@ -167,7 +167,7 @@ class Standing:
         return found
 
     def words(self) -> list[str]:
-        """``1st HTTP/3`` and so on; ``2nd–3rd open`` where verdicts do not tell, ``open`` where they tell nothing."""
+        """``1st HTTP/3`` and so on; ``2nd–3rd open`` where verdicts do not report, ``open`` where they tell nothing."""
         return [
             f"{rank} {' = '.join(style.name(arm) for arm in arms) if arms else 'open'}".strip()
             for rank, arms in self.ranks()

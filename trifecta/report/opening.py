@@ -1,4 +1,4 @@
-"""What a report and a terminal begin with: one row a path, and the one thing to do next."""
+"""What a report and a terminal begin with: one row per path, and the one thing to do next."""
 
 from __future__ import annotations
 

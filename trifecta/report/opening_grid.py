@@ -1,4 +1,4 @@
-"""The first screen in a terminal: one row a path, with a forest of characters where there is room."""
+"""The first screen in a terminal: one row per path, with a forest of characters where there is room."""
 
 from __future__ import annotations
 

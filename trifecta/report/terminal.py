@@ -234,11 +234,12 @@ def _print_notes(out: Console, summary: Summary) -> None:
     level = f"{summary.about.confidence:.0%}"
     out.print(
         Text(
-            f"Compared: {label}. {how}. [a, b]: the ratio of the first to the second, {level} confidence sequence of "
-            f"its median by itself; {{a, b}}: among all {len(summary.comparisons)} comparisons, where the verdict "
-            f"holds (at most {1 - summary.about.confidence:.0%} of the verdicts false, on average). likely: it would "
-            "be decided by itself. more: blocks that would decide, in four of five cases. All of it holds for this "
-            "session: where a server is not started anew for every block, another start may move times by some 1 %.",
+            f"Metric: {label}. {how}. [a, b]: {level} confidence sequence of the median ratio of the first to the "
+            "second, an interval that stays valid under continuous monitoring, for this comparison alone; {a, b}: "
+            f"corrected for all {len(summary.comparisons)} comparisons; the verdict rests on it (on average at most "
+            f"{1 - summary.about.confidence:.0%} of the verdicts are false). likely: would be decided if it were the "
+            "only comparison. more: further blocks needed, right in four of five cases. All of it holds for this "
+            "session: unless a server is restarted for every block, another start may shift times by about 1 %.",
             style="dim",
         )
     )

@@ -8,7 +8,7 @@ from trifecta.store.schema import make_schema
 
 # One row a visit of a browser, beside its row in ``samples`` (``visit`` = ``request``): a page load, or a watch of a
 # video. Durations count from the start of the navigation (W3C Navigation Timing 2), of a video from play. A null: it
-# did not happen, is not of this kind, or this browser does not tell.
+# did not happen, is not of this kind, or this browser does not report.
 VISITS = make_schema(
     ("trial", pa.string()),
     ("visit", pa.uint32()),

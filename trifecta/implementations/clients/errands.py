@@ -39,9 +39,9 @@ def read(line: bytes, client: ClientAdapter) -> dict[str, Any]:
     try:
         config = json.loads(line)
     except ValueError as error:
-        raise ValueError(f"configuration: is no JSON ({error})") from None
+        raise ValueError(f"configuration: is not JSON ({error})") from None
     if not isinstance(config, dict):
-        raise ValueError("configuration: is no object")
+        raise ValueError("configuration: is not an object")
     missing = sorted(_NEEDED - set(config))
     if missing:
         raise ValueError(f"{missing[0]}: is missing")

@@ -103,7 +103,7 @@ def _noise_floor(study: Study, checks: Mapping[str, tuple[str, str]]) -> tuple[S
 
 
 def _retries(study: Study, checks: Mapping[str, tuple[str, str]]) -> tuple[State, str]:
-    return "off", "nothing is tried again: a request that failed is a failure, and infinitely long"
+    return "off", "nothing is retried: a request that failed is a failure, and infinitely long"
 
 
 def _work(study: Study, checks: Mapping[str, tuple[str, str]]) -> tuple[State, str]:

@@ -37,7 +37,7 @@ def write(made: MapResult, folder: Path) -> Path:
 
 def load(folder: Path) -> MapResult:
     """The map that was written into a folder."""
-    path, remedy = folder / FILE, f"run 'trifecta map {folder}' to write it anew"
+    path, remedy = folder / FILE, f"run 'trifecta map {folder}' to write it again"
     if not path.is_file():
         raise UserError(f"{path} is not there yet; `trifecta resume {folder}` goes on with the map")
     document = documents.read_object(path, remedy, {})

@@ -105,7 +105,7 @@ def _progressions(answers: dict[str, Answer], cell: str, number: int) -> Table:
         Column("settled after", "settled", "count"),
     ]
     notes = [
-        "Minimum and maximum over i and over trials, without the first hundredth (10 at the least); the others are "
+        "Minimum and maximum over i and over trials, without the first hundredth (10 at least); the others are "
         "medians of trials. Settled: from here on within 5 % of its end."
     ]
     answer = answers[catalogue.PROGRESSIONS.name]

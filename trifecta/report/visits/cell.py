@@ -94,7 +94,7 @@ def _load_figures(
     made.append(
         Figure(
             "Connections",
-            "A lane a connection: its handshake over the whole height, then the requests that it carried, those at the "
+            "One lane per connection: its handshake over the whole height, then the requests that it carried, those at the "
             "same time on lines of their own.",
             connections(loads, f"v{number}c"),
             wide=True,
