@@ -49,7 +49,9 @@ def test_the_headline_names_the_arm_its_trials_and_the_remedy(tmp_path: Path) ->
     run = write_run(tmp_path / "run", shape)
     write_report(run)
     said = json.loads(terminal.as_json(run))["answer"]
-    counts = "Trials of HTTP/1.1 were excluded more often than others: 8 of 8, against 0 of 24 (in 2 cells, mostly by the"
+    counts = (
+        "Trials of HTTP/1.1 were excluded more often than others: 8 of 8, against 0 of 24 (in 2 cells, mostly by the"
+    )
     assert counts in said
     assert "To fix this: " in said
     page = (run / "report.html").read_text(encoding="utf-8")

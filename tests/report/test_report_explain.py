@@ -169,7 +169,7 @@ def test_captured_trials_that_do_not_count_are_explained_by_their_packets_alone(
     assert [split.parts.of for split in found.chains[0].splits] == [parts.PACKETS]
     found = explain.explain(run, arm="h3", packets=False)  # as the report does, which has them elsewhere
     said = sentences(found, found.chains[0])["causes"]
-    assert said.startswith("By samples nothing is shared out") and "With --capture" not in said
+    assert said.startswith("Samples cannot split the difference") and "With --capture" not in said
 
 
 def test_the_load_of_a_page_is_not_explained_by_the_mean_of_its_requests(tmp_path: Path) -> None:

@@ -88,5 +88,6 @@ def test_a_run_that_was_extended_says_so(small, tmp_path):
     document["extended"] = [{"asked": "--blocks 4", "after_trials": 40}]
     path.write_text(json.dumps(document))
     assert (
-        "It had ended after 40 trials and was extended by `--blocks 4`" in terminal.summarise(tmp_path / "run").words.scope
+        "It had ended after 40 trials and was extended by `--blocks 4`"
+        in terminal.summarise(tmp_path / "run").words.scope
     )

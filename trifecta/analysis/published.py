@@ -278,7 +278,7 @@ def _why_nothing(groups: Sequence[Group], says: Says, reference: str) -> str:
         failed.update(place.checks)
     names = ", ".join(f"{name} in {number}" for name, number in failed.most_common(2))
     trials = sum(place.trials for place in sides)
-    spoke = f"; of {trials} trials a check spoke up: {names}" if names else ""
+    spoke = f"; of {trials} trials checks warned or failed: {names}" if names else ""
     if not any(place.rows for place in sides):
         return f"none of {trials} trials counts{spoke}"
     arms = " and ".join(PROTOCOL_NAMES.get(arm, arm) for arm in (*says.arms, *([reference] if reference else [])))

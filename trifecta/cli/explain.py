@@ -21,7 +21,9 @@ Examples:
 )
 @run_directory
 @click.option("--cell", metavar="CELL", help="Only this cell: its key, or levels that only it has (path=far).")
-@click.option("--arm", metavar="PROTOCOL", type=click.Choice(["h1", "h2", "h3"]), help="Only verdicts about this protocol.")
+@click.option(
+    "--arm", metavar="PROTOCOL", type=click.Choice(["h1", "h2", "h3"]), help="Only verdicts about this protocol."
+)
 @click.option("--full", is_flag=True, help="All evidence of each verdict, not just one screen.")
 @as_json
 def command(*, run: Path, cell: str | None, arm: str | None, full: bool, as_json: bool) -> None:

@@ -21,8 +21,8 @@ CANNOT = 3
 @click.command(
     epilog="""\
 \b
-Exit code: 0 when all are there, 2 for an unknown name, 3 when one cannot be installed, 130 interrupted (the same command
-goes on; nothing half is left in the cache).
+Exit code: 0 when all are there, 2 for an unknown name, 3 when one cannot be installed, 130 interrupted (the same
+command continues; the cache never holds half an installation).
 
 \b
 The cache is TRIFECTA_CACHE, else trifecta in XDG_CACHE_HOME, else ~/.cache/trifecta.

@@ -26,7 +26,9 @@ def address(option: str, text: str | None) -> str | None:
     try:
         return None if text is None else str(ipaddress.ip_address(text))
     except ValueError:
-        raise UserError(f"option {option}: {text!r} is not an IP address; give one like 192.0.2.1 or 2001:db8::1") from None
+        raise UserError(
+            f"option {option}: {text!r} is not an IP address; give one like 192.0.2.1 or 2001:db8::1"
+        ) from None
 
 
 def one_of(option: str, names: Sequence[str], known: Sequence[str]) -> list[str]:

@@ -136,7 +136,9 @@ def narrowing(command: Decorated) -> Decorated:
                 shell_complete=complete_threat,
                 help="Switch this threat off. Repeatable.",
             ),
-            click.option("--capture", is_flag=True, help="Capture the packets of every trial; captured trials give no verdicts."),
+            click.option(
+                "--capture", is_flag=True, help="Capture the packets of every trial; captured trials give no verdicts."
+            ),
         )
     ):
         command = option(command)

@@ -20,7 +20,9 @@ Examples:
 )
 @options.run_directory
 @click.option(
-    "--blocks", type=click.IntRange(1), help="Run this many more blocks in every open cell, or in all cells if none is open."
+    "--blocks",
+    type=click.IntRange(1),
+    help="Run this many more blocks in every open cell, or in all cells if none is open.",
 )
 @click.option("--budget", metavar="TIME", help="Run this much longer, for example '5 min'.")
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress, only the result.")

@@ -66,7 +66,7 @@ def run_study_of(
 @click.command(
     epilog="""\
 \b
-Exit code: 0 done, 1 no trial passed the checks that make it fit for a verdict, 2 bad input, 3 not possible on this machine,
+Exit code: 0 done, 1 no trial passed the checks that a verdict needs, 2 bad input, 3 not possible on this machine,
 130 interrupted (finished trials are kept; continue with `trifecta resume`).
 
 \b

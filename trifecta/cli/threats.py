@@ -77,7 +77,7 @@ def _shower(name: str) -> click.Command:
     name="measure",
     epilog="""\
 \b
-Exit code: 0 when every experiment asked for could run, 1 when one could not, 2 bad input, 3 not possible on this machine,
+Exit code: 0 when every requested experiment ran, 1 when one could not, 2 bad input, 3 not possible on this machine,
 130 interrupted (the same command with the same --out continues).
 """,
 )

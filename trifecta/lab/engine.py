@@ -61,7 +61,9 @@ def engine_versions(engine: Path) -> dict[str, Any]:
         done = subprocess.run([engine, "--version"], capture_output=True, check=True, timeout=20)
         versions: dict[str, Any] = json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        raise CannotError(f"{engine} does not report its version ({error}); build it again with `make setup`") from error
+        raise CannotError(
+            f"{engine} does not report its version ({error}); build it again with `make setup`"
+        ) from error
     return versions
 
 

@@ -148,7 +148,9 @@ def read_page(folder: Path) -> Page:
     document = _Reader(str(file))
     tree = document.record(_load(file), "", ("format", "name", "title", "start", "source", "responses", "left_out"))
     if tree["format"] != FORMAT or isinstance(tree["format"], bool):
-        document.fail("format", f"is {tree['format']!r:.40}; this version reads {FORMAT}; record or make the page again")
+        document.fail(
+            "format", f"is {tree['format']!r:.40}; this version reads {FORMAT}; record or make the page again"
+        )
     responses = tuple(
         document.response(each, f"responses[{index}]")
         for index, each in enumerate(document.listed(tree["responses"], "responses", rules.MAX_RESPONSES))

@@ -227,8 +227,8 @@ def definition(baseline: str, confidence: float) -> str:
     return (
         f"The effect is the log ratio to {name(baseline)} in one block, its variation the mean square: none if no "
         f"protocol ever differed from another. In brackets: {100 * confidence:.0f} % intervals, for these programs. "
-        "Block n has the same losses behind every server, and they are not independent of each other: what this "
-        "weather does to all of them alike counts as the protocol's."
+        "Block n has the same losses behind every server, and they are not independent of each other: what the "
+        "losses do to all of them alike counts as the protocol's."
     )
 
 

@@ -152,7 +152,7 @@ def _figures(found: Sequence[Decomposition]) -> list[Figure]:
     made = [
         Figure(
             f"{style.name(one.arm)} ÷ {style.name(one.reference)}: shares of the variation",
-            "All places together, each counting the same. Mark: share. Line: interval, for these programs. The parts "
+            "All places together, with equal weight. Mark: share. Line: interval, for these programs. The parts "
             "add up to 100 %.",
             figures.intervals(one.shares, PARTS, f"dw-{one.arm}"),
         )
@@ -200,8 +200,8 @@ def _effects(about: RunFacts, derived: Derived, answer: Answer) -> Table:
         Column("left out", "left_out"),
     ]
     notes = [
-        f"ratio: of {about.metric_label} to that of {style.name(about.baseline)}, geometric mean over programs, each "
-        "counting the same. for another program: where the ratio of a server and client that were not measured would "
+        f"ratio: of {about.metric_label} to that of {style.name(about.baseline)}, geometric mean over programs, with "
+        "equal weight. for another program: where the ratio of a server and client that were not measured would "
         "be expected, if those measured are a random sample.",
     ]
     return tables.build(

@@ -10,12 +10,12 @@ from trifecta.report.facts import RunFacts
 from trifecta.report.tables import Column, Table
 
 CELL_NOTES = (
-    "Comparisons: the ratio is the median over blocks; its confidence sequence stays valid under continuous monitoring. "
+    "Comparisons: the ratio is the median over blocks; its confidence sequence stays valid at every look. "
     "Next to it, from six blocks on, a fixed-size analysis: the Hodges–Lehmann ratio, the interval that Wilcoxon's "
     "signed-rank test does not reject, and its p. That is valid only if the number of blocks was fixed beforehand, and "
     "for this comparison alone.",
-    "Percentiles: requests of all valid trials together, warm-up left out. They describe; the verdicts rest on trials, "
-    "not on requests. ∞ means that so large a share of requests failed.",
+    "Percentiles: all requests of all valid trials, warm-up excluded. They are descriptive; verdicts rest on trials, "
+    "not on requests. ∞: so large a share of requests failed.",
     "Phases: means over successful requests. A dash is a phase that the protocol does not have.",
     "Cost: CPU time of the processes, and octets received and sent as transport payload, per request. The start of a "
     "client that is not Trifecta's own is subtracted where it could be measured: once per trial, in the next column.",

@@ -106,11 +106,11 @@ def sentence(one: Knee) -> str:
     who = f"{one.place or EVERYWHERE}, {style.name(one.arm)}"
     last = one.steps[-1].rate_per_s
     if one.high is not None and one.low is not None:
-        return f"{who}: measures itself from a rate between {write(one.low)} and {write(one.high)} on."
+        return f"{who}: becomes the bottleneck between {write(one.low)} and {write(one.high)}."
     if one.high is not None:
-        return f"{who}: measures itself from {write(one.high)} on, or from less."
+        return f"{who}: is the bottleneck at {write(one.high)}, perhaps below."
     if one.low is None:
-        return f"{who}: from which rate on it measures itself is open."
+        return f"{who}: where it becomes the bottleneck is open."
     if one.low == last:
         return f"{who}: keeps up at every rate asked, {write(last)} the highest."
     return f"{who}: keeps up to {write(one.low)}; open from there to {write(last)}."
@@ -118,7 +118,7 @@ def sentence(one: Knee) -> str:
 
 _KNEE = [
     Column("keeps up to", "knee_low", "per_second"),
-    Column("measures itself from", "knee_high", "per_second"),
+    Column("bottleneck from", "knee_high", "per_second"),
     Column("did at most", "most_per_s", "per_second"),
     Column("interval", "most_per_s_low,most_per_s_high", "per_second_interval"),
 ]
@@ -130,7 +130,7 @@ _STEPS = [
     Column("ratio", "ratio", "ratio"),
     Column("interval", "ratio_low,ratio_high", "known_interval"),
     Column("of its CPU time", "used", "percent"),
-    Column("check spoke up", "loud", "count"),
+    Column("check warned or failed", "loud", "count"),
     Column("trials", "trials", "count"),
 ]
 

@@ -54,7 +54,7 @@ VISITS = make_schema(
     ("switches", pa.uint32()),
     ("frames_shown", pa.int64()),
     ("frames_dropped", pa.int64()),
-    ("frames_dropped_floor", pa.int64()),  # the same video from local memory: what the machine drops by itself
+    ("frames_dropped_floor", pa.int64()),  # the same video from local memory: what the machine drops on its own
     ("watched_ns", pa.int64()),  # wall time
     ("played_ns", pa.int64()),  # media time that passed meanwhile
     ("segments", pa.uint32()),

@@ -83,7 +83,9 @@ RUN_CHECKS: dict[str, RunCheck] = {
     "blocks": RunCheck("Are there enough usable blocks?", blocks.check),
     "delivered": RunCheck("Did each path behave as requested over the whole run?", delivered.check),
     "handshakes": RunCheck("Are requests compared, or their handshakes?", handshakes.check),
-    "noise_floor": RunCheck("Does the baseline agree with itself, and how small a difference can this lab resolve?", noise_floor.check),
+    "noise_floor": RunCheck(
+        "Does the baseline agree with itself, and how small a difference can this lab resolve?", noise_floor.check
+    ),
 }
 
 

@@ -118,7 +118,7 @@ def _programs(study: Study, checks: Mapping[str, tuple[str, str]]) -> tuple[Stat
     programs = max(len(study.factors.get("server", ())), 1) * max(len(study.factors.get("client", ())), 1)
     if programs > 1:
         return "off", f"{programs} programs side by side: the report splits the effect into protocol and program"
-    return "on", "one server and one client: what is the program's cannot be told from what is the protocol's"
+    return "on", "one server and one client: the effect of the program cannot be separated from that of the protocol"
 
 
 # Those that are part of how Trifecta measures, or that no single check tells.

@@ -39,7 +39,9 @@ def links(about: RunFacts, chain: Chain) -> list[Link]:
         Link("ruled_out", "What was ruled out", [_passed(one) for one in passed]),
         Link("doubts", "What could not be ruled out", [_doubt(one) for one in chain.checked if one.status != "pass"]),
         Link(
-            "programs", "What is due to the program", [apart.sentence(one, about.metric, place=False) for one in chain.apart]
+            "programs",
+            "What is due to the program",
+            [apart.sentence(one, about.metric, place=False) for one in chain.apart],
         ),
         Link("causes", "What share each cause has", shares.sentences(about, chain, pair)),
         Link("overturn", "What would overturn it", overturn(about, chain, pair)),

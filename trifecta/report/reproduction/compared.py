@@ -229,7 +229,7 @@ def moved_words(moved: Moved) -> str:
     between = "That is what blocks vary by."
     if moved.between:
         between = (
-            "Beside what blocks vary by, sessions differ with a standard deviation of "
+            "In addition to what blocks vary by, sessions differ with a standard deviation of "
             f"{numbers.percent(moved.between)}."
         )
     return (

@@ -89,7 +89,7 @@ def _container_figures(about: RunFacts, contrasts: Answer) -> list[Figure]:
             if row["metric"] == metric
         ]
         svg = changes(rows, about.margin, f"ratio of {metric} to native", f"sc{number}")
-        made.append(Figure(metric[:1].upper() + metric[1:], "All places; each counts the same.", svg))
+        made.append(Figure(metric[:1].upper() + metric[1:], "All places, with equal weight.", svg))
     return made
 
 

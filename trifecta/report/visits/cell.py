@@ -70,7 +70,7 @@ def _load_figures(
     if not loads:
         return []
     chosen = [f"{style.name(arm)} {row['trial']}, visit {row['visit']}" for arm, row in marks.items()]
-    whose = f"The visit with the median load time of each protocol: {listed(chosen)}."
+    whose = f"Shown for each protocol: the visit with the median load time, {listed(chosen)}."
     missing = [style.name(arm) for arm in about.protocols if arm not in loads]
     if missing:
         whose += f" None of {listed(missing)}: the median lies among failed visits."
@@ -94,8 +94,8 @@ def _load_figures(
     made.append(
         Figure(
             "Connections",
-            "One lane per connection: its handshake over the whole height, then the requests that it carried, those at the "
-            "same time on lines of their own.",
+            "One lane per connection: its handshake over the whole height, then the requests that it carried, those at "
+            "the same time on lines of their own.",
             connections(loads, f"v{number}c"),
             wide=True,
             shown=len(lines) <= MOST_OPEN,
