@@ -45,8 +45,8 @@ _LATENCY, _DONE = METRICS["latency_p50_ns"], METRICS["requests_per_s"]
 class Step:
     """One rate of a sweep over one protocol. ``ratio`` is to what it is compared with; None where that is itself.
 
-    ``trials`` are those that count, ``loud`` those of them in which the check warned or failed. ``used``: the largest
-    share that the client or the server used of the CPU time it was given, the mean over trials; None where it is not known.
+    ``trials`` are those that count, ``loud`` those of them in which the check warned or failed. ``used``: the larger
+    share that client or server used of the CPU time it was given, the mean over trials; None where it is not known.
     """
 
     rate_per_s: float
