@@ -28,7 +28,7 @@ COMMANDS: dict[str, str] = {
     "resume": "Resume an interrupted run, or extend a finished one.",
     "report": "Write a run's report and show its verdicts.",
     "explain": "Explain why a run's verdicts are what they are.",
-    "reconcile": "Say where each of the contradicting claims of published studies holds, by a reproduction.",
+    "reconcile": "Say where contradicting published claims hold, from a reproduction.",
     "studies": "List the bundled studies, or show one.",
     "threats": "List threats to validity, and measure what each does on this machine.",
     "implementations": "List servers, clients and browsers: found or not, version, where from, how to get it.",

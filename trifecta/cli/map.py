@@ -47,7 +47,7 @@ Examples:
 @click.option(
     "--seed",
     metavar="N",
-    help="Repeat a run: the same orders, losses and arrivals.  [default: drawn, and kept in the run]",
+    help="Repeat a run: the same orders, losses and arrivals.  [default: random, recorded in the run]",
 )
 @options.running
 def command(

@@ -102,7 +102,7 @@ def narrowing(command: Decorated) -> Decorated:
             click.option(
                 "--seed",
                 metavar="N",
-                help="Repeat a run: the same orders, losses and arrivals.  [default: drawn, and kept in the run]",
+                help="Repeat a run: the same orders, losses and arrivals.  [default: random, recorded in the run]",
             ),
             click.option(
                 "--server",

@@ -30,9 +30,9 @@ Examples:
 def command(*, run: Path, blocks: int | None, budget: str | None, quiet: bool, as_json: bool) -> int:
     """Continue RUN after its last finished trial, with the same study, seed and budget.
 
-    No trial is run twice: an unfinished block gets the arms it lacks. With --blocks or --budget a run that has ended
-    goes on as well, for the verdicts that are open. RUN can be the folder of a campaign, a reproduction or a map too,
-    which go on to the end that they have.
+    No trial runs twice: an unfinished block gets the trials it lacks. --blocks or --budget extends a finished run, for
+    the verdicts that are still open. RUN can also be the folder of a campaign, a reproduction or a map, which continue
+    to their own end.
     """
     from trifecta.cli import running
     from trifecta.cli.inputs import time_ns

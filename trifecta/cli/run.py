@@ -80,9 +80,9 @@ Examples:
 )
 @click.argument("study", shell_complete=options.complete_study)
 @options.narrowing
-@click.option("--quick/--full", default=False, help="Of a campaign: a first look, or all of it.  [default: full]")
+@click.option("--quick/--full", default=False, help="For a campaign: a first look, or all of it.  [default: full]")
 @click.option(
-    "--only", multiple=True, metavar="NAME,...", help="Of a campaign: only these scenarios, suites or studies."
+    "--only", multiple=True, metavar="NAME,...", help="For a campaign: only these scenarios, suites or studies."
 )
 @options.running
 def command(
@@ -105,7 +105,7 @@ def command(
 ) -> int:
     """Run STUDY, a study file or the name of a bundled study, and say what it decides.
 
-    STUDY can be a campaign too, which is many studies: they run one after the other.
+    STUDY can also be a campaign: many studies, run one after the other.
     """
     return run_study_of(
         study,
