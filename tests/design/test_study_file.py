@@ -111,7 +111,7 @@ def changed(text: str, old: str, new: str) -> str:
         ("study: small", "study: small\nbudget: 100 ms", "s.yaml:2: budget: 100 ms cannot hold 6 blocks"),
         ("study: small", "study: small\nblocks: {at_least: 9, at_most: 3}", "blocks.at_least: 9 is more than at_most"),
         ("study: small", "study: small\nmetric: speed", "s.yaml:2: metric: 'speed' is not a metric"),
-        ("study: small", "study: small\nconfidence: 5 %", "confidence: '5 %' is no useful confidence"),
+        ("study: small", "study: small\nconfidence: 5 %", "confidence: '5 %' is not a useful confidence"),
         ("study: small", "study: small\nstudy: big", "s.yaml:2: study: appears twice, first in line 1"),
         ("study: small", "study: ../../etc", "s.yaml:1: study: '../../etc' is not a name"),
         ("study: small", "title: x", "study: is missing"),

@@ -174,7 +174,7 @@ def test_a_program_that_died_before_its_configuration(program) -> None:
 def test_the_engine_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = tmp_path / "trifecta-engine"
     monkeypatch.setenv("TRIFECTA_ENGINE", str(engine))
-    with pytest.raises(CannotError, match="is no program"):
+    with pytest.raises(CannotError, match="is not a program"):
         find_engine()
     engine.write_text("#!/bin/sh\necho nonsense\n")
     engine.chmod(0o755)

@@ -171,7 +171,7 @@ def test_a_run_without_a_trial(tmp_path: Path) -> None:
     (run / "checks.parquet").unlink()
     text = pages.read(render(run)).root.text
     assert "Nothing can be said yet" in text
-    assert "No check has been recorded" in text
+    assert "No check was recorded" in text
 
 
 def test_what_is_no_run_is_one_clear_line(tmp_path: Path) -> None:

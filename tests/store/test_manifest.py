@@ -102,7 +102,7 @@ def test_a_trial_that_was_deleted_is_named(run: Path, command: list[str], capsys
     (run / "trials/t00003.parquet").unlink()
     assert refused(run, command, capsys) == (
         f"trifecta: {run}/trials/t00003.parquet: is missing, and manifest.sha256 lists it; copy it again, or measure "
-        f"that trial anew with `trifecta resume {run}`\n"
+        f"that trial again with `trifecta resume {run}`\n"
     )
 
 
@@ -200,7 +200,7 @@ def test_a_table_of_a_report_that_was_edited_is_named(run: Path, capsys: pytest.
     pq.write_table(pq.ParquetFile(name).read().slice(0, 0), name)
     assert refused(run, ["sql"], capsys) == (
         f"trifecta: {name}: is not what results.sha256 says that was written there; `trifecta report {run}` writes it "
-        "anew\n"
+        "again\n"
     )
     assert main.run(["report", str(run), "--json"]) == 0
     assert main.run(["sql", str(run)]) == 0
