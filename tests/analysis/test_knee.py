@@ -1,4 +1,4 @@
-"""From which rate on a program measures itself: made-up sweeps with a known answer."""
+"""Where a program becomes the bottleneck: made-up sweeps with a known answer."""
 
 import json
 import math

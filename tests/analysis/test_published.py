@@ -339,7 +339,7 @@ def test_it_says_why_it_cannot_decide() -> None:
     empty = Place("run", "cell", {"kind": "chain"}, [], trials=24, checks={"headroom": 24})
     assert (
         evaluate(claim(H3_SLOWER), [empty]).reason
-        == "none of 24 trials counts; of 24 trials a check spoke up: headroom in 24"
+        == "none of 24 trials counts; of 24 trials checks warned or failed: headroom in 24"
     )
     without = place()
     gone = [row for row in without.rows if row["arm"] != "h3"]

@@ -136,5 +136,5 @@ def test_claims_about_cells_name_cells_that_the_campaign_runs() -> None:
 def test_two_statements_of_one_name_are_refused() -> None:
     one = {"id": "x", "text": "t", "where": {}, "says": {"metric": "m", "arm": "h3", "to": "h2", "is": "above"}}
     document = {"id": "s", "title": "", "year": 1, "stack": "", "facts": "", "baseline": "h2", "claims": [one, one]}
-    with pytest.raises(ValueError, match="is there twice"):
+    with pytest.raises(ValueError, match="appears twice"):
         parse(document)

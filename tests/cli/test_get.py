@@ -94,7 +94,7 @@ def test_a_recipe_that_fails_says_why(recipe, reason):
 def test_what_is_there_but_does_not_run_is_a_failure():
     got = get("x", lambda _: None, recipes={"x": Fake("x")}, look=seen("x", False, "libx is missing; get it"))
     assert got.status == "failed"
-    assert "cannot be used: libx is missing; get it; fetch it anew: trifecta get --force x" in got.reason
+    assert "cannot be used: libx is missing; get it; fetch it again: trifecta get --force x" in got.reason
 
 
 def test_without_a_recipe_it_is_here_or_says_how():
@@ -136,8 +136,8 @@ def test_one_that_fails_does_not_keep_the_next_from_coming(recipes, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "trifecta: give the names of implementations, or --all; see 'trifecta get --help'\n"),
-        (["--all", "nginx"], "trifecta: give the names of implementations, or --all; see 'trifecta get --help'\n"),
+        ([], "trifecta: name the implementations, or use --all; see 'trifecta get --help'\n"),
+        (["--all", "nginx"], "trifecta: name the implementations, or use --all; see 'trifecta get --help'\n"),
         (["nginx", "ngnix"], "trifecta: no implementation 'ngnix'; did you mean 'nginx'?\n"),
     ],
 )

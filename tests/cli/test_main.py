@@ -64,7 +64,7 @@ def test_version(capsys):
         (["completion", "tcsh"], "trifecta: invalid value for"),
         (["link", "measure", "--rtt", "50"], "trifecta: option --rtt: rtt: '50' has no unit"),
         (["link", "measure", "--path", "far"], "trifecta: option --path: needs the study that defines it"),
-        (["link", "measure", "--interval", "0"], "trifecta: option --interval: '0' is no time at all"),
+        (["link", "measure", "--interval", "0"], "trifecta: option --interval: '0' is zero"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments, message, capsys, monkeypatch, tmp_path):

@@ -193,5 +193,5 @@ def test_a_campaign_is_not_extended(tmp_path):
     done = trifecta("resume", "many", "--blocks", "3", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr == (
-        "trifecta: many is a campaign, which goes on to the end that it has; give one of its runs, such as many/one\n"
+        "trifecta: many is a campaign, which continues to its own end; give one of its runs, such as many/one\n"
     )

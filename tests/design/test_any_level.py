@@ -54,7 +54,7 @@ def test_nothing_is_looked_for_when_nothing_asks():
 @pytest.mark.parametrize(
     ("line", "overrides", "message"),
     [
-        ("server: [any, any]", [], r"^s.yaml:5: factors.server\[1\]: 'any' stands twice; list it once$"),
+        ("server: [any, any]", [], r"^s.yaml:5: factors.server\[1\]: 'any' is listed twice; list it once$"),
         ("server: [any, nope]", [], r"^s.yaml:5: factors.server\[2\]: no server 'nope'"),
         ("", ["server=any,any"], r"^option --set server=any,any: factors.server\[1\]: 'any' stands twice"),
         ("path2: any", [], "unknown field"),

@@ -45,7 +45,7 @@ def test_counts_are_whole_and_no_place_stands_twice():
         ("workload.rtt=1ms..2ms", "no axis"),
         ("server=caddy..nginx", "server has levels, not values between two ends.*--set server=LEVEL"),
         ("connection", "connection has levels"),
-        ("queue=1kB..2kB", "no queue in bdp"),
+        ("queue=1kB..2kB", "not a queue in bdp"),
         ("loss=0..300%", "more than 100"),
     ],
 )

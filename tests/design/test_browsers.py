@@ -47,7 +47,7 @@ def test_a_ladder_has_its_rungs_in_order():
     [
         (PAGE, ["factors.connection=new"], "browser"),
         (PAGE, ["factors.client=load"], "no client 'load'"),
-        (PAGE, ["factors.depth=3"], "no factor of the workload 'page'"),
+        (PAGE, ["factors.depth=3"], "not a factor of the workload 'page'"),
         (PAGE, ["workload.requests=3"], "requests"),
         (PAGE, ["workload.visits=0"], "1 to 1000"),
         (PAGE, ["workload.impaired=host1-host2"], "client-router"),

@@ -38,7 +38,7 @@ def test_a_depth_of_hours_is_told_from_one_of_minutes() -> None:
         }
         assert whole["full"] > 2 * whole["quick"], name
     full = campaign("bourbon2020", "full").studies
-    assert sum(map(duration.study_ns, full.values())) > 24 * 3600e9  # 2,000 cycles a test at 100 ms each hop
+    assert sum(map(duration.study_ns, full.values())) > 24 * 3600e9  # 2,000 cycles per test at 100 ms each hop
 
 
 def test_twice_the_blocks_take_twice_as_long_and_a_budget_ends_it() -> None:

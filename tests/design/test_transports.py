@@ -48,7 +48,7 @@ def test_they_can_be_levels():
         ("tls_version: 1.3/1.2", "or give '1.2/1.3' (TCP/QUIC)"),
         ("tls_version: 1.2", "HTTP/3 needs TLS 1.3"),
         ("kind: chain, congestion_control: bbr/cubic", "one value for TCP and QUIC together"),
-        ("write_timeout: 0 s", "is no time at all"),
+        ("write_timeout: 0 s", "is zero"),
         ("client_cpu: 0.5 %", "of a core is too little to run a program; give 1 % to 100 %, or 'none'"),
         ("server_cpu: 25", "is more than 100 %"),
         ("kind: chain, server_cpu: 25 %", "server_cpu"),

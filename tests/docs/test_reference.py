@@ -55,6 +55,12 @@ def test_all_commands_have_json_but_those_that_the_guide_names():
     assert "Every command but `completion` and `page make` has `--json`" in GUIDE
 
 
+def test_the_readme_has_at_most_100_lines():
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 100
+    assert text.index("docs/images/report.png") < text.index("make race") < text.index("## Why trust it")
+
+
 def test_every_page_is_reached_from_the_readme():
     named = set(re.findall(r"\]\((docs/[^)#\s]+\.md)", (ROOT / "README.md").read_text()))
     assert {str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.md")} == named

@@ -147,7 +147,7 @@ class CrashesAtStart(_Program):
 
 
 class ExitsAtOnce(_Program):
-    """Ends with code 0 and no word, as a server that goes into the background does."""
+    """Ends with code 0 and no message, as a server that goes into the background does."""
 
     name = "exits-at-once"
 

@@ -151,7 +151,7 @@ def test_a_request_without_a_word_is_a_failure(tmp_path: Path, script: str, erro
     assert code == 0
     assert [row["error"] for row in found] == [None, None, None, error, error]
     assert (summary["samples"], summary["errors"], summary["ended"]) == (4, 2, ended)
-    assert "2 requests without a word" in errors
+    assert "2 requests without a result" in errors
 
 
 def test_what_takes_too_long_is_ended_with_everything_it_started(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_recorded_output_becomes_rows(tmp_path: Path) -> None:
         (RECORDED, "no end after 3 rows"),
         (RECORDED + END.replace('"rows":3', '"rows":4'), "tells of 4 rows, there are 3"),
         (RECORDED + "[1, 2]\n" + END, "line 5 is neither a row of 17 values nor the end"),
-        (RECORDED + "panic: out of luck\n", "line 5 is no JSON"),
+        (RECORDED + "panic: out of luck\n", "line 5 is not JSON"),
         ('{"rows": []}\n', "line 1 does not name the columns"),
         ("[1]\n", "line 1 does not name the columns"),
     ],

@@ -100,7 +100,7 @@ def test_words_of_an_earlier_program_are_not_taken_for_its_own(program) -> None:
     first = program('sys.exit(print("error: first", file=sys.stderr) or 3)')
     with pytest.raises(EngineError, match="first"):
         first.wait_ready(dict, 20)
-    with pytest.raises(EngineError, match="ended with exit code 5 and no word"):
+    with pytest.raises(EngineError, match="ended with exit code 5 and no message"):
         program("sys.exit(5)").wait_ready(dict, 20)
 
 
@@ -182,14 +182,14 @@ def test_a_program_that_died_before_its_configuration(program) -> None:
     process = program("")
     process.process.wait()
     process.configure(Question(answer=42, more="x" * 100_000))  # nobody reads it
-    with pytest.raises(EngineError, match="exit code 0 and no word"):
+    with pytest.raises(EngineError, match="exit code 0 and no message"):
         process.wait_ready(dict, 20)
 
 
 def test_the_engine_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = tmp_path / "trifecta-engine"
     monkeypatch.setenv("TRIFECTA_ENGINE", str(engine))
-    with pytest.raises(CannotError, match="is no program"):
+    with pytest.raises(CannotError, match="is not a program"):
         find_engine()
     engine.write_text("#!/bin/sh\necho nonsense\n")
     engine.chmod(0o755)

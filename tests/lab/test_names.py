@@ -184,7 +184,7 @@ with Topology(["host1"], []) as topology, Names(topology.hosts.values(), page) a
         {},
         ["192.168.2.11"],
         [["telemetry.example.org"], {}],
-        "'a..b' is no name in DNS:",
+        "'a..b' is not a DNS name:",
     ]
 
 

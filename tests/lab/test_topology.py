@@ -143,8 +143,8 @@ def test_settings_hold_in_every_namespace_and_one_host_needs_no_wire() -> None:
     [
         ([], [], "1 to 250 hosts"),
         (["a", "a"], [], "same name"),
-        (["averylonghostname"], [], "no name for a host"),
-        (["a b"], [], "no name for a host"),
+        (["averylonghostname"], [], "not a host name"),
+        (["a b"], [], "not a host name"),
         (["a"], [Wire("a", "a")], "does not join two hosts"),
         (["a", "b"], [Wire("a", "c")], "does not join two hosts"),
         (["a", "b"], [Wire("a", "b"), Wire("b", "a", impaired=True)], "two wires join"),

@@ -38,7 +38,7 @@ def test_what_was_written_reads_back(folder):
 
 
 def test_a_folder_that_is_taken_stays_as_it_is(folder):
-    with pytest.raises(UserError, match="is there already"):
+    with pytest.raises(UserError, match="already exists"):
         small.write(folder)
     assert [path.name for path in folder.parent.iterdir()] == ["page"]
 
@@ -99,7 +99,7 @@ def test_bodies_are_whole_and_in_the_folder(folder):
         read_page(folder)
     body.unlink()
     os.mkfifo(body)
-    with pytest.raises(UserError, match=r"responses\[0\].body: .* no plain file"):
+    with pytest.raises(UserError, match=r"responses\[0\].body: .* not a regular file"):
         read_page(folder)
     body.unlink()
     body.write_bytes(content)
@@ -118,9 +118,9 @@ def test_a_file_that_is_no_document_is_one_line(folder, text):
 
 
 def test_a_folder_without_a_page_says_so(tmp_path):
-    with pytest.raises(UserError, match="no page archive"):
+    with pytest.raises(UserError, match="not a page archive"):
         read_page(tmp_path)
-    with pytest.raises(UserError, match="no page archive"):
+    with pytest.raises(UserError, match="not a page archive"):
         read_page(tmp_path / "missing")
 
 

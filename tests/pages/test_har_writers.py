@@ -101,7 +101,7 @@ def test_fields_that_are_missing_null_or_of_another_type(tmp_path):
     }
     assert (found.start, found.fields_dropped) == ("https://a.test/", 1)
     assert [each.reason for each in found.page.left_out] == [
-        "the HAR has no response to it", "status 0 is no final answer",
+        "the HAR has no response to it", "status 0 is not a final answer",
     ]  # fmt: skip
 
 

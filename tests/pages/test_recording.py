@@ -156,7 +156,7 @@ def test_a_folder_is_recorded_and_shown(tmp_path, capsys):
     assert "200 GET https://www.my-site.lab/ 67 B document" in said
     assert "not replayed: 1: is on another origin" in said and "https://x.example.org/a.js" in said
     assert main.run(["page", "record", str(tmp_path / "my site"), "--out", str(tmp_path / "out")]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_folder_is_recorded_and_shown(tmp_path, capsys):
         ({"source": "nowhere.har"}, "no such file or folder"),
         ({"source": "https://a.lab/", "origin": "https://b.lab"}, "option --origin: is for a folder"),
         ({"source": "https://a.lab/", "name": "A b"}, "option --name"),
-        ({"source": "https://a.lab/", "rename": ("https://a.lab",)}, "option --rename: .* no FROM=TO"),
+        ({"source": "https://a.lab/", "rename": ("https://a.lab",)}, "option --rename: .* not FROM=TO"),
         ({"source": "https://a.lab/", "rename": ("https://a.lab=http://b.lab",)}, "option --rename: .* is not https"),
         ({"source": "https://a.lab/", "resolve": ("a.lab=nowhere",)}, "option --resolve"),
         ({"source": "https://a.lab/", "resolve": ("a.lab=127.0.0.1:99999",)}, "option --resolve"),

@@ -152,7 +152,7 @@ def test_threats_that_are_none_are_refused_in_one_line(tmp_path: Path, threats: 
     first, second = (folder(tmp_path / name, said("x", "confirmed")) for name in ("a", "b"))
     document = json.loads((first / "reproduction.json").read_text())
     (first / "reproduction.json").write_text(json.dumps({**document, "threats": threats}))
-    with pytest.raises(UserError, match=r"a/reproduction\.json: 'threats' is no list"):
+    with pytest.raises(UserError, match=r"a/reproduction\.json: 'threats' is not a list"):
         compared.compare(first, second)
 
 
@@ -240,8 +240,8 @@ def test_it_fits_any_width(tmp_path: Path, width: int) -> None:
     ("text", "message"),
     [
         ("{", "is not valid JSON"),
-        ("[]", "'claims' is no list of statements"),
-        ('{"claims": [1], "figures": []}', "'claims' is no list of statements"),
+        ("[]", "'claims' is not a list of statements"),
+        ('{"claims": [1], "figures": []}', "'claims' is not a list of statements"),
         ('{"claims": [], "figures": []}', "'reproduction' is missing"),
         (None, "does not exist"),
     ],

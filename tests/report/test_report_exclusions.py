@@ -49,13 +49,15 @@ def test_the_headline_names_the_arm_its_trials_and_the_remedy(tmp_path: Path) ->
     run = write_run(tmp_path / "run", shape)
     write_report(run)
     said = json.loads(terminal.as_json(run))["answer"]
-    counts = "Trials of HTTP/1.1 were left out more often than others: 8 of 8, against 0 of 24 (in 2 cells, most by the"
+    counts = (
+        "Trials of HTTP/1.1 were excluded more often than others: 8 of 8, against 0 of 24 (in 2 cells, mostly by the"
+    )
     assert counts in said
-    assert "What would mend it: " in said
+    assert "To fix this: " in said
     page = (run / "report.html").read_text(encoding="utf-8")
     headline = page.split('<p class="headline">')[1].split("</p>")[0]
-    assert "Trials of HTTP/1.1 were left out more often than others" in headline.replace("\u00a0", " ")
+    assert "Trials of HTTP/1.1 were excluded more often than others" in headline.replace("\u00a0", " ")
 
 
 def test_nothing_is_said_where_nothing_was_left_out(small: Path) -> None:
-    assert "left out more often" not in json.loads(terminal.as_json(small))["answer"]
+    assert "excluded more often" not in json.loads(terminal.as_json(small))["answer"]

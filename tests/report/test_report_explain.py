@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +22,7 @@ from trifecta.analysis.causes import ASK, LATE, TRANSFER, TRIPS, WHOLE_SETUP
 from trifecta.analysis.starts import PLAYER, SEGMENT, START_PARTS
 from trifecta.design.errors import UserError
 from trifecta.report import explain
-from trifecta.report.explain import parts, resampled, shares, words
+from trifecta.report.explain import brief, parts, resampled, shares, words
 from trifecta.store import views
 
 NEW = "path=far,connection=new,server=origin"
@@ -110,7 +112,7 @@ def test_every_link_is_there(explained: explain.Explained) -> None:
     assert "largest segment bytes (1452 and 1448)" in said["differed"]
     assert "key exchange (X25519)" in said["differed"].split("Equal in both")[1]
     assert "The check protocol passed" in said["ruled_out"]
-    assert said["overturn"].startswith("A fault that by itself makes HTTP/3 look")
+    assert said["overturn"].startswith("An error that alone makes HTTP/3 look")
     assert "retries-hidden" in said["threats"]
 
 
@@ -128,7 +130,7 @@ def test_a_decided_verdict_says_what_would_overturn_it(run: Path) -> None:
     chain = next(one for one in found.chains if one.comparison.kind == "faster" and one.comparison.reference == "h2")
     said = sentences(found, chain)["overturn"]
     assert "by chance HTTP/2, run against itself, differs by up to" in said
-    assert "Leaving any one of the" in said and "The first half of the blocks says" in said
+    assert "Leaving out any one of the" in said and "The first half of the blocks gives" in said
     assert "The same verdict by: " in said
 
 
@@ -167,7 +169,7 @@ def test_captured_trials_that_do_not_count_are_explained_by_their_packets_alone(
     assert [split.parts.of for split in found.chains[0].splits] == [parts.PACKETS]
     found = explain.explain(run, arm="h3", packets=False)  # as the report does, which has them elsewhere
     said = sentences(found, found.chains[0])["causes"]
-    assert said.startswith("By samples nothing is shared out") and "With --capture" not in said
+    assert said.startswith("Samples cannot split the difference") and "With --capture" not in said
 
 
 def test_the_load_of_a_page_is_not_explained_by_the_mean_of_its_requests(tmp_path: Path) -> None:
@@ -225,6 +227,33 @@ def test_the_terminal_and_the_program_get_the_same(small: Path, capsys: pytest.C
     assert [one["arm"] for one in data["chains"]] == ["h3", "h3"]
     assert data["chains"][0]["causes"][0]["parts"][0]["part"] == TRIPS
     assert data["chains"][0]["resampled"][0]["draws"] == 50
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_screen_has_fifty_lines_and_says_how_to_see_the_rest(run: Path, width: int) -> None:
+    found = explain.explain(run)
+    decided = [chain.comparison for chain in found.chains if chain.comparison.decided]
+    stream = io.StringIO()
+    explain.print_brief(found, Console(file=stream, width=width, highlight=False))
+    text = stream.getvalue()
+    assert len(text.splitlines()) <= brief.LINES == 50
+    assert f"{len(decided)} of {len(found.chains)} verdicts decided." in text
+    assert f"Open: {len(found.chains) - len(decided)}." in text
+    shown = text.count(": HTTP/")
+    more = re.search(r"And (\d+) more decided verdict", text)
+    assert shown + int(more[1]) == len(decided) if more else shown == len(decided)
+    assert f"trifecta explain {shlex.quote(str(run))} --full" in text.splitlines()[-2]
+
+
+def test_of_one_cell_a_screen_has_the_open_verdicts_too(run: Path) -> None:
+    cell = "path=rough,connection=new,server=caddy"
+    found = explain.explain(run, cell)
+    assert not all(chain.comparison.decided for chain in found.chains)
+    stream = io.StringIO()
+    explain.print_brief(found, Console(file=stream, width=80, highlight=False))
+    text = " ".join(stream.getvalue().split())
+    assert all(f"against HTTP/{one}" in text for one in ("1.1", "2"))
+    assert len(stream.getvalue().splitlines()) <= brief.LINES
 
 
 def test_failures_are_tried_again(run: Path) -> None:

@@ -58,7 +58,7 @@ def test_the_terminal_has_the_command_in_one_piece_and_json_for_each_verdict(run
     terminal.print_verdicts(run, Console(file=stream, width=80, highlight=False))
     (line,) = [line for line in stream.getvalue().splitlines() if COMMAND.search(line)]
     folder, blocks = COMMAND.search(line).groups()
-    assert line.startswith("More blocks: trifecta resume ")
+    assert line.startswith("Next: Measure more: trifecta resume ")
     assert shlex.split(folder) == [str(run)]
     data = json.loads(terminal.as_json(run))
     assert data["resume"] == f"trifecta resume {folder} --blocks {blocks}"
@@ -88,5 +88,6 @@ def test_a_run_that_was_extended_says_so(small, tmp_path):
     document["extended"] = [{"asked": "--blocks 4", "after_trials": 40}]
     path.write_text(json.dumps(document))
     assert (
-        "It had ended after 40 trials and went on by `--blocks 4`" in terminal.summarise(tmp_path / "run").words.scope
+        "It had ended after 40 trials and was extended by `--blocks 4`"
+        in terminal.summarise(tmp_path / "run").words.scope
     )

@@ -66,7 +66,7 @@ def test_links_lead_somewhere_and_ids_are_unique(page: pages.Element) -> None:
 
 def test_figures_take_their_colours_from_the_page_and_say_what_they_show(html: str, page: pages.Element) -> None:
     figures = [svg for figure in page.all("figure") for svg in figure.all("svg")]
-    assert len(figures) == 12 * 6 + 9 + 3
+    assert len(figures) == 12 * 6 + 9 + 3  # and the small ones of the first screen, which are in its table
     for svg in figures:
         assert svg.attributes["role"] == "img"
         assert len(svg.attributes["aria-label"]) > 30
@@ -103,8 +103,8 @@ def test_the_answer_comes_first_and_hides_nothing(page: pages.Element) -> None:
     assert "2 of 528 trials are kept but left out" in answer.text
     assert "server nginx: not installed" in answer.text
     assert "service time" in answer.text
-    assert "Noise floors, by HTTP/2 against itself" in answer.text
-    assert "across weather, which a difference from another block" in answer.text
+    assert "Noise floors, from HTTP/2 against itself" in answer.text
+    assert "between blocks, which a difference from another block" in answer.text
     assert "the budget of 3" in answer.text
 
 
@@ -134,7 +134,7 @@ def test_deliberate_faults_and_unfinished_runs_are_said_first(tmp_path: Path) ->
     facts.write_text(re.sub(r'"ended_because": "[^"]*",', "", text))
     answer = pages.read(render(run)).root.all("section")[0].text
     assert "deliberate faults (link)" in answer
-    assert "has not ended by itself" in answer
+    assert "has not finished: it is still running, or was killed" in answer
 
 
 def test_an_open_loop_is_called_so(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_run_without_a_trial(tmp_path: Path) -> None:
     (run / "checks.parquet").unlink()
     text = pages.read(render(run)).root.text
     assert "Nothing can be said yet" in text
-    assert "No check has been recorded" in text
+    assert "No check was recorded" in text
 
 
 def test_what_is_no_run_is_one_clear_line(tmp_path: Path) -> None:

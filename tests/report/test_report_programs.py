@@ -220,9 +220,7 @@ def test_the_terminal_says_it_too(programs: Path, small: Path) -> None:
     assert "HTTP/1.1 to HTTP/2" not in told
     assert "There was one" not in told
     assert "adds a hop" in " ".join(text.split())
-    assert [
-        line for line in text.splitlines() if len(line) > 80 and not line.startswith(("Report: ", "More blocks: "))
-    ] == []
+    assert [line for line in text.splitlines() if len(line) > 80 and not line.startswith(("Report: ", "Next: "))] == []
     assert printed(programs, 80, encoding="ascii").isascii()
     found = json.loads(terminal.as_json(programs))["programs"]
     assert {row["part"] for row in found["decomposition"]} == {

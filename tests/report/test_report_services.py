@@ -359,9 +359,7 @@ def test_the_terminal_says_what_fits(chain: Path, fan_in: Path) -> None:
     text = printed(fan_in, 80)
     assert "Services. All " in text
     assert "stops winning between" in " ".join(text.split())
-    assert [
-        line for line in text.splitlines() if len(line) > 80 and not line.startswith(("Report: ", "More blocks: "))
-    ] == []
+    assert [line for line in text.splitlines() if len(line) > 80 and not line.startswith(("Report: ", "Next: "))] == []
     assert "new, clients 50" in text, "the level that all services share is not said"
     assert printed(chain, 80, encoding="ascii").isascii()
     found: dict[str, Any] = json.loads(terminal.as_json(chain))["services"]

@@ -27,7 +27,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_rate_is_named_from_which_latency_departs(swept: Path) -> None:
     text = (swept / "report.html").read_text().replace("\u00a0", " ")
-    assert "HTTP/3: measures itself from a rate between 400/s and 1,600/s on." in text
+    assert "HTTP/3: becomes the bottleneck between 400/s and 1,600/s." in text
     assert "HTTP/2: keeps up at every rate asked, 1,600/s the highest." in text
     with views.connect(swept) as connection:
         found = connection.execute(
@@ -49,15 +49,15 @@ def test_every_number_is_in_the_answer_of_its_sql(swept: Path) -> None:
 
 def test_one_rate_has_none_of_it(small: Path) -> None:
     write_report(small)
-    assert "measure itself" not in (small / "report.html").read_text()
+    assert "become the bottleneck" not in (small / "report.html").read_text()
 
 
 @pytest.mark.parametrize(
     ("low", "high", "said"),
     [
-        (100.0, 800.0, "measures itself from a rate between 100/s and 800/s on."),
-        (None, 100.0, "measures itself from 100/s on, or from less."),
-        (None, None, "from which rate on it measures itself is open."),
+        (100.0, 800.0, "becomes the bottleneck between 100/s and 800/s."),
+        (None, 100.0, "is the bottleneck at 100/s, perhaps below."),
+        (None, None, "where it becomes the bottleneck is open."),
         (800.0, None, "keeps up at every rate asked, 800/s the highest."),
         (100.0, None, "keeps up to 100/s; open from there to 800/s."),
     ],

@@ -111,7 +111,7 @@ def test_a_progression_is_told_as_the_samples_have_it(in_turn: Path) -> None:
         here = found["trial"] == trial
         done = np.sort(found["done"][here])
         rates = np.arange(1, len(done) + 1) * 1e9 / (done - found["sent"][here].min())
-        shown = rates[9:]  # ten requests at the least, as a hundredth of them is fewer
+        shown = rates[9:]  # ten requests at least, as a hundredth of them is fewer
         smallest.append(shown.min())
         largest.append(shown.max())
         last.append(rates[-1])

@@ -9,7 +9,7 @@ from trifecta.report.queries import Answer
 from trifecta.report.words import _checks, command_line
 
 FAILED = {"check_name": "machine", "passed": 0, "warned": 0, "failed": 9, "unknown": 0}
-MENDS = "What would mend most of them: end other programs."
+MENDS = "To fix most of them: end other programs."
 
 
 @pytest.mark.parametrize(("excluded", "said"), [(10, True), (5, True), (4, False), (0, False)])

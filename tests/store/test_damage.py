@@ -101,4 +101,4 @@ def test_a_column_whose_text_is_none_is_named(
     out, error = capsys.readouterr()
     assert (out, error.count("\n")) == ("", 1)
     assert str(run / file) in error
-    assert f"column {name!r} is no text (UTF-8)" in error
+    assert f"column {name!r} is not text (UTF-8)" in error

@@ -57,8 +57,8 @@ FIELDS: dict[str, tuple[str, Any, str]] = {
     "time a string": ("elapsed_ns", "soon", "field 'elapsed_ns' is not a whole number"),
     "time negative": ("elapsed_ns", -1, "field 'elapsed_ns' is negative"),
     "time huge": ("elapsed_ns", 10**30, "field 'elapsed_ns' is beyond 64 bits"),
-    "NaN": ("measuring_share", float("nan"), "is not valid JSON (NaN is no number)"),
-    "infinity": ("time_share", {"load": float("inf")}, "is not valid JSON (Infinity is no number)"),
+    "NaN": ("measuring_share", float("nan"), "is not valid JSON (NaN is not a number)"),
+    "infinity": ("time_share", {"load": float("inf")}, "is not valid JSON (Infinity is not a number)"),
     "half a surrogate": ("ended_because", "\ud800", "field 'ended_because' holds half of a surrogate pair"),
     "half of one in a name": ("machine", {"\udfff": 1}, "a name in field 'machine' holds half of a surrogate pair"),
     "a map that is none": ("map", [], "field 'map' is not an object"),
@@ -146,7 +146,7 @@ def unreadable_json(path: Path) -> str:
     rows = pq.ParquetFile(path).read().to_pylist()
     rows[0]["checks_json"] = '[{"check'
     pq.write_table(pa.Table.from_pylist(rows, schema=pq.read_schema(path)), path)
-    return "column 'checks_json' is no JSON"
+    return "column 'checks_json' is not JSON"
 
 
 DAMAGES = (without, retyped, cut, emptied)
@@ -168,7 +168,7 @@ def test_a_table_of_a_trial_that_is_damaged(
     said = damage(run / file)
     for command in (*READERS, *([["resume", "{run}"]] if sealed else [])):
         if not sealed and damage is unreadable_json and command[0] == "sql":
-            continue  # it names no column that is no JSON before a query reads it
+            continue  # it names no column that is not JSON before a query reads it
         error = one_line(command, run, capsys)
         assert f"{run / file}: {said}" in error
         assert "; copy it again, or remove " in error

@@ -77,7 +77,7 @@ def refused(run: Path, command: list[str], capsys: pytest.CaptureFixture[str]) -
         ),
         (
             lambda run: (run / "manifest.sha256").write_text("00  x\n"),
-            "manifest.sha256: line 1 is no SHA-256 and a name; copy the run's folder again",
+            "manifest.sha256: line 1 is not a SHA-256 and a name; copy the run's folder again",
         ),
         (
             lambda run: (run / "run.json").write_text((run / "run.json").read_text().replace('"seed": 7', '"seed": 8')),
@@ -102,7 +102,7 @@ def test_a_trial_that_was_deleted_is_named(run: Path, command: list[str], capsys
     (run / "trials/t00003.parquet").unlink()
     assert refused(run, command, capsys) == (
         f"trifecta: {run}/trials/t00003.parquet: is missing, and manifest.sha256 lists it; copy it again, or measure "
-        f"that trial anew with `trifecta resume {run}`\n"
+        f"that trial again with `trifecta resume {run}`\n"
     )
 
 
@@ -138,7 +138,7 @@ def test_verdicts_that_were_edited_are_worked_out_again_and_named(
     after, told = verdicts(run, capsys)
     assert after == before
     said = "verdicts.parquet was changed after the run wrote it: what follows was worked out from the trials again"
-    assert told["warnings"][0] == f"Stored results are not taken as they are: {said}."
+    assert told["warnings"][0] == f"Stored results are not used as they are: {said}."
     assert said in (run / "report.html").read_text()
     for command in (["sql", str(run), "FROM verdicts"], ["explain", str(run)]):
         assert main.run(command) == 0
@@ -159,7 +159,7 @@ def test_verdicts_of_an_earlier_version_are_worked_out_again(
     pq.write_table(pq.ParquetFile(path).read().drop_columns(younger), path)
     again, told = verdicts(run, capsys)
     assert again == whole
-    assert told["warnings"][0].startswith("Stored results are not taken as they are: verdicts.parquet ")
+    assert told["warnings"][0].startswith("Stored results are not used as they are: verdicts.parquet ")
     assert main.run(["sql", str(run), "SELECT count(family_low), count(*) FROM verdicts", "--csv"]) == 0
     assert capsys.readouterr().out.splitlines()[1].endswith(",3")
 
@@ -200,7 +200,7 @@ def test_a_table_of_a_report_that_was_edited_is_named(run: Path, capsys: pytest.
     pq.write_table(pq.ParquetFile(name).read().slice(0, 0), name)
     assert refused(run, ["sql"], capsys) == (
         f"trifecta: {name}: is not what results.sha256 says that was written there; `trifecta report {run}` writes it "
-        "anew\n"
+        "again\n"
     )
     assert main.run(["report", str(run), "--json"]) == 0
     assert main.run(["sql", str(run)]) == 0

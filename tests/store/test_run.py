@@ -80,7 +80,7 @@ def test_a_folder_of_several_runs_says_where_they_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "read", "said"),
     [
-        (lambda run: (run / "run.json").write_text("[]"), lambda run: run.facts, "run.json: is no JSON object"),
+        (lambda run: (run / "run.json").write_text("[]"), lambda run: run.facts, "run.json: is not a JSON object"),
         (lambda run: (run / "run.json").write_text("{"), lambda run: run.facts, "run.json: is not valid JSON"),
         (lambda run: (run / "study.yaml").unlink(), lambda run: run.study_text, "study.yaml is missing"),
         (lambda run: (run / "trials").rmdir(), lambda run: run.rows(), "trials is missing"),

@@ -55,7 +55,7 @@ def test_the_sentences_name_effect_and_detection():
     assert said == [
         "an effect",
         "it multiplies HTTP/3 : HTTP/2 (median latency) by 1.50 [1.47, 1.53]",
-        "the check reordering spoke up in 11 of 12 trials with it, in 0 of 12 without",
+        "the check reordering warned or failed in 11 of 12 trials with it, in 0 of 12 without",
     ]
     assert sentences(threat(row("same")))[:2] == [
         "no effect on this machine",
@@ -100,10 +100,9 @@ def test_the_rate_from_which_a_program_measures_itself_is_said():
     knee |= {"place": "client_cpu 10 %", "levels": {}, "arm": "h3", "low": 100.0, "high": 800.0, "most_per_s": 410.0}
     said = _model_lines([knee | {"steps": steps}])
     assert said[0] == (
-        "client_cpu 10 %, HTTP/3: measures itself from a rate between 100/s and 800/s on. It did 410/s "
-        "[no interval] at most."
+        "client_cpu 10 %, HTTP/3: becomes the bottleneck between 100/s and 800/s. It did 410/s [no interval] at most."
     )
-    assert "no answer in time, 98 % of its CPU time; the check spoke up in 6 of 6: departs" in said[2]
+    assert "no answer in time, 98 % of its CPU time; the check warned or failed in 6 of 6: departs" in said[2]
 
 
 def test_everything_can_be_shown(capsys, tmp_path):

@@ -42,10 +42,10 @@ def test_a_media_playlist_is_read():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", ":1: is no playlist"),
+        ("", ":1: is not a playlist"),
         ("#EXTM3U\nx.ts\n", ":2: a segment without EXTINF"),
-        ("#EXTM3U\n#EXTINF:three,\nx.ts\n", ":2: '#EXTINF:three,' is no length"),
-        ("#EXTM3U\n#EXT-X-TARGETDURATION:-3\n", ":2: '-3' is no whole number"),
+        ("#EXTM3U\n#EXTINF:three,\nx.ts\n", ":2: '#EXTINF:three,' is not the length"),
+        ("#EXTM3U\n#EXT-X-TARGETDURATION:-3\n", ":2: '-3' is not a whole number"),
         ("#EXTM3U\n#EXT-X-MAP:BYTERANGE=1\n", ":2: EXT-X-MAP has no URI"),
     ],
 )

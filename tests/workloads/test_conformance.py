@@ -188,7 +188,7 @@ def test_the_command_probes_and_its_results_are_kept(tmp_path: Path) -> None:
     assert len(found["origin", "GET"]) == 15
     assert set(found["caddy", "POST"]) == {"not_offered"}
     rough = [one["duration_ns"] for one in document["results"] if one["path"] == "rough"]
-    assert min(rough) > 50_000_000, "a request over the rough path takes a round trip at the least"
+    assert min(rough) > 50_000_000, "a request over the rough path takes a round trip at least"
     assert not (tmp_path / "out" / "conformance").exists(), "nothing failed, nothing is kept"
     assert not list((tmp_path / "out").glob(".tmp-*"))
 

@@ -87,7 +87,7 @@ class _Killer:
         self.namespaces: set[str] = set()
 
     def run_once(self) -> None:
-        """Start or resume the run, kill until a kill ends it, and see that nothing is left of it."""
+        """Start or resume the run, kill until a kill ends it, and check that nothing is left of it."""
         resume = (self.folder / "run.json").exists()
         if self.folder.exists() and not resume:
             shutil.rmtree(self.folder)  # killed before there was a run to go on with

@@ -1,4 +1,4 @@
-"""Servers that start quickly are started anew for every block: what a start draws by chance is in the interval."""
+"""Servers that start quickly are restarted for every block: what a start draws by chance is in the interval."""
 
 from __future__ import annotations
 

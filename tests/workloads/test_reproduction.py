@@ -77,7 +77,7 @@ def test_it_is_stopped_and_killed_and_goes_on_with_the_same_command(tmp_path: Pa
     trials = tmp_path / "out" / "milicevic2023" / "engine-latency" / "trials"
     told = interrupted(asked, tmp_path, trials, committed=2, how=signal.SIGINT)
     assert "1 run, 9 trials, about" in told
-    assert "Ctrl-C keeps what is finished" in told
+    assert "Ctrl-C keeps finished trials" in told
     first = {one.name: one.read_bytes() for one in trials.glob("t*.parquet")}
     assert 2 <= len(first) < 9
     told = interrupted(asked, tmp_path, trials, committed=len(first) + 2, how=signal.SIGKILL)

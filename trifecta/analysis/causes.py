@@ -34,7 +34,7 @@ LATE, TRIPS, SETUP, SEND, WAIT, TRANSFER = (
     "transfer of the response",
 )
 REQUEST_PARTS = (LATE, TRIPS, SETUP, SEND, WAIT, TRANSFER)
-# Where a client does not tell when it had sent a request, or which TLS it spoke.
+# Where a client does not report when it had sent a request, or which TLS it spoke.
 ASK, WHOLE_SETUP = "sending the request and wait for the first octet", "set-up of connections"
 
 

@@ -1,4 +1,4 @@
-"""Trials to numbers: one value a trial and metric, compared within a block.
+"""Trials to numbers: one value per trial and metric, compared within a block.
 
 A row is a plain dictionary with the columns of ``trials`` (docs/architecture.md, 2.1).
 """

@@ -4,8 +4,8 @@ The cells of a study with the factor ``rate`` that differ in nothing else are on
 rate: the median latency, and what it is compared with. That is the same sweep without the limit (``client_cpu`` or
 ``server_cpu`` none) where the study has it, else the sweep's own lowest rate. A rate *departs* when the interval of
 that ratio lies above the margin (Welch, over blocks), when requests failed for most of them to be late without end, or
-when the check spoke up in more than half of its trials and the program used half of its CPU time (else it was the
-machine that was short of it); it *keeps up* when the whole interval lies below the margin.
+when the check warned or failed in more than half of its trials and the program used half of its CPU time (else the
+machine was short of it); it *keeps up* when the whole interval lies below the margin.
 
 The *knee* is where it departs for good. Its interval reaches from the last rate up to which all keep up to the first
 from which on all depart: rates that are open widen it.
@@ -45,8 +45,8 @@ _LATENCY, _DONE = METRICS["latency_p50_ns"], METRICS["requests_per_s"]
 class Step:
     """One rate of a sweep over one protocol. ``ratio`` is to what it is compared with; None where that is itself.
 
-    ``trials`` are those that count, ``loud`` those of them in which the check spoke up. ``used``: the largest share
-    that the client or the server used of the CPU time it was given, the mean over trials; None where it is not known.
+    ``trials`` are those that count, ``loud`` those of them in which the check warned or failed. ``used``: the larger
+    share that client or server used of the CPU time it was given, the mean over trials; None where it is not known.
     """
 
     rate_per_s: float

@@ -27,7 +27,7 @@ from trifecta.analysis.verdict import verdicts
 from trifecta.design import plan
 from trifecta.design.model import Cell, Study, Verdict
 
-HOPELESS_BLOCKS = 3  # a comparison without a usable block in as many blocks of its cell is not tried again
+HOPELESS_BLOCKS = 3  # a comparison without a usable block in as many blocks of its cell is not retried
 EVERY_NTH_FOR_ALL = 4  # forecasts from few blocks err: every so many blocks an open cell gets one regardless
 _SECOND_NS = 1_000_000_000
 

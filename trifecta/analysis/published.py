@@ -109,7 +109,7 @@ def change_words(says: Says, to: str = "") -> str:
 def evaluate(statement: Statement, places: Sequence[Place]) -> Evaluation:
     """What the cells that a statement is about say to it."""
     if statement.says is None or statement.not_compared:
-        reason = statement.not_compared or "an absolute value of another machine, other programs and another path"
+        reason = statement.not_compared or "an absolute value from another machine, other programs and another path"
         said = Evaluation(statement, NOT_COMPARED, reason)
         return (
             said if statement.says is None else replace(said, arms=_arm_values(statement, matching(statement, places)))
@@ -278,7 +278,7 @@ def _why_nothing(groups: Sequence[Group], says: Says, reference: str) -> str:
         failed.update(place.checks)
     names = ", ".join(f"{name} in {number}" for name, number in failed.most_common(2))
     trials = sum(place.trials for place in sides)
-    spoke = f"; of {trials} trials a check spoke up: {names}" if names else ""
+    spoke = f"; of {trials} trials checks warned or failed: {names}" if names else ""
     if not any(place.rows for place in sides):
         return f"none of {trials} trials counts{spoke}"
     arms = " and ".join(PROTOCOL_NAMES.get(arm, arm) for arm in (*says.arms, *([reference] if reference else [])))

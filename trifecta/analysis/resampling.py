@@ -43,7 +43,7 @@ Block = Mapping[str, Sequence[Times]]
 
 @dataclass(frozen=True)
 class BackOff:
-    """How failed requests are tried again: after ``first_ns``, then ``factor`` times as long, each drawn within
+    """How failed requests are retried: after ``first_ns``, then ``factor`` times as long, each drawn within
     ``spread`` of itself, never longer than ``longest_ns``; given up after ``tries``.
 
     bourbon2020 says that it tries again with back-off, not with which. These are the defaults of Go's most used library
@@ -121,7 +121,7 @@ NO_NOISE_FLOOR = Procedure(
 
 
 def retries_hidden(back_off: BackOff | None = None) -> Procedure:
-    """The mean of one trial with failed requests tried again inside the timed span, as if one slow one each."""
+    """The mean of one trial with failed requests retried inside the timed span, as if one slow one each."""
     rule = back_off or BackOff()
 
     def value(generator: np.random.Generator, trial: Times) -> float:
@@ -129,7 +129,7 @@ def retries_hidden(back_off: BackOff | None = None) -> Procedure:
         return float(found.mean()) if len(found) else math.nan
 
     words = (
-        "the mean of one trial of each protocol, failed requests tried again with back-off "
+        "the mean of one trial of each protocol, failed requests retried with back-off "
         f"({rule.first_ns / 1e6:g} ms, {rule.factor:g} times as long each time) inside the timed span"
     )
     return Procedure("retries-hidden", words, value)
@@ -151,7 +151,7 @@ def different_work(counts: Sequence[int], share: float = 1.0) -> Procedure:
 
 
 def retried(generator: np.random.Generator, trial: Times, rule: BackOff) -> Floats:
-    """The times of a trial's requests as drawn with replacement, those that fail tried again until one succeeds.
+    """The times of a trial's requests as drawn with replacement, those that fail retried until one succeeds.
 
     Every try succeeds as often as the trial's requests did, and takes what one of them took. A request that is lost in
     the end has no time: it is missing, as it is missing in what was published.

@@ -1,7 +1,7 @@
 """Round trips that a request needs at least, and how much of a measured difference they explain.
 
 TCP 1 (RFC 9293, 3.5), TLS 1.3 1 (RFC 8446, 2), none with early data, TLS 1.2 2 (RFC 5246, 7.3) or 1 resumed; QUIC 1
-for transport and TLS together (RFC 9000, 7), none with 0-RTT; and 1 for the request itself. On a connection that stands
+for transport and TLS together (RFC 9000, 7), none with 0-RTT; and 1 for the request itself. On an open connection
 there is only that one.
 """
 

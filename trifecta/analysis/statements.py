@@ -123,7 +123,7 @@ def parse(document: Mapping[str, Any]) -> Published:
     names = [one.id for one in made]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
-        raise ValueError(f"published/{study}.yaml: {', '.join(sorted(twice))} is there twice; give each its own id")
+        raise ValueError(f"published/{study}.yaml: {', '.join(sorted(twice))} appears twice; give each its own id")
     return Published(
         id=study,
         title=str(document["title"]),

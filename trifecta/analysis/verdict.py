@@ -184,7 +184,7 @@ def _not_same(study: Study, pair: PairBlocks, floor: NoiseFloor | None, apart: l
         )
     common = [said for one, said in apart if not one.rare]
     if common:
-        return f"the medians agree within {study.margin:.1%}, but {' and '.join(common)}, which a median does not see"
+        return f"the medians agree within {study.margin:.1%}, but {' and '.join(common)}, which a median hides"
     average = mean_ratio(pair.log_ratios(), 1 - study.confidence)
     if average is None or abs(math.log(average.ratio)) > math.log1p(study.margin):
         return f"the medians agree within {study.margin:.1%}, but the means do not"

@@ -16,7 +16,7 @@ INTERRUPTED = 130
     epilog="""\
 \b
 Exit code: 0 every transfer that is offered came whole, 1 one did not or a named implementation is missing, 2 bad
-input, 3 this machine cannot, 130 interrupted.
+input, 3 not possible on this machine, 130 interrupted.
 
 \b
 Examples:
@@ -50,7 +50,7 @@ Examples:
 )
 @options.as_json
 def command(*, servers: tuple[str, ...], clients: tuple[str, ...], large: bool, out: Path | None, as_json: bool) -> int:
-    """Let every server and client transfer the same objects over every protocol, and compare every octet.
+    """Transfer the same objects with every server and client over every protocol, and compare every octet.
 
     Objects of 0 B, 1 B, 1 kB and 1 MB are downloaded and posted on a clean path, 100 kB are downloaded on a rough one.
     Of each failure log, configuration, keys, qlog and a capture of a second attempt are kept.

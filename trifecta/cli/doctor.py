@@ -23,7 +23,7 @@ Examples:
 )
 @as_json
 def command(as_json: bool) -> int:
-    """Say what this machine can do, what is missing, and the one command that mends each."""
+    """Check what this machine can do, what is missing, and the command that fixes each."""
     from trifecta.cli.tables import hanging, terminal_width
     from trifecta.implementations.survey import as_findings, survey
     from trifecta.lab import doctor
@@ -44,5 +44,5 @@ def command(as_json: bool) -> int:
             click.echo(line)
         if finding.remedy:
             click.echo(f"{'':9}{'':{width}}  -> {finding.remedy}")
-    click.echo("A study can run here." if able else "No study can run here: mend what is missing.")
+    click.echo("A study can run here." if able else "No study can run here: install what is missing.")
     return 0 if able else 1

@@ -14,17 +14,21 @@ from trifecta.cli.options import as_json, run_directory
     epilog="""\
 \b
 Examples:
-  trifecta explain runs/race --cell path=far,connection=new --arm h3
+  trifecta explain runs/race
+  trifecta explain runs/race --cell path=far,connection=new --arm h3 --full
   trifecta explain runs/race --json
 """
 )
 @run_directory
-@click.option("--cell", metavar="CELL", help="Only this cell: its key, or levels that it alone has (path=far).")
+@click.option("--cell", metavar="CELL", help="Only this cell: its key, or levels that only it has (path=far).")
 @click.option("--arm", metavar="LEVEL", help="Only verdicts about this arm: h3, or a level of what is compared.")
+@click.option("--full", is_flag=True, help="All evidence of each verdict, not just one screen.")
 @as_json
-def command(*, run: Path, cell: str | None, arm: str | None, as_json: bool) -> None:
-    """Say of each verdict of RUN what differed, what was ruled out, what share each cause has, what would overturn it,
-    which threats are on, and what a published procedure would have concluded from the same samples.
+def command(*, run: Path, cell: str | None, arm: str | None, full: bool, as_json: bool) -> None:
+    """Explain the verdicts of RUN on one screen: the main cause of each, what is open, which threats are on.
+
+    With --full, for each verdict: what differed, what was ruled out, the share of each cause, what would overturn it,
+    the threats, and what a published procedure would have concluded from the same samples. --json has all of it.
     """
     from trifecta.report import explain
     from trifecta.report.explain import resampled
@@ -33,10 +37,12 @@ def command(*, run: Path, cell: str | None, arm: str | None, as_json: bool) -> N
     with damage.named(run):
         found = explain.explain(run, cell, arm)
         cells = [chain.comparison.cell for chain in found.chains]
-        concluded = resampled.conclusions(run, cells) if cells else []
+        concluded = resampled.conclusions(run, cells) if cells and (full or as_json) else []
     for said in found.about.doubts:
         click.echo(f"trifecta: {run}: {said}", err=True)
     if as_json:
         click.echo(json.dumps(explain.as_data(found, concluded), indent=1, ensure_ascii=False, allow_nan=False))
-    else:
+    elif full:
         explain.print_chains(found, concluded)
+    else:
+        explain.print_brief(found)

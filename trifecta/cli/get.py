@@ -21,8 +21,8 @@ CANNOT = 3
 @click.command(
     epilog="""\
 \b
-Exit code: 0 when all are there, 2 for an unknown name, 3 when one cannot be got, 130 interrupted (the same command
-goes on; nothing half is left in the cache).
+Exit code: 0 when all are there, 2 for an unknown name, 3 when one cannot be installed, 130 interrupted (the same
+command continues; the cache never holds half an installation).
 
 \b
 The cache is TRIFECTA_CACHE, else trifecta in XDG_CACHE_HOME, else ~/.cache/trifecta.
@@ -35,11 +35,11 @@ Examples:
 """
 )
 @click.argument("names", metavar="NAME...", nargs=-1, shell_complete=complete_recipe)
-@click.option("--all", "everything", is_flag=True, help="Everything that has a recipe.")
-@click.option("--force", is_flag=True, help="Fetch again what is in the cache already.")
+@click.option("--all", "everything", is_flag=True, help="Install everything that has a recipe.")
+@click.option("--force", is_flag=True, help="Fetch again even if it is in the cache.")
 @as_json
 def command(*, names: tuple[str, ...], everything: bool, force: bool, as_json: bool) -> int:
-    """Bring servers and clients into Trifecta's own cache, verified by checksum, without root.
+    """Install servers and clients into Trifecta's own cache, verified by checksum, without root.
 
     `trifecta implementations` lists the names.
     """
@@ -47,7 +47,7 @@ def command(*, names: tuple[str, ...], everything: bool, force: bool, as_json: b
     from trifecta.implementations.registry import RECIPES
 
     if everything == bool(names):
-        raise click.UsageError("give the names of implementations, or --all")
+        raise click.UsageError("name the implementations, or use --all")
     wanted = list(RECIPES) if everything else getting.chosen(split_names(names))
     answers = []
     for name in wanted:

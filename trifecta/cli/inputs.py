@@ -17,7 +17,7 @@ def time_ns(option: str, text: str) -> int:
     except QuantityError as error:
         raise UserError(f"option {option}: {error}") from None
     if value == 0:
-        raise UserError(f"option {option}: {text!r} is no time at all; give more than 0")
+        raise UserError(f"option {option}: {text!r} is zero; give more than 0")
     return value
 
 
@@ -26,7 +26,9 @@ def address(option: str, text: str | None) -> str | None:
     try:
         return None if text is None else str(ipaddress.ip_address(text))
     except ValueError:
-        raise UserError(f"option {option}: {text!r} is no IP address; give one like 192.0.2.1 or 2001:db8::1") from None
+        raise UserError(
+            f"option {option}: {text!r} is not an IP address; give one like 192.0.2.1 or 2001:db8::1"
+        ) from None
 
 
 def one_of(option: str, names: Sequence[str], known: Sequence[str]) -> list[str]:
@@ -35,7 +37,7 @@ def one_of(option: str, names: Sequence[str], known: Sequence[str]) -> list[str]
         if name not in known:
             raise UserError(f"option {option}: {name!r} is none of {', '.join(known)}")
     if not names:
-        raise UserError(f"option {option}: names nothing; give some of {', '.join(known)}")
+        raise UserError(f"option {option}: is empty; give some of {', '.join(known)}")
     return [name for name in known if name in names]
 
 

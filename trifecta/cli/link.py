@@ -69,9 +69,9 @@ def measure(
     as_json: bool,
     **fields: str | None,
 ) -> None:
-    """Raise a lab with a path, send packets across and judge what was delivered by what was asked.
+    """Create a lab with a path, send packets across, and compare what was delivered with what was requested.
 
-    The limits are those of the check `path` (docs/methodology.md). Exit code 1: the path was not as asked.
+    The limits are those of the check `path` (docs/methodology.md). Exit code 1: the path was not as requested.
     """
     from trifecta.cli import inputs
     from trifecta.lab import sandbox

@@ -24,28 +24,28 @@ INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 COMMANDS: dict[str, str] = {
     "race": "Run the bundled study 'race' and say which HTTP is fastest where.",
     "run": "Run a study file or a bundled study.",
-    "reproduce": "Run published studies again, and say which of their claims hold here.",
-    "resume": "Go on with a run that was interrupted, or give one that ended more time.",
+    "reproduce": "Reproduce published studies, and say which of their claims hold here.",
+    "resume": "Resume an interrupted run, or extend a finished one.",
     "report": "Write a run's report and show its verdicts.",
-    "explain": "Say why a run's verdicts are what they are: the chain of evidence.",
-    "reconcile": "Say where each of the contradicting claims of published studies holds, by a reproduction.",
+    "explain": "Explain why a run's verdicts are what they are.",
+    "reconcile": "Say where contradicting published claims hold, from a reproduction.",
     "studies": "List the bundled studies, or show one.",
     "threats": "List threats to validity, and measure what each does on this machine.",
     "implementations": "List servers, clients and browsers: found or not, version, where from, how to get it.",
-    "get": "Bring servers and clients into Trifecta's own cache.",
-    "conformance": "Let every server and client transfer the same objects, and compare every octet.",
-    "page": "Record pages, make them from a seed, look at what they hold.",
-    "doctor": "Say what this machine can do, what is missing, and how to mend it.",
-    "sql": "Ask a run's tables in SQL.",
-    "stat": "Ask one URL over every protocol and show the phases of each request side by side.",
+    "get": "Install servers and clients into Trifecta's own cache.",
+    "conformance": "Transfer the same objects with every server and client, and compare every octet.",
+    "page": "Record, generate and inspect pages.",
+    "doctor": "Check what this machine can do, what is missing, and how to fix it.",
+    "sql": "Query a run's tables with SQL.",
+    "stat": "Request one URL over every protocol and show the phases side by side.",
     "map": "Find who wins where, over round-trip time and loss or any two factors.",
     "link": "Measure what the emulated path delivers.",
-    "trace": "Say what captures hold: packets, frames, requests, and what cannot be known.",
-    "completion": "Print the completion script of a shell.",
+    "trace": "Analyse captures: packets, frames, requests, and what they cannot tell.",
+    "completion": "Print a shell's completion script.",
 }
 
 EPILOG = """\
-Exit codes: 0 done; 1 no result that can be trusted; 2 bad input; 3 this machine cannot; 70 a fault of Trifecta;
+Exit codes: 0 done; 1 no trustworthy result; 2 bad input; 3 not possible on this machine; 70 internal error;
 130 interrupted.
 
 \b
@@ -69,7 +69,7 @@ class LazyGroup(click.Group):
             return None
         command = importlib.import_module(f"trifecta.cli.{cmd_name}").command
         if not isinstance(command, click.Command):
-            raise TypeError(f"trifecta.cli.{cmd_name}.command is no command")
+            raise TypeError(f"trifecta.cli.{cmd_name}.command is not a command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -25,7 +25,7 @@ streams, depth, clients, hosts of the workload. ':log', ':sqrt' or ':linear' beh
 
 \b
 Exit code: 0 done, 1 no trial passed the checks that make it count, 2 bad input (also a place outside of the map),
-3 this machine cannot, 130 interrupted (`trifecta resume DIR` goes on).
+3 not possible on this machine, 130 interrupted (continue with `trifecta resume DIR`).
 
 \b
 Examples:
@@ -44,7 +44,7 @@ Examples:
     "--arms", metavar="LEVEL,LEVEL", show_default="h3,h2", help="What is compared: the first against the second."
 )
 @click.option("--compare", default="protocol", show_default=True, metavar="FACTOR", help="What they are levels of.")
-@click.option("--at", "place", metavar="NAME=VALUE,NAME=VALUE", help="Of a map that is there: who wins at this place.")
+@click.option("--at", "place", metavar="NAME=VALUE,NAME=VALUE", help="Of an existing map: who wins at this place.")
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change the study, as in `trifecta run`.")
 @click.option("--server", metavar="NAME", shell_complete=options.complete_server, help="The server.")
 @click.option("--blocks", type=click.IntRange(1), help="At most this many blocks in all.")
@@ -52,7 +52,7 @@ Examples:
 @click.option(
     "--seed",
     metavar="N",
-    help="Repeat a run: the same orders, losses and arrivals.  [default: drawn, and kept in the run]",
+    help="Repeat a run: the same orders, losses and arrivals.  [default: random, recorded in the run]",
 )
 @options.running
 def command(
@@ -76,7 +76,7 @@ def command(
     """Find who wins where, over round-trip time and loss, or any two factors of STUDY.
 
     The blocks go where the border may be. Ends with a picture, a page, and numbers; ask them with --at. With the folder
-    DIR of a map and no --at, its files are written anew.
+    DIR of a map and no --at, its files are written again.
     """
     from trifecta import studies
     from trifecta.workloads import mapping

@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 
 Decorated = Callable[..., Any]
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for a program to read.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def _complete_run(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -126,12 +126,12 @@ def narrowing(command: Decorated) -> Decorated:
                 help="The level that the others are compared with; it runs twice in every block.  [default: HTTP/2, or "
                 "the first]",
             ),
-            click.option("--blocks", type=click.IntRange(1), help="Exactly this many blocks in every cell."),
-            click.option("--budget", metavar="TIME", help="Time to spend, such as '10 min', or 'none'."),
+            click.option("--blocks", type=click.IntRange(1), help="Run exactly this many blocks in every cell."),
+            click.option("--budget", metavar="TIME", help="Time budget, for example '10 min', or 'none'."),
             click.option(
                 "--seed",
                 metavar="N",
-                help="Repeat a run: the same orders, losses and arrivals.  [default: drawn, and kept in the run]",
+                help="Repeat a run: the same orders, losses and arrivals.  [default: random, recorded in the run]",
             ),
             click.option(
                 "--server",
@@ -165,7 +165,9 @@ def narrowing(command: Decorated) -> Decorated:
                 shell_complete=complete_threat,
                 help="Switch this threat off. Repeatable.",
             ),
-            click.option("--capture", is_flag=True, help="Keep the packets of every trial; then it gives no verdicts."),
+            click.option(
+                "--capture", is_flag=True, help="Capture the packets of every trial; captured trials give no verdicts."
+            ),
         )
     ):
         command = option(command)
@@ -182,7 +184,7 @@ def running(command: Decorated) -> Decorated:
                 metavar="DIR",
                 help="Folder of the run, new or empty.  [default: runs/STUDY-DATE-TIME]",
             ),
-            click.option("--quiet", "-q", is_flag=True, help="No progress, only the result."),
+            click.option("--quiet", "-q", is_flag=True, help="Show no progress, only the result."),
             as_json,
         )
     ):

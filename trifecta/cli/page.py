@@ -36,7 +36,7 @@ def command() -> None:
 @command.command(name="list")
 @as_json
 def listed(as_json: bool) -> None:
-    """List the pages that have names."""
+    """List the bundled pages."""
     from trifecta import pages
     from trifecta.design.errors import CannotError
     from trifecta.pages.bundled import TITLES
@@ -60,7 +60,7 @@ def listed(as_json: bool) -> None:
 
 @command.command()
 @click.argument("page")
-@click.option("--responses", is_flag=True, help="Every response, a line each.")
+@click.option("--responses", is_flag=True, help="List every response, one per line.")
 @as_json
 def show(page: str, responses: bool, as_json: bool) -> None:
     """Validate a page (a name or a folder) and say what it holds, by origin and kind, and what it lacks."""
@@ -81,7 +81,7 @@ def show(page: str, responses: bool, as_json: bool) -> None:
     epilog="""\
 \b
 Exit code: 0 every server that can replay it did so without a difference, 1 there are differences, or none can; 2 bad
-input, 3 this machine cannot, 130 interrupted.
+input, 3 not possible on this machine, 130 interrupted.
 
 \b
 Examples:
@@ -100,7 +100,7 @@ Examples:
 )
 @as_json
 def check(page: str, servers: tuple[str, ...], as_json: bool) -> int:
-    """Let servers replay a page in a lab, ask for every response over every protocol, and compare every octet."""
+    """Replay a page from servers in a lab, request every response over every protocol, and compare every octet."""
     from trifecta import pages
     from trifecta.lab import sandbox
     from trifecta.pages.archive import read_page
@@ -170,7 +170,7 @@ A page is loaded twice, so that URLs that scripts make up are told. Request data
 responses set are dropped unless --keep-cookies. See docs/pages.md for what a recording cannot replay.
 
 \b
-Exit code: 0 recorded, 2 bad input, 3 this machine cannot (no browser, no network), 130 interrupted.
+Exit code: 0 recorded, 2 bad input, 3 not possible here (no browser, no network), 130 interrupted.
 
 \b
 Examples:
@@ -183,23 +183,23 @@ Examples:
 @click.argument("source", metavar="URL|HAR|FOLDER")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write; not there yet.")
 @click.option("--name", help="The page's name; else made from the source.")
-@click.option("--start", metavar="URL", help="Of a HAR: the page's URL; else its first document.")
-@click.option("--origin", metavar="ORIGIN", help="Of a folder: where it is served; else https://www.NAME.lab.")
+@click.option("--start", metavar="URL", help="For a HAR: the page's URL; else its first document.")
+@click.option("--origin", metavar="ORIGIN", help="For a folder: where it is served; else https://www.NAME.lab.")
 @click.option(
-    "--rename", metavar="FROM=TO", multiple=True, help="Of a URL or a HAR: store origin FROM as the https origin TO."
+    "--rename", metavar="FROM=TO", multiple=True, help="For a URL or a HAR: store origin FROM as https origin TO."
 )
 @click.option(
-    "--resolve", metavar="HOST[:PORT]=ADDRESS[:PORT]", multiple=True, help="Of a URL: where a host is instead."
+    "--resolve", metavar="HOST[:PORT]=ADDRESS[:PORT]", multiple=True, help="For a URL: connect to this address instead."
 )
 @click.option(
-    "--ca", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Of a URL: authority (PEM) to trust."
+    "--ca", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="For a URL: authority (PEM) to trust."
 )
 @click.option("--keep-cookies", is_flag=True, help="Keep what responses set.")
-@click.option("--once", is_flag=True, help="Of a URL: load it once; URLs that scripts make up are not found.")
+@click.option("--once", is_flag=True, help="For a URL: load it once; misses URLs that scripts generate.")
 @click.option(
-    "--settle", default="2 s", show_default=True, help="Of a URL: quiet time waited for after the load event."
+    "--settle", default="2 s", show_default=True, help="For a URL: quiet time to wait for after the load event."
 )
-@click.option("--timeout", default="60 s", show_default=True, help="Of a URL: the longest that one load may take.")
+@click.option("--timeout", default="60 s", show_default=True, help="For a URL: time limit of one load.")
 @as_json
 def record(source: str, out: Path, name: str | None, as_json: bool, **given: Any) -> None:
     """Store a page with headers, methods and origins, so that a server of the lab can replay it byte for byte."""

@@ -31,8 +31,8 @@ def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> 
 @click.command(
     epilog="""\
 \b
-Exit code: 0 done (whatever was found), 1 no trial passed the checks, 2 bad input, 3 this machine cannot,
-130 interrupted (what is finished is kept; `trifecta resume`, or the same command with the same --out, goes on).
+Exit code: 0 done (whatever was found), 1 no trial passed the checks, 2 bad input, 3 not possible on this machine,
+130 interrupted (finished trials are kept; continue with `trifecta resume`, or the same command and --out).
 With --compare: 0 what both decided is decided alike, 1 they contradict each other.
 
 \b
@@ -67,7 +67,7 @@ Examples:
     metavar="DIR DIR",
     help="Run nothing: say whether two reproductions (folders, or a reproduction.json) agree on claims and threats.",
 )
-@click.option("--quiet", "-q", is_flag=True, help="No progress, only the result.")
+@click.option("--quiet", "-q", is_flag=True, help="Show no progress, only the result.")
 @options.as_json
 @click.pass_context
 def command(
@@ -85,7 +85,7 @@ def command(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Run what published studies ran, and say which of their figures and claims hold here, and why not.
+    """Reproduce published studies, and say which of their figures and claims hold here, and why others do not.
 
     Ratios, orders and shapes are compared, never absolute times of another machine.
     """

@@ -99,7 +99,7 @@ def _ahead(parts: dict[Path, Study], folder: Path) -> str:
 
     ahead = look(parts)
     begun = f"{ahead.done:,} trials are finished; " if ahead.done else ""
-    return f"{begun}{_words(ahead)}. Ctrl-C keeps what is finished; `trifecta resume {folder}` goes on."
+    return f"{begun}{_words(ahead)}. Ctrl-C keeps finished trials; `trifecta resume {folder}` continues."
 
 
 def _left(parts: dict[Path, Study]) -> str:

@@ -20,17 +20,19 @@ Examples:
 )
 @options.run_directory
 @click.option(
-    "--blocks", type=click.IntRange(1), help="So many more blocks in every cell that is open; in all where none is."
+    "--blocks",
+    type=click.IntRange(1),
+    help="Run this many more blocks in every open cell, or in all cells if none is open.",
 )
-@click.option("--budget", metavar="TIME", help="So much more time, such as '5 min'.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress, only the result.")
+@click.option("--budget", metavar="TIME", help="Run this much longer, for example '5 min'.")
+@click.option("--quiet", "-q", is_flag=True, help="Show no progress, only the result.")
 @options.as_json
 def command(*, run: Path, blocks: int | None, budget: str | None, quiet: bool, as_json: bool) -> int:
-    """Go on with RUN after its last finished trial, under the same study, seed and budget.
+    """Continue RUN after its last finished trial, with the same study, seed and budget.
 
-    No trial is run twice: an unfinished block gets the arms it lacks. With --blocks or --budget a run that has ended
-    goes on as well, for the verdicts that are open. RUN can be the folder of a campaign, a reproduction or a map too,
-    which go on to the end that they have.
+    No trial runs twice: an unfinished block gets the trials it lacks. --blocks or --budget extends a finished run, for
+    the verdicts that are still open. RUN can also be the folder of a campaign, a reproduction or a map, which continue
+    to their own end.
     """
     from trifecta.cli import running
     from trifecta.cli.inputs import time_ns
@@ -49,7 +51,7 @@ def command(*, run: Path, blocks: int | None, budget: str | None, quiet: bool, a
     if many and (blocks is not None or budget is not None):
         one = next(iter(sorted(found.parent for found in run.rglob("run.json"))), None)
         remedy = f"give one of its runs, such as {one}" if one and many != "map" else "leave --blocks and --budget out"
-        raise UserError(f"{run} is a {many}, which goes on to the end that it has; {remedy}")
+        raise UserError(f"{run} is a {many}, which continues to its own end; {remedy}")
     if is_reproduction(run):
         from trifecta.cli import reproduce
 

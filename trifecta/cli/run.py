@@ -71,8 +71,8 @@ def run_study_of(
 @click.command(
     epilog="""\
 \b
-Exit code: 0 done, 1 no trial passed the checks that make it fit for a verdict, 2 bad input, 3 this machine cannot,
-130 interrupted (what is finished is kept; `trifecta resume` goes on).
+Exit code: 0 done, 1 no trial passed the checks that a verdict needs, 2 bad input, 3 not possible on this machine,
+130 interrupted (finished trials are kept; continue with `trifecta resume`).
 
 \b
 Examples:
@@ -86,9 +86,9 @@ Examples:
 )
 @click.argument("study", shell_complete=options.complete_study)
 @options.narrowing
-@click.option("--quick/--full", default=False, help="Of a campaign: a first look, or all of it.  [default: full]")
+@click.option("--quick/--full", default=False, help="For a campaign: a first look, or all of it.  [default: full]")
 @click.option(
-    "--only", multiple=True, metavar="NAME,...", help="Of a campaign: only these scenarios, suites or studies."
+    "--only", multiple=True, metavar="NAME,...", help="For a campaign: only these scenarios, suites or studies."
 )
 @options.running
 def command(
@@ -113,7 +113,7 @@ def command(
 ) -> int:
     """Run STUDY, a study file or the name of a bundled study, and say what it decides.
 
-    STUDY can be a campaign too, which is many studies: they run one after the other.
+    STUDY can also be a campaign: many studies, run one after the other.
     """
     return run_study_of(
         study,

@@ -24,7 +24,7 @@ Examples:
 @as_json
 @click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values.")
 def command(run: Path, query: str | None, as_json: bool, as_csv: bool) -> None:
-    """Ask the tables of RUN: trials, samples, checks, verdicts, link. QUERY is SQL as DuckDB reads it, '-' reads it
+    """Query the tables of RUN: trials, samples, checks, verdicts, link. QUERY is SQL as DuckDB reads it, '-' reads it
     from standard input. Without QUERY, list the tables and their columns: name, type, meaning.
 
     On a terminal, rows that are wider than it stand as lists, a field a line. A number that JSON cannot hold
@@ -40,7 +40,7 @@ def command(run: Path, query: str | None, as_json: bool, as_csv: bool) -> None:
     text = sys.stdin.read() if query == "-" else query or tables.SCHEMA_QUERY
     with damage.named(run), views.connect(run) as connection:
         found = results.attach(connection, run)
-        manifest.check_results(run, [f"{name}.parquet" for name in DERIVED], f"`trifecta report {run}` writes it anew")
+        manifest.check_results(run, [f"{name}.parquet" for name in DERIVED], f"`trifecta report {run}` writes it again")
         answer = tables.ask(connection, text)
     for said in found.said:
         click.echo(f"trifecta: {run}: {said}", err=True)

@@ -15,7 +15,7 @@ from trifecta.cli.options import as_json, split_names
 @click.command(
     epilog="""\
 \b
-Exit code: 0 when a protocol answered, 1 when none did, 3 when the name stands for nothing or this machine
+Exit code: 0 when a protocol answered, 1 when none did, 3 when the host name does not resolve or this machine
 refused a socket.
 
 \b
@@ -53,7 +53,7 @@ def command(
     timeout: str,
     as_json: bool,
 ) -> int:
-    """Ask one URL over HTTP/1.1, HTTP/2 and HTTP/3 and show the phases of the request side by side.
+    """Request one URL over HTTP/1.1, HTTP/2 and HTTP/3 and show the phases side by side.
 
     The requests leave this machine for the server named, over the network as it is: no lab, no emulated path, nothing
     that decides which protocol is faster.

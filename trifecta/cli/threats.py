@@ -77,8 +77,8 @@ def _shower(name: str) -> click.Command:
     name="measure",
     epilog="""\
 \b
-Exit code: 0 when every experiment asked for could run, 1 when one could not, 2 bad input, 3 this machine cannot,
-130 interrupted (the same command with the same --out goes on).
+Exit code: 0 when every requested experiment ran, 1 when one could not, 2 bad input, 3 not possible on this machine,
+130 interrupted (the same command with the same --out continues).
 """,
 )
 @click.argument("threats", nargs=-1, required=True, metavar="ID...|all")
@@ -95,7 +95,7 @@ Exit code: 0 when every experiment asked for could run, 1 when one could not, 2 
     metavar="DIR",
     help="Folder of the runs; those that are in it are gone on with.  [default: runs/threats-DATE-TIME]",
 )
-@click.option("--quiet", "-q", is_flag=True, help="No progress, only the result.")
+@click.option("--quiet", "-q", is_flag=True, help="Show no progress, only the result.")
 @options.as_json
 def measure(
     *,

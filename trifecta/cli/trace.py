@@ -12,7 +12,7 @@ from trifecta.cli.options import as_json
 
 @click.command(
     epilog="""\
-FILE is a pcap or pcapng file of anybody's, or a run directory: then all its captures, and the tables go to its folder
+FILE is any pcap or pcapng file, or a run's folder: then all its captures are read, and the tables go to its folder
 trace/. Tables: packets, frames, messages, connections, metrics (docs/trace.md, docs/packets.md). Needs tshark.
 
 \b
@@ -32,7 +32,7 @@ Examples:
 def command(
     *, files: tuple[Path, ...], keys: Path | None, out: Path | None, as_csv: bool, figures: Path | None, as_json: bool
 ) -> None:
-    """Say what captures hold: packets, frames, requests, and what cannot be known."""
+    """Analyse captures: packets, frames, requests, and what they cannot tell."""
     from rich.console import Console
 
     from trifecta.design.errors import UserError

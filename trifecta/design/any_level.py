@@ -29,7 +29,7 @@ def expand_any(document: Document, found: FoundLevels | None) -> None:
             continue
         place: Place = ("factors", factor)
         if len(asked) > 1:
-            raise document.error((*place, asked[1]), f"{ANY!r} stands twice; list it once")
+            raise document.error((*place, asked[1]), f"{ANY!r} is listed twice; list it once")
         if found is None:
             raise document.error(
                 (*place, asked[0]) if isinstance(written, list) else place,

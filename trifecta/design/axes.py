@@ -43,7 +43,7 @@ class Kind:
 def _bdp(text: Any) -> float:
     size = quantity.parse_queue(text)
     if size.unit != "bdp":
-        raise QuantityError(f"{text!r} is no queue in bdp; write for example '1 bdp'")
+        raise QuantityError(f"{text!r} is not a queue in bdp; write for example '1 bdp'")
     return size.amount
 
 

@@ -81,7 +81,7 @@ def parse_campaign(
     root.allow(*_FIELDS)
     suites, scenarios = root.section("suites"), root.section("scenarios")
     if not suites.mapping or not scenarios.mapping:
-        raise root.error(None, "a campaign has 'suites' and 'scenarios', one of each at the least")
+        raise root.error(None, "a campaign has 'suites' and 'scenarios', one of each at least")
     studies: dict[str, Study] = {}
     suite_of: dict[str, str] = {}
     idle: list[dict[str, str]] = []

@@ -1,4 +1,4 @@
-"""How long a study takes at the least, from its plan alone: what no machine can beat."""
+"""How long a study takes at least, from its plan alone: what no machine can beat."""
 
 from __future__ import annotations
 

@@ -30,12 +30,12 @@ FAILURES: dict[str, Failure] = {
     ),
     "connect_timeout": Failure(
         "no connection came about in time",
-        "see that the server offers {protocol} on this port; a slow path needs a longer connect_timeout",
+        "check that the server offers {protocol} on this port; a slow path needs a longer connect_timeout",
         "{protocol} is not offered there, or a firewall drops it",
     ),
     "connect_reset": Failure("the connection was reset before it was secured"),
     "unreachable": Failure(
-        "there is no route to the server", "see that the path is up", "check the address and this machine's network"
+        "there is no route to the server", "check that the path is up", "check the address and this machine's network"
     ),
     "ports_exhausted": Failure(
         "this machine has no free port left for another connection",
@@ -66,12 +66,12 @@ FAILURES: dict[str, Failure] = {
         "its log says which; a server must serve the certificate of the run and allow its cipher and key exchange",
         "its log says which of them",
     ),
-    "tls:malformed": Failure("what came is not TLS", "see that the server speaks TLS on this port"),
+    "tls:malformed": Failure("what came is not TLS", "check that the server speaks TLS on this port"),
     "quic": Failure("the QUIC connection failed"),
     "quic:transport": Failure("the QUIC connection ended with an error of its transport"),
     "quic:timeout": Failure(
         "no QUIC packet came in time: nobody answered, or the connection fell silent",
-        "see that the server offers HTTP/3 on this UDP port and that the path carries UDP",
+        "check that the server offers HTTP/3 on this UDP port and that the path carries UDP",
         "HTTP/3 is not offered there, or a firewall drops UDP",
     ),
     "quic:version": Failure(
@@ -84,20 +84,20 @@ FAILURES: dict[str, Failure] = {
         f"{_LOG}; a slow path or a large object needs a longer request_timeout",
         "raise --timeout, or look at the server",
     ),
-    "malformed": Failure("the answer breaks the rules of {protocol}", "a fault of the server: look at its log"),
-    "malformed:http1": Failure("what came is not HTTP/1.1", "a fault of the server: look at its log"),
-    "malformed:http2": Failure("what came is not HTTP/2 (RFC 9113)", "a fault of the server: look at its log"),
+    "malformed": Failure("the answer breaks the rules of {protocol}", "the server is at fault: see its log"),
+    "malformed:http1": Failure("what came is not HTTP/1.1", "the server is at fault: see its log"),
+    "malformed:http2": Failure("what came is not HTTP/2 (RFC 9113)", "the server is at fault: see its log"),
     "malformed:http1_over_http2": Failure(
         "HTTP/1.1 was answered although HTTP/2 had been negotiated (ALPN)",
         "let the server offer `h2` only where it speaks HTTP/2 itself; a proxy must not pass octets on as they are",
     ),
-    "malformed:http3": Failure("what came is not HTTP/3 (RFC 9114)", "a fault of the server: look at its log"),
+    "malformed:http3": Failure("what came is not HTTP/3 (RFC 9114)", "the server is at fault: see its log"),
     "status": Failure(
         "the status is not the one expected", f"{_LOG}: the object or the method may be missing there, or refused"
     ),
     "length": Failure(
         "the content is shorter or longer than asked for",
-        "see that the server serves this object whole: same size, no compression, no error page",
+        "check that the server serves this object whole: same size, no compression, no error page",
     ),
     "content": Failure(
         "the octets of the content are wrong, at the right length",
@@ -109,7 +109,7 @@ FAILURES: dict[str, Failure] = {
     "closed_in_handshake": Failure("the other end closed within the handshake", "look at the log of the other end"),
     "accept": Failure("the system gave the server no connection (descriptors, memory)", "raise `ulimit -n`"),
     "file": Failure("the server could not read the file asked for", _LOG),
-    "qlog": Failure("a qlog file could not be written", "see that the disk has room"),
+    "qlog": Failure("a qlog file could not be written", "check that the disk has room"),
     "client": Failure("the client itself failed", _RUN_LOG),
     "client:missing": Failure("the client says nothing of this request", _RUN_LOG),
     "client:crashed": Failure("the client ended before it had made this request", _RUN_LOG),
@@ -122,7 +122,7 @@ FAILURES: dict[str, Failure] = {
         "the wall clock was set during the visit", "stop whatever sets the clock (NTP steps) during a run"
     ),
     "browser:script": Failure("a script that times the page failed in the browser", _RUN_LOG),
-    "browser:name": Failure("the browser could not look up a name", "see that the page names only hosts of the run"),
+    "browser:name": Failure("the browser could not look up a name", "check that the page names only hosts of the run"),
     "browser:cancelled": Failure("the page or the browser cancelled the request", _RUN_LOG),
     "browser:blocked": Failure("the browser blocked the request", f"{_RUN_LOG}; mixed content and policies do that"),
     "browser:other": Failure("the browser gave an error that is not known here", _RUN_LOG),

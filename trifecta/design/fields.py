@@ -36,21 +36,21 @@ def parse_protocol(value: Any) -> str:
 def _positive_count(value: Any) -> int:
     count = quantity.parse_count(value)
     if count == 0:
-        raise QuantityError(f"{value!r} asks for nothing; give 1 or more")
+        raise QuantityError(f"{value!r} is too small; give 1 or more")
     return count
 
 
 def _positive_time(value: Any) -> int:
     time_ns = quantity.parse_time_ns(value)
     if time_ns == 0:
-        raise QuantityError(f"{value!r} is no time at all; give more than 0")
+        raise QuantityError(f"{value!r} is zero; give more than 0")
     return time_ns
 
 
 def _positive_frequency(value: Any) -> float:
     per_s = quantity.parse_frequency_per_s(value)
     if per_s == 0:
-        raise QuantityError(f"{value!r} asks for nothing; give more than 0")
+        raise QuantityError(f"{value!r} is too small; give more than 0")
     return per_s
 
 
@@ -182,7 +182,7 @@ def _parse_most(name: str, most: int, least: int = 1) -> Callable[[Any], int]:
     def parse(value: Any) -> int:
         count = quantity.parse_count(value)
         if not least <= count <= most:
-            raise QuantityError(f"{value!r} is no number of {name}; give {least} to {most}")
+            raise QuantityError(f"{value!r} is not a number of {name}; give {least} to {most}")
         return count
 
     return parse
@@ -197,7 +197,7 @@ def _parse_ladder(value: Any) -> tuple[tuple[int, int], ...]:
     for part in parse_text(value).split("+"):
         found = _RUNG.fullmatch(part.strip())
         if not found:
-            raise QuantityError(f"{part.strip()!r} is no rung of a ladder; write for example '480p 1.2 Mbit/s'")
+            raise QuantityError(f"{part.strip()!r} is not a rung of a ladder; write for example '480p 1.2 Mbit/s'")
         rungs.append((int(found[1]), quantity.parse_rate_bits_per_s(found[2])))
     if any(later[1] <= earlier[1] for earlier, later in itertools.pairwise(rungs)):
         raise QuantityError(f"the ladder {value!r} does not rise; list the rungs by rate, the lowest first")

@@ -105,7 +105,7 @@ def read_factors(
                     place, f"{level!r} is not a level's name; use no ',' '=' or control character"
                 )
             if level in levels:
-                raise root.document.error(place, f"level {level!r} stands twice; list it once")
+                raise root.document.error(place, f"level {level!r} is listed twice; list it once")
             levels.append(level)
         if not levels:
             raise section.error(factor, "has no level; list at least one, or remove the factor")
@@ -118,11 +118,11 @@ def read_factors(
 
 
 def _allow_factors(section: Section, workload: RequestsWorkload) -> None:
-    """Refuse what is no factor of this workload: other workloads' fields, and a client where there is no choice."""
+    """Refuse what is not a factor of this workload: other workloads' fields, and a client where there is no choice."""
     known = factors_of(workload)
     for name in section.mapping:
         if name in KNOWN_FACTORS and name not in known:
-            raise section.error(name, f"is no factor of the workload {workload.kind!r}; remove it")
+            raise section.error(name, f"is not a factor of the workload {workload.kind!r}; remove it")
     section.allow(*known)
 
 

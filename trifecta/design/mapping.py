@@ -88,7 +88,7 @@ def make_plan(
     """The plan that a command line asks for; UserError in one line."""
     sides = re.fullmatch(r"\s*(\d{1,3})\s*[x×]\s*(\d{1,3})\s*", resolution)
     if not sides:
-        raise UserError(f"option --resolution: {resolution!r} is no resolution; write for example 16x16")
+        raise UserError(f"option --resolution: {resolution!r} is not a resolution; write for example 16x16")
     counts = int(sides[1]), int(sides[2])
     axes = parse_axis("--x", x, counts[0]), parse_axis("--y", y, counts[1])
     if axes[0].name == axes[1].name:

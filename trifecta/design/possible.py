@@ -33,7 +33,7 @@ def _browser_problem(workload: BrowserWorkload, protocols: Sequence[str], path: 
         return "discovery", "only HTTP/3 is found by Alt-Svc (RFC 9114 section 3.1); list HTTP/3 as a protocol"
     wires = ("all", *browsers.crossed_wires(workload))
     if workload.impaired not in wires:
-        where = f"{workload.impaired!r} is no wire between the browser and its server"
+        where = f"{workload.impaired!r} is not a wire between the browser and its server"
         return "impaired", f"{where}; give one of: {', '.join(wires)}"
     if isinstance(workload, VideoWorkload):
         if not 1_000_000_000 <= workload.segment_ns <= 20_000_000_000:

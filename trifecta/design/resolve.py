@@ -252,14 +252,14 @@ def _parse_metric(value: Any) -> str:
 def _parse_margin(value: Any) -> float:
     margin = quantity.parse_ratio(value)
     if not 0 < margin <= 0.5:
-        raise QuantityError(f"{value!r} is no useful margin; give more than 0 % and at most 50 %")
+        raise QuantityError(f"{value!r} is not a useful margin; give more than 0 % and at most 50 %")
     return margin
 
 
 def _parse_confidence(value: Any) -> float:
     confidence = quantity.parse_ratio(value)
     if not 0.5 <= confidence <= 0.999:
-        raise QuantityError(f"{value!r} is no useful confidence; give 50 % to 99.9 %")
+        raise QuantityError(f"{value!r} is not a useful confidence; give 50 % to 99.9 %")
     return confidence
 
 

@@ -81,11 +81,11 @@ def _compose(text: str, file: str, *, numbered: bool = True) -> Any:
         mark = error.problem_mark or error.context_mark
         line = f":{mark.line + 1}" if mark is not None and numbered else ""
         problem = " ".join(str(error.problem or error.context or "is not YAML").split())
-        remedy = "mend the line or the one above it" if numbered else "mend the value"
+        remedy = "fix this line or the one above it" if numbered else "mend the value"
         raise UserError(f"{file}{line}: not YAML: {problem}; {remedy}") from None
     except (YAMLError, ValueError, RecursionError) as error:
         problem = " ".join(str(error).split()) or type(error).__name__
-        raise UserError(f"{file}: not YAML: {problem[:200]}; mend the file") from None
+        raise UserError(f"{file}: not YAML: {problem[:200]}; fix the file") from None
 
 
 class _Reader:
@@ -119,13 +119,13 @@ class _Reader:
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
             if key_node.id != "scalar" or key_node.anchor:
-                raise UserError(f"{self.document.name}:{line}: {dotted(place)}: a field's name is one word; mend it")
+                raise UserError(f"{self.document.name}:{line}: {dotted(place)}: a field's name is one word; correct it")
             key = str(key_node.value)
             here = (*place, key)
             if key in values:
                 first = self.document.lines[here]
                 self.document.lines[here] = line
-                raise self.document.error(here, f"stands twice, first in line {first}; remove one")
+                raise self.document.error(here, f"appears twice, first in line {first}; remove one")
             self.document.lines[here] = line
             values[key] = self.value(value_node, here)
         return values

@@ -60,7 +60,7 @@ def get(
     recipes: Mapping[str, Recipe] = RECIPES,
     look: Callable[[str], list[Implementation]] = lambda name: survey(names=[name]),
 ) -> Got:
-    """Bring one implementation into the cache and see that it runs; ``force`` fetches it anew.
+    """Bring one implementation into the cache and check that it runs; ``force`` fetches it anew.
 
     What goes wrong is in the answer. Only an interrupt comes out of here, and then nothing half is in the cache.
     """
@@ -91,7 +91,7 @@ def get(
     seen = look(name)
     problem = next((each.reason for each in seen if not each.found), None)
     if problem is not None:
-        remedy = "" if force else f"; fetch it anew: trifecta get --force {name}"
+        remedy = "" if force else f"; fetch it again: trifecta get --force {name}"
         reason = f"is in the cache ({folder}), but cannot be used: {problem}{remedy}"
         return Got(name, "failed", origin=recipe.origin, folder=str(folder), reason=reason, steps=steps)
     return Got(

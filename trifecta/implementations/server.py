@@ -89,7 +89,7 @@ class ServerAdapter(ABC):
     says_ready: bytes | None = None
     """What it writes to standard output or error once it can be used over every protocol, and never before.
 
-    A server that answered real requests at its first start is then started anew for a block without them.
+    A server that answered real requests at its first start is then restarted for a block without them.
     """
 
     @abstractmethod

@@ -127,7 +127,7 @@ class Table(Mapping[str, Adapter], Generic[Adapter]):
     def _refusal(self, entry: EntryPoint) -> str | None:
         """Why an entry point of another package cannot be in the table; None when it can."""
         if not _NAME.fullmatch(entry.name):
-            return f"{_place(entry)} is not used: {entry.name!r} is no name; use letters, digits and ._+-"
+            return f"{_place(entry)} is not used: {entry.name!r} is not a name; use letters, digits and ._+-"
         if entry.name not in self._taken:
             return None
         own = f"{self._built_in[entry.name]} of {BUILT_IN}" if entry.name in self._built_in else "Trifecta itself"

@@ -98,7 +98,7 @@ def _udp_buffers() -> None:
 
 
 def _docker() -> None:
-    """The Docker Engine starts and answers; a problem that ``docker_state`` knows is not tried again."""
+    """The Docker Engine starts and answers; a problem that ``docker_state`` knows is not retried."""
     if not docker_state("bridge").usable:
         return
     with (

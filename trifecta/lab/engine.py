@@ -52,7 +52,7 @@ def find_engine() -> Path:
     if named:
         path = Path(named)
         if not os.access(path, os.X_OK):
-            raise CannotError(f"{ENGINE_VARIABLE}={named} is no program; name the trifecta-engine binary")
+            raise CannotError(f"{ENGINE_VARIABLE}={named} is not a program; name the trifecta-engine binary")
         return path.resolve()
     built = Path(__file__).resolve().parents[2] / "engine" / "target" / "release" / "trifecta-engine"
     if not os.access(built, os.X_OK):
@@ -66,7 +66,9 @@ def engine_versions(engine: Path) -> EngineVersion:
         done = subprocess.run([engine, "--version"], capture_output=True, check=True, timeout=20)
         return decode(EngineVersion, done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        raise CannotError(f"{engine} does not tell its version ({error}); build it again with `make setup`") from error
+        raise CannotError(
+            f"{engine} does not report its version ({error}); build it again with `make setup`"
+        ) from error
 
 
 class EngineProgram(ABC):
@@ -209,12 +211,12 @@ class EngineProgram(ABC):
             try:
                 self._lines.append(msgspec.json.decode(text, type=dict[str, msgspec.Raw]))
             except msgspec.DecodeError as error:
-                raise EngineError(self.name, None, f"said what is no JSON: {text[:200]!r}") from error
+                raise EngineError(self.name, None, f"said what is not JSON: {text[:200]!r}") from error
 
     def _describe_end(self, code: int) -> str:
         if code < 0:
             return f"was killed by signal {-code}" + self._last_words(": ")
-        return self._last_words("") or f"ended with exit code {code} and no word"
+        return self._last_words("") or f"ended with exit code {code} and no message"
 
     def _last_words(self, prefix: str) -> str:
         """What it wrote to standard error, on one line."""

@@ -115,12 +115,12 @@ class Names:
         self.point(names)
 
     def point(self, names: Mapping[str, Addresses]) -> None:
-        """Answer these names from now on, and no others; ValueError for what is no name in DNS."""
+        """Answer these names from now on, and no others; ValueError for what is not a DNS name."""
         for name in names:
             try:
                 dns.name.from_text(name)
             except (dns.exception.DNSException, UnicodeError) as error:
-                raise ValueError(f"{name!r} is no name in DNS: {error}") from error
+                raise ValueError(f"{name!r} is not a DNS name: {error}") from error
         self._names = dict(names)
 
     def take_strays(self) -> dict[str, int]:

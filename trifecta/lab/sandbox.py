@@ -188,7 +188,7 @@ def _parent(init: int, blocked: set[signal.Signals | int], keeper: tuple[int, in
         with suppress(ChildProcessError):  # it was killed, and reaped while init was waited for
             os.waitpid(keeper[0], 0)
     if code == 128 + signal.SIGKILL:
-        sys.stderr.write("trifecta: the run was killed; what was finished is kept, `trifecta resume` goes on\n")
+        sys.stderr.write("trifecta: the run was killed; finished trials are kept, `trifecta resume` continues\n")
         sys.stderr.flush()
     os._exit(code)
 

@@ -199,7 +199,7 @@ def _verify(hosts: Sequence[str], wires: Sequence[Wire]) -> None:
         raise ValueError("two hosts have the same name")
     for host in hosts:
         if not host.isalnum() or not host.isascii() or len(host) > _MOST_NAME:
-            raise ValueError(f"{host!r} is no name for a host: 1 to {_MOST_NAME} letters and digits")
+            raise ValueError(f"{host!r} is not a host name: 1 to {_MOST_NAME} letters and digits")
     pairs: set[frozenset[str]] = set()
     for wire in wires:
         pair = frozenset((wire.a, wire.b))

@@ -36,7 +36,7 @@ def run_delay_ns(pid: int) -> int | None:
 
 @dataclass(frozen=True)
 class ProcessReading:
-    """What was read of a process at one moment; None: this kernel does not tell."""
+    """What was read of a process at one moment; None: this kernel does not report."""
 
     cpu_ns: int
     rss_bytes: int | None

@@ -118,7 +118,7 @@ class ResourceObserver:
         return {row["process"]: row["cpu_ns"] for row in self.rows if row.get("cpu_ns") is not None}
 
     def run_delay_ns(self, role: str) -> int | None:
-        """Time without a CPU between the first and the last reading; None where the kernel does not tell."""
+        """Time without a CPU between the first and the last reading; None where the kernel does not report."""
         delays = self._delays.get(role, [])
         return max(0, delays[-1] - delays[0]) if len(delays) > 1 else None
 

@@ -110,7 +110,7 @@ def write_page(folder: Path, page: Page, bodies: Mapping[str, bytes]) -> None:
     """
     with disk_errors(folder):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise UserError(f"{folder} is there already; choose another folder")
+            raise UserError(f"{folder} already exists; choose another folder")
         folder.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         try:
@@ -148,7 +148,9 @@ def read_page(folder: Path) -> Page:
     document = _Reader(str(file))
     tree = document.record(_load(file), "", ("format", "name", "title", "start", "source", "responses", "left_out"))
     if tree["format"] != FORMAT or isinstance(tree["format"], bool):
-        document.fail("format", f"is {tree['format']!r:.40}; this version reads {FORMAT}; record or make the page anew")
+        document.fail(
+            "format", f"is {tree['format']!r:.40}; this version reads {FORMAT}; record or make the page again"
+        )
     responses = tuple(
         document.response(each, f"responses[{index}]")
         for index, each in enumerate(document.listed(tree["responses"], "responses", rules.MAX_RESPONSES))
@@ -176,22 +178,22 @@ def _load(file: Path) -> Any:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         tree = dict(pairs)
         if len(tree) != len(pairs):
-            raise ValueError("a name is there twice in one object")
+            raise ValueError("a name appears twice in one object")
         return tree
 
     def refuse(constant: str) -> NoReturn:
-        raise ValueError(f"{constant} is no JSON")
+        raise ValueError(f"{constant} is not JSON")
 
     try:
         if not file.is_file():
-            raise UserError(f"{file.parent} is no page archive: it has no {file.name}; see `trifecta page --help`")
+            raise UserError(f"{file.parent} is not a page archive: it has no {file.name}; see `trifecta page --help`")
         if file.stat().st_size > MAX_PAGE_FILE_BYTES:
             raise UserError(f"{file}: is larger than {MAX_PAGE_FILE_BYTES} octets; leave out responses")
         return json.loads(file.read_bytes(), object_pairs_hook=unique, parse_constant=refuse)
     except OSError as error:
         raise UserError(f"{file}: cannot be read ({error.strerror}); name the folder of a page archive") from error
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{file}: is no JSON document ({error}); record or make the page anew") from error
+        raise UserError(f"{file}: is not a JSON document ({error}); record or make the page again") from error
 
 
 class _Reader:
@@ -340,15 +342,15 @@ def _check_bodies(folder: Path, page: Page, document: _Reader) -> None:
             with open(file, "rb", opener=_no_links) as content:
                 there = os.fstat(content.fileno())
                 if not stat.S_ISREG(there.st_mode):
-                    document.fail(place, f"{file} is no plain file; record or make the page anew")
+                    document.fail(place, f"{file} is not a regular file; record or make the page again")
                 if there.st_size != each.bytes:
                     what = f"{file} has {there.st_size} octets and not {each.bytes}"
-                    document.fail(place, f"{what}; record or make the page anew")
+                    document.fail(place, f"{what}; record or make the page again")
                 digest = hashlib.file_digest(content, "sha256").hexdigest()
         except OSError as error:
-            document.fail(place, f"{file} cannot be read ({error.strerror}); record or make the page anew")
+            document.fail(place, f"{file} cannot be read ({error.strerror}); record or make the page again")
         if digest != each.body:
-            document.fail(place, f"{file} has another content than its name says; record or make the page anew")
+            document.fail(place, f"{file} has another content than its name says; record or make the page again")
 
 
 def _no_links(path: str, flags: int) -> int:

@@ -83,7 +83,7 @@ class Builder:
             f"method {method[:40]!r} cannot be replayed": not rules.METHOD.fullmatch(method) or method == "CONNECT",
             str(problem): problem is not None,
             "status 101 is another protocol (WebSocket)": status == 101,
-            f"status {status} is no final answer": not 200 <= status <= 599,
+            f"status {status} is not a final answer": not 200 <= status <= 599,
             f"field {field}": field is not None,
             f"its fields are larger than {rules.MAX_HEAD_BYTES} octets": rules.head_bytes(headers)
             > rules.MAX_HEAD_BYTES,

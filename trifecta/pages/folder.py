@@ -78,7 +78,7 @@ def _files(folder: Path, page: Builder, origin: str) -> Iterator[Path]:
             if path == folder / INDEX or each.startswith("."):
                 continue
             if path.is_symlink() or not path.is_file():
-                page.leave_out("GET", origin + _target(folder, path), "is no plain file")
+                page.leave_out("GET", origin + _target(folder, path), "is not a regular file")
             elif path.stat().st_size > rules.MAX_BODY_BYTES:
                 page.leave_out("GET", origin + _target(folder, path), f"is larger than {rules.MAX_BODY_BYTES} octets")
             else:
@@ -96,4 +96,4 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}); mend that or leave the file out") from error
+        raise UserError(f"{path}: cannot be read ({error.strerror}); fix that or leave the file out") from error

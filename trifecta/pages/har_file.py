@@ -55,12 +55,12 @@ class HarFile:
             NotImplementedError,
             RuntimeError,
         ) as error:
-            raise UserError(f"{self.path}: cannot be unpacked ({error}); save the HAR anew") from error
+            raise UserError(f"{self.path}: cannot be unpacked ({error}); save the HAR again") from error
         try:
             return json.loads(data.removeprefix(b"\xef\xbb\xbf"))
         except (ValueError, RecursionError) as error:
-            empty = "is empty" if not data.strip() else f"is no JSON ({error})"
-            raise UserError(f"{self.path}: {empty}; save the HAR anew") from error
+            empty = "is empty" if not data.strip() else f"is not JSON ({error})"
+            raise UserError(f"{self.path}: {empty}; save the HAR again") from error
 
     def attached(self, name: str) -> bytes | None:
         """The content that an entry says is in a file of its own; None where it is not there."""

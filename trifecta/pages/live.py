@@ -23,7 +23,7 @@ _NOTES = {
     "websocket": "is a WebSocket",
 }
 _WITH_URLS = ("location", "access-control-allow-origin", "link")
-"""Fields that name an origin; with --rename they are written anew."""
+"""Fields that name an origin; with --rename they are written again."""
 
 
 def record_url(wanted: Wanted, say: Callable[[str], None]) -> Recorded:
@@ -63,7 +63,7 @@ def _resolve(wanted: Wanted) -> dict[str, tuple[str, int | None]]:
             if not host or not equals or host.count(":") > 1 or not 1 <= (1 if number is None else number) <= 65535:
                 raise ValueError
         except ValueError:
-            raise UserError(f"option --resolve: {each!r} is no HOST[:PORT]=ADDRESS[:PORT]") from None
+            raise UserError(f"option --resolve: {each!r} is not HOST[:PORT]=ADDRESS[:PORT]") from None
         answers[host.lower()] = (address, number)
     return answers
 

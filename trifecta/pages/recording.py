@@ -53,7 +53,7 @@ def record_page(wanted: Wanted, say: Callable[[str], None]) -> Recorded:
     is_url = wanted.source.lower().startswith(("http://", "https://"))
     _check_options(wanted, is_url)
     if wanted.out.exists() and (not wanted.out.is_dir() or any(wanted.out.iterdir())):
-        raise UserError(f"{wanted.out} is there already; choose another folder with --out")
+        raise UserError(f"{wanted.out} already exists; choose another folder with --out")
     if is_url:
         from trifecta.pages.live import record_url
 
@@ -108,7 +108,7 @@ def renames(wanted: Wanted) -> dict[str, str]:
         problem = rules.url_problem(later + "/")
         if not equals or former.count("/") != 2 or not former.startswith(("http://", "https://")):
             raise UserError(
-                f"option --rename: {each!r} is no FROM=TO of origins, as https://localhost:8443=https://www.mine.lab"
+                f"option --rename: {each!r} is not FROM=TO of origins, as https://localhost:8443=https://www.mine.lab"
             )
         if problem is not None:
             raise UserError(f"option --rename: {later!r} {problem}")

@@ -83,7 +83,7 @@ def table(about: RunFacts, answer: Answer) -> Table:
 def show(out: Console, about: RunFacts, answer: Answer) -> None:
     """Print them."""
     if not answer.rows:
-        out.print("No trial counts, so there is no number to show.")
+        out.print("No trial counts, so there is not a number to show.")
         return
     made: Grid = grids.grid(out)
     made.add_column("cell", overflow="fold")
@@ -95,17 +95,13 @@ def show(out: Console, about: RunFacts, answer: Answer) -> None:
         counts = [numbers.count(row["succeeded"]), numbers.count(row["failed"])]
         times = [numbers.duration(row[column]) for _, column in shown]
         cells = [place, *counts, numbers.per_second(row["requests_per_s"]), *times]
-        made.add_row(*(Text(_plain(out, cell)) for cell in cells))
+        made.add_row(*(Text(grids.plain(out, cell)) for cell in cells))
     out.print(Text(f"{about.latency_word.capitalize()} of {name(about.arms[0])}:", style="bold"))
     grids.show(out, made)
-    out.print(Text(_plain(out, NOTE), style="dim"))
+    out.print(Text(grids.plain(out, NOTE), style="dim"))
 
 
 def as_data(answer: Answer) -> list[JsonObject]:
     """The same for a program; what is infinite is null, as is a percentile beyond the sample."""
     infinite = float("inf")
     return [{name: None if value == infinite else value for name, value in row.items()} for row in answer]
-
-
-def _plain(out: Console, said: str) -> str:
-    return said if out.encoding.lower().startswith("utf") else said.replace("∞", "inf").replace("µ", "u")

@@ -20,7 +20,7 @@ from trifecta.report import content, facts, grids, numbers, queries, visits, wor
 from trifecta.report.catalogue import VERDICTS, Query
 from trifecta.report.comparisons import Comparison, levels
 from trifecta.report.figures import style
-from trifecta.report.html import TEMPLATES
+from trifecta.report.sections import TEMPLATES
 from trifecta.report.visits.published import Claim
 from trifecta.report.visits.said import cell_words, claim_summary
 

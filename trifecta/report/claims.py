@@ -238,9 +238,8 @@ def definition(baseline: str, confidence: float) -> str:
         f"The effect is the log ratio to {name(baseline)} in one block, its variation the mean square: none if no "
         f"{naming.noun()} ever differed from another. In brackets: {100 * confidence:.0f} % intervals, for these "
         "programs. "
-        "Block n has the same losses behind every server, and they are not independent of each other: what this "
-        "weather does to all of them alike counts as the "
-        f"{naming.factor()}'s."
+        "Block n has the same losses behind every server, and they are not independent of each other: what the "
+        f"losses do to all of them alike counts as the {naming.factor()}'s."
     )
 
 

@@ -118,9 +118,9 @@ class Comparison:
         if self.decided:
             return ""
         if not self.row["blocks"]:
-            return "without a valid block"
+            return "no valid block"
         if self.blocks_more is None:
-            return "with too few blocks for a forecast" if self.too_early else "not within reach"
+            return "too few blocks for a forecast" if self.too_early else "not within reach"
         low, high = self.blocks_more
         if high is None:
             return f"needs {numbers.count(low)} or more further blocks"
@@ -150,10 +150,15 @@ class Standing:
         return all(self.places)
 
     def ranks(self) -> list[tuple[str, tuple[str, ...]]]:
-        """(``1st``, its arms) in order; arms that share places come once, as ``2nd-3rd``; an open place has no arm."""
+        """(``1st``, its arms) in order; arms that share places come once, as ``2nd–3rd``; open places have no arm.
+
+        Where every place is open there is one entry, without a rank.
+        """
+        if not any(self.places):
+            return [("", ())]
         found: list[tuple[str, tuple[str, ...]]] = []
         for place, arms in enumerate(self.places):
-            if len(arms) > 1 and place and self.places[place - 1] == arms:
+            if len(arms) != 1 and place and self.places[place - 1] == arms:
                 first = found.pop()[0].split("–")[0]
                 found.append((f"{first}–{ordinal(place + 1)}", arms))
             else:
@@ -161,9 +166,10 @@ class Standing:
         return found
 
     def words(self) -> list[str]:
-        """``1st HTTP/3`` and so on; ``2nd open`` where nobody can tell."""
+        """``1st HTTP/3`` and so on; ``2nd–3rd open`` where verdicts do not report, ``open`` where they tell nothing."""
         return [
-            f"{rank} {' = '.join(style.name(arm) for arm in arms) if arms else 'open'}" for rank, arms in self.ranks()
+            f"{rank} {' = '.join(style.name(arm) for arm in arms) if arms else 'open'}".strip()
+            for rank, arms in self.ranks()
         ]
 
 

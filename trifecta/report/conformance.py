@@ -100,7 +100,7 @@ def matrix_tables(answer: Answer, asked: Collection[str | None]) -> list[tables.
 
 
 @dataclass(frozen=True)
-class Section:
+class Content:
     """What the report shows of the probe."""
 
     tables: list[tables.Table]
@@ -110,10 +110,10 @@ class Section:
     legend: list[tuple[str, str]]
 
 
-def section(matrix: Answer, findings: Answer, results: Sequence[ConformanceResult]) -> Section:
+def section(matrix: Answer, findings: Answer, results: Sequence[ConformanceResult]) -> Content:
     """The part of the report; without a table when nothing was probed."""
     used = {one.outcome for one in results}
-    return Section(
+    return Content(
         matrix_tables(matrix, {one.object for one in results}),
         sentence([dataclasses.asdict(one) for one in results]),
         findings.rows,

@@ -27,9 +27,11 @@ from trifecta.report.claims import PARTS, PlaceClaims
 from trifecta.report.comparisons import Comparison, levels, place_words
 from trifecta.report.content import cells_in_order
 from trifecta.report.facts import RunFacts
+from trifecta.report.figure import Figure
 from trifecta.report.figures import decomposition as figures
 from trifecta.report.figures import style
 from trifecta.report.queries import Answer
+from trifecta.report.sections import Section
 from trifecta.report.tables import Column, Table
 from trifecta.report.words import listed
 from trifecta.store.run import RunDirectory
@@ -100,15 +102,6 @@ def _worked_out(
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A figure, its title and how to read it."""
-
-    title: str
-    caption: str
-    svg: str
-
-
-@dataclass(frozen=True)
 class LeaguePlace:
     """The tables of a place, one a protocol."""
 
@@ -117,8 +110,8 @@ class LeaguePlace:
 
 
 @dataclass(frozen=True)
-class Section:
-    """The report's section on programs."""
+class Content:
+    """What the report's section on programs shows."""
 
     claims: list[str]
     apart: list[str]  # a protocol that is slow behind one server only
@@ -134,14 +127,14 @@ class Section:
     proxies: str  # empty without any
 
 
-def section(
+def draw(
     connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Derived, found: Sequence[Comparison]
-) -> Section | None:
+) -> Content | None:
     """Everything the section shows; None when the study has one program only. Ask within ``svg.drawing()``."""
     if not derived.standings and not derived.shares:
         return None
     standings = queries.ask(connection, catalogue.LEAGUE)
-    return Section(
+    return Content(
         claims=claims.claims(found, about.pairs),
         apart=apart.sentences(derived.apart, about.metric),
         places=claims.claims_by_place(found, about.pairs),
@@ -171,7 +164,7 @@ def _figures(found: Sequence[Decomposition]) -> list[Figure]:
     made = [
         Figure(
             f"{style.name(one.arm)} ÷ {style.name(one.reference)}: shares of the variation",
-            "All places together, each counting the same. Mark: share. Line: interval, for these programs. The parts "
+            "All places together, with equal weight. Mark: share. Line: interval, for these programs. The parts "
             "add up to 100 %.",
             figures.intervals(one.shares, claims.parts(), f"dw-{one.arm}"),
         )
@@ -219,8 +212,8 @@ def _effects(about: RunFacts, derived: Derived, answer: Answer) -> Table:
         Column("left out", "left_out"),
     ]
     notes = [
-        f"ratio: of {about.metric_label} to that of {style.name(about.baseline)}, geometric mean over programs, each "
-        "counting the same. for another program: where the ratio of a server and client that were not measured would "
+        f"ratio: of {about.metric_label} to that of {style.name(about.baseline)}, geometric mean over programs, with "
+        "equal weight. for another program: where the ratio of a server and client that were not measured would "
         "be expected, if those measured are a random sample.",
     ]
     return tables.build(
@@ -301,3 +294,13 @@ def _place(place: str) -> str:
     path = levels(place).get("path", "")
     rest = place_words(place) if "," in place or "path=" not in place else ""
     return ", ".join(part for part in (path, rest) if part) or "everywhere"
+
+
+SECTION = Section(
+    "programs",
+    "Protocol or program",
+    derive=lambda run: derive(run.about.folder, run.connection, run.about),
+    draw=lambda run, derived: draw(run.connection, run.about, derived, run.found),
+    rows=Derived.rows,
+    page="programs.html.j2",
+)

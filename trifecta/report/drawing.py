@@ -1,9 +1,8 @@
-"""Draws the figures of a report: six panels a cell, one overview a path and pair."""
+"""Draws the figures of a report: the first screen's, six panels a cell, one overview a path and pair."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from trifecta.analysis.estimate import Row
@@ -11,26 +10,10 @@ from trifecta.report import catalogue, numbers, pairs, words
 from trifecta.report.comparisons import Comparison, levels, place_words
 from trifecta.report.content import Answers, arms_of
 from trifecta.report.facts import RunFacts
+from trifecta.report.figure import Figure
 from trifecta.report.figures import latency, load, ratios, scales, style
 from trifecta.report.figures.ratios import ForestRow, PairSeries
-
-
-@dataclass(frozen=True)
-class Panel:
-    """A figure with its title and what a reader must know to read it."""
-
-    title: str
-    caption: str
-    svg: str
-    query: str  # name of the query behind it
-
-
-@dataclass(frozen=True)
-class Overview:
-    """The intervals of all cells of a path for one pair."""
-
-    title: str
-    svg: str
+from trifecta.report.opening import Opening
 
 
 def ratio_panels(
@@ -41,7 +24,7 @@ def ratio_panels(
     rows: Sequence[Row],
     found: Sequence[Comparison],
     answers: Answers,
-) -> list[Panel]:
+) -> list[Figure]:
     """The two panels that need no samples: ratios by block, and their interval over blocks."""
     series = pairs.series_of_cell(facts, cell, rows, found, answers.small[catalogue.BLOCK_RATIOS.name])
     if not series:
@@ -51,19 +34,19 @@ def ratio_panels(
     label = facts.metric_label
     compared = [one for one in series if (one.arm, one.reference) in facts.pairs]
     return [
-        Panel(
+        Figure(
             "Paired ratios, block by block",
             "A mark is a block, the first on top; the bar is the "
             f"{numbers.percent(facts.confidence)} interval, the large mark the estimate. The band is the margin. "
             f"{style.name(facts.baseline)} against itself shows the noise.",
             ratios.blocks(series, margin, label, facts.sides, f"c{number}r"),
-            catalogue.BLOCK_RATIOS.name,
+            query=catalogue.BLOCK_RATIOS.name,
         ),
-        Panel(
+        Figure(
             "What was known after each block",
             _sequence_caption(compared),
             ratios.sequence(compared, margin, label, f"c{number}q"),
-            catalogue.BLOCK_RATIOS.name,
+            query=catalogue.BLOCK_RATIOS.name,
         ),
     ]
 
@@ -76,10 +59,10 @@ def _sequence_caption(series: Sequence[PairSeries]) -> str:
     return said
 
 
-def sample_panels(facts: RunFacts, cell: str, number: int, answers: Answers) -> list[Panel]:
+def sample_panels(facts: RunFacts, cell: str, number: int, answers: Answers) -> list[Figure]:
     """The four panels over samples and costs; of browsers only the distribution."""
     arms = arms_of(facts)
-    made: list[Panel] = []
+    made: list[Figure] = []
 
     def by_arm(query: catalogue.Query) -> dict[str, dict[str, Any]]:
         found = {row["arm"]: row for row in answers[query].where(cell=cell)}
@@ -87,7 +70,7 @@ def sample_panels(facts: RunFacts, cell: str, number: int, answers: Answers) -> 
 
     def add(title: str, caption: str, query: catalogue.Query, draw: Callable[[], str]) -> None:
         if answers[query].where(cell=cell):
-            made.append(Panel(title, caption, draw(), query.name))
+            made.append(Figure(title, caption, draw(), query=query.name))
 
     curves = {arm: row["latency_ns"] for arm, row in by_arm(catalogue.ECDF).items()}
     word = facts.latency_word
@@ -154,7 +137,7 @@ def warmup_ns(facts: RunFacts, cell: str) -> float:
 
 def overviews(
     facts: RunFacts, path: str, number: int, found: Sequence[Comparison], limits: tuple[float, float]
-) -> list[Overview]:
+) -> list[Figure]:
     """A forest plot for each pair over the cells of a path."""
     drawn = []
     for arm, reference in facts.pairs:
@@ -165,15 +148,27 @@ def overviews(
         ]
         if not here:
             continue
-        rows = [
-            ForestRow(place_words(one.cell), one.row["ratio"], one.row["low"], one.row["high"], one.decided)
-            for one in here
-        ]
+        rows = [_forest_row(one) for one in here]
         title = f"{style.name(arm)} against {style.name(reference)}"
         identity = f"o{number}{arm}{reference}"
         pair, sides = (arm, reference), facts.sides
-        drawn.append(Overview(title, ratios.forest(rows, pair, limits, facts.margin, identity, sides=sides)))
+        drawn.append(Figure(title, "", ratios.forest(rows, pair, limits, facts.margin, identity, sides=sides)))
     return drawn
+
+
+def opening_forests(facts: RunFacts, made: Opening) -> list[str]:
+    """The small forest of every row of the first screen, on one axis."""
+    limits = overview_limits(facts, [one for row in made.rows for one in row.comparisons])
+    return [
+        ratios.small_forest(
+            [_forest_row(one) for one in row.comparisons], made.pair, limits, facts.margin, f"f{number}"
+        )
+        for number, row in enumerate(made.rows)
+    ]
+
+
+def _forest_row(one: Comparison) -> ForestRow:
+    return ForestRow(place_words(one.cell), one.row["ratio"], one.row["low"], one.row["high"], one.decided)
 
 
 def overview_limits(facts: RunFacts, found: Sequence[Comparison]) -> tuple[float, float]:

@@ -10,15 +10,15 @@ from trifecta.report.facts import RunFacts
 from trifecta.report.tables import Column, Table
 
 CELL_NOTES = (
-    "Comparisons: the ratio is the median over blocks, its confidence sequence is valid at any look. "
-    "Beside it stands a fixed-size analysis, from six blocks: the Hodges–Lehmann ratio, what Wilcoxon's signed rank "
-    "test does not reject, and its p. It is valid only if the number of blocks had been fixed beforehand, and for this "
-    "comparison by itself.",
-    "Percentiles: requests of all valid trials together, warm-up left out. They describe; the verdicts rest on trials, "
-    "not on requests. ∞ means that so large a share of requests failed.",
+    "Comparisons: the ratio is the median over blocks; its confidence sequence stays valid at every look. "
+    "Next to it, from six blocks on, a fixed-size analysis: the Hodges–Lehmann ratio, the interval that Wilcoxon's "
+    "signed-rank test does not reject, and its p. That is valid only if the number of blocks was fixed beforehand, and "
+    "for this comparison alone.",
+    "Percentiles: all requests of all valid trials, warm-up excluded. They are descriptive; verdicts rest on trials, "
+    "not on requests. ∞: so large a share of requests failed.",
     "Phases: means over successful requests. A dash is a phase that the protocol does not have.",
     "Cost: CPU time of the processes, and octets received and sent as transport payload, per request. The start of a "
-    "client that is not Trifecta's own is taken off where it could be measured: once a trial, in the column beside it.",
+    "client that is not Trifecta's own is subtracted where it could be measured: once per trial, in the next column.",
 )
 
 
@@ -26,7 +26,7 @@ _BROWSER_NOTES = (
     CELL_NOTES[0],
     "Percentiles: visits of all valid trials together, those not measured left out. They describe; verdicts rest on "
     "trials. ∞ means that so large a share of visits failed.",
-    "Metrics: of the browser's own account of each visit. A dash: it did not happen, or this browser does not tell.",
+    "Metrics: of the browser's own account of each visit. A dash: it did not happen, or this browser does not report.",
 )
 
 
@@ -110,7 +110,7 @@ def fixed(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
         Column("against", "against"),
         Column("verdict", "verdict"),
         Column("ratio", "ratio", "ratio"),
-        Column("by itself", "low,high", "interval"),
+        Column("alone", "low,high", "interval"),
         Column("among all", "family_low,family_high", "interval"),
         Column("mean ratio", "mean_ratio", "ratio"),
         Column("of the mean", "mean_low,mean_high", "interval"),
@@ -292,14 +292,15 @@ def noise(answers: Answers, cells: Sequence[str]) -> Table:
         Column("ratio", "ratio", "ratio"),
         Column("smallest block", "smallest", "ratio"),
         Column("largest block", "largest", "ratio"),
-        Column("floor, same weather", "floor", "ratio"),
-        Column("floor, across weather", "weather_floor", "ratio"),
+        Column("floor within a block", "floor", "ratio"),
+        Column("floor between blocks", "weather_floor", "ratio"),
     ]
     note = (
-        "ratio: median of the second run against the first. floor, same weather: the smallest ratio that these blocks "
-        "could have told from 1, by both runs of a block, which lose the same packets: the noise of the instrument. "
-        "floor, across weather: the same by the first run of a block and the second of every other, which lose others: "
-        "what a difference from another block, cell or run must exceed. Both rest on medians, so no outlier makes them."
+        "ratio: median of the second run against the first. floor within a block: the smallest ratio that these blocks "
+        "could have distinguished from 1, from both runs of a block, which lose the same packets: the noise of the "
+        "instrument. floor between blocks: the same from the first run of a block and the second of every other, which "
+        "lose other packets: what a difference from another block, cell or run must exceed. Both rest on medians, so "
+        "one outlier does not change them."
     )
     return tables.build(
         answers.small[catalogue.NOISE.name],

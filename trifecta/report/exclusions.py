@@ -49,13 +49,13 @@ class Uneven:
         """Two sentences for the headline, with the remedy."""
         where = "in one cell" if self.cells == 1 else f"in {self.cells} cells"
         said = (
-            f"Trials of {name(self.arm)} were left out more often than others: {numbers.count(self.excluded)} of "
+            f"Trials of {name(self.arm)} were excluded more often than others: {numbers.count(self.excluded)} of "
             f"{numbers.count(self.trials)}, against {numbers.count(self.others_excluded)} of "
             f"{numbers.count(self.others)} ({where}"
         )
-        said += f", most by the check {self.check.replace('_', ' ')})" if self.check else ")"
-        said += ": what is said of it rests on the trials that are left."
-        return f"{said} What would mend it: {self.remedy}." if self.remedy else said
+        said += f", mostly by the check {self.check.replace('_', ' ')})" if self.check else ")"
+        said += ", so its results rest on the remaining trials."
+        return f"{said} To fix this: {self.remedy}." if self.remedy else said
 
 
 def uneven(by_arm: Answer) -> list[Uneven]:

@@ -38,27 +38,27 @@ def asked(facts: RunFacts, found: Iterable[Comparison]) -> int | None:
 
 def command(facts: RunFacts, more: int | None) -> str | None:
     """The command line that asks for so many more blocks; None for none."""
-    return None if more is None else f"trifecta resume {shlex.quote(_near(facts.folder))} --blocks {more}"
+    return None if more is None else f"trifecta resume {shlex.quote(near(facts.folder))} --blocks {more}"
 
 
 def estimate(facts: RunFacts, found: Iterable[Comparison], trials: int) -> str:
-    """How long that takes if nothing is decided before: ``at most about 4 min``; empty where it cannot be known."""
+    """How long that takes if nothing is decided before: ``about 4 min at most``; empty where it cannot be known."""
     opened = [one for one in found if blocks(facts, one) is not None]
     elapsed_ns, more = facts.rest.get("elapsed_ns"), asked(facts, opened)
     if more is None or not trials or not isinstance(elapsed_ns, int | float):
         return ""
     each_ns = elapsed_ns / trials * (len(facts.arms) + 1)
-    return f"at most about {numbers.wall(more * len({one.cell for one in opened}) * each_ns)}"
+    return f"about {numbers.wall(more * len({one.cell for one in opened}) * each_ns)} at most"
 
 
 def sentence(facts: RunFacts, found: Iterable[Comparison], trials: int) -> str:
-    """``More blocks: `trifecta resume runs/race --blocks 12` (at most about 4 min).``; empty where they are no help."""
+    """``More blocks: `trifecta resume runs/race --blocks 12` (about 4 min at most).``; empty where they are no help."""
     ones = list(found)
     line, took = command(facts, asked(facts, ones)), estimate(facts, ones, trials)
     return f"More blocks: `{line}`{took and f' ({took})'}." if line else ""
 
 
-def _near(folder: Path) -> str:
+def near(folder: Path) -> str:
     """The folder as it is typed from here, where it lies below."""
     full, here = folder.resolve(), Path.cwd()
     return str(full.relative_to(here)) if full.is_relative_to(here) and full != here else str(full)

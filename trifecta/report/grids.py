@@ -9,6 +9,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+# What stands for a sign where the terminal has ASCII alone.
+_ASCII = {
+    "∞": "inf", "µ": "u", "–": "-", "“": '"', "”": '"', "†": "^", "÷": "/", "─": "-", "●": "*", "○": "o", "│": "|",
+    "⁶": "^6",
+}  # fmt: skip
 _FOLDED = 10  # a column that folds is read down to this width
 
 
@@ -16,6 +21,16 @@ def grid(out: Console) -> Table:
     """An empty table with a line below its head, in ASCII where the terminal has no more."""
     edges = box.SIMPLE_HEAD if out.encoding.lower().startswith("utf") else box.ASCII
     return Table(box=edges, show_edge=False, padding=(0, 1, 0, 0))
+
+
+def plain(out: Console, said: str) -> str:
+    """What the terminal can show: the signs beyond ASCII only where its encoding has them."""
+    said = said.replace("×", "x")
+    if out.encoding.lower().startswith("utf"):
+        return said
+    for sign, simple in _ASCII.items():
+        said = said.replace(sign, simple)
+    return said
 
 
 def show(out: Console, table: Table) -> None:

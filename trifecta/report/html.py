@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -20,43 +20,27 @@ from trifecta.report import (
     catalogue,
     conformance,
     content,
-    decomposition,
     evidence,
     exclusions,
-    explain,
     facts,
     naming,
+    opening,
     packets,
     queries,
-    services,
-    sweep,
-    trips,
-    visits,
     words,
 )
 from trifecta.report.comparisons import Comparison, Standing, levels, place_words, standing
-from trifecta.report.decomposition import Section
-from trifecta.report.drawing import Overview, Panel, overview_limits, overviews, ratio_panels, sample_panels
+from trifecta.report.drawing import opening_forests, overview_limits, overviews, ratio_panels, sample_panels
 from trifecta.report.facts import RunFacts
+from trifecta.report.figure import Figure
 from trifecta.report.figures import latency, style, svg
-from trifecta.report.numbers import FORMATS, NO_VALUE, significant
+from trifecta.report.numbers import FORM_OF_UNIT, FORMATS, NO_VALUE, significant
+from trifecta.report.sections import TEMPLATES, Known, Run, Section, known
 from trifecta.report.tables import Table, row_key
 from trifecta.store.run import RunDirectory
 
 # A number and its unit stay on one line.
 _UNIT = re.compile(r"(\d) (%|ns|µs|ms|s|B|[kMG]B|[kMG]?bit/s|×)(?!\w)")
-TEMPLATES = Path(__file__).parent / "templates"
-# Programs, services, visits and packets where the run has them; by cell why its verdicts are what they are.
-Sections = tuple[
-    Section | None,
-    services.Section | None,
-    visits.Section | None,
-    packets.Section | None,
-    trips.Section | None,
-    sweep.Section | None,
-    Mapping[str, explain.CellPart],
-    Table | None,
-]
 
 
 @dataclass
@@ -69,7 +53,7 @@ class CellSection:
     comparisons: dict[tuple[str, str], Comparison]
     standing: Standing
     checks: dict[str, Any]
-    panels: list[Panel] = field(default_factory=list)
+    panels: list[Figure] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     sql: dict[str, str] = field(default_factory=dict)  # title of a figure -> its SQL
 
@@ -82,7 +66,7 @@ class PathSection:
     path: str
     asked: str
     cells: list[CellSection]
-    overviews: list[Overview] = field(default_factory=list)
+    overviews: list[Figure] = field(default_factory=list)
 
 
 def write_report(run_dir: Path) -> Path:
@@ -115,44 +99,46 @@ def render(run_dir: Path) -> str:
 
 def _render(run_dir: Path) -> tuple[str, dict[str, list[dict[str, Any]]], packets.Packets | None]:
     """The page, the rows of the views that its SQL reads besides those of the run, and what is shown of packets."""
-    about = facts.read(run_dir)
+    about, every = facts.read(run_dir), known()
     with about.naming(), queries.connect(run_dir) as connection, ThreadPoolExecutor(1) as pool:
         answers = content.ask_all(connection, about, pool)
         rows = content.trial_values(connection, about.metric)
         paths, found = _sections(about, answers)
         by_itself = alone.ask(connection, about)
         single = None if by_itself is None else alone.table(about, by_itself)
-        derived = decomposition.derive(run_dir, connection, about)
-        of_services = services.derive(connection, about)
-        of_visits = visits.derive(connection, about, found)
-        captured = packets.derive(connection, about)
-        in_turn = trips.derive(connection, about)
-        swept = sweep.derive(connection, about)
-        why = explain.derive(connection, about, found)
-        views = (
-            derived.rows()
-            | why.rows
-            | (captured.rows if captured else {})
-            | (of_services.rows if of_services else {})
-            | (of_visits.rows if of_visits else {})
-            | (in_turn.rows if in_turn else {})
-            | (sweep.rows(swept) if swept else {})
-        )
+        totals, matrix = answers[catalogue.TOTALS].rows[0], answers[catalogue.CHECK_MATRIX]
+        first = opening.opening(about, found, opening.ask(connection, about), totals, matrix)
+        run = Run(connection, about, found)
+        derived = [(one, made) for one in every.sections if (made := one.derive(run)) is not None]
+        views = {name: made for one, of in derived for name, made in one.rows(of).items()}
         queries.attach(connection, views)
         with svg.drawing():
             _draw(about, answers, rows, paths, found)
-            programs = decomposition.section(connection, about, derived, found)
-            calls = services.section(connection, about, of_services, found) if of_services else None
-            loads = visits.section(connection, about, of_visits) if of_visits else None
-            wires = packets.section(connection, about, captured) if captured else None
-            rounds = trips.section(connection, about, in_turn) if in_turn else None
-            rates = sweep.section(connection, swept) if swept else None
-            reasons = explain.section(connection, about, why)
-        return (
-            _fill(about, answers, paths, found, (programs, calls, loads, wires, rounds, rates, reasons, single)),
-            views,
-            captured,
-        )
+            forests = opening_forests(about, first) if first else []
+            shown = [(one, drawn) for one, of in derived if (drawn := one.draw(run, of)) is not None]
+        page = _fill(about, answers, paths, found, _Parts(every, shown, single, first, forests))
+        captured = next((of for one, of in derived if one.name == packets.SECTION.name), None)
+        return page, views, captured
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What the page has besides the verdicts of its cells."""
+
+    known: Known
+    shown: Sequence[tuple[Section, Any]]
+    single: Table | None
+    first: opening.Opening | None
+    forests: Sequence[str]
+
+    def by_name(self) -> dict[str, Any]:
+        """What each section shows, by the name that its template has it by; None where the run has nothing for it."""
+        return dict.fromkeys(one.name for one in self.known.sections) | {one.name: made for one, made in self.shown}
+
+    def of_cell(self, cell: str) -> list[tuple[str, Any]]:
+        """(template, part) of the sections that have something for the cell."""
+        parts = ((one.cell, made.cells.get(cell)) for one, made in self.shown if one.cell)
+        return [(template, part) for template, part in parts if part is not None]
 
 
 def _sections(about: RunFacts, answers: content.Answers) -> tuple[list[PathSection], list[Comparison]]:
@@ -208,14 +194,13 @@ def _fill(
     answers: content.Answers,
     paths: list[PathSection],
     found: Sequence[Comparison],
-    sections: Sections,
+    parts: _Parts,
 ) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    programs, calls, loads, wires, rounds, rates, reasons, single = sections
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
+        loader=FileSystemLoader(list(dict.fromkeys(one.templates for one in parts.known.sections))),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -238,16 +223,20 @@ def _fill(
     page = environment.get_template("report.html.j2")
     return page.render(
         about=about,
-        alone=single,
+        alone=parts.single,
+        opening=parts.first,
+        forests=parts.forests,
+        factors=words.listed(about.factors) or "levels",
+        spread=lambda row, arm: opening.spread(row, arm, about.metric),
+        ratio_of=opening.ratio,
+        winners=lambda row: opening.winners(row, len(about.arms)),
+        value_form=FORM_OF_UNIT[about.of.unit],
         words=words.compose(about, found, totals, answers[catalogue.CHECK_MATRIX], answers[exclusions.BY_ARM]),
+        missing=parts.known.missing,
+        sections=[one for one, _ in parts.shown if one.page],
+        of_cell=parts.of_cell,
+        **parts.by_name(),
         paths=paths,
-        programs=programs,
-        services=calls,
-        visits=loads,
-        packets=wires,
-        trips=rounds,
-        sweep=rates,
-        reasons=reasons,
         phases=[
             phase
             for phase in latency.PHASES

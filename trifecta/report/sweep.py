@@ -14,7 +14,9 @@ from trifecta.design.study_file import parse_study
 from trifecta.report import numbers, queries, tables
 from trifecta.report.catalogue import Query
 from trifecta.report.facts import RunFacts
+from trifecta.report.figure import Figure
 from trifecta.report.figures import curves, style
+from trifecta.report.sections import Section
 from trifecta.report.tables import Column, Table
 from trifecta.store.run import RunDirectory
 
@@ -47,15 +49,7 @@ ORDER BY t.place, t.arm
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A picture in the page."""
-
-    title: str
-    svg: str
-
-
-@dataclass(frozen=True)
-class Section:
+class Content:
     """What the page shows."""
 
     sentences: list[str]
@@ -91,7 +85,7 @@ def rows(found: Sequence[Knee]) -> dict[str, list[dict[str, Any]]]:
     return {"rate_sweep": made}
 
 
-def section(connection: duckdb.DuckDBPyConnection, found: Sequence[Knee]) -> Section:
+def draw(connection: duckdb.DuckDBPyConnection, found: Sequence[Knee]) -> Content:
     """Everything the page shows. Ask within ``svg.drawing()``."""
     ends, steps = queries.ask(connection, KNEES), queries.ask(connection, STEPS)
     places = list(dict.fromkeys(one.place or EVERYWHERE for one in found))
@@ -103,8 +97,8 @@ def section(connection: duckdb.DuckDBPyConnection, found: Sequence[Knee]) -> Sec
             own = tables.with_rows(steps, steps.where(place=place, arm=arm))
             title = f"{place}, {style.name(arm)}"
             made_steps.append(tables.build(own, f"sweep-{number}-{arm}", title, ("state", "state"), _STEPS))
-        figures.append(Figure(place, _figure([one for one in found if (one.place or EVERYWHERE) == place], number)))
-    return Section([sentence(one) for one in found], made_ends, made_steps, figures)
+        figures.append(Figure(place, "", _figure([one for one in found if (one.place or EVERYWHERE) == place], number)))
+    return Content([sentence(one) for one in found], made_ends, made_steps, figures)
 
 
 def sentence(one: Knee) -> str:
@@ -113,11 +107,11 @@ def sentence(one: Knee) -> str:
     who = f"{one.place or EVERYWHERE}, {style.name(one.arm)}"
     last = one.steps[-1].rate_per_s
     if one.high is not None and one.low is not None:
-        return f"{who}: measures itself from a rate between {write(one.low)} and {write(one.high)} on."
+        return f"{who}: becomes the bottleneck between {write(one.low)} and {write(one.high)}."
     if one.high is not None:
-        return f"{who}: measures itself from {write(one.high)} on, or from less."
+        return f"{who}: is the bottleneck at {write(one.high)}, perhaps below."
     if one.low is None:
-        return f"{who}: from which rate on it measures itself is open."
+        return f"{who}: where it becomes the bottleneck is open."
     if one.low == last:
         return f"{who}: keeps up at every rate asked, {write(last)} the highest."
     return f"{who}: keeps up to {write(one.low)}; open from there to {write(last)}."
@@ -125,7 +119,7 @@ def sentence(one: Knee) -> str:
 
 _KNEE = [
     Column("keeps up to", "knee_low", "per_second"),
-    Column("measures itself from", "knee_high", "per_second"),
+    Column("bottleneck from", "knee_high", "per_second"),
     Column("did at most", "most_per_s", "per_second"),
     Column("interval", "most_per_s_low,most_per_s_high", "per_second_interval"),
 ]
@@ -137,7 +131,7 @@ _STEPS = [
     Column("ratio", "ratio", "ratio"),
     Column("interval", "ratio_low,ratio_high", "known_interval"),
     Column("of its CPU time", "used", "percent"),
-    Column("check spoke up", "loud", "count"),
+    Column("check warned or failed", "loud", "count"),
     Column("trials", "trials", "count"),
 ]
 
@@ -154,3 +148,13 @@ def _figure(found: Sequence[Knee], number: int) -> str:
         for one in found
     }  # fmt: skip
     return curves.values(points, "requests asked for", "median latency", "ns", f"sweep{number}")
+
+
+SECTION = Section(
+    "sweep",
+    "Request rates",
+    derive=lambda run: derive(run.connection, run.about),
+    draw=lambda run, derived: draw(run.connection, derived),
+    rows=rows,
+    page="sweep.html.j2",
+)

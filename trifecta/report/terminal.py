@@ -31,6 +31,8 @@ from trifecta.report import (
     grids,
     interactions,
     naming,
+    opening,
+    opening_grid,
     queries,
     services,
     visits,
@@ -40,6 +42,7 @@ from trifecta.report.comparisons import UNTOLD, Comparison, Standing, levels, st
 from trifecta.report.decomposition import Derived
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures import style
+from trifecta.report.opening import Opening
 from trifecta.report.queries import Answer
 from trifecta.report.services import Services
 from trifecta.report.visits import Visits
@@ -67,6 +70,7 @@ class Summary:
     visits: Visits | None  # the same of browsers
     visit_words: list[str]
     single: Answer | None  # the numbers of a study of one protocol
+    opening: Opening | None  # the first screen
 
 
 def summarise(run_dir: Path) -> Summary:
@@ -78,7 +82,7 @@ def summarise(run_dir: Path) -> Summary:
         matrix = queries.ask(connection, catalogue.CHECK_MATRIX)
         totals = queries.ask(connection, catalogue.TOTALS).rows[0]
         by_arm = queries.ask(connection, exclusions.BY_ARM)
-        single = alone.ask(connection, about)
+        single, values = alone.ask(connection, about), opening.ask(connection, about)
         programs = decomposition.derive(run_dir, connection, about)
         proxies = queries.ask(connection, conformance.PROXIES)
         cells = content.cells_in_order(about, (row["cell"] for row in verdicts))
@@ -93,7 +97,8 @@ def summarise(run_dir: Path) -> Summary:
             said = claims.briefly(found, about.pairs, stands_apart, programs.shares)
         answer = words.compose(about, found, totals, matrix, by_arm)
         seen = visits.brief(about, loads) if loads else []
-        parts = (programs, said, proxies, calls, told, loads, seen, single)
+        first = opening.opening(about, found, values, totals, matrix)
+        parts = (programs, said, proxies, calls, told, loads, seen, single, first)
         return Summary(about, cells, found, checks, answer, totals, *parts)
 
 
@@ -126,7 +131,7 @@ def _print(out: Console, summary: Summary) -> None:
             *(f"Left out: {said}" for said in summary.words.left_out),
             summary.words.seed,
         ):
-            out.print(Text(_plain(out, said)))
+            out.print(Text(grids.plain(out, said)))
 
 
 def as_data(run_dir: Path) -> JsonObject:
@@ -163,7 +168,7 @@ def _data(run_dir: Path, summary: Summary) -> dict[str, Any]:
         "compare": summary.about.compare,
         "arms": summary.about.arms,
         "baseline": summary.about.baseline,
-        "answer": summary.words.headline,
+        "answer": " ".join([summary.words.headline, *summary.words.uneven]),
         "metric": summary.about.metric,
         "seed": summary.about.seed,
         "decided": sum(one.decided for one in summary.comparisons),
@@ -204,38 +209,42 @@ def _finite(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _print_words(out: Console, summary: Summary) -> None:
-    out.print(Text(_plain(out, summary.about.title), style="bold"))
+    out.print(Text(grids.plain(out, summary.about.title), style="bold"))
     out.print()
     for said in summary.words.warnings:
-        out.print(Text(_plain(out, said), style="bold red"))
-    out.print(Text(_plain(out, summary.words.headline), style="bold"))
+        out.print(Text(grids.plain(out, said), style="bold red"))
+    out.print(Text(grids.plain(out, summary.words.headline), style="bold"))
+    for said in summary.words.uneven:
+        out.print(Text(grids.plain(out, said)))
     out.print()
-    for one in summary.words.by_path:
-        asked = f" ({one.asked})" if one.asked else ""
-        out.print(Text.assemble((f"{one.path or 'all cells'}{asked}: ", "bold"), _plain(out, " ".join(one.sentences))))
-    out.print()
+    if summary.opening is not None:
+        opening_grid.show(out, summary.about, summary.opening)
+        step = summary.opening.next  # not wrapped with a command in it, which must stay in one piece to be copied
+        out.print(Text(grids.plain(out, f"Next: {step.replace('`', '')}")), soft_wrap="`" in step)
+        out.print()
 
 
 def _print_notes(out: Console, summary: Summary) -> None:
     if summary.program_words:
         out.print(
             Text.assemble(
-                (f"{naming.factor().capitalize()} or program? ", "bold"), _plain(out, " ".join(summary.program_words))
+                (f"{naming.factor().capitalize()} or program? ", "bold"),
+                grids.plain(out, " ".join(summary.program_words)),
             )
         )
     for number, told in enumerate(summary.service_words):
-        out.print(Text.assemble(("Services. " if not number else "", "bold"), _plain(out, told)))
+        out.print(Text.assemble(("Services. " if not number else "", "bold"), grids.plain(out, told)))
     for told in summary.visit_words:
-        out.print(Text(_plain(out, told)))
+        out.print(Text(grids.plain(out, told)))
     left_out = [f"Left out: {said}" for said in summary.words.left_out]
     probed = conformance.sentence(conformance.as_data(summary.about.conformance))
     notes = [f"Conformance: {probed}"] if probed else []
     notes += [note] if (note := conformance.proxy_note(summary.proxies)) else []
-    out.print(Text(_plain(out, summary.words.open)))
-    if summary.words.more:  # not wrapped: a command must stay in one piece to be copied
-        out.print(Text(_plain(out, summary.words.more.replace("`", "").rstrip("."))), soft_wrap=True)
+    out.print(Text(grids.plain(out, summary.words.open)))
+    if summary.words.more and summary.opening is None:  # not wrapped: a command must stay in one piece to be copied
+        out.print(Text(grids.plain(out, summary.words.more.replace("`", "").rstrip("."))), soft_wrap=True)
     for said in (summary.words.checks, summary.words.noise, *left_out, *notes):
-        out.print(Text(_plain(out, said)))
+        out.print(Text(grids.plain(out, said)))
     label = summary.about.metric_label
     metric = METRICS[summary.about.metric]
     how = f"1.43x {metric.word('faster')}: " + (
@@ -246,11 +255,12 @@ def _print_notes(out: Console, summary: Summary) -> None:
     level = f"{summary.about.confidence:.0%}"
     out.print(
         Text(
-            f"Compared: {label}. {how}. [a, b]: the ratio of the first to the second, {level} confidence sequence of "
-            f"its median by itself; {{a, b}}: among all {len(summary.comparisons)} comparisons, where the verdict "
-            f"holds (at most {1 - summary.about.confidence:.0%} of the verdicts false, on average). likely: it would "
-            "be decided by itself. more: blocks that would decide, in four of five cases. All of it holds for this "
-            "session: where a server is not started anew for every block, another start may move times by some 1 %.",
+            f"Metric: {label}. {how}. [a, b]: {level} confidence sequence of the median ratio of the first to the "
+            "second, an interval that stays valid under continuous monitoring, for this comparison alone; {a, b}: "
+            f"corrected for all {len(summary.comparisons)} comparisons; the verdict rests on it (on average at most "
+            f"{1 - summary.about.confidence:.0%} of the verdicts are false). likely: would be decided if it were the "
+            "only comparison. more: further blocks needed, right in four of five cases. All of it holds for this "
+            "session: unless a server is restarted for every block, another start may shift times by about 1 %.",
             style="dim",
         )
     )
@@ -272,7 +282,7 @@ def _table(out: Console, summary: Summary) -> Table:
         if path:
             if made.row_count:
                 made.add_section()
-            made.add_row(Text(_plain(out, path), style="bold"))
+            made.add_row(Text(grids.plain(out, path), style="bold"))
         for cell in cells:
             made.add_row(*_row(out, summary, cell, wide))
     return made
@@ -282,13 +292,13 @@ def _row(out: Console, summary: Summary, cell: str, wide: bool) -> list[Text]:
     here = {(one.arm, one.reference): one for one in summary.comparisons if one.cell == cell}
     places = standing(summary.about.arms, here.values())
     place = conformance.hop(_place(cell), levels(cell), summary.proxies)
-    shown = [Text(_plain(out, place)), _order(places, wide)]
+    shown = [Text(grids.plain(out, place)), _order(places, wide)]
     for pair in summary.about.pairs:
         one = here.get(pair)
         shown.append(
             Text("-")
             if one is None
-            else Text(_plain(out, _pair(one, wide)), style=_LIKELY if one.likely else _STYLES[one.kind])
+            else Text(grids.plain(out, _pair(one, wide)), style=_LIKELY if one.likely else _STYLES[one.kind])
         )
     shown.append(_checks(summary.checks.one(cell=cell), wide))
     return shown
@@ -308,13 +318,15 @@ def _short(factor: str, level: str) -> str:
 
 def _order(places: Standing, wide: bool) -> Text:
     """``HTTP/3 > HTTP/2 = HTTP/1.1`` where there is room, else a line an arm as in a result list: ``1= HTTP/2``."""
+    if not any(places.places):
+        return Text("open", style="dim")
     if wide:
-        known = [" = ".join(style.name(arm) for arm in arms) if arms else "?" for _, arms in places.ranks()]
+        known = [" = ".join(style.name(arm) for arm in arms) if arms else "open" for _, arms in places.ranks()]
         return Text(" > ".join(known))
     lines = []
     for rank, arms in places.ranks():
         tied = "=" if len(arms) > 1 else " "
-        lines += [f"{rank[0]}{tied} {style.name(arm)}" for arm in arms] or [f"{rank[0]}  ?"]
+        lines += [f"{rank[0]}{tied} {style.name(arm)}" for arm in arms] or [f"{rank[0]}  open"]
     return Text("\n".join(lines))
 
 
@@ -336,13 +348,3 @@ def _checks(row: dict[str, Any] | None, wide: bool) -> Text:
             said.append((", " if wide else "\n") if said else "")
             said.append(f"{row[column]} {column}", style=colour)
     return said or Text("passed")
-
-
-def _plain(out: Console, said: str) -> str:
-    """What the terminal can show: the signs beyond ASCII only where its encoding has them."""
-    said = said.replace("×", "x")
-    if out.encoding.lower().startswith("utf"):
-        return said
-    for sign, plain in (("∞", "inf"), ("µ", "u"), ("–", "-"), ("“", '"'), ("”", '"'), ("†", "^")):
-        said = said.replace(sign, plain)
-    return said

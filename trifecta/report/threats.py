@@ -32,7 +32,7 @@ _OUTCOMES = {
 _MODELS = {
     "round-trips": "the ratios measured beside those of the round trips alone",
     "decomposition": "which share of the effect is the protocol's, and which the program's",
-    "knee": "from which request rate on a program measures itself",
+    "knee": "at which request rate a program becomes the bottleneck",
 }
 _COLOURS = {"more": "red", "less": "green", "same": "", "undecided": "yellow"}
 
@@ -147,7 +147,7 @@ def sentences(one: Data) -> list[str]:
     check = next((effect["detected"] for effect in one["effects"] if effect["detected"]), None)
     if check:
         said.append(
-            f"the check {check['check']} spoke up in {check['on']} of {check['on_trials']} trials with it, "
+            f"the check {check['check']} warned or failed in {check['on']} of {check['on_trials']} trials with it, "
             f"in {check['off']} of {check['off_trials']} without"
         )
     elif not one["check"]:
@@ -191,7 +191,7 @@ def _model_lines(model: Sequence[Data]) -> list[str]:
 
 
 def _knee_lines(item: Data) -> list[str]:
-    """From which rate on a program measures itself, and its sweep."""
+    """Where a program becomes the bottleneck, and its sweep."""
     from trifecta.report import sweep  # draws, which takes a while to load
 
     said = [f"{sweep.sentence(_knee(item))} It did {_most(item)} at most."]
@@ -203,7 +203,7 @@ def _knee_lines(item: Data) -> list[str]:
         missing = "no answer in time" if step["trials"] else "no trial that counts"
         latency = missing if step["latency_ns"] is None else numbers.duration(step["latency_ns"])
         used = "" if step["used"] is None else f", {numbers.percent(step['used'])} of its CPU time"
-        heard = f"the check spoke up in {step['loud']} of {step['trials']}"
+        heard = f"the check warned or failed in {step['loud']} of {step['trials']}"
         said.append(f"  {numbers.per_second(step['rate_per_s'])}: {latency}{compared}{used}; {heard}: {step['state']}")
     return said
 

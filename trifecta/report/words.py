@@ -36,7 +36,10 @@ class Words:
     """The opening of a report, from the general to the particular."""
 
     headline: str
+    uneven: list[str]  # arms of which more trials were excluded than of others: they belong to the headline
     scope: str
+    count: str  # how many verdicts are decided
+    size: str  # how many trials, and how many of them excluded
     by_path: list[PathAnswer]
     open: str
     checks: str
@@ -56,14 +59,17 @@ def compose(
         answer = f"A map: blocks at {counted(len({one.cell for one in found}), 'place')}."
         rows = [row for row in rows if row["check_name"] not in _OF_CELLS]
     return Words(
-        headline=" ".join([answer + _mostly_excluded(totals), *(one.text for one in exclusions.uneven(by_arm))]),
+        headline=answer + _mostly_excluded(totals),
+        uneven=[one.text for one in exclusions.uneven(by_arm)],
         scope=_scope(facts, totals),
+        count=f"{sum(one.decided for one in found)} of {numbers.count(len(found))} decided",
+        size=f"{counted(totals['trials'], 'trial')}, {totals['excluded_trials'] or 'none'} excluded",
         by_path=[] if facts.is_map else list(_by_path(facts, found)),
         open=_OF_A_MAP if facts.is_map else " ".join(part for part in (_open(facts, found), _modes(found)) if part),
         checks=_checks(totals, replace(check_matrix, rows=rows)),
         noise=_NOISE_OF_A_MAP if facts.is_map else _noise(facts, found),
-        seed=f"Seed {facts.seed}. `--seed {facts.seed}` repeats these orders, losses and arrivals: such a run shares "
-        "the weather of this one, so it is no independent repetition. Without it a new seed is drawn.",
+        seed=f"Seed {facts.seed}. `--seed {facts.seed}` repeats the same orders, losses and arrivals, so such a run is "
+        "not an independent repetition. Without it a new seed is drawn.",
         more=going_on.sentence(facts, found, totals["trials"]),
         left_out=[f"{item.get('factor')} {item.get('level')}: {item.get('reason')}" for item in facts.left_out],
         warnings=list(_warnings(facts)),
@@ -71,8 +77,8 @@ def compose(
 
 
 _OF_A_MAP = (
-    "A verdict below rests on the blocks of its place alone, most often one or two. What all of them say together, "
-    "with the border and its uncertainty, is in map.html beside this page."
+    "A verdict below rests on the blocks of its place alone, usually one or two. map.html, next to this page, shows "
+    "what all of them say together, with the border and its uncertainty."
 )
 
 
@@ -85,14 +91,14 @@ def _warnings(facts: RunFacts) -> Iterable[str]:
         faults = listed(sorted(facts.faults))
         yield f"This run has deliberate faults ({faults}): it tests the checks and says nothing about {naming.noun(2)}."
     for said in facts.doubts:
-        yield sentence(f"Stored results are not taken as they are: {said}")
+        yield sentence(f"Stored results are not used as they are: {said}")
     if facts.removed:
         yield (
-            f"{counted(len(facts.removed), 'finished trial')} {'was' if len(facts.removed) == 1 else 'were'} taken out "
-            f"of this run's folder before it went on: {listed(facts.removed)}."
+            f"{counted(len(facts.removed), 'finished trial')} {'was' if len(facts.removed) == 1 else 'were'} removed "
+            f"from this run's folder before it continued: {listed(facts.removed)}."
         )
     if not facts.ending:
-        yield "This run has not ended by itself: it still runs, or was killed. What follows is what was finished."
+        yield "This run has not finished: it is still running, or was killed. What follows covers the finished trials."
 
 
 def _pair(found: Iterable[Comparison], arm: str, reference: str) -> list[Comparison]:
@@ -209,27 +215,25 @@ def _scope(facts: RunFacts, totals: dict[str, int]) -> str:
     of = "" if facts.is_browser else " of a request"
     samples = counted(totals["samples"], facts.sample_word)
     single = len(facts.arms) == 1
-    what = "Measured" if single else "Compared"
     said = (
-        f"{_levels(facts)}{what} is the {facts.metric_label}{of} ({better} is {best}) for {facts.workload_words()}. "
+        f"{_levels(facts)}Metric: {facts.metric_label}{of} ({better} is {best}), for {facts.workload_words()}. "
         f"A cell is one combination of {where}. {counted(totals['trials'], 'trial')} in up to "
-        f"{counted(totals['blocks'] or 0, 'block')} a cell, {samples}. "
+        f"{counted(totals['blocks'] or 0, 'block')} per cell, {samples}. "
         f"The {'numbers' if single else 'verdicts'} hold for this traffic, these paths as emulated, these programs, "
-        "this machine and this session: "
-        "starts of the same program differ by some 1 %, which is in them only where a server was started anew for "
-        "every block. They say nothing about others."
+        "this machine and this session, and for no others. Starts of the same program differ by about 1 %, which "
+        f"the {'numbers' if single else 'verdicts'} include only where the server was restarted for every block."
     )
     if facts.ending:
         said += f" The run ended because {facts.ending[0].lower()}{facts.ending[1:].rstrip('.')}."
     for entry in facts.rest.get("extended") or []:
         asked = f"`{entry['asked']}`" if entry.get("asked") else "more"
         said += (
-            f" It had ended after {counted(entry['after_trials'], 'trial')} and went on by {asked}, "
-            "which intervals that hold at any time allow."
+            f" It had ended after {counted(entry['after_trials'], 'trial')} and was extended by {asked}, "
+            "which intervals that stay valid at any time allow."
         )
     if facts.closed_loop and not facts.is_browser and facts.metric.startswith("latency"):
         said += (
-            " In a closed loop the next request waits for the last, so what is measured is service time: "
+            " In a closed loop the next request waits for the previous one, so this is service time: "
             "a user behind a queue would wait longer."
         )
     return said
@@ -263,7 +267,7 @@ def _open(facts: RunFacts, found: Sequence[Comparison]) -> str:
         ends = f"and this study ends at {counted(most, 'block')}"
         return f"{opening}: none can be decided before a cell's block {fewest}, {ends}."
     if len(places) > 3:
-        return f"{opening}, in {len(places)} cells. {_reach(undecided)}"
+        return f"{opening}, in {len(places)} cells. {reach(undecided)}"
     said = []
     for cell in places:
         here = [one for one in undecided if one.cell == cell]
@@ -287,10 +291,10 @@ def _modes(found: Sequence[Comparison]) -> str:
         for said, (cell,) in told.items()
     ]
     more = f"; and {len(parts) - 4} more" if len(parts) > 4 else ""
-    return f"A median does not see the smaller of two modes. {'; '.join(parts[:4])}{more}."
+    return f"A median hides the smaller of two modes. {'; '.join(parts[:4])}{more}."
 
 
-def _reach(undecided: Sequence[Comparison]) -> str:
+def reach(undecided: Sequence[Comparison]) -> str:
     """How far off the open verdicts are, when they are too many to name."""
     likely = sum(one.likely is not None for one in undecided)
     reach = [one.blocks_more for one in undecided if one.blocks_more is not None]
@@ -299,20 +303,17 @@ def _reach(undecided: Sequence[Comparison]) -> str:
     far = len(undecided) - len(reach) - empty - early
     said = []
     if likely:
-        would = "would be decided were it the only one" if likely == 1 else "would be decided each by itself"
-        said.append(f"{likely} of them {would} (likely).")
+        alone = "it were" if likely == 1 else "each were"
+        said.append(f"{likely} would be decided if {alone} the only comparison (likely).")
     if reach:
         first = min(low for low, _ in reach)
         ends = [high for _, high in reach if high is not None]
         last = f" to {max(ends)}" if len(ends) == len(reach) and max(ends) > first else ""
         or_more = " or more" if len(ends) < len(reach) else ""
-        said.append(
-            f"{numbers.count(first)}{last}{or_more} further blocks in their cells would decide {len(reach)} of them, "
-            "by estimate."
-        )
+        each = " each" if len(reach) > 1 else ""
+        said.append(f"{len(reach)} would need an estimated {numbers.count(first)}{last}{or_more} more blocks{each}.")
     if far:
-        are = "is" if far == 1 else "are"
-        said.append(f"{far} {are} not within reach of ten times the blocks so far.")
+        said.append(f"{far} would need more than ten times the blocks so far.")
     if early:
         has = "has" if early == 1 else "have"
         said.append(f"{early} {has} too few blocks for a forecast.")
@@ -327,7 +328,7 @@ def _checks(totals: dict[str, int], matrix: Answer) -> str:
     warned = [f"{row['check_name'].replace('_', ' ')} ({row['warned']})" for row in matrix if row["warned"]]
     unknown = [f"{row['check_name'].replace('_', ' ')} ({row['unknown']})" for row in matrix if row["unknown"]]
     if not matrix:
-        return "No check has been recorded: the numbers below are without evidence."
+        return "No check was recorded: there is no evidence for the numbers below."
     excluded = totals["excluded_trials"]
     said = []
     if failed:
@@ -337,7 +338,7 @@ def _checks(totals: dict[str, int], matrix: Answer) -> str:
         said.append(f"{excluded} of {counted(totals['trials'], 'trial')} {are} kept but left out of every verdict.")
         remedy = matrix.rows[0]["remedy"]
         if 2 * excluded >= totals["trials"] and remedy:
-            said.append(f"What would mend most of them: {remedy}.")
+            said.append(f"To fix most of them: {remedy}.")
     if warned:
         said.append(f"Warnings: {listed(warned)}.")
     if unknown:
@@ -349,14 +350,14 @@ def _checks(totals: dict[str, int], matrix: Answer) -> str:
 
 def _noise(facts: RunFacts, found: Sequence[Comparison]) -> str:
     if len(facts.arms) == 1:
-        return "How well the two runs of a block agree is in the check noise floor of every cell."
+        return "The check noise floor of every cell shows how well the two runs of a block agree."
     base = name(facts.baseline)
     same, across = _floors(found, "noise_floor"), _floors(found, "weather_floor")
     if not same:
         return f"The noise floor is not known yet: too few blocks in which {base} ran twice."
     return (
-        f"Noise floors, by {base} against itself, in ratios: {same} under the same weather, which is what the "
-        f"instrument adds to a block; {across} across weather, which a difference from another block, cell or run must "
+        f"Noise floors, from {base} against itself, as ratios: {same} within a block, the smallest difference that "
+        f"could have been seen; {across} between blocks, which a difference from another block, cell or run must "
         "exceed."
     )
 

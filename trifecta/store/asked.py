@@ -15,7 +15,7 @@ _COLUMNS = "path, wire, direction, delay_ns, loss, scheduled, rate, traced"
 
 
 def asked_select(study_text: str) -> str:
-    """A SELECT of one row a path, wire (null in a lab of two hosts) and direction; of no row where nobody can tell."""
+    """A SELECT of one row per path, wire (null in a lab of two hosts) and direction; no row where that is unknown."""
     try:
         rows = _rows(parse_study(study_text, "study.yaml"))
     except UserError:  # a damaged or foreign study: `trifecta report` names it; a query says null

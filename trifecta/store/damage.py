@@ -152,7 +152,7 @@ def _not_text(table: pa.Table) -> str | None:
         try:
             table.column(name).validate(full=True)
         except pa.ArrowInvalid:
-            return f"column {name!r} is no text (UTF-8)"
+            return f"column {name!r} is not text (UTF-8)"
     return None
 
 
@@ -163,12 +163,12 @@ def _not_json(trials: pa.Table) -> str | None:
                 if value is not None:
                     json.loads(value)
             except ValueError:
-                return f"column {name!r} is no JSON"
+                return f"column {name!r} is not JSON"
     return None
 
 
 def _remedy(run: Path, path: Path) -> str:
     trial = run / "trials" / f"{path.stem.partition('-')[0]}.parquet"
     if path.parent.parent == run and trial.is_file():
-        return f"copy it again, or remove {trial} and measure that trial anew with `trifecta resume {run}`"
+        return f"copy it again, or remove {trial} and measure that trial again with `trifecta resume {run}`"
     return "copy it again, or remove it"

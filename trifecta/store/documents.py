@@ -28,14 +28,14 @@ def read_text(path: Path, remedy: str) -> str:
 
 
 def read_json(path: Path, remedy: str) -> Any:
-    """A JSON file of a folder; UserError for what is no JSON (RFC 8259) or holds what no file of ours can.
+    """A JSON file of a folder; UserError for what is not JSON (RFC 8259) or holds what no file of ours can.
 
     Refused are NaN and infinities, integers beyond 64 bits, and surrogates alone, which no text can hold.
     """
     text = read_text(path, remedy)
 
     def refuse(name: str) -> NoReturn:
-        raise ValueError(f"{name} is no number")
+        raise ValueError(f"{name} is not a number")
 
     try:
         content = json.loads(text, parse_constant=refuse)
@@ -56,7 +56,7 @@ def read_object(path: Path, remedy: str, fields: Mapping[str, type | tuple[type,
     """
     content = read_json(path, remedy)
     if not isinstance(content, dict):
-        raise UserError(f"{path}: is no JSON object; {remedy}")
+        raise UserError(f"{path}: is not a JSON object; {remedy}")
     for name, kinds in fields.items():
         if name in content:
             expect(content[name], kinds, name, path, remedy)
@@ -64,7 +64,7 @@ def read_object(path: Path, remedy: str, fields: Mapping[str, type | tuple[type,
 
 
 def expect(value: Any, kinds: type | tuple[type, ...], name: str, path: Path, remedy: str) -> None:
-    """UserError unless the field ``name`` is of one of these types; a boolean is no number."""
+    """UserError unless the field ``name`` is of one of these types; a boolean is not a number."""
     wanted = kinds if isinstance(kinds, tuple) else (kinds,)
     if type(value) not in wanted:
         said = " or ".join(_NAMES.get(kind, "null" if kind is type(None) else "a number") for kind in wanted)

@@ -77,7 +77,7 @@ class Manifest:
         for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), 1):
             matched = _LINE.fullmatch(line)
             if matched is None:
-                raise UserError(f"{self.path}: line {number} is no SHA-256 and a name; {COPY}")
+                raise UserError(f"{self.path}: line {number} is not a SHA-256 and a name; {COPY}")
             found.setdefault(matched[2], []).append(matched[1])
         return found
 
@@ -289,8 +289,8 @@ def _remedy(run: Path, fault: Fault) -> str:
         return COPY
     row = f"trials/{trial}.parquet"
     if fault.what == "missing" and fault.name == row:
-        return f"copy it again, or measure that trial anew with `trifecta resume {run}`"
-    return f"copy it again, or remove {run / row} and measure that trial anew with `trifecta resume {run}`"
+        return f"copy it again, or measure that trial again with `trifecta resume {run}`"
+    return f"copy it again, or remove {run / row} and measure that trial again with `trifecta resume {run}`"
 
 
 def _trial_of(name: str) -> str | None:

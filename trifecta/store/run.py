@@ -298,7 +298,7 @@ class RunDirectory:
             except (ValueError, RecursionError):
                 continue  # cut off by a crash; its block is in the trials
             if not isinstance(made, dict) or type(made.get("elapsed_ns")) is not int:
-                raise UserError(f"{path}: line {number} is no decision with a whole number elapsed_ns; {remedy}")
+                raise UserError(f"{path}: line {number} is not a decision with a whole number elapsed_ns; {remedy}")
             found.append(made)
         return found
 

@@ -1,9 +1,9 @@
 """SQL views over a run directory, read in place by DuckDB.
 
 Views: ``trials``, ``samples``, ``checks``, ``verdicts``, ``conformance`` (one row an implementation, protocol and
-object), ``link`` (one row a trial, wire and direction; ``wire`` is null in a lab of two hosts), ``link_packets``
+object), ``link`` (one row per trial, wire and direction; ``wire`` is null in a lab of two hosts), ``link_packets``
 (when the link's log was kept: of captured trials; ``wire`` as in ``link``), ``resources``,
- ``spans`` (one row a hop of a cycle; runs without services have none),
+ ``spans`` (one row per hop of a cycle; runs without services have none),
 ``visits``, ``fetches`` and ``playback`` (of browsers; other runs have none), and what the last report worked out of
 them (``derived.DERIVED``); ``packets``, ``frames``, ``messages`` and ``connections`` of captured trials, once
 `trifecta trace` has dissected the run (``trifecta.trace.schema``).

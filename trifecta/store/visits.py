@@ -8,7 +8,7 @@ from trifecta.store.schema import make_schema
 
 # One row a visit of a browser, beside its row in ``samples`` (``visit`` = ``request``): a page load, or a watch of a
 # video. Durations count from the start of the navigation (W3C Navigation Timing 2), of a video from play. A null: it
-# did not happen, is not of this kind, or this browser does not tell.
+# did not happen, is not of this kind, or this browser does not report.
 VISITS = make_schema(
     ("trial", pa.string()),
     ("visit", pa.uint32()),
@@ -54,7 +54,7 @@ VISITS = make_schema(
     ("switches", pa.uint32()),
     ("frames_shown", pa.int64()),
     ("frames_dropped", pa.int64()),
-    ("frames_dropped_floor", pa.int64()),  # the same video from local memory: what the machine drops by itself
+    ("frames_dropped_floor", pa.int64()),  # the same video from local memory: what the machine drops on its own
     ("watched_ns", pa.int64()),  # wall time
     ("played_ns", pa.int64()),  # media time that passed meanwhile
     ("segments", pa.uint32()),

@@ -131,7 +131,7 @@ def read_trace(folder: Path, name: str) -> list[int]:
         try:
             times.append(parse_count(word))
         except QuantityError:
-            raise QuantityError(f"{name}:{number}: {word[:40]!r} is not a time in whole ms; mend the line") from None
+            raise QuantityError(f"{name}:{number}: {word[:40]!r} is not a time in whole ms; fix the line") from None
     return times
 
 

@@ -43,7 +43,7 @@ THREAT = Threat(
     id="cpu-bound",
     title="a program that measures its own computing",
     fact=(
-        "One core does so many requests a second and no more; beyond that rate a study compares the cost of libraries, "
+        "One core can do only so many requests per second; beyond that rate a study compares the cost of libraries, "
         "not protocols on a path. QUIC in Python costs several times what HTTP/2 costs there, because its packets are "
         "made in Python and those of TCP in the kernel. milicevic2023 says that its client was CPU bound. A container "
         "with a limit of CPU time is a program with less than a core (sched-bwc.rst): `--set client_cpu=10%` and "

@@ -15,5 +15,5 @@ THREAT = Threat(
     studies=("baccichet2021",),
     no_switch="every protocol of a block gets the same recorded page, octet for octet",
     check="same_page",
-    elsewhere="it has no traffic of its own: trifecta explain RUN carries it out on runs of the workload page",
+    elsewhere="it needs no traffic of its own: trifecta explain RUN --full applies it to runs of the workload page",
 )

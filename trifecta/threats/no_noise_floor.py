@@ -16,5 +16,5 @@ THREAT = Threat(
     studies=("bourbon2020", "milicevic2023"),
     no_switch="the baseline runs twice in every block, always",
     check="noise_floor",
-    elsewhere="it has no traffic of its own: trifecta explain RUN carries it out on the samples of any run",
+    elsewhere="it needs no traffic of its own: trifecta explain RUN --full applies it to the samples of any run",
 )

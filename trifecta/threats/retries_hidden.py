@@ -1,4 +1,4 @@
-"""Failed requests tried again within the time that is taken."""
+"""Failed requests retried within the time that is taken."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from trifecta.threats.threat import Effect, Threat
 
 THREAT = Threat(
     id="retries-hidden",
-    title="failed requests tried again inside the timed span",
+    title="failed requests retried inside the timed span",
     fact=(
         "bourbon2020's client tries a failed request again with back-off and takes the time until one succeeds: a "
         "protocol that fails looks slow, and the failure is in no table. Which back-off is not published; 500 ms, "
@@ -15,7 +15,7 @@ THREAT = Threat(
         "packets; `trifecta explain` does it with the failures of any run, 200 times."
     ),
     studies=("bourbon2020",),
-    no_switch="nothing is tried again here: a request that failed is a failure, and counts as infinitely long",
+    no_switch="nothing is retried here: a request that failed is a failure, and counts as infinitely long",
     undetected="a client that tries again by itself says nothing of it; those that run here are told not to",
     experiment="retries-hidden",
     effects=(Effect("retries", "counted", "hidden", metric="success_rate", title="requests that succeed"),),

@@ -17,5 +17,5 @@ THREAT = Threat(
     on=("blocks={at_least: 1, at_most: 1}", "budget=none"),
     off=("blocks={at_least: 6, at_most: 200}",),
     check="blocks",
-    elsewhere="it has no traffic of its own: trifecta explain RUN carries it out on the samples of any run",
+    elsewhere="it needs no traffic of its own: trifecta explain RUN --full applies it to the samples of any run",
 )

@@ -76,7 +76,7 @@ def _read_keys(keys: Path | None) -> bytes:
     if content and not any(
         b"TRAFFIC_SECRET" in line or line.startswith(b"CLIENT_RANDOM") for line in content.split(b"\n")
     ):
-        raise UserError(f"{keys}: is no TLS key log; name the file that SSLKEYLOGFILE wrote")
+        raise UserError(f"{keys}: is not a TLS key log; name the file that SSLKEYLOGFILE wrote")
     return content.rstrip(b"\n") + b"\n"
 
 

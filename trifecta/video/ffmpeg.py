@@ -81,7 +81,7 @@ def probe(path: Path, *entries: str) -> dict[str, Any]:
 def _output(arguments: Sequence[str]) -> str:
     done = _run(arguments)
     if done.returncode != 0:
-        raise Unsupported(f"{arguments[0]} does not run ({_words(done.stderr)}); install it anew")
+        raise Unsupported(f"{arguments[0]} does not run ({_words(done.stderr)}); install it again")
     return done.stdout
 
 
@@ -94,7 +94,7 @@ def _run(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
     except subprocess.TimeoutExpired as error:
         raise CannotError(f"{arguments[0]} did not end within {_TIMEOUT_S} s; take a shorter clip") from error
     except OSError as error:
-        raise CannotError(f"{arguments[0]} cannot be run ({error.strerror}); install it anew") from error
+        raise CannotError(f"{arguments[0]} cannot be run ({error.strerror}); install it again") from error
 
 
 def _words(said: str) -> str:

@@ -69,7 +69,7 @@ def read_media_playlist(text: str, name: str) -> MediaPlaylist:
     """Read a media playlist; UserError naming the line. Tags that say nothing of segments are passed over."""
     lines = text.splitlines()
     if not lines or lines[0].strip() != "#EXTM3U":
-        raise UserError(f"{name}:1: is no playlist, #EXTM3U is missing (RFC 8216, section 4.3.1.1)")
+        raise UserError(f"{name}:1: is not a playlist, #EXTM3U is missing (RFC 8216, section 4.3.1.1)")
     target = sequence = 0
     length: int | None = None
     segments: list[tuple[str, int]] = []
@@ -104,12 +104,12 @@ def read_media_playlist(text: str, name: str) -> MediaPlaylist:
 def _nanoseconds(line: str, name: str, number: int) -> int:
     found = _DURATION.fullmatch(line if "," in line else f"{line},")
     if not found:
-        raise UserError(f"{name}:{number}: {line[:60]!r} is no length of a segment (RFC 8216, section 4.3.2.1)")
+        raise UserError(f"{name}:{number}: {line[:60]!r} is not the length of a segment (RFC 8216, section 4.3.2.1)")
     whole, _, fraction = found[1].partition(".")
     return int(whole) * 1_000_000_000 + int(fraction.ljust(9, "0"))
 
 
 def _whole(value: str, name: str, number: int) -> int:
     if not re.fullmatch(r"[0-9]{1,18}", value.strip()):
-        raise UserError(f"{name}:{number}: {value[:40]!r} is no whole number")
+        raise UserError(f"{name}:{number}: {value[:40]!r} is not a whole number")
     return int(value)

@@ -33,7 +33,7 @@ def plan_in(folder: Path) -> MapPlan:
     """The plan of a map that was begun."""
     document = RunDirectory.open(folder).facts.get(FACT)
     if document is None:
-        raise UserError(f"{folder} is no map; give the folder that `trifecta map` made, or the name of a study")
+        raise UserError(f"{folder} is not a map; give the folder that `trifecta map` made, or the name of a study")
     try:
         return read_plan(document)
     except (KeyError, TypeError, ValueError) as error:

@@ -1,8 +1,8 @@
 """The experiment of `retries-hidden`: requests that failed, and what hiding that by trying again would make of them.
 
-Nothing is tried again on the wire: the times of requests that succeeded, and of those that failed, are what the
+Nothing is retried on the wire: the times of requests that succeeded, and of those that failed, are what the
 back-off of `analysis.resampling` is carried out on. *Off* is the mean of those that succeeded beside a success rate;
-*on* is the mean over all, each failure tried again until it succeeds.
+*on* is the mean over all, each failure retried until it succeeds.
 """
 
 from __future__ import annotations

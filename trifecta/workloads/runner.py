@@ -162,7 +162,7 @@ class _Run:
                     self._mark("lab")
                     ending = self._measure(session, here)
             except Stopped:
-                ending = Stop("stopped by the user; what was finished is kept", "interrupted")
+                ending = Stop("stopped by the user; finished trials are kept", "interrupted")
             return self._finish(ending)
         finally:
             self.run.close()
@@ -187,7 +187,7 @@ class _Run:
         try:
             while True:
                 if not self.planner:
-                    return Stop("every server has failed; what was finished is kept", "unmeasurable")
+                    return Stop("every server has failed; finished trials are kept", "unmeasurable")
                 decision = self.planner.next(self.rows, self.elapsed_ns, self.judged)
                 self._mark("plan")
                 if isinstance(decision, Stop):

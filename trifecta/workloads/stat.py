@@ -157,7 +157,7 @@ def _raise_for(code: int, words: str, target: Target, authorities: Path) -> None
         raise UserError(f"URL {target.url!r}: {said}")
     if code in (EXIT_CANNOT, EXIT_UNSUPPORTED):
         raise CannotError(said)
-    raise CannotError(f"the load ended with exit code {code}: {said or 'without a word'}")
+    raise CannotError(f"the load ended with exit code {code}: {said or 'without a message'}")
 
 
 def _last_row(samples: Path) -> dict[str, Any] | None:

@@ -42,7 +42,7 @@ def test_parity_names_what_the_client_does_not_tell():
     result = judge("parity", "h2")
     assert result.status == "unknown"
     told = "TLS version, cipher suite, key exchange, the client's congestion control, TCP_NODELAY"
-    assert f"curl does not tell {told};" in result.evidence
+    assert f"curl does not report {told};" in result.evidence
     assert "TCP_NODELAY" not in judge("parity", "h3").evidence.split(";")[0]
 
 
@@ -115,7 +115,7 @@ def test_a_client_that_lies_is_found_out_by_the_kernel(arm, counter):
 def test_a_protocol_that_is_not_told_is_unknown():
     result = judge("protocol", samples=facts(protocols={}))
     assert result.status == "unknown"
-    assert "does not tell over which protocol 200 of 200 requests went" in result.evidence
+    assert "does not report over which protocol 200 of 200 requests went" in result.evidence
     assert judge("protocol", samples=facts(protocols={"h3": 150})).status == "unknown"
     assert judge("protocol", samples=facts(protocols={"h2": 150})).status == "fail"
 

@@ -190,7 +190,7 @@ def test_a_kernel_that_tracks_nothing_passes_and_nothing_read_is_unknown():
     [
         ({"ended": "killed by signal 9", "summary": None}, "service C on host2 died: killed by signal 9"),
         ({"running": False}, "service C on host2 was not running at the end"),
-        ({"summary": None}, "service C on host2 ended without its last word"),
+        ({"summary": None}, "service C on host2 ended without its last message"),
         (
             {"summary": {"errors": {"malformed:http2": 2}}},
             "service C on host2 met 2 errors, the client's rows have 0: what came is not HTTP/2",

@@ -158,13 +158,13 @@ def test_a_trial_that_measured_nothing_fails(changes, said):
 def test_tls_1_2_against_1_3_fails():
     result = judge("parity", samples=facts(tls_versions={"1.2": 200}))
     assert result.status == "fail"
-    assert "TLS version is 1.2, asked was 1.3" in result.evidence
+    assert "TLS version is 1.2, requested: 1.3" in result.evidence
 
 
 def test_nagle_on_in_one_arm_fails_whichever_side_has_it():
     nagle = judge("parity", "h1", load=LOAD | {"quic": None, "tcp": TCP | {"nodelay": False}})
     assert nagle.status == "fail"
-    assert "TCP_NODELAY is False, asked was True" in nagle.evidence
+    assert "TCP_NODELAY is False, requested: True" in nagle.evidence
     assert judge("parity", "h2", server=SERVER | {"tcp_nodelay": False}).status == "fail"
     assert judge("parity", "h3", server=SERVER | {"tcp_nodelay": False}).status == "pass"  # QUIC has no Nagle
 
@@ -197,7 +197,7 @@ def test_the_hop_behind_a_proxy_is_to_have_the_congestion_control_of_the_trial()
     proxy = {"congestion_control": "cubic", "backend_congestion_control": "reno"}
     result = judge("parity", server=proxy)
     assert result.status == "warn"
-    assert "connections to its backend have congestion control reno, asked was cubic" in result.evidence
+    assert "connections to its backend have congestion control reno, requested: cubic" in result.evidence
     assert judge("parity", server=proxy | {"backend_congestion_control": "cubic"}).status == "pass"
 
 
@@ -209,9 +209,9 @@ EARLY = dataclasses.replace(SESSIONS, zero_rtt=True)
     ("workload", "handshakes", "status", "words"),
     [
         (SESSIONS, {"full": 10, "resumed": 190}, "pass", "session resumption taken"),
-        (SESSIONS, {"full": 200}, "fail", "session resumption is refused, asked was taken"),
+        (SESSIONS, {"full": 200}, "fail", "session resumption is refused, requested: taken"),
         (EARLY, {"full": 10, "early": 190}, "pass", "early data taken"),
-        (EARLY, {"full": 10, "resumed": 190}, "fail", "early data is refused, asked was taken"),
+        (EARLY, {"full": 10, "resumed": 190}, "fail", "early data is refused, requested: taken"),
     ],
 )
 def test_a_server_takes_sessions_and_early_data_where_they_are_asked_for(workload, handshakes, status, words):
@@ -237,7 +237,7 @@ def test_names_of_libraries_for_the_same_cipher_are_equal():
 def test_a_server_that_knows_another_congestion_control_only_is_named_and_not_left_out():
     result = judge("parity", "h3", server={"congestion_control": {"tcp": "cubic", "quic": "reno"}})
     assert result.status == "warn"
-    assert "the server's congestion control is reno, asked was cubic" in result.evidence
+    assert "the server's congestion control is reno, requested: cubic" in result.evidence
     assert is_valid([result])
     assert judge("parity", "h1", server={"congestion_control": {"tcp": "cubic", "quic": "reno"}}).status == "pass"
 
@@ -246,7 +246,7 @@ def test_a_server_that_always_turns_nagle_off_is_named_and_not_left_out():
     held = RequestsWorkload(requests=220, warmup_requests=20, tcp_nodelay=False)
     result = judge("parity", "h2", workload=held, load=LOAD | {"quic": None, "tcp": TCP | {"nodelay": False}})
     assert result.status == "warn"
-    assert "the server's TCP_NODELAY is True, asked was False" in result.evidence
+    assert "the server's TCP_NODELAY is True, requested: False" in result.evidence
     asked = {"quic": None, "tcp": None, "declared": {"tcp_nodelay": True}}  # a client that says what it did
     assert judge("parity", "h2", workload=held, load=LOAD | asked).status == "fail"
 
@@ -298,7 +298,7 @@ def test_a_quic_library_adapted_otherwise_than_asked_fails_and_stock_is_warned_o
     assert judge("parity", load=adapted(*quinn.ADAPTATIONS)).status == "pass"
     wrong = judge("parity", load=adapted())
     assert wrong.status == "fail"
-    assert "quinn-proto is adapted in nothing, asked was window-validation, " in wrong.evidence
+    assert "quinn-proto is adapted in nothing, requested: window-validation, " in wrong.evidence
     stock = RequestsWorkload(requests=220, warmup_requests=20, quinn="stock")
     assert judge("parity", workload=stock, load=adapted(*quinn.ADAPTATIONS)).status == "fail"
     result = judge("parity", workload=stock, load=adapted())

@@ -18,14 +18,14 @@ from trifecta.implementations.browsers import errands
         ({"kind": "video"}, "video: belongs to kind 'video'"),
         ({"video": {"player_url": "https://a.lab/", "watch_ns": 5, "live": False}}, "video: belongs"),
         ({"discovery": "alt-svc", "protocol": "h2"}, "discovery: 'alt-svc' finds HTTP/3"),
-        ({"url": "http://a.lab/"}, "url: 'http://a.lab/' is no https URL"),
+        ({"url": "http://a.lab/"}, "url: 'http://a.lab/' is not an https URL"),
         ({"hosts": []}, "hosts: "),
         ({"hosts": ["a.lab, EXCLUDE *"]}, "hosts: "),
         ({"hosts": ["a.lab:443"]}, "hosts: "),
         ({"addresses": {"a.lab": "10.0.0.1, MAP *"}}, "addresses: "),
         ({"viewport": [1350]}, "viewport: "),
-        ({"visits": True}, "visits: True is no whole number"),
-        ({"visits": 0}, "visits: 0 is no whole number from 1"),
+        ({"visits": True}, "visits: True is not a whole number"),
+        ({"visits": 0}, "visits: 0 is not a whole number from 1"),
     ],
 )
 def test_what_is_refused(tmp_path, changes, words):

@@ -57,33 +57,35 @@ class RunCheck:
 
 
 TRIAL_CHECKS: dict[str, TrialCheck] = {
-    "protocol": TrialCheck("Was the protocol asked for spoken in every request?", protocol.check),
+    "protocol": TrialCheck("Did every request use the requested protocol?", protocol.check),
     "same_work": TrialCheck("Did every arm get the same responses, whole?", same_work.check),
     "same_page": TrialCheck("Did every visit of a browser get the same page?", same_page.check),
-    "errors": TrialCheck("Did the trial end as it should, and what failed?", errors.check),
-    "path": TrialCheck("Was the path delivered that was asked for?", path.check),
+    "errors": TrialCheck("Did the trial end normally, and what failed?", errors.check),
+    "path": TrialCheck("Was the path delivered as requested?", path.check),
     "reordering": TrialCheck("Did the path keep packets in order?", reordering.check),
     "parity": TrialCheck("Are TLS, certificates, congestion control and sockets the same in every arm?", parity.check),
-    "headroom": TrialCheck("Did client and link have time to spare?", headroom.check),
-    "gaps": TrialCheck("Was the client never stopped or kept from running?", gaps.check),
-    "browser": TrialCheck("Had the browser time to spare, and was it the same one?", browser.check),
+    "headroom": TrialCheck("Did client and link have CPU time to spare?", headroom.check),
+    "gaps": TrialCheck("Did the client run without being paused?", gaps.check),
+    "browser": TrialCheck("Did the browser have CPU time to spare, and was it the same one?", browser.check),
     "playback": TrialCheck("Did the player keep up with the clock, and decode in time?", playback.check),
     "drops": TrialCheck("Did a host itself lose packets?", drops.check),
-    "frames": TrialCheck("Were the frames of a size that a wire carries?", frames.check),
+    "frames": TrialCheck("Were the frames of a size that a wire can carry?", frames.check),
     "delayed_ack": TrialCheck("Did requests wait for a delayed acknowledgement?", delayed_ack.check),
-    "conntrack": TrialCheck("Had every host's table of connections room?", conntrack.check),
-    "service": TrialCheck("Was every service there to the end, and are its errors in the rows?", service.check),
-    "steady_state": TrialCheck("Is the warm-up left out, and nothing drifting?", steady_state.check),
+    "conntrack": TrialCheck("Did every host's connection table have room?", conntrack.check),
+    "service": TrialCheck("Did every service run to the end, and are its errors recorded?", service.check),
+    "steady_state": TrialCheck("Is the warm-up excluded, and is nothing drifting?", steady_state.check),
     "machine": TrialCheck("Did the machine have time for the trial?", machine.check),
-    "clocks": TrialCheck("Are all times of one clock and in order?", clocks.check),
+    "clocks": TrialCheck("Are all times from one clock and in order?", clocks.check),
     "capture": TrialCheck("Is the capture whole, and may a captured trial count?", capture.check),
 }
 
 RUN_CHECKS: dict[str, RunCheck] = {
     "blocks": RunCheck("Are there enough usable blocks?", blocks.check),
-    "delivered": RunCheck("Did each path do over the whole run what was asked of it?", delivered.check),
-    "handshakes": RunCheck("Is it requests that are compared, or their handshakes?", handshakes.check),
-    "noise_floor": RunCheck("Is the baseline the same as itself, and how fine can this lab see?", noise_floor.check),
+    "delivered": RunCheck("Did each path behave as requested over the whole run?", delivered.check),
+    "handshakes": RunCheck("Are requests compared, or their handshakes?", handshakes.check),
+    "noise_floor": RunCheck(
+        "Does the baseline agree with itself, and how small a difference can this lab resolve?", noise_floor.check
+    ),
 }
 
 

@@ -29,7 +29,7 @@ def check(evidence: RunEvidence) -> list[CheckResult]:
         share = left_out / len(rows) if rows else 0.0
         needed = min(evidence.study.min_blocks, evidence.study.max_blocks)
         by_arm = ", ".join(f"{arm} {count}" for arm, count in sorted(excluded.items()))
-        text = f"{whole} blocks with every arm usable, {needed} asked for at least; "
+        text = f"{whole} blocks with every arm usable, {needed} required; "
         text += f"{left_out} of {len(rows)} trials left out"
         text += f" ({by_arm})" if by_arm else ""
         status: CheckStatus = "pass"
@@ -41,6 +41,6 @@ def check(evidence: RunEvidence) -> list[CheckResult]:
             remedy = "allow a larger budget" if whole < needed else "look at the failed checks of its trials"
         elif evidence.study.max_blocks < 2:
             text += "; one block says nothing of how much its loads vary"
-            status, remedy = "warn", "give it blocks: {at_least: 6}, or read it as a look and no comparison"
+            status, remedy = "warn", "give it blocks: {at_least: 6}, or read it as a first look, not a comparison"
         results.append(CheckResult("blocks", cell.key, status, text, float(whole), float(needed), remedy))
     return results

@@ -115,8 +115,8 @@ def _resumed(workload: BrowserWorkload, visits: Visits | None) -> list[Finding]:
         return []
     told = [visit.resumed_connections for visit in visits.loaded if visit.resumed_connections is not None]
     if not told:
-        return [Finding("unknown", "the browser does not tell whether TLS sessions were resumed")]
+        return [Finding("unknown", "the browser does not report whether TLS sessions were resumed")]
     if not sum(told):
         text = "a repeated view was asked for, but no connection resumed a TLS session"
-        return [Finding("warn", text, 0.0, None, "see that the server hands out session tickets on every protocol")]
+        return [Finding("warn", text, 0.0, None, "check that the server hands out session tickets on every protocol")]
     return [Finding("pass", f"{sum(told)} connections resumed a TLS session")]

@@ -13,7 +13,7 @@ _CUT_SHORT = {
     "stdin": "the client was ended from outside",
     "crashed": "the client was killed",
 }
-_CARRY = "see that server and path carry this workload"
+_CARRY = "check that server and path carry this workload"
 # Nothing a path does to a request ends in these: the set-up is wrong.
 _SETUP_CLASSES = {"tls": "in TLS", "browser": "in the browser itself", "client": "in the client itself"}
 

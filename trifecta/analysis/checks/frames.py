@@ -1,4 +1,4 @@
-"""Were the frames of a size that a wire carries? On loopback they are not: its MTU is 65,536 octets.
+"""Were the frames of a size that a wire can carry? On loopback they are not: its MTU is 65,536 octets.
 
 TCP fills such frames, QUIC does not, so counts, sizes and gaps of frames differ there for no reason of the protocol's.
 """

@@ -21,7 +21,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     load = evidence.load or {}
     gap_ns, measured_ns = load.get("longest_gap_ns"), load.get("measured_ns")
     if gap_ns is None or not measured_ns:
-        return evidence.result("gaps", "unknown", f"{evidence.client} does not tell how long it stood still")
+        return evidence.result("gaps", "unknown", f"{evidence.client} does not report how long it stood still")
     share = gap_ns / measured_ns
     text = f"the client stood still for {duration(gap_ns)} at most, {share:.1%} of the {duration(measured_ns)} measured"
     if gap_ns <= GAP_FLOOR_NS:

@@ -17,7 +17,7 @@ from trifecta.design.model import AA_SUFFIX, CheckResult
 
 # Share of the median time of a request. From a third on, a protocol with one round trip less looks a third faster.
 HANDSHAKE_LIMIT = 1 / 3
-_REMEDY = "compare on connections that stand too (`--without round-trips`), or read it as a comparison of handshakes"
+_REMEDY = "compare on open connections too (`--without round-trips`), or read it as a comparison of handshakes"
 
 
 def check(evidence: RunEvidence) -> list[CheckResult]:

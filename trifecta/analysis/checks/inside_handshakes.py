@@ -20,7 +20,7 @@ def findings(evidence: Evidence) -> list[Finding]:
     if own is None:
         if _told(evidence):  # a session that was resumed has none
             return []
-        return [Finding("unknown", f"{evidence.client} does not tell the certificates it was shown")]
+        return [Finding("unknown", f"{evidence.client} does not report the certificates it was shown")]
     others = {each.trial.arm: chain(each.load) for each in evidence.siblings}
     odd = {arm: other for arm, other in others.items() if other is not None and other != own}
     by_arm = {each.trial.arm: server_flights(each.load) for each in evidence.siblings if _comparable(evidence, each)}

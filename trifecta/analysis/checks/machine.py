@@ -18,13 +18,13 @@ def check(evidence: Evidence) -> list[CheckResult]:
     """Compare what others took with the limits; counters of 10 ms ticks are given their resolution as allowance."""
     machine = evidence.machine
     if not machine:
-        return evidence.result("machine", "unknown", "the machine was not watched")
+        return evidence.result("machine", "unknown", "the machine was not monitored")
     cpus = max(1, int(machine.get("cpus") or 1))
     allowance = float(machine.get("resolution") or 0.0) / cpus
     findings = []
     steal = machine.get("steal_share")
     if steal is not None:
-        remedy = "use a machine that shares its processors with nobody"
+        remedy = "use a machine with dedicated processors"
         findings.append(_share("the hypervisor took", float(steal) / cpus, allowance, (STEAL_WARN, STEAL_FAIL), remedy))
     other = machine.get("other_cpu_share")
     if other is not None:

@@ -50,7 +50,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
             continue
         asked = trait.asked(evidence)
         if asked is not None and given != asked:
-            findings.append(Finding("fail", f"{trait.name} is {given}, asked was {asked}", remedy=trait.remedy))
+            findings.append(Finding("fail", f"{trait.name} is {given}, requested: {asked}", remedy=trait.remedy))
             continue
         # A study may ask for other values over TCP than over QUIC: that is told below, and is no fault of the trial.
         others = [(s.trial.arm, trait.given(s)) for s in evidence.siblings if trait.along(s) == trait.along(evidence)]
@@ -67,7 +67,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     findings += _server_nodelay(evidence)
     findings += _backend(evidence)
     if untold:
-        findings.append(Finding("unknown", f"{evidence.client} does not tell {', '.join(untold)}"))
+        findings.append(Finding("unknown", f"{evidence.client} does not report {', '.join(untold)}"))
     if evidence.foreign:
         findings += _verification(evidence)
     return worst(evidence, "parity", findings)
@@ -93,7 +93,7 @@ def _quinn(evidence: Evidence) -> list[Finding]:
     given = _transport(evidence).get("adaptations")
     if given is not None and given != asked:
         text = (
-            f"{quinn.LIBRARY} is adapted in {', '.join(given) or 'nothing'}, asked was {', '.join(asked) or 'nothing'}"
+            f"{quinn.LIBRARY} is adapted in {', '.join(given) or 'nothing'}, requested: {', '.join(asked) or 'nothing'}"
         )
         return [Finding("fail", text, remedy="build the engine again with `make setup`")]
     lacking = [name for name in quinn.ADAPTATIONS if name not in asked]
@@ -147,7 +147,7 @@ def _server(evidence: Evidence) -> list[Finding]:
     asked = evidence.workload.congestion_control
     if given != asked:
         # A program that has one congestion control only is compared as it is: the difference is named, not left out.
-        text = f"the server's congestion control is {given}, asked was {asked}"
+        text = f"the server's congestion control is {given}, requested: {asked}"
         return [Finding("warn", text, remedy=f"read it as a property of this server, or ask for {given}")]
     return [Finding("pass", f"server's congestion control {given}")]
 
@@ -159,7 +159,7 @@ def _backend(evidence: Evidence) -> list[Finding]:
         return []
     asked = evidence.workload.congestion_control
     if given != asked:
-        text = f"the proxy's connections to its backend have congestion control {given}, asked was {asked}"
+        text = f"the proxy's connections to its backend have congestion control {given}, requested: {asked}"
         return [Finding("warn", text, remedy="run `trifecta doctor`: this kernel takes none for the route of loopback")]
     return [Finding("pass", f"congestion control {given} between proxy and backend")]
 
@@ -226,7 +226,7 @@ def _server_nodelay(evidence: Evidence) -> list[Finding]:
     if given is None:
         return []
     asked = evidence.workload.tcp_nodelay
-    text = f"the server's TCP_NODELAY is {given}, asked was {asked}"
+    text = f"the server's TCP_NODELAY is {given}, requested: {asked}"
     if given and not asked:
         # Many programs have it on whatever is asked: then Nagle's algorithm is the client's alone.
         return [Finding("warn", text, remedy="read it as the client's alone, or use server: origin, nginx or quic-go")]

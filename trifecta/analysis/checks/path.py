@@ -43,7 +43,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     findings += _together(links)
     findings += _of_probes(path, evidence.workload, evidence.probe)
     if not findings and isinstance(evidence.workload, ServicesWorkload) and evidence.workload.hosts == 1:
-        findings.append(Finding("pass", "all services share a host: there is no wire between them"))
+        findings.append(Finding("pass", "all services share a host: there is not a wire between them"))
     return worst(evidence, "path", findings)
 
 
@@ -228,7 +228,7 @@ def _rate(name: str, report: Document, asked: Sequence[Document]) -> list[Findin
 def _probed(path: PathSpec, who: str, probe: Document) -> list[Finding]:
     if not probe.get("received"):
         text = f"{who}: none of {probe.get('sent', 0)} packets came back"
-        return [Finding("fail", text, 0.0, None, "see that the path carries UDP")]
+        return [Finding("fail", text, 0.0, None, "check that the path carries UDP")]
     findings = []
     both = (*path.forward, *path.backward)
     rtt: Any = (probe.get("rtt_ns") or {}).get("p50")

@@ -13,7 +13,7 @@ from trifecta.analysis.checks.visits import Visit, Visits
 from trifecta.design.model import CheckResult, VideoWorkload
 
 SLIP_SHARE, SLIP_FLOOR_NS = 0.02, 500_000_000  # of the watch, whichever is more: samples come four times a second
-FLOOR_WARN, FLOOR_FAIL = 0.01, 0.05  # share of frames that the machine drops by itself
+FLOOR_WARN, FLOOR_FAIL = 0.01, 0.05  # share of frames that the machine drops on its own
 DROPPED_WARN = 0.01  # share of frames beyond that floor
 
 
@@ -69,7 +69,7 @@ def _frames(watches: Sequence[Visit], floor_error: str | None) -> list[Finding]:
     dropped = sum(visit.frames_dropped or 0 for visit in told) / frames
     floors = [visit.frames_dropped_floor for visit in told if visit.frames_dropped_floor is not None]
     if len(floors) < len(told):
-        text = f"{dropped:.2%} of {frames} frames were dropped; what the machine drops by itself was not measured"
+        text = f"{dropped:.2%} of {frames} frames were dropped; what the machine drops on its own was not measured"
         text += f": {floor_error}" if floor_error else ""
         return [Finding("unknown", text, dropped)]
     floor = sum(floors) / frames

@@ -22,7 +22,7 @@ def _of_requests(evidence: Evidence) -> list[CheckResult]:
     total = sum(spoken.values())
     succeeded = evidence.samples.samples - sum(evidence.samples.errors.values())
     if total < succeeded and set(spoken) <= {asked}:
-        text = f"{evidence.client} does not tell over which protocol {succeeded - total} of {succeeded} requests went"
+        text = f"{evidence.client} does not report over which protocol {succeeded - total} of {succeeded} requests went"
         return evidence.result("protocol", "unknown", text)
     if total == 0:
         return _without_success(evidence, name)

@@ -22,9 +22,9 @@ def check(evidence: Evidence) -> list[CheckResult]:
 
 def _nothing_told(evidence: Evidence, visits: Visits, name: str) -> Finding:
     if visits.untold:
-        text = f"{evidence.client} does not tell over which protocol {visits.untold} requests went"
+        text = f"{evidence.client} does not report over which protocol {visits.untold} requests went"
         return Finding("unknown", text)
-    remedy = f"see that the server offers {name} on this port and that the path carries it"
+    remedy = f"check that the server offers {name} on this port and that the path carries it"
     return Finding("fail", f"{name} was asked for, but no visit succeeded", 0.0, 1.0, remedy)
 
 
@@ -42,7 +42,7 @@ def _forced(evidence: Evidence, visits: Visits, name: str) -> list[Finding]:
         text = f"{evidence.client} says that it spoke {name}, but its host sent nothing over {TRANSPORTS[asked][0]}"
         findings.append(Finding("fail", text, 0.0, 1.0, "do not trust this client"))
     if visits.untold:
-        findings.append(Finding("unknown", f"{evidence.client} does not tell it of {visits.untold} requests"))
+        findings.append(Finding("unknown", f"{evidence.client} does not report it of {visits.untold} requests"))
     return findings
 
 
@@ -57,7 +57,7 @@ def _discovered(workload: BrowserWorkload, visits: Visits) -> list[Finding]:
         findings.append(Finding("fail", text, float(len(early)), 0.0, "report it: the profile was not new"))
     if not right:
         text = f"HTTP/3 was never found by Alt-Svc: all {total} requests spoke {counts(visits.protocols)}"
-        remedy = "see that the server sends alt-svc, and that the browser believes it (docs/browsers.md)"
+        remedy = "check that the server sends alt-svc, and that the browser believes it (docs/browsers.md)"
         findings.append(Finding("fail", text, 0.0, 1.0, remedy))
     text = f"{right} of {total} requests ({right / total:.0%}) spoke HTTP/3 after it was found by Alt-Svc"
     return [*findings, Finding("pass", text, right / total, 1.0, bounded=False)]

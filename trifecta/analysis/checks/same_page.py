@@ -58,7 +58,7 @@ def _compared(evidence: Evidence, visits: Visits) -> list[Finding]:
     number = float(_requests(first))
     text = f"all {len(visits.loaded)} visits made the same {number:.0f} requests for {octets} B"
     if untold == len(visits.loaded[0].got) and untold and not visits.from_cache:
-        return [Finding("unknown", f"{text}, but {evidence.client} does not tell how much came")]
+        return [Finding("unknown", f"{text}, but {evidence.client} does not report how much came")]
     return [Finding("pass", text, number, number)]
 
 
@@ -116,7 +116,7 @@ def _failed(visits: Visits) -> list[Finding]:
         return []
     number = sum(visits.failed.values())
     text = f"{number} requests of visits that loaded failed ({counts(visits.failed_classes)}: {_urls(visits.failed)})"
-    return [Finding("fail", text, float(number), 0.0, "see that server and path carry the page")]
+    return [Finding("fail", text, float(number), 0.0, "check that server and path carry the page")]
 
 
 def _refused(visits: Visits) -> list[Finding]:
@@ -124,7 +124,7 @@ def _refused(visits: Visits) -> list[Finding]:
         return []
     number = sum(visits.refused.values())
     text = f"{number} requests were answered with a status of 400 or more ({_urls(visits.refused)})"
-    return [Finding("warn", text, float(number), 0.0, "see that the page was recorded so (`trifecta page show`)")]
+    return [Finding("warn", text, float(number), 0.0, "check that the page was recorded so (`trifecta page show`)")]
 
 
 def _missing(visits: Visits) -> list[Finding]:
@@ -140,7 +140,7 @@ def _cache(workload: BrowserWorkload, visits: Visits) -> list[Finding]:
         if visits.from_cache:
             return [Finding("pass", f"{visits.from_cache} requests were answered by the browser's cache")]
         text = "a repeated view was asked for, but nothing came from the browser's cache"
-        return [Finding("warn", text, 0.0, None, "see that the page allows caching (cache-control, etag)")]
+        return [Finding("warn", text, 0.0, None, "check that the page allows caching (cache-control, etag)")]
     if visits.from_cache:
         text = f"{visits.from_cache} requests of {workload.view} visits were answered by the browser's cache"
         return [Finding("fail", text, float(visits.from_cache), 0.0, "report it: the profile was not new")]

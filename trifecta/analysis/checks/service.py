@@ -42,7 +42,7 @@ def _service(evidence: Evidence, name: str, facts: Document) -> list[Finding]:
         return [Finding("fail", f"{who} was not running at the end of the trial", None, None, _LOG)]
     summary = facts.get("summary")
     if summary is None:
-        return [Finding("fail", f"{who} ended without its last word", None, None, _LOG)]
+        return [Finding("fail", f"{who} ended without its last message", None, None, _LOG)]
     return _errors(evidence, who, summary)
 
 

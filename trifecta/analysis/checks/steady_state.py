@@ -11,7 +11,7 @@ ENOUGH = 100  # samples from which on a drift that large is not chance
 
 
 def check(evidence: Evidence) -> list[CheckResult]:
-    """Compare the medians of both halves; see that a warm-up that was asked for happened."""
+    """Compare the medians of both halves; check that a warm-up that was asked for happened."""
     facts, workload = evidence.samples, evidence.workload
     if facts is None:
         return evidence.result("steady_state", "unknown", "no samples to compare")

@@ -13,12 +13,12 @@ class Got(NamedTuple):
     times: int
     status: int | None
     octets: int | None
-    """Decoded content; None where the browser does not tell, or took it from its cache."""
+    """Decoded content; None where the browser does not report, or took it from its cache."""
 
 
 @dataclass(frozen=True)
 class Visit:
-    """One visit, page or watch. Times in ns; None: it did not happen, or this browser does not tell."""
+    """One visit, page or watch. Times in ns; None: it did not happen, or this browser does not report."""
 
     number: int
     error: str | None = None
@@ -55,7 +55,7 @@ class Visits:
     examples: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Protocol -> some URLs that were answered over it."""
     untold: int = 0
-    """Requests answered over the network of which the browser does not tell the protocol."""
+    """Requests answered over the network of which the browser does not report the protocol."""
     failed: Mapping[str, int] = field(default_factory=dict)
     """URL -> requests for it that failed."""
     failed_classes: Mapping[str, int] = field(default_factory=dict)

@@ -255,7 +255,7 @@ def read(document: dict[str, Any]) -> MapResult:
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         what = " ".join(str(error).split())[:80]
         raise UserError(
-            f"map.json: is not a map of this version of Trifecta ({what}); run 'trifecta map DIR' to write it anew"
+            f"map.json: is not a map of this version of Trifecta ({what}); run 'trifecta map DIR' to write it again"
         ) from None
 
 

@@ -26,7 +26,7 @@ def _nowhere() -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Octets of streams in the order of a connection, one row a span. `record` counts TLS records, -1: none."""
+    """Octets of streams in the order of a connection, one row per span. `record` counts TLS records, -1: none."""
 
     stream: Ints
     start: Ints

@@ -56,7 +56,7 @@ class QuicFrames:
             rows = (mine & chosen).nonzero()[0]
             return rows[key[rows].argsort(kind="stable")]
 
-        # Initial packets open without keys (RFC 9001, 5.2): they do not tell what came after them.
+        # Initial packets open without keys (RFC 9001, 5.2): they do not report what came after them.
         shut = [not (one is None or one) for one in connections.column("decrypted").to_pylist()]
         later = ~np.isin(connection, whole(connections, "connection")[np.array(shut, dtype=bool)])
         later &= mine & ~equals(frames, "packet_space", "initial")

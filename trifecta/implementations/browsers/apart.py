@@ -2,7 +2,7 @@
 
 A browser is a dozen processes that start each other, put themselves into sessions of their own and leave folders. Here
 the kernel ends them: the worker is process 1 of a namespace, so they are killed with it, stopped ones too, and its
-folder is in a file system in memory that nobody else sees. The worker is killed when the driver ends, also by SIGKILL.
+folder is in a private file system in memory. The worker is killed when the driver ends, also by SIGKILL.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class Bidi:
     def _take(self, message: Any) -> None:
         """One message of the browser; what nobody waits for is left."""
         if not isinstance(message, dict):
-            raise ValueError("a message that is no object")
+            raise ValueError("a message that is not an object")
         number = message.get("id")
         if isinstance(number, int):
             future = self._waiting.get(number)

@@ -149,7 +149,7 @@ class RunningBrowser(ABC):
         """Let the browser end by itself, so that its logs are whole. It need not succeed: what is left is killed."""
 
     def stray_lookups(self) -> int | None:
-        """How often a name outside of ``hosts`` was looked up so far; None where the browser does not tell."""
+        """How often a name outside of ``hosts`` was looked up so far; None where the browser does not report."""
         return None
 
 

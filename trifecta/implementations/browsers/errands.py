@@ -22,7 +22,7 @@ _MOST_VISITS = 10_000
 
 
 def _text(value: Any) -> Problem:
-    return None if isinstance(value, str) and value else "is no text"
+    return None if isinstance(value, str) and value else "is not text"
 
 
 def _optional_text(value: Any) -> Problem:
@@ -43,19 +43,19 @@ def _one_of(*names: str) -> Callable[[Any], Problem]:
 def _whole(low: int, high: int) -> Callable[[Any], Problem]:
     def check(value: Any) -> Problem:
         whole = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-        return None if whole else f"is no whole number from {low} to {high}"
+        return None if whole else f"is not a whole number from {low} to {high}"
 
     return check
 
 
 def _hosts(value: Any) -> Problem:
     good = isinstance(value, list) and value and all(isinstance(each, str) and _is_host(each) for each in value)
-    return None if good else "is no list of host names"
+    return None if good else "is not a list of host names"
 
 
 def _addresses(value: Any) -> Problem:
     good = isinstance(value, dict) and all(_is_host(host) and _is_address(value[host]) for host in value)
-    return None if good else "is no object of host names and their addresses"
+    return None if good else "is not an object of host names and their addresses"
 
 
 def _is_address(value: Any) -> bool:
@@ -72,18 +72,18 @@ def _is_host(name: str) -> bool:
 
 def _viewport(value: Any) -> Problem:
     good = isinstance(value, list) and len(value) == 2 and all(_whole(100, 10_000)(each) is None for each in value)
-    return None if good else "is no pair of width and height in CSS pixels"
+    return None if good else "is not a pair of width and height in CSS pixels"
 
 
 def _url(value: Any) -> Problem:
     if not isinstance(value, str):
-        return "is no text"
+        return "is not text"
     try:
         parts = urlsplit(value)
         good = parts.scheme == "https" and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         good = False
-    return None if good else "is no https URL"
+    return None if good else "is not an https URL"
 
 
 def _player_url(value: Any) -> Problem:
@@ -95,7 +95,7 @@ def _player_url(value: Any) -> Problem:
 
 def _floor(value: Any) -> Problem:
     good = value is None or (isinstance(value, list) and all(_is_share(each) for each in value))
-    return None if good else "has a floor that is no list of shares from 0 to 1"
+    return None if good else "has a floor that is not a list of shares from 0 to 1"
 
 
 def _is_share(value: Any) -> bool:
@@ -163,9 +163,9 @@ def read(line: bytes | str) -> BrowserConfig:
     try:
         said = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"configuration: is no JSON ({error})") from None
+        raise ValueError(f"configuration: is not JSON ({error})") from None
     if not isinstance(said, dict):
-        raise ValueError("configuration: is no object")
+        raise ValueError("configuration: is not an object")
     for name in said:
         if name not in _FIELDS:
             raise ValueError(f"{name}: is not a field of a browser's driver; leave it out")

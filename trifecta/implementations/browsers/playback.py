@@ -95,5 +95,5 @@ async def _clock(view: View, answered: Answered) -> Clock:
         if said is not None and (best is None or error < best.error_ns):
             best = Clock(before + error - round(said * 1e6), error)
     if best is None:
-        raise ValueError("the page does not tell its time")
+        raise ValueError("the page does not report its time")
     return best

@@ -119,7 +119,7 @@ def run(adapter: ClientAdapter, line: bytes, said: IO[str]) -> None:
             ) from error
         if len(rows) < errand.requests or ending.output.code:
             missing = errand.requests - len(rows)
-            note = f"{config.trial}: {adapter.name} {_how(ending)}, {missing} requests without a word"
+            note = f"{config.trial}: {adapter.name} {_how(ending)}, {missing} requests without a result"
             print(note + _last_words(ending.output.stderr), file=sys.stderr, flush=True)
         try:
             records.write(samples, Path(str(config.samples_file)))

@@ -48,7 +48,7 @@ def read_rows(errand: Errand, output: Output) -> Iterator[Row]:
             except ValueError:
                 if output.code < 0:
                     return
-                raise ValueError(f"line {number} is no JSON") from None
+                raise ValueError(f"line {number} is not JSON") from None
             if columns is None:
                 columns = _columns(said)
             elif isinstance(said, list) and len(said) == len(columns):

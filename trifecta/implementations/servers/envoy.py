@@ -69,7 +69,7 @@ def _built(program: Path) -> tuple[str, str, str]:
         done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True, timeout=30)
         revision, version, tree, kind, tls = done.stdout.split("version:")[1].strip().split("/")
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
-        raise Unsupported(f"{program} does not tell its version ({error}); trifecta get envoy --force") from error
+        raise Unsupported(f"{program} does not report its version ({error}); trifecta get envoy --force") from error
     return f"{kind}, {tree}, {revision}", version, tls
 
 

@@ -65,5 +65,5 @@ def _versions(program: Path) -> tuple[str, str]:
         done = subprocess.run([program, "-version"], capture_output=True, text=True, check=True, timeout=10)
         quic_go, go = done.stdout.split()
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        raise Unsupported(f"{program} does not tell its version ({error}); trifecta get quic-go --force") from error
+        raise Unsupported(f"{program} does not report its version ({error}); trifecta get quic-go --force") from error
     return quic_go.removeprefix("v"), go

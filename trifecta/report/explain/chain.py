@@ -295,15 +295,14 @@ def _splits(found: Sequence[parts.Parts], comparison: Comparison, confidence: fl
 def _cpu(rows: Sequence[TrialRow], pair: tuple[str, str]) -> dict[str, float]:
     """How many ns of CPU a request costs the arm more than the reference, by program; means over valid trials."""
     made = {}
-    for program in ("client", "server"):
+    costs = {
+        "client": [(row["arm"], row["client_cpu_ns_per_request"]) for row in rows if row["valid"]],
+        "server": [(row["arm"], row["server_cpu_ns_per_request"]) for row in rows if row["valid"]],
+    }
+    for program, of_trials in costs.items():
         means = []
         for arm in pair:
-            values = [
-                float(row[f"{program}_cpu_ns_per_request"])
-                for row in rows
-                if row["valid"] and str(row["arm"]).split("#")[0] == arm
-                and row[f"{program}_cpu_ns_per_request"] is not None
-            ]  # fmt: skip
+            values = [cost for whose, cost in of_trials if whose.split("#")[0] == arm and cost is not None]
             means.append(sum(values) / len(values) if values else None)
         if means[0] is not None and means[1] is not None:
             made[program] = means[0] - means[1]

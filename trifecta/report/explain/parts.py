@@ -194,7 +194,7 @@ def _requests(connection: duckdb.DuckDBPyConnection, cells: Sequence[str]) -> di
 
 
 def _of_requests(rows: Sequence[Row], opened: Mapping[str, Sequence[Row]], rtt_ns: float | None) -> Parts:
-    """What one client of the cell does not tell, over any protocol, is not split for any."""
+    """What one client of the cell does not report, over any protocol, is not split for any."""
     needed = [_round_trips(opened.get(row["trial"], []), row["requests"]) for row in rows]
     sent, known = all(row["told"] == row["requests"] for row in rows), None not in needed
     setup = (TRIPS, SETUP) if known else (WHOLE_SETUP,)

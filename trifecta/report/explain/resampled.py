@@ -121,7 +121,7 @@ def _winner(one: Comparison, *, set_in_advance: bool = False) -> str | None:
 WORDS = {
     SINGLE_LOAD.name: "one load of each protocol, the shorter wins",
     NO_NOISE_FLOOR.name: "the mean of one trial of each, the smaller wins, no interval",
-    "retries-hidden": "the mean of one trial of each, failures tried again within the time",
+    "retries-hidden": "the mean of one trial of each, failures retried within the time",
     "different-work": "one load of each, of pages of 120, 123 or 134 requests",
 }
 

@@ -17,6 +17,7 @@ from trifecta.report.explain.chain import Chain, Explained, chains
 from trifecta.report.explain.words import Link
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures.style import name
+from trifecta.report.sections import Section
 from trifecta.report.tables import Column, Table
 
 Row = dict[str, Any]
@@ -49,6 +50,13 @@ class CellPart:
     """The verdicts of a cell, explained."""
 
     told: list[Told]
+
+
+@dataclass(frozen=True)
+class Content:
+    """The verdicts of every cell, explained."""
+
+    cells: Mapping[str, CellPart]
 
 
 @dataclass(frozen=True)
@@ -91,8 +99,8 @@ def _share(cause: Cause | None) -> Row:
     return dict(zip(("share", "share_low", "share_high"), shares, strict=True))
 
 
-def section(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Derived) -> Mapping[str, CellPart]:
-    """By cell what the report shows; the view ``causes`` must be attached."""
+def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Derived) -> Content:
+    """What the report shows of every cell; the view ``causes`` must be attached."""
     answer = queries.ask(connection, CAUSES)
     made: dict[str, CellPart] = {}
     for chain in derived.explained.chains:
@@ -102,7 +110,7 @@ def section(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Der
         table = _table(answer, one)
         links = words.links(about, chain)
         part.told.append(Told(title, words.conclusion(about, chain), links, table if table.lines else None))
-    return made
+    return Content(made)
 
 
 def _table(answer: queries.Answer, one: Comparison) -> Table:
@@ -124,3 +132,12 @@ def _table(answer: queries.Answer, one: Comparison) -> Table:
         cell=one.cell,
     )
     return made
+
+
+SECTION = Section(
+    "reasons",
+    "",
+    derive=lambda run: derive(run.connection, run.about, run.found),
+    draw=lambda run, derived: draw(run.connection, run.about, derived),
+    cell="explain-cell.html.j2",
+)

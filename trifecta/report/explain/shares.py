@@ -62,7 +62,7 @@ def _nothing(about: RunFacts) -> str:
     """Why no time could be split, and where it was."""
     if about.is_captured:
         return (
-            "By samples nothing is shared out: no block has a trial of both that counts. By packets it is, once the "
+            "Samples cannot split the difference: no block has valid trials of both. Packets can, once the "
             "captures are dissected (trifecta trace RUN): see the table “Where the time of a request went” of this "
             "cell in the report, and trifecta explain."
         )

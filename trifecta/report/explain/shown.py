@@ -12,6 +12,7 @@ from rich.text import Text
 
 from trifecta.analysis.resampling import Concluded
 from trifecta.contract.values import JsonObject
+from trifecta.report import grids
 from trifecta.report.comparisons import levels, place_words
 from trifecta.report.explain import words
 from trifecta.report.explain.chain import Chain, Explained
@@ -33,11 +34,11 @@ def _print(found: Explained, concluded: list[Concluded], out: Console) -> None:
         one = chain.comparison
         out.print()
         out.print(Text(f"{place(one.cell)}: {name(one.arm)} against {name(one.reference)}", style="bold"))
-        out.print(Text(_plain(out, words.conclusion(found.about, chain))))
+        out.print(Text(grids.plain(out, words.conclusion(found.about, chain))))
         for link in words.links(found.about, chain):
             out.print(Text(link.heading, style="bold cyan"))
             for sentence in link.sentences:
-                said, _, command = _plain(out, sentence).partition("`trifecta resume ")
+                said, _, command = grids.plain(out, sentence).partition("`trifecta resume ")
                 out.print(Padding(Text(f"- {said.rstrip()}"), (0, 0, 0, 2)))
                 if command:  # not wrapped: a command must stay in one piece to be copied
                     out.print(Text(f"    trifecta resume {command.rstrip('`.')}"), soft_wrap=True)
@@ -47,7 +48,7 @@ def _print(found: Explained, concluded: list[Concluded], out: Console) -> None:
         if mine:
             out.print(Text("What a published procedure would have concluded", style="bold cyan"))
             for each in mine:
-                out.print(Padding(Text(_plain(out, f"- {told(each)}")), (0, 0, 0, 2)))
+                out.print(Padding(Text(grids.plain(out, f"- {told(each)}")), (0, 0, 0, 2)))
 
 
 def place(cell: str) -> str:
@@ -110,10 +111,3 @@ def _chain(found: Explained, chain: Chain, concluded: list[Concluded]) -> dict[s
 
 def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _plain(out: Console, said: str) -> str:
-    said = said.replace("×", "x")
-    if out.encoding.lower().startswith("utf"):
-        return said
-    return said.replace("µ", "u").replace("∞", "inf").replace("–", "-").replace("⁶", "^6")

@@ -105,7 +105,7 @@ def _noise_floor(study: Study, checks: Mapping[str, tuple[str, str]]) -> tuple[S
 
 
 def _retries(study: Study, checks: Mapping[str, tuple[str, str]]) -> tuple[State, str]:
-    return "off", "nothing is tried again: a request that failed is a failure, and infinitely long"
+    return "off", "nothing is retried: a request that failed is a failure, and infinitely long"
 
 
 def _work(study: Study, checks: Mapping[str, tuple[str, str]]) -> tuple[State, str]:
@@ -123,7 +123,7 @@ def _programs(study: Study, checks: Mapping[str, tuple[str, str]]) -> tuple[Stat
     programs = max(len(study.factors.get("server", ())), 1) * max(len(study.factors.get("client", ())), 1)
     if programs > 1:
         return "off", f"{programs} programs side by side: the report splits the effect into {what} and program"
-    return "on", f"one server and one client: what is the program's cannot be told from what is the {what}'s"
+    return "on", f"one server and one client: the effect of the program cannot be separated from that of the {what}"
 
 
 # Those that are part of how Trifecta measures, or that no single check tells.

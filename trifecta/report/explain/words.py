@@ -37,9 +37,11 @@ def links(about: RunFacts, chain: Chain) -> list[Link]:
     found = [
         Link("differed", "What differed", _differed(chain.settings, pair)),
         Link("ruled_out", "What was ruled out", [_passed(one) for one in passed]),
-        Link("doubts", "What was not", [_doubt(one) for one in chain.checked if one.status != "pass"]),
+        Link("doubts", "What could not be ruled out", [_doubt(one) for one in chain.checked if one.status != "pass"]),
         Link(
-            "programs", "What is the program's", [apart.sentence(one, about.metric, place=False) for one in chain.apart]
+            "programs",
+            "What is due to the program",
+            [apart.sentence(one, about.metric, place=False) for one in chain.apart],
         ),
         Link("causes", "What share each cause has", shares.sentences(about, chain, pair)),
         Link("overturn", "What would overturn it", overturn(about, chain, pair)),
@@ -55,19 +57,19 @@ def conclusion(about: RunFacts, chain: Chain) -> str:
     told = found.causes[:1] if found is not None and found.told_apart else ()
     if not told or told[0].share is None or told[0].share < 0.1:
         return said
-    over = "; other parts take some of it back" if (told[0].share_low or 0.0) > 1.0 else ""
+    over = "; other parts offset some of it" if (told[0].share_low or 0.0) > 1.0 else ""
     return f"{said} Of the difference of the means {shares.share(told[0])} is {shares.part(told[0])}{over}."
 
 
 def _differed(settings: Sequence[Setting], pair: tuple[str, str]) -> list[str]:
-    told = [f"The {naming.factor()}, which is what the study varies: {pair[0]} and {pair[1]}."]
+    told = [f"The {naming.factor()}, which the study varies: {pair[0]} and {pair[1]}."]
     differ = [f"{one.name} ({one.arm} and {one.reference})" for one in settings if not one.same]
     if differ:
-        told.append(f"Besides, as read back: {listed(differ)}.")
+        told.append(f"Also, as read back: {listed(differ)}.")
     same = [f"{one.name} ({one.arm})" for one in settings if one.same]
     if same:
         told.append(f"Equal in both, as read back: {listed(same)}.")
-    told.append("Equal by design: requests, place, path and its seed within a block, in an order drawn at random.")
+    told.append("Equal by design within a block: requests, place, path and its seed; the order is random.")
     return told
 
 
@@ -108,15 +110,15 @@ def steadiness(found: Challenge) -> list[str]:
     if found.without_one is not None:
         low, high = found.without_one
         told.append(
-            f"Leaving any one of the {found.blocks} blocks out leaves the ratio between {numbers.ratio(low)} and "
+            f"Leaving out any one of the {found.blocks} blocks keeps the ratio between {numbers.ratio(low)} and "
             f"{numbers.ratio(high)}; {found.opposed or 'none'} of them point{'' if found.opposed > 1 else 's'} the "
             "other way."
         )
     if found.halves is not None:
         first, second = found.halves
         told.append(
-            f"The first half of the blocks says {numbers.ratio(first)}, the second {numbers.ratio(second)}: "
-            "a drift of the machine would show there."
+            f"The first half of the blocks gives {numbers.ratio(first)}, the second {numbers.ratio(second)}: "
+            "drift of the machine would show here."
         )
     return told
 
@@ -127,7 +129,7 @@ def _distance(about: RunFacts, one: Comparison, pair: tuple[str, str]) -> str:
     noise = f"; by chance {seen} differs by up to {numbers.ratio(1 + floor)}" if floor is not None else ""
     if one.kind in ("faster", "slower"):
         return (
-            f"A fault that by itself makes {pair[0]} look {numbers.ratio(one.row['factor_low'])} times "
+            f"An error that alone makes {pair[0]} look {numbers.ratio(one.row['factor_low'])} times "
             f"{one.metric.word(one.kind)}, the "
             f"near end of the interval, in every block{noise}."
         )
@@ -149,7 +151,7 @@ def _counted(one: Comparison, found: Challenge) -> list[str]:
     ratio = numbers.ratio(found.counted.ratio)
     kind = "the same within the margin" if found.counted.verdict == "same" else one.metric.word(found.counted.verdict)
     return [
-        f"With the trials counted that a check excluded, the verdict would {'still be' if same else 'be'} {kind} "
+        f"Counting the trials that a check excluded, the verdict would {'still be' if same else 'be'} {kind} "
         f"(ratio {ratio})."
     ]
 
@@ -161,7 +163,7 @@ def _other_metrics(found: Challenge, one: Comparison) -> list[str]:
     besides = [verdict for verdict in found.metrics if verdict not in rivals and verdict.verdict != "undecided"]
     told = []
     if differ:
-        head = "By another metric it would be another verdict" if one.decided else "By other metrics"
+        head = "Another metric gives another verdict" if one.decided else "By other metrics"
         told.append(f"{head}: {'; '.join(map(_verdict, differ))}.")
     if agree and one.decided:
         told.append(f"The same verdict by: {'; '.join(map(_verdict, agree))}.")
@@ -187,8 +189,8 @@ def _neighbours(chain: Chain) -> list[str]:
         elif cell.decided:
             other.setdefault(factor, []).append(f"{level} ({cell.headline()} {cell.interval()})")
     told = [
-        f"Another {factor}: with {listed(found)} instead of {levels(chain.comparison.cell)[factor]} it is another "
-        "verdict."
+        f"Another {factor}: with {listed(found)} instead of {levels(chain.comparison.cell)[factor]} the "
+        "verdict differs."
         for factor, found in other.items()
     ]
     if chain.comparison.decided:
@@ -202,7 +204,7 @@ def _fixed(one: Comparison) -> list[str]:
         return []
     ends = numbers.interval((one.row["fixed_low"], one.row["fixed_high"]))
     return [
-        f"Had the number of blocks been set in advance, by the signed rank test alone: ratio "
+        f"By the signed-rank test alone, had the number of blocks been fixed in advance: ratio "
         f"{numbers.ratio(one.row['fixed_ratio'])} {ends}, p {numbers.p_value(p)}."
     ]
 

@@ -69,7 +69,7 @@ def playback(found: Sequence[Watch], bold: Mapping[str, str], identity: str) -> 
     _title(middle, "bitrate shown", _PANEL)
     lower = _axes(made, 2 * (_PANEL + _TITLE), gantt, tall, (high, gantt))
     lower.set_ylim(gantt, 0)
-    _title(lower, "startup (light) and stalls (dark), a line a watch", gantt)
+    _title(lower, "startup (light) and stalls (dark), one line per watch", gantt)
     for target in (upper, middle, lower):
         svg.ticks(target, "x", ticks[0], ticks[1] if target is lower else [""] * len(ticks[0]))
     for place, arm in enumerate(arms):

@@ -204,6 +204,40 @@ class ForestRow:
     decided: bool
 
 
+def small_forest(
+    rows: Sequence[ForestRow], pair: tuple[str, str], limits: tuple[float, float], margin: float, identity: str
+) -> str:
+    """The same for the first screen: a line a cell, without its name, on an axis that all paths share."""
+    made = svg.figure(20 + 15.0 * len(rows), 200.0)
+    target = svg.axes(made, 8, 3, 8, 17)
+    low, high = limits
+    target.set_ylim(len(rows) - 0.5, -0.5)
+    ratio_frame(target, low, high, margin, "x")
+    positions, labels = scales.ratio_ticks(low, high, 4)
+    svg.ticks(target, "x", positions, labels)
+    svg.ticks(target, "y", [], [])
+    look = style.look(pair[0])
+    for row, one in enumerate(rows):
+        if one.ratio is not None:
+            interval_bar(target, (one.low, one.high), limits, row, look.colour)
+            _estimate(target, one, row, limits, look)
+    said = "; ".join(f"{one.label}: {_said(one.ratio, one.low, one.high)}" for one in rows)
+    return svg.render(made, identity, f"{style.name(pair[0])} against {style.name(pair[1])}, cell by cell. {said}")
+
+
+def _estimate(target: Axes, one: ForestRow, at: float, limits: tuple[float, float], look: style.Look) -> None:
+    """The mark of an estimate: filled when decided, hollow when open."""
+    target.plot(
+        [np.clip(one.ratio or 1.0, *limits)],
+        [at],
+        look.marker,
+        markersize=6.5,
+        markerfacecolor=look.colour if one.decided else style.PAPER,
+        markeredgecolor=look.colour,
+        markeredgewidth=1.4,
+    )
+
+
 def forest(
     rows: Sequence[ForestRow],
     pair: tuple[str, str],
@@ -230,16 +264,7 @@ def forest(
         if one.ratio is None:
             continue
         interval_bar(target, (one.low, one.high), limits, row + 0.74, look.colour)
-        fill = look.colour if one.decided else style.PAPER
-        target.plot(
-            [np.clip(one.ratio, low, high)],
-            [row + 0.74],
-            look.marker,
-            markersize=6.5,
-            markerfacecolor=fill,
-            markeredgecolor=look.colour,
-            markeredgewidth=1.4,
-        )
+        _estimate(target, one, row + 0.74, limits, look)
     say_sides(target, sides, low, high)
     said = "; ".join(f"{one.label}: {_said(one.ratio, one.low, one.high)}" for one in rows)
     return svg.render(

@@ -34,7 +34,7 @@ def is_wide(cycles: Mapping[str, Sequence[Hop]]) -> bool:
 
 
 def waterfall(cycles: Mapping[str, Sequence[Hop]], quantile: str, identity: str) -> str:
-    """The cycles of all arms on one axis of time, one row a call; calls are in the order in which they began."""
+    """The cycles of all arms on one axis of time, one row per call; calls are in the order in which they began."""
     wide = is_wide(cycles)
     rows = sum(len(hops) for hops in cycles.values())
     made = svg.figure(46 + _HEAD * len(cycles) + _ROW * rows, WIDE if wide else svg.WIDTH)

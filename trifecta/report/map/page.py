@@ -15,8 +15,8 @@ from trifecta.design.metrics import METRICS
 from trifecta.report import naming, numbers
 from trifecta.report.claims import is_
 from trifecta.report.figures import picture_files, style, svg
-from trifecta.report.html import TEMPLATES
 from trifecta.report.map import picture, words
+from trifecta.report.sections import TEMPLATES
 from trifecta.report.words import counted
 from trifecta.store import documents, files, manifest
 from trifecta.store import facts as run_facts
@@ -48,7 +48,7 @@ def _write(made: MapResult, folder: Path) -> Path:
 
 def load(folder: Path) -> MapResult:
     """The map that was written into a folder."""
-    path, remedy = folder / FILE, f"run 'trifecta map {folder}' to write it anew"
+    path, remedy = folder / FILE, f"run 'trifecta map {folder}' to write it again"
     if not path.is_file():
         raise UserError(f"{path} is not there yet; `trifecta resume {folder}` goes on with the map")
     document = documents.read_object(path, remedy, {})

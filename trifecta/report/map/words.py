@@ -65,7 +65,7 @@ def headline(made: MapResult) -> str:
     """Who wins where, in a sentence."""
     found = made.outcome_of_border()
     if not found:
-        return "Nothing can be said: no block has trials that all passed their checks."
+        return "No result: in no block did all trials pass their checks."
     arm, reference = name(made.plan.arm), name(made.plan.reference)
     parts = []
     better = is_(METRICS[made.metric], "faster")
@@ -82,7 +82,7 @@ def headline(made: MapResult) -> str:
 def noise(found: Noise, reference: str) -> str:
     """What the reference's second runs say."""
     if found.ratio is None:
-        return f"In no block both runs of {name(reference)} count, so the noise is not known."
+        return f"No block has two valid runs of {name(reference)}, so the noise is not known."
     if not any(end is not None and math.isfinite(end) for end in (found.low, found.high)):
         over = counted(found.blocks, "block")
         return f"{name(reference)} against itself over {over}: {numbers.ratio(found.ratio)}, too few to tell."

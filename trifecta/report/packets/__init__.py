@@ -3,6 +3,6 @@
 from trifecta.report.packets.derive import Packets, derive
 from trifecta.report.packets.files import dissect_run, write_run_figures
 from trifecta.report.packets.pictures import write_figures
-from trifecta.report.packets.section import Section, section
+from trifecta.report.packets.section import SECTION
 
-__all__ = ["Packets", "Section", "derive", "dissect_run", "section", "write_figures", "write_run_figures"]
+__all__ = ["SECTION", "Packets", "derive", "dissect_run", "write_figures", "write_run_figures"]

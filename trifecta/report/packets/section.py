@@ -10,30 +10,20 @@ import duckdb
 from trifecta.report import naming, queries, tables
 from trifecta.report.comparisons import place_words
 from trifecta.report.facts import RunFacts
+from trifecta.report.figure import Figure
 from trifecta.report.figures import style
-from trifecta.report.figures.picture_files import Legend
 from trifecta.report.packets import catalogue
-from trifecta.report.packets.derive import Packets, Shown
+from trifecta.report.packets.derive import Packets, Shown, derive
 from trifecta.report.packets.picture import Picture
 from trifecta.report.packets.pictures import pictures
 from trifecta.report.queries import Answer
+from trifecta.report.sections import Section
 from trifecta.report.tables import Column, Table
 from trifecta.report.visits import said
 from trifecta.report.visits.published import Claim, published_table, sources
 from trifecta.report.words import listed
 
 MOST_BYTES = 3_000_000  # of all pictures of a report; the others are files
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A picture in the page."""
-
-    title: str
-    caption: str
-    svg: str
-    wide: bool
-    legend: Legend
 
 
 @dataclass(frozen=True)
@@ -47,8 +37,8 @@ class CellPart:
 
 
 @dataclass(frozen=True)
-class Section:
-    """The report's section on packets."""
+class Content:
+    """What the report's section on packets shows."""
 
     claim_words: str
     claims: list[tuple[Claim, str]]
@@ -58,7 +48,7 @@ class Section:
     refused: list[str] = field(default_factory=list)
 
 
-def section(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Packets) -> Section:
+def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Packets) -> Content:
     """Everything the section and the cells show. Ask within ``svg.drawing()``."""
     answers = {query.name: queries.ask(connection, query) for query in catalogue.QUERIES}
     refused: list[str] = []
@@ -72,7 +62,7 @@ def section(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Pac
         left -= size if figures else 0
         cells[cell] = _cell_part(about, answers, cell, number, (derived.shown[cell], figures))
     published = answers[catalogue.PUBLISHED.name] if not about.is_browser else Answer(catalogue.PUBLISHED, [])
-    return Section(
+    return Content(
         claim_words=said.claim_summary(derived.claims),
         claims=[(one, place_words(one.cell, without="")) for one in derived.claims],
         published=published_table(published),
@@ -89,7 +79,7 @@ def cell_pictures(derived: Packets, cell: str) -> list[Picture]:
 
 def _figures(derived: Packets, cell: str, number: int) -> list[Figure]:
     return [
-        Figure(one.title, one.caption, one.draw().svg(f"k{number}{one.name}"), one.wide, one.legend)
+        Figure(one.title, one.caption, one.draw().svg(f"k{number}{one.name}"), one.wide, legend=one.legend)
         for one in cell_pictures(derived, cell)
     ]
 
@@ -229,3 +219,13 @@ def _part_tables(answer: Answer, cell: str, number: int) -> list[Table]:
             "Of the trials that are shown, mean over requests. Times of several causes overlap.",
         ),
     ]
+
+
+SECTION = Section(
+    "packets",
+    "Packets",
+    derive=lambda run: derive(run.connection, run.about),
+    draw=lambda run, derived: draw(run.connection, run.about, derived),
+    page="packets.html.j2",
+    cell="packets-cell.html.j2",
+)

@@ -51,7 +51,7 @@ def methods(found: Reconciled) -> str:
         "A published claim is confirmed in a cell when the whole interval lies beyond the margin (5 % unless said "
         "otherwise) on the claimed side, contradicted when all of it lies short of that, and open otherwise; “about” a "
         "ratio means within a factor of 1.25 of it.",
-        "Failed requests count as infinitely long; nothing is tried again. A conjecture is an explanation, no result.",
+        "Failed requests count as infinitely long; nothing is retried. A conjecture is an explanation, no result.",
     ]
     return " ".join(made)
 

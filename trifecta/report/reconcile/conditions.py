@@ -16,7 +16,7 @@ from trifecta.report.words import counted, listed
 
 _WORDS: Mapping[tuple[str, str], str] = {
     ("connection", "new"): "a new connection for every request",
-    ("connection", "reused"): "a connection that stands",
+    ("connection", "reused"): "an open connection",
     ("tls_version", "1.2/1.3"): "TLS 1.2 over TCP",
     ("tls_version", "1.3"): "TLS 1.3",
     ("zero_rtt", "true"): "early data in resumed sessions",

@@ -116,7 +116,7 @@ def _upside_down(found: Estimate) -> Estimate:
 def levels(about: RunFacts, cell: str) -> dict[str, str]:
     """The levels of a cell in words a reader knows without the study: a path by what it does.
 
-    Where that does not tell it from another path of the study, its name stands before.
+    Where that does not report it from another path of the study, its name stands before.
     """
     found = comparisons.levels(cell)
     path = found.get("path", "")
@@ -145,5 +145,5 @@ def inside(folder: Path, name: str) -> Path:
     """A folder below that of the reproduction; a name never leaves it."""
     path = (folder / name).resolve()
     if not path.is_relative_to(folder.resolve()):
-        raise UserError(f"{folder / 'reproduction.json'}: run {name!r} is outside of the folder; mend the file")
+        raise UserError(f"{folder / 'reproduction.json'}: run {name!r} is outside of the folder; fix the file")
     return path

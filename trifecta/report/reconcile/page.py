@@ -13,10 +13,10 @@ from rich.text import Text
 from trifecta.report import numbers
 from trifecta.report.figures import picture_files, style, svg
 from trifecta.report.figures.panels import Drawn
-from trifecta.report.html import TEMPLATES
 from trifecta.report.reconcile import cite, conditions, figures, maps, tables, words
 from trifecta.report.reconcile.experiments import Experiment
 from trifecta.report.reconcile.read import PairFound, Reconciled, run_facts
+from trifecta.report.sections import TEMPLATES
 from trifecta.report.words import counted
 
 PAGE = "reconciliation.html"

@@ -61,13 +61,13 @@ def _document(path: Path) -> dict[str, Any]:
     if not file.exists():
         raise UserError(f"{file} does not exist; give two folders that `trifecta reproduce` made")
     document = documents.read_json(file, "give a folder of `trifecta reproduce`")
-    manifest.check_results(file.parent, [file.name], f"`trifecta resume {file.parent}` writes it anew")
+    manifest.check_results(file.parent, [file.name], f"`trifecta resume {file.parent}` writes it again")
     for field in ("claims", "figures"):
         rows = document.get(field) if isinstance(document, dict) else None
         if not isinstance(rows, list) or not all(
             isinstance(row, dict) and {"id", "kind", "text", "state"} <= row.keys() for row in rows
         ):
-            raise UserError(f"{file}: '{field}' is no list of statements; give a folder of `trifecta reproduce`")
+            raise UserError(f"{file}: '{field}' is not a list of statements; give a folder of `trifecta reproduce`")
     if not isinstance(document.get("reproduction"), dict):
         raise UserError(f"{file}: 'reproduction' is missing; give a folder of `trifecta reproduce`")
     today = {one.id: one for study in studies.published().values() for one in study.statements}
@@ -130,7 +130,7 @@ def warnings(made: Comparison) -> list[str]:
     if differ:
         said.append(f"not the same versions ({', '.join(differ)}): what differs may be theirs")
     if not all(any(name.startswith(CODE) for name in side) for side in sides):
-        said.append("runs of earlier versions do not say which code made them, and a version number does not tell")
+        said.append("runs of earlier versions do not say which code made them, and a version number does not report")
     if made.first["machine"] != made.second["machine"]:
         said.append("not the same machine: what differs may be its")
     return [one for one in said if one]
@@ -230,7 +230,7 @@ def moved_words(moved: Moved) -> str:
     between = "That is what blocks vary by."
     if moved.between:
         between = (
-            "Beside what blocks vary by, sessions differ with a standard deviation of "
+            "In addition to what blocks vary by, sessions differ with a standard deviation of "
             f"{numbers.percent(moved.between)}."
         )
     return (

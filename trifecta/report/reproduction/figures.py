@@ -94,4 +94,4 @@ def _forest(shown: Sequence[Evaluation], identity: str) -> str:
         f"{one.statement.text}: {numbers.ratio(one.value)} {numbers.interval((one.low, one.high))}, {one.state}"
         for one in shown
     )
-    return svg.render(made, identity, f"Ratios measured here beside those published. {words}")
+    return svg.render(made, identity, f"Ratios measured here and those published. {words}")

@@ -199,7 +199,7 @@ def _threats(folder: Path) -> list[Mapping[str, Any]]:
     found = documents.read_json(path, remedy)
     manifest.check_results(path.parent, [path.name], remedy)
     if not isinstance(found, list):
-        raise UserError(f"{path}: is no list; {remedy}")
+        raise UserError(f"{path}: is not a list; {remedy}")
     return [one for one in found if isinstance(one, dict)]
 
 

@@ -87,4 +87,6 @@ def check_words(one: Evaluation) -> str:
     if not one.checks or one.state == "not compared":
         return ""
     found = sorted(one.checks.items(), key=lambda item: -item[1])
-    return "checks that spoke up: " + ", ".join(f"{name} in {counted(number, 'trial')}" for name, number in found[:4])
+    return "checks that warned or failed: " + ", ".join(
+        f"{name} in {counted(number, 'trial')}" for name, number in found[:4]
+    )

@@ -13,9 +13,9 @@ from trifecta import __version__
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED, OPEN, OTHER_SIZE
 from trifecta.analysis.published import Evaluation
 from trifecta.report import grids, threats
-from trifecta.report.html import TEMPLATES
 from trifecta.report.reproduction import figures, said
 from trifecta.report.reproduction.result import Result, StudyResult, machine_of, summary, write_data
+from trifecta.report.sections import TEMPLATES
 from trifecta.report.words import code, command_line, counted, sentence
 from trifecta.store import files
 

@@ -37,7 +37,7 @@ def statements(file: Path, document: Mapping[str, Any]) -> list[dict[str, Any]]:
         ]
     except (KeyError, TypeError, AttributeError):
         remedy = "give a folder of `trifecta reproduce`"
-        raise UserError(f"{file}: 'threats' is no list of what threats do; {remedy}") from None
+        raise UserError(f"{file}: 'threats' is not a list of what threats do; {remedy}") from None
 
 
 def _statement(threat: Mapping[str, Any], effect: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:

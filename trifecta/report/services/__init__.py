@@ -2,6 +2,6 @@
 
 from trifecta.report.services.derive import Services, derive
 from trifecta.report.services.said import brief
-from trifecta.report.services.section import Section, section
+from trifecta.report.services.section import SECTION
 
-__all__ = ["Section", "Services", "brief", "derive", "section"]
+__all__ = ["SECTION", "Services", "brief", "derive"]

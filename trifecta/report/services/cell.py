@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from trifecta.report import naming, tables
 from trifecta.report.facts import RunFacts
+from trifecta.report.figure import Figure
 from trifecta.report.figures import style
 from trifecta.report.figures.latency import Phase
 from trifecta.report.figures.waterfall import HOP_PHASES, is_wide, waterfall
@@ -16,16 +17,6 @@ from trifecta.report.tables import Column, Table
 from trifecta.report.words import listed
 
 MOST_OPEN = 12  # rows of a table of hops that are shown at once
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure, its title, how to read it, and whether it needs the page's width."""
-
-    title: str
-    caption: str
-    svg: str
-    wide: bool = False
 
 
 @dataclass(frozen=True)

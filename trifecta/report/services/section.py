@@ -13,13 +13,15 @@ from trifecta.design.metrics import METRICS
 from trifecta.report import naming, numbers, queries, tables
 from trifecta.report.comparisons import Comparison
 from trifecta.report.facts import RunFacts
+from trifecta.report.figure import Figure
 from trifecta.report.figures import curves, style
 from trifecta.report.figures.changes import Change, changes
 from trifecta.report.figures.curves import Point
 from trifecta.report.queries import Answer
+from trifecta.report.sections import Section
 from trifecta.report.services import catalogue, words
-from trifecta.report.services.cell import CellPart, Figure, cell_part, success_table
-from trifecta.report.services.derive import EVERYWHERE, Services
+from trifecta.report.services.cell import CellPart, cell_part, success_table
+from trifecta.report.services.derive import EVERYWHERE, Services, derive
 from trifecta.report.services.said import Said, metrics_of, place_of, said
 from trifecta.report.tables import Column, Table
 
@@ -28,8 +30,8 @@ _MOST_OPEN = 4  # axes whose figures are shown at once
 
 
 @dataclass(frozen=True)
-class Section:
-    """The report's section on services."""
+class Content:
+    """What the report's section on services shows."""
 
     said: Said
     failing: Table
@@ -42,9 +44,9 @@ class Section:
     cells: dict[str, CellPart]
 
 
-def section(
+def draw(
     connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Services, found: Sequence[Comparison]
-) -> Section:
+) -> Content:
     """Everything the section and the cells show. Ask within ``svg.drawing()``."""
     answers = {query.name: queries.ask(connection, query) for query in catalogue.QUERIES}
     contrasts, success_rows = answers[catalogue.CONTRASTS.name], answers[catalogue.SUCCESS.name]
@@ -52,7 +54,7 @@ def section(
     order = list(derived.measured.cells)
     failed.sort(key=lambda row: (order.index(row["cell"]), about.arms.index(row["arm"])))
     drawn = _curves(about, derived, answers[catalogue.CURVES.name], found)
-    return Section(
+    return Content(
         said=said(about, derived, found, answers),
         failing=success_table(
             tables.with_rows(success_rows, failed),
@@ -87,7 +89,7 @@ def _container_figures(about: RunFacts, contrasts: Answer) -> list[Figure]:
             if row["metric"] == metric
         ]
         svg = changes(rows, about.margin, f"ratio of {metric} to native", f"sc{number}")
-        made.append(Figure(metric[:1].upper() + metric[1:], "All places; each counts the same.", svg))
+        made.append(Figure(metric[:1].upper() + metric[1:], "All places, with equal weight.", svg))
     return made
 
 
@@ -187,3 +189,13 @@ def _combination_tables(about: RunFacts, answer: Answer) -> list[Table]:
         )
         for number, place in enumerate(dict.fromkeys(row["cell"] for row in answer))
     ]
+
+
+SECTION = Section(
+    "services",
+    "Services",
+    derive=lambda run: derive(run.connection, run.about),
+    draw=lambda run, derived: draw(run.connection, run.about, derived, run.found),
+    page="services.html.j2",
+    cell="services-cell.html.j2",
+)

@@ -1,6 +1,6 @@
 """What the report adds for requests made one after the other: round trips, progression, tests of no difference."""
 
 from trifecta.report.trips.derive import Trips, derive
-from trifecta.report.trips.section import Section, section
+from trifecta.report.trips.section import SECTION
 
-__all__ = ["Section", "Trips", "derive", "section"]
+__all__ = ["SECTION", "Trips", "derive"]

@@ -31,7 +31,7 @@ ORDER BY o.cell, o.arm
 )
 
 # T_i = i / (response_i - request_1). The first values are those of single requests, so the range leaves out the first
-# hundredth, and ten requests at the least.
+# hundredth, and ten requests at least.
 PROGRESSIONS = Query(
     "progressions",
     """

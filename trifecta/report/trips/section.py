@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import duckdb
 
 from trifecta.analysis.trips import Progress
 from trifecta.report import naming, queries, tables
 from trifecta.report.facts import RunFacts
+from trifecta.report.figure import Figure
 from trifecta.report.figures import style, trips
 from trifecta.report.queries import Answer
+from trifecta.report.sections import Section
 from trifecta.report.tables import Column, Table
 from trifecta.report.trips import catalogue
-from trifecta.report.trips.derive import Trips, is_reused
+from trifecta.report.trips.derive import Trips, derive, is_reused
 from trifecta.report.visits import published
 
 STUDY = "milicevic2023"
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A picture in the page."""
-
-    title: str
-    caption: str
-    svg: str
-    wide: bool = True
-    legend: list[tuple[str, str, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -41,17 +32,17 @@ class CellPart:
 
 
 @dataclass(frozen=True)
-class Section:
+class Content:
     """The cells that have such requests."""
 
     cells: dict[str, CellPart]
 
 
-def section(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Trips) -> Section:
+def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Trips) -> Content:
     """Everything the cells show. Ask within ``svg.drawing()``."""
     answers = {query.name: queries.ask(connection, query) for query in catalogue.QUERIES}
     parts = {cell: _part(about, answers, derived, (number, cell)) for number, cell in enumerate(derived.cells)}
-    return Section(parts)
+    return Content(parts)
 
 
 def _part(about: RunFacts, answers: dict[str, Answer], derived: Trips, place: tuple[int, str]) -> CellPart:
@@ -65,6 +56,7 @@ def _part(about: RunFacts, answers: dict[str, Answer], derived: Trips, place: tu
             "All requests of all valid trials, warm-up left out, in the same bins for each "
             f"{naming.noun()}; the longest 0.5 % may lie beyond the axis. The mark is on the fullest bin.",
             trips.histogram(found, word, f"w{number}h"),
+            wide=True,
         )
     ]
     if reused:
@@ -76,7 +68,7 @@ def _part(about: RunFacts, answers: dict[str, Answer], derived: Trips, place: tu
             "Requests answered so far by the time since the first was sent. Heavy: mean over trials, with its t "
             "interval over blocks; thin: the smallest and the largest trial."
         )
-        figures.append(Figure("Progression", caption, trips.progression(points, f"w{number}p")))
+        figures.append(Figure("Progression", caption, trips.progression(points, f"w{number}p"), wide=True))
     made = [_trips(answers, cell, number), _tests(answers, cell, number)]
     if reused:
         made.insert(1, _progressions(answers, cell, number))
@@ -113,7 +105,7 @@ def _progressions(answers: dict[str, Answer], cell: str, number: int) -> Table:
         Column("settled after", "settled", "count"),
     ]
     notes = [
-        "Minimum and maximum over i and over trials, without the first hundredth (10 at the least); the others are "
+        "Minimum and maximum over i and over trials, without the first hundredth (10 at least); the others are "
         "medians of trials. Settled: from here on within 5 % of its end."
     ]
     answer = answers[catalogue.PROGRESSIONS.name]
@@ -163,3 +155,12 @@ def _published(reused: bool) -> str:
         f"One request at a time, as {STUDY} measured. It published (its own path and machines; {style.name('h3')} "
         f"against {style.name('h2')}): {'; '.join(said)}."
     )
+
+
+SECTION = Section(
+    "trips",
+    "",
+    derive=lambda run: derive(run.connection, run.about),
+    draw=lambda run, derived: draw(run.connection, run.about, derived),
+    cell="packets-cell.html.j2",
+)

@@ -2,6 +2,6 @@
 
 from trifecta.report.visits.derive import Visits, derive
 from trifecta.report.visits.said import brief
-from trifecta.report.visits.section import Section, section
+from trifecta.report.visits.section import SECTION
 
-__all__ = ["Section", "Visits", "brief", "derive", "section"]
+__all__ = ["SECTION", "Visits", "brief", "derive"]

@@ -9,10 +9,12 @@ from typing import Protocol
 from trifecta.report import naming, tables
 from trifecta.report.catalogue import Query
 from trifecta.report.facts import RunFacts
+from trifecta.report.figure import Figure
 from trifecta.report.figures import style
 from trifecta.report.figures.connections import connections
 from trifecta.report.figures.filmstrip import Strip, filmstrip
-from trifecta.report.figures.page_waterfall import Load, end_of, rows_of, waterfall
+from trifecta.report.figures.page_waterfall import SPANS, Load, bars, end_of, rows_of, waterfall
+from trifecta.report.figures.picture_files import Legend
 from trifecta.report.figures.playback import playback, watches
 from trifecta.report.figures.visual_progress import visual_progress
 from trifecta.report.queries import Answer
@@ -28,18 +30,6 @@ class Budget(Protocol):
 
     left: int
     refused: list[str]
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure, its title, how to read it, whether it needs the page's width, and whether it is shown at once."""
-
-    title: str
-    caption: str
-    svg: str
-    wide: bool = True
-    shown: bool = True
-    legend: bool = False  # whether the phases' legend belongs above it
 
 
 @dataclass(frozen=True)
@@ -78,7 +68,7 @@ def _load_figures(
     if not loads:
         return []
     chosen = [f"{style.name(arm)} {row['trial']}, visit {row['visit']}" for arm, row in marks.items()]
-    whose = f"The visit with the median load time of each {naming.noun()}: {listed(chosen)}."
+    whose = f"Shown for each {naming.noun()}: the visit with the median load time, {listed(chosen)}."
     missing = [style.name(arm) for arm in about.arms if arm not in loads]
     if missing:
         whose += f" None of {listed(missing)}: the median lies among failed visits."
@@ -94,20 +84,27 @@ def _load_figures(
             f"Waterfall: {len(lines)} resources",
             f"{whose} {reading}",
             waterfall(loads, about.baseline, f"v{number}w"),
+            wide=True,
             shown=len(lines) <= MOST_OPEN,
-            legend=True,
+            legend=_legend(loads),
         )
     )
     made.append(
         Figure(
             "Connections",
-            "A lane a connection: its handshake over the whole height, then the requests that it carried, those at the "
-            "same time on lines of their own.",
+            "One lane per connection: its handshake over the whole height, then the requests that it carried, those at "
+            "the same time on lines of their own.",
             connections(loads, f"v{number}c"),
+            wide=True,
             shown=len(lines) <= MOST_OPEN,
         )
     )
     return sorted(made, key=lambda figure: not figure.wide)
+
+
+def _legend(loads: Mapping[str, Load]) -> Legend:
+    used = {span.column for load in loads.values() for fetch in load.fetches for span, _, _ in bars(fetch)}
+    return [(span.name, style.CSS_VARIABLES[span.colour], span.texture) for span in SPANS if span.column in used]
 
 
 def _pictures(about: RunFacts, answers: Mapping[str, Answer], cell: str, number: int, budget: Budget) -> list[Figure]:
@@ -137,11 +134,11 @@ def _pictures(about: RunFacts, answers: Mapping[str, Answer], cell: str, number:
     elif strips:
         budget.left -= size
         caption = f"The page as it looked at the time below the middle of each picture. {whose}"
-        made.append(Figure("Film strips", caption, filmstrip(strips, high, f"v{number}f")))
+        made.append(Figure("Film strips", caption, filmstrip(strips, high, f"v{number}f"), wide=True))
     if curves:
         caption = "From the colours of the pictures of the film strips; Speed Index is the area above the curve."
         svg = visual_progress(curves, high, f"v{number}p")
-        made.append(Figure("Visual progress", caption, svg, wide=False))
+        made.append(Figure("Visual progress", caption, svg))
     return made
 
 
@@ -156,7 +153,7 @@ def _watch_figures(about: RunFacts, answers: Mapping[str, Answer], cell: str, nu
     if chosen:
         caption += f" Bold: the one with the median startup time of each {naming.noun()}, {listed(chosen)}."
     svg = playback(found, bold, f"v{number}b")
-    return [Figure("Buffer, bitrate and stalls over time", caption, svg)]
+    return [Figure("Buffer, bitrate and stalls over time", caption, svg, wide=True)]
 
 
 def _metric_tables(about: RunFacts, answers: Mapping[str, Answer], cell: str, number: int) -> list[Table]:

@@ -9,15 +9,15 @@ import duckdb
 
 from trifecta.report import naming, queries, tables
 from trifecta.report.facts import RunFacts
+from trifecta.report.figure import Figure
 from trifecta.report.figures import style
-from trifecta.report.figures.latency import Phase
 from trifecta.report.figures.metric_ratios import MetricRow, metric_ratios
-from trifecta.report.figures.page_waterfall import SPANS, bars
 from trifecta.report.queries import Answer
+from trifecta.report.sections import Section
 from trifecta.report.tables import Column, Table
 from trifecta.report.visits import catalogue, said
-from trifecta.report.visits.cell import CellPart, Figure, cell_part
-from trifecta.report.visits.derive import Visits
+from trifecta.report.visits.cell import CellPart, cell_part
+from trifecta.report.visits.derive import Visits, derive
 from trifecta.report.visits.frames import MOST_BYTES
 from trifecta.report.visits.metrics import metrics_of
 from trifecta.report.visits.published import Claim, published_table, sources
@@ -35,8 +35,8 @@ class Pictures:
 
 
 @dataclass(frozen=True)
-class Section:
-    """The report's section on browsers."""
+class Content:
+    """What the report's section on browsers shows."""
 
     heading: str
     ratios: list[Figure]  # one a cell
@@ -48,19 +48,17 @@ class Section:
     failed: Table
     left_out: Table
     cells: dict[str, CellPart]
-    phases: list[Phase]
     has_pictures: bool
     refused: list[str]
 
 
-def section(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Visits) -> Section:
+def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Visits) -> Content:
     """Everything the section and the cells show. Ask within ``svg.drawing()``."""
 
     answers = {query.name: queries.ask(connection, query) for query in catalogue.QUERIES}
     pictures = Pictures(MOST_BYTES)
     cells = {cell: cell_part(about, answers, cell, number, pictures) for number, cell in enumerate(derived.cells)}
-    used = {span.column for row in answers[catalogue.FETCHES.name] for span, _, _ in bars(row)}
-    return Section(
+    return Content(
         heading="Video" if about.is_video else "Page loads",
         ratios=_ratio_figures(about, derived),
         claim_words=said.claim_summary(derived.claims),
@@ -71,7 +69,6 @@ def section(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Vis
         failed=_failed_table(answers[catalogue.FAILED_VISITS.name]),
         left_out=_left_out_table(answers[catalogue.LEFT_OUT.name]),
         cells=cells,
-        phases=[span for span in SPANS if span.column in used],
         has_pictures=pictures.left < MOST_BYTES,
         refused=pictures.refused,
     )
@@ -90,7 +87,7 @@ def _ratio_figures(about: RunFacts, derived: Visits) -> list[Figure]:
         lines = [MetricRow(label, ratios[label]) for label in names.values() if label in ratios]
         if lines:
             svg = metric_ratios(lines, about.baseline, about.margin, f"vr{number}")
-            made.append(Figure(cell_words(cell), "", svg, wide=False))
+            made.append(Figure(cell_words(cell), "", svg))
     return made
 
 
@@ -137,3 +134,13 @@ def _left_out_table(answer: Answer) -> Table:
     return tables.build(
         tables.with_rows(answer, rows), "left-out", "Requests without an answer", ("cell", "cell"), columns, notes=notes
     )
+
+
+SECTION = Section(
+    "visits",
+    "Visits",
+    derive=lambda run: derive(run.connection, run.about, run.found),
+    draw=lambda run, derived: draw(run.connection, run.about, derived),
+    page="visits.html.j2",
+    cell="visits-cell.html.j2",
+)

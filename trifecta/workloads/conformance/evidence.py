@@ -1,4 +1,4 @@
-"""What is kept of a failure: log, configuration, keys, qlog, and a capture of a second attempt."""
+"""What is kept after a failure: log, configuration, keys, qlog, and a capture of a second attempt."""
 
 from __future__ import annotations
 

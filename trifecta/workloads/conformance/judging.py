@@ -61,7 +61,9 @@ def judge(rows: Sequence[Mapping[str, Any]], case: ConformanceCase, protocol: st
     words = _WORDS.get(error, failures.failure(error).said).format(
         timeout=case.timeout_ns / 1e9,
         protocol=PROTOCOL_NAMES[protocol],
-        spoken=PROTOCOL_NAMES.get(spoken, "what the client does not tell") if spoken else "what the client cannot tell",
+        spoken=PROTOCOL_NAMES.get(spoken, "what the client does not report")
+        if spoken
+        else "what the client cannot tell",
         status=row["status"],
         expected_status=case.status,
         octets=row["bytes_in"],

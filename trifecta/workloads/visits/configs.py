@@ -76,7 +76,7 @@ def browser_config(
 ) -> BrowserConfig:
     """What the driver of a browser is asked to do: visits to ``url``, which asks for things of these ``names``.
 
-    ``floor`` are the shares of frames that the machine drops by itself, by rung.
+    ``floor`` are the shares of frames that the machine drops on its own, by rung.
     """
     video = None
     if isinstance(workload, VideoWorkload):

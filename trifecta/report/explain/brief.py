@@ -1,0 +1,105 @@
+"""The chains of evidence on one screen: what decided each verdict, how many are open, which threats are on."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from trifecta.report import going_on, grids
+from trifecta.report.explain import words
+from trifecta.report.explain.chain import Chain, Explained
+from trifecta.report.explain.shown import place
+from trifecta.report.figures.style import name
+from trifecta.report.words import counted, listed, reach
+
+LINES = 50
+"""A screen."""
+
+_THREATS = 4  # named; the others are counted
+
+
+def print_brief(found: Explained, console: Console | None = None) -> None:
+    """Print the decided verdicts, as many as a screen of `LINES` lines has room for; of one cell also the open ones."""
+    out = console or Console(highlight=False)
+    head, tail = list(_head(found)), list(_tail(out, found))
+    left = LINES - _lines(out, head) - _lines(out, tail) - 1
+    chains = [one for one in found.chains if one.comparison.decided]
+    if len(found.chains) <= len(found.study.factors.get("protocol", ())):
+        chains = found.chains  # one cell was asked for: its open verdicts, too
+    shown: list[RenderableType] = []
+    for number, chain in enumerate(chains):
+        entry = list(_verdict(out, found, chain, brief=len(chains) > 3))
+        size = _lines(out, entry)
+        more = len(chains) - number
+        if size > left - (more > 1):
+            shown.append(Text(f"And {more} more decided verdict{'' if more == 1 else 's'}.", style="dim"))
+            break
+        left -= size
+        shown += entry
+    for part in (*head, *shown, *tail):
+        out.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
+
+
+def _lines(out: Console, parts: Sequence[RenderableType]) -> int:
+    return sum(
+        1 if isinstance(part, Text) and part.no_wrap else len(out.render_lines(part, pad=False)) for part in parts
+    )
+
+
+def _head(found: Explained) -> Iterator[RenderableType]:
+    yield Text(found.about.title, style="bold")
+    decided = sum(one.comparison.decided for one in found.chains)
+    yield Text(
+        f"{decided} of {counted(len(found.chains), 'verdict')} decided."
+        if found.chains
+        else "There is no verdict to explain."
+    )
+    yield Text()
+
+
+def _verdict(out: Console, found: Explained, chain: Chain, *, brief: bool) -> Iterator[RenderableType]:
+    one = chain.comparison
+    pair = (name(one.arm), name(one.reference))
+    yield Text(f"{place(one.cell)}: {pair[0]} against {pair[1]}", style="bold")
+    yield _indented(out, words.conclusion(found.about, chain))
+    failed = [
+        f"{each.check.replace('_', ' ')} ({each.counts['fail']})" for each in chain.checked if each.status == "fail"
+    ]
+    if failed and not brief:
+        yield _indented(out, f"Failed checks: {listed(failed)}.")
+    if one.decided and not brief:
+        yield _indented(out, f"What would overturn it: {words.overturn(found.about, chain, pair)[0]}")
+        for said in words.steadiness(chain.challenge):
+            yield _indented(out, said)
+
+
+def _indented(out: Console, said: str) -> Padding:
+    return Padding(Text(grids.plain(out, said.replace("`", ""))), (0, 0, 0, 2))
+
+
+def _tail(out: Console, found: Explained) -> Iterator[RenderableType]:
+    opened = [one.comparison for one in found.chains if not one.comparison.decided]
+    yield Text()
+    if opened:
+        yield Text.assemble((f"Open: {len(opened)}. ", "bold"), grids.plain(out, reach(opened)))
+    on: dict[str, list[str]] = {}
+    for chain in found.chains:
+        for switch in chain.switches:
+            if switch.state == "on":
+                on.setdefault(f"{switch.title} ({switch.id})", []).append(switch.why)
+    if on:
+        yield Text("Threats to validity that are on:", style="bold")
+        worst = sorted(on.items(), key=lambda each: -len(each[1]))
+        for said, where in worst[:_THREATS]:
+            yield _indented(out, f"in {len(where)} of {counted(len(found.chains), 'verdict')}: {said}")
+        if len(worst) > _THREATS:
+            yield _indented(out, f"and {len(worst) - _THREATS} more")
+    folder = shlex.quote(going_on.near(found.about.folder))
+    yield Text(f"All evidence: trifecta explain {folder} --full", no_wrap=True)
+    if len(found.chains) > 3:
+        cell = shlex.quote(found.chains[0].comparison.cell)
+        yield Text(f"One cell: trifecta explain {folder} --cell {cell}", no_wrap=True)

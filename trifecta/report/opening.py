@@ -1,0 +1,180 @@
+"""What a report and a terminal begin with: one row per path, and the one thing to do next."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+import duckdb
+
+from trifecta.design import percentiles
+from trifecta.design.metrics import METRICS
+from trifecta.report import going_on, numbers, queries
+from trifecta.report.catalogue import Query
+from trifecta.report.comparisons import Comparison, levels, standing
+from trifecta.report.facts import RunFacts
+from trifecta.report.figures.style import name
+from trifecta.report.queries import Answer
+
+Ends = tuple[float | None, float | None]
+
+# A row a path and arm: the medians of the trials of its cells, and its ratios to the reference. A trial without the
+# percentile, because too many of its requests failed, counts as infinitely long, as it does in verdicts.
+PATHS = Query(
+    "opening",
+    """
+SELECT m.path, m.arm, m.cells, m.least, m.most, v.least_ratio, v.most_ratio, v.low, v.high
+FROM (SELECT path, arm, count(*) AS cells, min(value) AS least, max(value) AS most
+      FROM (SELECT t.path, t.cell, t.arm, median({value}) AS value
+            FROM trials AS t WHERE t.valid AND NOT t.is_aa GROUP BY t.path, t.cell, t.arm)
+      GROUP BY path, arm) AS m
+LEFT JOIN (SELECT c.path, v.arm, min(v.ratio) AS least_ratio, max(v.ratio) AS most_ratio,
+                  CASE WHEN count(v.low) = count(*) THEN min(v.low) END AS low,
+                  CASE WHEN count(v.high) = count(*) THEN max(v.high) END AS high
+           FROM verdicts AS v JOIN (SELECT DISTINCT cell, path FROM trials) AS c ON c.cell = v.cell
+           WHERE v.metric = '{metric}' AND v.reference = '{reference}'
+           GROUP BY c.path, v.arm) AS v ON v.path = m.path AND v.arm = m.arm
+ORDER BY m.path, m.arm
+""",
+    ("path", "arm"),
+)
+
+
+@dataclass(frozen=True)
+class PathRow:
+    """A path: who came first in how many of its cells, the values of every arm, the ratio of the first pair.
+
+    ``values`` and ``ratio`` are the smallest and the largest over its cells, ``interval`` reaches from the lowest end
+    of their intervals to the highest. ``next`` says in a few words what is open.
+    """
+
+    path: str
+    asked: str
+    first: list[tuple[tuple[str, ...], int]]  # arms that came first (none: open), and in how many cells
+    cells: int
+    values: Mapping[str, Ends]
+    ratio: Ends
+    interval: Ends
+    comparisons: list[Comparison]  # of the first pair, a cell each
+    next: str
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The first screen: its rows, the pair that its ratios are of, and what to do next."""
+
+    rows: list[PathRow]
+    pair: tuple[str, str]
+    answer: Answer
+    next: str
+
+
+def ask(connection: duckdb.DuckDBPyConnection, facts: RunFacts) -> Answer | None:
+    """The numbers of the first screen; None where nothing is compared, or cells are places of a map."""
+    if not facts.pairs or facts.is_map:
+        return None
+    metric = METRICS[facts.metric]
+    value = f"t.{metric.name}"
+    if metric.quantile is not None and metric.over_failures:
+        value = (
+            f"CASE WHEN t.samples < {percentiles.needed(metric.quantile)} THEN NULL "
+            f"WHEN t.success_rate < {metric.quantile:g} OR ({value} IS NULL AND t.success_rate < 1) "
+            f"THEN CAST('Infinity' AS DOUBLE) ELSE {value} END"
+        )
+    reference = facts.pairs[0][1].replace("'", "''")
+    sql = PATHS.sql.replace("{value}", value).replace("{metric}", metric.name).replace("{reference}", reference)
+    return queries.ask(connection, replace(PATHS, sql=sql))
+
+
+def opening(
+    facts: RunFacts, found: Sequence[Comparison], answer: Answer | None, totals: Mapping[str, int], checks: Answer
+) -> Opening | None:
+    """Make the first screen, of the answers of `ask`, ``catalogue.TOTALS`` and ``catalogue.CHECK_MATRIX``."""
+    if answer is None or not found:
+        return None
+    rows = [_row(facts, path, list(here), answer) for path, here in groupby(found, key=_path)]
+    return Opening(rows, facts.pairs[0], answer, _next(facts, found, totals, checks))
+
+
+def _path(one: Comparison) -> str:
+    return levels(one.cell).get("path", "")
+
+
+def _row(facts: RunFacts, path: str, found: list[Comparison], answer: Answer) -> PathRow:
+    cells = list(dict.fromkeys(one.cell for one in found))
+    first = Counter(standing(facts.arms, [one for one in found if one.cell == cell]).places[0] for cell in cells)
+    arm, reference = facts.pairs[0]
+    by_arm = {row["arm"]: row for row in answer if row["path"] == path or not path}
+    ratio = by_arm.get(arm, dict.fromkeys(("least_ratio", "most_ratio", "low", "high")))
+    return PathRow(
+        path=path,
+        asked=facts.path_words(path),
+        first=sorted(first.items(), key=lambda one: (not one[0], -one[1])),
+        cells=len(cells),
+        values={one: (by_arm[one]["least"], by_arm[one]["most"]) for one in facts.arms if one in by_arm},
+        ratio=(ratio["least_ratio"], ratio["most_ratio"]),
+        interval=(ratio["low"], ratio["high"]),
+        comparisons=[one for one in found if (one.arm, one.reference) == (arm, reference)],
+        next=_open(facts, found),
+    )
+
+
+def winners(row: PathRow, arms: int) -> list[tuple[str, str]]:
+    """(``HTTP/3``, ``in 3 of 4 cells``) and so on; ``open`` where no arm is known to come first."""
+    said = []
+    for first, cells in row.first:
+        who = "no difference" if len(first) == arms else " = ".join(map(name, first)) if first else "open"
+        where = "" if row.cells == 1 else f"in all {row.cells} cells" if cells == row.cells else f"in {cells}"
+        said.append((who, where))
+    if len(said) > 1:
+        said[0] = (said[0][0], f"{said[0][1]} of {row.cells} cells")
+    return said
+
+
+def _open(facts: RunFacts, found: Sequence[Comparison]) -> str:
+    opened = [one for one in found if not one.decided]
+    if not opened:
+        return "decided"
+    more = going_on.asked(facts, opened)
+    left = f"{len(opened)} of {len(found)} open"
+    return left if more is None else f"{left}: {numbers.count(more)} more block{'' if more == 1 else 's'}"
+
+
+def _next(facts: RunFacts, found: Sequence[Comparison], totals: Mapping[str, int], checks: Answer) -> str:
+    """The one thing to do: fix what spoils most trials, else measure what is open, else ask why."""
+    remedy = checks.rows[0]["remedy"] if checks else ""
+    if remedy and 2 * totals["excluded_trials"] >= totals["trials"]:
+        return f"Most trials failed a check. {remedy[:1].upper()}{remedy[1:].rstrip('.')}, then measure again."
+    more = going_on.asked(facts, found)
+    if more is not None:
+        took = going_on.estimate(facts, found, totals["trials"])
+        return f"Measure more: `{going_on.command(facts, more)}`{took and f' ({took})'}."
+    return f"See why: `trifecta explain {shlex.quote(going_on.near(facts.folder))}`."
+
+
+def spread(row: PathRow, arm: str, metric: str) -> str:
+    """An arm's values on a path: ``41.2 ms``, or over its cells ``41.2–82.9 ms``."""
+    low, high = row.values.get(arm, (None, None))
+    write = numbers.FORMATS[numbers.FORM_OF_UNIT[METRICS[metric].unit]]
+    return _from_to(write(low), write(high))
+
+
+def ratio(row: PathRow) -> str:
+    """The ratio of the first pair on a path: ``0.70``, or over its cells ``0.70–1.02``."""
+    low, high = row.ratio
+    return _from_to(numbers.ratio(low), numbers.ratio(high))
+
+
+def interval(row: PathRow) -> str:
+    """Its interval: ``[0.67, 0.72]``."""
+    return numbers.interval(row.interval)
+
+
+def _from_to(low: str, high: str) -> str:
+    if low == high:
+        return low
+    number, _, unit = low.partition(" ")
+    return f"{number}–{high}" if unit and high.endswith(f" {unit}") else f"{low}–{high}"

@@ -1,0 +1,80 @@
+"""The first screen in a terminal: one row per path, with a forest of characters where there is room."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from trifecta.report import grids, opening
+from trifecta.report.comparisons import Comparison
+from trifecta.report.facts import RunFacts
+from trifecta.report.figures import scales
+from trifecta.report.figures.style import name
+from trifecta.report.opening import Opening, PathRow
+
+WITH_FOREST = 76  # columns of the terminal from which there is room for it
+WIDE = 110  # from which what is open gets a column of its own
+_FOREST = (11, 25)  # characters, with and without `WIDE`
+
+
+def show(out: Console, facts: RunFacts, made: Opening) -> None:
+    """Print the rows of the first screen."""
+    wide, forest = out.width >= WIDE, out.width >= WITH_FOREST
+    grid = grids.grid(out)
+    arm, reference = map(name, made.pair)
+    for heading in ("path", "first", *map(name, facts.arms), f"{arm} ÷\n{reference}"):
+        grid.add_column(grids.plain(out, heading), overflow="fold")
+    if forest:
+        grid.add_column(grids.plain(out, "cell by cell: ○ open, ● decided") if wide else "by cell", no_wrap=True)
+    if wide:
+        grid.add_column("verdicts", overflow="fold")
+    drawn = [one for row in made.rows for one in row.comparisons]
+    ends = [one.row[end] for one in drawn for end in ("ratio", "low", "high") if one.row[end]]
+    limits = scales.ratio_limits([min(max(value, 1 / 8), 8.0) for value in ends], facts.margin)
+    for row in made.rows:
+        if len(row.comparisons) > 1:
+            grid.add_section()
+        _add(out, grid, facts, row, limits if forest else None)
+    grids.show(out, grid)
+
+
+def _add(out: Console, grid: Table, facts: RunFacts, row: PathRow, limits: tuple[float, float] | None) -> None:
+    wide = out.width >= WIDE
+    first = [" ".join(part for part in said if part) for said in opening.winners(row, len(facts.arms))]
+    cells = [
+        row.path or "all cells",
+        "\n".join(first if wide else [*first, f"({row.next})"]),
+        *(opening.spread(row, arm, facts.metric).replace("–", "–\n") for arm in facts.arms),
+        f"{opening.ratio(row)}\n{opening.interval(row)}",
+    ]
+    if limits is not None:
+        cells.append(forest(row.comparisons, limits, _FOREST[wide]))
+    if wide:
+        cells.append(row.next)
+    grid.add_row(*(Text(grids.plain(out, cell)) for cell in cells))
+
+
+def forest(found: Sequence[Comparison], limits: tuple[float, float], width: int) -> str:
+    """A line a cell: its interval, its estimate (``●`` decided, ``○`` open) and ``│`` at 1, on a logarithmic axis."""
+    low, high = map(math.log, limits)
+
+    def place(value: float) -> int:
+        share = (math.log(value) - low) / (high - low)
+        return round(min(1.0, max(0.0, share)) * (width - 1))
+
+    lines = []
+    for one in found:
+        line = [" "] * width
+        left, right = one.row["low"], one.row["high"]
+        if one.has_interval:
+            first, last = place(left) if left else 0, place(right) if right and math.isfinite(right) else width - 1
+            line[first : last + 1] = "─" * (last + 1 - first)
+        line[place(1.0)] = "│"
+        if one.row["ratio"]:
+            line[place(one.row["ratio"])] = "●" if one.decided else "○"
+        lines.append("".join(line))
+    return "\n".join(lines)
