@@ -10,7 +10,7 @@ from typing import Any, Literal
 from trifecta.design import quinn
 from trifecta.design.errors import CannotError, TrifectaError
 from trifecta.design.factors import DEFAULT_CLIENT as LOAD
-from trifecta.implementations.browsers.browser import BrowserAdapter
+from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.isolated import Answer, call_apart
 from trifecta.implementations.registry import BROWSERS, CLIENTS, ONLY_BY_NAME, RECIPES, SERVERS

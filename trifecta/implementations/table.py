@@ -20,8 +20,8 @@ from typing import Any, Generic, TypeVar
 from trifecta.design.any_level import ANY
 from trifecta.design.errors import CannotError
 from trifecta.design.model import PROTOCOLS
-from trifecta.implementations.browsers.browser import BrowserAdapter, RunningBrowser
-from trifecta.implementations.browsers.browser import Errand as BrowserErrand
+from trifecta.implementations.browser import BrowserAdapter, RunningBrowser
+from trifecta.implementations.browser import Errand as BrowserErrand
 from trifecta.implementations.client import ClientAdapter, Errand, Output, Row
 from trifecta.implementations.isolated import call_apart, is_apart
 from trifecta.implementations.recipe import Recipe, Say

@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trifecta.analysis.chance import burst_inflation, consistent, plausible_share
 from trifecta.analysis.checks import echo, lateness
-from trifecta.analysis.checks.chance import burst_inflation, consistent, plausible_share
 from trifecta.analysis.checks.evidence import Document, Evidence, Finding, by_wire, duration, worst
 from trifecta.design import browsers, services
 from trifecta.design.model import BrowserWorkload, CheckResult, PathSpec, RequestsWorkload, ServicesWorkload

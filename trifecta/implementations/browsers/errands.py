@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from trifecta.design.model import PROTOCOLS
-from trifecta.implementations.browsers.browser import Errand, Watch
+from trifecta.implementations.browser import Errand, Watch
 
 Problem = str | None
 _MOST_VISITS = 10_000

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from trifecta.design import quinn
+from trifecta.design.graph import Graph, Route
 from trifecta.design.model import PathSpec, Protocol, ServicesWorkload, Trial
-from trifecta.design.services import Graph, Route
 from trifecta.lab.certificates import Certificates
 from trifecta.workloads.requests import CIPHER, load_config
 

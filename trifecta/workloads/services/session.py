@@ -12,8 +12,8 @@ from typing import Any, cast
 
 from trifecta.design import plan, services
 from trifecta.design.errors import CannotError
+from trifecta.design.graph import Graph
 from trifecta.design.model import Cell, PathSpec, ServicesWorkload, Study
-from trifecta.design.services import Graph
 from trifecta.lab.certificates import Certificates, make_certificates
 from trifecta.lab.engine import EngineProcess
 from trifecta.lab.host import pin_table

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from trifecta.design import services
+from trifecta.design.graph import Graph
 from trifecta.design.model import ServicesWorkload, Trial
-from trifecta.design.services import SERVER_LEVEL, Graph
+from trifecta.design.services import SERVER_LEVEL
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram, as_user_error
 from trifecta.lab.host import keeping_off
 from trifecta.lab.topology import Wire

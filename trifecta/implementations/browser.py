@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from trifecta.design.model import BrowserWorkload, Protocol
-from trifecta.implementations.browsers.records import Fetch, Visit
+from trifecta.implementations.visit import Fetch, Visit
 
 CRASHED, HUNG, CODEC = "browser:crashed", "browser:hung", "browser:codec"
 """Error classes of docs/architecture.md, section 1.1, that only a browser has."""
