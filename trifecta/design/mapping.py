@@ -17,7 +17,6 @@ from trifecta.design.model import PROTOCOL_NAMES, Cell, RequestsWorkload, Study
 from trifecta.design.overrides import apply_overrides
 from trifecta.design.quantity import QuantityError
 
-DEFAULT_STUDY = "objects"
 DEFAULT_X, DEFAULT_Y = "rtt", "loss"
 MOST_BLOCKS = 10_000
 _POINT = re.compile(r"x(\d+)-y(\d+)")
