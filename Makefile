@@ -7,7 +7,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 PYTHON := .venv/bin/python
 CARGO := cargo
 ENGINE := --manifest-path engine/Cargo.toml --target-dir engine/target --locked
-PYTHON_FILES := trifecta tests $(wildcard bench)
+PYTHON_FILES := trifecta tests scripts $(wildcard bench)
 FUZZ_SECONDS ?= 600
 FUZZ_INPUTS ?= 100000000
 # Tests that neither time anything nor raise a network share the processors; the others have the machine for themselves.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trifecta.analysis.means import Mean, block_logs, geometric_mean
-from trifecta.design.metrics import Metric
+from trifecta.design.metric import Metric
 
 HopRow = Mapping[str, Any]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from trifecta.analysis.confidence import median_log_ratio
 from trifecta.design import percentiles
-from trifecta.design.metrics import Metric
+from trifecta.design.metric import Metric
 from trifecta.design.model import AA_SUFFIX, PROTOCOLS, Study
 
 Row = Mapping[str, Any]

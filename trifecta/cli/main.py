@@ -37,6 +37,7 @@ COMMANDS: dict[str, str] = {
     "page": "Record pages, make them from a seed, look at what they hold.",
     "doctor": "Say what this machine can do, what is missing, and how to mend it.",
     "sql": "Ask a run's tables in SQL.",
+    "export": "Write a run's tables in another format.",
     "stat": "Ask one URL over every protocol and show the phases of each request side by side.",
     "map": "Find who wins where, over round-trip time and loss or any two factors.",
     "link": "Measure what the emulated path delivers.",

@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trifecta.design.metrics import METRICS, TIME
+from trifecta.design.metric import TIME
+from trifecta.design.metrics import METRICS
 from trifecta.report import (
     alone,
     catalogue,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from trifecta.analysis import checks
 from trifecta.analysis.checks.path import was_delivered
 from trifecta.analysis.estimate import Row
 from trifecta.analysis.planner import Decision, Planner, Stop
@@ -129,6 +130,7 @@ class _Run:
     """Whether the planner chooses among all cells that have verdicts: none has been given up."""
 
     def go(self, resume: bool, any_levels: Mapping[str, Any], more: More) -> StudyOutcome:
+        checks.load()
         engine = find_engine()
         self.way = WAYS[self.study.workload.kind]
         here = self.way.cells(self.study, engine, self.adapters)

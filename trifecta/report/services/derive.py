@@ -17,7 +17,7 @@ from trifecta.analysis.means import block_logs, geometric_mean
 from trifecta.analysis.reordering import variants
 from trifecta.analysis.success import success_rate
 from trifecta.design.fields import parse_protocol
-from trifecta.design.metrics import Metric
+from trifecta.design.metric import Metric
 from trifecta.design.quantity import QuantityError
 from trifecta.report.facts import RunFacts
 from trifecta.report.services import measured
