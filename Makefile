@@ -7,7 +7,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 PYTHON := .venv/bin/python
 CARGO := cargo
 ENGINE := --manifest-path engine/Cargo.toml --target-dir engine/target --locked
-PYTHON_FILES := trifecta tests $(wildcard bench)
+PYTHON_FILES := trifecta tests scripts $(wildcard bench)
 FUZZ_SECONDS ?= 600
 FUZZ_INPUTS ?= 100000000
 # Tests that neither time anything nor raise a network share the processors; the others have the machine for themselves.
@@ -49,10 +49,11 @@ test-long: setup-dev ## Run the long campaigns and the fuzzers (each FUZZ_SECOND
 	TRIFECTA_FUZZ_SECONDS=$(FUZZ_SECONDS) TRIFECTA_FUZZ_INPUTS=$(FUZZ_INPUTS) $(PYTHON) -m pytest -m long --timeout 7200
 
 .PHONY: lint
-lint: setup-dev ## Check style and types
+lint: setup-dev ## Check style, types and the arrows between packages
 	$(PYTHON) -m ruff check $(PYTHON_FILES)
 	$(PYTHON) -m ruff format --check $(PYTHON_FILES)
 	$(PYTHON) -m mypy --strict -p trifecta
+	.venv/bin/lint-imports --no-logo --no-cache
 	$(CARGO) fmt --manifest-path engine/Cargo.toml --all --check
 	$(CARGO) clippy $(ENGINE) --workspace --all-targets --quiet -- -D warnings
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -87,10 +86,3 @@ def run(name: str, folder: Path, server: Host, client: Host, port: int) -> Itera
         _wait(client, port, log)
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         yield [process.pid, *map(int, children)]
-
-
-def free_port() -> int:
-    """Return a port that is free on loopback now, for use inside the bench's own namespace."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

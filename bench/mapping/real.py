@@ -12,12 +12,12 @@ import argparse
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.mapping.contest import Contest, read_contest
 from trifecta.design.errors import CannotError, UserError
-from trifecta.design.mapping import MapPlan, change_to_map, make_plan, read_plan
+from trifecta.design.mapping import change_to_map, make_plan
 from trifecta.design.model import Study, Verdict
 from trifecta.workloads.progress import NoProgress
 
@@ -27,24 +27,6 @@ if TYPE_CHECKING:
 
 FACT = "map_against_grid"  # in run.json
 _EVERY = 16  # blocks from one line of progress to the next
-
-
-@dataclass(frozen=True)
-class Contest:
-    """What is compared: a map of so many blocks with the grid of its places, judged by so many blocks held out."""
-
-    plan: MapPlan
-    held_out: int
-    seed: int
-
-    def document(self) -> dict[str, Any]:
-        """For ``run.json``."""
-        return {"plan": self.plan.document(), "held_out": self.held_out, "seed": self.seed}
-
-
-def read_contest(document: Mapping[str, Any]) -> Contest:
-    """What :meth:`Contest.document` wrote."""
-    return Contest(read_plan(document["plan"]), int(document["held_out"]), int(document["seed"]))
 
 
 def make_contest(asked: argparse.Namespace) -> tuple[Contest, Study]:

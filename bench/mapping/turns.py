@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bench.mapping.real import Contest
+from bench.mapping.contest import Contest
 from trifecta.analysis.estimate import Row
 from trifecta.analysis.mapping.planner import MapPlanner
 from trifecta.analysis.planner import Decision, Stop

@@ -7,7 +7,8 @@ from scipy import stats
 from tests.analysis.worlds import NOISES, blocks_in_random_order
 from trifecta.analysis.averages import half_width
 from trifecta.analysis.causes import (
-    REQUEST_PARTS,
+    LATE,
+    SEND,
     SETUP,
     TRANSFER,
     TRIPS,
@@ -21,6 +22,7 @@ from trifecta.analysis.causes import (
 from trifecta.analysis.transport.differences import difference
 
 MS = 1e6
+REQUEST_PARTS = (LATE, TRIPS, SETUP, SEND, WAIT, TRANSFER)
 
 
 def trials(arms, blocks=8, noise=0.02, seed=1):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.analysis.e_process import log_e_process
 from tests.analysis.worlds import NOISES, blocks_in_random_order
 from trifecta.analysis.confidence import (
     confidence_sequence,
@@ -14,7 +15,6 @@ from trifecta.analysis.confidence import (
     judge,
     log_e_above,
     log_e_below,
-    log_e_process,
     log_e_within,
     median_log_ratio,
     votes_above,

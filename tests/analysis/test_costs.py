@@ -5,7 +5,8 @@ import random
 
 import pytest
 
-from trifecta.analysis.costs import trial_costs, usages, work
+from tests.analysis.costing import trial_costs
+from trifecta.analysis.costs import usages, work
 
 
 def reading(process, time_ns, **values):

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.analysis.e_process import log_e_process
 from tests.analysis.worlds import NOISES, trial_noise
-from trifecta.analysis.confidence import confidence_sequence, judge, log_e_process, log_e_within
+from trifecta.analysis.confidence import confidence_sequence, judge, log_e_within
 from trifecta.analysis.family import adjusted_log_e, claims, level_of, log_e_to_claim
 
 ALPHA, MARGIN = 0.05, math.log(1.05)

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from trifecta.analysis.confidence import confidence_sequence, log_e_process
+from tests.analysis.e_process import log_e_process
+from trifecta.analysis.confidence import confidence_sequence
 from trifecta.analysis.family import log_e_to_claim
 
 COUNT, BLOCKS = 1500, 200

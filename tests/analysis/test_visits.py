@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trifecta.analysis.visits import summarise, trial_value
+from trifecta.analysis.visits import summarise
 
 ARMS = ("h1", "h2", "h2#aa", "h3")
 
@@ -23,21 +23,6 @@ def rows(blocks):
 
 def of(blocks, arm="h3", *, zero=False):
     return summarise(rows(blocks), "m", arm, "h2", confidence=0.95, zero=zero)
-
-
-def test_a_trial_is_the_median_of_its_visits_with_failures_at_infinity():
-    assert trial_value([3, 1, 2], zero=False) == 2
-    assert trial_value([1, 2], zero=False) == 1.5
-    assert trial_value([1, 2], zero=False, failed=1) == 2
-    assert trial_value([1, 2], zero=False, failed=2) == math.inf
-    assert trial_value([1, None, float("nan")], zero=False) == 1
-    assert trial_value([], zero=False, failed=1) == math.inf
-    assert trial_value([None], zero=False) is None
-
-
-def test_of_what_can_be_zero_it_is_the_mean_of_those_that_worked():
-    assert trial_value([0, 3], zero=True, failed=1) == 1.5
-    assert trial_value([], zero=True, failed=1) is None
 
 
 def test_ratios_are_within_blocks_and_against_both_runs_of_the_baseline():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bench.mapping import compare, real, turns
-from bench.mapping.real import Contest, read_contest
+from bench.mapping.contest import Contest, read_contest
 from tests.analysis.mapping.plane import a_plan, a_study, rows_of
 from trifecta.analysis.mapping.planner import measured
 from trifecta.analysis.mapping.result import work_out

@@ -154,7 +154,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored, and so inhe
 from trifecta.cli import main
 from trifecta.implementations import getting, registry
 from trifecta.implementations.recipe import Recipe
-from trifecta.implementations.recipes.whole import is_whole, make_whole
+from trifecta.store.cache import is_whole, make_whole
 
 class Slow(Recipe):
     name, origin = "slow", "a test"

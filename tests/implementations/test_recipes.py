@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 
 from trifecta.design.errors import CannotError
-from trifecta.implementations.recipes import PROGRAMS, go_program, python_packages, whole
+from trifecta.implementations.recipes import PROGRAMS, go_program, python_packages
 from trifecta.implementations.recipes.go_program import GoProgram, find_go
 from trifecta.implementations.recipes.python_packages import PythonPackages
 from trifecta.implementations.server import Unsupported
+from trifecta.store import cache as whole
 
 
 @pytest.fixture(autouse=True)

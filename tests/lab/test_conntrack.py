@@ -55,7 +55,7 @@ def test_new_flows_beyond_a_small_table_are_dropped_counted_and_let_through_by_t
     by_port = seen(20, tracking.refused)
     roomy = conntrack.track(host)
     tracked = seen(20, roomy.refused)
-    conntrack.untrack(host)
+    conntrack._apply(host, conntrack._remove())
     removed = seen(20)
     print(json.dumps([untouched, full, still, bypassed, anew, by_port, tracked, removed]))
         """

@@ -10,7 +10,8 @@ import pytest
 from tests.pages.test_folder_and_har import entry, har_of
 from trifecta.design.errors import UserError
 from trifecta.pages.har import read_har
-from trifecta.pages.recording import Wanted, record_page
+from trifecta.recording.page import record_page
+from trifecta.recording.wanted import Wanted
 
 PAGE = entry("https://a.test/", "<p>x", "text/html")
 SCRIPT = entry("https://a.test/x.js", "x()", "text/javascript")

@@ -1,4 +1,4 @@
-"""Makes the four tables of an invented capture (`trifecta.trace.schema`): handshake, requests, slow start, one loss.
+"""Makes the four tables of an invented capture (``store.trace_schema``): handshake, requests, slow start, one loss.
 
 The world is simple, so that a test can say what a figure must show: a path with a round trip and a rate, a window that
 doubles every round trip, one packet lost on its way and sent again a round trip and a half later.
@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from trifecta.store.trace_schema import SCHEMAS
 from trifecta.trace.dissection import Dissection
-from trifecta.trace.schema import SCHEMAS
 
 MS = 1_000_000
 START = 1_790_000_000 * 10**9

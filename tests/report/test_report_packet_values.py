@@ -15,7 +15,7 @@ from tests.report.synthetic import Shape, write_run
 from tests.report.synthetic_packets import write_traces
 from trifecta.report import queries
 from trifecta.report.packets.metrics import counted, look
-from trifecta.trace.schema import SCHEMAS
+from trifecta.store.trace_schema import SCHEMAS
 
 Row = dict[str, Any]
 

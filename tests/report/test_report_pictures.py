@@ -18,6 +18,7 @@ from trifecta.analysis.transport import parts as request_parts
 from trifecta.report.figures import part_bars, svg
 from trifecta.report.figures.blocking import Waited
 from trifecta.report.figures.blocking import blocking as blocked
+from trifecta.report.figures.packet_points import Flight, Ladder
 from trifecta.report.figures.packet_sizes import packet_sizes
 from trifecta.report.figures.panels import Drawn
 from trifecta.report.figures.part_bars import TIME, Bar
@@ -27,7 +28,7 @@ from trifecta.report.packets import flights, parts, series, write_figures
 from trifecta.report.packets.captured import Captured, captures
 from trifecta.report.packets.derive import Shown, _parts
 from trifecta.report.packets.pictures import groups, pictures
-from trifecta.trace.schema import SCHEMAS
+from trifecta.store.trace_schema import SCHEMAS
 
 
 def made(*worlds: World) -> dict[str, pa.Table]:
@@ -190,19 +191,19 @@ def words_of(drawn: Drawn) -> list[str]:
 
 
 def test_words_of_flights_that_lie_too_close_say_when_they_were_sent() -> None:
-    flight = flights.Flight("up", 1, 80, (1.0 * MS, 1.0 * MS), None, "ACK")
+    flight = Flight("up", 1, 80, (1.0 * MS, 1.0 * MS), None, "ACK")
     close = [flight, replace(flight, direction="down", sent_ns=(1.1 * MS, 1.1 * MS))]
     apart = [flight, replace(flight, direction="down", sent_ns=(150.0 * MS, 150.0 * MS))]
     for shown, said in ((close, "1.10 ms: ACK (80 B)"), (apart, "ACK (80 B)")):
         late = replace(flight, sent_ns=(300.0 * MS, 300.0 * MS))
-        found = words_of(setup_ladder([("x", "h2", flights.Ladder([*shown, late], None, None, None, False))]))
+        found = words_of(setup_ladder([("x", "h2", Ladder([*shown, late], None, None, None, False))]))
         assert found[1:3] == ["ACK (80 B)", said]
 
 
 def test_frames_of_a_flight_are_cut_at_their_ends() -> None:
     what = "1-RTT HANDSHAKE_DONE+NEW_TOKEN+CRYPTO+STREAM, HEADERS, DATA"
-    flight = flights.Flight("down", 9, 13_400, (1.0 * MS, 2.0 * MS), (21.0 * MS, 22.0 * MS), what)
-    ladder = flights.Ladder([flight], 20 * MS, 21.0 * MS, 2, True)
+    flight = Flight("down", 9, 13_400, (1.0 * MS, 2.0 * MS), (21.0 * MS, 22.0 * MS), what)
+    ladder = Ladder([flight], 20 * MS, 21.0 * MS, 2, True)
     three, two = (words_of(setup_ladder([("x", "h3", ladder)] * panels)) for panels in (3, 2))
     assert "9 × 1-RTT HANDSHAKE_DONE+… (13.4 kB)" in three
     assert "9 × 1-RTT HANDSHAKE_DONE+NEW_TOKEN+CRYPTO+STREAM, … (13.4 kB)" in two

@@ -24,8 +24,8 @@ from trifecta.report.reproduction import read as read_result
 from trifecta.report.reproduction.places import half_sample_mode
 from trifecta.report.reproduction.places import read as read_places
 from trifecta.report.reproduction.resampled import outcome, words
-from trifecta.workloads import campaign as campaigns
-from trifecta.workloads import reproduction
+from trifecta.store import campaign as campaigns
+from trifecta.store import reproduction
 
 THREAT = {
     "threat": "round-trips",

@@ -18,8 +18,8 @@ from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import CheckResult, Verdict
 from trifecta.design.study_file import parse_study
 from trifecta.store import files, schema, views
+from trifecta.store import trace_schema as trace
 from trifecta.store.run import RunDirectory, TrialFiles
-from trifecta.trace import schema as trace
 
 
 def sample(trial: str, request: int, *, error: str | None = None, **changes: object) -> dict[str, object]:

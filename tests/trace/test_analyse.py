@@ -11,10 +11,10 @@ import pytest
 
 from tests.report.synthetic_packets import World, tables
 from trifecta.analysis.transport.columns import Connection
+from trifecta.store.trace_schema import TABLES
 from trifecta.trace import overview
 from trifecta.trace.analyse import analyse
 from trifecta.trace.dissection import Dissection
-from trifecta.trace.schema import TABLES
 from trifecta.trace.summary import METRICS, trace_metrics
 
 ONE_SIDE = "one side was captured"

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from trifecta.design.errors import CannotError, UserError
+from trifecta.store.trace_schema import SCHEMAS, TABLES
 from trifecta.trace.assemble import assemble
 from trifecta.trace.dissect import dissect
 from trifecta.trace.dissection import Dissection
-from trifecta.trace.schema import SCHEMAS, TABLES
 
 CAPTURES = Path(__file__).parent / "captures"
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.trace import rewrite
 from trifecta.analysis.transport.trial import look_at
+from trifecta.store.trace_schema import TABLES
 from trifecta.trace import udp
 from trifecta.trace.analyse import analyse
 from trifecta.trace.dissect import dissect
@@ -23,7 +24,6 @@ from trifecta.trace.http3 import Connection, StreamReader
 from trifecta.trace.messages import _last_new
 from trifecta.trace.missing import PacketNumbers
 from trifecta.trace.rows import Frames, Part
-from trifecta.trace.schema import TABLES
 from trifecta.trace.summary import trace_metrics
 
 CAPTURES = Path(__file__).parent / "captures"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from trifecta.implementations.browsers.records import Fetch, Played, Visit, VisitRecord, apply_played
+from trifecta.implementations.browsers.records import Played, VisitRecord, apply_played
+from trifecta.implementations.visit import Fetch, Visit
 
 SECOND = 1_000_000_000
 URL = "https://video.lab/on-demand/0-240p/"

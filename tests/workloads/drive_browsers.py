@@ -29,7 +29,7 @@ def run(folder: Path, request: dict[str, Any]) -> int:
     from trifecta.design.errors import TrifectaError
     from trifecta.design.levels import Surroundings
     from trifecta.design.study_file import parse_study
-    from trifecta.implementations.browsers.browser import BrowserAdapter, RunningBrowser
+    from trifecta.implementations.browser import BrowserAdapter, RunningBrowser
     from trifecta.implementations.registry import BROWSERS
     from trifecta.workloads.faults import Faults
     from trifecta.workloads.runner import run_study

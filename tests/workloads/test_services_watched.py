@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from tests.analysis.costing import trial_costs
 from tests.workloads import drive
 from tests.workloads.test_failures import MARK, marked, wait_until
 from tests.workloads.test_services import ONE_BLOCK, ask, run
-from trifecta.analysis.costs import trial_costs
 from trifecta.design.errors import CannotError
 from trifecta.lab.engine import find_engine
 from trifecta.store.run import RunDirectory

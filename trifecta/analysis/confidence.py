@@ -122,13 +122,6 @@ def log_wealth(votes: Floats) -> Floats:
     return wealth
 
 
-def log_e_process(votes: Floats) -> Floats:
-    """Log of the one-sided e-process after every block (..., T) of votes (..., T)."""
-    with np.errstate(divide="ignore"):
-        steps = np.maximum(np.log(1 + votes[..., None] * LAMBDAS), _LOSE_ALL)
-    return mix(np.cumsum(steps, axis=-2))
-
-
 def mix(log_stakes: Floats) -> Floats:
     """Log of the weighted mean over bets, the last axis."""
     terms = log_stakes + _LOG_WEIGHTS

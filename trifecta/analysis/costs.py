@@ -98,12 +98,6 @@ def _growth(values: Sequence[int]) -> int | None:
     return values[-1] - values[0] if len(values) > 1 else None
 
 
-def trial_costs(trial: Row, rows: Iterable[Row]) -> dict[str, Cost]:
-    """Cost by process of a trial: its row of ``trials`` and its rows of ``resources``."""
-    requests, content = work(trial)
-    return {process: Cost(usage, requests, content) for process, usage in usages(rows).items()}
-
-
 def work(trial: Row) -> tuple[int, int | None]:
     """Requests of the client in a trial, and octets of content, warm-up included.
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from trifecta.analysis.means import Mean, block_logs, geometric_mean
 from trifecta.contract.trial import TrialRow
-from trifecta.design.metrics import Metric
+from trifecta.design.metric import Metric
 
 HopRow = Mapping[str, Any]
 

@@ -26,7 +26,8 @@ from trifecta.analysis.pooled import PlaceSplit, pooled
 from trifecta.analysis.programs import Program, compared, place_of, program_of
 from trifecta.analysis.shares import Decomposition, Share, shares_of
 from trifecta.design import plan
-from trifecta.design.metrics import METRICS, Metric
+from trifecta.design.metric import Metric
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import Study
 
 Floats = NDArray[np.float64]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from trifecta.analysis.checks.chance import burst_inflation
+from trifecta.analysis.chance import burst_inflation
 from trifecta.analysis.draws import log_e_binomial, log_e_bursts, smallest_error
 from trifecta.analysis.estimate import Row
 from trifecta.design import browsers, plan, services

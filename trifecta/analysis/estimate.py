@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from trifecta.analysis.confidence import median_log_ratio
 from trifecta.contract.trial import TrialRow
 from trifecta.design import percentiles, plan
-from trifecta.design.metrics import Metric
+from trifecta.design.metric import Metric
 from trifecta.design.model import AA_SUFFIX, PROTOCOL_FACTOR, PROTOCOLS, Study
 
 Row = TrialRow

@@ -21,7 +21,8 @@ from trifecta.analysis.estimate import Row, by_cell, log_value, pair_blocks, usa
 from trifecta.analysis.family import claims, log_e_to_claim
 from trifecta.analysis.programs import compared, place_of, program_of
 from trifecta.design import plan
-from trifecta.design.metrics import METRICS, Metric
+from trifecta.design.metric import Metric
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX, Study
 
 PARTS = ("connect_p50_ns", "tls_p50_ns", "wait_p50_ns", "transfer_p50_ns")

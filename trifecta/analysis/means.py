@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.estimate import Row, log_value, usable
-from trifecta.design.metrics import Metric
+from trifecta.design.metric import Metric
 from trifecta.design.model import AA_SUFFIX
 
 Floats = NDArray[np.float64]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.estimate import Row, log_value, usable
-from trifecta.design.metrics import Metric
+from trifecta.design.metric import Metric
 
 Floats = NDArray[np.float64]
 

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,35 @@ class Times:
 
 Block = Mapping[str, Sequence[Times]]
 """By protocol the trials of a block; of the baseline there are two."""
+
+
+class TimedTrial(Protocol):
+    """A trial as ``store.request_times`` reads it."""
+
+    @property
+    def block(self) -> int:
+        """Its block."""
+
+    @property
+    def arm(self) -> str:
+        """Its arm; the baseline's second run ends with ``#aa``."""
+
+    @property
+    def done_ns(self) -> Floats:
+        """Times of requests that succeeded."""
+
+    @property
+    def failed_ns(self) -> Floats:
+        """Times of requests that failed."""
+
+
+def by_block(trials: Iterable[TimedTrial]) -> list[Block]:
+    """The trials of each block by protocol, blocks in order."""
+    made: dict[int, dict[str, list[Times]]] = {}
+    for trial in trials:
+        here = made.setdefault(trial.block, {})
+        here.setdefault(trial.arm.removesuffix("#aa"), []).append(Times(trial.done_ns, trial.failed_ns))
+    return [made[block] for block in sorted(made)]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import json
 from collections.abc import Sequence
 
 from trifecta.analysis.estimate import Row
-from trifecta.design.metrics import Metric
+from trifecta.design.metric import Metric
 
 OF_TIMES = 0.01
 OF_CPU = 0.02

@@ -30,7 +30,8 @@ from trifecta.analysis.noise import NoiseFloor, margin_in_force, noise_floors
 from trifecta.analysis.success import with_unseen
 from trifecta.design import plan
 from trifecta.design.arms import arm_words
-from trifecta.design.metrics import METRICS, Metric
+from trifecta.design.metric import Metric
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX, Cell, Study, Verdict, VerdictKind
 
 Claim = Literal["faster", "slower", "same"]

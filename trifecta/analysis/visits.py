@@ -52,22 +52,6 @@ class Summary:
     noise: float | None
 
 
-def trial_value(values: Sequence[float | None], *, zero: bool, failed: int = 0) -> float | None:
-    """A trial's value: the median over its measured visits, of what can be zero the mean.
-
-    ``failed`` visits, which have no value, count as longer than every other; give 0 of what is no time. Infinite where
-    the median lies among failures, None where there is no value.
-    """
-    known = [float(value) for value in values if value is not None and not math.isnan(value)]
-    if not known:
-        return math.inf if failed and not zero else None
-    if zero:
-        return float(np.mean(known))
-    ordered = np.sort(np.array([*known, *[math.inf] * failed]))
-    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
-    return float((low + high) / 2)
-
-
 def summarise(rows: Sequence[Row], name: str, arm: str, baseline: str, *, confidence: float, zero: bool) -> Summary:
     """A metric of an arm from the trials of one cell that count: rows with ``arm``, ``block`` and the value ``name``.
 

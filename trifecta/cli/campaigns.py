@@ -23,7 +23,7 @@ def begin(asked: Asked, out: Path | None, **how: bool) -> int:
 
     ``asked``: its ``text``, ``file``, ``depth``, ``overrides``, ``only``, ``threats_on`` and ``threats_off``.
     """
-    from trifecta.workloads import campaign as campaigns
+    from trifecta.store import campaign as campaigns
 
     read = read_asked(asked)
     folder = out if out is not None else Path("runs") / f"{read.name}-{time.strftime('%Y%m%d-%H%M%S')}"
@@ -32,7 +32,7 @@ def begin(asked: Asked, out: Path | None, **how: bool) -> int:
 
 def go_on(folder: Path, **how: bool) -> int:
     """Go on with a campaign; the exit code."""
-    from trifecta.workloads import campaign as campaigns
+    from trifecta.store import campaign as campaigns
 
     return _carry_out(read_asked(campaigns.read(folder)), folder.resolve(), **how)
 

@@ -46,7 +46,7 @@ def path_of(study: str | None, path: str | None, fields: Mapping[str, str | None
     from trifecta import studies
     from trifecta.design.document import Document, did_you_mean
     from trifecta.design.paths import read_path
-    from trifecta.design.study_file import parse_value
+    from trifecta.design.yaml_text import parse_value
 
     given = {name.replace("-", "_"): text for name, text in fields.items() if text is not None}
     if study is not None:

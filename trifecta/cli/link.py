@@ -81,11 +81,11 @@ def measure(
     sandbox.enter()
 
     from trifecta.contract.codec import plain
-    from trifecta.lab import measure as lab_measure
+    from trifecta.workloads import path_probe
 
-    measured = lab_measure.measure(spec, packets=packets, interval_ns=interval_ns, seed=seed)
-    lines = lab_measure.compare(measured)
-    findings = lab_measure.judge(measured)
+    measured = path_probe.measure(spec, packets=packets, interval_ns=interval_ns, seed=seed)
+    lines = path_probe.compare(measured)
+    findings = path_probe.judge(measured)
     wrong = [finding for finding in findings if finding.status == "fail"]
     if as_json:
         document = {

@@ -38,6 +38,7 @@ COMMANDS: dict[str, str] = {
     "doctor": "Check what this machine can do, what is missing, and how to fix it.",
     "sql": "Query a run's tables with SQL.",
     "stat": "Request one URL over every protocol and show the phases side by side.",
+    "export": "Write a run's tables in another format.",
     "map": "Find who wins where, over round-trip time and loss or any two factors.",
     "link": "Measure what the emulated path delivers.",
     "trace": "Analyse captures: packets, frames, requests, and what they cannot tell.",

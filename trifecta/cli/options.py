@@ -197,7 +197,7 @@ def with_seed(changes: list[str], text: str, file: str) -> list[str]:
 
     Runs with one seed have the same losses: they agree with each other more than the path would let them.
     """
-    from trifecta.design.study_file import parse_document
+    from trifecta.design.yaml_text import parse_document
 
     named = any(change.partition("=")[0].strip() == "seed" for change in changes)
     if named or "seed" in parse_document(text, file).tree:

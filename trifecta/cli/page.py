@@ -204,8 +204,9 @@ Examples:
 def record(source: str, out: Path, name: str | None, as_json: bool, **given: Any) -> None:
     """Store a page with headers, methods and origins, so that a server of the lab can replay it byte for byte."""
     from trifecta.cli.inputs import time_ns
-    from trifecta.pages.recording import Wanted, record_page
     from trifecta.pages.summary import describe
+    from trifecta.recording.page import record_page
+    from trifecta.recording.wanted import Wanted
 
     times: dict[str, Any] = {f"{each}_ns": time_ns(f"--{each}", given.pop(each)) for each in ("settle", "timeout")}
     wanted = Wanted(source, out, name, **times, **given)

@@ -91,7 +91,7 @@ def command(
     """
     from trifecta.cli import reproducing
     from trifecta.design.overrides import refuse_twice
-    from trifecta.workloads import reproduction
+    from trifecta.store import reproduction
 
     if compared:
         _refuse_others(context)
@@ -155,7 +155,7 @@ def _compare(first: Path, second: Path, *, as_json: bool) -> int:
 def go_on(folder: Path, *, quiet: bool, as_json: bool) -> int:
     """Go on with a reproduction; the exit code."""
     from trifecta.cli import reproducing
-    from trifecta.workloads import reproduction
+    from trifecta.store import reproduction
 
     folder = folder.resolve()
     asked = reproduction.read_to_go_on(folder)

@@ -72,7 +72,7 @@ def carry_out(
 @contextmanager
 def _timed(folder: Path, asked: AskedReproduction, part: str) -> Iterator[None]:
     """Keep how long a part took, over all sessions."""
-    from trifecta.workloads import reproduction
+    from trifecta.store import reproduction
 
     began = time.monotonic()
     try:
@@ -84,7 +84,7 @@ def _timed(folder: Path, asked: AskedReproduction, part: str) -> Iterator[None]:
 
 def _parts(folder: Path, campaigns: dict[str, Campaign], experiments: dict[str, Study]) -> dict[Path, Study]:
     """Every run that belongs to it, by its folder."""
-    from trifecta.workloads import reproduction
+    from trifecta.store import reproduction
 
     parts = {
         folder / name / run: study for name, campaign in campaigns.items() for run, study in campaign.studies.items()
@@ -133,7 +133,7 @@ def _run_campaign(
 ) -> dict[str, str]:
     """Run what is not over of one study; what could not run, with the reason."""
     from trifecta.cli.campaigns import run_in_turn
-    from trifecta.workloads import campaign as campaigns
+    from trifecta.store import campaign as campaigns
 
     if not campaigns.is_campaign(folder):
         campaigns.create(folder, campaign, asked)
@@ -198,8 +198,8 @@ def _measure(
     from trifecta.cli.campaigns import runner
     from trifecta.report import html
     from trifecta.report.reproduction import resampled
-    from trifecta.store import files
-    from trifecta.workloads import experiments, reproduction
+    from trifecta.store import files, reproduction
+    from trifecta.workloads import experiments
 
     target = folder / reproduction.THREATS_FOLDER
     with files.disk_errors(target):

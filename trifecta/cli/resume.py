@@ -39,10 +39,10 @@ def command(*, run: Path, blocks: int | None, budget: str | None, quiet: bool, a
     from trifecta.design.errors import UserError
     from trifecta.design.study_file import parse_study
     from trifecta.store import facts, manifest
+    from trifecta.store.campaign import is_campaign
+    from trifecta.store.reproduction import is_reproduction
     from trifecta.store.run import RunDirectory
-    from trifecta.workloads.campaign import is_campaign
     from trifecta.workloads.mapping import is_map
-    from trifecta.workloads.reproduction import is_reproduction
 
     budget_ns = None if budget is None else time_ns("--budget", budget)
     many = "reproduction" if is_reproduction(run) else "campaign" if is_campaign(run) else ""

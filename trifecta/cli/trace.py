@@ -37,10 +37,10 @@ def command(
 
     from trifecta.design.errors import UserError
     from trifecta.report import trace
+    from trifecta.store.trace_schema import TABLES
     from trifecta.trace import overview, tables
     from trifecta.trace.analyse import analyse
     from trifecta.trace.dissect import dissect
-    from trifecta.trace.schema import TABLES
     from trifecta.trace.summary import by_connection
 
     captures, logs, run = overview.find_captures(files)

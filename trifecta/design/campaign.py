@@ -16,7 +16,7 @@ from trifecta.design.errors import UserError
 from trifecta.design.model import Study
 from trifecta.design.overrides import apply_overrides, unused
 from trifecta.design.resolve import Surroundings, resolve
-from trifecta.design.study_file import parse_document
+from trifecta.design.yaml_text import parse_document
 
 Depth = Literal["full", "quick"]
 DEPTHS: tuple[Depth, ...] = ("full", "quick")

@@ -3,82 +3,12 @@
 Whoever writes, compares or words a metric asks here: verdicts, the SQL of the report, the terminal, maps, published
 claims. `TRIALS` are the columns of ``trials`` that a study can be judged by; `PAGE` and `VIDEO` are of visits,
 `PACKETS` of captured trials, `SERVICES` of all services together, `SAMPLES` of single requests and processes, as
-published studies have them.
+published studies have them. `ABOUT` says of each what is measured; docs/metrics.md is made of it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
-
-Unit = Literal["ns", "B", "bit/s", "1/s", "count", "ratio", "share"]
-Better = Literal["less", "more", "neither"]
-
-
-@dataclass(frozen=True)
-class Wording:
-    """How a difference in a metric is said: ``1.5× faster``, ``HTTP/3 was faster than HTTP/2``.
-
-    ``better`` and ``worse`` follow a factor. After ``was`` (``is``) comes what an arm is or has; empty: ``better`` and
-    ``worse`` themselves. ``{label}`` is the label.
-    """
-
-    better: str
-    worse: str
-    was: str = "was"
-    is_: str = "is"
-    has_better: str = ""
-    has_worse: str = ""
-    as_much: str = "as much"
-    """What a ratio says, after ``0.70 ×``."""
-
-
-TIME = Wording("faster", "slower", as_much="as long")
-LESS = Wording("lower", "higher", "had", "has", "a lower {label}", "a higher {label}")
-MORE = Wording("higher", "lower", "had", "has", "a higher {label}", "a lower {label}")
-CPU = Wording("lower", "higher", "took", "takes", "less {label}", "more {label}")
-REQUESTS = Wording("more", "fewer", "did", "does", "more {label}", "fewer {label}")
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A column that arms can be compared by.
-
-    ``aggregate`` is how the values of a trial (requests, visits, connections) become one. ``quantile`` is set for
-    percentiles: the share of requests that must have succeeded for it to exist; ``over_failures`` where failed requests
-    count in it as infinitely long. ``asked`` is its name in study files, empty where no study can be judged by it.
-    ``by_difference``: it can be zero (or is a share), so published claims and visits compare differences, not ratios.
-    ``short`` is its name in the figure of ratios; without it it is not there. ``margin``: differences below this
-    (ratio - 1) do not matter, where it is not the study's. ``phase``: the part of a request that it is of.
-    """
-
-    name: str
-    label: str
-    unit: Unit
-    better: Better = "less"
-    aggregate: str = "median"
-    quantile: float | None = None
-    over_failures: bool = False
-    asked: str = ""
-    wording: Wording = field(default=TIME)
-    by_difference: bool = False
-    short: str = ""
-    margin: float | None = None
-    phase: str = ""
-
-    @property
-    def lower_is_better(self) -> bool:
-        """Whether a smaller value is the better one, as it is of all that is neither."""
-        return self.better != "more"
-
-    def word(self, kind: str) -> str:
-        """What follows the factor of a verdict: ``faster`` and ``slower`` are better and worse by the metric."""
-        return {"faster": self.wording.better, "slower": self.wording.worse}.get(kind, kind)
-
-    def has(self, kind: str) -> str:
-        """What an arm is or has by a verdict: ``faster``, ``a higher mean bitrate``."""
-        said = {"faster": self.wording.has_better, "slower": self.wording.has_worse}.get(kind, "")
-        return said.format(label=self.label) or self.word(kind)
+from trifecta.design.metric import CPU, LESS, MORE, REQUESTS, Better, Metric, Unit
 
 
 def _trial(name: str, label: str, asked: str, *, phase: str = "", over_failures: bool = True) -> Metric:
@@ -220,19 +150,111 @@ SERVICES = (
     Metric("cpu_ns_per_request", "CPU of all services per request", "ns", aggregate="mean", wording=CPU),
     Metric("rss_bytes", "memory of all services", "B", aggregate="maximum", wording=LESS),
 )
-_ALL = (TRIALS, PAGE, VIDEO, PACKETS, SAMPLES, SERVICES)
-BY_DIFFERENCE = frozenset(one.name for table in _ALL for one in table if one.by_difference)
-MARGINS = {one.name: one.margin for table in _ALL for one in table if one.margin is not None}
+EVERY = (TRIALS, PAGE, VIDEO, PACKETS, SAMPLES, SERVICES)
+BY_DIFFERENCE = frozenset(one.name for table in EVERY for one in table if one.by_difference)
+MARGINS = {one.name: one.margin for table in EVERY for one in table if one.margin is not None}
 MORE_IS_BETTER = tuple(one.name for one in TRIALS if one.better == "more")
 """Of the metrics of verdicts."""
 
 
 def find(name: str) -> Metric | None:
     """The metric of that column, wherever it is; None for one that is not of this project."""
-    return next((one for table in _ALL for one in table if one.name == name), None)
+    return next((one for table in EVERY for one in table if one.name == name), None)
 
 
 def label(name: str) -> str:
     """The metric in words; a column that nobody knows stays itself."""
     known = find(name)
     return known.label if known else name
+
+
+_ABOUT = """
+latency_p50_ns: from the start of a request (in an open loop: when it was due) to its last octet; of a page to its load
+latency_p95_ns: the same, exceeded by one request in twenty; needs 20 requests
+latency_p99_ns: the same, exceeded by one request in a hundred; needs 100 requests
+latency_mean_ns: the mean of the same; there is none where a request failed
+requests_per_s: requests that succeeded, by the time from the first start to the last end
+success_rate: requests that succeeded, by those that were made
+client_cpu_ns_per_request: CPU time of the client, without its start where that is known, by requests
+server_cpu_ns_per_request: CPU time of the server (of a proxy the proxy's alone), by requests
+ttfb_p50_ns: from the start of a request to the first octet of its answer
+connect_p50_ns: from the start of a connection until TCP is connected; null over QUIC
+tls_p50_ns: from there, over QUIC from the start of the connection, until the handshake is done
+wait_p50_ns: from the last octet of the request sent to the first octet of its answer
+transfer_p50_ns: from the first octet of an answer to its last
+dom_content_loaded_p50_ns: median of dom_content_loaded_ns over a trial's visits
+fcp_p50_ns: median of fcp_ns over a trial's visits
+lcp_p50_ns: median of lcp_ns over a trial's visits
+speed_index_p50_ns: median of speed_index_ns over a trial's filmed visits
+live_latency_p50_ns: median of live_latency_ns over a trial's visits
+bitrate_mean_bits_per_s: mean of bitrate_bits_per_s over a trial's visits
+ttfb_ns: start of the navigation to the first octet of the document's answer, connecting included (Navigation Timing 2)
+dns_ns: name look-up of the document's host
+connect_ns: connect of the document, its handshake included
+tls_ns: of it the TLS handshake; over QUIC all of it
+request_ns: from the request's first octet sent to the first octet of the answer, of the document
+response_ns: from there to the last octet, of the document
+fcp_ns: first text or image painted (Paint Timing)
+dom_content_loaded_ns: the document is parsed and its deferred scripts ran (HTML Standard, domContentLoadedEventEnd)
+lcp_ns: the largest text or image in the viewport, the last candidate within the visit (Largest Contentful Paint)
+speed_index_ns: area above the curve of visual progress, from a film strip by colour histograms (WebPageTest)
+visually_complete_ns: when 99.9 % of the visual progress is made
+load_ns: end of the load event (HTML Standard, loadEventEnd)
+wire_bytes: heads and content as sent; of packets, all octets of their frames
+requests: requests of a visit
+connections: connections that were opened
+tcp_connections: those over TCP
+resumed_connections: those that resumed a TLS session
+browser_cpu_ns: CPU time of the browser, all its processes, until the load event; of a video until the end of the watch
+startup_ns: play to the first frame shown (CTA-2066)
+live_latency_ns: behind the moment a frame was packaged, by EXT-X-PROGRAM-DATE-TIME on one clock (RFC 8216, 4.3.2.6)
+rebuffers: how often play stood still for want of data after it had begun (CTA-2066)
+rebuffer_ns: how long it did; a stall that is open at the end counts as long as it was seen
+bitrate_bits_per_s: of the rungs shown, weighted by the time each was (CTA-2066)
+switches: changes of rung
+segment_ns: from the request of a segment to its last octet
+segment_ttfb_ns: from the request of a segment to its first octet
+throughput_bits_per_s: octets of a segment by its download time
+segments: media segments that were asked for
+frames_shown: frames that the player showed
+frames_dropped: frames that it decoded and did not show
+frames_dropped_floor: those that this machine drops of the same video without a network
+duration_ns: from the first packet of a capture to its last
+setup_ns: from a connection's first packet (SYN, Initial) to the packet with the first octet of its first request
+first_response_ns: from a connection's first packet to the one with the first octet of a response
+setup_packets: packets that had passed the client by then, both directions
+setup_bytes: octets of their frames
+packets: packets seen at the client
+packets_up: those that the client sent
+content_bytes: content of messages (RFC 9110, 6.4)
+largest_bytes: octets of the largest frame
+request_packets: packets of a connection, both directions, up to the first octet of its first request
+setup_round_trips: how often the client got something that carries the set-up on after it had sent something, plus one
+setup_ratio: time to the first octet of the response by the least round trips of the protocol times the RTT
+again_kept: window of the first round trip of a later response, by the largest of the last three of the one before
+again_ramp_ns: from a later response's first octet until a round trip began with 75 % of the window before
+by_others_ns: time of a request in which octets waited for octets of others (RFC 9293, 3.4); see packets.md
+by_others_share: by_others_ns of the response by the time of the request
+by_own_ns: time of a request in which octets waited for earlier ones of their own stream
+flow_control_ns: silences of the sender in which a window of the receiver was full (RFC 9113, 6.9; RFC 9000, 4.1)
+packets_per_ack: packets with data that arrived, by acknowledgements (RFC 5681, 4.2; RFC 9000, 13.2.2)
+lost: packets that the link dropped or corrupted
+again: TCP segments with an octet that was sent before
+spurious: packets sent again whose repeated octets had all arrived
+repair_ns: from sending a packet that was lost until all its octets had arrived
+timeouts: expiries of the retransmission timer (RFC 6298)
+probes: tail loss probes (RFC 8985, 7) and probe timeouts (RFC 9002, 6.2), those more than 1 ms apart
+latency_min_ns: the shortest of a trial's requests
+latency_max_ns: the longest of a trial's requests
+latency_mode_ns: the most frequent latency, of a histogram
+latency_spread_ns: 90th percentile less 10th
+tcp_ns: from the start of a connection until TCP is connected
+later_to_first: median time of later requests of a connection by that of its first
+progression_range: requests done by the time since the first was sent: the highest such rate by the lowest
+progression_after_15_percent: the same rate at the end by that when 15 % of the requests were done
+cpu_share: CPU time of a process by time
+rss_bytes: resident memory, the most of a trial
+cpu_ns_per_request: CPU time of all services by requests of the client
+"""
+ABOUT: dict[str, str] = dict(line.split(": ", 1) for line in _ABOUT.strip().splitlines())
+"""What is measured, by the metric's name."""

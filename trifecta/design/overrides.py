@@ -187,7 +187,7 @@ def _place(document: Document, key: str, option: str) -> Place:
 
 
 def _value(text: str, place: Place, option: str) -> Any:
-    from trifecta.design.study_file import parse_value
+    from trifecta.design.yaml_text import parse_value
 
     text = text.strip()
     if place[0] == "factors" and len(place) == 2 and not text.startswith("["):

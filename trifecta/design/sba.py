@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trifecta.design.services import Body, Call, Graph, Route
+from trifecta.design.graph import Body, Call, Graph, Route
 
 CLIENT = "UE"
 ENTRY_PATH = "/registration"

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 
+from trifecta.store.cache import cache_folder
+
 Say = Callable[[str], None]
-CACHE_VARIABLE = "TRIFECTA_CACHE"
-
-
-def cache_folder() -> Path:
-    """Where fetched implementations live: ``TRIFECTA_CACHE``, or the user's cache folder (XDG base directories)."""
-    named = os.environ.get(CACHE_VARIABLE)
-    if named:
-        return Path(named).expanduser().absolute()
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "trifecta"
 
 
 class Recipe(ABC):
@@ -41,3 +32,8 @@ class Recipe(ABC):
     def folder(self) -> Path:
         """Its folder in the cache."""
         return cache_folder() / self.name
+
+    def missing(self) -> str:
+        """What to tell when it is not there whole: what is wrong, where, and the remedy."""
+        there = "another version's" if self.folder().exists() else "missing"
+        return f"{self.name} is not in the cache ({self.folder()} is {there}); run: trifecta get {self.name}"

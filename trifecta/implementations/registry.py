@@ -9,7 +9,7 @@ used. Packages outside this one add to the tables with entry points of the group
 from __future__ import annotations
 
 from trifecta.design.factors import DEFAULT_CLIENT
-from trifecta.implementations.browsers.browser import BrowserAdapter
+from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.recipe import Recipe
 from trifecta.implementations.server import ServerAdapter

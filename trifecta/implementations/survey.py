@@ -12,12 +12,13 @@ from trifecta.contract.values import JsonObject
 from trifecta.design import quinn
 from trifecta.design.errors import CannotError, TrifectaError
 from trifecta.design.factors import DEFAULT_CLIENT as LOAD
-from trifecta.implementations.browsers.browser import BrowserAdapter
+from trifecta.entries import BUILT_IN
+from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.isolated import Answer, call_apart
 from trifecta.implementations.registry import BROWSERS, CLIENTS, ONLY_BY_NAME, RECIPES, SERVERS
 from trifecta.implementations.server import ServerAdapter, ServerOptions, Unsupported
-from trifecta.implementations.table import BUILT_IN, Table
+from trifecta.implementations.table import Table
 from trifecta.lab.doctor import Finding, Status
 from trifecta.lab.engine import engine_versions, find_engine
 

@@ -7,11 +7,9 @@ found and says why, so that it is a row with its reason and never harms the othe
 
 from __future__ import annotations
 
-import importlib.metadata
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -20,52 +18,18 @@ from typing import Any, Generic, TypeVar
 from trifecta.design.any_level import ANY
 from trifecta.design.errors import CannotError
 from trifecta.design.model import PROTOCOLS
-from trifecta.implementations.browsers.browser import BrowserAdapter, RunningBrowser
-from trifecta.implementations.browsers.browser import Errand as BrowserErrand
+from trifecta.entries import BUILT_IN, ReadEntries, Refused, installed, package_of, place_of
+from trifecta.implementations.browser import BrowserAdapter, RunningBrowser
+from trifecta.implementations.browser import Errand as BrowserErrand
 from trifecta.implementations.client import ClientAdapter, Errand, Output, Row
 from trifecta.implementations.isolated import call_apart, is_apart
 from trifecta.implementations.recipe import Recipe, Say
 from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
 
 Adapter = TypeVar("Adapter")  # ServerAdapter, ClientAdapter, BrowserAdapter or Recipe
-BUILT_IN = "trifecta"
 LOAD_TIMEOUT_S = 15.0  # as long as an adapter may take to find its program
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")  # it is a level of a factor, a folder, a word in a shell
-
-
-@dataclass(frozen=True)
-class Refused:
-    """An entry point that is not in the table, because it cannot be read or its name cannot be used."""
-
-    name: str
-    package: str
-    reason: str
-
-
-ReadEntries = Callable[[str], tuple[list[EntryPoint], list[Refused]]]
-
-
-def installed_entries(group: str) -> tuple[list[EntryPoint], list[Refused]]:
-    """The entry points of a group in all installed packages, of the first where one is installed twice on the path.
-
-    ``importlib.metadata.entry_points`` would raise for all when the file of one is malformed.
-    """
-    entries: list[EntryPoint] = []
-    refused: list[Refused] = []
-    seen: set[str] = set()
-    for package in importlib.metadata.distributions():
-        name = "a package without a name"
-        try:
-            name = package.name or name
-            text = package.read_text("entry_points.txt") or ""
-            if f"[{group}]" in text and name not in seen:
-                seen.add(name)
-                entries += package.entry_points.select(group=group)
-        except Exception as error:
-            reason = f"its entry_points.txt cannot be read ({error}); report it to its author"
-            refused.append(Refused(name, name, reason))
-    return entries, refused
 
 
 class Table(Mapping[str, Adapter], Generic[Adapter]):
@@ -83,7 +47,7 @@ class Table(Mapping[str, Adapter], Generic[Adapter]):
         broken: Callable[[str, str], Adapter],
         *,
         reserved: Sequence[str] = (),
-        entries: ReadEntries = installed_entries,
+        entries: ReadEntries = installed,
     ) -> None:
         """``built_in``: name -> ``module:attribute``; ``broken`` stands in for what cannot be loaded."""
         self.kind = kind
@@ -116,27 +80,27 @@ class Table(Mapping[str, Adapter], Generic[Adapter]):
 
     def package(self, name: str) -> str:
         """The installed package, with its version, that the adapter of this name comes from."""
-        return " and ".join(_package(entry) for entry in self._choices[name])
+        return " and ".join(package_of(entry) for entry in self._choices[name])
 
     def refused(self) -> list[Refused]:
         """Entry points that cannot be in the table, with the reason for each."""
         entries, unread = self._outside
         reasons = [(entry, self._refusal(entry)) for entry in entries]
-        return [*unread, *(Refused(entry.name, _package(entry), reason) for entry, reason in reasons if reason)]
+        return [*unread, *(Refused(entry.name, package_of(entry), reason) for entry, reason in reasons if reason)]
 
     def _refusal(self, entry: EntryPoint) -> str | None:
         """Why an entry point of another package cannot be in the table; None when it can."""
         if not _NAME.fullmatch(entry.name):
-            return f"{_place(entry)} is not used: {entry.name!r} is not a name; use letters, digits and ._+-"
+            return f"{place_of(entry)} is not used: {entry.name!r} is not a name; use letters, digits and ._+-"
         if entry.name not in self._taken:
             return None
         own = f"{self._built_in[entry.name]} of {BUILT_IN}" if entry.name in self._built_in else "Trifecta itself"
-        return f"{_place(entry)} is not used: {self.kind} {entry.name!r} is {own}; rename it in {self.group}"
+        return f"{place_of(entry)} is not used: {self.kind} {entry.name!r} is {own}; rename it in {self.group}"
 
     @cached_property
     def _outside(self) -> tuple[list[EntryPoint], list[Refused]]:
         entries, refused = self._entries(self.group)
-        return sorted(entries, key=lambda each: (each.name, _package(each), each.value)), refused
+        return sorted(entries, key=lambda each: (each.name, package_of(each), each.value)), refused
 
     @cached_property
     def _choices(self) -> dict[str, list[EntryPoint]]:
@@ -148,7 +112,7 @@ class Table(Mapping[str, Adapter], Generic[Adapter]):
 
     def _load(self, name: str, entries: Sequence[EntryPoint]) -> Adapter:
         if len(entries) > 1:
-            both = " and ".join(_place(entry) for entry in entries)
+            both = " and ".join(place_of(entry) for entry in entries)
             return self._broken(name, f"{both} have the same name, so neither is used; uninstall or rename one")
         entry = entries[0]
         problem = self._tried_apart(entry) if entry.dist is not None and not is_apart() else None
@@ -159,7 +123,7 @@ class Table(Mapping[str, Adapter], Generic[Adapter]):
         except (Exception, SystemExit) as error:  # whatever foreign code raises is its own affair
             problem = f"cannot be loaded ({type(error).__name__}: {error})"
         if problem:
-            return self._broken(name, f"{_place(entry)} {problem}; report it to its author")
+            return self._broken(name, f"{place_of(entry)} {problem}; report it to its author")
         result: Adapter = adapter
         return result
 
@@ -191,15 +155,6 @@ class Table(Mapping[str, Adapter], Generic[Adapter]):
         if not isinstance(protocols, frozenset) or not protocols or not protocols <= {*PROTOCOLS}:
             return f"has protocols {protocols!r}; a frozenset of {', '.join(PROTOCOLS)} is needed"
         return None
-
-
-def _package(entry: EntryPoint) -> str:
-    """The package of an entry point, with its version."""
-    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else BUILT_IN
-
-
-def _place(entry: EntryPoint) -> str:
-    return f"{entry.value} of {_package(entry)}"
 
 
 class BrokenServer(ServerAdapter):

@@ -104,12 +104,6 @@ def bypass(host: Host, ports: Sequence[int] = ()) -> None:
     _apply(host, f"table inet {TABLE} {{{chains}\n        }}\n")
 
 
-def untrack(host: Host) -> None:
-    """Remove what `track` and `bypass` did to ``host``; connections stay as they are."""
-    _apply(host, _remove())
-    host.tracking = None
-
-
 def find_nft() -> str:
     """Where nft(8) is; CannotError with the remedy when it is not installed."""
     # Debian keeps it where the PATH of an ordinary user does not lead.

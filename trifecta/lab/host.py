@@ -9,17 +9,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, Protocol
 
 from trifecta.contract.values import JsonObject
 from trifecta.design.errors import CannotError
 from trifecta.lab import linux
 
-if TYPE_CHECKING:
-    from trifecta.lab.conntrack import Tracking
-
 NICE = 19  # below a tenth of the core for who has it, against a program that is not nice (sched(7))
 _NAME_BYTES = 16  # TCP_CA_NAME_MAX, linux/tcp.h
+
+
+class Tracking(Protocol):
+    """Connection tracking of a host, as `trifecta.lab.conntrack` does it."""
+
+    @property
+    def table_size(self) -> int | None:
+        """How many connections are let in; None: as many as the kernel's own table has room for."""
+
+    def refused(self) -> int:
+        """Packets of new connections that found no room; 0 without a size."""
 
 
 class Host:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from trifecta.design.errors import CannotError
-from trifecta.implementations.recipe import cache_folder
-from trifecta.implementations.recipes.whole import alone
 from trifecta.pages import generate
 from trifecta.pages.archive import PAGE_FILE
+from trifecta.store.cache import alone, cache_folder
 
 BLOCKS = "page-blocks"
 TITLES = {

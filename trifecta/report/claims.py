@@ -10,7 +10,7 @@ from trifecta.analysis.parts import NOISE
 from trifecta.analysis.pooled import EVERYWHERE
 from trifecta.analysis.programs import OWN_CLIENT, Program, place_of
 from trifecta.analysis.shares import Decomposition, Share
-from trifecta.design.metrics import Metric
+from trifecta.design.metric import Metric
 from trifecta.report import naming
 from trifecta.report.comparisons import Comparison, levels
 from trifecta.report.figures.style import name

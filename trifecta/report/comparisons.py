@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from trifecta.analysis.forecast import FAR_FROM
-from trifecta.design.metrics import METRICS, Metric
+from trifecta.design.metric import Metric
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX, PROTOCOL_FACTOR, PROTOCOL_NAMES
 from trifecta.design.services import SERVER_LEVEL
 from trifecta.report import numbers

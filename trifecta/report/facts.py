@@ -9,7 +9,8 @@ from typing import Any
 
 from trifecta.design import quantity
 from trifecta.design.conformance import ConformanceResult
-from trifecta.design.metrics import METRICS, Metric
+from trifecta.design.metric import Metric
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOLS
 from trifecta.design.plan import level_text
 from trifecta.design.study_file import parse_study

@@ -36,11 +36,6 @@ def sentence(one: Interaction, metric: str, *, place: bool = True) -> str:
     )
 
 
-def of_verdict(found: Sequence[Interaction], metric: str) -> list[str]:
-    """Those of one verdict, whose place is known."""
-    return [sentence(one, metric, place=False) for one in found]
-
-
 def sentences(found: Sequence[Interaction], metric: str) -> list[str]:
     """The largest ones, each in a sentence, and how many more there are."""
     said = [sentence(one, metric) for one in found[:MOST_SHOWN]]

@@ -73,10 +73,10 @@ class Known:
 
 def known() -> Known:
     """Trifecta's sections, then those of other packages by name; one that cannot be loaded is named in ``missing``."""
-    from trifecta.implementations.table import installed_entries
+    from trifecta import entries as packages
 
     found = [EntryPoint("", value, GROUP).load() for value in SECTIONS]
-    entries, refused = installed_entries(GROUP)
+    entries, refused = packages.installed(GROUP)
     missing = [f"{one.package}: {one.reason}" for one in refused]
     taken = {one.name for one in found}
     for entry in sorted(entries, key=lambda one: (one.name, one.value)):

@@ -16,7 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from trifecta.contract.values import JsonObject
-from trifecta.design.metrics import METRICS, TIME
+from trifecta.design.metric import TIME
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOL_NAMES
 from trifecta.report import (
     alone,

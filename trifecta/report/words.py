@@ -11,7 +11,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from trifecta.analysis.bets import fewest_blocks
-from trifecta.design.metrics import METRICS, TIME
+from trifecta.design.metric import TIME
+from trifecta.design.metrics import METRICS
 from trifecta.report import alone, exclusions, going_on, naming, numbers
 from trifecta.report.comparisons import Comparison, levels, place_words
 from trifecta.report.facts import RunFacts

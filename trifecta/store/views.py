@@ -6,7 +6,7 @@ object), ``link`` (one row per trial, wire and direction; ``wire`` is null in a 
  ``spans`` (one row per hop of a cycle; runs without services have none),
 ``visits``, ``fetches`` and ``playback`` (of browsers; other runs have none), and what the last report worked out of
 them (``derived.DERIVED``); ``packets``, ``frames``, ``messages`` and ``connections`` of captured trials, once
-`trifecta trace` has dissected the run (``trifecta.trace.schema``).
+`trifecta trace` has dissected the run (``trifecta.store.trace_schema``).
 Only committed trials are seen. With no trial yet, they are empty.
 """
 # Statements are put together from constants of this package and quoted paths of one run's own folder.
@@ -24,11 +24,11 @@ import pyarrow.parquet as pq
 from trifecta.design import metrics, percentiles
 from trifecta.design.model import AA_SUFFIX
 from trifecta.store import damage, manifest, schema
+from trifecta.store import trace_schema as trace
 from trifecta.store.asked import asked_select
 from trifecta.store.derived import DERIVED
 from trifecta.store.run import RunDirectory
 from trifecta.store.visits import BROWSER_TABLES
-from trifecta.trace import schema as trace
 
 # A phase that a protocol does not have is null. Over HTTP/3 there is no TCP connect, and ``tls_ns`` is the whole QUIC
 # handshake, of which TLS is a part. ``latency_censored_ns`` is infinite for a failed request: a percentile over it is

@@ -17,7 +17,8 @@ from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import Study
 from trifecta.design.quantity import QuantityError, format_time, parse_count
 from trifecta.design.resolve import Surroundings
-from trifecta.design.study_file import MAX_CHARACTERS, parse_study
+from trifecta.design.study_file import parse_study
+from trifecta.design.yaml_text import MAX_CHARACTERS
 
 _FOLDER = Path(__file__).parent
 _MAX_TRACE_BYTES = 16_000_000

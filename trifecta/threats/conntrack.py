@@ -1,4 +1,19 @@
-"""A table of connections that is too small for flows over UDP."""
+"""a full table of connections, which UDP fills sooner
+
+## Why
+Connection tracking sees a TCP connection end; a flow over UDP it keeps for 30 s after the last packet, 120 s if it
+went both ways for 2 s (nf_conntrack_udp_timeout, _stream). bourbon2020 had its table overflow with 50 clients over
+HTTP/3 until their traffic was taken out of it. What finds no room is dropped: a lost handshake, over QUIC only.
+
+## Switch
+`conntrack=100`, `conntrack=bypass`.
+
+## Experiment
+Fan-in of 50 clients, a table of 100 connections.
+
+## Notes
+What the tables hold, and what is dropped there, is in the run: [resources](resources.md).
+"""
 
 from __future__ import annotations
 
@@ -26,13 +41,7 @@ def _table(size: str) -> Change:
 
 THREAT = Threat(
     id="conntrack",
-    title="a full table of connections, which UDP fills sooner",
-    fact=(
-        "Connection tracking sees a TCP connection end; a flow over UDP it keeps for 30 s after the last packet, 120 s "
-        "if it went both ways for 2 s (nf_conntrack_udp_timeout, _stream). bourbon2020 had its table "
-        "overflow with 50 clients over HTTP/3 until their traffic was taken out of it. What finds no room is dropped: "
-        "a lost handshake, over QUIC only."
-    ),
+    docstring=__doc__,
     studies=("bourbon2020",),
     on=_table("100"),
     off=_table("bypass"),

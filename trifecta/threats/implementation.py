@@ -1,4 +1,16 @@
-"""A difference between programs taken for one between protocols."""
+"""a difference between programs taken for one between protocols
+
+## Why
+A study with one server and one client cannot tell what is the protocol's and what the program's: kernel TCP against a
+QUIC library of that year (quic-go of March 2019, nginx with a draft-27 patch). With several programs side by side the
+variation of the effect splits into protocol, server and client (docs/methodology.md, decomposition).
+
+## Switch
+`server=any`, `server=origin`.
+
+## Experiment
+Two servers, and the decomposition.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +18,7 @@ from trifecta.threats.threat import Effect, Threat
 
 THREAT = Threat(
     id="implementation",
-    title="a difference between programs taken for one between protocols",
-    fact=(
-        "A study with one server and one client cannot tell what is the protocol's and what the program's: kernel TCP "
-        "against a QUIC library of that year (quic-go of March 2019, nginx with a draft-27 patch). With several "
-        "programs side by side the variation of the effect splits into protocol, server and client "
-        "(docs/methodology.md, decomposition)."
-    ),
+    docstring=__doc__,
     studies=("bourbon2020", "baccichet2021", "milicevic2023"),
     on=("server=any",),
     off=("server=origin",),

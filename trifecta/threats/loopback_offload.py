@@ -1,4 +1,21 @@
-"""Frames of 64 KB on loopback, or merged by offloads, taken for packets of a wire."""
+"""frames of 64 KB on loopback taken for packets of a wire
+
+## Why
+Loopback has an MTU of 65,536 octets: TCP sends segments of 64 KB there, and QUIC datagrams stay below 1,500. ding2022
+captured on it: HTTP/2's frames were up to 65,539 B and HTTP/3's at most 1,476 B, so 2,308 frames stood against 31,995
+for the same 30 MB. Segmentation offload (GSO, GRO) does the same between hosts. Nothing of that is a property of
+HTTP.
+
+## Switch
+Services share a host; `frames: wire` on every path and hosts of their own.
+
+## Experiment
+1 MB over loopback, over merged frames, over a wire's.
+
+## Notes
+Devices with segmentation offload pass merged frames on as well. `frames: wire` on a path makes the link deliver every
+frame at a wire's size, so that receivers count and acknowledge what a wire would bring.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +48,7 @@ def _off(document: Document) -> None:
 
 THREAT = Threat(
     id="loopback-offload",
-    title="frames of 64 KB on loopback taken for packets of a wire",
-    fact=(
-        "Loopback has an MTU of 65,536 octets: TCP sends segments of 64 KB there, and QUIC datagrams stay below 1,500. "
-        "ding2022 captured on it: HTTP/2's frames were up to 65,539 B and HTTP/3's at most 1,476 B, so 2,308 frames "
-        "stood against 31,995 for the same 30 MB. Segmentation offload (GSO, GRO) does the same between hosts. Nothing "
-        "of that is a property of HTTP."
-    ),
+    docstring=__doc__,
     studies=("ding2022",),
     on=_on,
     off=_off,

@@ -1,4 +1,17 @@
-"""Means of one series each, compared without anything that says how much they vary."""
+"""means compared without a repeated identical treatment, an interval or a test
+
+## Why
+bourbon2020 and milicevic2023 compare means, minima and maxima of one series of requests a protocol. Thousands of
+requests of one series share a moment, a path and a connection: their mean is sure, but another series would have
+another. Here the baseline runs twice in every block, which shows how much. `trifecta explain` takes the mean of one
+trial of each protocol, 200 times, and counts wrong names.
+
+## Switch
+None: the baseline always runs twice.
+
+## Experiment
+None: [explain](explain.md).
+"""
 
 from __future__ import annotations
 
@@ -6,13 +19,7 @@ from trifecta.threats.threat import Threat
 
 THREAT = Threat(
     id="no-noise-floor",
-    title="means compared without a repeated identical treatment, an interval or a test",
-    fact=(
-        "bourbon2020 and milicevic2023 compare means, minima and maxima of one series of requests a protocol. "
-        "Thousands of requests of one series share a moment, a path and a connection: their mean is sure, but another "
-        "series would have another. Here the baseline runs twice in every block, which shows how much. `trifecta "
-        "explain` takes the mean of one trial of each protocol, 200 times, and counts wrong names."
-    ),
+    docstring=__doc__,
     studies=("bourbon2020", "milicevic2023"),
     no_switch="the baseline runs twice in every block, always",
     check="noise_floor",

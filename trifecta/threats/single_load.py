@@ -1,4 +1,17 @@
-"""One load of each protocol."""
+"""one load of each protocol, and the shorter one is called faster
+
+## Why
+baccichet2021 loaded each page once a protocol, ding2022 made one capture a cell. Two loads of the same page over the
+same protocol differ, too: load times of a page of 30 resources vary by 23 to 35 % on loopback. `trifecta explain`
+draws one sample of each protocol from a run's own, 200 times, and counts how often the shorter one is not that of the
+verdict of all blocks.
+
+## Switch
+One block, six or more.
+
+## Experiment
+None: [explain](explain.md).
+"""
 
 from __future__ import annotations
 
@@ -6,13 +19,7 @@ from trifecta.threats.threat import Threat
 
 THREAT = Threat(
     id="single-load",
-    title="one load of each protocol, and the shorter one is called faster",
-    fact=(
-        "baccichet2021 loaded each page once a protocol, ding2022 made one capture a cell. Two loads of the same page "
-        "over the same protocol differ, too: load times of a page of 30 resources vary by 23 to 35 % on loopback. "
-        "`trifecta explain` draws one sample of each protocol from a run's own, 200 times, and counts how often the "
-        "shorter one is not that of the verdict of all blocks."
-    ),
+    docstring=__doc__,
     studies=("baccichet2021", "ding2022"),
     on=("blocks={at_least: 1, at_most: 1}", "budget=none"),
     off=("blocks={at_least: 6, at_most: 200}",),

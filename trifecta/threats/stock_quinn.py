@@ -1,4 +1,25 @@
-"""The QUIC library of the engine's own client and server as it comes."""
+"""quinn-proto as it comes, in Trifecta's own client and server
+
+## Why
+quinn-proto 0.11 takes each acknowledgement that comes while nothing waits to be sent for one of an underutilized
+window (RFC 9002 section 7.8), also when a response had filled it: its Cubic stops growing a window short of one
+response, where Linux's TCP goes on (tcp_is_cwnd_limited). It begins with packets of 1,200 octets and looks for larger
+ones (RFC 9000 section 14.3). Who measures HTTP/3 with one library measures such choices; `load` and `origin` do
+otherwise, and say so (`trifecta implementations`, `run.json`).
+
+## Switch
+`quinn=stock`, `adapted`.
+
+## Experiment
+100 kB over 30 ms and 100 Mbit/s, reused and new connections; and what each
+[adaptation](implementations.md#what-of-quinn-proto-is-adapted) does alone.
+
+## Notes
+`load` and `origin` change quinn-proto in five ways, [named](implementations.md#what-of-quinn-proto-is-adapted) in
+every run; this switches all of them off in both, and in services. quinn-proto's Cubic counts a window as
+underutilized by whether data waits to be sent when an acknowledgement comes, so that it stops a window short of one
+response. `stock-quinn-parts` puts them back one kind at a time.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +27,7 @@ from trifecta.threats.threat import Effect, Threat
 
 THREAT = Threat(
     id="stock-quinn",
-    title="quinn-proto as it comes, in Trifecta's own client and server",
-    fact=(
-        "quinn-proto 0.11 takes each acknowledgement that comes while nothing waits to be sent for one of an "
-        "underutilized window (RFC 9002 section 7.8), also when a response had filled it: its Cubic stops growing a "
-        "window short of one response, where Linux's TCP goes on (tcp_is_cwnd_limited). It begins with packets of "
-        "1,200 octets and looks for larger ones (RFC 9000 section 14.3). Who measures HTTP/3 with one library measures "
-        "such choices; `load` and `origin` do otherwise, and say so (`trifecta implementations`, `run.json`)."
-    ),
+    docstring=__doc__,
     studies=(),  # it is one of this instrument: none of them ran quinn-proto
     on=("quinn=stock",),
     off=("quinn=adapted",),

@@ -1,7 +1,8 @@
-"""The table of threats: one file each, and one line here."""
+"""The table of threats: one file each, and one line here, or an entry point of the group ``trifecta.threats``."""
 
 from __future__ import annotations
 
+from trifecta.entries import Registry
 from trifecta.threats import (
     alpn_mismatch,
     congestion_control,
@@ -21,7 +22,7 @@ from trifecta.threats import (
 )
 from trifecta.threats.threat import Threat
 
-THREATS: dict[str, Threat] = {
+_OWN = {
     threat.id: threat
     for threat in (
         round_trips.THREAT,
@@ -41,3 +42,14 @@ THREATS: dict[str, Threat] = {
         no_noise_floor.THREAT,
     )
 }  # fmt: skip
+
+
+def _adopt(name: str, threat: Threat, _package: str) -> Threat:
+    """A threat of another package: documented as our own are, and named as its entry point."""
+    if threat.id != name:
+        raise ValueError(f"calls itself {threat.id!r}; its id and the entry point's name must be the same")
+    _ = threat.documentation
+    return threat
+
+
+THREATS = Registry("threat", _OWN, Threat, _adopt)

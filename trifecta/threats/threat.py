@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from trifecta.design.document import Document
+from trifecta.design.documented import Documentation, read
+
+HEADINGS = ("Why", "Switch", "Experiment")
+FURTHER = ("Notes",)
 
 Change = tuple[str, ...] | Callable[[Document], None]
 """What is done to a study before it is validated: ``KEY=VALUE`` of ``--set``, or a function that changes the document.
@@ -38,15 +43,14 @@ class Effect:
 class Threat:
     """Something about a study that can make its conclusion wrong.
 
-    A switch that does not exist is None, with the reason in ``no_switch``. Without a check that detects it,
-    ``undetected`` says why; without an experiment, ``elsewhere`` says where its effect is found.
+    ``docstring`` is that of its file: the title, in a line, then `HEADINGS`: why it matters, with figures and their
+    source; how it is switched; what its experiment does. A switch that does not exist is None, with the reason in
+    ``no_switch``. Without a check that detects it, ``undetected`` says why; without an experiment, ``elsewhere`` says
+    where its effect is found.
     """
 
     id: str
-    title: str
-    """What it is, one line."""
-    fact: str
-    """Why it matters, with figures and their source."""
+    docstring: str | None
     studies: tuple[str, ...]
     on: Change | None = None
     off: Change | None = None
@@ -70,6 +74,21 @@ class Threat:
     elsewhere: str = ""
     procedure: bool = False
     """Its effect is that of a way to conclude, carried out on the requests of its experiment; there are no levels."""
+
+    @cached_property
+    def documentation(self) -> Documentation:
+        """Title and sections; ValueError where the docstring has other headings."""
+        return read(self.docstring, HEADINGS, FURTHER)
+
+    @property
+    def title(self) -> str:
+        """What it is, one line."""
+        return self.documentation.title
+
+    @property
+    def fact(self) -> str:
+        """Why it matters, as one paragraph."""
+        return " ".join(self.documentation["Why"].split())
 
     @property
     def experiments(self) -> tuple[str, ...]:

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trifecta.store.trace_schema import TABLES
 from trifecta.trace import overview
 from trifecta.trace.dissection import Dissection
-from trifecta.trace.schema import TABLES
 from trifecta.trace.summary import METRICS, encoded_metrics
 
 if TYPE_CHECKING:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from trifecta.trace.headers import FIN, RST, TCP
+from trifecta.trace.joined import Joined
 from trifecta.trace.rows import Facts
-
-if TYPE_CHECKING:
-    from trifecta.trace.tables import Joined
 
 
 def facts_of(joined: Joined) -> dict[int, Facts]:

@@ -1,4 +1,4 @@
-"""Dissect captures into the four tables of `trifecta.trace.schema`."""
+"""Dissect captures into the four tables of `trifecta.store.trace_schema`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from trifecta.design.errors import UserError
+from trifecta.store.trace_schema import SCHEMAS, TABLES
 from trifecta.trace import missing, tables, tshark
 from trifecta.trace.capture_file import Ints, read_capture
 from trifecta.trace.dissection import Dissection
 from trifecta.trace.flows import find_flows
 from trifecta.trace.headers import TCP, parse_headers
 from trifecta.trace.rows import Packed, Part, Trace, pack
-from trifecta.trace.schema import SCHEMAS, TABLES
 from trifecta.trace.segments import number_segments, read_sacks
 from trifecta.trace.tcp import dissect_tcp
 from trifecta.trace.udp import dissect_udp

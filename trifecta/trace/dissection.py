@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Dissection:
-    """The tables of `trifecta.trace.schema`, and the notes."""
+    """The tables of `trifecta.store.trace_schema`, and the notes."""
 
     packets: pa.Table
     frames: pa.Table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Set
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,11 +11,9 @@ import pyarrow.compute as pc
 
 from trifecta.trace.capture_file import Ints
 from trifecta.trace.headers import TCP
+from trifecta.trace.joined import Joined
 from trifecta.trace.rows import Half
 from trifecta.trace.segments import Coverage, Stream, assemble
-
-if TYPE_CHECKING:
-    from trifecta.trace.tables import Joined
 
 Seen = tuple[int | None, int | None, int | None]  # first and last time in ns, packets
 

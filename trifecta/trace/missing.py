@@ -10,17 +10,15 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from trifecta.trace.capture_file import CaptureFile, Ints
 from trifecta.trace.headers import ACK, FIN, RST, SYN, Headers
+from trifecta.trace.joined import Joined
 from trifecta.trace.segments import Numbers
-
-if TYPE_CHECKING:
-    from trifecta.trace.tables import Joined
 
 _ORDINAL = (1 << 48) - 1
 _MOST = 1 << 62  # packet numbers are less (RFC 9000, 12.3)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from trifecta.store.trace_schema import FRAMES, PACKETS
 from trifecta.trace.capture_file import CaptureFile, Ints
 from trifecta.trace.flows import Flows
 from trifecta.trace.headers import Headers
-from trifecta.trace.schema import FRAMES, PACKETS
 from trifecta.trace.segments import Numbers
 
 DIRECTIONS = ("up", "down")

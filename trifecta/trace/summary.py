@@ -21,7 +21,7 @@ from trifecta.analysis.transport.setup import setup
 from trifecta.analysis.transport.slow_start import restarts, slow_start
 from trifecta.analysis.transport.stalls import stalls
 from trifecta.analysis.transport.ways import LACKS
-from trifecta.trace.schema import TABLES
+from trifecta.store.trace_schema import TABLES
 from trifecta.trace.waits import Waits
 
 if TYPE_CHECKING:

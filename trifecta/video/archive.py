@@ -13,10 +13,9 @@ from urllib.parse import urlencode
 
 from trifecta.design.errors import CannotError
 from trifecta.design.model import VideoWorkload
-from trifecta.implementations.recipe import cache_folder
-from trifecta.implementations.recipes.whole import digest_of, is_whole, make_whole
 from trifecta.pages.archive import Page, Response, write_page
 from trifecta.pages.archive import digest_of as body_digest
+from trifecta.store.cache import cache_folder, digest_of, is_whole, make_whole
 from trifecta.video import ffmpeg
 from trifecta.video.encoding import Ladder, prepare_ladder
 from trifecta.video.playlists import MediaPlaylist, folder_of, master_text, read_media_playlist

@@ -17,9 +17,8 @@ from typing import Any
 
 from trifecta.design.errors import CannotError
 from trifecta.design.model import VideoWorkload
-from trifecta.implementations.recipe import cache_folder
-from trifecta.implementations.recipes.whole import digest_of, is_whole, make_whole
 from trifecta.implementations.server import Unsupported
+from trifecta.store.cache import cache_folder, digest_of, is_whole, make_whole
 from trifecta.video import ffmpeg
 from trifecta.video.clips import Clip, find_clip
 from trifecta.video.playlists import FRAME_RATE, Rendition

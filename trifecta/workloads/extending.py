@@ -21,7 +21,7 @@ from trifecta.design.errors import UserError
 from trifecta.design.model import Cell, Study
 from trifecta.design.overrides import apply_overrides
 from trifecta.design.resolve import DEFAULT_MAX_BLOCKS, resolve
-from trifecta.design.study_file import parse_document
+from trifecta.design.yaml_text import parse_document
 from trifecta.store import files
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.facts import study_digest

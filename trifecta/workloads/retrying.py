@@ -13,46 +13,16 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from trifecta.analysis.resampling import NO_NOISE_FLOOR, Block, Change, Times, change, failures, retries_hidden
+from trifecta.analysis.resampling import NO_NOISE_FLOOR, Block, Change, by_block, change, failures, retries_hidden
 from trifecta.analysis.success import success_rate
 from trifecta.design import plan
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import Study
+from trifecta.store import request_times
 
 Data = dict[str, Any]
 FACTOR = "retries"  # no factor of the study: what is done with its failures
 OFF, ON = "counted", "hidden"
-
-# How long a request that failed took to fail: known where it ended, or ran into one of its time limits; else until the
-# last that was seen of it.
-_SAMPLES = """
-SELECT t.block, t.arm, t.trial, s.success,
-       coalesce(s.latency_ns, CASE s.error WHEN 'timeout' THEN {request} WHEN 'connect_timeout' THEN {connect} END,
-                greatest(s.done_ns, s.first_byte_ns, s.request_sent_ns, s.secured_ns, s.started_ns) - s.started_ns)
-           AS took_ns
-FROM samples AS s JOIN trials AS t USING (trial)
-WHERE t.valid AND NOT s.warmup AND t.cell = ?
-ORDER BY t.block, t.trial, s.success, took_ns
-"""
-
-
-def times(connection: duckdb.DuckDBPyConnection, cell: str, request_ns: int, connect_ns: int) -> list[Block]:
-    """The samples of a cell's valid trials, by block and protocol; the limits are those of a request, in ns."""
-    limits = {"request": int(request_ns), "connect": int(connect_ns)}
-    columns = connection.execute(_SAMPLES.format(**limits), [cell]).fetchnumpy()
-    made: dict[int, dict[str, list[Times]]] = {}
-    trials = np.asarray(columns["trial"])
-    if not len(trials):
-        return []
-    took, success = np.asarray(columns["took_ns"], dtype=np.float64), np.asarray(columns["success"], dtype=bool)
-    _, starts = np.unique(trials, return_index=True)
-    starts = np.sort(starts)
-    for start, end in zip(starts, [*starts[1:], len(trials)], strict=True):
-        own, good = took[start:end], success[start:end]
-        protocol = str(columns["arm"][start]).removesuffix("#aa")
-        here = made.setdefault(int(columns["block"][start]), {})
-        here.setdefault(protocol, []).append(Times(own[good], own[~good]))
-    return [made[block] for block in sorted(made)]
 
 
 def effects(connection: duckdb.DuckDBPyConnection, study: Study) -> list[Data]:
@@ -60,7 +30,7 @@ def effects(connection: duckdb.DuckDBPyConnection, study: Study) -> list[Data]:
     made = []
     for cell in plan.cells(study):
         limits = (study.workload.request_timeout_ns, study.workload.connect_timeout_ns)
-        made += of_blocks(times(connection, cell.key, *limits), study, cell.key)
+        made += of_blocks(by_block(request_times.of_cell(connection, cell.key, *limits)), study, cell.key)
     return made
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from trifecta.analysis import checks
 from trifecta.analysis.checks.path import was_delivered
 from trifecta.analysis.estimate import Row
 from trifecta.analysis.planner import Decision, Planner, Stop
@@ -18,7 +19,7 @@ from trifecta.design.conformance import ConformanceResult
 from trifecta.design.errors import CannotError
 from trifecta.design.model import Cell, CheckResult, Study, Trial, Verdict
 from trifecta.design.study import to_yaml
-from trifecta.implementations.browsers.browser import BrowserAdapter
+from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.registry import BROWSERS, CLIENTS, SERVERS
 from trifecta.implementations.server import ServerAdapter
@@ -130,6 +131,7 @@ class _Run:
     """Whether the planner chooses among all cells that have verdicts: none has been given up."""
 
     def go(self, resume: bool, any_levels: Mapping[str, Any], more: More) -> StudyOutcome:
+        checks.load()
         engine = find_engine()
         self.way = WAYS[self.study.workload.kind]
         here = self.way.cells(self.study, engine, self.adapters)

@@ -12,7 +12,7 @@ from trifecta.design.errors import CannotError, UserError
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
 from trifecta.design.model import PROTOCOL_FACTOR, Cell, Study, Treatment
 from trifecta.design.transports import for_protocol
-from trifecta.implementations.browsers.browser import BrowserAdapter
+from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.clients import errands
 from trifecta.implementations.isolated import call_apart

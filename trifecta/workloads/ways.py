@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self
 
 from trifecta.contract.probe import MeasureSummary
 from trifecta.design.model import Cell, Levelled, Study, Trial
-from trifecta.implementations.browsers.browser import BrowserAdapter
+from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.registry import BROWSERS, CLIENTS, SERVERS
 from trifecta.implementations.server import ServerAdapter

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from trifecta.analysis.transport.columns import Connection, connections
-from trifecta.trace.schema import SCHEMAS
+from trifecta.store.trace_schema import SCHEMAS
 
 MS = 1_000_000
 LINK, IP, TCP, UDP = 14, 20, 32, 8

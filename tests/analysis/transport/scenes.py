@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from trifecta.trace.schema import SCHEMAS
+from trifecta.store.trace_schema import SCHEMAS
 
 MS = 1_000_000
 RECORD = 22  # header, content type and tag of TLS 1.3

@@ -15,8 +15,8 @@ from trifecta.analysis.transport.blocking import blocking
 from trifecta.analysis.transport.recovery import recovery
 from trifecta.analysis.transport.trial import look_at
 from trifecta.analysis.transport.ways import ways
+from trifecta.store.trace_schema import SCHEMAS
 from trifecta.trace.dissection import Dissection
-from trifecta.trace.schema import SCHEMAS
 from trifecta.trace.summary import trace_metrics
 
 small = st.integers(0, 40)

@@ -4,7 +4,7 @@ import pytest
 
 from tests.report.synthetic_packets import MS, World, tables
 from trifecta.analysis.transport.trial import Capture, look_at
-from trifecta.trace.schema import TABLES
+from trifecta.store.trace_schema import TABLES
 
 
 def looked(world: World) -> Capture:

@@ -12,7 +12,7 @@ import sys
 import time
 
 from trifecta.implementations import registry
-from trifecta.implementations.browsers.browser import (
+from trifecta.implementations.browser import (
     CRASHED,
     BrowserAdapter,
     BrowserFailed,
@@ -21,9 +21,9 @@ from trifecta.implementations.browsers.browser import (
     View,
     VisitFailed,
 )
-from trifecta.implementations.browsers.records import Fetch, Visit
 from trifecta.implementations.server import Unsupported
 from trifecta.implementations.table import BrokenBrowser, Table
+from trifecta.implementations.visit import Fetch, Visit
 
 
 class Fake(BrowserAdapter):

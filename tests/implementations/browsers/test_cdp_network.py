@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from trifecta.implementations.browsers.cdp_errors import error_class
 from trifecta.implementations.browsers.cdp_network import NetworkLog
 from trifecta.implementations.browsers.page_times import take_page_times
-from trifecta.implementations.browsers.records import Visit, number_connections, summarise
+from trifecta.implementations.browsers.records import number_connections, summarise
+from trifecta.implementations.visit import Visit
 
 TIMING = {
     "requestTime": 100.0, "dnsStart": 1, "dnsEnd": 2, "connectStart": 2, "sslStart": 12, "sslEnd": 32, "connectEnd": 32,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trifecta.implementations.browsers.firefox_fetches import error_class, fetches
-from trifecta.implementations.browsers.records import Fetch
+from trifecta.implementations.visit import Fetch
 
 WALL_NS = 1_795_000_000_000_000_000
 PAGE = "https://www.light.lab/"

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trifecta.implementations.browsers import har
-from trifecta.implementations.browsers.records import Fetch, Visit, VisitRecord
+from trifecta.implementations.browsers.records import VisitRecord
+from trifecta.implementations.visit import Fetch, Visit
 
 PUBLISHED = json.loads(Path(__file__).with_name("har-schema-2.0.0.json").read_text(encoding="utf-8"))["schemas"]
 

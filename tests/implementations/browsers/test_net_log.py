@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trifecta.implementations.browsers.net_log import NetLog
-from trifecta.implementations.browsers.records import Fetch
+from trifecta.implementations.visit import Fetch
 
 TYPES = {"SSL_CONNECT": 60, "QUIC_SESSION_TRANSPORT_PARAMETERS_RESUMED": 61, "QUIC_SESSION_ZERO_RTT_STATE": 62}
 FIRST = (

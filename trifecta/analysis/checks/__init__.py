@@ -1,4 +1,4 @@
-"""The checks: measured conditions of validity, one file each and one line in a table here.
+"""The checks: measured conditions of validity, one file each and one line in a table here, or in another package.
 
 A check of a trial decides, with the others, whether the trial counts (`is_valid`). A check of the run says something of
 a cell as a whole and excludes nothing, but for `delivered`: where it fails, no trial of the path counts. How to add
@@ -7,8 +7,9 @@ one: docs/add-a-check.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TypeVar
 
 from trifecta.analysis.checks import (
     blocks,
@@ -36,67 +37,73 @@ from trifecta.analysis.checks import (
     service,
     steady_state,
 )
+from trifecta.analysis.checks.check import RunCheck, TrialCheck
 from trifecta.analysis.checks.evidence import Evidence, RunEvidence
 from trifecta.design.model import CheckResult
+from trifecta.entries import Registry
+
+Kind = TypeVar("Kind", TrialCheck, RunCheck)
 
 
-@dataclass(frozen=True)
-class TrialCheck:
-    """A check of one trial: what it asks, for reports, and the function that answers."""
-
-    question: str
-    function: Callable[[Evidence], list[CheckResult]]
-
-
-@dataclass(frozen=True)
-class RunCheck:
-    """A check of a whole run."""
-
-    question: str
-    function: Callable[[RunEvidence], list[CheckResult]]
+def _adopt(_name: str, check: Kind, package: str) -> Kind:
+    """A check of another package: documented as our own are."""
+    check = replace(check, package=package)
+    _ = check.documentation
+    return check
 
 
-TRIAL_CHECKS: dict[str, TrialCheck] = {
-    "protocol": TrialCheck("Did every request use the requested protocol?", protocol.check),
-    "same_work": TrialCheck("Did every arm get the same responses, whole?", same_work.check),
-    "same_page": TrialCheck("Did every visit of a browser get the same page?", same_page.check),
-    "errors": TrialCheck("Did the trial end normally, and what failed?", errors.check),
-    "path": TrialCheck("Was the path delivered as requested?", path.check),
-    "reordering": TrialCheck("Did the path keep packets in order?", reordering.check),
-    "parity": TrialCheck("Are TLS, certificates, congestion control and sockets the same in every arm?", parity.check),
-    "headroom": TrialCheck("Did client and link have CPU time to spare?", headroom.check),
-    "gaps": TrialCheck("Did the client run without being paused?", gaps.check),
-    "browser": TrialCheck("Did the browser have CPU time to spare, and was it the same one?", browser.check),
-    "playback": TrialCheck("Did the player keep up with the clock, and decode in time?", playback.check),
-    "drops": TrialCheck("Did a host itself lose packets?", drops.check),
-    "frames": TrialCheck("Were the frames of a size that a wire can carry?", frames.check),
-    "delayed_ack": TrialCheck("Did requests wait for a delayed acknowledgement?", delayed_ack.check),
-    "conntrack": TrialCheck("Did every host's connection table have room?", conntrack.check),
-    "service": TrialCheck("Did every service run to the end, and are its errors recorded?", service.check),
-    "steady_state": TrialCheck("Is the warm-up excluded, and is nothing drifting?", steady_state.check),
-    "machine": TrialCheck("Did the machine have time for the trial?", machine.check),
-    "clocks": TrialCheck("Are all times from one clock and in order?", clocks.check),
-    "capture": TrialCheck("Is the capture whole, and may a captured trial count?", capture.check),
+_TRIAL = {
+    "protocol": TrialCheck(protocol.check),
+    "same_work": TrialCheck(same_work.check),
+    "same_page": TrialCheck(same_page.check),
+    "errors": TrialCheck(errors.check),
+    "path": TrialCheck(path.check),
+    "reordering": TrialCheck(reordering.check),
+    "parity": TrialCheck(parity.check),
+    "headroom": TrialCheck(headroom.check),
+    "gaps": TrialCheck(gaps.check),
+    "browser": TrialCheck(browser.check),
+    "playback": TrialCheck(playback.check),
+    "drops": TrialCheck(drops.check),
+    "frames": TrialCheck(frames.check),
+    "delayed_ack": TrialCheck(delayed_ack.check),
+    "conntrack": TrialCheck(conntrack.check),
+    "service": TrialCheck(service.check),
+    "steady_state": TrialCheck(steady_state.check),
+    "machine": TrialCheck(machine.check),
+    "clocks": TrialCheck(clocks.check),
+    "capture": TrialCheck(capture.check),
 }
 
-RUN_CHECKS: dict[str, RunCheck] = {
-    "blocks": RunCheck("Are there enough usable blocks?", blocks.check),
-    "delivered": RunCheck("Did each path behave as requested over the whole run?", delivered.check),
-    "handshakes": RunCheck("Are requests compared, or their handshakes?", handshakes.check),
-    "noise_floor": RunCheck(
-        "Does the baseline agree with itself, and how small a difference can this lab resolve?", noise_floor.check
-    ),
+_RUN = {
+    "blocks": RunCheck(blocks.check),
+    "delivered": RunCheck(delivered.check),
+    "handshakes": RunCheck(handshakes.check),
+    "noise_floor": RunCheck(noise_floor.check),
 }
+
+
+TRIAL_CHECKS = Registry("check", _TRIAL, TrialCheck, _adopt, taken=_RUN, beside=(RunCheck,))
+RUN_CHECKS = Registry("check", _RUN, RunCheck, _adopt, taken=_TRIAL, beside=(TrialCheck,))
+"""Entry points of the group ``trifecta.checks`` come after our own: objects TrialCheck or RunCheck."""
+
+
+def load() -> None:
+    """Load the checks of other packages now: UserError with one line where one is broken, before anything is run."""
+    for table in (TRIAL_CHECKS, RUN_CHECKS):
+        len(table)
 
 
 def check_trial(evidence: Evidence) -> list[CheckResult]:
     """Every check of a trial, in the order of the table."""
-    return [result for entry in TRIAL_CHECKS.values() for result in entry.function(evidence)]
+    return [
+        result for name, each in TRIAL_CHECKS.items() for result in each.results(name, evidence.trial.trial, evidence)
+    ]
 
 
 def check_run(evidence: RunEvidence) -> list[CheckResult]:
     """Every check of a run, in the order of the table."""
-    return [result for entry in RUN_CHECKS.values() for result in entry.function(evidence)]
+    return [result for name, each in RUN_CHECKS.items() for result in each.results(name, "run", evidence)]
 
 
 def is_valid(results: Iterable[CheckResult]) -> bool:

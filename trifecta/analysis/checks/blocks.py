@@ -1,4 +1,15 @@
-"""Enough usable blocks in every cell, and few trials left out."""
+"""Are there enough usable blocks?
+
+## Fails when
+A cell has no usable block, or over half of its trials were left out.
+
+## Warns when
+There are fewer usable blocks than the study asks for; more than a tenth of the trials were left out (told by arm);
+the study asks for one block.
+
+## Why
+What is left when one arm fails checks more often than the other is a selection: look before you believe.
+"""
 
 from __future__ import annotations
 

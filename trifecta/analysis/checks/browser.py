@@ -1,7 +1,15 @@
-"""The browser was not the bottleneck, and did what was asked of it alone.
+"""Did the browser have CPU time to spare, and was it the same one?
 
-A browser parses, runs scripts and paints on the same cores that read the network. Where it is busy all the time, what
-is compared is how much work each protocol makes for it, not how the path carries them.
+## Fails when
+The browser's CPU time is 90 % of what its cores had in the load time, on a path with a rate or 5 ms of delay; another
+version or other flags in another arm.
+
+## Warns when
+At 50 %; without such a path; the server used half a core; strange names were looked up; a repeated view resumed no
+session.
+
+## Why
+A load that the processor limits says nothing of a protocol.
 """
 
 from __future__ import annotations

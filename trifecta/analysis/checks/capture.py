@@ -1,6 +1,13 @@
-"""A captured trial is not used for verdicts about time unless the study says so, and its capture is whole.
+"""Is the capture whole, and may a captured trial count?
 
-Writing every packet twice, TLS keys and events costs the client, the link and the disk time (bench/RESULTS.md).
+## Fails when
+The trial was captured and the study does not say `captured_trials_count: true`.
+
+## Warns when
+Packets are missing in the capture, it has no keys, or the link captured nothing.
+
+## Why
+Writing every packet twice, TLS keys and events costs the client, the link and the disk time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,14 @@
-"""One clock measured everything, and its readings are in order."""
+"""Are all times from one clock and in order?
+
+## Fails when
+Readings of client and runner are out of order by more than 1 ms.
+
+## Warns when
+The clock is one that takes a system call to read.
+
+## Why
+A duration is a difference of two readings of one clock.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,17 @@
-"""No host's table of connections was full: what it has no room for is dropped, the first packet of a connection first.
+"""Did every host's connection table have room?
 
-QUIC suffers most: its connections are UDP flows to connection tracking, which sees no end of them and keeps each for
-30 s to 120 s after its last packet, where a TCP connection leaves when it closes.
+## Fails when
+A packet of a new connection found a host's table full.
+
+## Warns when
+Connections were thrown out of a table, could not be put in, or fill 90 % of it.
+
+## Why
+Connection tracking sees a TCP connection end; a flow over UDP it keeps, so a table fills with QUIC connections that
+are long gone.
+
+## Sources
+nf_conntrack of Linux: 30 s after the last packet of a flow over UDP, 120 s if it went both ways for 2 s.
 """
 
 from __future__ import annotations

@@ -1,9 +1,19 @@
-"""No request waited for a delayed acknowledgement: Nagle's algorithm at one end, a receiver that waits at the other.
+"""Did requests wait for a delayed acknowledgement?
 
-A sender with Nagle's algorithm (RFC 9293, 3.7.4) holds back a small segment while an earlier one is unacknowledged; a
-receiver may hold back the acknowledgement (RFC 9293, 3.8.6.3), Linux for 40 ms and more (TCP_DELACK_MIN). A program
-that writes a request in two pieces meets both in every request: 20 to 25 requests a second, whatever the path and the
-machine. The kernel counts the acknowledgements that its timer sent (TcpExtDelayedACKs).
+## Fails when
+Never.
+
+## Warns when
+The kernel's timer sent an acknowledgement for every second request or more, and the median request waited 35 ms
+longer for its answer than the path's round trip. HTTP/1.1 and HTTP/2 only; what is on the wire for more than 10 ms by
+the path's rate is not judged.
+
+## Why
+Nagle's algorithm holds back what is written in pieces until the receiver's timer acknowledges the first: a property
+of the program that looks like one of TCP.
+
+## Sources
+RFC 9293, 3.7.4 and 3.8.6.3; TCP_DELACK_MIN of Linux.
 """
 
 from __future__ import annotations

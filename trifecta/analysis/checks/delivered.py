@@ -1,4 +1,19 @@
-"""Did the links do over the whole run what was asked of them? One trial has too few packets to tell 2 % from 1 %."""
+"""Did each path behave as requested over the whole run?
+
+## Fails when
+A link lost, duplicated, corrupted or reordered another share of packets than asked, beyond chance at every look; or,
+in any trial, it had another configuration than the plan or other hits than its draws give. Then no trial of the path
+counts.
+
+## Warns when
+Never.
+
+## Why
+One trial has too few packets to tell 2 % from 1 %; all trials of a run have enough.
+
+## Sources
+Ville 1939 (a test that holds at every look).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,17 @@
-"""Nothing was lost inside the hosts: full receive buffers, backlogs, devices and tables lose packets unasked."""
+"""Did a host itself lose packets?
+
+## Fails when
+A host or a service lost a packet: UDP buffers, listen queue, backlog, device.
+
+## Warns when
+Never.
+
+## Why
+Full buffers lose packets that the path was not asked to lose, and mostly those of one protocol.
+
+## Sources
+Counters of a host's network namespace; the backlog of received packets the kernel counts for the whole machine.
+"""
 
 from __future__ import annotations
 

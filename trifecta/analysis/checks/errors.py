@@ -1,4 +1,14 @@
-"""Failures, timeouts and unfinished trials. Failures are results; a trial without any success is not a measurement."""
+"""Did the trial end normally, and what failed?
+
+## Fails when
+The client crashed, ended early or never succeeded, or TLS failed.
+
+## Warns when
+Anything else failed: timeouts, resets, statuses. Failures are results, and count as infinitely long.
+
+## Why
+A trial without any success is no measurement, and one that was cut short has lost its slowest requests.
+"""
 
 from __future__ import annotations
 

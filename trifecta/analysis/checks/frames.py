@@ -1,6 +1,14 @@
-"""Were the frames of a size that a wire can carry? On loopback they are not: its MTU is 65,536 octets.
+"""Were the frames of a size that a wire can carry?
 
-TCP fills such frames, QUIC does not, so counts, sizes and gaps of frames differ there for no reason of the protocol's.
+## Fails when
+Never.
+
+## Warns when
+Loopback carried frames of more than 1,514 octets on the mean, which no wire has.
+
+## Why
+Loopback has an MTU of 65,536 octets, which TCP fills and QUIC does not: counts, sizes and gaps of frames differ there
+for no reason of the protocol's.
 """
 
 from __future__ import annotations

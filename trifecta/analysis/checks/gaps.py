@@ -1,8 +1,15 @@
-"""The client was never stopped or kept from running: a gap in its event loop is time that no request of the path took.
+"""Did the client run without being paused?
 
-The engine's load tells the longest time from when its loop had to come round until it did. A wait of the loop lasts 50
-ms at most, so a stop of 200 ms shows as 150 ms to 200 ms. A process that is stopped uses no CPU time and waits for no
-core: `headroom` cannot see it.
+## Fails when
+The client's event loop came round more than 20 ms and 2 % of the time measured later than it had to: the process was
+stopped, or had no core. Unknown of other clients than Trifecta's own; not asked of browsers.
+
+## Warns when
+Beyond 20 ms alone, and where the client has a share of a core or is a fan-in's.
+
+## Why
+A gap is time that no request of the path took. A process that is stopped uses no CPU time and waits for no core, so
+`headroom` cannot see it. A wait of the loop lasts 50 ms at most: a stop of 200 ms counts 150 to 200 ms.
 """
 
 from __future__ import annotations

@@ -1,7 +1,17 @@
-"""Is it a request that is compared, or the handshake before it? On a path with a delay both are counted in round trips.
+"""Are requests compared, or their handshakes?
 
-A new connection takes one round trip over QUIC, two over TCP with TLS 1.3, three with TLS 1.2 before the request's own
-(RFC 9000 section 7, RFC 9293 section 3.5, RFC 8446 section 2, RFC 5246 section 7.3): whatever the request is.
+## Fails when
+Never.
+
+## Warns when
+A protocol spends a third or more of a request's median time on its handshake.
+
+## Why
+A new connection takes one round trip over QUIC, two over TCP with TLS 1.3, three with TLS 1.2, whatever the request
+is.
+
+## Sources
+RFC 9000, 7; RFC 9293, 3.5; RFC 8446, 2; RFC 5246, 7.3.
 """
 
 from __future__ import annotations

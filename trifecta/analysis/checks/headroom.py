@@ -1,10 +1,15 @@
-"""The instrument was not the bottleneck: client and link had CPU time left and kept their schedule.
+"""Did client and link have CPU time to spare?
 
-A server that waited for a core (on two cores the link shares its own) is a warning: it was slower than alone, but it is
-what is measured and not what measures. The same holds of a server that used all of its core where the load asks for a
-rate of its own (an open loop), and of a client that is itself compared: that it needs its whole core is then a result.
-The start of a program is most of a short trial, so it is taken off where it was measured. A program that was given a
-share of a core (``client_cpu``, ``server_cpu``) is judged by that share.
+## Fails when
+Client or link used 90 % of a core (or of the share of one that the client was given), or waited for it 20 % of the
+time. Of an open loop: the 99th percentile of lag is above 1 ms and 5 % of the median latency, or more than 0.1 % of
+slots were missed.
+
+## Warns when
+The server did so where a rate is asked of it, or where it was given a share of a core.
+
+## Why
+An instrument at its limit measures itself.
 """
 
 from __future__ import annotations

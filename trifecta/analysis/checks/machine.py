@@ -1,4 +1,17 @@
-"""The machine had time for the trial: nothing taken by the hypervisor, little other work."""
+"""Did the machine have time for the trial?
+
+## Fails when
+The hypervisor took more than 10 % of the machine, or other programs more than half.
+
+## Warns when
+At 1 % and 5 %; pressure on memory or disk; cores of different frequency.
+
+## Why
+Other work comes and goes, and meets one arm more than another.
+
+## Sources
+Linux: /proc/stat, pressure stall information.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,18 @@
-"""The baseline against itself: does it differ from itself, and how small a difference could have been seen?"""
+"""Does the baseline agree with itself, and how small a difference can this lab resolve?
+
+## Fails when
+The baseline differs from itself beyond chance among all cells: something other than the compared factor tells the
+runs of a block apart.
+
+## Warns when
+It does in one cell, or the floor is above the study's margin.
+
+## Why
+Differences below the floor cannot be told from none here.
+
+## Sources
+Marcus et al. 1976 (closed testing); Vovk & Wang 2021 (e-values).
+"""
 
 from __future__ import annotations
 

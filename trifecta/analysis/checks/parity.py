@@ -1,7 +1,23 @@
-"""What the arms do not compare is the same in all: TLS, certificates, sessions, congestion control, windows, Nagle.
+"""Are TLS, certificates, congestion control and sockets the same in every arm?
 
-Certificate verification needs no check with the engine's client, which cannot leave it out; another client's adapter
-declares it where it does.
+## Fails when
+Any of these differs from what was asked, or between arms of a block: TLS version, cipher suite, key exchange, the
+server's certificates (number, octets in DER), session resumption and early data with new connections, the client's
+congestion control, [what of quinn-proto is adapted](implementations.md#what-of-quinn-proto-is-adapted), TCP_NODELAY;
+initial windows by more than a quarter, but for TCP that begins with one segment over a lossy path because its SYN was
+lost (RFC 5681, 3.1).
+
+## Warns when
+A server's own congestion control is another than asked (many programs have one only); a study asks for quinn-proto
+without an adaptation; one chain of certificates takes another number of flights of the server than in another arm, on
+a path that loses nothing and has 2 ms of round trip: over QUIC a server may send three times what it got before it
+hears again.
+
+## Why
+What differs besides the protocol is compared along with it.
+
+## Sources
+RFC 9000, 8.1 (three times); RFC 5681, 3.1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,20 @@
-"""The path that was delivered is the path that was asked for: delay, loss, rate, packet size, and the link's clockwork.
+"""Was the path delivered as requested?
 
-Two witnesses: what the link says it did in this trial, and what the probe measured from outside between trials.
+## Fails when
+By the link: another configuration than the plan, or other hits than its draws give; the median delay is off by more
+than 2 % and 100 µs; losses are outside the 99.9 % binomial interval; the rate over 100 ms of busy time is off by more
+than 2 % (more where packets left late, and with losses, which make a transfer many short bursts); one packet in a
+hundred left more than 1 ms and 2 % of the RTT late (of a study of medians, which a tail does not move: one in ten, or
+one in a hundred more than 5 ms and 5 % of the RTT); the link itself dropped a packet. By the probe: the RTT is off by
+more than 2 % and 200 µs, the rate by more than 5 %, losses as above, or the largest UDP payload is below 1,452
+octets. A probe speaks for all trials until the next: once a minute, and before every block while the last found the
+path off, so that one bad moment of the machine costs a block.
+
+## Warns when
+Never.
+
+## Why
+A verdict is about a path; on another one it may be another.
 """
 
 from __future__ import annotations
@@ -9,8 +23,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trifecta.analysis.chance import burst_inflation, consistent, plausible_share
 from trifecta.analysis.checks import echo, lateness
-from trifecta.analysis.checks.chance import burst_inflation, consistent, plausible_share
 from trifecta.analysis.checks.evidence import Document, Evidence, Finding, by_wire, duration, worst
 from trifecta.design import browsers, services
 from trifecta.design.model import BrowserWorkload, CheckResult, PathSpec, RequestsWorkload, ServicesWorkload

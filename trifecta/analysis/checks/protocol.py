@@ -1,4 +1,18 @@
-"""The protocol that was negotiated (ALPN) is the one asked for, in every request."""
+"""Did every request use the requested protocol?
+
+## Fails when
+A single request was answered over another protocol, or none was answered at all; of a browser, any request of a
+visit. With HTTP/3 found by Alt-Svc: a cold visit begins with it, or no visit finds it.
+
+## Warns when
+Never.
+
+## Why
+A client that falls back without a word measures the protocol that it fell back to.
+
+## Sources
+RFC 7301 (ALPN), RFC 7838 (Alt-Svc).
+"""
 
 from __future__ import annotations
 

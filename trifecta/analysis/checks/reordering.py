@@ -1,7 +1,17 @@
-"""Did the path keep packets in order? A path that reorders is not wrong, but what it shows is the stacks' patience.
+"""Did the path keep packets in order?
 
-RFC 9002 section 6.1.1 takes a packet for lost when three later ones were acknowledged; Linux TCP learns how far packets
-overtake each other (RFC 8985). So reordering slows some stacks down and others not, whatever they speak on top.
+## Fails when
+Never.
+
+## Warns when
+More than 1 % of the packets of a direction came behind a later one.
+
+## Why
+A path that reorders is not wrong, but what it shows is the stacks' patience: RFC 9002 takes a packet for lost when
+three later ones were acknowledged, Linux TCP learns how far packets overtake each other.
+
+## Sources
+RFC 4737, 3.3 (the measure); RFC 9002, 6.1.1; RFC 8985.
 """
 
 from __future__ import annotations

@@ -1,7 +1,15 @@
-"""Every visit got the same page: the same requests answered, with the same octets, in every arm.
+"""Did every visit of a browser get the same page?
 
-A page that loads less is faster without any help of a protocol. A published study's loads made 120, 123 and 134
-requests over the three protocols and were compared all the same (Baccichet et al. 2021, table of the heavy page).
+## Fails when
+Visits differ in their requests or in the octets of one, in the trial or between arms of a block; a request failed; a
+cold or warm visit took something from the cache.
+
+## Warns when
+The recording had no answer to a request; one was answered with a status of 400 to 499; one still ran at the end; a
+repeated view took nothing from the cache; a player gave a segment up.
+
+## Why
+In 2021 a study compared loads of 120, 123 and 134 requests: the page differed, not the protocol.
 """
 
 from __future__ import annotations

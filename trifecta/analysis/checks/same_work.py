@@ -1,4 +1,14 @@
-"""Every arm did the same work: the responses asked for, whole, and as many as asked for."""
+"""Did every arm get the same responses, whole?
+
+## Fails when
+A response was not the one asked for (status, length, content), or fewer requests were made than asked for.
+
+## Warns when
+Never.
+
+## Why
+A response cut short is a fast one; arms that did different work cannot be compared.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,13 @@
-"""Every service was there from beginning to end, and what went wrong in it is in the client's rows.
+"""Did every service run to the end, and are its errors recorded?
 
-A service that dies fails the cycles that need it; those are counted. But what was measured then is not the services
-that the study names, so the trial does not count. Nor does one in which a service met errors that no row shows.
+## Fails when
+A service died, was not there at the end, or counts more errors than the client has failures.
+
+## Warns when
+The same of ends of connections.
+
+## Why
+What was measured without a service is not the services that the study names.
 """
 
 from __future__ import annotations

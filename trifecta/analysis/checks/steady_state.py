@@ -1,4 +1,14 @@
-"""The warm-up is left out and the rest of the trial is alike: no drift from its first to its second half."""
+"""Is the warm-up excluded, and is nothing drifting?
+
+## Fails when
+The medians of the two halves of a trial differ by more than a factor of 2, over 100 requests.
+
+## Warns when
+They differ by more than 1.25, or there is no warm-up.
+
+## Why
+A drift is the start of something (caches, windows, code that is compiled), not its rate.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from trifecta.implementations.browsers.cdp_errors import error_class
-from trifecta.implementations.browsers.records import Fetch
+from trifecta.implementations.visit import Fetch
 
 Event = Mapping[str, Any]
 _PROTOCOLS = {"http/1.0": "h1", "http/1.1": "h1", "h2": "h2", "h3": "h3"}

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import shutil
 import subprocess
-from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from trifecta.contract.common import Declared
-from trifecta.implementations.browsers import chromium_flags
-from trifecta.implementations.browsers.browser import (
+from trifecta.implementations.browser import (
     CRASHED,
     BrowserAdapter,
     BrowserFailed,
@@ -21,6 +18,8 @@ from trifecta.implementations.browsers.browser import (
     RunningBrowser,
     View,
 )
+from trifecta.implementations.browsers import chromium_flags
+from trifecta.implementations.browsers.chromium_calls import Calls
 from trifecta.implementations.browsers.chromium_view import ChromiumView
 from trifecta.implementations.browsers.net_log import NetLog
 from trifecta.implementations.server import Unsupported
@@ -28,7 +27,6 @@ from trifecta.implementations.server import Unsupported
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Playwright
 
-Value = TypeVar("Value")
 _COMMANDS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
 _VERSION = re.compile(r"(?:Chromium|Chrome) (\d+(?:\.\d+)+)")
 
@@ -116,11 +114,8 @@ class RunningChromium(RunningBrowser):
         self._driver = driver
         self._browser = browser
         self._errand = errand
-        self.net_log = net_log
+        self._calls = Calls(browser, net_log)
         self.version = browser.version
-        self.strays = 0
-        self._gone = asyncio.Event()
-        browser.on("disconnected", lambda _: self._gone.set())
 
     @classmethod
     async def of(cls, driver: Playwright, browser: Browser, errand: Errand, net_log: NetLog | None) -> RunningChromium:
@@ -133,43 +128,21 @@ class RunningChromium(RunningBrowser):
         running.helpers = frozenset({_parent_of(running.pid)})
         return running
 
-    async def alive(self, call: Coroutine[Any, Any, Value]) -> Value:
-        """The result of a call to the browser; BrowserFailed when the browser is gone."""
-        from playwright.async_api import Error
-
-        doing = asyncio.ensure_future(call)
-        gone = asyncio.ensure_future(self._gone.wait())
-        try:
-            await asyncio.wait({doing, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if not doing.done():
-                raise BrowserFailed(CRASHED, "the browser ended")
-            return doing.result()
-        except Error as error:
-            await asyncio.sleep(0.05)  # that it is gone may be heard a moment later
-            if self._gone.is_set():
-                raise BrowserFailed(CRASHED, "the browser ended") from error
-            raise
-        finally:
-            for each in (doing, gone):
-                each.cancel()
-                with suppress(asyncio.CancelledError, Error):
-                    await each
-
     async def open(self) -> View:
         """A browser context of its own with one tab."""
         width, height = self._errand.viewport
-        context = await self.alive(
+        context = await self._calls.alive(
             self._browser.new_context(viewport={"width": width, "height": height}, service_workers="allow")
         )
-        page = await self.alive(context.new_page())
-        session = await self.alive(context.new_cdp_session(page))
-        view = ChromiumView(self, context, page, session)
+        page = await self._calls.alive(context.new_page())
+        session = await self._calls.alive(context.new_cdp_session(page))
+        view = ChromiumView(self._calls, context, page, session)
         await view.prepare()
         return view
 
     def stray_lookups(self) -> int:
         """What pages asked for elsewhere: a rule answers that there is no such name, so that nobody is asked."""
-        return self.strays
+        return self._calls.strays
 
     async def close(self) -> None:
         """Close the browser, then Playwright."""

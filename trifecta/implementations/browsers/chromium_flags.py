@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from trifecta.implementations.browsers.browser import BrowserFailed, Errand
+from trifecta.implementations.browser import BrowserFailed, Errand
 from trifecta.implementations.server import Unsupported
 
 _FEATURES_OFF = (

@@ -8,16 +8,15 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from trifecta.implementations.browsers.browser import CRASHED, Recording, View, VisitFailed
+from trifecta.implementations.browser import CRASHED, Recording, View, VisitFailed
 from trifecta.implementations.browsers.cdp_errors import NO_NAME, error_class
 from trifecta.implementations.browsers.cdp_network import NetworkLog
+from trifecta.implementations.browsers.chromium_calls import Calls
 from trifecta.implementations.browsers.page_times import PAGE_TIMES, take_page_times
-from trifecta.implementations.browsers.records import Visit
+from trifecta.implementations.visit import Visit
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Page
-
-    from trifecta.implementations.browsers.chromium import RunningChromium
 
 _FRAME = {"format": "jpeg", "quality": 40, "maxWidth": 400, "maxHeight": 400, "everyNthFrame": 1}
 _ERROR_PAGE_MS = 5_000
@@ -26,8 +25,8 @@ _ERROR_PAGE_MS = 5_000
 class ChromiumView(View):
     """A tab in a context of its own."""
 
-    def __init__(self, browser: RunningChromium, context: BrowserContext, page: Page, session: CDPSession) -> None:
-        self._browser = browser
+    def __init__(self, calls: Calls, context: BrowserContext, page: Page, session: CDPSession) -> None:
+        self._calls = calls
         self._context = context
         self._page = page
         self._session = session
@@ -45,8 +44,8 @@ class ChromiumView(View):
         for event in self._network.handlers():
             self._session.on(f"Network.{event}", lambda said, event=event: self._network.handlers()[event](said))
         self._session.on("Page.screencastFrame", self._frame)
-        await self._browser.alive(self._session.send("Network.enable"))
-        await self._browser.alive(self._session.send("Performance.enable", {"timeDomain": "timeTicks"}))
+        await self._calls.alive(self._session.send("Network.enable"))
+        await self._calls.alive(self._session.send("Performance.enable", {"timeDomain": "timeTicks"}))
 
     async def navigate(self, url: str, *, frames: bool = False) -> None:
         """Go there, until the load event."""
@@ -55,9 +54,9 @@ class ChromiumView(View):
         self._network = NetworkLog()
         self._frames, self._filming, self._url, self._arrived = [], frames, url, False
         if frames:
-            await self._browser.alive(self._session.send("Page.startScreencast", _FRAME))
+            await self._calls.alive(self._session.send("Page.startScreencast", _FRAME))
         self._started_ns = time.monotonic_ns()
-        going = asyncio.ensure_future(self._browser.alive(self._page.goto(url, wait_until="load", timeout=0)))
+        going = asyncio.ensure_future(self._calls.alive(self._page.goto(url, wait_until="load", timeout=0)))
         crashing = asyncio.ensure_future(self._crashed.wait())
         try:
             await asyncio.wait({going, crashing}, return_when=asyncio.FIRST_COMPLETED)
@@ -89,7 +88,7 @@ class ChromiumView(View):
         from playwright.async_api import Error
 
         try:
-            return await self._browser.alive(self._page.evaluate(expression))
+            return await self._calls.alive(self._page.evaluate(expression))
         except Error as error:
             words = " ".join(error.message.split())[:500]
             raise VisitFailed(CRASHED if self._crashed.is_set() else "browser:script", words) from error
@@ -102,29 +101,29 @@ class ChromiumView(View):
         visit = Visit(self._started_ns, self._url)
         with suppress(Error):
             if self._filming and not self._crashed.is_set():
-                await self._browser.alive(self._session.send("Page.stopScreencast"))
+                await self._calls.alive(self._session.send("Page.stopScreencast"))
             if self._arrived and not self._crashed.is_set():
-                metrics = await self._browser.alive(self._session.send("Performance.getMetrics"))
+                metrics = await self._calls.alive(self._session.send("Performance.getMetrics"))
                 told = {each["name"]: each["value"] for each in metrics["metrics"]}
-                times = await self._browser.alive(self._page.evaluate(PAGE_TIMES))
+                times = await self._calls.alive(self._page.evaluate(PAGE_TIMES))
                 take_page_times(visit, times, round(told["NavigationStart"] * 1e9))
         network, self._network = self._network, NetworkLog()
-        if self._browser.net_log is not None:
-            self._browser.net_log.read()
-            self._browser.net_log.tell(network.fetches)
-        self._browser.strays += sum(fetch.error == NO_NAME for fetch in network.fetches)
+        if self._calls.net_log is not None:
+            self._calls.net_log.read()
+            self._calls.net_log.tell(network.fetches)
+        self._calls.strays += sum(fetch.error == NO_NAME for fetch in network.fetches)
         frames = [(round(at * 1e9) - offset_ns - visit.started_ns, picture) for at, picture in self._frames]
         self._frames = []
         return Recording(visit, network.fetches, frames)
 
     async def close_connections(self) -> None:
         """As the button "Flush socket pools" of chrome://net-internals does, in the context of this view."""
-        page = await self._browser.alive(self._context.new_page())
-        await self._browser.alive(page.goto("chrome://net-internals/#sockets"))
-        await self._browser.alive(page.evaluate("chrome.send('flushSocketPools')"))
+        page = await self._calls.alive(self._context.new_page())
+        await self._calls.alive(page.goto("chrome://net-internals/#sockets"))
+        await self._calls.alive(page.evaluate("chrome.send('flushSocketPools')"))
         await asyncio.sleep(0.1)
-        await self._browser.alive(page.close())
+        await self._calls.alive(page.close())
 
     async def close(self) -> None:
         """With its context."""
-        await self._browser.alive(self._context.close())
+        await self._calls.alive(self._context.close())

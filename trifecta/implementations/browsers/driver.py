@@ -30,10 +30,11 @@ from trifecta.contract.codec import encode
 from trifecta.contract.common import Declared, Told
 from trifecta.contract.load import ClientLoaded, ClientReady, Ended, LoadSummary
 from trifecta.implementations import lean
+from trifecta.implementations.browser import CRASHED, HUNG, Errand
 from trifecta.implementations.browsers import apart, errands, records, worker
-from trifecta.implementations.browsers.browser import CRASHED, HUNG, Errand
-from trifecta.implementations.browsers.records import Visit, VisitRecord
+from trifecta.implementations.browsers.records import VisitRecord
 from trifecta.implementations.registry import BROWSERS
+from trifecta.implementations.visit import Visit
 from trifecta.lab import linux
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT
 

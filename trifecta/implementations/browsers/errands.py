@@ -15,7 +15,7 @@ import msgspec
 from trifecta.contract.browser import VIEWPORT, BrowserConfig
 from trifecta.contract.codec import convert
 from trifecta.design.model import PROTOCOLS
-from trifecta.implementations.browsers.browser import Errand, Watch
+from trifecta.implementations.browser import Errand, Watch
 
 Problem = str | None
 _MOST_VISITS = 10_000

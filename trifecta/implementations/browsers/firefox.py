@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from trifecta.contract.common import Declared
+from trifecta.implementations.browser import CRASHED, BrowserAdapter, BrowserFailed, Errand, RunningBrowser
 from trifecta.implementations.browsers import firefox_profile
 from trifecta.implementations.browsers.bidi import Bidi, BidiClosedError, BidiError
-from trifecta.implementations.browsers.browser import CRASHED, BrowserAdapter, BrowserFailed, Errand, RunningBrowser
 from trifecta.implementations.browsers.firefox_view import RunningFirefox
 from trifecta.implementations.server import Unsupported
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trifecta.implementations.browsers.records import Fetch
+from trifecta.implementations.visit import Fetch
 
 Request = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from trifecta.implementations.server import Unsupported
 
 if TYPE_CHECKING:
-    from trifecta.implementations.browsers.browser import Errand
+    from trifecta.implementations.browser import Errand
 
 Value = bool | int | str
 

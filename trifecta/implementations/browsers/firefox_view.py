@@ -10,9 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from trifecta.design.model import Protocol
-from trifecta.implementations.browsers import firefox_fetches, firefox_profile, firefox_scripts
-from trifecta.implementations.browsers.bidi import Bidi, BidiClosedError, BidiError, Params
-from trifecta.implementations.browsers.browser import (
+from trifecta.implementations.browser import (
     CRASHED,
     HUNG,
     BrowserFailed,
@@ -22,8 +20,10 @@ from trifecta.implementations.browsers.browser import (
     View,
     VisitFailed,
 )
+from trifecta.implementations.browsers import firefox_fetches, firefox_profile, firefox_scripts
+from trifecta.implementations.browsers.bidi import Bidi, BidiClosedError, BidiError, Params
 from trifecta.implementations.browsers.page_times import PAGE_TIMES, take_page_times
-from trifecta.implementations.browsers.records import Visit
+from trifecta.implementations.visit import Visit
 
 FILM_RATE, FILM_WIDTH = 10, 400
 CONNECT_TIMEOUT_S = 10.0  # as that of the engine's load

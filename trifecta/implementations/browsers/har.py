@@ -11,7 +11,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import trifecta
-from trifecta.implementations.browsers.records import Fetch, VisitRecord
+from trifecta.implementations.browsers.records import VisitRecord
+from trifecta.implementations.visit import Fetch
 
 _VERSIONS = {"h1": "HTTP/1.1", "h2": "HTTP/2", "h3": "HTTP/3"}
 _PAGE = "page_1"

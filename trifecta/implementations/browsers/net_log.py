@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from trifecta.implementations.browsers.records import Fetch
+from trifecta.implementations.visit import Fetch
 
 _WANTED = ("SSL_CONNECT", "QUIC_SESSION_TRANSPORT_PARAMETERS_RESUMED", "QUIC_SESSION_ZERO_RTT_STATE")
 _MOST_LINE = 1 << 24  # the constants are on one line of some 100 kB

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trifecta.implementations.browsers.records import Visit
+from trifecta.implementations.visit import Visit
 
 # Entries that came before the observer was made are handed over at once (``buffered``).
 PAGE_TIMES = """(() => {

@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from trifecta.implementations.browsers.browser import Errand, View, VisitFailed
+from trifecta.implementations.browser import Errand, View, VisitFailed
 from trifecta.implementations.browsers.player_report import (
     PLAYER,
     Clock,

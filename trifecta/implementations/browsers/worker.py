@@ -14,8 +14,8 @@ import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from trifecta.implementations.browsers import apart, errands, har, playback, speed_index
-from trifecta.implementations.browsers.browser import (
+from trifecta.analysis import speed_index
+from trifecta.implementations.browser import (
     HUNG,
     BrowserAdapter,
     BrowserFailed,
@@ -25,8 +25,10 @@ from trifecta.implementations.browsers.browser import (
     View,
     VisitFailed,
 )
-from trifecta.implementations.browsers.records import Visit, VisitRecord, apply_played, number_connections, summarise
+from trifecta.implementations.browsers import apart, errands, har, playback
+from trifecta.implementations.browsers.records import VisitRecord, apply_played, number_connections, summarise
 from trifecta.implementations.server import Unsupported
+from trifecta.implementations.visit import Visit
 from trifecta.lab.engine import EXIT_UNSUPPORTED
 
 LAUNCH_TIMEOUT_S = 60.0  # a cold machine reads 300 MB of program

@@ -21,10 +21,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from trifecta.implementations.recipe import Recipe, Say, cache_folder
+from trifecta.implementations.recipe import Recipe, Say
 from trifecta.implementations.recipes.apt import Apt, need_tools, run_tool, system_archive
-from trifecta.implementations.recipes.whole import alone, digest_of, is_whole, make_whole
 from trifecta.implementations.server import Unsupported
+from trifecta.store.cache import alone, cache_folder, digest_of, is_whole, make_whole
 
 MANIFEST = "trifecta-packages.json"
 _FORMAT = "1"  # of what is unpacked: a new one makes older installations count as not installed

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from trifecta.design.errors import CannotError
 from trifecta.implementations.recipe import Recipe, Say
-from trifecta.implementations.recipes.whole import digest_of, is_whole, make_whole, missing
 from trifecta.implementations.server import Unsupported
+from trifecta.store.cache import digest_of, is_whole, make_whole
 
 _TIMEOUT_S = 1800
 _PLACES = ("/usr/local/go/bin", "/usr/lib/go/bin")  # where https://go.dev/doc/install and Debian put it
@@ -46,7 +46,7 @@ class GoProgram(Recipe):
     def program(self) -> Path:
         """The program; Unsupported, with the remedy, when it is not installed."""
         if not self.installed():
-            raise Unsupported(missing(self))
+            raise Unsupported(self.missing())
         return self._program(self.folder())
 
     def needs(self) -> str:

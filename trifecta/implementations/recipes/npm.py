@@ -15,8 +15,8 @@ from pathlib import Path, PurePosixPath
 
 from trifecta.design.errors import CannotError
 from trifecta.implementations.recipe import Recipe, Say
-from trifecta.implementations.recipes.whole import digest_of, is_whole, make_whole, missing
 from trifecta.implementations.server import Unsupported
+from trifecta.store.cache import digest_of, is_whole, make_whole
 
 _TIMEOUT_S = 1800
 
@@ -51,7 +51,7 @@ class NpmFiles(Recipe):
     def file(self, path: str) -> Path:
         """A file in the cache; Unsupported, with the remedy, when it is not installed."""
         if not self.installed():
-            raise Unsupported(missing(self))
+            raise Unsupported(self.missing())
         return self.folder() / path
 
     def _digest(self) -> str:

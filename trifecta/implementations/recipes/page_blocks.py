@@ -8,9 +8,9 @@ from pathlib import Path
 from trifecta.design.errors import CannotError
 from trifecta.implementations.recipe import Recipe, Say
 from trifecta.implementations.recipes.npm import NpmFiles
-from trifecta.implementations.recipes.whole import digest_of, is_whole, make_whole
 from trifecta.pages import blocks
 from trifecta.pages.bundled import BLOCKS
+from trifecta.store.cache import digest_of, is_whole, make_whole
 
 _PARTS = (
     NpmFiles(

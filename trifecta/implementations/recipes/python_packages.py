@@ -13,8 +13,8 @@ from pathlib import Path
 
 from trifecta.design.errors import CannotError
 from trifecta.implementations.recipe import Recipe, Say
-from trifecta.implementations.recipes.whole import digest_of, is_whole, make_whole, missing
 from trifecta.implementations.server import Unsupported
+from trifecta.store.cache import digest_of, is_whole, make_whole
 
 _TIMEOUT_S = 1800
 # What of the user's environment would lead pip to put packages elsewhere, or to take others for those asked for.
@@ -72,7 +72,7 @@ class PythonPackages(Recipe):
 
     def _require(self) -> None:
         if not self.installed():
-            raise Unsupported(missing(self))
+            raise Unsupported(self.missing())
 
     def _python(self) -> Path:
         return self.folder() / "bin" / "python"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from trifecta.design.errors import CannotError
 from trifecta.implementations.recipe import Recipe, Say
-from trifecta.implementations.recipes.whole import digest_of, is_whole, make_whole, missing
 from trifecta.implementations.server import Unsupported
+from trifecta.store.cache import digest_of, is_whole, make_whole
 
 _TIMEOUT_S = 1800
 
@@ -44,7 +44,7 @@ class WheelFiles(Recipe):
     def file(self, path: str) -> Path:
         """A file in the cache; Unsupported, with the remedy, when it is not installed."""
         if not self.installed():
-            raise Unsupported(missing(self))
+            raise Unsupported(self.missing())
         return self.folder() / path
 
     def _digest(self) -> str:

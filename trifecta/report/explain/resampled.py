@@ -16,6 +16,7 @@ from trifecta.analysis.resampling import (
     Change,
     Concluded,
     Procedure,
+    by_block,
     change,
     conclude,
     different_work,
@@ -27,7 +28,7 @@ from trifecta.report.comparisons import Comparison
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures.style import name
 from trifecta.report.visits.published import study_of
-from trifecta.workloads import retrying
+from trifecta.store import request_times
 
 HEAVY_PAGE_REQUESTS = (120, 123, 134)  # of the three loads that baccichet2021 compared
 
@@ -100,7 +101,7 @@ def retry_change(blocks: Sequence[Block], about: RunFacts, arm: str, against: st
 def times(connection: duckdb.DuckDBPyConnection, about: RunFacts, cell: str) -> list[Block]:
     """The samples of a cell, by block and protocol."""
     request = _limit(about, "visit_timeout_ns" if about.is_browser else "request_timeout_ns")
-    return retrying.times(connection, cell, request, _limit(about, "connect_timeout_ns"))
+    return by_block(request_times.of_cell(connection, cell, request, _limit(about, "connect_timeout_ns")))
 
 
 def _limit(about: RunFacts, field: str) -> int:

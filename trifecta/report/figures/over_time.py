@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 
 from trifecta.report import numbers
 from trifecta.report.figures import scales, style, svg
+from trifecta.report.figures.packet_points import Acknowledged, Rates
 from trifecta.report.figures.panels import Drawn, panels
-from trifecta.report.packets.series import Acknowledged, Rates
 
 
 def rates(shown: Sequence[tuple[str, str, Rates]]) -> Drawn:

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 
 from trifecta.report import numbers
 from trifecta.report.figures import scales, style, svg
+from trifecta.report.figures.packet_points import Flight, Ladder
 from trifecta.report.figures.panels import WIDE, Drawn, fitted, panels
-from trifecta.report.packets.flights import Flight, Ladder
 
 _HEIGHT, _STEP = 430.0, 13.0
 _MOST_TRIPS = 12

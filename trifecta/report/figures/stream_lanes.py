@@ -10,8 +10,8 @@ from matplotlib.transforms import blended_transform_factory
 
 from trifecta.report import numbers
 from trifecta.report.figures import scales, style, svg
+from trifecta.report.figures.packet_points import Lane
 from trifecta.report.figures.panels import Drawn, crosses, dots, fitted, panels
-from trifecta.report.packets.series import Lane
 
 MOST_LANES = 60
 _GUTTER = 66.0

@@ -8,8 +8,8 @@ import numpy as np
 
 from trifecta.report import numbers
 from trifecta.report.figures import scales, style, svg
+from trifecta.report.figures.packet_points import Octets
 from trifecta.report.figures.panels import Drawn, crosses, dots, mark_size, panels
-from trifecta.report.packets.series import Octets
 
 _MEANS = {
     "TCP sequence": "TCP sequence",

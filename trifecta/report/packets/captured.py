@@ -28,7 +28,7 @@ _NEAR = {"up": "a", "down": "b"}
 
 @dataclass
 class Captured:
-    """One capture: its tables (`trifecta.trace.schema`), the protocol (``h1``, ``h2``, ``h3`` or ``?``), a heading."""
+    """One capture: its tables (``store.trace_schema``), the protocol (``h1``, ``h2``, ``h3`` or ``?``), a heading."""
 
     label: str
     arm: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -11,32 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trifecta.analysis.transport.setup import setup
+from trifecta.report.figures.packet_points import Flight, Ladder
 from trifecta.report.packets.captured import Captured, where
-
-
-@dataclass(frozen=True)
-class Flight:
-    """Packets that one side sent without hearing between: (sent, arrived) of the first and the last, in ns."""
-
-    direction: str
-    packets: int
-    octets: int
-    sent_ns: tuple[float, float]
-    arrived_ns: tuple[float, float] | None  # null: one side was captured, or all were lost
-    what: str
-    lost: int = 0
-
-
-@dataclass(frozen=True)
-class Ladder:
-    """The first flights of a connection, and when the first octet of a response was there."""
-
-    flights: list[Flight]
-    round_trip_ns: int | None
-    first_response_ns: float | None
-    least_round_trips: int | None
-    sides: bool
-
 
 MOST_FLIGHTS = 14
 _FIRST = 500  # packets of a direction that are looked at

@@ -12,7 +12,7 @@ import pyarrow as pa
 from trifecta.analysis.transport.trial import Capture, look_at
 from trifecta.design.metrics import PACKETS
 from trifecta.report.visits.metrics import VisitMetric
-from trifecta.trace.schema import SCHEMAS
+from trifecta.store.trace_schema import SCHEMAS
 
 Row = dict[str, Any]
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from trifecta.report.figures import style, svg
 from trifecta.report.figures.over_time import acknowledgements, rates
+from trifecta.report.figures.packet_points import Ladder
 from trifecta.report.figures.packet_sizes import packet_gaps, packet_sizes
 from trifecta.report.figures.setup_ladder import setup_ladder
 from trifecta.report.figures.stream_lanes import MOST_LANES, stream_lanes
@@ -103,7 +104,7 @@ def _over_time(shown: Sequence[Captured]) -> list[Picture]:
     return made
 
 
-def _ladder(ladders: Sequence[tuple[str, str, flights.Ladder]]) -> Picture:
+def _ladder(ladders: Sequence[tuple[str, str, Ladder]]) -> Picture:
     caption = (
         "The first flights of the first connection: an arrow from when a packet was sent to when it was at the other "
         "side; of several packets the first and the last. Round mark: the first octet of a response. Dashed: round "

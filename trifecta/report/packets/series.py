@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,23 +10,8 @@ import pyarrow.compute as pc
 
 from trifecta.analysis.transport.acknowledgements import acknowledgements, moments_of
 from trifecta.analysis.transport.rate import nice
+from trifecta.report.figures.packet_points import Acknowledged, Lane, Octets, Rates
 from trifecta.report.packets.captured import Array, Captured, numbers, where
-
-
-@dataclass(frozen=True)
-class Octets:
-    """Octets of the responses over time: (ns, place) of what was sent, sent again, lost, and what arrived.
-
-    A place is an octet: connections, and of QUIC streams, stand one on top of the other in the order in which they
-    began. ``of`` says what is counted: ``TCP sequence``, ``stream offset`` or, without keys, ``datagrams``.
-    """
-
-    of: str
-    sent: Array
-    again: Array
-    lost: Array
-    arrived: Array
-    acknowledged: Array = field(default_factory=lambda: np.empty((0, 2)))
 
 
 def octets(captured: Captured) -> Octets:
@@ -139,16 +123,6 @@ def gaps(captured: Captured, direction: str) -> Array:
     return np.sort(np.concatenate(found)) if found else np.empty(0)
 
 
-@dataclass(frozen=True)
-class Rates:
-    """bit/s on the wire where packets arrive, in bins of ``bin_ns`` from the capture's first packet on."""
-
-    bin_ns: int
-    end_ns: int
-    down: Array
-    up: Array
-
-
 _BINS = 120
 _ACKS_A_BIN = 4  # on average: a ratio of one or two is chance
 
@@ -162,20 +136,6 @@ def rates(captured: Captured, longest_ns: int = 0) -> Rates:
         times, octets = captured.since(table["time_ns"]), numbers(table["wire_bytes"])
         found.append(_binned(times, width, captured.end_ns, octets) * 8e9 / width)
     return Rates(width, captured.end_ns, *found)
-
-
-@dataclass(frozen=True)
-class Acknowledged:
-    """Packets with data that arrived at the client by acknowledgements that it sent, in bins; NaN: it sent none.
-
-    ``mean``: of the whole capture, None: not known. ``size``: of packets that only acknowledge, mean octets.
-    """
-
-    bin_ns: int
-    end_ns: int
-    each: Array
-    mean: float | None
-    size: float | None
 
 
 def acknowledged(captured: Captured, longest_ns: int = 0) -> Acknowledged:
@@ -207,18 +167,6 @@ def _binned(times: Array, width: int, end_ns: int, weights: Array | None = None)
     bins = end_ns // width + 1
     at = np.clip(np.asarray(times, float) // width, 0, bins - 1).astype(np.int64)
     return np.bincount(at, weights=weights, minlength=bins).astype(float)
-
-
-@dataclass(frozen=True)
-class Lane:
-    """A request: when it was sent, its response's first and last octet at the client, and when its octets were sent."""
-
-    name: str
-    started_ns: float
-    first_ns: float | None
-    done_ns: float | None
-    sent_ns: Array
-    lost_ns: Array
 
 
 def lanes(captured: Captured) -> list[Lane]:

@@ -21,10 +21,9 @@ from trifecta.report import campaign as campaigns
 from trifecta.report.reproduction import places
 from trifecta.report.reproduction.programs import programs_of
 from trifecta.report.visits.published import levels_of
-from trifecta.store import documents, files, manifest
+from trifecta.store import documents, files, manifest, reproduction
+from trifecta.store.campaign import CAMPAIGN_FILE
 from trifecta.store.run import RunDirectory
-from trifecta.workloads import reproduction
-from trifecta.workloads.campaign import CAMPAIGN_FILE
 
 DATA_FILE = "reproduction.json"
 

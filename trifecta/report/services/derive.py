@@ -18,7 +18,7 @@ from trifecta.analysis.reordering import variants
 from trifecta.analysis.success import success_rate
 from trifecta.contract.trial import TrialRow
 from trifecta.design.fields import parse_protocol
-from trifecta.design.metrics import Metric
+from trifecta.design.metric import Metric
 from trifecta.design.model import PROTOCOL_FACTOR
 from trifecta.design.quantity import QuantityError
 from trifecta.report.facts import RunFacts

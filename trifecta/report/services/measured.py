@@ -13,7 +13,8 @@ from trifecta.analysis import costs
 from trifecta.analysis.costs import Cost, Usage
 from trifecta.analysis.means import logs_by_block
 from trifecta.contract.trial import TrialRow
-from trifecta.design.metrics import METRICS, SERVICES, Metric
+from trifecta.design.metric import Metric
+from trifecta.design.metrics import METRICS, SERVICES
 from trifecta.design.sba import CLIENT
 from trifecta.design.services import LETTERS
 from trifecta.report.catalogue import Query

@@ -7,7 +7,7 @@ from typing import Any
 
 from trifecta.analysis.scaling import Axis, Turn, turns
 from trifecta.analysis.success import Difference
-from trifecta.design.metrics import Metric
+from trifecta.design.metric import Metric
 from trifecta.report import numbers
 from trifecta.report.claims import is_
 from trifecta.report.comparisons import Comparison

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trifecta.implementations.browsers import speed_index
+from trifecta.analysis import speed_index
 from trifecta.report.figures.filmstrip import Picture, Strip, shown_at, times
 
 _NAME = re.compile(r"(\d{1,9})\.jpg")

@@ -11,7 +11,7 @@ import duckdb
 
 from trifecta.analysis.visits import summarise
 from trifecta.design import metrics
-from trifecta.design.metrics import Metric
+from trifecta.design.metric import Metric
 from trifecta.report.facts import RunFacts
 
 Row = dict[str, Any]

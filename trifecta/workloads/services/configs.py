@@ -11,8 +11,8 @@ from trifecta.contract.codec import convert
 from trifecta.contract.load import LoadConfig, Message
 from trifecta.contract.origin import OriginConfig, RelayConfig, RouteConfig, ServiceConfig
 from trifecta.design import quinn
+from trifecta.design.graph import Graph, Route
 from trifecta.design.model import PathSpec, Protocol, ServicesWorkload, Trial
-from trifecta.design.services import Graph, Route
 from trifecta.lab.certificates import Certificates
 from trifecta.workloads.requests import CIPHER, load_config
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from trifecta.design.services import Graph
+from trifecta.design.graph import Graph
 
 
 def cycles(spans_file: Path, graph: Graph) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from trifecta.design import services
+from trifecta.design.graph import Graph
 from trifecta.design.model import ServicesWorkload
-from trifecta.design.services import Graph
 from trifecta.lab.conntrack import bypass, track
 from trifecta.lab.engine import EngineProcess, EngineProgram, Role
 from trifecta.lab.names import Names

@@ -15,8 +15,8 @@ from trifecta.contract.link import LinkConfig
 from trifecta.contract.probe import MeasureSummary
 from trifecta.design import plan, services
 from trifecta.design.errors import CannotError
+from trifecta.design.graph import Graph
 from trifecta.design.model import Cell, Levelled, PathSpec, ServicesWorkload, Study
-from trifecta.design.services import Graph
 from trifecta.lab.certificates import Certificates, make_certificates
 from trifecta.lab.engine import EngineProcess
 from trifecta.lab.host import pin_table

@@ -14,8 +14,9 @@ from trifecta.contract.link import Links, LinkSummary
 from trifecta.contract.load import LoadConfig, LoadSummary
 from trifecta.contract.origin import OriginReady, OriginSummary
 from trifecta.design import services
+from trifecta.design.graph import Graph
 from trifecta.design.model import ServicesWorkload, Trial
-from trifecta.design.services import SERVER_LEVEL, Graph
+from trifecta.design.services import SERVER_LEVEL
 from trifecta.implementations.running import ServerFacts
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram, as_user_error
 from trifecta.lab.host import keeping_off

@@ -9,7 +9,7 @@ from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.factors import CLIENT_FACTOR
 from trifecta.design.model import PROTOCOL_FACTOR, BrowserWorkload, Cell, PageWorkload, Study, Treatment
-from trifecta.implementations.browsers.browser import BrowserAdapter
+from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.server import ServerAdapter, Unsupported
 from trifecta.workloads.supported import Supported, found_here, known_here, possible_servers
 from trifecta.workloads.visits.material import material_of, same_material

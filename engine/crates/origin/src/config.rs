@@ -1,5 +1,6 @@
 //! The configuration document of the origin (docs/architecture.md 1.2).
 
+pub use crate::config_error::ConfigError;
 use crate::relay::config::RelayConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -144,13 +145,6 @@ impl Faults {
 
 fn is_off<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
-}
-
-/// A field that cannot be used, and how to mend it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigError {
-    pub field: String,
-    pub message: String,
 }
 
 impl Config {

@@ -1,9 +1,10 @@
 //! One TCP connection: octets between its socket, TLS and its session, and an end in good order.
 
+use crate::answer::Plan;
 use crate::config::{Config, Protocol};
+use crate::context::{BATCH_OCTETS, Context, Fate};
 use crate::h2::H2;
-use crate::handler::Plan;
-use crate::session::{BATCH_OCTETS, Context, Fate, Session};
+use crate::session::Session;
 use crate::summary::ServerFault;
 use rustls::ServerConfig;
 use std::io;

@@ -19,6 +19,8 @@ pub enum Content {
     File { file: Arc<File>, start: u64, octets: u64 },
 }
 
+/// The type of octets of unknown kind, also of the pattern.
+pub const OCTET_STREAM: &str = "application/octet-stream";
 /// Octets of the pattern that lie ready; a piece handed out is at most that long.
 pub const PATTERN_OCTETS: usize = 26 * 2560;
 /// Octets read from a file at once.

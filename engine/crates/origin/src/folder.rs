@@ -1,6 +1,6 @@
 //! Serves a folder read-only. The kernel itself keeps paths inside: openat2(2) with RESOLVE_BENEATH.
 
-use crate::content::Content;
+use crate::content::{Content, OCTET_STREAM};
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -168,7 +168,7 @@ fn file_path(url_path: &[u8]) -> Option<CString> {
 
 fn content_type(path: &[u8]) -> &'static str {
     let name = path.rsplit(|&octet| octet == b'/').next().unwrap_or(path);
-    let Some(dot) = name.iter().rposition(|&octet| octet == b'.') else { return crate::handler::OCTET_STREAM };
+    let Some(dot) = name.iter().rposition(|&octet| octet == b'.') else { return OCTET_STREAM };
     match name[dot + 1..].to_ascii_lowercase().as_slice() {
         b"html" | b"htm" => "text/html; charset=utf-8",
         b"css" => "text/css; charset=utf-8",
@@ -195,7 +195,7 @@ fn content_type(path: &[u8]) -> &'static str {
         b"mp3" => "audio/mpeg",
         b"aac" => "audio/aac",
         b"pdf" => "application/pdf",
-        _ => crate::handler::OCTET_STREAM,
+        _ => OCTET_STREAM,
     }
 }
 

@@ -2,9 +2,10 @@
 
 mod response;
 
+use crate::answer::{Plan, Request};
 use crate::content::Content;
-use crate::handler::{HeadCache, Plan, Request, collect};
-use crate::session::{BATCH_OCTETS, Context, Delayed, Fate};
+use crate::context::{BATCH_OCTETS, Context, Delayed, Fate};
+use crate::handler::{HeadCache, collect};
 use crate::summary::ServerFault;
 use response::{Extra, write_head};
 use trifecta_wire::ErrorClass;
@@ -288,7 +289,7 @@ impl H1 {
             (extra.close || truncates).then_some(Fate::Close)
         };
         self.state = State::Sending { content: plan.content, next: 0, end, then };
-        if end <= crate::session::INLINE_OCTETS {
+        if end <= crate::context::INLINE_OCTETS {
             self.send_content(usize::MAX, context);
         }
     }

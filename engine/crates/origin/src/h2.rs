@@ -5,9 +5,10 @@ pub(crate) mod request;
 mod send;
 mod stream;
 
+use crate::answer::Plan;
 use crate::config::Protocol;
-use crate::handler::{HeadCache, Plan, collect};
-use crate::session::{Context, Delayed, Fate};
+use crate::context::{Context, Delayed, Fate};
+use crate::handler::{HeadCache, collect};
 use crate::summary::{Mishap, ServerFault};
 use request::{MAX_LIST_OCTETS, RequestReader};
 use stream::{Stream, Streams};
@@ -216,6 +217,9 @@ impl H2 {
     /// HEADERS on a stream that was opened before.
     fn trailers(&mut self, id: u32, block: &[u8], end_stream: bool, context: &mut Context<'_>) -> Result<(), H2Error> {
         if id.is_multiple_of(2) {
+            //= https://www.rfc-editor.org/rfc/rfc9113#section-5.1.1
+            //# Streams initiated by a client MUST use odd-numbered stream identifiers; streams initiated by the
+            //# server MUST use even-numbered stream identifiers.
             return Err(H2Error::connection(ErrorCode::PROTOCOL_ERROR, "a client's streams are odd"));
         }
         if self.requests.skip(block).is_err() {

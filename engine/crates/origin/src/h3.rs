@@ -25,8 +25,9 @@ use quinn_proto::{
 use trifecta_wire::quic::{self, InstantClock, TransportOptions};
 use trifecta_wire::udp::{ReceiveBatch, UdpOptions};
 
+use crate::answer::Plan;
 use crate::config::{Config, ConfigError};
-use crate::handler::{Handler, Plan};
+use crate::handler::Handler;
 use crate::stats::Stats;
 use crate::summary::ServerFault;
 

@@ -1,8 +1,11 @@
 //! The origin server: one handler behind HTTP/1.1, HTTP/2 and HTTP/3 on one port (docs/architecture.md 1.2).
 
+pub mod answer;
 pub mod config;
+mod config_error;
 mod connection;
 pub mod content;
+mod context;
 pub mod folder;
 mod h1;
 mod h2;

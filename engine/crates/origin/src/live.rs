@@ -1,9 +1,8 @@
 //! Files that change while they are served, as those of a live stream: read anew for every request, never held.
 
+use crate::answer::{Fields, Head, Plan, Request};
 use crate::content::Content;
 use crate::folder::Folder;
-use crate::handler::{Fields, Head, Plan, Request};
-use crate::range;
 
 /// Every path beneath it is a file of the folder.
 const PREFIX: &[u8] = b"/live";
@@ -30,7 +29,7 @@ pub(crate) fn plan(folder: &Folder, name: &[u8], request: &Request<'_>) -> Plan 
     plan.head.fields = Fields::Live;
     match request.method {
         // RFC 9110 13.1.5: there is no validator that an If-Range could match.
-        b"GET" if plan.head.status == 200 && request.if_range.is_none() => range::apply(plan, request.range),
+        b"GET" if plan.head.status == 200 && request.if_range.is_none() => plan.ranged(request.range),
         b"HEAD" => Plan { content: Content::Empty, ..plan },
         _ => plan,
     }

@@ -1,7 +1,5 @@
 //! Range requests (RFC 9110 14) for one range; several at once are answered with the whole, which 14.2 allows.
 
-use crate::content::Content;
-use crate::handler::{Head, Plan};
 use std::fmt;
 
 /// The value of a Content-Range field (RFC 9110 14.4).
@@ -55,17 +53,6 @@ fn number(digits: &str) -> Option<u64> {
     }
     // More digits than fit lie beyond every end.
     Some(digits.parse().unwrap_or(u64::MAX))
-}
-
-/// Makes of the plan for the whole the one for what a Range field asks: 206, 416, or as it was.
-pub fn apply(plan: Plan, field: Option<&[u8]>) -> Plan {
-    let Some(range) = field.and_then(|field| parse(field, plan.content.octets())) else { return plan };
-    let (status, content) = match range {
-        ContentRange::Part { first, last, .. } => (206, plan.content.part(first, last - first + 1)),
-        ContentRange::Unsatisfied { .. } => (416, Content::Empty),
-    };
-    let head = Head { status, content_length: Some(content.octets()), range: Some(range), ..plan.head };
-    Plan::new(head, content)
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! A page archive: every response of a page, read once, held in memory and answered as it was recorded (docs/architecture.md 1.2).
 
+use crate::answer::{Fields, Head, Plan, Request, origin_form};
 use crate::content::Content;
 use crate::folder::Folder;
-use crate::handler::{Fields, Head, Plan, Request, origin_form};
-use crate::range;
 use bytes::Bytes;
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -133,7 +132,7 @@ impl Archive {
         let plan = Plan::new(Head { fields: Fields::Recorded(number), ..head }, content);
         let applies = recorded.ranges && recorded.status == 200 && request.method == b"GET";
         if applies && request.if_range.is_none_or(|validator| recorded.is_valid(validator)) {
-            return range::apply(plan, request.range);
+            return plan.ranged(request.range);
         }
         plan
     }

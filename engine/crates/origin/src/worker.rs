@@ -2,10 +2,10 @@
 
 use crate::config::Config;
 use crate::connection::{Connection, Next};
+use crate::context::{Context, DelayQueue};
 use crate::h3;
 use crate::handler::Handler;
 use crate::relay::{Relay, Ticket};
-use crate::session::{Context, DelayQueue};
 use crate::stats::Stats;
 use crate::summary::ServerFault;
 use rustls::ServerConfig;

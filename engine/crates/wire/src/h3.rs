@@ -4,13 +4,12 @@
 //! what a connection learns from the peer's unidirectional streams. Nothing here panics on what a peer sends.
 
 pub mod control;
-pub mod error;
 pub mod frame;
 pub mod message;
 pub mod varint;
 
+pub use crate::h3_error::{Code, Error};
 pub use control::{ControlPlane, Role, Settings, UniEvent};
-pub use error::{Code, Error};
 pub use frame::{Frame, FrameReader};
 pub use message::{MessageEvent, MessageReader};
 

@@ -7,6 +7,7 @@ pub mod epoll;
 mod error_class;
 pub mod h2;
 pub mod h3;
+mod h3_error;
 pub mod hpack;
 pub mod http1;
 pub mod huffman;

@@ -12,7 +12,7 @@ pub mod static_table;
 pub use decoder::Decoder;
 pub use scan::scan_response;
 
-use crate::h3::{Code, Error};
+use crate::h3_error::{Code, Error};
 use crate::hpack::{HpackError, integer};
 
 /// An error of the field section itself, which ends the connection (RFC 9204 section 2.2).

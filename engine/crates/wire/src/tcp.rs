@@ -274,15 +274,6 @@ impl TcpSocket {
         Ok(())
     }
 
-    /// Makes closing abortive (SO_LINGER 0): the peer gets a reset.
-    ///
-    /// # Errors
-    /// As setsockopt(2).
-    pub fn set_reset_on_close(&self) -> io::Result<()> {
-        let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-        set_option(self.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, &linger)
-    }
-
     /// The address this end is bound to.
     ///
     /// # Errors

@@ -1,9 +1,10 @@
 //! The head of a response.
 
+use crate::answer::Plan;
 use crate::config::Protocol;
-use crate::handler::{self, HeadCache, Plan};
+use crate::context::Context;
+use crate::handler::{self, HeadCache};
 use crate::relay::META_FIELD;
-use crate::session::Context;
 use trifecta_wire::clock::now_ns;
 
 /// What a head depends on besides its plan.

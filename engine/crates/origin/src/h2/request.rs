@@ -1,6 +1,6 @@
 //! The head of a request out of a header block, checked as RFC 9113 8.2 and 8.3.1 ask.
 
-use crate::handler::Request;
+use crate::answer::Request;
 use trifecta_wire::hpack::{Decoder, HpackError};
 use trifecta_wire::priority::Priority;
 

@@ -2,10 +2,11 @@
 
 use super::stream::{Sending, Stream};
 use super::{ErrorCode, H2, write};
+use crate::answer::Plan;
 use crate::config::Protocol;
-use crate::handler::{self, Plan};
+use crate::context::{BATCH_OCTETS, Context, Fate, INLINE_OCTETS};
+use crate::handler;
 use crate::relay::META_FIELD;
-use crate::session::{BATCH_OCTETS, Context, Fate, INLINE_OCTETS};
 use crate::summary::ServerFault;
 use trifecta_wire::clock::now_ns;
 use trifecta_wire::h2::FRAME_HEADER_OCTETS;

@@ -1,7 +1,7 @@
 //! The streams that are open for longer than one frame.
 
+use crate::answer::Plan;
 use crate::content::Content;
-use crate::handler::Plan;
 use trifecta_wire::priority::Priority;
 
 /// One stream.

@@ -4,7 +4,8 @@ use trifecta_wire::h3::{Code, Error, MessageEvent, MessageReader};
 use trifecta_wire::priority::Priority;
 
 use super::Shared;
-use crate::handler::{Handler, Plan, collect};
+use crate::answer::Plan;
+use crate::handler::{Handler, collect};
 use crate::stats::Stats;
 
 /// A request that is still coming in.

@@ -6,9 +6,10 @@ use trifecta_wire::h3::{Code, frame};
 use trifecta_wire::qpack::encoder;
 
 use super::varint;
+use crate::answer::{Head, Plan};
 use crate::config::Protocol;
 use crate::content::Content;
-use crate::handler::{self, Handler, Head, Plan};
+use crate::handler::{self, Handler};
 use crate::relay::META_FIELD;
 use crate::summary::ServerFault;
 

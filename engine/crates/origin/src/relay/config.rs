@@ -1,16 +1,16 @@
 //! The section `relay` of the configuration: which service this is, what it calls, and how it reaches the others.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use trifecta_session::options::{ConnectionMode, Method, Options, Protocol};
+use trifecta_session::options::{ConnectionMode, Method, Protocol};
 use trifecta_wire::tls::{TlsVersion, key_exchange_names};
 
 use super::message::MAX_MESSAGE_OCTETS;
-use crate::config::{Config, ConfigError};
+use crate::config_error::ConfigError;
 
 /// A service that answers routes, by calling others or by itself. Unknown fields are refused.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -312,67 +312,6 @@ impl RelayConfig {
         }
         Ok(())
     }
-
-    /// What the sessions to a service are configured with. `config` is the whole document, since both directions of a service
-    /// share the transports' settings.
-    ///
-    /// # Errors
-    /// When the name does not resolve; to be told as [`crate::serve::Failure`] with exit code 3.
-    pub(crate) fn options(&self, name: &str, service: &ServiceConfig, config: &Config) -> Result<Options, ConfigError> {
-        let address = match service.address {
-            Some(address) => SocketAddr::new(address, service.port),
-            None => resolve(&service.name, service.port)
-                .map_err(|message| ConfigError { field: format!("relay.services.{name}.name"), message })?,
-        };
-        Ok(Options {
-            trial: format!("relay-{}-{name}", self.service),
-            protocol: service.protocol,
-            address,
-            server_name: service.name.clone(),
-            ca_file: self.ca_file.clone().unwrap_or_default(),
-            connection_mode: service.connection_mode,
-            streams: self.streams(service),
-            // Each call is a request of its own; nothing is ever sent as described here.
-            method: Method::Get,
-            path: "/".into(),
-            request_body_bytes: 0,
-            connect_timeout_ns: self.connect_timeout_ns,
-            request_timeout_ns: self.request_timeout_ns,
-            resumption: false,
-            zero_rtt: false,
-            congestion_control: Some(config.congestion_control.clone()),
-            tcp_nodelay: config.tcp_nodelay,
-            tls_version: self.tls_version.clone(),
-            key_exchange: self.key_exchange.clone(),
-            cipher: self.cipher.clone(),
-            udp_receive_buffer_bytes: if config.udp_receive_buffer_bytes == 0 {
-                UDP_RECEIVE_BUFFER_BYTES
-            } else {
-                config.udp_receive_buffer_bytes
-            },
-            max_udp_payload_bytes: config.max_udp_payload_bytes,
-            tcp_receive_buffer_bytes: 0,
-            keylog_file: config.keylog_file.clone(),
-            qlog_dir: config.qlog_dir.clone(),
-            quic_adaptations: config.quic_adaptations,
-        })
-    }
-
-    fn streams(&self, service: &ServiceConfig) -> u32 {
-        let single = service.protocol == Protocol::H1 || service.connection_mode == ConnectionMode::New;
-        if single { 1 } else { service.streams }
-    }
-}
-
-/// The load's default.
-const UDP_RECEIVE_BUFFER_BYTES: usize = 4 << 20;
-
-/// The first address of a name by getaddrinfo(3), IPv4 before IPv6.
-fn resolve(name: &str, port: u16) -> Result<SocketAddr, String> {
-    let found: Vec<SocketAddr> =
-        (name, port).to_socket_addrs().map_err(|error| format!("{name} does not resolve: {error}"))?.collect();
-    let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
-    first.copied().ok_or_else(|| format!("{name} resolves to no address"))
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use trifecta_wire::clock::now_ns;
 
 use super::config::{AnswerConfig, BodyConfig, MethodConfig, RelayConfig, method_of};
 use super::message::{self, Entry, Message};
+use crate::answer::{Head, Plan, Relayed};
 use crate::content::Content;
-use crate::handler::{Head, Plan};
 
 /// The header field that holds the meta where there is no content.
 pub(crate) const META_FIELD: &str = "trifecta-meta";
@@ -25,16 +25,6 @@ pub enum Ticket {
     Tcp { token: u64, stream: u32 },
     /// A connection's place and number.
     Quic { connection: usize, serial: u64, stream: u64 },
-}
-
-/// What makes a request one of a route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Relayed {
-    /// The route's number.
-    pub route: u16,
-    pub method: Method,
-    /// After the receive that completed the request; 0 before.
-    pub arrived_ns: u64,
 }
 
 /// A request that has come in whole.

@@ -8,6 +8,7 @@
 pub mod config;
 mod cycles;
 mod message;
+mod options;
 mod pool;
 mod stats;
 
@@ -21,12 +22,12 @@ use trifecta_session::h3::H3Session;
 use trifecta_session::options::{Options, Protocol};
 use trifecta_wire::epoll::Epoll;
 
+use crate::answer::Plan;
 use crate::config::{Config, ConfigError};
-use crate::handler::Plan;
 use crate::summary::{FoundService, RelayReady};
 
 pub(crate) use cycles::{META_FIELD, Routes};
-pub use cycles::{Relayed, Submission, Ticket};
+pub use cycles::{Submission, Ticket};
 pub(crate) use message::MAX_MESSAGE_OCTETS;
 pub use stats::RelayStats;
 

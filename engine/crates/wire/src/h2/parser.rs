@@ -242,6 +242,10 @@ impl Parser {
     fn frame_header(&self, head: [u8; FRAME_HEADER_OCTETS]) -> Result<FrameHeader, H2Error> {
         let header = parse_header(head);
         if header.length > self.limits.max_frame_octets {
+            //= https://www.rfc-editor.org/rfc/rfc9113#section-4.2
+            //# An endpoint MUST send an error code of FRAME_SIZE_ERROR if a frame exceeds the size defined in
+            //# SETTINGS_MAX_FRAME_SIZE, exceeds any limit defined for the frame type, or is too small to contain
+            //# mandatory frame data.
             return Err(H2Error::connection(ErrorCode::FRAME_SIZE_ERROR, "frame larger than SETTINGS_MAX_FRAME_SIZE"));
         }
         match &self.open_block {

@@ -1,8 +1,8 @@
 //! The peer's unidirectional streams: control, push, QPACK encoder and decoder, and unknown ones (RFC 9114 section 6.2).
 
-use super::error::{Code, Error};
 use super::frame::{Frame, FrameReader, kind};
 use super::varint;
+use crate::h3_error::{Code, Error};
 use crate::priority::Priority;
 use crate::qpack::DecoderStreamCheck;
 
@@ -186,6 +186,9 @@ impl ControlPlane {
         let Some(index) = self.streams.iter().position(|(known, _)| *known == id) else { return Ok(()) };
         match self.streams[index].1 {
             Kind::Control(_) | Kind::Encoder | Kind::Decoder(_) => {
+                //= https://www.rfc-editor.org/rfc/rfc9114#section-6.2.1
+                //# If either control stream is closed at any point, this MUST be treated as a connection error of
+                //# type H3_CLOSED_CRITICAL_STREAM.
                 Err(Error::new(Code::ClosedCriticalStream, "a control or QPACK stream was closed"))
             }
             Kind::Opening(_) | Kind::Ignored => {
@@ -211,6 +214,9 @@ impl ControlPlane {
         };
         let same = std::mem::discriminant(&opened);
         if self.streams.iter().any(|(_, known)| std::mem::discriminant(known) == same) {
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-6.2.1
+            //# Only one control stream per peer is permitted; receipt of a second stream claiming to be a control
+            //# stream MUST be treated as a connection error of type H3_STREAM_CREATION_ERROR.
             return Err(Error::new(Code::StreamCreationError, "a second stream of a type that exists once"));
         }
         Ok(opened)
@@ -237,6 +243,9 @@ fn on_control_frame(
 ) -> Result<Option<UniEvent>, Error> {
     if let Frame::Settings(payload) = frame {
         if settings.is_some() {
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4
+            //# If an endpoint receives a second SETTINGS frame on the control stream, the endpoint MUST respond
+            //# with a connection error of type H3_FRAME_UNEXPECTED.
             return Err(Error::new(Code::FrameUnexpected, "SETTINGS are sent twice"));
         }
         let parsed = Settings::parse(payload)?;
@@ -244,6 +253,9 @@ fn on_control_frame(
         return Ok(Some(UniEvent::Settings(parsed)));
     }
     if settings.is_none() {
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-6.2.1
+        //# If the first frame of the control stream is any other frame type, this MUST be treated as a connection
+        //# error of type H3_MISSING_SETTINGS.
         return Err(Error::new(Code::MissingSettings, "the first frame of the control stream is not SETTINGS"));
     }
     match frame {

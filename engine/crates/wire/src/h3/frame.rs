@@ -1,7 +1,7 @@
 //! Frames (RFC 9114 section 7), read piece by piece as octets arrive.
 
-use super::error::{Code, Error};
 use super::varint;
+use crate::h3_error::{Code, Error};
 use crate::priority::Priority;
 
 /// Frame types of RFC 9114 section 7.2.

@@ -1,7 +1,7 @@
 //! The order of frames on a request stream (RFC 9114 section 4.1), the same for requests and responses.
 
-use super::error::{Code, Error};
 use super::frame::{Frame, FrameReader};
+use crate::h3_error::{Code, Error};
 
 /// What a message consists of.
 #[derive(Debug, PartialEq, Eq)]

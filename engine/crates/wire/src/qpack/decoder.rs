@@ -1,7 +1,7 @@
 //! Reads any field section into fields.
 
 use super::{Line, from_hpack, walk};
-use crate::h3::{Code, Error};
+use crate::h3_error::{Code, Error};
 use crate::hpack::{ENTRY_OVERHEAD, HpackError, StringLiteral};
 use crate::huffman;
 

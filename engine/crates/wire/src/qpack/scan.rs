@@ -1,7 +1,7 @@
 //! Takes status and length out of a response's field section without allocating.
 
 use super::{Line, from_hpack, walk};
-use crate::h3::Error;
+use crate::h3_error::Error;
 use crate::hpack::{ResponseScan, Scan, StringLiteral};
 
 /// Reads the field section of a response.
@@ -25,7 +25,7 @@ pub fn scan_response(section: &[u8]) -> Result<ResponseScan, Error> {
 mod tests {
     use super::super::encoder::section;
     use super::*;
-    use crate::h3::Code;
+    use crate::h3_error::Code;
 
     fn scan(fields: &[(&str, &str)]) -> Result<ResponseScan, Code> {
         let fields = fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));

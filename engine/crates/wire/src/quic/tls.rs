@@ -16,7 +16,6 @@ use rustls::quic::{ClientConnection, Connection, KeyChange, Secrets, ServerConne
 
 use super::adaptations::Adaptations;
 use super::padding::WithoutPadding;
-use super::transport::initial_suite;
 use crate::h3::varint;
 use crate::tls::{CertificateChain, TlsError, cipher_name};
 
@@ -326,6 +325,14 @@ fn retry_tag_is_valid(original_dst_cid: &[u8], header: &[u8], payload: &[u8]) ->
     let nonce = Nonce::assume_unique_for_key(RETRY_NONCE);
     let mut sealed = *tag;
     retry_key().is_some_and(|key| key.open_in_place(nonce, aad, &mut sealed).is_ok())
+}
+
+/// The suite of Initial packets, fixed by RFC 9001 section 5.2 whatever is negotiated later.
+fn initial_suite() -> Result<Suite, String> {
+    rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256
+        .tls13()
+        .and_then(|suite| suite.quic_suite())
+        .ok_or_else(|| "cipher: TLS_AES_128_GCM_SHA256 cannot be used for QUIC".to_owned())
 }
 
 #[cfg(test)]

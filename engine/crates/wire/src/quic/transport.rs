@@ -8,7 +8,6 @@ use quinn_proto::{
     EndpointConfig, IdleTimeout, MtuDiscoveryConfig, QlogStream, RandomConnectionIdGenerator, ServerConfig,
     TransportConfig, VarInt,
 };
-use rustls::quic::Suite;
 
 use super::adaptations::Adaptations;
 use super::tls::ServerTls;
@@ -201,12 +200,4 @@ pub fn server_config(
         config.validation_token.sent(0);
     }
     Ok(config)
-}
-
-/// The suite of Initial packets, fixed by RFC 9001 section 5.2 whatever is negotiated later.
-pub(super) fn initial_suite() -> Result<Suite, String> {
-    rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256
-        .tls13()
-        .and_then(|suite| suite.quic_suite())
-        .ok_or_else(|| "cipher: TLS_AES_128_GCM_SHA256 cannot be used for QUIC".to_owned())
 }

@@ -88,6 +88,11 @@ impl Controller for Validated {
             for packet in acked.drain(..) {
                 // quinn-proto's word is taken where it is the more lenient: data that waits for the pacer does not make
                 // a window underutilized (RFC 9002 section 7.8).
+                //= https://www.rfc-editor.org/rfc/rfc9002#section-7.8
+                //# When bytes in flight is smaller than the congestion window and sending is not pacing limited,
+                //# the congestion window is underutilized. This can happen due to insufficient application data or
+                //# flow control limits. When this occurs, the congestion window SHOULD NOT be increased in either
+                //# slow start or congestion avoidance.
                 let app_limited = packet.app_limited && self.underutilized();
                 self.inner.on_ack(now, packet.sent, packet.bytes, app_limited, &rtt);
             }

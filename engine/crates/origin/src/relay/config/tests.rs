@@ -1,7 +1,9 @@
 //! The section as the contract has it, and every field that can be wrong.
 
 use super::*;
+use crate::config::Config;
 use serde_json::{Value, json};
+use std::net::SocketAddr;
 
 fn document() -> Value {
     json!({"address": "127.0.0.1", "port": 0, "certificate_file": "c", "key_file": "k", "relay": {"service": "B",

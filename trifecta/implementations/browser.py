@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from trifecta.contract.common import Declared
 from trifecta.design.model import BrowserWorkload, Protocol
-from trifecta.implementations.browsers.records import Fetch, Visit
+from trifecta.implementations.visit import Fetch, Visit
 
 CRASHED, HUNG, CODEC = "browser:crashed", "browser:hung", "browser:codec"
 """Error classes of docs/architecture.md, section 1.1, that only a browser has."""

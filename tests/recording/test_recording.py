@@ -17,8 +17,9 @@ from trifecta.design.errors import UserError
 from trifecta.implementations.recipes.recorder import RECIPE
 from trifecta.pages.archive import read_page
 from trifecta.pages.many import many
-from trifecta.pages.proxy import scratch
-from trifecta.pages.recording import Wanted, record_page, renames
+from trifecta.recording.page import record_page
+from trifecta.recording.proxy import scratch
+from trifecta.recording.wanted import Wanted, renames
 
 live = pytest.mark.skipif(
     not shutil.which("chromium") or not RECIPE.installed(), reason="needs Chromium and `trifecta get recorder`"

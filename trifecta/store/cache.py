@@ -1,4 +1,4 @@
-"""A folder of the cache is there whole, of the right version, or it does not count."""
+"""Trifecta's own cache: a folder in it is there whole, of the right version, or it does not count."""
 
 from __future__ import annotations
 
@@ -12,10 +12,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from trifecta.design.errors import CannotError
-from trifecta.implementations.recipe import Recipe
 
+CACHE_VARIABLE = "TRIFECTA_CACHE"
 STAMP = ".whole"
 _PARTIAL = ".partial-"
+
+
+def cache_folder() -> Path:
+    """Where what was fetched or made once lives: ``TRIFECTA_CACHE``, or the user's (XDG base directories)."""
+    named = os.environ.get(CACHE_VARIABLE)
+    if named:
+        return Path(named).expanduser().absolute()
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "trifecta"
 
 
 def digest_of(files: Iterable[Path], *words: str) -> str:
@@ -58,12 +67,6 @@ def make_whole(folder: Path, digest: str, fill: Callable[[Path], None], say: Cal
         raise CannotError(
             f"cannot complete {folder} ({error}); make room, or name another cache with TRIFECTA_CACHE"
         ) from error
-
-
-def missing(recipe: Recipe) -> str:
-    """What to tell of an implementation that is not there whole: what is wrong, where, and the remedy."""
-    there = "another version's" if recipe.folder().exists() else "missing"
-    return f"{recipe.name} is not in the cache ({recipe.folder()} is {there}); run: trifecta get {recipe.name}"
 
 
 @contextmanager

@@ -11,11 +11,11 @@ from trifecta.design.errors import CannotError, UserError
 from trifecta.implementations.getting import ending_by_interrupt
 from trifecta.pages import rules
 from trifecta.pages.archive import Scalar
-from trifecta.pages.browsing import Load, browsing, load
 from trifecta.pages.builder import Builder
 from trifecta.pages.folder import name_from
-from trifecta.pages.proxy import Flow, Proxy, recording_proxy, scratch
-from trifecta.pages.recording import Recorded, Wanted, cookie_notes, origin_of, renames, today
+from trifecta.recording.browsing import Load, browsing, load
+from trifecta.recording.proxy import Flow, Proxy, recording_proxy, scratch
+from trifecta.recording.wanted import Recorded, Wanted, cookie_notes, origin_of, renames, today
 
 _NOTES = {
     "service-worker": "is a service worker, which was refused; the page is recorded and replayed without it",

@@ -7,7 +7,7 @@ import io
 import pytest
 from PIL import Image, ImageDraw
 
-from trifecta.implementations.browsers.speed_index import visual
+from trifecta.analysis.speed_index import visual
 
 MS = 1_000_000
 

@@ -10,7 +10,7 @@ from typing import cast
 from trifecta.contract.asked import AskedReproduction
 from trifecta.design.errors import UserError
 from trifecta.store import documents, files
-from trifecta.workloads.campaign import check_asked
+from trifecta.store.campaign import check_asked
 
 REPRODUCTION_FILE = "reproduce.json"
 _FIELDS: dict[str, type] = {

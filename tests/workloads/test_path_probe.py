@@ -12,13 +12,13 @@ pytestmark = pytest.mark.lab
 
 _MEASURE = """
 import json
-from trifecta.lab import measure
+from trifecta.workloads import path_probe
 from trifecta.cli import inputs
 
 asked = inputs.path_of(None, None, {asked!r})
 told = inputs.path_of(None, None, {told!r})
-found = measure.measure(asked, packets=400, interval_ns=500_000, seed=3, told=told)
-print(json.dumps([one.text for one in measure.judge(found) if one.status == "fail"]))
+found = path_probe.measure(asked, packets=400, interval_ns=500_000, seed=3, told=told)
+print(json.dumps([one.text for one in path_probe.judge(found) if one.status == "fail"]))
 """
 _PLAN = {"rtt": "20 ms", "rate": "20 Mbit/s", "loss": "1 %"}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from trifecta.analysis.checks.chance import burst_inflation, consistent, plausible_share
+from trifecta.analysis.chance import burst_inflation, consistent, plausible_share
 
 
 def test_the_interval_is_the_binomial_one():

@@ -2,50 +2,17 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from trifecta.design.errors import UserError
 from trifecta.pages import rules
-from trifecta.pages.archive import Page, Scalar
+from trifecta.pages.archive import Scalar
 from trifecta.pages.folder import name_from, read_folder
 from trifecta.pages.har import read_har
 from trifecta.pages.har_file import stem
-
-_COOKIES_DROPPED = "dropped: {} cookies that responses set; they may be secrets (--keep-cookies keeps them)"
-_COOKIES_KEPT = "kept: {} cookies that responses set; whoever has the folder has them: recorded values may be secrets"
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What is to be recorded."""
-
-    source: str
-    """An http(s) URL, a HAR file, or a folder with ``index.html``."""
-    out: Path
-    name: str | None = None
-    start: str | None = None
-    origin: str | None = None
-    rename: Sequence[str] = ()
-    """``FROM=TO``, origins."""
-    resolve: Sequence[str] = ()
-    """``HOST[:PORT]=ADDRESS[:PORT]``."""
-    ca: Path | None = None
-    keep_cookies: bool = False
-    once: bool = False
-    settle_ns: int = 2_000_000_000
-    timeout_ns: int = 60_000_000_000
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """A page that was written, and what its user should know."""
-
-    page: Page
-    notes: list[str] = field(default_factory=list)
+from trifecta.recording.live import record_url
+from trifecta.recording.wanted import Recorded, Wanted, cookie_notes, renames, today
 
 
 def record_page(wanted: Wanted, say: Callable[[str], None]) -> Recorded:
@@ -55,8 +22,6 @@ def record_page(wanted: Wanted, say: Callable[[str], None]) -> Recorded:
     if wanted.out.exists() and (not wanted.out.is_dir() or any(wanted.out.iterdir())):
         raise UserError(f"{wanted.out} already exists; choose another folder with --out")
     if is_url:
-        from trifecta.pages.live import record_url
-
         return record_url(wanted, say)
     path = Path(wanted.source).expanduser()
     if path.is_dir():
@@ -81,39 +46,6 @@ def record_page(wanted: Wanted, say: Callable[[str], None]) -> Recorded:
     if har.facts["coding_dropped"]:
         notes.append(f"{har.facts['coding_dropped']} responses are replayed without their content coding (as zstd)")
     return Recorded(har.page.write(wanted.out, har.start, har.title, facts), notes)
-
-
-def cookie_notes(count: int, kept: bool) -> list[str]:
-    """What to say of ``set-cookie``."""
-    return [(_COOKIES_KEPT if kept else _COOKIES_DROPPED).format(count)] if count else []
-
-
-def today() -> str:
-    """The day, UTC."""
-    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%d")
-
-
-def origin_of(url: str) -> str:
-    """Scheme, host and port of a tidy URL."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
-
-
-def renames(wanted: Wanted) -> dict[str, str]:
-    """Origin recorded -> origin stored."""
-    pairs = {}
-    for each in wanted.rename:
-        former, equals, later = each.partition("=")
-        former, later = rules.tidy_url(former).rstrip("/"), rules.tidy_url(later).rstrip("/")
-        problem = rules.url_problem(later + "/")
-        if not equals or former.count("/") != 2 or not former.startswith(("http://", "https://")):
-            raise UserError(
-                f"option --rename: {each!r} is not FROM=TO of origins, as https://localhost:8443=https://www.mine.lab"
-            )
-        if problem is not None:
-            raise UserError(f"option --rename: {later!r} {problem}")
-        pairs[former] = later
-    return pairs
 
 
 def _check_options(wanted: Wanted, is_url: bool) -> None:
