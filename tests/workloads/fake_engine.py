@@ -56,7 +56,7 @@ def load(config: dict[str, object]) -> int:
             "status": 200, "bytes_out": 0, "bytes_in": config["expect_body_bytes"], "header_bytes_in": 50,
         }  # fmt: skip
         rows.append(row)
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema.SAMPLES), str(config["samples_file"]))
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema.SAMPLES.arrow()), str(config["samples_file"]))
     ended = time.monotonic_ns()
     say(
         "summary",

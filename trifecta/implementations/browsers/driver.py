@@ -25,13 +25,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trifecta.implementations import lean
 from trifecta.implementations.browsers import apart, errands, records, worker
 from trifecta.implementations.browsers.browser import CRASHED, HUNG, Errand
 from trifecta.implementations.browsers.records import Visit, VisitRecord
 from trifecta.implementations.registry import BROWSERS
 from trifecta.lab import linux
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT
+from trifecta.store import parquet
 
 EXIT_FAILED = 1
 _LOAD_TIMEOUT_NS = 60_000_000_000
@@ -90,8 +90,7 @@ def main(arguments: list[str]) -> int:
 
 def run(name: str, there: apart.Apart) -> None:
     """Hand the configuration on, follow the visits, write the files and say the summary."""
-    lean.keep_pandas_out()
-    _empty_tables()  # what is imported now does not disturb the browser later
+    parquet.warm_up()  # what is imported now does not disturb the browser later
     lines = _Lines(there.said)
     loaded = _loaded(lines)
     _say("loaded", {"client": name})
@@ -279,19 +278,15 @@ def _woken() -> Iterator[int]:
         os.close(write)
 
 
-def _tables(name: str, errand: Errand | None, found: Sequence[VisitRecord]) -> records.Tables:
+def _tables(name: str, errand: Errand, found: Sequence[VisitRecord]) -> records.Tables:
     return records.tables(
         found,
-        trial=errand.trial if errand else "",
-        kind=errand.kind if errand else "page",
-        view=errand.view if errand else "cold",
+        trial=errand.trial,
+        kind=errand.kind,
+        view=errand.view,
         browser=name,
-        protocol=errand.protocol if errand else "h1",
+        protocol=errand.protocol,
     )
-
-
-def _empty_tables() -> None:
-    _tables("", None, [])
 
 
 def _write(name: str, config: Mapping[str, Any], errand: Errand, course: Course) -> None:
@@ -304,7 +299,7 @@ def _write(name: str, config: Mapping[str, Any], errand: Errand, course: Course)
         if path is None:
             continue
         try:
-            records.write(getattr(found, key), Path(path))
+            getattr(found, key).write(Path(path))
         except OSError as error:
             raise Failure(EXIT_CANNOT, f"{key}_file: {path}: {error.strerror}") from error
 

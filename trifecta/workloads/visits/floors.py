@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.model import Trial, VideoWorkload
 from trifecta.lab.engine import EngineError
+from trifecta.store import parquet
 from trifecta.video.archive import Video
 from trifecta.video.floor import LocalVideo, shares_of
 from trifecta.workloads.faults import Faults
@@ -70,7 +69,7 @@ class Floors:
                     driver.configure(config)
                     driver.wait_summary((START_NS + total_timeout_ns(alone)) / 1e9 + _GRACE_S, session.stop)
                 assert drafts.playback is not None
-                rows = pq.read_table(drafts.playback).to_pylist()
+                rows = parquet.read(drafts.playback)
             except FileNotFoundError as error:
                 raise CannotError("the browser's driver wrote no playback of the video without a network") from error
             finally:
