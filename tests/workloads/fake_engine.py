@@ -71,7 +71,9 @@ def load(config: dict[str, object]) -> int:
 
 def main() -> int:
     if sys.argv[1] == "--version":
-        print(json.dumps({"engine": "fake"}))
+        from trifecta import __version__
+
+        print(json.dumps({"engine": __version__}))
         return 0
     role, source = sys.argv[1:3]
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})

@@ -35,7 +35,11 @@ def command(
     """Say what captures hold: packets, frames, requests, and what cannot be known."""
     from rich.console import Console
 
+    from trifecta.design import extras
     from trifecta.design.errors import UserError
+
+    for module in extras.EXTRAS["capture"].modules:
+        extras.load(module)
     from trifecta.report import trace
     from trifecta.trace import overview, tables
     from trifecta.trace.analyse import analyse

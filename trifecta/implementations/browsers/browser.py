@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from trifecta.design import extras
 from trifecta.design.model import BrowserWorkload, Protocol
 from trifecta.implementations.browsers.records import Fetch, Visit
+from trifecta.implementations.server import Unsupported
 
 CRASHED, HUNG, CODEC = "browser:crashed", "browser:hung", "browser:codec"
 """Error classes of docs/architecture.md, section 1.1, that only a browser has."""
@@ -150,6 +152,14 @@ class RunningBrowser(ABC):
     def stray_lookups(self) -> int | None:
         """How often a name outside of ``hosts`` was looked up so far; None where the browser does not tell."""
         return None
+
+
+def extra_there() -> None:
+    """Raise Unsupported, with the command that installs it, without the extra that drives browsers."""
+    if lacking := extras.missing("browser"):
+        raise Unsupported(
+            f"the package {lacking[0]} is not installed, which drives it; run: {extras.remedy('browser')}"
+        )
 
 
 class BrowserAdapter(ABC):

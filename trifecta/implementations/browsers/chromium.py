@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from trifecta.design import extras
+from trifecta.design.errors import CannotError
 from trifecta.implementations.browsers import chromium_flags
 from trifecta.implementations.browsers.browser import (
     CRASHED,
@@ -19,6 +21,7 @@ from trifecta.implementations.browsers.browser import (
     Errand,
     RunningBrowser,
     View,
+    extra_there,
 )
 from trifecta.implementations.browsers.chromium_view import ChromiumView
 from trifecta.implementations.browsers.net_log import NetLog
@@ -40,6 +43,7 @@ class Chromium(BrowserAdapter):
 
     def find(self) -> str:
         """Its version, as it says itself."""
+        extra_there()
         if shutil.which("certutil") is None:
             raise Unsupported("certutil is not installed; run: sudo apt-get install -y libnss3-tools")
         program = _program()
@@ -62,9 +66,9 @@ class Chromium(BrowserAdapter):
     def load(self) -> None:
         """Playwright."""
         try:
-            import playwright.async_api  # noqa: F401
-        except ImportError as error:
-            raise Unsupported(f"Playwright is not installed ({error}); run: make setup") from error
+            extras.load("playwright.async_api")
+        except CannotError as error:
+            raise Unsupported(str(error)) from error
 
     async def launch(self, errand: Errand) -> RunningBrowser:
         """Start it through Playwright, with flags that are all our own."""
