@@ -28,7 +28,6 @@ setup: ## Set up .venv and build the engine
 
 .PHONY: setup-dev
 setup-dev: ## Set up for development and tests
-	@scripts/setup.sh run
 	@scripts/setup.sh dev
 
 .PHONY: test
@@ -61,10 +60,15 @@ lint: setup-dev ## Check style, types and the arrows between packages
 bench: setup-dev ## Run the benchmarks against their peers, in turns (takes long; leave the machine alone)
 	$(PYTHON) -m bench
 
+.PHONY: dist
+dist: setup-dev ## Build the wheel and the source distribution (RELEASE.md)
+	rm -rf dist
+	.venv/bin/maturin build --release --sdist --target-dir engine/target --out dist
+
 .PHONY: lock
 lock: setup-dev ## Write the versions in .venv to requirements.lock
 	scripts/lock.sh
 
 .PHONY: clean
 clean: ## Remove what set-up and tests made; runs are kept
-	rm -rf .venv engine/target build .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf .venv engine/target build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

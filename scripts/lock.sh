@@ -6,7 +6,4 @@ cd "$(dirname "$0")/.."
     echo "# Versions that set-up installs; made by 'make lock' after a change of pyproject.toml. A constraints file:"
     echo "# what is not needed on a Python version is not installed there."
     .venv/bin/python -m pip freeze --exclude-editable --disable-pip-version-check
-    # The build backend, used when this package is installed.
-    echo "setuptools==$(.venv/bin/python -m pip index versions setuptools --disable-pip-version-check 2>/dev/null |
-        sed -n 's/^setuptools (\(.*\))$/\1/p')"
 } >requirements.lock

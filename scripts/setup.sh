@@ -64,14 +64,25 @@ if [ "$kind" = dev ] && [ ${#extras[@]} -gt 0 ]; then
     fi
 fi
 
+# The engine: cargo itself sees what has changed. Before the package, whose build finds it built then.
+PATH=$PATH:$HOME/.cargo/bin
+command -v cargo >/dev/null ||
+    refuse "needs Rust 1.88 or newer (cargo); install it with rustup (rustup.rs): rustup toolchain install stable"
+rust=$(rustc --version | awk '{ print $2 }')
+printf '1.88\n%s\n' "$rust" | sort -CV || refuse "needs Rust 1.88 or newer, found $rust; run: rustup update stable"
+[ -x engine/target/release/trifecta-engine ] || say "building the engine (some minutes the first time)"
+cargo build --quiet --release --locked --manifest-path engine/Cargo.toml --target-dir engine/target
+
 # Python: versions are those of requirements.lock, in the project's own environment.
-extra=""
+extra="[all]"
 [ "$kind" = dev ] && extra="[dev]"
 stamp=.venv/.set-up-$kind
-wanted=$(cat pyproject.toml requirements.lock scripts/setup.sh | sha256sum)
-if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$wanted" ] || [ ! -x .venv/bin/trifecta ]; then
+wanted=$(cat pyproject.toml requirements.lock scripts/setup.sh engine/Cargo.toml | sha256sum)
+up_to_date() { [ -f "$1" ] && [ "$(cat "$1")" = "$wanted" ] && [ -x .venv/bin/trifecta ]; }
+if ! up_to_date "$stamp" && ! up_to_date .venv/.set-up-dev; then
     [ -x .venv/bin/python ] || "$python" -m venv .venv
     say "installing Python packages into .venv"
+    rm -rf trifecta.egg-info # of setuptools, which built this before: it would go on telling the version of then
     # The constraint holds for the build of this package as well, so that nothing unpinned comes in.
     PIP_CONSTRAINT=$PWD/requirements.lock PIP_BUILD_CONSTRAINT=$PWD/requirements.lock PIP_DISABLE_PIP_VERSION_CHECK=1 \
         .venv/bin/python -m pip install -q -e ".$extra"
@@ -80,15 +91,6 @@ if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$wanted" ] || [ ! -x .venv/bin/t
         say "optional, for services in containers: apt-get install -y --no-install-recommends docker.io iptables"
     [ "$kind" = dev ] || [ ${#extras[@]} -eq 0 ] || say "optional, $hint"
 fi
-
-# The engine: cargo itself sees what has changed.
-PATH=$PATH:$HOME/.cargo/bin
-command -v cargo >/dev/null ||
-    refuse "needs Rust 1.88 or newer (cargo); install it with rustup (rustup.rs): rustup toolchain install stable"
-rust=$(rustc --version | awk '{ print $2 }')
-printf '1.88\n%s\n' "$rust" | sort -CV || refuse "needs Rust 1.88 or newer, found $rust; run: rustup update stable"
-[ -x engine/target/release/trifecta-engine ] || say "building the engine (some minutes the first time)"
-cargo build --quiet --release --locked --manifest-path engine/Cargo.toml --target-dir engine/target
 
 # The player's library (npm, some 500 kB): without it the tests of players are skipped.
 if [ "$kind" = dev ]; then

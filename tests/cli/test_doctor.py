@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from trifecta.cli import main
+from trifecta.design import extras
 from trifecta.lab import doctor
 from trifecta.lab.containers import DockerState
 from trifecta.lab.doctor import Finding
@@ -85,6 +86,17 @@ def test_a_tool_that_is_missing_says_what_needs_it(monkeypatch, tmp_path):
         assert (tool.status, tool.required) == ("missing", False)
         assert tool.evidence.startswith("not found; needed by ")
         assert what in tool.evidence
+    assert doctor.able(findings)
+
+
+def test_an_extra_that_is_missing_says_what_wants_it_and_how_it_is_installed(monkeypatch, tmp_path):
+    pretend_inside(monkeypatch)
+    monkeypatch.setattr(extras, "missing", lambda name: ["pyarrow"] if name == "capture" else [])
+    findings = doctor.examine(tmp_path)
+    absent = finding("extra capture", findings)
+    assert (absent.status, absent.required, absent.remedy) == ("missing", False, "pip install 'trifecta[capture]'")
+    assert absent.evidence.startswith("without pyarrow; wanted by `trifecta trace`")
+    assert finding("extra browser", findings).status == "ok"
     assert doctor.able(findings)
 
 

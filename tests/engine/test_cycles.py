@@ -126,9 +126,9 @@ def test_samples_and_spans_have_the_columns_of_the_run_directory(
     )
     assert (code, errors) == (0, "")
     assert pq.read_schema(samples).names == schema.SAMPLES.names
-    assert pq.read_schema(samples).types == schema.SAMPLES.types
+    assert pq.read_schema(samples).types == schema.SAMPLES.arrow().types
     assert pq.read_schema(spans).names == schema.SPANS.names
-    assert pq.read_schema(spans).types == schema.SPANS.types
+    assert pq.read_schema(spans).types == schema.SPANS.arrow().types
     rows = pq.read_table(spans).to_pylist()
     assert [(row["request"], row["ordinal"], row["caller"], row["callee"]) for row in rows] == [
         (cycle, hop, *names) for cycle in range(4) for hop, names in enumerate([("A", "B"), ("B", "C")])

@@ -109,7 +109,7 @@ def test_every_request_is_a_row_in_the_order_of_the_starts_with_the_types_of_the
     assert [row["warmup"] for row in found] == [True, False, False, False, False]
     starts = [row["started_ns"] for row in found]
     assert starts == sorted(starts)
-    assert pq.read_schema(tmp_path / "samples.parquet").equals(SAMPLES)
+    assert pq.read_schema(tmp_path / "samples.parquet").equals(SAMPLES.arrow())
     assert {(row["trial"], row["worker"], row["error"], row["connection"]) for row in found} == {
         ("t00007", 0, None, None)
     }

@@ -268,7 +268,7 @@ def _fake(folder: Path, program: str, script: str) -> str:
             "echo 'level=warning msg=dull' >&2; echo 'failed to start daemon: no room' >&2; exit 1",
             "does not start (failed to start daemon: no room)",
         ),
-        ("ldd", "echo 'libgone.so.1 => not found'", "lacks libgone.so.1; build it again with `make setup`"),
+        ("ldd", "echo 'libgone.so.1 => not found'", "lacks libgone.so.1; run `make setup`"),
     ],
 )
 def test_what_keeps_the_docker_engine_from_starting_is_one_clear_line(

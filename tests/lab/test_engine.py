@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from trifecta import __version__
 from trifecta.contract.link import Delay, Loss, Rate
 from trifecta.design.errors import CannotError
 from trifecta.lab import engine
@@ -194,8 +196,36 @@ def test_the_engine_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyP
     engine.write_text("#!/bin/sh\necho nonsense\n")
     engine.chmod(0o755)
     assert find_engine() == engine
-    with pytest.raises(CannotError, match="build it again"):
+    with pytest.raises(CannotError, match=r"does not tell its version .*; run `make setup`"):
         engine_versions(engine)
+
+
+def test_an_engine_of_another_version_is_refused(tmp_path: Path) -> None:
+    program = tmp_path / "trifecta-engine"
+    program.write_text("""#!/bin/sh\necho '{"engine": "0.0.9"}'\n""")
+    program.chmod(0o755)
+    with pytest.raises(CannotError, match=rf"of version 0\.0\.9, and this is {re.escape(__version__)}"):
+        engine_versions(program)
+
+
+def test_a_checkout_uses_its_own_build_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRIFECTA_ENGINE", raising=False)
+    monkeypatch.setattr(engine, "_CHECKOUT", tmp_path)
+    monkeypatch.setattr(engine, "_scripts", lambda: iter([str(tmp_path / "bin")]))
+    installed, built = tmp_path / "bin/trifecta-engine", tmp_path / "engine/target/release/trifecta-engine"
+    for program in (installed, built):
+        program.parent.mkdir(parents=True)
+    with pytest.raises(CannotError, match=r"not among the scripts .*; run `pip install --force-reinstall trifecta`"):
+        find_engine()
+    installed.write_text("#!/bin/sh\n")
+    installed.chmod(0o755)
+    assert find_engine() == installed
+    (tmp_path / "engine/Cargo.toml").touch()
+    with pytest.raises(CannotError, match=r"is not built .*; run `make setup`"):
+        find_engine()
+    built.write_text("#!/bin/sh\n")
+    built.chmod(0o755)
+    assert find_engine() == built
 
 
 def test_measured_programs_have_cpus_of_their_own() -> None:

@@ -241,7 +241,7 @@ def write_run(run: Path, shape: Shape | None = None) -> Path:
                     row["server_json"] = json.dumps(json.loads(row["server_json"]) | {"proxy": True})
                 found = checks_of(trial, bad, shape.troubles and number in (5, 40))
                 row |= {"checks_json": json.dumps([asdict(check) for check in found]), "error": None}
-                pq.write_table(pa.Table.from_pylist([row], schema.TRIALS), run / "trials" / f"{trial}.parquet")
+                pq.write_table(pa.Table.from_pylist([row], schema.TRIALS.arrow()), run / "trials" / f"{trial}.parquet")
                 (run / "link" / f"{trial}.json").write_text(row["link_json"])
                 rows.append(row)
                 checks += found

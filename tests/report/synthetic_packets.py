@@ -260,7 +260,7 @@ def _dissection(world: World) -> Dissection:
         row["number"] = numbers[row["number"]]
     if not world.keys:
         world.rows["frames"], world.rows["messages"] = [], []
-    made = {name: pa.Table.from_pylist(world.rows[name], schema) for name, schema in SCHEMAS.items()}
+    made = {name: pa.Table.from_pylist(world.rows[name], schema.arrow()) for name, schema in SCHEMAS.items()}
     return Dissection(**made, notes=[] if world.keys else [f"{world.capture}: no keys"])
 
 

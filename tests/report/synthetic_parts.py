@@ -232,8 +232,8 @@ def write_facts(
                 "",
             )
         )
-    write_parquet(run / "checks.parquet", checks, schema.CHECKS)
-    write_parquet(run / "verdicts.parquet", verdicts, schema.VERDICTS)
+    write_parquet(run / "checks.parquet", checks, schema.CHECKS.arrow())
+    write_parquet(run / "verdicts.parquet", verdicts, schema.VERDICTS.arrow())
     facts = {
         "schema": 1,
         "trifecta": "0.1.0",

@@ -167,7 +167,7 @@ def _samples(hops: list[dict[str, Any]], protocol: str) -> pa.Table:
         row |= {"protocol": protocol, "tls_version": "1.3", "cipher": CIPHER, "resumed": False, "zero_rtt": False}
         row |= {"bytes_out": 900, "bytes_in": 700 if ok else 0, "header_bytes_in": 60}
         made.append(row)
-    return pa.Table.from_pylist(made, schema.SAMPLES)
+    return pa.Table.from_pylist(made, schema.SAMPLES.arrow())
 
 
 def _services(world: _World, protocol: str, cycles: int) -> dict[str, Any]:
@@ -220,7 +220,7 @@ def write_services_run(run: Path, shape: ServicesShape | None = None) -> Path:
             for position, arm in enumerate(rng.permutation(ARMS).tolist()):
                 trial = f"t{number:05d}"
                 hops, samples, services, path = _trial(rng, shape, cell, arm, trial, clock)
-                pq.write_table(pa.Table.from_pylist(hops, schema.SPANS), run / "spans" / f"{trial}.parquet")
+                pq.write_table(pa.Table.from_pylist(hops, schema.SPANS.arrow()), run / "spans" / f"{trial}.parquet")
                 pq.write_table(samples, run / "samples" / f"{trial}.parquet")
                 bad = shape.failing and number == 9
                 head = {
@@ -247,7 +247,7 @@ def write_services_run(run: Path, shape: ServicesShape | None = None) -> Path:
                 row["server_json"] = json.dumps(json.loads(row["server_json"]) | {"services": services})
                 found = checks_of(trial, bad, warned=False)
                 row |= {"checks_json": json.dumps([asdict(check) for check in found]), "error": None}
-                pq.write_table(pa.Table.from_pylist([row], schema.TRIALS), run / "trials" / f"{trial}.parquet")
+                pq.write_table(pa.Table.from_pylist([row], schema.TRIALS.arrow()), run / "trials" / f"{trial}.parquet")
                 rows.append(row)
                 checks += found
                 number += 1

@@ -413,13 +413,15 @@ def write_visits_run(run: Path, shape: VisitsShape | None = None) -> Path:
                 visits, fetches, playback = _trial(it, shape, cell, clock, shape.failing and number in (6, 23))
                 by_visit = {one["visit"]: [row for row in fetches if row["visit"] == one["visit"]] for one in visits}
                 samples = pa.Table.from_pylist(
-                    [_sample(one, by_visit[one["visit"]], protocol) for one in visits], schema.SAMPLES
+                    [_sample(one, by_visit[one["visit"]], protocol) for one in visits], schema.SAMPLES.arrow()
                 )
                 pq.write_table(samples, run / "samples" / f"{trial}.parquet")
-                pq.write_table(pa.Table.from_pylist(visits, VISITS), run / "visits" / f"{trial}.parquet")
-                pq.write_table(pa.Table.from_pylist(fetches, FETCHES), run / "fetches" / f"{trial}.parquet")
+                pq.write_table(pa.Table.from_pylist(visits, VISITS.arrow()), run / "visits" / f"{trial}.parquet")
+                pq.write_table(pa.Table.from_pylist(fetches, FETCHES.arrow()), run / "fetches" / f"{trial}.parquet")
                 if playback:
-                    pq.write_table(pa.Table.from_pylist(playback, PLAYBACK), run / "playback" / f"{trial}.parquet")
+                    pq.write_table(
+                        pa.Table.from_pylist(playback, PLAYBACK.arrow()), run / "playback" / f"{trial}.parquet"
+                    )
                 for one in visits:
                     if one.get("visually_complete_ns") is not None:
                         _write_frames(run / "frames" / trial / str(one["visit"]), pictures, one)
@@ -442,7 +444,7 @@ def write_visits_run(run: Path, shape: VisitsShape | None = None) -> Path:
                 row = _row(it, rng, head, samples, visits)
                 found = checks_of(trial, bad, warned=False)
                 row |= {"checks_json": json.dumps([asdict(check) for check in found]), "error": None}
-                pq.write_table(pa.Table.from_pylist([row], schema.TRIALS), run / "trials" / f"{trial}.parquet")
+                pq.write_table(pa.Table.from_pylist([row], schema.TRIALS.arrow()), run / "trials" / f"{trial}.parquet")
                 rows.append(row)
                 checks += found
                 number += 1

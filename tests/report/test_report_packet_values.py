@@ -39,7 +39,9 @@ def counts(run: Path) -> dict[str, Row]:
 
 
 def changed(run: Path, name: str, change: Callable[[list[Row]], list[Row]]) -> None:
-    pq.write_table(pa.Table.from_pylist(change(rows(run, name)), SCHEMAS[name]), run / "trace" / f"{name}.parquet")
+    pq.write_table(
+        pa.Table.from_pylist(change(rows(run, name)), SCHEMAS[name].arrow()), run / "trace" / f"{name}.parquet"
+    )
 
 
 def test_counts_are_those_of_plain_loops(run: Path) -> None:

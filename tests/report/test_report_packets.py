@@ -191,7 +191,7 @@ def fail(file: Path, check: str) -> None:
     row = pq.read_table(file).to_pylist()[0]
     failed = {"check": check, "scope": row["trial"], "status": "fail", "evidence": "", "value": None, "limit": None}
     row |= {"valid": False, "checks_json": json.dumps([{**failed, "remedy": ""}])}
-    pq.write_table(pa.Table.from_pylist([row], TRIALS), file)
+    pq.write_table(pa.Table.from_pylist([row], TRIALS.arrow()), file)
 
 
 def test_only_a_check_on_captures_may_have_failed(captured: Path, tmp_path: Path) -> None:

@@ -284,7 +284,7 @@ def test_files_need_nothing_else(tmp_path: Path) -> None:
 
 
 def test_empty_tables_make_no_picture(tmp_path: Path) -> None:
-    assert write_figures({name: schema.empty_table() for name, schema in SCHEMAS.items()}, tmp_path) == []
+    assert write_figures({name: schema.arrow().empty_table() for name, schema in SCHEMAS.items()}, tmp_path) == []
 
 
 def test_no_capture_makes_no_picture() -> None:

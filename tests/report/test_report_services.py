@@ -158,8 +158,8 @@ def with_failures(run: Path, errors: dict[int, str]) -> None:
                     span["error"] = error if span["ordinal"] == int(hop) else "status"
             spans = [span for span in spans if span["request"] != request or span["ordinal"] <= int(hop)]
             samples[request] |= {"error": "status", "status": 504}
-        pq.write_table(pa.Table.from_pylist(spans, schema.SPANS), file)
-        pq.write_table(pa.Table.from_pylist(samples, schema.SAMPLES), run / "samples" / file.name)
+        pq.write_table(pa.Table.from_pylist(spans, schema.SPANS.arrow()), file)
+        pq.write_table(pa.Table.from_pylist(samples, schema.SAMPLES.arrow()), run / "samples" / file.name)
 
 
 @pytest.fixture
@@ -313,7 +313,7 @@ def test_readings_of_a_service_come_before_what_its_trial_says(tmp_path: Path) -
             | {"rss_bytes": 2_000_000 + time_ns, "cgroup_memory_bytes": 3_000_000 - time_ns}
             for time_ns in (0, 100_000, 50_000)
         ]
-        pq.write_table(pa.Table.from_pylist(readings, schema.RESOURCES), run / "resources" / file.name)
+        pq.write_table(pa.Table.from_pylist(readings, schema.RESOURCES.arrow()), run / "resources" / file.name)
     write_report(run)
     rows = asked(run, "SELECT * FROM service_costs WHERE arm = 'h2' ORDER BY service")
     found = {row["service"]: row for row in rows}
@@ -416,7 +416,7 @@ def test_cpu_is_a_share_of_the_time_too(tmp_path: Path) -> None:
         for number, service in enumerate("ABCD")
         for at in (1_000_000_000, 1_500_000_000, 3_000_000_000)
     ]
-    pq.write_table(pa.Table.from_pylist(readings, schema.RESOURCES), run / "resources" / "t00000.parquet")
+    pq.write_table(pa.Table.from_pylist(readings, schema.RESOURCES.arrow()), run / "resources" / "t00000.parquet")
     shares = {row["trial"]: row["cpu_share"] for row in places.read(run)[0].rows}
     assert shares.pop("t00000") == pytest.approx(0.1 + 0.2 + 0.3 + 0.4)
     assert set(shares.values()) == {None}

@@ -148,7 +148,7 @@ def test_failures_are_longest_and_leave_no_visit_to_show(tmp_path: Path) -> None
         row |= {"error": "timeout", "load_ns": None} if not row["warmup"] else {}
 
     for trial in h3:
-        rewrite(run / "visits" / f"{trial}.parquet", VISITS, fail)
+        rewrite(run / "visits" / f"{trial}.parquet", VISITS.arrow(), fail)
     write_report(run)
     assert {row["arm"] for row in asked(run, catalogue.LOADS.text())} == {"h1", "h2"}
     metrics = asked(run, "SELECT arm, value FROM visit_metrics WHERE metric = 'load_ns'")
@@ -161,7 +161,7 @@ def test_failures_are_longest_and_leave_no_visit_to_show(tmp_path: Path) -> None
 def test_a_run_without_a_trial_that_counts_says_so(tmp_path: Path) -> None:
     run = write_visits_run(tmp_path / "run", VisitsShape(PAGE, dict(ONE_BROWSER), blocks=1, frames=False))
     for file in (run / "trials").iterdir():
-        rewrite(file, TRIALS, lambda row: row.update(valid=False))
+        rewrite(file, TRIALS.arrow(), lambda row: row.update(valid=False))
     write_report(run)
     assert "No visit can be compared" in part(run, "visits").text
     assert printed(run, 80)
@@ -240,7 +240,7 @@ def test_what_the_recording_lacks_and_what_failed_is_named(tmp_path: Path) -> No
         if row["fetch"] == 4:
             row |= {"error": "status", "protocol": "h1"}
 
-    rewrite(run / "fetches" / "t00001.parquet", FETCHES, change)
+    rewrite(run / "fetches" / "t00001.parquet", FETCHES.arrow(), change)
     write_report(run)
     root = document(run)
     assert len(root.all("script")) == 1
@@ -252,7 +252,7 @@ def test_what_the_recording_lacks_and_what_failed_is_named(tmp_path: Path) -> No
 def test_another_protocol_than_asked_for_shows(tmp_path: Path) -> None:
     run = write_visits_run(tmp_path / "run", VisitsShape(PAGE, dict(ONE_BROWSER), blocks=4, frames=False))
     trial = asked(run, "SELECT trial FROM trials WHERE arm = 'h3' LIMIT 1")[0]["trial"]
-    rewrite(run / "fetches" / f"{trial}.parquet", FETCHES, lambda row: row.update(protocol="h2"))
+    rewrite(run / "fetches" / f"{trial}.parquet", FETCHES.arrow(), lambda row: row.update(protocol="h2"))
     write_report(run)
     spoken = {(row["arm"], row["protocol"]) for row in asked(run, catalogue.SPOKEN.text())}
     assert spoken == {("h1", "h1"), ("h2", "h2"), ("h3", "h3"), ("h3", "h2")}
@@ -284,7 +284,7 @@ def test_a_stall_that_never_ended_lasts_until_the_end(tmp_path: Path) -> None:
     trial = asked(run, "SELECT trial FROM trials WHERE arm = 'h3' LIMIT 1")[0]["trial"]
     file = run / "playback" / f"{trial}.parquet"
     rows = [row for row in pq.read_table(file).to_pylist() if row["event"] not in ("stall", "resume")]
-    pq.write_table(pa.Table.from_pylist([*rows, rows[60] | {"event": "stall"}], PLAYBACK), file)
+    pq.write_table(pa.Table.from_pylist([*rows, rows[60] | {"event": "stall"}], PLAYBACK.arrow()), file)
     found = [row for row in asked(run, catalogue.STALLS.text()) if row["trial"] == trial and row["event"] == "stall"]
     assert [row["until_ns"] for row in found] == [found[0]["watched_ns"]]
 

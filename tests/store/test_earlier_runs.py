@@ -26,7 +26,7 @@ def earlier(tmp_path: Path) -> RunDirectory:
     (tmp_path / "run" / "manifest.sha256").unlink()
     (tmp_path / "run" / "run.json").write_text('{"schema": 1}')
     run = RunDirectory.open(tmp_path / "run")
-    old = pa.schema([field for field in TRIALS if field.name != "client"])
+    old = pa.schema([field for field in TRIALS.arrow() if field.name != "client"])
     for number in (1, 2):
         values = {name: value for name, value in row(number).items() if name != "client"}
         pq.write_table(pa.Table.from_pylist([values], schema=old), run.path / "trials" / f"t{number:05d}.parquet")
@@ -65,7 +65,7 @@ def sample(trial: str, request: int, **changes: Any) -> dict[str, Any]:
 
 
 def test_samples_of_an_earlier_run_do_not_say_which_client_made_them(earlier: RunDirectory) -> None:
-    old = pa.schema([field for field in SAMPLES if field.name != "client"])
+    old = pa.schema([field for field in SAMPLES.arrow() if field.name != "client"])
     values = {name: value for name, value in sample("t00001", 7).items() if name != "client"}
     pq.write_table(pa.Table.from_pylist([values], schema=old), earlier.path / "samples" / "t00001.parquet")
     query = "SELECT trial, request, client, latency_ns FROM samples ORDER BY trial"
@@ -73,14 +73,14 @@ def test_samples_of_an_earlier_run_do_not_say_which_client_made_them(earlier: Ru
     columns = connect(earlier.path).execute("SELECT * FROM samples LIMIT 0").description
     assert [name for name, *_ in columns or ()][: len(SAMPLES)] == SAMPLES.names
     draft = earlier.draft("samples", "t00003", ".parquet")
-    pq.write_table(pa.Table.from_pylist([sample("t00003", 8, client=5)], schema=SAMPLES), draft)
+    pq.write_table(pa.Table.from_pylist([sample("t00003", 8, client=5)], schema=SAMPLES.arrow()), draft)
     earlier.commit_trial(row(3), TrialFiles(samples=draft))
     expected = [("t00001", 7, None, 2000), ("t00003", 8, 5, 2000)]
     assert connect(earlier.path).execute(query).fetchall() == expected
 
 
 def test_resources_of_an_earlier_run_know_cpu_and_memory_only(earlier: RunDirectory) -> None:
-    old = pa.schema(list(RESOURCES)[:5])
+    old = pa.schema(list(RESOURCES.arrow())[:5])
     reading = {"trial": "t00001", "time_ns": 1, "process": "server", "cpu_ns": 5, "rss_bytes": 6}
     pq.write_table(pa.Table.from_pylist([reading], schema=old), earlier.path / "resources" / "t00001.parquet")
     query = "SELECT trial, process, cpu_ns, threads, sent_bytes FROM resources ORDER BY trial, process"

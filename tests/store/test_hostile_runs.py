@@ -129,7 +129,7 @@ def retyped(path: Path) -> str:
     name = table.column_names[2]
     dates = pa.array([0] * table.num_rows, pa.date32())
     pq.write_table(table.set_column(2, name, dates), path)
-    return f"column '{name}' is of type date32[day], not "
+    return f"column '{name}' is of type DATE, not "
 
 
 def cut(path: Path) -> str:
@@ -249,8 +249,7 @@ def mutated(run: Path, seed: int) -> None:
             shutil.copy(choose.choice([file for file in files if file.is_file()]), path)
         elif way == "column" and path.suffix == ".parquet":
             choose.choice((without, retyped))(path)
-        elif way == "json" and path.suffix == ".json":
-            document = json.loads(content)
+        elif way == "json" and path.suffix == ".json" and isinstance(document := json.loads(content), dict):
             values = (None, [], {}, "", 1, -1, True, 1e300, [None], {"a": [{}]}, "\ud800", 2**63)
             document[choose.choice(sorted(document))] = choose.choice(values)
             path.write_text(json.dumps(document))

@@ -120,7 +120,7 @@ def flatter(run: Path) -> None:
     for row in rows:
         if row["arm"] == "h3":
             row |= {"verdict": "faster", "ratio": 0.1, "low": 0.09, "high": 0.11, "blocks": 60}
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema.VERDICTS), path)
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema.VERDICTS.arrow()), path)
 
 
 def verdicts(run: Path, capsys: pytest.CaptureFixture[str]) -> tuple[list[Any], dict[str, Any]]:
@@ -226,7 +226,7 @@ def row(number: int, **changes: Any) -> dict[str, Any]:
 def commit(run: RunDirectory, number: int) -> None:
     draft = run.draft("samples", f"t{number:05d}", ".parquet")
     values = dict.fromkeys(schema.SAMPLES.names) | {"trial": f"t{number:05d}", "done_ns": number}
-    pq.write_table(pa.Table.from_pylist([values], schema=schema.SAMPLES), draft)
+    pq.write_table(pa.Table.from_pylist([values], schema=schema.SAMPLES.arrow()), draft)
     run.commit_trial(row(number), TrialFiles(samples=draft, link_summary={"realtime": True}))
 
 

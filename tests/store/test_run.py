@@ -35,7 +35,7 @@ def sample(trial: str, request: int, *, error: str | None = None, **changes: obj
 
 def commit(run: RunDirectory, trial: str, samples: list[dict[str, object]], **columns: object) -> None:
     draft = run.draft("samples", trial, ".parquet")
-    pq.write_table(pa.Table.from_pylist(samples, schema=schema.SAMPLES), draft)
+    pq.write_table(pa.Table.from_pylist(samples, schema=schema.SAMPLES.arrow()), draft)
     row = dict.fromkeys(schema.TRIALS.names) | {"trial": trial, "arm": "h2", "block": 0, "valid": True} | columns
     run.commit_trial(row, TrialFiles(samples=draft, link_summary={"realtime": True}))
 
@@ -392,7 +392,9 @@ def test_the_tables_of_packets_are_views_whether_there_are_any_or_not(run: RunDi
         assert views.connect(run.path).execute(f"SELECT count(*) FROM {name}").fetchall() == [(0,)]
     (run.path / "trace").mkdir()
     row = dict.fromkeys(trace.CONNECTIONS.names) | {"capture": "t00000", "connection": 3, "protocol": "h3"}
-    pq.write_table(pa.Table.from_pylist([row], schema=trace.CONNECTIONS), run.path / "trace" / "connections.parquet")
+    pq.write_table(
+        pa.Table.from_pylist([row], schema=trace.CONNECTIONS.arrow()), run.path / "trace" / "connections.parquet"
+    )
     with views.connect(run.path) as connection:
         assert connection.execute("SELECT capture, protocol FROM connections").fetchall() == [("t00000", "h3")]
         assert connection.execute("SELECT count(*) FROM packets").fetchall() == [(0,)]

@@ -25,7 +25,7 @@ def commit(run: RunDirectory, trial: str, spans: list[dict[str, object]] | None)
     draft = None
     if spans is not None:
         draft = run.draft("spans", trial, ".parquet")
-        pq.write_table(pa.Table.from_pylist(spans, schema=schema.SPANS), draft)
+        pq.write_table(pa.Table.from_pylist(spans, schema=schema.SPANS.arrow()), draft)
     row = dict.fromkeys(schema.TRIALS.names) | {"trial": trial, "arm": "h2", "block": 0, "valid": True}
     run.commit_trial(row, TrialFiles(spans=draft))
 

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from trifecta.lab.engine import find_engine
 from trifecta.lab.linux import set_parent_death_signal
 from trifecta.store.schema import SAMPLES
-from trifecta.store.visits import FETCHES, PLAYBACK, VISITS
+from trifecta.store.visits import BROWSER_TABLES, FETCHES, VISITS
 
 TIMES = ("connect_start_ns", "tcp_connected_ns", "secured_ns", "request_sent_ns", "first_byte_ns", "done_ns")
 
@@ -121,7 +121,7 @@ def main() -> int:
                 time.sleep(600)
             for name, rows in visit(config, number, wanted, Path(folder)).items():
                 tables[name] += rows
-    schemas = {"samples": SAMPLES, "visits": VISITS, "fetches": FETCHES, "playback": PLAYBACK}
+    schemas = {name: one.arrow() for name, one in (("samples", SAMPLES), *BROWSER_TABLES.items())}
     for name, rows in tables.items():
         if config[f"{name}_file"] is not None:
             pq.write_table(pa.Table.from_pylist(rows, schema=schemas[name]), config[f"{name}_file"])

@@ -59,7 +59,7 @@ def load(config: dict[str, object]) -> int:
             "status": 200, "bytes_out": 0, "bytes_in": config["expect_body_bytes"], "header_bytes_in": 50,
         }  # fmt: skip
         rows.append(row)
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema.SAMPLES), str(config["samples_file"]))
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema.SAMPLES.arrow()), str(config["samples_file"]))
     ended = time.monotonic_ns()
     say(
         "summary",
@@ -98,8 +98,12 @@ def direction(asked: list[dict[str, object]]) -> dict[str, object]:
 
 def main() -> int:
     if sys.argv[1] == "--version":
+        from trifecta import __version__
+
         names = ("rustls", "quinn_proto", "aws_lc_rs", "parquet")
-        print(json.dumps({"engine": "fake", **dict.fromkeys(names), "architecture": "none", "quic_adaptations": []}))
+        print(
+            json.dumps({"engine": __version__, **dict.fromkeys(names), "architecture": "none", "quic_adaptations": []})
+        )
         return 0
     role, source = sys.argv[1:3]
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})

@@ -41,7 +41,7 @@ def samples(count: int, seed: int, failing: float = 0.0, **fixed: object) -> lis
 
 
 def write(path: Path, rows: list[dict[str, object]]) -> Path:
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema.SAMPLES), path)
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema.SAMPLES.arrow()), path)
     return path
 
 

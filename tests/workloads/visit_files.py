@@ -45,9 +45,9 @@ def write(folder, visits, fetches=(), playback=()):
     """The three files, in the order in which they are read."""
     paths = []
     for name, schema, rows in (
-        ("visits", VISITS, visits),
-        ("fetches", FETCHES, fetches),
-        ("playback", PLAYBACK, playback),
+        ("visits", VISITS.arrow(), visits),
+        ("fetches", FETCHES.arrow(), fetches),
+        ("playback", PLAYBACK.arrow(), playback),
     ):
         path = folder / f"{name}.parquet"
         pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), path)

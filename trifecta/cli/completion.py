@@ -25,7 +25,7 @@ def command(shell: str) -> None:
 
     kind = get_completion_class(shell)
     if kind is None:
-        raise CannotError(f"click has no completion for {shell}; update it: .venv/bin/pip install -U click")
+        raise CannotError(f"click has no completion for {shell}; update it: run: pip install -U click")
     # ShellComplete.source_template is filled directly: source() of bash would look for bash on this machine.
     complete = kind(cli, {}, "trifecta", COMPLETE_VARIABLE)
     click.echo(complete.source_template % complete.source_vars())

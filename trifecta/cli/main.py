@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 import click
 
-from trifecta import __version__
 from trifecta.design.errors import TrifectaError
 
 INTERRUPTED = 130  # 128 + SIGINT, as a shell says it
@@ -90,7 +89,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, "-V", "--version", prog_name="trifecta")
+@click.version_option(None, "-V", "--version", prog_name="trifecta", package_name="trifecta")
 def cli() -> None:
     """Is HTTP/3 faster than HTTP/2 and HTTP/1.1 for this traffic, on this path, with these programs, and why?"""
 

@@ -35,7 +35,11 @@ def command(
     """Analyse captures: packets, frames, requests, and what they cannot tell."""
     from rich.console import Console
 
+    from trifecta.design import extras
     from trifecta.design.errors import UserError
+
+    for module in extras.EXTRAS["capture"].modules:
+        extras.load(module)
     from trifecta.report import trace
     from trifecta.store.trace_schema import TABLES
     from trifecta.trace import overview, tables

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from trifecta.contract.common import Declared
+from trifecta.design import extras
 from trifecta.design.model import BrowserWorkload, Protocol
+from trifecta.implementations.server import Unsupported
 from trifecta.implementations.visit import Fetch, Visit
 
 CRASHED, HUNG, CODEC = "browser:crashed", "browser:hung", "browser:codec"
@@ -151,6 +153,14 @@ class RunningBrowser(ABC):
     def stray_lookups(self) -> int | None:
         """How often a name outside of ``hosts`` was looked up so far; None where the browser does not report."""
         return None
+
+
+def extra_there() -> None:
+    """Raise Unsupported, with the command that installs it, without the extra that drives browsers."""
+    if lacking := extras.missing("browser"):
+        raise Unsupported(
+            f"the package {lacking[0]} is not installed, which drives it; run: {extras.remedy('browser')}"
+        )
 
 
 class BrowserAdapter(ABC):

@@ -191,7 +191,7 @@ def _look_at(adapter: ServerAdapter | ClientAdapter | BrowserAdapter) -> dict[st
 def _load_itself() -> dict[str, Any]:
     said: dict[str, Any] = {
         "protocols": ["h1", "h2", "h3"],
-        "source": "part of Trifecta (engine/crates/load); built by `make setup`",
+        "source": "part of Trifecta (engine/crates/load)",
         "proxy": False,
         "version": None,
         "reason": None,

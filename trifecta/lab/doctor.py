@@ -19,9 +19,10 @@ from typing import Literal
 
 from trifecta.contract.codec import plain
 from trifecta.contract.values import JsonObject
+from trifecta.design import extras
 from trifecta.design.errors import CannotError
 from trifecta.lab.containers.state import docker_state
-from trifecta.lab.engine import engine_versions, find_engine
+from trifecta.lab.engine import engine_versions, find_engine, rebuild
 
 Status = Literal["ok", "warn", "missing"]
 
@@ -44,7 +45,7 @@ class Finding:
 
 def examine(folder: Path) -> list[Finding]:
     """Everything about this machine; ``folder`` is where runs would be written."""
-    return [*_system(), *_lab(), *_engine(), *_tools(), _disk(folder)]
+    return [*_system(), *_lab(), *_engine(), *_tools(), *_extras(), _disk(folder)]
 
 
 def able(findings: list[Finding]) -> bool:
@@ -149,7 +150,7 @@ def _engine() -> Iterator[Finding]:
     try:
         versions = engine_versions(find_engine())
     except CannotError as error:
-        yield Finding("engine", "missing", str(error), "make setup", required=True)
+        yield Finding("engine", "missing", str(error), rebuild(), required=True)
     else:
         text = ", ".join(f"{name} {version}" for name, version in sorted(plain(versions).items()) if version)
         yield Finding("engine", "ok", text, required=True)
@@ -191,6 +192,16 @@ def _tools() -> Iterator[Finding]:
         match = re.search(tool.version, _output([path, tool.version_argument]))
         version = match[1] if match else "version not said"
         yield Finding(tool.name, "ok", f"{version} ({path})")
+
+
+def _extras() -> Iterator[Finding]:
+    """Packages that a plain install leaves out, and the commands that want them."""
+    for name, extra in extras.EXTRAS.items():
+        if lacking := extras.missing(name):
+            evidence = f"without {', '.join(lacking)}; wanted by {extra.wanted_by} only"
+            yield Finding(f"extra {name}", "missing", evidence, extras.remedy(name))
+        else:
+            yield Finding(f"extra {name}", "ok", f"{', '.join(extra.modules)}, for {extra.wanted_by}")
 
 
 def _docker(problem: str) -> Finding:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import subprocess
+import sysconfig
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +17,7 @@ from typing import Literal, Self, TypeVar
 
 import msgspec
 
+from trifecta import __version__
 from trifecta.contract.codec import Misfit, decode, encode
 from trifecta.contract.common import EngineVersion
 from trifecta.contract.load import ClientLoaded
@@ -29,6 +32,8 @@ EXIT_BAD_INPUT = 2
 EXIT_CANNOT = 3
 EXIT_UNSUPPORTED = 127
 _TICK_S = 0.1
+_PROGRAM = "trifecta-engine"
+_CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 class EngineError(Exception):
@@ -47,28 +52,58 @@ class Stopped(Exception):
 
 
 def find_engine() -> Path:
-    """The engine's binary: ``TRIFECTA_ENGINE``, or the release build of this checkout; CannotError without one."""
+    """The engine's program; CannotError without one.
+
+    ``TRIFECTA_ENGINE``, else the build of the checkout that this package lies in, else what the wheel installed.
+    """
     named = os.environ.get(ENGINE_VARIABLE)
     if named:
         path = Path(named)
         if not os.access(path, os.X_OK):
             raise CannotError(f"{ENGINE_VARIABLE}={named} is not a program; name the trifecta-engine binary")
         return path.resolve()
-    built = Path(__file__).resolve().parents[2] / "engine" / "target" / "release" / "trifecta-engine"
-    if not os.access(built, os.X_OK):
-        raise CannotError(f"the engine is not built ({built} is missing); run `make setup`, or set {ENGINE_VARIABLE}")
-    return built
+    if (_CHECKOUT / "engine" / "Cargo.toml").is_file():
+        built = _CHECKOUT / "engine" / "target" / "release" / _PROGRAM
+        if not os.access(built, os.X_OK):
+            said = f"the engine is not built ({built} is missing)"
+            raise CannotError(f"{said}; run `{rebuild()}`, or set {ENGINE_VARIABLE}")
+        return built
+    installed = next(filter(None, (shutil.which(_PROGRAM, path=folder) for folder in _scripts())), None)
+    if installed is None:
+        raise CannotError(f"the engine's program {_PROGRAM} is not among the scripts of this Python; run `{rebuild()}`")
+    return Path(installed).resolve()
+
+
+def rebuild() -> str:
+    """The command that mends an engine that does not work: in a checkout it is built, else the wheel brings it."""
+    if (_CHECKOUT / "engine" / "Cargo.toml").is_file():
+        return "make setup"
+    return "pip install --force-reinstall trifecta"
+
+
+def _scripts() -> Iterator[str]:
+    """Folders in which a wheel of this package puts its programs, the likeliest first."""
+    from importlib import metadata
+
+    try:
+        for file in metadata.files("trifecta") or ():
+            if file.name == _PROGRAM:
+                yield str(Path(str(file.locate())).parent)
+    except metadata.PackageNotFoundError:
+        pass
+    yield sysconfig.get_path("scripts")
 
 
 def engine_versions(engine: Path) -> EngineVersion:
-    """What ``trifecta-engine --version`` says."""
+    """What ``trifecta-engine --version`` says; CannotError when it is not of the version of this package."""
     try:
         done = subprocess.run([engine, "--version"], capture_output=True, check=True, timeout=20)
-        return decode(EngineVersion, done.stdout)
+        versions = decode(EngineVersion, done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        raise CannotError(
-            f"{engine} does not report its version ({error}); build it again with `make setup`"
-        ) from error
+        raise CannotError(f"{engine} does not report its version ({error}); run `{rebuild()}`") from error
+    if versions.engine != __version__:
+        raise CannotError(f"{engine} is of version {versions.engine}, and this is {__version__}; run `{rebuild()}`")
+    return versions
 
 
 class EngineProgram(ABC):

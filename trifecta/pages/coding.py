@@ -6,18 +6,18 @@ import gzip
 import zlib
 from collections.abc import Callable
 
+from trifecta.design import extras
+
 _GZIP_LEVEL, _BROTLI_QUALITY = 6, 5  # what servers do on the fly, by their defaults
 
 
 def _brotli(content: bytes) -> bytes:
-    import brotli
-
+    brotli = extras.load("brotli")
     return bytes(brotli.compress(content, quality=_BROTLI_QUALITY))
 
 
 def _unbrotli(content: bytes) -> bytes:
-    import brotli
-
+    brotli = extras.load("brotli")
     try:
         return bytes(brotli.decompress(content))
     except brotli.error as error:

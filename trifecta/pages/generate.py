@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from trifecta.design import extras
 from trifecta.pages.archive import Page, Scalar
 from trifecta.pages.builder import Builder
 
@@ -89,8 +90,7 @@ def source(seed: int) -> dict[str, Scalar | list[str]]:
 
 def _files(recipe: Recipe, seed: int) -> Iterator[tuple[str, str, str | None, bytes]]:
     """Path, content type, content coding and content of every resource, the page first."""
-    import brotli
-
+    brotli = extras.load("brotli")
     from trifecta.pages.fonts import web_font
     from trifecta.pages.prose import Prose
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trifecta.design import extras
 from trifecta.design.errors import CannotError
 
 if TYPE_CHECKING:
@@ -43,10 +44,9 @@ class Load:
 @contextmanager
 def browsing(proxy_port: int, temporary: Path) -> Iterator[Browser]:
     """A headless Chromium behind the proxy on loopback; its profile and all its files are in ``temporary``."""
-    try:
-        from playwright.sync_api import Error, sync_playwright
-    except ImportError as error:
-        raise CannotError(f"Playwright is not installed ({error}); run: make setup") from error
+    extras.load("playwright.sync_api")
+    from playwright.sync_api import Error, sync_playwright
+
     found = next(filter(None, map(shutil.which, _COMMANDS)), None)
     if found is None:
         raise CannotError("recording a URL needs Chromium; run: sudo apt-get install -y chromium")

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow.parquet as pq
 
 from trifecta.analysis.checks import check_run
 from trifecta.analysis.checks.evidence import RunEvidence
@@ -23,7 +22,7 @@ from trifecta.design import plan
 from trifecta.design.model import Cell, CheckResult, Study, Verdict
 from trifecta.design.study_file import parse_study
 from trifecta.report import naming
-from trifecta.store import manifest, schema
+from trifecta.store import manifest, parquet, schema
 from trifecta.store.run import RunDirectory
 
 Row = dict[str, Any]
@@ -123,8 +122,7 @@ def _cells(study: Study, facts: Row, rows: Sequence[TrialRow]) -> list[Cell]:
 
 
 def _stored(path: Path) -> list[Row]:
-    rows: list[Row] = pq.ParquetFile(path).read().to_pylist()
-    return rows
+    return parquet.read(path)
 
 
 def _first_difference(stored: list[Row], fresh: list[Row]) -> str | None:

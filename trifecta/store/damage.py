@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from trifecta.design.errors import TrifectaError, UserError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from trifecta.design.tables import DOUBLE, INTEGERS, TEXT, Schema
 
 TABLES = ("trials", "samples", "spans", "resources", "visits", "fetches", "playback")
 """Folders of tables whose columns the views rely on."""
+_NOT_WHOLE = "is damaged (no whole Parquet file)"
+_NULLS = '"NULL"'  # of a column without a value whose writer did not know its type
 _looked_at: dict[Path, tuple[int, int, int]] = {}  # of this process; by size, time and number
 
 
@@ -68,43 +67,37 @@ def of_file(path: Path, table: str, *, content: bool = True) -> str | None:
 
     Without ``content`` its columns are looked at, and not what is in them.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    import duckdb
+
+    from trifecta.store import parquet
 
     if path.suffix != ".parquet":
         return None
     try:
-        there = pq.read_schema(path)
-        pq.read_metadata(path)
-    except (pa.ArrowException, OSError, ValueError):  # a ValueError: the name of a column is no UTF-8
-        return "is damaged (no whole Parquet file)"
+        there = parquet.types_of(path)
+    except (duckdb.Error, OSError, ValueError):  # a ValueError: the name of a column is no UTF-8
+        return _NOT_WHOLE
     wanted = _schemas().get(table.removesuffix(".parquet"))
     said = None if wanted is None else _column(there, wanted, table)
     if said is None and content:
-        try:
-            read = pq.ParquetFile(path).read()
-        except (pa.ArrowException, OSError, ValueError):
-            return "is damaged (no whole Parquet file)"
-        return _not_text(read) or (_not_json(read) if table == "trials" else None)
+        return _content(path, there) or (_not_json(path, there) if table == "trials" else None)
     return said
 
 
-def _column(there: pa.Schema, wanted: pa.Schema, table: str) -> str | None:
+def _column(there: Mapping[str, str], wanted: Schema, table: str) -> str | None:
     """The first column that is missing or of another type."""
-    import pyarrow as pa
-
-    for field in wanted:
-        if field.name not in there.names:
-            if field.name in _younger(table):
+    for name, kind in wanted.columns:
+        if name not in there:
+            if name in _younger(table):
                 continue
-            return f"lacks the column {field.name!r}"
-        found = there.field(field.name).type
-        if _kind(found) != _kind(field.type) and not pa.types.is_null(found):
-            return f"column {field.name!r} is of type {found}, not {field.type}"
+            return f"lacks the column {name!r}"
+        found = there[name]
+        if _kind(found) != _kind(kind) and found != _NULLS:
+            return f"column {name!r} is of type {found}, not {kind}"
     return None
 
 
-def _schemas() -> dict[str, pa.Schema]:
+def _schemas() -> dict[str, Schema]:
     """By folder or name what the files there have."""
     from trifecta.store import schema
     from trifecta.store.derived import DERIVED
@@ -130,35 +123,34 @@ def _younger(table: str) -> frozenset[str]:
     return schema.YOUNGER.get(table.removesuffix(".parquet"), frozenset())
 
 
-def _kind(kind: pa.DataType) -> str:
+def _kind(kind: str) -> str:
     """What can be read as each other: whole numbers, numbers, texts, booleans."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    if pa.types.is_integer(kind):
+    if kind in INTEGERS or kind in ("TINYINT", "SMALLINT"):
         return "integer"
-    if pa.types.is_floating(kind):
-        return "number"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == "string_view":
-        return "text"
-    return str(kind)
+    return "number" if kind in (DOUBLE, "FLOAT") else kind
 
 
-def _not_text(table: pa.Table) -> str | None:
-    import pyarrow as pa
+def _content(path: Path, there: Mapping[str, str]) -> str | None:
+    """Every value is read: the first column where that fails, and why."""
+    import duckdb
 
-    for name in table.column_names:
+    from trifecta.store import parquet
+
+    for name, kind in there.items():
         try:
-            table.column(name).validate(full=True)
-        except pa.ArrowInvalid:
-            return f"column {name!r} is not text (UTF-8)"
+            parquet.select(f"SELECT bit_xor(hash({parquet.name_of(name)})) FROM {parquet.scan([path])}")  # noqa: S608
+        except (duckdb.Error, OSError, ValueError) as error:
+            no_text = kind == TEXT and "UTF8" in str(error)
+            return f"column {name!r} is not text (UTF-8)" if no_text else _NOT_WHOLE
     return None
 
 
-def _not_json(trials: pa.Table) -> str | None:
-    for name in (name for name in trials.column_names if name.endswith("_json")):
-        for value in trials.column(name).to_pylist():
+def _not_json(path: Path, there: Iterable[str]) -> str | None:
+    from trifecta.store import parquet
+
+    names = [name for name in there if name.endswith("_json")]
+    for row in parquet.read(path, names) if names else []:
+        for name, value in row.items():
             try:
                 if value is not None:
                     json.loads(value)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+from trifecta.design.tables import BOOL, DOUBLE, INT32, INT64, TEXT, Schema, make_schema
 
-from trifecta.store.schema import make_schema
-
-_TEXT, _NUMBER, _COUNT = pa.string(), pa.float64(), pa.int32()
+_TEXT, _NUMBER, _COUNT = TEXT, DOUBLE, INT32
 
 
-def _with_interval(name: str) -> tuple[tuple[str, pa.DataType], ...]:
+def _with_interval(name: str) -> tuple[tuple[str, str], ...]:
     return (name, _NUMBER), (f"{name}_low", _NUMBER), (f"{name}_high", _NUMBER)
 
 
-DERIVED: dict[str, pa.Schema] = {
+DERIVED: dict[str, Schema] = {
     # One row a place, arm and part of its effect (analysis/decomposition.py); the part is null when nothing could be
     # split.
     "decomposition": make_schema(
@@ -36,7 +34,7 @@ DERIVED: dict[str, pa.Schema] = {
         ("cells", _COUNT),
         ("blocks", _COUNT),
         ("left_out", _TEXT),
-        ("pooled", pa.bool_()),
+        ("pooled", BOOL),
         ("weighs", _TEXT),
     ),
     # One row a place, protocol and program (analysis/league.py).
@@ -45,7 +43,7 @@ DERIVED: dict[str, pa.Schema] = {
         ("arm", _TEXT),
         ("server", _TEXT),
         ("client", _TEXT),
-        ("proxy", pa.bool_()),
+        ("proxy", BOOL),
         ("best", _COUNT),
         ("worst", _COUNT),
         ("value", _NUMBER),
@@ -70,15 +68,15 @@ DERIVED: dict[str, pa.Schema] = {
     "success": make_schema(
         ("cell", _TEXT),
         ("arm", _TEXT),
-        ("requests", pa.int64()),
-        ("failed", pa.int64()),
+        ("requests", INT64),
+        ("failed", INT64),
         ("trials", _COUNT),
         ("rate", _NUMBER),
         ("low", _NUMBER),
         ("high", _NUMBER),
         ("design_effect", _NUMBER),
-        ("excluded_requests", pa.int64()),
-        ("excluded_failed", pa.int64()),
+        ("excluded_requests", INT64),
+        ("excluded_failed", INT64),
     ),
     # One row a cell, arm and service: geometric mean over blocks.
     "service_costs": make_schema(
@@ -206,8 +204,8 @@ DERIVED: dict[str, pa.Schema] = {
         ("faster", _NUMBER),
         ("distance", _NUMBER),
         ("p_samples", _NUMBER),
-        ("samples", pa.int64()),
-        ("reference_samples", pa.int64()),
+        ("samples", INT64),
+        ("reference_samples", INT64),
     ),
     # The same of captured trials (docs/packets.md).
     "packet_metrics": make_schema(

@@ -23,6 +23,7 @@ from trifecta.contract.trial import TrialRow
 from trifecta.design.conformance import ConformanceResult
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import CheckResult, Verdict
+from trifecta.design.tables import Schema
 from trifecta.store import documents, files, manifest
 from trifecta.store import facts as run_facts
 
@@ -148,10 +149,7 @@ class RunDirectory:
 
     def commit_trial(self, row: TrialRow, attached: TrialFiles) -> None:
         """Commit a trial: all of its files on the disk first, the row last. CannotError when the disk refuses."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        from trifecta.store import schema
+        from trifecta.store import parquet, schema
 
         trial = row["trial"]
         row_path = self.path / "trials" / f"{trial}.parquet"
@@ -176,10 +174,10 @@ class RunDirectory:
                 drafts.append((draft, self.path / "link" / f"{trial}.json"))
             if attached.resources:
                 draft = self.draft("resources", trial, ".parquet")
-                pq.write_table(pa.Table.from_pylist(list(attached.resources), schema=schema.RESOURCES), draft)
+                parquet.write(attached.resources, schema.RESOURCES, draft)
                 drafts.append((draft, self.path / "resources" / f"{trial}.parquet"))
             row_draft = self.draft("trials", trial, ".parquet")
-            pq.write_table(pa.Table.from_pylist([dict(row)], schema=schema.TRIALS), row_draft, compression="snappy")
+            parquet.write([row], schema.TRIALS, row_draft)
             for folder, made in (("har", attached.har), ("frames", attached.frames)):
                 if made is not None:
                     files.sync_all([entry for entry in made.rglob("*") if entry.is_file()])
@@ -193,14 +191,11 @@ class RunDirectory:
 
     def rewrite_row(self, row: TrialRow) -> None:
         """Replace the row of a committed trial, which the run as a whole has judged since; its files stay."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        from trifecta.store import schema
+        from trifecta.store import parquet, schema
 
         with files.disk_errors(self.path):
             draft = self.draft("trials", row["trial"], ".parquet")
-            pq.write_table(pa.Table.from_pylist([dict(row)], schema=schema.TRIALS), draft, compression="snappy")
+            parquet.write([row], schema.TRIALS, draft)
             final = self.path / "trials" / f"{row['trial']}.parquet"
             files.sync_all([draft])
             files.sync_all(self._announce([(draft, final)]))
@@ -225,19 +220,14 @@ class RunDirectory:
 
     def rows(self) -> list[TrialRow]:
         """The rows of all committed trials, in order of their names; UserError where they are not as written."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        from trifecta.store import damage, schema
+        from trifecta.store import damage, parquet, schema
 
         manifest.check(self.path)
+        paths = [self.path / "trials" / f"{name}.parquet" for name in self.trial_names()]
+        if not paths:
+            return []
         with damage.named(self.path):
-            tables = [
-                schema.of_this_version(pq.ParquetFile(self.path / "trials" / f"{name}.parquet").read())
-                for name in self.trial_names()
-            ]
-            rows = cast(list[TrialRow], pa.concat_tables(tables).to_pylist()) if tables else []
-        return rows
+            return cast(list[TrialRow], parquet.select(schema.trials_select(parquet.listed(paths))))
 
     def write_checks(self, checks: Iterable[CheckResult]) -> None:
         """Replace ``checks.parquet``: every check of every trial and of the run."""
@@ -253,13 +243,11 @@ class RunDirectory:
 
     def write_derived(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace one of the files of `derived.DERIVED`: what a report worked out of the trials."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
+        from trifecta.store import parquet
         from trifecta.store.derived import DERIVED
 
         with files.draft_of(self.path / f"{name}.parquet") as draft:
-            pq.write_table(pa.Table.from_pylist([dict(row) for row in rows], schema=DERIVED[name]), draft)
+            parquet.write(rows, DERIVED[name], draft)
 
     def verdicts(self) -> list[Verdict]:
         """The verdicts last written; none before the first block."""
@@ -303,25 +291,21 @@ class RunDirectory:
         return found
 
     def _write_records(
-        self, name: str, records: Iterable[CheckResult | Verdict | ConformanceResult], table_schema: Any
+        self, name: str, records: Iterable[CheckResult | Verdict | ConformanceResult], table_schema: Schema
     ) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        from trifecta.store import parquet
 
         with self._replacing(name) as draft:
-            table = pa.Table.from_pylist([dataclasses.asdict(record) for record in records], schema=table_schema)
-            pq.write_table(table, draft)
+            parquet.write((dataclasses.asdict(record) for record in records), table_schema, draft)
 
     def _read_records(self, name: str) -> list[dict[str, Any]]:
-        import pyarrow.parquet as pq
-
-        from trifecta.store import damage, schema
+        from trifecta.store import damage, parquet, schema
 
         path = self.path / name
         if not path.exists():
             return []
         with damage.named(self.path):
-            records: list[dict[str, Any]] = pq.ParquetFile(path).read().to_pylist()
+            records = parquet.read(path)
         columns = {"verdicts": schema.VERDICTS, "checks": schema.CHECKS, "conformance": schema.CONFORMANCE}
         names = columns[path.stem].names
         return [{column: record.get(column) for column in names} for record in records]

@@ -18,12 +18,11 @@ from collections.abc import Collection
 from pathlib import Path
 
 import duckdb
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from trifecta.design import metrics, percentiles
 from trifecta.design.model import AA_SUFFIX
-from trifecta.store import damage, manifest, schema
+from trifecta.design.tables import Schema
+from trifecta.store import damage, manifest, parquet, schema
 from trifecta.store import trace_schema as trace
 from trifecta.store.asked import asked_select
 from trifecta.store.derived import DERIVED
@@ -119,7 +118,9 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
     logs = _by_wire(folder / "link", names, ".parquet")
     resources = _existing(folder / "resources", names, ".parquet")
     # DuckDB asks for permission with the pattern first, then with the names it stands for.
-    connection.execute(f"SET allowed_directories = [{_quote(str(folder))}, {_quote(_no_glob(str(folder)))}]")
+    connection.execute(
+        f"SET allowed_directories = [{parquet.quoted(str(folder))}, {parquet.quoted(parquet.no_glob(str(folder)))}]"
+    )
     connection.execute("SET enable_external_access = false")
     connection.execute(f"CREATE VIEW trials AS SELECT * {_HELD}, {_LEVEL} FROM {trials}")
     connection.execute("CREATE VIEW samples AS " + _SAMPLES_VIEW.format(source=_samples(samples)))
@@ -141,7 +142,7 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
         connection.execute(
             "CREATE VIEW link_packets AS SELECT regexp_extract(parse_filename(filename, true), '^t[0-9]+') AS trial, "
             "nullif(regexp_extract(parse_filename(filename, true), '^t[0-9]+-(.*)$', 1), '') AS wire, "
-            f"* EXCLUDE (filename) FROM read_parquet({_list(logs)}, filename = true)"
+            f"* EXCLUDE (filename) FROM read_parquet({parquet.listed(logs)}, filename = true)"
         )
     for name, columns in trace.SCHEMAS.items():
         dissected = folder / "trace" / f"{name}.parquet"
@@ -166,50 +167,37 @@ def _by_wire(folder: Path, names: list[str], suffix: str) -> list[Path]:
 def _trials(paths: list[Path]) -> str:
     if _is_of_this_version(paths, schema.TRIALS):
         return _scan(paths, schema.TRIALS)
-    return f"({schema.trials_select(_list(paths))})"
+    return f"({schema.trials_select(parquet.listed(paths))})"
 
 
 def _samples(paths: list[Path]) -> str:
     if _is_of_this_version(paths, schema.SAMPLES):
         return _scan(paths, schema.SAMPLES)
-    return f"({schema.samples_select(_list(paths))})"
+    return f"({schema.samples_select(parquet.listed(paths))})"
 
 
 def _resources(paths: list[Path]) -> str:
     if _is_of_this_version(paths, schema.RESOURCES):
         return _scan(paths, schema.RESOURCES)
-    return f"({schema.resources_select(_list(paths))})"
+    return f"({schema.resources_select(parquet.listed(paths))})"
 
 
-def _is_of_this_version(paths: list[Path], table_schema: pa.Schema) -> bool:
+def _is_of_this_version(paths: list[Path], table_schema: Schema) -> bool:
     """What a run of an earlier version lacks is found in its first file: a run only ever grows."""
-    return not paths or set(table_schema.names) <= set(pq.read_schema(paths[0]).names)
+    return not paths or set(table_schema.names) <= set(parquet.types_of(paths[0]))
 
 
-def _scan(paths: list[Path], table_schema: pa.Schema) -> str:
-    return f"read_parquet({_list(paths)})" if paths else f"({schema.empty_select(table_schema)})"
+def _scan(paths: list[Path], table_schema: Schema) -> str:
+    return f"read_parquet({parquet.listed(paths)})" if paths else f"({schema.empty_select(table_schema)})"
 
 
-def _whole(path: Path, table_schema: pa.Schema, left_out: Collection[str] = ()) -> str:
+def _whole(path: Path, table_schema: Schema, left_out: Collection[str] = ()) -> str:
     """A file of the whole run; one of an earlier version gets the columns that it lacks, as nulls."""
     if not path.exists() or path.name in left_out:
         return _scan([], table_schema)
     if _is_of_this_version([path], table_schema):
         return _scan([path], table_schema)
-    return f"({schema.widened_select(table_schema, _list([path]))})"
-
-
-def _quote(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _list(paths: list[Path]) -> str:
-    return "[" + ", ".join(_quote(_no_glob(str(path))) for path in paths) + "]"
-
-
-def _no_glob(path: str) -> str:
-    """Keep characters of a folder's name from acting as a pattern."""
-    return "".join(f"[{character}]" if character in "*?[" else character for character in path)
+    return f"({schema.widened_select(table_schema, parquet.listed([path]))})"
 
 
 def _checks_select(folder: Path, left_out: Collection[str]) -> str:

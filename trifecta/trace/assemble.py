@@ -146,19 +146,18 @@ def _touched(log: Path | None, not_left: NDArray[np.uint64]) -> Mapping[int, lis
     if log is None or not log.exists():
         return {}
     import numpy as np
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
+
+    from trifecta.store import parquet
 
     found: dict[int, list[str]] = {}
-    named = np.zeros(len(not_left), dtype=bool)
-    with pq.ParquetFile(log) as file:
-        for batch in file.iter_batches(columns=["direction", "ordinal", "fate"]):
-            direction, ordinal = (np.asarray(batch[name]).astype(np.uint64) for name in ("direction", "ordinal"))
-            named |= np.isin(not_left, direction << np.uint64(63) | ordinal)
-            for row in batch.filter(pc.field("fate") != "delivered").to_pylist():
-                fates = found.setdefault(row["direction"] << 63 | row["ordinal"], [])
-                if row["fate"] not in fates:
-                    fates.append(row["fate"])
+    logged = parquet.read_arrays(log, ["direction", "ordinal"])
+    direction, ordinal = (np.asarray(logged[name]).astype(np.uint64) for name in ("direction", "ordinal"))
+    named = np.isin(not_left, direction << np.uint64(63) | ordinal)
+    touched = f"SELECT direction, ordinal, fate FROM {parquet.scan([log])} WHERE fate <> 'delivered'"  # noqa: S608
+    for row in parquet.select(touched):
+        fates = found.setdefault(row["direction"] << 63 | row["ordinal"], [])
+        if row["fate"] not in fates:
+            fates.append(row["fate"])
     return found | {identity: ["under_way"] for identity in not_left[~named].tolist()}
 
 

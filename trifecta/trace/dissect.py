@@ -90,7 +90,7 @@ def _dissect_file(file: Path, keys: bytes, first: int, log: Path | None) -> tupl
         if not _of_a_run(file):
             why = "; ".join(note.partition(": they are")[0] for note in notes)
             raise UserError(f"{file}: nothing in it can be read: {why}; {_READABLE}")
-        return {name: SCHEMAS[name].empty_table() for name in TABLES}, notes
+        return {name: SCHEMAS[name].arrow().empty_table() for name in TABLES}, notes
     flows = find_flows(capture, headers)
     numbers = number_segments(capture, headers, flows)
     read_sacks(capture, headers, flows, numbers)

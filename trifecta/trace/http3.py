@@ -6,12 +6,16 @@ Of our own, because tshark 4.0 does not read field sections, and puts whole DATA
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pylsqpack
-
+from trifecta.design.extras import Later
 from trifecta.trace.rows import Frames, Half, Message
 from trifecta.trace.segments import Coverage
+
+if TYPE_CHECKING:
+    import pylsqpack
+else:
+    pylsqpack = Later("pylsqpack")
 
 TYPES = {
     0x0: "DATA",

@@ -57,7 +57,7 @@ class Frames:
             found["connection"] = tuple(self.connection)
         if self.ack_delay_ns:
             found["ack_delay_ns"] = tuple(map(self.ack_delay_ns.get, range(len(self.row))))
-        return {name: pa.array(found.get(name, ()), FRAMES.field(name).type) for name in _COLUMNS}
+        return {name: pa.array(found.get(name, ()), FRAMES.arrow().field(name).type) for name in _COLUMNS}
 
 
 @dataclass(slots=True)
@@ -168,7 +168,10 @@ def pack(part: Part) -> Packed:
         pa.array(list(part.info.values()), pa.string()),
         ints(part.rows),
         ints(quic[0]),
-        {name: pa.array(one, PACKETS.field(name).type) for name, one in zip(QUIC_COLUMNS, quic[1:], strict=True)},
+        {
+            name: pa.array(one, PACKETS.arrow().field(name).type)
+            for name, one in zip(QUIC_COLUMNS, quic[1:], strict=True)
+        },
         part.notes,
         part.told,
     )

@@ -64,9 +64,9 @@ def build(
         "packets": packets,
         "frames": pa.table({**frames, "capture": _constant(name, len(frames["connection"]))})
         .select(FRAMES.names)
-        .cast(FRAMES),
-        "messages": pa.Table.from_pylist([{**row, "capture": name} for row in messages], MESSAGES),
-        "connections": pa.Table.from_pylist([{**row, "capture": name} for row in connections], CONNECTIONS),
+        .cast(FRAMES.arrow()),
+        "messages": pa.Table.from_pylist([{**row, "capture": name} for row in messages], MESSAGES.arrow()),
+        "connections": pa.Table.from_pylist([{**row, "capture": name} for row in connections], CONNECTIONS.arrow()),
     }
     return built, notes
 
@@ -138,7 +138,7 @@ def _packets(joined: Joined, name: str, protocol: dict[int, str | None], log: Pa
     }
     columns.update(_quic(joined))
     columns.update(_fates(joined, log))
-    return pa.table({one.name: columns[one.name] for one in PACKETS}).cast(PACKETS)
+    return pa.table({name: columns[name] for name in PACKETS.names}).cast(PACKETS.arrow())
 
 
 def _quic(joined: Joined) -> dict[str, pa.Array[Any]]:
@@ -153,7 +153,7 @@ def _quic(joined: Joined) -> dict[str, pa.Array[Any]]:
     taken: Any = pa.array(place, mask=place < 0)
     columns: dict[str, pa.Array[Any]] = {}
     for name in QUIC_COLUMNS:
-        kind = PACKETS.field(name).type
+        kind = PACKETS.arrow().field(name).type
         whole = pa.concat_arrays([part.quic[name] for part in told]) if told else pa.nulls(0, kind)
         columns[name] = whole.take(taken) if start else pa.nulls(count, kind)
     return columns
@@ -266,7 +266,7 @@ def _frames(joined: Joined, name: str) -> dict[str, pa.Array[Any]]:
     kinds = {"row": pa.int64(), "way": pa.int64()}
     result: dict[str, pa.Array[Any]] = {}
     for key, arrays in columns.items():
-        kind = kinds.get(key) or FRAMES.field(key).type
+        kind = kinds.get(key) or FRAMES.arrow().field(key).type
         result[key] = pa.concat_arrays([one.cast(kind) for one in arrays]) if arrays else pa.nulls(0, kind)
     return result
 

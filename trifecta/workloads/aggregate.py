@@ -8,26 +8,27 @@ for ever. A percentile that lies among failures is None, instead of looking bett
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from trifecta.contract.trial import TrialRow
 from trifecta.design import percentiles
+from trifecta.store import parquet
 
 Numbers = NDArray[np.float64]
-_WORDS = ("protocol", "tls_version", "cipher", "error")
-_FLAGS = ("resumed", "zero_rtt")
-_NUMBERS = (
-    "warmup", "intended_ns", "started_ns", "connect_start_ns", "tcp_connected_ns", "secured_ns", "request_sent_ns",
-    "first_byte_ns", "done_ns", "status", "bytes_out", "bytes_in",
+Column = NDArray[Any]
+_TIMES = (
+    "intended_ns", "started_ns", "connect_start_ns", "tcp_connected_ns", "secured_ns", "request_sent_ns",
+    "first_byte_ns", "done_ns",
+)  # fmt: skip
+_OTHERS = (
+    "warmup", "protocol", "tls_version", "cipher", "resumed", "zero_rtt", "status", "bytes_out", "bytes_in", "error",
 )  # fmt: skip
 
 
@@ -51,30 +52,26 @@ class Aggregate:
 
 def aggregate(samples_file: Path) -> Aggregate:
     """Read a samples file of one trial."""
-    table = pq.ParquetFile(samples_file, read_dictionary=list(_WORDS)).read(columns=[*_NUMBERS, *_WORDS, *_FLAGS])
-    measured = table.filter(pc.invert(table["warmup"]))
-    error_column = measured["error"]
-    success: NDArray[np.bool_] = np.asarray(error_column.is_null())
-    base = int(pc.min(measured["started_ns"]).as_py() or 0)
-
-    def numbers(name: str) -> Numbers:
-        """A column of times as floats since the first start, which keeps them exact; NaN for null."""
-        column: Numbers = pc.subtract(measured[name], base).cast(pa.float64()).to_numpy()
-        return column
-
-    started, intended = numbers("started_ns"), numbers("intended_ns")
+    every = parquet.read_arrays(samples_file, [*_TIMES, *_OTHERS])
+    measured = ~np.asarray(every["warmup"], dtype=np.bool_)
+    found = {name: column[measured] for name, column in every.items()}
+    success = ~_told(found["error"])
+    base = found["started_ns"].min() if measured.any() else 0
+    numbers = {name: _since(base, found[name]) for name in _TIMES}
+    good_ones = {name: column[success] for name, column in found.items()}
+    started, intended = numbers["started_ns"], numbers["intended_ns"]
     origin = np.where(np.isnan(intended), started, intended)
-    done = numbers("done_ns")
+    done = numbers["done_ns"]
     latency = np.where(success, done - origin, np.inf)
-    first_byte = numbers("first_byte_ns")
-    connect_start = numbers("connect_start_ns")
-    tcp_connected = numbers("tcp_connected_ns")
-    secured = numbers("secured_ns")
+    first_byte = numbers["first_byte_ns"]
+    connect_start = numbers["connect_start_ns"]
+    tcp_connected = numbers["tcp_connected_ns"]
+    secured = numbers["secured_ns"]
     handshake_start = np.where(np.isnan(tcp_connected), connect_start, tcp_connected)
     good = latency[success]
     total = len(latency)
     window_ns = float(np.nanmax(done) - np.nanmin(started)) if success.any() else 0.0
-    errors = _counts(error_column)
+    errors = _counts(found["error"])
     columns: dict[str, Any] = {
         "samples": total,
         "errors": int(total - success.sum()),
@@ -88,33 +85,49 @@ def aggregate(samples_file: Path) -> Aggregate:
         "ttfb_p50_ns": percentile((first_byte - origin)[success], 0.5),
         "connect_p50_ns": percentile((tcp_connected - connect_start)[success], 0.5),
         "tls_p50_ns": percentile((secured - handshake_start)[success], 0.5),
-        "wait_p50_ns": percentile((first_byte - numbers("request_sent_ns"))[success], 0.5),
+        "wait_p50_ns": percentile((first_byte - numbers["request_sent_ns"])[success], 0.5),
         "transfer_p50_ns": percentile((done - first_byte)[success], 0.5),
-        "bytes_in": int(pc.sum(measured["bytes_in"]).as_py() or 0),
-        "bytes_out": int(pc.sum(measured["bytes_out"]).as_py() or 0),
+        "bytes_in": _sum(found["bytes_in"]),
+        "bytes_out": _sum(found["bytes_out"]),
     }
     first, second = _halves(latency[success], done[success])
     return Aggregate(
         columns=cast(TrialRow, columns),
-        protocols=_counts(measured.filter(pa.array(success))["protocol"]),
-        tls_versions=_counts(measured["tls_version"]),
-        ciphers=_counts(measured["cipher"]),
-        statuses=_counts(measured["status"]),
-        bytes_in={int(size): count for size, count in _counts(measured.filter(pa.array(success))["bytes_in"]).items()},
+        protocols=_counts(good_ones["protocol"]),
+        tls_versions=_counts(found["tls_version"]),
+        ciphers=_counts(found["cipher"]),
+        statuses=_counts(found["status"]),
+        bytes_in={int(size): count for size, count in _counts(good_ones["bytes_in"]).items()},
         errors=errors,
-        handshakes=_handshakes(measured.filter(pa.array(success))),
+        handshakes=_handshakes(good_ones),
         samples=total,
-        warmup_samples=table.num_rows - total,
+        warmup_samples=len(measured) - total,
         first_half_p50_ns=first,
         second_half_p50_ns=second,
     )
 
 
-def _handshakes(successful: pa.Table) -> dict[str, int]:
+def _told(column: Column) -> NDArray[np.bool_]:
+    """Where a column has a value."""
+    return ~np.ma.getmaskarray(column)
+
+
+def _since(base: int, column: Column) -> Numbers:
+    """Times as floats since the first start, which keeps them exact; NaN for null."""
+    since: Numbers = np.ma.filled((column - base).astype(np.float64), np.nan)
+    return since
+
+
+def _sum(column: Column) -> int:
+    """Of the values that there are."""
+    return int(column[_told(column)].sum(dtype=np.int64))
+
+
+def _handshakes(successful: Mapping[str, Column]) -> dict[str, int]:
     """Requests that opened a connection: in ``full`` handshakes, ``resumed`` ones, and those with ``early`` data."""
-    opened = successful.filter(pc.is_valid(successful["connect_start_ns"]))
-    resumed, early = (int(pc.sum(opened[name]).as_py() or 0) for name in _FLAGS)
-    counts = {"full": opened.num_rows - resumed, "resumed": resumed - early, "early": early}
+    opened = _told(successful["connect_start_ns"])
+    resumed, early = (_sum(successful[name][opened]) for name in ("resumed", "zero_rtt"))
+    counts = {"full": int(opened.sum()) - resumed, "resumed": resumed - early, "early": early}
     return {kind: count for kind, count in counts.items() if count > 0}
 
 
@@ -145,9 +158,9 @@ def error_summary(errors: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in ranked)
 
 
-def _counts(column: Any) -> dict[str, int]:
-    counted = pc.value_counts(column).to_pylist()
-    return {str(entry["values"]): int(entry["counts"]) for entry in counted if entry["values"] is not None}
+def _counts(column: Column) -> dict[str, int]:
+    """How many requests have each value."""
+    return {str(value): count for value, count in Counter(np.asarray(column[_told(column)]).tolist()).items()}
 
 
 def _halves(latency: Numbers, done: Numbers) -> tuple[float | None, float | None]:

@@ -162,9 +162,9 @@ def _raise_for(code: int, words: str, target: Target, authorities: Path) -> None
 
 def _last_row(samples: Path) -> dict[str, Any] | None:
     """The measured request; None when the time was over before it was made."""
-    import pyarrow.parquet as pq
+    from trifecta.store import parquet
 
-    rows = [row for row in pq.read_table(samples).to_pylist() if not row["warmup"]]
+    rows = [row for row in parquet.read(samples) if not row["warmup"]]
     return rows[-1] if rows else None
 
 

@@ -97,7 +97,7 @@ class Scene:
             name: pa.table(
                 {f.name: pa.array([row.get(f.name) for row in rows[name]], type=f.type) for f in schema}, schema=schema
             )
-            for name, schema in SCHEMAS.items()
+            for name, schema in ((name, one.arrow()) for name, one in SCHEMAS.items())
         }
 
     def connection(self) -> Connection:

@@ -95,5 +95,5 @@ class Scene:
             rows = self.rows[name]
             if name == "packets":
                 rows = sorted(rows, key=lambda row: (row["time_ns"], row["number"]))
-            found[name] = pa.Table.from_pylist([{"capture": "t"} | row for row in rows], schema=schema)
+            found[name] = pa.Table.from_pylist([{"capture": "t"} | row for row in rows], schema=schema.arrow())
         return found

@@ -84,7 +84,7 @@ def tables(packets: list[Any], frames: list[Any], messages: list[Any], spoken: l
         for number, name in enumerate(spoken)
     ]
     rows = {"packets": packets, "frames": frames, "messages": messages, "connections": connections}
-    return {name: pa.Table.from_pylist(rows[name], schema=schema) for name, schema in SCHEMAS.items()}
+    return {name: pa.Table.from_pylist(rows[name], schema=schema.arrow()) for name, schema in SCHEMAS.items()}
 
 
 @settings(max_examples=150, deadline=None)

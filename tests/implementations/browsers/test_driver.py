@@ -128,4 +128,4 @@ def test_the_files_have_their_schemas(tmp_path):
     driver = drive(tmp_path)
     assert driver.end() == 0
     for name, schema in (("samples", SAMPLES), ("visits", VISITS), ("fetches", FETCHES), ("playback", PLAYBACK)):
-        assert pq.read_schema(tmp_path / f"{name}.parquet").equals(schema), name
+        assert pq.read_schema(tmp_path / f"{name}.parquet").equals(schema.arrow()), name

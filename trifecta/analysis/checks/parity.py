@@ -111,7 +111,7 @@ def _quinn(evidence: Evidence) -> list[Finding]:
         text = (
             f"{quinn.LIBRARY} is adapted in {', '.join(given) or 'nothing'}, requested: {', '.join(asked) or 'nothing'}"
         )
-        return [Finding("fail", text, remedy="build the engine again with `make setup`")]
+        return [Finding("fail", text, remedy="install the engine again: `trifecta doctor` says how")]
     lacking = [name for name in quinn.ADAPTATIONS if name not in asked]
     if lacking:
         text = f"the study asks for {quinn.LIBRARY} without {', '.join(lacking)}"

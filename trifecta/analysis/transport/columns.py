@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
-import pyarrow as pa
 
 from trifecta.analysis.transport import reading
 from trifecta.analysis.transport.grouped import begins, first_rows, frontiers
 from trifecta.analysis.transport.rows import NULL, Bools, Group, Ints, Rows
 from trifecta.analysis.transport.ways import lacks_packets
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _Any = TypeVar("_Any")
 SIDE_A, SIDE_B = "a", "b"

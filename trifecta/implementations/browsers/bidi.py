@@ -10,10 +10,15 @@ import itertools
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import WebSocketException
+from trifecta.design.extras import Later
+
+if TYPE_CHECKING:
+    import websockets.asyncio.client as sockets
+    import websockets.exceptions as problems
+else:
+    sockets, problems = Later("websockets.asyncio.client"), Later("websockets.exceptions")
 
 Params = dict[str, Any]
 
@@ -36,7 +41,7 @@ class BidiClosedError(Exception):
 class Bidi:
     """A session of the protocol. Nothing times out here."""
 
-    def __init__(self, socket: ClientConnection) -> None:
+    def __init__(self, socket: sockets.ClientConnection) -> None:
         """``socket``: connected; it is closed by ``close``."""
         self._socket = socket
         self._ids = itertools.count(1)
@@ -49,8 +54,10 @@ class Bidi:
     async def connect(cls, url: str) -> Bidi:
         """Open a session at ``ws://127.0.0.1:PORT/session``; BidiClosedError when nobody answers there."""
         try:
-            socket = await connect(url, max_size=MAX_MESSAGE_BYTES, compression=None, proxy=None, ping_interval=None)
-        except (OSError, WebSocketException) as error:
+            socket = await sockets.connect(
+                url, max_size=MAX_MESSAGE_BYTES, compression=None, proxy=None, ping_interval=None
+            )
+        except (OSError, problems.WebSocketException) as error:
             raise BidiClosedError(f"{url}: {error}") from None
         bidi = cls(socket)
         try:
@@ -70,7 +77,7 @@ class Bidi:
         try:
             await self._socket.send(json.dumps({"id": number, "method": method, "params": params or {}}))
             return await future
-        except (OSError, WebSocketException) as error:
+        except (OSError, problems.WebSocketException) as error:
             raise BidiClosedError(str(error)) from None
         finally:
             self._waiting.pop(number, None)
@@ -102,7 +109,7 @@ class Bidi:
 
     async def close(self) -> None:
         """Close the connection."""
-        with suppress(OSError, WebSocketException):
+        with suppress(OSError, problems.WebSocketException):
             await self._socket.close()
         self._reader.cancel()
         with suppress(asyncio.CancelledError):
@@ -113,7 +120,7 @@ class Bidi:
         try:
             async for text in self._socket:
                 self._take(json.loads(text))
-        except (OSError, WebSocketException, ValueError) as error:
+        except (OSError, problems.WebSocketException, ValueError) as error:
             reason = str(error) or reason
         finally:
             self._closed.set()

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trifecta.contract.common import Declared
+from trifecta.design import extras
+from trifecta.design.errors import CannotError
 from trifecta.implementations.browser import (
     CRASHED,
     BrowserAdapter,
@@ -17,6 +19,7 @@ from trifecta.implementations.browser import (
     Errand,
     RunningBrowser,
     View,
+    extra_there,
 )
 from trifecta.implementations.browsers import chromium_flags
 from trifecta.implementations.browsers.chromium_calls import Calls
@@ -39,6 +42,7 @@ class Chromium(BrowserAdapter):
 
     def find(self) -> str:
         """Its version, as it says itself."""
+        extra_there()
         if shutil.which("certutil") is None:
             raise Unsupported("certutil is not installed; run: sudo apt-get install -y libnss3-tools")
         program = _program()
@@ -61,9 +65,9 @@ class Chromium(BrowserAdapter):
     def load(self) -> None:
         """Playwright."""
         try:
-            import playwright.async_api  # noqa: F401
-        except ImportError as error:
-            raise Unsupported(f"Playwright is not installed ({error}); run: make setup") from error
+            extras.load("playwright.async_api")
+        except CannotError as error:
+            raise Unsupported(str(error)) from error
 
     async def launch(self, errand: Errand) -> RunningBrowser:
         """Start it through Playwright, with flags that are all our own."""

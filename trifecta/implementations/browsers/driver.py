@@ -29,7 +29,6 @@ from trifecta.contract.browser import BrowserConfig
 from trifecta.contract.codec import encode
 from trifecta.contract.common import Declared, Told
 from trifecta.contract.load import ClientLoaded, ClientReady, Ended, LoadSummary
-from trifecta.implementations import lean
 from trifecta.implementations.browser import CRASHED, HUNG, Errand
 from trifecta.implementations.browsers import apart, errands, records, worker
 from trifecta.implementations.browsers.records import VisitRecord
@@ -37,6 +36,7 @@ from trifecta.implementations.registry import BROWSERS
 from trifecta.implementations.visit import Visit
 from trifecta.lab import linux
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT
+from trifecta.store import parquet
 
 EXIT_FAILED = 1
 _LOAD_TIMEOUT_NS = 60_000_000_000
@@ -95,8 +95,7 @@ def main(arguments: list[str]) -> int:
 
 def run(name: str, there: apart.Apart) -> None:
     """Hand the configuration on, follow the visits, write the files and say the summary."""
-    lean.keep_pandas_out()
-    _empty_tables()  # what is imported now does not disturb the browser later
+    parquet.warm_up()  # what is imported now does not disturb the browser later
     lines = _Lines(there.said)
     loaded = _loaded(lines)
     _say("loaded", ClientLoaded(client=name))
@@ -284,19 +283,15 @@ def _woken() -> Iterator[int]:
         os.close(write)
 
 
-def _tables(name: str, errand: Errand | None, found: Sequence[VisitRecord]) -> records.Tables:
+def _tables(name: str, errand: Errand, found: Sequence[VisitRecord]) -> records.Tables:
     return records.tables(
         found,
-        trial=errand.trial if errand else "",
-        kind=errand.kind if errand else "page",
-        view=errand.view if errand else "cold",
+        trial=errand.trial,
+        kind=errand.kind,
+        view=errand.view,
         browser=name,
-        protocol=errand.protocol if errand else "h1",
+        protocol=errand.protocol,
     )
-
-
-def _empty_tables() -> None:
-    _tables("", None, [])
 
 
 def _write(name: str, config: BrowserConfig, errand: Errand, course: Course) -> None:
@@ -309,7 +304,7 @@ def _write(name: str, config: BrowserConfig, errand: Errand, course: Course) -> 
         if path is None:
             continue
         try:
-            records.write(getattr(found, key), Path(path))
+            getattr(found, key).write(Path(path))
         except OSError as error:
             raise Failure(EXIT_CANNOT, f"{key}_file: {path}: {error.strerror}") from error
 

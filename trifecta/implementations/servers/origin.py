@@ -23,7 +23,7 @@ class Origin(ServerAdapter):
     """The same handler behind HTTP/1.1, HTTP/2 and HTTP/3, written to cost little."""
 
     name = "origin"
-    source = "part of Trifecta (engine/crates/origin); built by `make setup`"
+    source = "part of Trifecta (engine/crates/origin)"
     says_ready = b'{"ready":'  # after every socket is bound (docs/architecture.md, section 1)
 
     def find(self) -> str:

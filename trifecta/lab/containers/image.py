@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from trifecta.design.errors import CannotError
+from trifecta.lab.engine import rebuild
 
 PROGRAM = "/trifecta-engine"
 # glibc before 2.34 loads these when a name is looked up; later ones have them inside.
@@ -50,7 +51,7 @@ def _libraries(engine: Path) -> Iterator[Path]:
         raise CannotError("`ldd` is missing, it tells what the image must hold; install libc-bin") from error
     missing = re.findall(r"(\S+) => not found", done.stdout)
     if missing:
-        raise CannotError(f"{engine} lacks {', '.join(missing)}; build it again with `make setup`")
+        raise CannotError(f"{engine} lacks {', '.join(missing)}; run `{rebuild()}`")
     found = [Path(name) for name in re.findall(r"(/\S+) \(0x[0-9a-f]+\)", done.stdout)]  # none: statically linked
     yield from found
     for library in found:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from trifecta.design import extras
 from trifecta.lab import cgroups, linux
 
 Network = Literal["host", "bridge"]
@@ -56,6 +57,8 @@ def docker_state(network: Network = "host") -> DockerState:
     for program, package in programs.items():
         if not _find(program):
             return DockerState(version, f"{program} is not installed", f"sudo apt-get install -y {package}")
+    if extras.missing("containers"):
+        return DockerState(version, "the package docker is not installed", extras.remedy("containers"))
     if not _is_real_root():
         return DockerState(
             version, "the Docker Engine makes control groups and mounts, which only root may", "run as root (sudo)"

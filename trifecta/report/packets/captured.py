@@ -6,18 +6,23 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from trifecta.analysis.transport.columns import Connection, connections
 from trifecta.analysis.transport.overhead import PARTS, overhead
 from trifecta.analysis.transport.silences import CAUSES
 from trifecta.analysis.transport.stalls import stalls
 from trifecta.analysis.transport.trial import Capture, look_at
+from trifecta.design.extras import Later
 from trifecta.trace.names import study_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+else:
+    pa, pc = Later("pyarrow"), Later("pyarrow.compute")
 
 Array = np.ndarray[Any, Any]
 LOST = ("lost", "queue_dropped", "corrupted")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+from trifecta.design import extras
 from trifecta.design.errors import CannotError, UserError
 from trifecta.report.figures import picture_files, svg
 from trifecta.report.packets.derive import Packets
@@ -15,15 +16,18 @@ from trifecta.report.packets.section import cell_pictures
 def dissect_run(run: Path) -> None:
     """Dissect a run's captures into ``trace/``, once: again only when captures came after that.
 
-    Where that cannot be done (no tshark, a damaged capture) there is no ``trace/``; the report says how to see why.
+    Where that cannot be done (no tshark, no extra ``capture``, a damaged capture) there is no ``trace/``; the report
+    says how to see why.
     """
-    from trifecta.trace import overview
-    from trifecta.trace.dissect import dissect
-
     captures = list((run / "captures").glob("*.pcapng"))
     done = run / "trace" / "packets.parquet"
     if not captures or (done.exists() and done.stat().st_mtime >= max(one.stat().st_mtime for one in captures)):
         return
+    if extras.missing("capture"):
+        return
+    from trifecta.trace import overview
+    from trifecta.trace.dissect import dissect
+
     files, logs, _ = overview.find_captures([run])
     with suppress(CannotError, UserError):
         dissect(files, None, run / "trace", link_logs=logs)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from itertools import groupby
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, Any
 
 from trifecta.analysis.transport.setup import setup
+from trifecta.design.extras import Later
 from trifecta.report.figures.packet_points import Flight, Ladder
 from trifecta.report.packets.captured import Captured, where
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+else:
+    pa, pc = Later("pyarrow"), Later("pyarrow.compute")
+
 
 MOST_FLIGHTS = 14
 _FIRST = 500  # packets of a direction that are looked at

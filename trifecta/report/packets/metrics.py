@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pyarrow as pa
 
 from trifecta.analysis.transport.trial import Capture, look_at
 from trifecta.design.metrics import PACKETS
 from trifecta.report.visits.metrics import VisitMetric
 from trifecta.store.trace_schema import SCHEMAS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Row = dict[str, Any]
 
@@ -96,7 +98,7 @@ def read(connection: duckdb.DuckDBPyConnection, capture: str) -> Mapping[str, pa
     made = {}
     for name, schema in SCHEMAS.items():
         answer = connection.sql(f"SELECT * FROM {name} WHERE capture = ?", params=[capture])  # noqa: S608 - constants
-        made[name] = answer.to_arrow_table().select(schema.names).cast(schema)
+        made[name] = answer.to_arrow_table().select(schema.names).cast(schema.arrow())
     return made
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from trifecta.report.figures import style, svg
 from trifecta.report.figures.over_time import acknowledgements, rates
@@ -19,6 +18,9 @@ from trifecta.report.packets import flights, parts, series
 from trifecta.report.packets.captured import Captured, captures
 from trifecta.report.packets.picture import Picture
 from trifecta.report.packets.times import Times
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MOST_PANELS = 4
 _PROTOCOL = re.compile(r"[-_. ]?(?<![a-z0-9])(?:http[-/]?[123](?:\.[01])?|h[123])(?![a-z0-9])", re.IGNORECASE)

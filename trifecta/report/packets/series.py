@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from trifecta.analysis.transport.acknowledgements import acknowledgements, moments_of
 from trifecta.analysis.transport.rate import nice
+from trifecta.design.extras import Later
 from trifecta.report.figures.packet_points import Acknowledged, Lane, Octets, Rates
 from trifecta.report.packets.captured import Array, Captured, numbers, where
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+else:
+    pa, pc = Later("pyarrow"), Later("pyarrow.compute")
 
 
 def octets(captured: Captured) -> Octets:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from trifecta.design import failures
 from trifecta.design.conformance import ConformanceCase, ConformanceResult, Outcome, Role
 from trifecta.design.model import PROTOCOL_NAMES
+from trifecta.store import parquet
 
 _METHOD_REFUSED = (405, 501)  # RFC 9110, 15.5.6 and 15.6.2: there, but not for this method
 # What one request can tell in numbers; all others are as in `trifecta.design.failures`.
@@ -38,8 +37,7 @@ def read_rows(samples_file: Path) -> list[dict[str, Any]]:
     """The rows of a samples file, in order; none when there is no file."""
     if not samples_file.exists():
         return []
-    rows: list[dict[str, Any]] = pq.ParquetFile(samples_file).read().to_pylist()
-    return rows
+    return parquet.read(samples_file)
 
 
 def judge(rows: Sequence[Mapping[str, Any]], case: ConformanceCase, protocol: str) -> Finding:

@@ -38,7 +38,7 @@ def services_supported(study: Study, engine: Path) -> Supported:
     if not cells:
         why = "; ".join(dict.fromkeys(item["reason"] for item in left_out))
         raise CannotError(f"no place of the study can be used here: {why}")
-    source = "part of Trifecta (engine/crates/origin); built by `make setup`"
+    source = "part of Trifecta (engine/crates/origin)"
     versions = {"version": engine_versions(engine).engine, "source": source}
     return Supported(cells, {SERVER_LEVEL: versions}, {}, left_out)
 

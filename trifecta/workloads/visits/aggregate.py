@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from trifecta.analysis.checks.visits import Got, Visit, Visits
 from trifecta.contract.trial import TrialRow
+from trifecta.store import parquet
 from trifecta.workloads.aggregate import percentile
 
 Row = dict[str, Any]
@@ -58,17 +57,16 @@ class VisitAggregate:
 
 def aggregate_visits(visits_file: Path, fetches_file: Path, playback_file: Path | None = None) -> VisitAggregate:
     """Read the files of one trial; warm-up visits count for nothing but their number."""
-    table = pq.read_table(visits_file, columns=list(_OF_VISITS))
-    every = table.to_pylist()
-    measured = table.filter(pc.invert(table["warmup"])).sort_by("visit").to_pylist()
-    fetches = pq.read_table(fetches_file, columns=[*_OF_FETCHES, "warmup"])
-    good = [row["visit"] for row in measured if row["error"] is None]
-    rows = [row for row in fetches.filter(pc.invert(fetches["warmup"])).to_pylist() if row["visit"] in set(good)]
-    rows.sort(key=lambda row: (row["visit"], row["fetch"]))
+    every = parquet.read(visits_file, _OF_VISITS)
+    measured = sorted((row for row in every if not row["warmup"]), key=itemgetter("visit"))
+    good = {row["visit"] for row in measured if row["error"] is None}
+    fetches = parquet.read(fetches_file, [*_OF_FETCHES, "warmup"])
+    rows = [row for row in fetches if not row["warmup"] and row["visit"] in good]
+    rows.sort(key=itemgetter("visit", "fetch"))
     stalled = set() if playback_file is None or not playback_file.exists() else _stalled(playback_file)
     return VisitAggregate(
         cast(TrialRow, _columns(measured) | _speed_index(every)),
-        _evidence(measured, rows, stalled, table.num_rows - len(measured)),
+        _evidence(measured, rows, stalled, len(every) - len(measured)),
     )
 
 
@@ -182,7 +180,7 @@ def _counts(values: Iterable[Any]) -> dict[str, int]:
 
 def _stalled(playback_file: Path) -> set[int]:
     """Visits whose last stall did not end."""
-    table = pq.read_table(playback_file, columns=["visit", "time_ns", "event"])
-    events = table.filter(pc.is_in(table["event"], value_set=pa.array(("stall", "resume")))).sort_by("time_ns")
-    last = {row["visit"]: row["event"] for row in events.to_pylist()}
+    rows = parquet.read(playback_file, ["visit", "time_ns", "event"])
+    events = sorted((row for row in rows if row["event"] in ("stall", "resume")), key=itemgetter("time_ns"))
+    last = {row["visit"]: row["event"] for row in events}
     return {visit for visit, event in last.items() if event == "stall"}

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow.parquet as pq
 from msgspec import structs
 
 from trifecta.contract.load import LoadSummary
 from trifecta.design.errors import CannotError
 from trifecta.design.model import PROTOCOL_FACTOR, Cell, Trial, VideoWorkload
 from trifecta.lab.engine import EngineError
+from trifecta.store import parquet
 from trifecta.video.archive import Video
 from trifecta.video.floor import LocalVideo, shares_of
 from trifecta.workloads.faults import Faults
@@ -73,7 +73,7 @@ class Floors:
                         LoadSummary, (START_NS + total_timeout_ns(alone)) / 1e9 + _GRACE_S, session.stop
                     )
                 assert drafts.playback is not None
-                rows = pq.read_table(drafts.playback).to_pylist()
+                rows = parquet.read(drafts.playback)
             except FileNotFoundError as error:
                 raise CannotError("the browser's driver wrote no playback of the video without a network") from error
             finally:

@@ -1,0 +1,165 @@
+"""Parquet files by DuckDB: written from rows, read as rows or as arrays.
+
+The same library answers the SQL of a run, so that a plain install needs no second one.
+"""
+# Statements are put together from column names of schemas and from quoted paths.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+import errno
+import functools
+import operator
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from trifecta.design.tables import BOOL, DOUBLE, INTEGERS, TEXT, Schema
+
+_NUMBER = re.compile(r'\\?"errno\\?":\s*\\?"(\d+)')
+_SAID = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT)
+
+
+class Table:
+    """Rows of one schema, held by column."""
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]], schema: Schema) -> None:
+        """Take rows; a column that a row lacks is null there. ValueError when a value has not its column's type."""
+        every = list(rows)
+        self.schema = schema
+        self.num_rows = len(every)
+        self.columns = {name: [_typed(row.get(name), name, kind) for row in every] for name, kind in schema.columns}
+
+    def write(self, path: Path) -> None:
+        """Write a file; OSError when the disk refuses."""
+        selected = ", ".join(f"unnest(?::{kind}[]) AS {name_of(name)}" for name, kind in self.schema.columns)
+        options = "FORMAT parquet, COMPRESSION snappy, USE_TMP_FILE false"
+        try:
+            with _cursor() as cursor:
+                cursor.execute(f"COPY (SELECT {selected}) TO {quoted(str(path))} ({options})", [*self.columns.values()])
+        except duckdb.IOException as error:
+            raise _os_error(error, path) from error
+
+
+def write(rows: Iterable[Mapping[str, Any]], schema: Schema, path: Path) -> None:
+    """Write rows as a file. ValueError when a value has not its column's type, OSError when the disk refuses."""
+    Table(rows, schema).write(path)
+
+
+def read(path: Path, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """The rows of a file, or these columns of them, in order; duckdb.Error when it is no whole Parquet file."""
+    return select(f"SELECT {_chosen(names)} FROM {scan([path])}")
+
+
+def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """By name these columns of a file; one with nulls is a masked array. duckdb.Error as `read`."""
+    with _cursor() as cursor:
+        found: dict[str, NDArray[Any]] = cursor.execute(f"SELECT {_chosen(names)} FROM {scan([path])}").fetchnumpy()
+    return found
+
+
+def select(statement: str) -> list[dict[str, Any]]:
+    """The rows that a SELECT gives."""
+    with _cursor() as cursor:
+        answer = cursor.execute(statement)
+        names = [column[0] for column in answer.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
+
+
+def types_of(path: Path) -> dict[str, str]:
+    """By name the type of a file's columns; duckdb.Error, or ValueError of a name that is no UTF-8, when damaged."""
+    with _cursor() as cursor:
+        described = cursor.execute(f"DESCRIBE SELECT * FROM {scan([path])}").fetchall()
+    return {name: kind for name, kind, *_ in described}
+
+
+def warm_up() -> None:
+    """Load what the first file would have to wait for."""
+    select("SELECT 1")
+
+
+def scan(paths: Sequence[Path], *, union: bool = False) -> str:
+    """The files in SQL, one after the other; with ``union`` a column that some of them lack is null there."""
+    return f"read_parquet({listed(paths)}, hive_partitioning = false, union_by_name = {str(union).lower()})"
+
+
+def listed(paths: Sequence[Path]) -> str:
+    """A list of paths in SQL."""
+    return "[" + ", ".join(quoted(no_glob(str(path))) for path in paths) + "]"
+
+
+def name_of(column: str) -> str:
+    """The name of a column in SQL."""
+    return '"' + column.replace('"', '""') + '"'
+
+
+def quoted(text: str) -> str:
+    """A text in SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def no_glob(path: str) -> str:
+    """Keep characters of a folder's name from acting as a pattern."""
+    return "".join(f"[{character}]" if character in "*?[" else character for character in path)
+
+
+def _chosen(names: Sequence[str] | None) -> str:
+    return "*" if names is None else ", ".join(name_of(name) for name in names)
+
+
+def _typed(value: Any, name: str, kind: str) -> Any:
+    """A value as its column takes it; ValueError when it is of another type or out of range."""
+    if value is None:
+        return None
+    if kind == TEXT and isinstance(value, str):
+        value.encode()  # a lone surrogate is no text: UnicodeEncodeError, a ValueError
+        return value
+    if kind == BOOL and isinstance(value, bool | np.bool_):
+        return bool(value)
+    if not isinstance(value, bool | np.bool_):
+        if kind == DOUBLE and isinstance(value, int | float | np.number):
+            return float(value)
+        if kind in INTEGERS and (number := _whole(value)) is not None:
+            low, high = INTEGERS[kind]
+            if low <= number <= high:
+                return number
+    raise ValueError(f"column {name}: {value!r} is no {kind}")
+
+
+def _whole(value: Any) -> int | None:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+def _cursor() -> duckdb.DuckDBPyConnection:
+    """A connection for one statement. They share a database: to open one costs more than to write most files."""
+    return _database().cursor()
+
+
+@functools.cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """In memory. Files are replaced under it, so it keeps nothing of them."""
+    opened = duckdb.connect(":memory:", config={"threads": 1})
+    opened.execute("SET enable_external_file_cache = false")
+    return opened
+
+
+# A child of a fork has not its threads: it could neither use it nor close it, and would hang when it ends.
+os.register_at_fork(before=_database.cache_clear)
+
+
+def _os_error(error: duckdb.IOException, path: Path) -> OSError:
+    """What the system said, which DuckDB has in its message only."""
+    found = _NUMBER.search(str(error))
+    number = int(found[1]) if found else next((one for one in _SAID if os.strerror(one) in str(error)), errno.EIO)
+    return OSError(number, os.strerror(number), str(path))
