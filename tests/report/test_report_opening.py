@@ -18,7 +18,7 @@ from trifecta.store import views
 
 
 def row(first: list[tuple[tuple[str, ...], int]], cells: int) -> PathRow:
-    return PathRow("far", "", first, cells, {}, (None, None), (None, None), [], "")
+    return PathRow("far", "", first, cells, {}, {}, (None, None), (None, None), [], "")
 
 
 @pytest.mark.parametrize(

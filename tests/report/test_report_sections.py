@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.report import pages
-from trifecta.implementations import table
+from trifecta import entries as packages
 from trifecta.report import sections
 from trifecta.report.html import render
 from trifecta.report.sections import Section
@@ -31,7 +31,7 @@ def weather(templates: Path) -> Section:
 
 def entered(monkeypatch: pytest.MonkeyPatch, *values: str) -> None:
     entries = [EntryPoint(value.split(":")[1], value, sections.GROUP) for value in values]
-    monkeypatch.setattr(table, "installed_entries", lambda group: (entries, []))
+    monkeypatch.setattr(packages, "installed", lambda group: (entries, []))
 
 
 def test_names_are_one_a_section_and_templates_are_there() -> None:

@@ -18,6 +18,7 @@ from trifecta.report.comparisons import Comparison, levels, standing
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures.style import name
 from trifecta.report.queries import Answer
+from trifecta.report.tables import row_key
 
 Ends = tuple[float | None, float | None]
 
@@ -56,6 +57,7 @@ class PathRow:
     first: list[tuple[tuple[str, ...], int]]  # arms that came first (none: open), and in how many cells
     cells: int
     values: Mapping[str, Ends]
+    keys: Mapping[str, str]  # by arm the row of the answer that has them
     ratio: Ends
     interval: Ends
     comparisons: list[Comparison]  # of the first pair, a cell each
@@ -115,6 +117,7 @@ def _row(facts: RunFacts, path: str, found: list[Comparison], answer: Answer) ->
         first=sorted(first.items(), key=lambda one: (not one[0], -one[1])),
         cells=len(cells),
         values={one: (by_arm[one]["least"], by_arm[one]["most"]) for one in facts.arms if one in by_arm},
+        keys={one: row_key(row, answer.query.key) for one, row in by_arm.items()},
         ratio=(ratio["least_ratio"], ratio["most_ratio"]),
         interval=(ratio["low"], ratio["high"]),
         comparisons=[one for one in found if (one.arm, one.reference) == (arm, reference)],

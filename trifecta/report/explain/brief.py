@@ -24,11 +24,15 @@ _THREATS = 4  # named; the others are counted
 
 def print_brief(found: Explained, console: Console | None = None) -> None:
     """Print the decided verdicts, as many as a screen of `LINES` lines has room for; of one cell also the open ones."""
-    out = console or Console(highlight=False)
+    with found.about.naming():
+        _print(found, console or Console(highlight=False))
+
+
+def _print(found: Explained, out: Console) -> None:
     head, tail = list(_head(found)), list(_tail(out, found))
     left = LINES - _lines(out, head) - _lines(out, tail) - 1
     chains = [one for one in found.chains if one.comparison.decided]
-    if len(found.chains) <= len(found.study.factors.get("protocol", ())):
+    if len({one.comparison.cell for one in found.chains}) == 1:
         chains = found.chains  # one cell was asked for: its open verdicts, too
     shown: list[RenderableType] = []
     for number, chain in enumerate(chains):
