@@ -71,7 +71,9 @@ command -v cargo >/dev/null ||
 rust=$(rustc --version | awk '{ print $2 }')
 printf '1.88\n%s\n' "$rust" | sort -CV || refuse "needs Rust 1.88 or newer, found $rust; run: rustup update stable"
 [ -x engine/target/release/trifecta-engine ] || say "building the engine (some minutes the first time)"
-cargo build --quiet --release --locked --manifest-path engine/Cargo.toml --target-dir engine/target
+# As maturin calls it for the wheel: with other flags each would build anew what the other has built.
+cargo rustc --quiet --release --locked --manifest-path engine/Cargo.toml --target-dir engine/target \
+    --bin trifecta-engine -- -C strip=symbols
 
 # Python: versions are those of requirements.lock, in the project's own environment.
 extra="[all]"
