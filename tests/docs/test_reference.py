@@ -1,5 +1,6 @@
 """The reference pages name everything there is, and links lead somewhere."""
 
+import itertools
 import re
 import tomllib
 
@@ -66,11 +67,16 @@ def test_every_page_is_reached_from_the_readme():
     assert {str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.md")} == named
 
 
-def test_every_dependency_has_its_reason():
+def wanted() -> list[str]:
+    """What the package and all its extras need, besides itself with other extras."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = project["dependencies"] + project["optional-dependencies"]["dev"]
+    every = [*project["dependencies"], *itertools.chain(*project["optional-dependencies"].values())]
+    return [text for text in every if not text.startswith("trifecta[")]
+
+
+def test_every_dependency_has_its_reason():
     crates = tomllib.loads((ROOT / "engine/Cargo.toml").read_text())["workspace"]["dependencies"]
-    names = [re.split(r"[<>=~! \[]", text)[0] for text in wanted]
+    names = [re.split(r"[<>=~! \[]", text)[0] for text in wanted()]
     names += [name for name in crates if not name.startswith("trifecta-")]
     for name in names:
         assert f"`{name}`" in DEPENDENCIES, name
@@ -78,8 +84,7 @@ def test_every_dependency_has_its_reason():
 
 def test_every_package_wanted_is_pinned():
     lock = (ROOT / "requirements.lock").read_text().lower().replace("_", "-")
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    for text in project["dependencies"] + project["optional-dependencies"]["dev"]:
+    for text in wanted():
         name = re.split(r"[<>=~! \[]", text)[0].lower()
         assert re.search(rf"^{re.escape(name)}==", lock, re.MULTILINE), name
 

@@ -50,7 +50,7 @@ def test_of_several_half_are_decided_and_none_is_kept_below_six_blocks(small):
 
 
 def test_the_fewest_blocks_that_can_decide():
-    assert [fewest_blocks(level) for level in (0.9, 0.95, 0.99)] == [5, 6, 9]
+    assert [fewest_blocks(level) for level in (0.9, 0.95, 0.99)] == [5, 6, 8]
 
 
 def test_the_terminal_has_the_command_in_one_piece_and_json_for_each_verdict(run):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from trifecta.report import catalogue
+from trifecta.report.comparisons import Comparison
 from trifecta.report.queries import Answer
-from trifecta.report.words import _checks, command_line
+from trifecta.report.words import _checks, command_line, reach
 
 FAILED = {"check_name": "machine", "passed": 0, "warned": 0, "failed": 9, "unknown": 0}
 MENDS = "To fix most of them: end other programs."
@@ -22,7 +23,7 @@ def test_where_most_trials_do_not_count_it_says_what_would_mend_them(excluded: i
 def test_without_a_remedy_it_says_nothing_of_one() -> None:
     words = _checks({"excluded_trials": 9, "trials": 10}, Answer(catalogue.CHECK_MATRIX, [FAILED | {"remedy": None}]))
     assert "left out of every verdict" in words
-    assert "mend" not in words
+    assert "fix" not in words
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,25 @@ def test_without_a_remedy_it_says_nothing_of_one() -> None:
 )
 def test_a_command_is_told_without_where_the_program_lies(argv: list[str], said: str) -> None:
     assert command_line(argv) == said
+
+
+def opened(blocks: int, low: int | None, high: int | None, likely: str | None = None) -> Comparison:
+    row = {"blocks": blocks, "blocks_needed_low": low, "blocks_needed_high": high, "likely": likely}
+    return Comparison("c", "h3", "h2", "undecided", row)
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ([opened(10, 11, 81), opened(20, 30, 40)], "2 would need an estimated 1 to 71 more blocks each."),
+        ([opened(10, 13, None), opened(20, 30, 40)], "2 would need an estimated at least 3 more blocks each."),
+        ([opened(10, 11, 11)], "1 would need an estimated 1 more block."),
+        ([opened(30, None, None)], "1 would need more than ten times the blocks so far."),
+        ([opened(2, None, None), opened(0, None, None)], "1 has too few blocks for a forecast. "
+         "1 has no valid block at all."),
+        ([opened(10, 12, 14, "faster")], "1 would be decided if it were the only comparison (likely). "
+         "1 would need an estimated 2 to 4 more blocks."),
+    ],
+)  # fmt: skip
+def test_how_far_off_open_verdicts_are(found: list[Comparison], said: str) -> None:
+    assert reach(found) == said

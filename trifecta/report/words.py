@@ -310,9 +310,10 @@ def reach(undecided: Sequence[Comparison]) -> str:
         first = min(low for low, _ in reach)
         ends = [high for _, high in reach if high is not None]
         last = f" to {max(ends)}" if len(ends) == len(reach) and max(ends) > first else ""
-        or_more = " or more" if len(ends) < len(reach) else ""
+        least = "at least " if len(ends) < len(reach) else ""
+        block = "block" if first == 1 and not last else "blocks"
         each = " each" if len(reach) > 1 else ""
-        said.append(f"{len(reach)} would need an estimated {numbers.count(first)}{last}{or_more} more blocks{each}.")
+        said.append(f"{len(reach)} would need an estimated {least}{numbers.count(first)}{last} more {block}{each}.")
     if far:
         said.append(f"{far} would need more than ten times the blocks so far.")
     if early:
@@ -364,9 +365,9 @@ def _noise(facts: RunFacts, found: Sequence[Comparison]) -> str:
 
 
 def _floors(found: Sequence[Comparison], column: str) -> str:
-    """``1.01``, or ``1.01 to 1.20 by cell``."""
+    """``1.01``, or ``1.01 to 1.20 (by cell)``."""
     floors = {one.cell: one.row[column] for one in found if one.row[column] is not None}
     if not floors:
         return ""
     low, high = (numbers.ratio(1 + end) for end in (min(floors.values()), max(floors.values())))
-    return low if low == high else f"{low} to {high} by cell"
+    return low if low == high else f"{low} to {high} (by cell)"
