@@ -125,7 +125,7 @@ def test_a_silent_program_is_not_waited_for_longer_than_asked(program) -> None:
 
 @pytest.mark.parametrize("line", ["nonsense", "{", "\\xff\\xfe", '{"ready": '])
 def test_what_is_no_json_is_an_error(program, line: str) -> None:
-    with pytest.raises(EngineError, match="no JSON"):
+    with pytest.raises(EngineError, match="not JSON"):
         program(f"sys.stdout.buffer.write(b'{line}\\n'); sys.stdout.flush(); time.sleep(60)").wait_ready(dict, 20)
 
 
@@ -196,7 +196,7 @@ def test_the_engine_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyP
     engine.write_text("#!/bin/sh\necho nonsense\n")
     engine.chmod(0o755)
     assert find_engine() == engine
-    with pytest.raises(CannotError, match=r"does not tell its version .*; run `make setup`"):
+    with pytest.raises(CannotError, match=r"does not report its version .*; run `make setup`"):
         engine_versions(engine)
 
 

@@ -6,10 +6,19 @@ from pathlib import Path
 from rich.console import Console
 
 from tests.report.synthetic import Shape
+from trifecta.contract.common import Quantiles
+from trifecta.contract.probe import MeasureSummary
 from trifecta.design.model import Cell, CheckResult, Trial
 from trifecta.report.progress import LiveProgress
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.progress import Progress
+
+TIMES = Quantiles(min=79_000_000, p50=80_000_000, p90=81_000_000, p99=82_000_000, max=83_000_000)
+PROBED = MeasureSummary(
+    sent=200, received=196, send_errors=0, ended="done", loss_forward=0.01, loss_backward=0.01, loss=0.02,
+    rtt_ns=TIMES, one_way_forward_ns=TIMES, one_way_backward_ns=TIMES, reordered=0, duplicates=0, reordered_forward=0,
+    duplicates_forward=0, train_received=0, rate_bits_per_s=None, largest_payload_bytes=None,
+)  # fmt: skip
 
 
 def told(run: Path, *, terminal: bool) -> str:
@@ -22,7 +31,7 @@ def told(run: Path, *, terminal: bool) -> str:
         progress.study_started(Shape().study, "runs/x", 0)
         progress.phase("lab")
         progress.level_unsupported("server", "nginx", "not installed")
-        progress.path_probed("far", {"sent": 200, "received": 196, "rtt_ns": {"p50": 80_000_000}})
+        progress.path_probed("far", PROBED)
         for number, row in enumerate(rows[:8]):
             trial = Trial(row["trial"], row["block"], Cell(row["cell"], {}), row["arm"], row["position"], 1)
             progress.trial_started(trial, number)

@@ -50,12 +50,12 @@ def describe(error: Exception) -> str:
     """``FIELD: what is wrong``, from the words of msgspec."""
     text = str(error)
     if not isinstance(error, msgspec.ValidationError):
-        return f"configuration: is no JSON ({text})"
+        return f"configuration: is not JSON ({text})"
     what, _, place = text.partition(" - at `")
     path = place.rstrip("`").removeprefix("$").lstrip(".").replace("[...]", "")
     for words, problem in (
         ("Object missing required field `", "is missing"),
-        ("Object contains unknown field `", "is no field of it"),
+        ("Object contains unknown field `", "is not a field"),
     ):
         if what.startswith(words):
             name = what.removeprefix(words).rstrip("`")

@@ -43,11 +43,6 @@ def parse(value: Any) -> str:
     return "+".join(name for name in ADAPTATIONS if name in given)
 
 
-def fields(value: str) -> dict[str, list[str]]:
-    """The field of the engine's configuration; none where all are on, which is what the engine does by itself."""
-    return {} if value == ADAPTED else {"quic_adaptations": names(value)}
-
-
 def names(value: str) -> list[str]:
     """The adaptations that are on."""
     if value == ADAPTED:

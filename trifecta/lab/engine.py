@@ -94,16 +94,20 @@ def _scripts() -> Iterator[str]:
     yield sysconfig.get_path("scripts")
 
 
+class _Release(msgspec.Struct):
+    engine: str
+
+
 def engine_versions(engine: Path) -> EngineVersion:
     """What ``trifecta-engine --version`` says; CannotError when it is not of the version of this package."""
     try:
         done = subprocess.run([engine, "--version"], capture_output=True, check=True, timeout=20)
-        versions = decode(EngineVersion, done.stdout)
+        version = decode(_Release, done.stdout).engine
+        if version != __version__:  # what else it says may have another form
+            raise CannotError(f"{engine} is of version {version}, and this is {__version__}; run `{rebuild()}`")
+        return decode(EngineVersion, done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise CannotError(f"{engine} does not report its version ({error}); run `{rebuild()}`") from error
-    if versions.engine != __version__:
-        raise CannotError(f"{engine} is of version {versions.engine}, and this is {__version__}; run `{rebuild()}`")
-    return versions
 
 
 class EngineProgram(ABC):

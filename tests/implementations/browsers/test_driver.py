@@ -99,7 +99,7 @@ def test_nothing_is_left_when_it_is_killed(tmp_path, killed):
 @pytest.mark.parametrize(
     ("line", "code", "words"),
     [
-        (b"{", 2, "no JSON"),
+        (b"{", 2, "not JSON"),
         ({"protocol": "h4"}, 2, "protocol: 'h4' is none of h1, h2, h3"),
         ({"colour": 1}, 2, "colour: is not a field"),
         ({"url": "https://www.fake.lab/unsupported"}, 127, "take another"),
