@@ -188,7 +188,7 @@ for one in pkgutil.walk_packages(trifecta.__path__, "trifecta."):
     if one.name.startswith(("trifecta.trace.", "trifecta.implementations.programs.")) or one.name.endswith("__main__"):
         continue
     importlib.import_module(one.name)
-from trifecta.trace import schema
+from trifecta.store import trace_schema
 print(*{"pyarrow", "pylsqpack", "playwright", "websockets", "brotli", "docker"} & set(sys.modules))
 """
     assert installed.run("python", "-c", code).strip() == ""

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from trifecta.design.tables import BOOL, DOUBLE, INT32, INT64, TEXT, UINT8, UINT64, make_schema
-from trifecta.store import derived, parquet, schema, visits
-from trifecta.trace import schema as trace
+from trifecta.store import derived, parquet, schema, trace_schema, visits
 
 ALL = make_schema(
     ("text", TEXT), ("flag", BOOL), ("share", DOUBLE), ("count", INT32), ("big", UINT64), ("at_ns", INT64)
@@ -100,7 +99,7 @@ def test_a_disk_that_refuses_is_an_error_of_the_system(tmp_path: Path, path: str
 def test_every_schema_is_the_same_for_arrow(tmp_path: Path) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     tables = {"trials": schema.TRIALS, "samples": schema.SAMPLES, **visits.BROWSER_TABLES, **derived.DERIVED}
-    for name, columns in {**tables, **trace.SCHEMAS, "all": ALL}.items():
+    for name, columns in {**tables, **trace_schema.SCHEMAS, "all": ALL}.items():
         path = tmp_path / f"{name}.parquet"
         parquet.write([{}], columns, path)
         assert pq.read_schema(path).equals(columns.arrow()), name
