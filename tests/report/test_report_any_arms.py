@@ -38,7 +38,7 @@ def test_the_terminal_compares_the_levels(run):
     assert "The arms are levels of server" not in said, "that is for the page"
     assert "caddy vs origin" in said
     assert "HTTP/3 against" not in said and "HTTP/3 vs" not in said
-    assert "by origin against itself" in said
+    assert "from origin against itself" in said
 
 
 def test_protocols_are_factors_of_the_cells(run):
@@ -80,7 +80,7 @@ def test_explain_says_what_the_study_varies(run):
     out = io.StringIO()
     explain.print_chains(found, [], Console(file=out, width=200))
     said = " ".join(out.getvalue().split())
-    assert "The server, which is what the study varies: caddy and origin." in said
+    assert "The server, which the study varies: caddy and origin." in said
     assert "programs are what is compared" in said
 
 

@@ -75,8 +75,8 @@ def test_the_table_says_of_a_client_s_core_what_the_check_says(told: dict[str, A
     load = told | {"start_cpu_ns": start}
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE link (trial TEXT, cpu_ns BIGINT, wall_ns BIGINT)")
-        connection.execute("CREATE TABLE trials (trial TEXT, protocol TEXT, load_json TEXT)")
-        connection.execute("INSERT INTO trials VALUES ('t', 'h2', ?)", [json.dumps(load)])
+        connection.execute("CREATE TABLE trials (trial TEXT, level TEXT, protocol TEXT, load_json TEXT)")
+        connection.execute("INSERT INTO trials VALUES ('t', 'h2', 'h2', ?)", [json.dumps(load)])
         cursor = connection.execute(catalogue.HEADROOM.text())
         names = [column[0] for column in cursor.description or ()]
         (row,) = cursor.fetchall()

@@ -43,7 +43,7 @@ def test_what_has_no_such_client_is_refused_in_one_line(text, on, off, said):
 def test_nagle_and_the_programs_in_python_are_switched_on_both_ways():
     workload = plan.workload_for
     on, off = (read(PLAIN, **{way: ["delayed-ack"]}) for way in ("on", "off"))
-    assert [workload(study, plan.cells(study)[0]).tcp_nodelay for study in (on, off)] == [False, True]
+    assert [workload(study, plan.treatments(study)[0]).tcp_nodelay for study in (on, off)] == [False, True]
     python, own = (read(PLAIN, **{way: ["cpu-bound"]}) for way in ("on", "off"))
     assert (python.factors["server"], python.factors["client"]) == (("hypercorn",), ("python-client",))
     assert (own.factors["server"], own.factors["client"]) == (("origin",), ("load",))

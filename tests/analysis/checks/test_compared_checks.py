@@ -63,7 +63,7 @@ def test_what_is_compared_may_differ(compare, levels):
 def test_nothing_else_may():
     evidence = pair("congestion_control", ("cubic", "bbr"))
     other = dataclasses.replace(evidence, load=evidence.load | {"key_exchange": "secp256r1"})
-    assert judged("parity", other).evidence == "key exchange is secp256r1, asked was X25519"
+    assert judged("parity", other).evidence == "key exchange is secp256r1, requested: X25519"
     ciphers = sound.facts(protocols={"h3": 200}, bytes_in={1000: 200}, ciphers={"TLS13_CHACHA20_POLY1305_SHA256": 200})
     found = judged("parity", dataclasses.replace(evidence, samples=ciphers))
     assert found.status == "fail" and "in cubic" in found.evidence
@@ -73,7 +73,7 @@ def test_a_compared_congestion_control_that_was_not_set_fails():
     evidence = pair("congestion_control", ("cubic", "bbr"))
     load = evidence.load | {"quic": evidence.load["quic"] | {"congestion_control": "cubic"}}
     found = judged("parity", dataclasses.replace(evidence, load=load))
-    assert found.status == "fail" and "is cubic, asked was bbr" in found.evidence
+    assert found.status == "fail" and "is cubic, requested: bbr" in found.evidence
 
 
 def test_servers_that_give_other_content_are_no_comparison():
