@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from tests.report.synthetic import Shape, write_run
-from trifecta.report import explain, html, naming, queries, terminal
+from trifecta.report import explain, html, naming, queries, terminal, words
 from trifecta.report.figures import style
 
 SHAPE = Shape(
@@ -90,10 +90,19 @@ def test_outside_of_a_run_an_arm_is_a_protocol():
     with naming.arms_of("congestion_control", ["cubic", "bbr"]):
         assert naming.name("bbr") == "bbr"
         assert naming.name("h3") == "HTTP/3", "what is no arm"
+        assert naming.title() == "Congestion control"
         assert (style.mark("cubic"), style.mark("bbr"), style.mark("h3")) == (4, 5, 3)
         assert style.look("cubic") != style.look("bbr")
         assert style.look("cubic#aa") == style.look("h2#aa")
     assert naming.name("bbr") == "bbr" and style.mark("bbr") == 0
+
+
+def test_a_name_keeps_its_letters_where_a_sentence_begins():
+    with naming.arms_of("tls_version", ["1.2", "1.3"]):
+        assert (naming.title(), naming.name("1.3")) == ("TLS version", "TLS version 1.3")
+    with naming.arms_of("congestion_control", ["cubic", "bbr"]):
+        assert words.sentence("bbr was slower than cubic") == "bbr was slower than cubic."
+        assert words.sentence("nothing was slower") == "Nothing was slower."
 
 
 def test_many_levels_have_looks_that_differ():

@@ -211,6 +211,7 @@ def _fill(
     environment.globals["arm_mark"] = style.mark
     environment.globals["noun"] = naming.noun
     environment.globals["factor"] = naming.factor
+    environment.globals["title"] = naming.title
     environment.filters["tie"] = lambda text: _UNIT.sub("\\1\u00a0\\2", str(text))
     environment.filters["code"] = words.code
     environment.filters["sentence"] = words.sentence

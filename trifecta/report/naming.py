@@ -64,6 +64,12 @@ def factor() -> str:
     return factor_words(_CURRENT.get().compare)
 
 
+def title() -> str:
+    """The same at the beginning of a line: ``Congestion control``, ``TLS version``."""
+    said = factor()
+    return said[0].upper() + said[1:]
+
+
 def compared() -> str:
     """The compared factor."""
     return _CURRENT.get().compare

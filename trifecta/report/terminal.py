@@ -229,7 +229,7 @@ def _print_notes(out: Console, summary: Summary) -> None:
     if summary.program_words:
         out.print(
             Text.assemble(
-                (f"{naming.factor().capitalize()} or program? ", "bold"),
+                (f"{naming.title()} or program? ", "bold"),
                 grids.plain(out, " ".join(summary.program_words)),
             )
         )
