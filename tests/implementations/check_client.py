@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from tests.implementations.errands import (
+from tests.implementations.jobs import (
     PROTOCOLS,
     SECOND,
     carry_out,
     classes,
     closed_port,
-    errand,
+    job,
     need,
     origin,
     output,
@@ -80,7 +80,7 @@ class CheckClient:
         return make_certificates(tmp_path / "pki", ["origin.lab"], ["127.0.0.1"])
 
     def do(self, folder: Path, certificates: Certificates, port: int, **changes: Any) -> list[dict[str, Any]]:
-        return carry_out(self.adapter, errand(folder, ca_file=certificates.authority, port=port, **changes))
+        return carry_out(self.adapter, job(folder, ca_file=certificates.authority, port=port, **changes))
 
     @pytest.mark.parametrize("protocol", PROTOCOLS)
     def test_requests_share_as_many_connections_as_were_asked_for(
@@ -304,7 +304,7 @@ class CheckClient:
         self, tmp_path: Path, certificates: Certificates, protocol: Protocol
     ) -> None:
         with origin(certificates, faults={"stall": True}) as port:
-            asked = errand(tmp_path, ca_file=certificates.authority, port=port, protocol=protocol)
+            asked = job(tmp_path, ca_file=certificates.authority, port=port, protocol=protocol)
             command = self.adapter.command(asked)
             with subprocess.Popen(
                 list(map(str, command.arguments)), stdout=subprocess.PIPE, text=True, env=dict(command.environment)
@@ -317,8 +317,8 @@ class CheckClient:
         assert [row["error"] for row in rows] == ["interrupted"] * 6
         assert rows[0]["request_sent_ns"] is not None
 
-    def test_a_bad_errand_is_refused_in_one_line(self, tmp_path: Path) -> None:
-        command = self.adapter.command(errand(tmp_path))
+    def test_a_bad_job_is_refused_in_one_line(self, tmp_path: Path) -> None:
+        command = self.adapter.command(job(tmp_path))
         (tmp_path / "bad.json").write_text('{"protocol": "h2", "colour": "red"}')
         for arguments in ([tmp_path / "bad.json"], [tmp_path / "missing.json"], []):
             done = subprocess.run(

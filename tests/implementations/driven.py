@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Iterator
 
-from trifecta.implementations.client import ClientAdapter, Errand, Output, Row
+from trifecta.implementations.client import ClientAdapter, Job, Output, Row
 from trifecta.implementations.clients import driver
 from trifecta.implementations.clients.content import whole_lines
 from trifecta.implementations.server import Command, Unsupported
@@ -31,17 +31,17 @@ class Scripted(ClientAdapter):
     def declared(self) -> dict[str, str]:
         return {"tls_library": "none"}
 
-    def command(self, errand: Errand) -> Command:
+    def command(self, job: Job) -> Command:
         if self.script.startswith("!"):
             raise Unsupported("scripted is not here; run: trifecta get scripted")
         if self.script.startswith("@"):
             return Command(("/nowhere/at-all",))
         return Command((sys.executable, "-c", self.script), {"FOR_THE_CLIENT": "told"})
 
-    def start_only(self, errand: Errand) -> Command | None:
-        return self.command(errand)
+    def start_only(self, job: Job) -> Command | None:
+        return self.command(job)
 
-    def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
+    def rows(self, job: Job, output: Output) -> Iterator[Row]:
         for line in whole_lines(output.stdout, output):
             row = json.loads(line)
             yield {k: v + output.began_ns if k.endswith("_ns") and isinstance(v, int) else v for k, v in row.items()}

@@ -28,10 +28,10 @@ class Outside(ClientAdapter):
     def find(self):
         {find}
 
-    def command(self, errand):
+    def command(self, job):
         return Command(("true",))
 
-    def rows(self, errand, output):
+    def rows(self, job, output):
         return iter(())
 """
 

@@ -19,10 +19,10 @@ class {name}(Outside):
     name = {named!r}
     protocols = frozenset({protocols})
 
-    def command(self, errand):
+    def command(self, job):
         return Command(({program}))
 
-    def rows(self, errand, output):
+    def rows(self, job, output):
         {rows}
 """
 BASE = """
@@ -34,19 +34,19 @@ class Outside(ClientAdapter):
     def find(self):
         return "1"
 
-def answered(errand, output, protocol):
+def answered(job, output, protocol):
     yield {"started_ns": output.began_ns, "connect_start_ns": output.began_ns, "request_sent_ns": output.began_ns,
-           "done_ns": output.ended_ns, "protocol": protocol, "status": 200, "bytes_in": errand.expect_body_bytes,
-           "bytes_out": errand.request_body_bytes}
+           "done_ns": output.ended_ns, "protocol": protocol, "status": 200, "bytes_in": job.expect_body_bytes,
+           "bytes_out": job.request_body_bytes}
 """
 # name -> (program, rows, class of the error or None when all is well)
 CLIENTS: dict[str, tuple[str, str, str | None]] = {
     "bad-silent": ('"true",', "return iter(())", "client:missing"),
     "bad-crash": ('"sh", "-c", "echo out of luck >&2; exit 9"', "return iter(())", "client:crashed"),
-    "bad-liar": ('"true",', 'return answered(errand, output, "h1")', "protocol"),
+    "bad-liar": ('"true",', 'return answered(job, output, "h1")', "protocol"),
     "bad-rows": ('"true",', "raise ValueError('its output is not understood')", "client"),
     "bad-missing-program": ('"/nowhere/program",', "return iter(())", "client"),
-    "well": ('"true",', "return answered(errand, output, errand.protocol)", None),
+    "well": ('"true",', "return answered(job, output, job.protocol)", None),
 }
 
 

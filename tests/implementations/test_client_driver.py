@@ -20,8 +20,8 @@ import pytest
 
 from tests.workloads.drive import REPOSITORY
 from trifecta.design.model import RequestsWorkload
-from trifecta.implementations.client import Errand, Output
-from trifecta.implementations.clients import errands, records
+from trifecta.implementations.client import Job, Output
+from trifecta.implementations.clients import jobs, records
 from trifecta.implementations.registry import CLIENTS
 from trifecta.implementations.server import Unsupported
 from trifecta.store.schema import SAMPLES
@@ -281,9 +281,9 @@ def test_nothing_is_left_by_who_kills_it_after_its_last_word(tmp_path: Path) -> 
     assert not Path((tmp_path / "cwd").read_text().strip()).exists()
 
 
-def errand(**changes: Any) -> Errand:
+def job(**changes: Any) -> Job:
     document = config(Path("/nowhere"), **changes)
-    return errands.errand_of(errands.read(json.dumps(document).encode(), CLIENTS["curl"]), Path("/nowhere/state"))
+    return jobs.job_of(jobs.read(json.dumps(document).encode(), CLIENTS["curl"]), Path("/nowhere/state"))
 
 
 OUTPUT = Output(0, Path("out"), Path("err"), began_ns=0, began_wall_ns=0, ended_ns=10**10)
@@ -304,12 +304,12 @@ OUTPUT = Output(0, Path("out"), Path("err"), began_ns=0, began_wall_ns=0, ended_
     ],
 )
 def test_answers_are_judged_as_the_engine_judges(changes: dict[str, Any], mode: str, error: str | None) -> None:
-    asked = errand(requests=1, warmup_requests=0, connection_mode=mode)
+    asked = job(requests=1, warmup_requests=0, connection_mode=mode)
     assert records.complete("t", asked, OUTPUT, [ROW | changes], killed=False)[0]["error"] == error
 
 
 def test_phases_must_be_in_order() -> None:
-    asked = errand(requests=1, warmup_requests=0)
+    asked = job(requests=1, warmup_requests=0)
     early = ROW | {"connect_start_ns": 500, "tcp_connected_ns": 400}
     with pytest.raises(ValueError, match="tcp_connected_ns before connect_start_ns"):
         records.complete("t", asked, OUTPUT, [early], killed=False)
@@ -332,18 +332,18 @@ def test_phases_must_be_in_order() -> None:
 def test_what_no_foreign_client_is_asked_is_refused_beforehand(changes: dict[str, Any], words: str) -> None:
     workload = RequestsWorkload(**{"requests": 5, **changes})
     with pytest.raises(Unsupported, match=words):
-        errands.refuse(CLIENTS["curl"], workload, "h2", "reused")
-    errands.refuse(CLIENTS["curl"], RequestsWorkload(requests=5), "h2", "reused")
+        jobs.refuse(CLIENTS["curl"], workload, "h2", "reused")
+    jobs.refuse(CLIENTS["curl"], RequestsWorkload(requests=5), "h2", "reused")
 
 
 def test_nagles_algorithm_is_asked_of_those_that_can_leave_it_on() -> None:
     line = json.dumps(config(Path("/nowhere"), tcp_nodelay=False)).encode()
     with pytest.raises(ValueError, match="curl cannot leave Nagle's algorithm on"):
-        errands.read(line, CLIENTS["curl"])
+        jobs.read(line, CLIENTS["curl"])
     for name in ("python-client", "go-client"):
-        asked = errands.read(line, CLIENTS[name])
-        assert errands.errand_of(asked, Path("/nowhere/state")).tcp_nodelay is False
-        errands.refuse(CLIENTS[name], RequestsWorkload(requests=5, tcp_nodelay=False), "h2", "reused")
+        asked = jobs.read(line, CLIENTS[name])
+        assert jobs.job_of(asked, Path("/nowhere/state")).tcp_nodelay is False
+        jobs.refuse(CLIENTS[name], RequestsWorkload(requests=5, tcp_nodelay=False), "h2", "reused")
 
 
 def test_a_name_without_an_adapter_is_bad_input() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.implementations.live import requests_of
 from trifecta.design.model import RequestsWorkload
-from trifecta.implementations.client import Errand, Output
+from trifecta.implementations.client import Job, Output
 from trifecta.implementations.clients import curl as adapter
 from trifecta.implementations.clients import records
 from trifecta.implementations.clients.curl import Curl
@@ -39,7 +39,7 @@ FAILS = OPENS | {
 END_NS = 927_905_000  # of OPENS, on the clock of `output`
 
 
-def errand(folder: Path, **changes: Any) -> Errand:
+def job(folder: Path, **changes: Any) -> Job:
     fields: dict[str, Any] = {
         "protocol": "h2", "address": "10.77.0.2", "port": 8443, "server_name": "origin.lab",
         "ca_file": Path('/somewhere/"quoted"/ca.pem'), "connections": 1, "streams": 3, "connection_mode": "reused",
@@ -48,7 +48,7 @@ def errand(folder: Path, **changes: Any) -> Errand:
         "request_timeout_ns": 10**9, "total_timeout_ns": 10**10, "tls_version": "1.3", "keylog_file": None,
         "qlog_dir": None, "state": folder,
     } | changes  # fmt: skip
-    return Errand(**fields)
+    return Job(**fields)
 
 
 def output(folder: Path, *lines: dict[str, str], code: int = 0, cut: str = "") -> Output:
@@ -65,7 +65,7 @@ def program(folder: Path, said: str) -> str:
 
 
 def test_times_are_placed_on_the_clock(tmp_path: Path) -> None:
-    opened, waited = Curl().rows(errand(tmp_path), output(tmp_path, OPENS, WAITS))
+    opened, waited = Curl().rows(job(tmp_path), output(tmp_path, OPENS, WAITS))
     begin = END_NS - 3_913_000
     assert opened["done_ns"] == END_NS
     assert opened["connect_start_ns"] == begin + 100_000
@@ -80,7 +80,7 @@ def test_times_are_placed_on_the_clock(tmp_path: Path) -> None:
 
 
 def test_over_http3_only_what_compares_is_told(tmp_path: Path) -> None:
-    (row,) = Curl().rows(errand(tmp_path, protocol="h3"), output(tmp_path, OPENS | {"version": "3"}))
+    (row,) = Curl().rows(job(tmp_path, protocol="h3"), output(tmp_path, OPENS | {"version": "3"}))
     assert row["tcp_connected_ns"] is row["request_sent_ns"] is None
     assert row["secured_ns"] is not None
     assert row["first_byte_ns"] is not None
@@ -88,14 +88,14 @@ def test_over_http3_only_what_compares_is_told(tmp_path: Path) -> None:
 
 
 def test_with_new_connections_a_request_begins_with_its_connection(tmp_path: Path) -> None:
-    opened, shared = Curl().rows(errand(tmp_path, connection_mode="new"), output(tmp_path, OPENS, WAITS))
+    opened, shared = Curl().rows(job(tmp_path, connection_mode="new"), output(tmp_path, OPENS, WAITS))
     assert opened["started_ns"] == opened["connect_start_ns"] == END_NS - 3_913_000 + 100_000
     assert shared["error"] == "client:reused"
 
 
 def test_a_time_in_the_queue_that_is_too_long_is_cut(tmp_path: Path) -> None:
     """curl adds up the queue times of a transfer that was woken in vain."""
-    (row,) = Curl().rows(errand(tmp_path), output(tmp_path, WAITS | {"queue": "5.000000"}))
+    (row,) = Curl().rows(job(tmp_path), output(tmp_path, WAITS | {"queue": "5.000000"}))
     assert row["started_ns"] == END_NS - 3_692_000 + 3_376_000
 
 
@@ -112,24 +112,24 @@ def test_a_time_in_the_queue_that_is_too_long_is_cut(tmp_path: Path) -> None:
     ],
 )
 def test_exit_codes_are_error_classes(tmp_path: Path, changes: dict[str, str], error: str) -> None:
-    (row,) = Curl().rows(errand(tmp_path), output(tmp_path, FAILS | changes, code=7))
+    (row,) = Curl().rows(job(tmp_path), output(tmp_path, FAILS | changes, code=7))
     assert (row["error"], row["status"], row["done_ns"], row["connection"]) == (error, None, None, None)
 
 
 def test_who_asked_for_http2_and_got_http1_is_told_apart(tmp_path: Path) -> None:
-    (row,) = Curl().rows(errand(tmp_path), output(tmp_path, OPENS | {"version": "1.1"}))
+    (row,) = Curl().rows(job(tmp_path), output(tmp_path, OPENS | {"version": "1.1"}))
     assert row["protocol"] == "h1"
 
 
 def test_content_is_compared(tmp_path: Path) -> None:
     (tmp_path / "got-0").write_text("abcdefghijklmnopqrstuvwxyz")
     (tmp_path / "got-1").write_text("abcdefghijklmnopqrstuvwxy!")
-    right, wrong = Curl().rows(errand(tmp_path), output(tmp_path, OPENS, WAITS))
+    right, wrong = Curl().rows(job(tmp_path), output(tmp_path, OPENS, WAITS))
     assert (right["error"], wrong["error"]) == (None, "content")
 
 
 def test_a_line_cut_short_by_the_kill_is_a_missing_request(tmp_path: Path) -> None:
-    asked = errand(tmp_path)
+    asked = job(tmp_path)
     cut = output(tmp_path, OPENS, code=-9, cut='{"number":')
     found = records.complete("t00001", asked, cut, Curl().rows(asked, cut), killed=True)
     assert [row["error"] for row in found] == [None, "timeout", "timeout"]
@@ -148,7 +148,7 @@ def _on_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("_on_path")
 @pytest.mark.parametrize("protocol", ["h1", "h2", "h3"])
 def test_the_configuration(tmp_path: Path, protocol: str) -> None:
-    command = Curl().command(errand(tmp_path, protocol=protocol, method="POST", request_body_bytes=3))
+    command = Curl().command(job(tmp_path, protocol=protocol, method="POST", request_body_bytes=3))
     assert command.arguments[1:] == ("-q", "-sS", "-Z", "--parallel-max", "3", "-K", "transfers")
     text = (tmp_path / "transfers").read_text()
     assert {"h1": "http1.1", "h2": "http2", "h3": "http3-only"}[protocol] in text.splitlines()
@@ -165,7 +165,7 @@ def test_the_configuration(tmp_path: Path, protocol: str) -> None:
 
 @pytest.mark.usefixtures("_on_path")
 def test_no_two_new_connections_have_the_same_settings(tmp_path: Path) -> None:
-    command = Curl().command(errand(tmp_path, connection_mode="new", connections=2, streams=1))
+    command = Curl().command(job(tmp_path, connection_mode="new", connections=2, streams=1))
     lines = (tmp_path / "transfers").read_text().splitlines()
     ciphers = [line for line in lines if line.startswith("ciphers")]
     assert len(set(ciphers)) == 3
@@ -175,9 +175,9 @@ def test_no_two_new_connections_have_the_same_settings(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("_on_path")
 def test_large_content_is_not_stored_and_not_said_to_be_compared(tmp_path: Path) -> None:
-    large = errand(tmp_path, expect_body_bytes=30_000_000)
+    large = job(tmp_path, expect_body_bytes=30_000_000)
     assert not Curl().compares_content(large)
-    assert Curl().compares_content(errand(tmp_path))
+    assert Curl().compares_content(job(tmp_path))
     Curl().command(large)
     assert (tmp_path / "transfers").read_text().count('output = "/dev/null"') == 3
 

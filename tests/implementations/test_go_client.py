@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.implementations.check_client import CheckClient
-from tests.implementations.errands import carry_out, errand, need, origin, output
+from tests.implementations.jobs import carry_out, job, need, origin, output
 from trifecta.design.model import Protocol
 from trifecta.implementations.clients import go_client, lines
 from trifecta.implementations.clients.go_client import GoClient, GoClientOwnTLS
@@ -37,7 +37,7 @@ def test_it_is_in_the_tables() -> None:
 
 
 def test_recorded_output_becomes_rows(tmp_path: Path) -> None:
-    rows = list(GoClient().rows(errand(tmp_path, requests=3), output(tmp_path, RECORDED + END)))
+    rows = list(GoClient().rows(job(tmp_path, requests=3), output(tmp_path, RECORDED + END)))
     assert [row["error"] for row in rows] == [None, None, "connect_refused"]
     assert rows[0]["secured_ns"] == 11568504
     assert rows[0]["tcp_connected_ns"] is None
@@ -60,12 +60,12 @@ def test_recorded_output_becomes_rows(tmp_path: Path) -> None:
 )
 def test_output_that_is_not_whole_is_not_understood(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        list(GoClient().rows(errand(tmp_path, requests=3), output(tmp_path, text)))
+        list(GoClient().rows(job(tmp_path, requests=3), output(tmp_path, text)))
 
 
 def test_output_that_a_signal_cut_short_ends_there(tmp_path: Path) -> None:
     left = output(tmp_path, RECORDED[:-20], code=-9)
-    assert len(list(GoClient().rows(errand(tmp_path, requests=3), left))) == 2
+    assert len(list(GoClient().rows(job(tmp_path, requests=3), left))) == 2
 
 
 @pytest.mark.parametrize(
@@ -73,13 +73,13 @@ def test_output_that_a_signal_cut_short_ends_there(tmp_path: Path) -> None:
 )
 def test_requests_that_were_given_up_are_failures_with_the_reason(tmp_path: Path, ended: str, error: str) -> None:
     left = output(tmp_path, RECORDED + END.replace('"requests"', f'"{ended}"'))
-    rows = list(GoClient().rows(errand(tmp_path, requests=5), left))
+    rows = list(GoClient().rows(job(tmp_path, requests=5), left))
     assert rows[3:] == [{"started_ns": left.ended_ns, "error": error}] * 2
 
 
-def test_the_errand_is_told_whole_and_leaves_time_to_write(tmp_path: Path) -> None:
-    asked = errand(tmp_path, keylog_file=tmp_path / "keys", total_timeout_ns=10**9)
-    told = json.loads(lines.write_errand(asked).read_text())
+def test_the_job_is_told_whole_and_leaves_time_to_write(tmp_path: Path) -> None:
+    asked = job(tmp_path, keylog_file=tmp_path / "keys", total_timeout_ns=10**9)
+    told = json.loads(lines.write_job(asked).read_text())
     assert told.pop("deadline_ns") > 0
     assert told["keylog_file"] == str(tmp_path / "keys")
     assert told["qlog_dir"] is None
@@ -105,7 +105,7 @@ def test_a_program_that_is_not_there_or_broken_says_how_to_get_it(
 def test_what_a_user_says_to_the_runtime_does_not_reach_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(go_client.RECIPE, "program", lambda: tmp_path / "go-client")
     monkeypatch.setenv("GODEBUG", "http2client=0")
-    command = GoClient().command(errand(tmp_path))
+    command = GoClient().command(job(tmp_path))
     assert {**os.environ, **command.environment}["GODEBUG"] == ""
 
 
@@ -123,7 +123,7 @@ def test_with_a_tls_configuration_of_its_own_net_http_speaks_http1_and_says_noth
     certificates = make_certificates(tmp_path / "pki", ["origin.lab"], ["127.0.0.1"])
     streams = 1 if asked == "h1" else 4
     with origin(certificates) as port:
-        work = errand(tmp_path, ca_file=certificates.authority, port=port, protocol=asked, streams=streams, requests=20)
+        work = job(tmp_path, ca_file=certificates.authority, port=port, protocol=asked, streams=streams, requests=20)
         rows = carry_out(adapter, work)
     assert {(row["error"], row["protocol"], row["status"]) for row in rows} == {(None, spoken, 200)}
     # What was meant as streams of one connection is a connection each, as in the pool of net/http.

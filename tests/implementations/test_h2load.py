@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.implementations.live import requests_of
-from tests.implementations.test_curl import errand
+from tests.implementations.test_curl import job
 from tests.lab.inside import run_inside
 from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.client import Output
@@ -46,7 +46,7 @@ def output(folder: Path, report: str = REPORT, log: str | None = LOG, code: int 
 
 
 def complete(folder: Path, given: Output, *, killed: bool = False) -> list[dict[str, Any]]:
-    asked = errand(folder, protocol="h3")
+    asked = job(folder, protocol="h3")
     return records.complete("t00001", asked, given, H2load().rows(asked, given), killed=killed)
 
 
@@ -94,7 +94,7 @@ def test_a_log_of_another_form_is_not_understood(tmp_path: Path) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    asked = errand(tmp_path, protocol="h3", method="POST", request_body_bytes=3, keylog_file=tmp_path / "keys")
+    asked = job(tmp_path, protocol="h3", method="POST", request_body_bytes=3, keylog_file=tmp_path / "keys")
     command = H2load().command(asked)
     assert command.arguments == (
         "h2load", "--requests=3", "--clients=1", "--max-concurrent-streams=3", "--threads=1", "--alpn-list=h3",
@@ -180,7 +180,7 @@ def test_what_it_cannot_do_is_refused(changes: dict[str, Any], connection: str) 
 
 def test_it_does_not_hide_what_it_leaves_out(tmp_path: Path) -> None:
     assert H2load().declared()["certificate_verified"] is False
-    assert not H2load().compares_content(errand(tmp_path))
+    assert not H2load().compares_content(job(tmp_path))
 
 
 @pytest.mark.parametrize("protocol", ["h1", "h2", "h3"])

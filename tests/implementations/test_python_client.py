@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.implementations.check_client import CheckClient
-from tests.implementations.errands import errand, output
+from tests.implementations.jobs import job, output
 from trifecta.design.model import RequestsWorkload
 from trifecta.implementations.clients import python_client
 from trifecta.implementations.clients.python_client import PythonClient
@@ -33,7 +33,7 @@ def test_it_is_in_the_tables() -> None:
 
 
 def test_recorded_output_becomes_rows(tmp_path: Path) -> None:
-    rows = list(PythonClient().rows(errand(tmp_path, requests=2), output(tmp_path, RECORDED)))
+    rows = list(PythonClient().rows(job(tmp_path, requests=2), output(tmp_path, RECORDED)))
     assert [(row["stream"], row["status"], row["error"]) for row in rows] == [(1, 200, None), (3, None, "reset")]
     assert rows[0]["tcp_connected_ns"] == 104224417
     assert set(rows[0]) <= set(SAMPLES.names)
@@ -67,7 +67,7 @@ def test_openssl_is_told_what_ssl_has_no_words_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, asks: list[str]
 ) -> None:
     monkeypatch.setattr(python_client.RECIPE, "python", lambda: tmp_path / "python")
-    asked = errand(tmp_path, tls_version=version)
+    asked = job(tmp_path, tls_version=version)
     command = PythonClient().command(asked)
     config = Path(command.environment["OPENSSL_CONF"])
     assert config.parent == asked.state

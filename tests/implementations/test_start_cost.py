@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.implementations.test_curl import errand
-from trifecta.implementations.client import ClientAdapter, Errand, Output, Row
+from tests.implementations.test_curl import job
+from trifecta.implementations.client import ClientAdapter, Job, Output, Row
 from trifecta.implementations.clients.start_cost import start_cpu_ns
 from trifecta.implementations.registry import CLIENTS
 from trifecta.implementations.server import Command, Unsupported
@@ -27,13 +27,13 @@ class Started(ClientAdapter):
     def find(self) -> str:
         return "1"
 
-    def command(self, errand: Errand) -> Command:
+    def command(self, job: Job) -> Command:
         raise NotImplementedError
 
-    def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
+    def rows(self, job: Job, output: Output) -> Iterator[Row]:
         raise NotImplementedError
 
-    def start_only(self, errand: Errand) -> Command | None:
+    def start_only(self, job: Job) -> Command | None:
         return self.start
 
 
@@ -41,7 +41,7 @@ def test_the_cpu_time_of_a_start_counts_all_it_runs_and_no_waiting(tmp_path: Pat
     inner = (
         f"import subprocess, sys, time; subprocess.run([sys.executable, '-c', {BURN!r}], check=True); time.sleep(0.3)"
     )
-    used = start_cpu_ns(Started(Command((sys.executable, "-c", inner))), errand(tmp_path))
+    used = start_cpu_ns(Started(Command((sys.executable, "-c", inner))), job(tmp_path))
     assert used is not None
     assert used >= 0.2e9
 
@@ -52,7 +52,7 @@ def test_the_cpu_time_of_a_start_counts_all_it_runs_and_no_waiting(tmp_path: Pat
     ids=["none", "not there", "fails"],
 )
 def test_what_cannot_be_measured_is_not_known(tmp_path: Path, start: Command | None) -> None:
-    assert start_cpu_ns(Started(start), errand(tmp_path)) is None
+    assert start_cpu_ns(Started(start), job(tmp_path)) is None
 
 
 @pytest.mark.parametrize("name", [name for name in CLIENTS if CLIENTS.package(name) == "trifecta"])
@@ -64,7 +64,7 @@ def test_every_client_of_ours_can_be_started_alone(tmp_path: Path, name: str, pr
     except Unsupported as error:
         pytest.skip(str(error))
     authority = make_certificates(tmp_path / "pki", ["origin.lab"], ["10.77.0.2"]).authority
-    asked = errand(tmp_path, protocol=protocol, streams=1, ca_file=authority)
+    asked = job(tmp_path, protocol=protocol, streams=1, ca_file=authority)
     used = start_cpu_ns(adapter, asked)
     assert used is not None
     assert used > 0

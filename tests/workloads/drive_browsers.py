@@ -45,7 +45,7 @@ def run(folder: Path, request: dict[str, Any]) -> int:
         def find(self) -> str:
             return "1"
 
-        async def launch(self, errand: Any) -> RunningBrowser:
+        async def launch(self, job: Any) -> RunningBrowser:
             raise NotImplementedError
 
     browsers: Any = BROWSERS

@@ -37,14 +37,14 @@ class Outside(ClientAdapter):
     def find(self):
         return "7.1"
 
-    def command(self, errand):
-        count = errand.requests - 2 * (errand.protocol == "h3")
-        return Command((sys.executable, "-c", SCRIPT, errand.protocol, str(count), str(errand.expect_body_bytes)))
+    def command(self, job):
+        count = job.requests - 2 * (job.protocol == "h3")
+        return Command((sys.executable, "-c", SCRIPT, job.protocol, str(count), str(job.expect_body_bytes)))
 
-    def start_only(self, errand):
+    def start_only(self, job):
         return Command((sys.executable, "-c", "import time\\nwhile time.process_time() < 0.1: pass"))
 
-    def rows(self, errand, output):
+    def rows(self, job, output):
         protocol, count, octets = output.stdout.read_text().split()
         for number in range(int(count)):
             start = output.began_ns + 1000 * number

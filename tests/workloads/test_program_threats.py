@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.implementations.errands import need
+from tests.implementations.jobs import need
 from tests.workloads import drive
 from trifecta.implementations.registry import CLIENTS
 from trifecta.lab import cpu_share

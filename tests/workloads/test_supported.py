@@ -12,7 +12,7 @@ import pytest
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import Protocol, RequestsWorkload, Study
 from trifecta.design.study import path, requests, study
-from trifecta.implementations.client import ClientAdapter, Errand, Output, Row
+from trifecta.implementations.client import ClientAdapter, Job, Output, Row
 from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
 from trifecta.workloads import supported as module
 from trifecta.workloads.supported import supported
@@ -47,10 +47,10 @@ class Client(ClientAdapter):
     def declared(self) -> dict[str, Any]:
         return {"tls_library": "none"}
 
-    def command(self, errand: Errand) -> Command:
+    def command(self, job: Job) -> Command:
         raise NotImplementedError
 
-    def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
+    def rows(self, job: Job, output: Output) -> Iterator[Row]:
         raise NotImplementedError
 
     def check_workload(self, workload: RequestsWorkload, protocol: Protocol, connection: str) -> None:

@@ -73,11 +73,11 @@ def _expected(study: Study) -> tuple[Preflight, str | None]:
     """What the study comes to here, and why it cannot run here at all."""
     from trifecta.design.errors import TrifectaError
     from trifecta.lab.engine import find_engine
+    from trifecta.workloads.executors import EXECUTORS, Adapters
     from trifecta.workloads.preflight import preflight
-    from trifecta.workloads.ways import WAYS, Adapters
 
     try:
-        here = WAYS[study.workload.kind].cells(study, find_engine(), Adapters())
+        here = EXECUTORS[study.workload.kind].cells(study, find_engine(), Adapters())
     except TrifectaError as error:
         return preflight(study), str(error)
     return preflight(study, here.cells, here.left_out), None

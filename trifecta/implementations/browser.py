@@ -35,7 +35,7 @@ class Watch:
 
 
 @dataclass(frozen=True)
-class Errand:
+class Job:
     """What a browser is asked to do in a trial: docs/architecture.md, section 1.1, "A browser"."""
 
     trial: str
@@ -61,7 +61,7 @@ class Errand:
     viewport: tuple[int, int]
     watch: Watch | None
     state: Path
-    """A folder in memory of this errand's own: profiles, HOME and temporary files belong here. It goes with the driver,
+    """A folder in memory of this job's own: profiles, HOME and temporary files belong here. It goes with the driver,
     however that ends."""
     keylog_file: Path | None
     netlog_file: Path | None
@@ -176,8 +176,8 @@ class BrowserAdapter(ABC):
         """Look for the program and return its version; Unsupported, with the command that installs it, when missing."""
 
     @abstractmethod
-    async def launch(self, errand: Errand) -> RunningBrowser:
-        """Start it with a new profile in ``errand.state``; Unsupported or BrowserFailed when it does not come up."""
+    async def launch(self, job: Job) -> RunningBrowser:
+        """Start it with a new profile in ``job.state``; Unsupported or BrowserFailed when it does not come up."""
 
     def load(self) -> None:  # noqa: B027
         """Import what ``launch`` needs, before anything is measured."""

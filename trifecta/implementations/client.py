@@ -26,7 +26,7 @@ docs/architecture.md, section 1.1. Times are CLOCK_MONOTONIC. A request that is 
 
 
 @dataclass(frozen=True)
-class Errand:
+class Job:
     """What a client is asked to do: the fields of the load configuration that a foreign client can follow."""
 
     protocol: Protocol
@@ -54,7 +54,7 @@ class Errand:
     keylog_file: Path | None
     qlog_dir: Path | None
     state: Path
-    """A folder of this errand's own, removed afterwards; the program's working directory, in memory where it can be."""
+    """A folder of this job's own, removed afterwards; the program's working directory, in memory where it can be."""
     key_exchange: str = "X25519"
     """The one group to offer, in the names of study files (``factors.KEY_EXCHANGES``)."""
     cipher: str = "TLS_AES_128_GCM_SHA256"
@@ -91,25 +91,25 @@ class ClientAdapter(ABC):
     """Where the program comes from and how to install it."""
     protocols: frozenset[Protocol] = frozenset({"h1", "h2", "h3"})
     sets_nodelay: bool = False
-    """Whether it does as the errand's ``tcp_nodelay`` says; others have Nagle's algorithm off."""
+    """Whether it does as the job's ``tcp_nodelay`` says; others have Nagle's algorithm off."""
 
     @abstractmethod
     def find(self) -> str:
         """Look for the program and return its version; Unsupported, with the command that installs it, when missing."""
 
     @abstractmethod
-    def command(self, errand: Errand) -> Command:
-        """Write what it reads into ``errand.state`` and return the command that does the errand and ends."""
+    def command(self, job: Job) -> Command:
+        """Write what it reads into ``job.state`` and return the command that does the job and ends."""
 
-    def start_only(self, errand: Errand) -> Command | None:
-        """The command that starts the program as for the errand, and ends it without a request; None: there is none.
+    def start_only(self, job: Job) -> Command | None:
+        """The command that starts the program as for the job, and ends it without a request; None: there is none.
 
         What that costs is measured once and taken off the CPU time of trials (docs/clients.md).
         """
         return None
 
     @abstractmethod
-    def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
+    def rows(self, job: Job, output: Output) -> Iterator[Row]:
         """One row for each request made or failed to be made; ValueError when the output is not understood.
 
         A line that was cut short because the program was killed is left out: its request is then missing, and failed.
@@ -118,7 +118,7 @@ class ClientAdapter(ABC):
     def check_workload(self, workload: RequestsWorkload, protocol: Protocol, connection: str) -> None:  # noqa: B027
         """Raise Unsupported when this client cannot do such work: open loops, upload sizes, 0-RTT, ..."""
 
-    def compares_content(self, errand: Errand) -> bool:
+    def compares_content(self, job: Job) -> bool:
         """Whether the content of the responses is compared with the pattern, not only its length."""
         return True
 

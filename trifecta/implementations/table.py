@@ -20,8 +20,8 @@ from trifecta.design.errors import CannotError
 from trifecta.design.model import PROTOCOLS
 from trifecta.entries import BUILT_IN, ReadEntries, Refused, installed, package_of, place_of
 from trifecta.implementations.browser import BrowserAdapter, RunningBrowser
-from trifecta.implementations.browser import Errand as BrowserErrand
-from trifecta.implementations.client import ClientAdapter, Errand, Output, Row
+from trifecta.implementations.browser import Job as BrowserJob
+from trifecta.implementations.client import ClientAdapter, Job, Output, Row
 from trifecta.implementations.isolated import call_apart, is_apart
 from trifecta.implementations.recipe import Recipe, Say
 from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
@@ -186,11 +186,11 @@ class BrokenClient(ClientAdapter):
         """Never found."""
         raise Unsupported(self.source)
 
-    def command(self, errand: Errand) -> Command:
+    def command(self, job: Job) -> Command:
         """Never started."""
         raise Unsupported(self.source)
 
-    def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
+    def rows(self, job: Job, output: Output) -> Iterator[Row]:
         """Never asked."""
         raise Unsupported(self.source)
 
@@ -207,7 +207,7 @@ class BrokenBrowser(BrowserAdapter):
         """Never found."""
         raise Unsupported(self.source)
 
-    async def launch(self, errand: BrowserErrand) -> RunningBrowser:
+    async def launch(self, job: BrowserJob) -> RunningBrowser:
         """Never started."""
         raise Unsupported(self.source)
 

@@ -24,7 +24,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 SECTIONS = (
     "trifecta.report.decomposition:SECTION",
     "trifecta.report.sweep:SECTION",
-    "trifecta.report.trips:SECTION",
+    "trifecta.report.sequential:SECTION",
     "trifecta.report.services:SECTION",
     "trifecta.report.visits:SECTION",
     "trifecta.report.packets:SECTION",

@@ -175,8 +175,8 @@ DERIVED: dict[str, Schema] = {
         ("knee_high", _NUMBER),
         *_with_interval("most_per_s"),
     ),
-    # Of requests made one after the other (analysis/trips.py). One row a cell, arm and number of requests answered:
-    # requests per second so far.
+    # Of requests made one after the other (analysis/sequential.py). One row a cell, arm and number of requests that
+    # were answered: requests per second so far.
     "progress": make_schema(
         ("cell", _TEXT),
         ("arm", _TEXT),

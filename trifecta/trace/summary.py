@@ -13,16 +13,16 @@ import numpy as np
 import pyarrow as pa
 
 from trifecta.analysis.transport.acknowledgements import acknowledgements
-from trifecta.analysis.transport.again import again
 from trifecta.analysis.transport.columns import Connection, connections
+from trifecta.analysis.transport.directions import LACKS
 from trifecta.analysis.transport.overhead import overhead
 from trifecta.analysis.transport.rate import gaps, peak_bits_per_s
 from trifecta.analysis.transport.setup import setup
 from trifecta.analysis.transport.slow_start import restarts, slow_start
 from trifecta.analysis.transport.stalls import stalls
-from trifecta.analysis.transport.ways import LACKS
+from trifecta.analysis.transport.window_reuse import window_reuses
 from trifecta.store.trace_schema import TABLES
-from trifecta.trace.waits import Waits
+from trifecta.trace.delays import Delays
 
 if TYPE_CHECKING:
     from trifecta.trace.dissection import Dissection
@@ -64,10 +64,10 @@ def encoded_metrics(found: Dissection, of: list[Connection] | None = None, *, on
     rows: list[Found] = []
     if of is None:
         of = connections(found.packets, found.frames, found.messages, found.connections)
-    waits = Waits({name: getattr(found, name) for name in TABLES}, of, one_side=one_side)
+    delays = Delays({name: getattr(found, name) for name in TABLES}, of, one_side=one_side)
     for connection in of:
         whose = [connection.row[name] for name in ("capture", "connection", "protocol")]
-        for family, up, found_here, told in (*_families(connection), *waits.families(connection.number)):
+        for family, up, found_here, told in (*_families(connection), *delays.families(connection.number)):
             lacks = connection.lacks_packets
             metrics = [(name, None, unit, bound) for name, _, unit, bound in found_here] if lacks else found_here
             notes = [LACKS.format(connection.number)] if lacks else told
@@ -233,7 +233,7 @@ def _again(connection: Connection) -> tuple[list[Found], list[str]]:
         return [(name, None, unit, None) for name, unit in names], [
             "without keys nobody can say which responses there were"
         ]
-    found = again(connection)
+    found = window_reuses(connection)
     known = [one for one in found if one.kept is not None]
     notes = [] if known else ["no later response that began alone and was large enough to show a window"]
     kept = [one.kept for one in known if one.kept is not None]

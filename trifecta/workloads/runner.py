@@ -29,6 +29,7 @@ from trifecta.store import files
 from trifecta.store.run import RunDirectory
 from trifecta.workloads import extending
 from trifecta.workloads.conformance import study as conformance
+from trifecta.workloads.executors import EXECUTORS, Adapters, AnySession, AnyTrialRunner, Common
 from trifecta.workloads.extending import More
 from trifecta.workloads.facts import check_same_study, first_facts
 from trifecta.workloads.faults import NO_FAULTS, Faults
@@ -37,7 +38,6 @@ from trifecta.workloads.preflight import preflight
 from trifecta.workloads.progress import NoProgress, Progress
 from trifecta.workloads.session import Session
 from trifecta.workloads.supported import Supported
-from trifecta.workloads.ways import WAYS, Adapters, AnySession, AnyTrialRunner, Common
 
 PROBE_EVERY_S = 60.0  # a path that was delivered; see _Run._probe_when_due
 
@@ -133,7 +133,7 @@ class _Run:
     def go(self, resume: bool, any_levels: Mapping[str, Any], more: More) -> StudyOutcome:
         checks.load()
         engine = find_engine()
-        self.way = WAYS[self.study.workload.kind]
+        self.way = EXECUTORS[self.study.workload.kind]
         here = self.way.cells(self.study, engine, self.adapters)
         self.cells, left_out = here.cells, here.left_out
         if resume:

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from trifecta.contract.load import LoadConfig, StartCost
 from trifecta.design.factors import DEFAULT_CLIENT
-from trifecta.implementations.clients.errands import only_start
+from trifecta.implementations.clients.jobs import only_start
 from trifecta.lab.engine import EngineError
 from trifecta.workloads.session import Session
 

@@ -14,7 +14,7 @@ from trifecta.design.model import PROTOCOL_FACTOR, Cell, Study, Treatment
 from trifecta.design.transports import for_protocol
 from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
-from trifecta.implementations.clients import errands
+from trifecta.implementations.clients import jobs
 from trifecta.implementations.isolated import call_apart
 from trifecta.implementations.server import ServerAdapter, Unsupported
 from trifecta.implementations.survey import FIND_TIMEOUT_S
@@ -206,7 +206,7 @@ def _no_quinn(study: Study, one: Treatment) -> tuple[str, str] | None:
 def _refusal(study: Study, one: Treatment, adapter: ClientAdapter) -> str | None:
     workload = plan.workload_for(study, one)
     try:
-        errands.refuse(adapter, for_protocol(workload, one.protocol), one.protocol, one.connection)
+        jobs.refuse(adapter, for_protocol(workload, one.protocol), one.protocol, one.connection)
     except Unsupported as error:
         return str(error)
     return None

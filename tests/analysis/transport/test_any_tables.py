@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from trifecta.analysis.transport.attribution import attribute
 from trifecta.analysis.transport.blocking import blocking
+from trifecta.analysis.transport.directions import directions
 from trifecta.analysis.transport.recovery import recovery
 from trifecta.analysis.transport.trial import look_at
-from trifecta.analysis.transport.ways import ways
 from trifecta.store.trace_schema import SCHEMAS
 from trifecta.trace.dissection import Dissection
 from trifecta.trace.summary import trace_metrics
@@ -124,7 +124,7 @@ def test_a_connection_says_alone_what_it_says_among_others(
     packets: list[Any], frames: list[Any], messages: list[Any], spoken: list[Any]
 ) -> None:
     made = tables(packets, frames, messages, spoken)
-    one_side = any(not way.both_sides for way in ways(made["packets"]).values())
+    one_side = any(not way.both_sides for way in directions(made["packets"]).values())
     whole = trace_metrics(Dissection(**made), one_side=one_side)
     for number in (0, 1):
         alone = {name: table.filter(pc.equal(table["connection"], number)) for name, table in made.items()}

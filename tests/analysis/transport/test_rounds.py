@@ -11,6 +11,7 @@ import pytest
 from tests.analysis.transport.scenes import MS, Scene
 from trifecta.analysis.transport.attribution import RequestTime, attribute
 from trifecta.analysis.transport.bottleneck import Path, path_of
+from trifecta.analysis.transport.directions import DOWN, directions
 from trifecta.analysis.transport.parts import (
     CONGESTION,
     CPU,
@@ -22,7 +23,6 @@ from trifecta.analysis.transport.parts import (
     SERVER,
     TRANSMISSION,
 )
-from trifecta.analysis.transport.ways import DOWN, ways
 
 ONE_WAY, STEP = 25.0, 0.01  # ms: of the path, from one packet of a flight to the next
 WIRE = 1000  # octets of a packet on the wire; 950 of them are of the stream
@@ -219,7 +219,7 @@ def test_silence_after_a_lost_acknowledgement_is_loss_recovery() -> None:
 
 
 def seen(link: Link) -> Path:
-    return path_of(ways(link.scene.tables()["packets"])[0, DOWN])
+    return path_of(directions(link.scene.tables()["packets"])[0, DOWN])
 
 
 def test_the_rate_is_read_from_packets_that_waited_behind_others() -> None:

@@ -36,19 +36,19 @@ class Fake(BrowserAdapter):
     def declared(self):
         return {"tls_library": "none"}
 
-    async def launch(self, errand):
-        if errand.url.endswith("unsupported"):
+    async def launch(self, job):
+        if job.url.endswith("unsupported"):
             raise Unsupported("this browser is not for that; take another")
-        if errand.url.endswith("broken"):
+        if job.url.endswith("broken"):
             raise BrowserFailed(CRASHED, "it fell over")
-        return Running(errand)
+        return Running(job)
 
 
 class Running(RunningBrowser):
     version = "1.2.3"
 
-    def __init__(self, errand):
-        (errand.state / "profile").mkdir()
+    def __init__(self, job):
+        (job.state / "profile").mkdir()
         # As browsers do: sessions of their own, deaf to polite signals, orphans, and stopped ones.
         deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
         self.process = subprocess.Popen([sys.executable, "-c", deaf, "fake-browser"], start_new_session=True)

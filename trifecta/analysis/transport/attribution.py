@@ -36,11 +36,11 @@ from typing import TYPE_CHECKING
 from trifecta.analysis.transport.columns import Connection, connections
 from trifecta.analysis.transport.credit import held
 from trifecta.analysis.transport.delivery import Passage, passage
+from trifecta.analysis.transport.directions import DOWN, LACKS, UP, texts, whole
 from trifecta.analysis.transport.parts import HANDSHAKE, PARTS, Interval, Stall
 from trifecta.analysis.transport.ranges import NEVER
 from trifecta.analysis.transport.recovery import Recovery, recovery
 from trifecta.analysis.transport.walk import Walk
-from trifecta.analysis.transport.ways import DOWN, LACKS, UP, texts, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trifecta.analysis.transport.delivery import Passage, is_request, passage
+from trifecta.analysis.transport.directions import DOWN, LACKS, texts, whole
 from trifecta.analysis.transport.grouped import begins, columns_of
 from trifecta.analysis.transport.pieces import Delivery
 from trifecta.analysis.transport.ranges import NEVER, Ints, covered
-from trifecta.analysis.transport.ways import DOWN, LACKS, texts, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,14 +83,16 @@ def blocking(tables: Mapping[str, pa.Table], seen: Passage | None = None) -> Blo
     """Head-of-line blocking of every request of a dissection, given as its tables by name."""
     messages, connections = tables["messages"], tables["connections"]
     seen = seen or passage(tables["packets"], tables["frames"], connections)
-    all_ways, found = seen.ways, seen.deliveries
+    all_directions, found = seen.ways, seen.deliveries
     protocols = dict(zip(whole(connections, "connection").tolist(), texts(connections, "protocol"), strict=True))
     notes = [note for one in found for note in one.notes]
     if seen.one_side:
         notes.append(ONE_SIDE)
     notes += [LACKS.format(one) for one in sorted(seen.lacking)]
     known = {(one.way.connection, one.way.direction) for one in found}
-    notes += [NO_FRAMES.format(*key) for key, way in all_ways.items() if key not in known and (way.payload > 0).any()]
+    notes += [
+        NO_FRAMES.format(*key) for key, way in all_directions.items() if key not in known and (way.payload > 0).any()
+    ]
     loads = _loads(messages)
     requests: list[RequestBlocking] = []
     holes: list[Hole] = []

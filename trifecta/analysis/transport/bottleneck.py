@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from trifecta.analysis.transport.directions import Direction
 from trifecta.analysis.transport.ranges import NEVER, Ints
-from trifecta.analysis.transport.ways import Way
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class Path:
     busy: tuple[list[int], list[int]]
 
 
-def path_of(way: Way) -> Path:
+def path_of(way: Direction) -> Path:
     """As the packets of this direction show it."""
     there = (way.arrived_ns < NEVER).nonzero()[0]
     late = np.zeros(len(way.sent_ns), dtype=np.int64)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from trifecta.analysis.transport import reading
+from trifecta.analysis.transport.directions import lacks_packets
 from trifecta.analysis.transport.grouped import begins, first_rows, frontiers
 from trifecta.analysis.transport.rows import NULL, Bools, Group, Ints, Rows
-from trifecta.analysis.transport.ways import lacks_packets
 
 if TYPE_CHECKING:
     import pyarrow as pa

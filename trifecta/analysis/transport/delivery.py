@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from trifecta.analysis.transport.directions import Direction, directions, lacking
 from trifecta.analysis.transport.over_quic import OverQuic, over_quic
 from trifecta.analysis.transport.over_tcp import OverTcp, over_tcp
 from trifecta.analysis.transport.pieces import Delivery
 from trifecta.analysis.transport.placing import Frames, overheads
 from trifecta.analysis.transport.ranges import NEVER, Ints
-from trifecta.analysis.transport.ways import Way, lacking, ways
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +38,7 @@ class Passage:
     ``one_side``: some of its packets are of a capture of one side.
     """
 
-    ways: dict[tuple[int, str], Way]
+    ways: dict[tuple[int, str], Direction]
     deliveries: list[Delivery]
     one_side: bool
     lacking: frozenset[int] = frozenset()  # connections whose packets are not all there: they are not among the others
@@ -49,18 +49,20 @@ def passage(packets: pa.Table, frames: pa.Table, connections: pa.Table, *, one_s
 
     ``one_side``: of the dissection of which these tables are a part; None: they are the whole.
     """
-    found, without = ways(packets), lacking(connections)
+    found, without = directions(packets), lacking(connections)
     if one_side is None:
         one_side = any(not way.both_sides for way in found.values())
     found = {key: way for key, way in found.items() if way.connection not in without}
     return Passage(found, deliveries(frames, connections, found), one_side, without)
 
 
-def deliveries(frames: pa.Table, connections: pa.Table, all_ways: dict[tuple[int, str], Way]) -> list[Delivery]:
+def deliveries(
+    frames: pa.Table, connections: pa.Table, all_directions: dict[tuple[int, str], Direction]
+) -> list[Delivery]:
     """The deliveries of all connections and directions whose frames are known."""
     of, overhead = Frames(frames), overheads(connections)
     tcp, quic = [], []
-    for (connection, direction), way in all_ways.items():
+    for (connection, direction), way in all_directions.items():
         if way.transport == "udp":
             carried = of.quic(connection, direction)
             if len(carried.number):
@@ -70,7 +72,7 @@ def deliveries(frames: pa.Table, connections: pa.Table, all_ways: dict[tuple[int
             if len(http.low):
                 tcp.append(OverTcp(way, http, of.records(connection, direction), overhead.get(connection, -1)))
     found = {(one.way.connection, one.way.direction): one for one in (*over_tcp(tcp), *over_quic(quic))}
-    return [found[key] for key in all_ways if key in found]
+    return [found[key] for key in all_directions if key in found]
 
 
 @dataclass(frozen=True, slots=True)

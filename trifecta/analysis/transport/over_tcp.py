@@ -6,17 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from trifecta.analysis.transport.directions import Direction
 from trifecta.analysis.transport.grouped import begins, columns_of
 from trifecta.analysis.transport.pieces import Delivery, Pieces, Stretch, cut, stretch
 from trifecta.analysis.transport.placing import HttpFrames, Records, Spans, place
 from trifecta.analysis.transport.ranges import NEVER, Ints, cells_of, in_a_row, running_max
-from trifecta.analysis.transport.ways import Way
 
 
 class OverTcp(NamedTuple):
     """A direction of a connection over TCP."""
 
-    way: Way
+    way: Direction
     frames: HttpFrames
     records: Records
     overhead: int  # octets of a record that are not plaintext; -1: not known

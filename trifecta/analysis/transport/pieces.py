@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trifecta.analysis.transport.directions import Direction
 from trifecta.analysis.transport.placing import Spans
 from trifecta.analysis.transport.ranges import NEVER, Ints, Row, Tiles, tilings
 from trifecta.analysis.transport.rows import Bools
-from trifecta.analysis.transport.ways import Way
 
 BEHIND_RECORDS = (
     "connection {}, {}: where octets lie in their records is not known; a frame counts as arrived with its records"
@@ -21,7 +21,7 @@ BEHIND_RECORDS = (
 class Delivery:
     """Pieces of streams, each of which arrived as one. Times are those at the receiver, in ns; `NEVER`: not seen."""
 
-    way: Way
+    way: Direction
     stream: Ints
     start: Ints  # TCP: sequence number; QUIC: offset in the stream
     octets: Ints
@@ -79,7 +79,7 @@ def stretch(row: Row, ranges: tuple[Ints, Ints], times: tuple[Ints, Ints], packe
     return Stretch(row, arrived, sent, way, octets, packets)
 
 
-def cut(ways: Sequence[Way], of: Stretch, pieces: Pieces, spans: Spans, exact: Sequence[bool]) -> list[Delivery]:
+def cut(ways: Sequence[Direction], of: Stretch, pieces: Pieces, spans: Spans, exact: Sequence[bool]) -> list[Delivery]:
     """What was worked out for all ways, by way."""
     edges, shift = of.arrived.edges, of.row.shift
     carrier, first_sent = of.carriers(of.arrived), of.carriers(of.sent)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from trifecta.analysis.transport.directions import DOWN, UP, equals, texts, whole
 from trifecta.analysis.transport.ranges import Ints, each_cell
-from trifecta.analysis.transport.ways import DOWN, UP, equals, texts, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa

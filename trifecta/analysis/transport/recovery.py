@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.transport.delivery import Passage
+from trifecta.analysis.transport.directions import LACKS, Direction, directions
 from trifecta.analysis.transport.ranges import NEVER
 from trifecta.analysis.transport.rows import count
 from trifecta.analysis.transport.sendings import QuicFrames, Repeats, Sent, late, repeats, taken_for_lost, tcp_sent
@@ -26,7 +27,6 @@ from trifecta.analysis.transport.triggers import (
     quic_causes,
     tcp_causes,
 )
-from trifecta.analysis.transport.ways import LACKS, Way, ways
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,13 +85,13 @@ class Recovery:
 def recovery(tables: Mapping[str, pa.Table], seen: Passage | None = None) -> tuple[list[Recovery], list[str]]:
     """Loss recovery of every connection and direction of a dissection, given as its tables by name, and notes."""
     packets, frames = tables["packets"], tables["frames"]
-    all_ways = seen.ways if seen else ways(packets)
-    one_side = seen.one_side if seen else any(not way.both_sides for way in all_ways.values())
+    all_directions = seen.ways if seen else directions(packets)
+    one_side = seen.one_side if seen else any(not way.both_sides for way in all_directions.values())
     notes = [ONE_SIDE] if one_side else []
     notes += [LACKS.format(one) for one in sorted(seen.lacking)] if seen else []
     pieces, words = QuicFrames(frames, tables["connections"]), Words(packets)
     found = []
-    for (connection, direction), way in all_ways.items():
+    for (connection, direction), way in all_directions.items():
         sent: Sent | None = None
         if way.transport == "tcp":
             sent = tcp_sent(way)
@@ -101,12 +101,12 @@ def recovery(tables: Mapping[str, pa.Table], seen: Passage | None = None) -> tup
             sent = pieces.sent(way)
             if sent is None:
                 notes.append(LARGE.format(connection, direction))
-        back = all_ways.get((connection, "down" if direction == "up" else "up"))
+        back = all_directions.get((connection, "down" if direction == "up" else "up"))
         found.append(_recovery(way, back, sent, pieces, words))
     return found, notes
 
 
-def _recovery(way: Way, back: Way | None, sent: Sent | None, frames: QuicFrames, words: Words) -> Recovery:
+def _recovery(way: Direction, back: Direction | None, sent: Sent | None, frames: QuicFrames, words: Words) -> Recovery:
     both = way.both_sides
     carrying = np.zeros(len(way.number), dtype=bool)
     again = None
@@ -150,7 +150,7 @@ def _recovery(way: Way, back: Way | None, sent: Sent | None, frames: QuicFrames,
     )
 
 
-def _reordered(way: Way) -> NDArray[np.bool_]:
+def _reordered(way: Direction) -> NDArray[np.bool_]:
     """Packets that arrived behind one that was sent later (RFC 4737, 3.3)."""
     found = np.zeros(len(way.number), dtype=bool)
     there = (way.arrived_ns < NEVER).nonzero()[0]
@@ -161,7 +161,7 @@ def _reordered(way: Way) -> NDArray[np.bool_]:
     return found
 
 
-def _repairs(way: Way, sent: Sent, again: Repeats, causes: dict[int, str]) -> list[Repair]:
+def _repairs(way: Direction, sent: Sent, again: Repeats, causes: dict[int, str]) -> list[Repair]:
     found: list[Repair] = []
     lost = way.lost[sent.row[again.piece]]
     if not lost.any():

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.transport.delivery import stacked
+from trifecta.analysis.transport.directions import DOWN, UP, Direction, coded, equals, whole
 from trifecta.analysis.transport.placing import cuts
 from trifecta.analysis.transport.ranges import NEVER, Ints, cells_of, tile
-from trifecta.analysis.transport.ways import DOWN, UP, Way, coded, equals, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +30,7 @@ class Sent:
     space: Ints
 
 
-def tcp_sent(way: Way) -> Sent:
+def tcp_sent(way: Direction) -> Sent:
     """Of TCP: octets of payload."""
     rows = ((way.payload > 0) & (way.sequence >= 0)).nonzero()[0]
     none = np.full(len(rows), -1, dtype=np.int64)
@@ -77,11 +77,11 @@ class QuicFrames:
         columns = (number, space, whole(frames, "value"))
         self._acks, self._ack_cuts = tuple(each[rows] for each in columns), cuts(key[rows])
 
-    def known(self, way: Way) -> bool:
+    def known(self, way: Direction) -> bool:
         """Whether frames of this direction could be read, beyond those of Initial packets."""
         return _key(way) in self._known
 
-    def sent(self, way: Way) -> Sent | None:
+    def sent(self, way: Direction) -> Sent | None:
         """The octets that the packets of one direction hold; None: more than any transfer, not decrypted rightly."""
         cut = self._octet_cuts.get(_key(way), _NONE)
         number, stream, offset, length, packet, space = (each[cut] for each in self._octets)
@@ -99,7 +99,7 @@ class QuicFrames:
         start = stack.start[order]
         return Sent(row[some], start, start + length[order], packet[some], space[some])
 
-    def acknowledged(self, back: Way) -> dict[int, tuple[Ints, Ints]]:
+    def acknowledged(self, back: Direction) -> dict[int, tuple[Ints, Ints]]:
         """By packet number space: when acknowledgements reached the sender, and the largest so far."""
         cut = self._ack_cuts.get(_key(back), _NONE)
         number, space, value = (each[cut] for each in self._acks)
@@ -115,7 +115,7 @@ class QuicFrames:
         return found
 
 
-def _key(way: Way) -> int:
+def _key(way: Direction) -> int:
     return way.connection * 2 + (way.direction == UP)
 
 
@@ -134,7 +134,7 @@ class Repeats:
     came_by: Ints  # by tile: with which piece
 
 
-def repeats(way: Way, sent: Sent) -> Repeats:
+def repeats(way: Direction, sent: Sent) -> Repeats:
     """Of one direction of a connection."""
     there = way.arrived_ns[sent.row] < NEVER
     retransmission = np.zeros(len(way.number), dtype=np.bool_)

@@ -8,7 +8,6 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from trifecta.analysis.transport.acknowledgements import acknowledgements
-from trifecta.analysis.transport.again import again
 from trifecta.analysis.transport.attribution import attribute
 from trifecta.analysis.transport.blocking import RequestBlocking, blocking
 from trifecta.analysis.transport.columns import Connection, connections
@@ -17,6 +16,7 @@ from trifecta.analysis.transport.differences import mean_parts
 from trifecta.analysis.transport.recovery import Recovery, recovery
 from trifecta.analysis.transport.setup import setup
 from trifecta.analysis.transport.stalls import stalls
+from trifecta.analysis.transport.window_reuse import window_reuses
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,7 +66,7 @@ def _setups(own: Iterable[Connection]) -> Values:
 
 
 def _later(own: Iterable[Connection]) -> Values:
-    later = [each for one in own for each in again(one)]
+    later = [each for one in own for each in window_reuses(one)]
     return {
         "again_kept": _median(each.kept for each in later),
         "again_ramp_ns": _mean(each.ramp_ns for each in later),

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trifecta.analysis.transport.directions import NOTED_NS, Direction, coded, whole
 from trifecta.analysis.transport.ranges import NEVER, Ints
 from trifecta.analysis.transport.sendings import Repeats, Sent
-from trifecta.analysis.transport.ways import NOTED_NS, Way, coded, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +23,7 @@ DUPLICATES = 3  # RFC 5681, 3.2
 
 
 def quic_causes(
-    sent: Sent, repeats: Repeats, way: Way, acknowledged: dict[int, tuple[Ints, Ints]]
+    sent: Sent, repeats: Repeats, way: Direction, acknowledged: dict[int, tuple[Ints, Ints]]
 ) -> tuple[dict[int, str], dict[str, int]]:
     """A packet is declared lost only if a later one was acknowledged (RFC 9002, 6.1); else it was a probe (6.2)."""
     causes: dict[int, str] = {}
@@ -80,7 +80,7 @@ class _Told:
     duplicates: Ints  # how often this acknowledgement had come again without payload
 
 
-def _told(back: Way, words: Words) -> _Told:
+def _told(back: Direction, words: Words) -> _Told:
     there = (back.arrived_ns < NEVER).nonzero()[0]
     order = there[back.arrived_ns[there].argsort(kind="stable")]
     acknowledged, highest = words.acknowledged[back.row[order]], words.sacked[back.row[order]]
@@ -95,7 +95,7 @@ def _told(back: Way, words: Words) -> _Told:
 
 
 def tcp_causes(
-    way: Way, back: Way, sent: Sent, repeats: Repeats, words: Words
+    way: Direction, back: Direction, sent: Sent, repeats: Repeats, words: Words
 ) -> tuple[dict[int, str], dict[str, int]]:
     """What told the sender: SACK or three duplicates (RFC 6675, 8985), a tail loss probe (RFC 8985, 7), the timer."""
     told = _told(back, words)

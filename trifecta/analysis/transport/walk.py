@@ -17,6 +17,7 @@ import numpy as np
 
 from trifecta.analysis.transport.bottleneck import Path, path_of
 from trifecta.analysis.transport.delivery import is_request
+from trifecta.analysis.transport.directions import DOWN, NOTED_NS, UP
 from trifecta.analysis.transport.parts import (
     BLOCKING,
     CONGESTION,
@@ -33,7 +34,6 @@ from trifecta.analysis.transport.parts import (
 )
 from trifecta.analysis.transport.pieces import Delivery
 from trifecta.analysis.transport.ranges import NEVER, Ints
-from trifecta.analysis.transport.ways import DOWN, NOTED_NS, UP
 
 OPENED_NS = 1_000_000  # a sender uses a window that was opened within this
 LATELY_NS = 1_000_000

@@ -16,7 +16,7 @@ from trifecta.implementations.browser import (
     CRASHED,
     BrowserAdapter,
     BrowserFailed,
-    Errand,
+    Job,
     RunningBrowser,
     View,
     extra_there,
@@ -69,21 +69,21 @@ class Chromium(BrowserAdapter):
         except CannotError as error:
             raise Unsupported(str(error)) from error
 
-    async def launch(self, errand: Errand) -> RunningBrowser:
+    async def launch(self, job: Job) -> RunningBrowser:
         """Start it through Playwright, with flags that are all our own."""
         from playwright.async_api import Error, async_playwright
 
         program = _program()
-        environment = chromium_flags.home(errand)
-        net_log = chromium_flags.net_log_file(errand)
+        environment = chromium_flags.home(job)
+        net_log = chromium_flags.net_log_file(job)
         driver = await async_playwright().start()
         try:
             browser = await driver.chromium.launch(
                 executable_path=program,
                 ignore_default_args=True,
                 args=[
-                    *chromium_flags.flags(errand, net_log=net_log),
-                    f"--user-data-dir={errand.state / 'profile'}",
+                    *chromium_flags.flags(job, net_log=net_log),
+                    f"--user-data-dir={job.state / 'profile'}",
                     "about:blank",
                 ],
                 env=dict(environment),
@@ -94,7 +94,7 @@ class Chromium(BrowserAdapter):
             )
         except Error as error:
             raise BrowserFailed(CRASHED, _words(error.message)) from error
-        return await RunningChromium.of(driver, browser, errand, None if net_log is None else NetLog(net_log))
+        return await RunningChromium.of(driver, browser, job, None if net_log is None else NetLog(net_log))
 
 
 def _words(message: str) -> str:
@@ -114,17 +114,17 @@ def _program() -> str:
 class RunningChromium(RunningBrowser):
     """A Chromium whose views are browser contexts: profiles in memory that share the processes and nothing else."""
 
-    def __init__(self, driver: Playwright, browser: Browser, errand: Errand, net_log: NetLog | None) -> None:
+    def __init__(self, driver: Playwright, browser: Browser, job: Job, net_log: NetLog | None) -> None:
         self._driver = driver
         self._browser = browser
-        self._errand = errand
+        self._job = job
         self._calls = Calls(browser, net_log)
         self.version = browser.version
 
     @classmethod
-    async def of(cls, driver: Playwright, browser: Browser, errand: Errand, net_log: NetLog | None) -> RunningChromium:
+    async def of(cls, driver: Playwright, browser: Browser, job: Job, net_log: NetLog | None) -> RunningChromium:
         """Find out which processes are the browser's."""
-        running = cls(driver, browser, errand, net_log)
+        running = cls(driver, browser, job, net_log)
         session = await browser.new_browser_cdp_session()
         info = await session.send("SystemInfo.getProcessInfo")
         await session.detach()
@@ -134,7 +134,7 @@ class RunningChromium(RunningBrowser):
 
     async def open(self) -> View:
         """A browser context of its own with one tab."""
-        width, height = self._errand.viewport
+        width, height = self._job.viewport
         context = await self._calls.alive(
             self._browser.new_context(viewport={"width": width, "height": height}, service_workers="allow")
         )

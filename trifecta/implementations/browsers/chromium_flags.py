@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from trifecta.implementations.browser import BrowserFailed, Errand
+from trifecta.implementations.browser import BrowserFailed, Job
 from trifecta.implementations.server import Unsupported
 
 _FEATURES_OFF = (
@@ -38,61 +38,61 @@ _UNUSED_PORT = 1  # a server's alternative service counts for an origin that is 
 _CERTUTIL_TIMEOUT_S = 30
 
 
-def flags(errand: Errand, *, net_log: Path | None) -> list[str]:
+def flags(job: Job, *, net_log: Path | None) -> list[str]:
     """All of Chromium's command line but the profile."""
-    named = (f"MAP {host} {address}" for host, address in errand.addresses.items())
-    asked = (f"EXCLUDE {host}" for host in errand.hosts if host not in errand.addresses)
+    named = (f"MAP {host} {address}" for host, address in job.addresses.items())
+    asked = (f"EXCLUDE {host}" for host in job.hosts if host not in job.addresses)
     rules = ", ".join((*named, "MAP * ~NOTFOUND", *asked))
     chosen = [
         *_QUIET,
         *_HEADLESS,
-        *protocol_flags(errand),
+        *protocol_flags(job),
         f"--host-resolver-rules={rules}",
-        f"--window-size={errand.viewport[0]},{errand.viewport[1]}",
+        f"--window-size={job.viewport[0]},{job.viewport[1]}",
         "--remote-debugging-pipe",
     ]
     if os.geteuid() == 0:
         chosen.append("--no-sandbox")  # its sandbox does not work for root, which the lab is in its namespace
     if net_log is not None:
         chosen += [f"--log-net-log={net_log}", "--net-log-capture-mode=Default"]
-    if errand.keylog_file is not None:
-        chosen.append(f"--ssl-key-log-file={errand.keylog_file}")
+    if job.keylog_file is not None:
+        chosen.append(f"--ssl-key-log-file={job.keylog_file}")
     return chosen
 
 
-def protocol_flags(errand: Errand) -> list[str]:
+def protocol_flags(job: Job) -> list[str]:
     """What leaves the protocol asked for, from the first request, for every host of the page.
 
     A server without HTTP/3 fails a visit: an origin that is named for QUIC is not asked over TCP. For Alt-Svc the first
     connection is TCP; under a private authority Chromium follows it for hosts that are named for QUIC only.
     """
-    if errand.protocol == "h1":
+    if job.protocol == "h1":
         return ["--disable-http2", "--disable-quic"]
-    if errand.protocol == "h2":
+    if job.protocol == "h2":
         return ["--disable-quic"]
-    port = errand.port if errand.discovery == "forced" else _UNUSED_PORT
-    return ["--enable-quic", "--origin-to-force-quic-on=" + ",".join(f"{host}:{port}" for host in errand.hosts)]
+    port = job.port if job.discovery == "forced" else _UNUSED_PORT
+    return ["--enable-quic", "--origin-to-force-quic-on=" + ",".join(f"{host}:{port}" for host in job.hosts)]
 
 
-def net_log_file(errand: Errand) -> Path | None:
+def net_log_file(job: Job) -> Path | None:
     """Where Chromium logs its network stack: only where it is asked for, or needed to see what was resumed."""
-    if errand.netlog_file is None and errand.view == "repeat":
-        return errand.state / "netlog.json"
-    return errand.netlog_file
+    if job.netlog_file is None and job.view == "repeat":
+        return job.state / "netlog.json"
+    return job.netlog_file
 
 
-def home(errand: Errand) -> dict[str, str]:
+def home(job: Job) -> dict[str, str]:
     """The environment: a home with a certificate store of its own that trusts the lab's authority and nobody else.
 
     That the roots which Chromium brings are trusted as well does no harm: nobody here has their keys.
     """
-    folder = errand.state / "home"
-    store, temporary = folder / ".pki" / "nssdb", errand.state / "tmp"
+    folder = job.state / "home"
+    store, temporary = folder / ".pki" / "nssdb", job.state / "tmp"
     store.mkdir(parents=True)
     temporary.mkdir()
     for arguments in (
         ["-N", "--empty-password"],
-        ["-A", "-n", "lab", "-t", "C,,", "-i", str(errand.ca_file)],
+        ["-A", "-n", "lab", "-t", "C,,", "-i", str(job.ca_file)],
     ):
         _certutil(["-d", f"sql:{store}", *arguments])
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "CHROM", "GOOGLE_"))}

@@ -29,8 +29,8 @@ from trifecta.contract.browser import BrowserConfig
 from trifecta.contract.codec import encode
 from trifecta.contract.common import Declared, Told
 from trifecta.contract.load import ClientLoaded, ClientReady, Ended, LoadSummary
-from trifecta.implementations.browser import CRASHED, HUNG, Errand
-from trifecta.implementations.browsers import apart, errands, records, worker
+from trifecta.implementations.browser import CRASHED, HUNG, Job
+from trifecta.implementations.browsers import apart, jobs, records, worker
 from trifecta.implementations.browsers.records import VisitRecord
 from trifecta.implementations.registry import BROWSERS
 from trifecta.implementations.visit import Visit
@@ -103,24 +103,24 @@ def run(name: str, there: apart.Apart) -> None:
     if not line:
         return
     try:
-        config = errands.read(line)
+        config = jobs.read(line)
     except ValueError as error:
         raise Failure(EXIT_BAD_INPUT, str(error)) from error
-    errand = errands.errand_of(config)
+    job = jobs.job_of(config)
     with suppress(BrokenPipeError):
         os.write(there.to, line)
-    course = _follow(name, there, lines, errand)
+    course = _follow(name, there, lines, job)
     there_was = {record.number for record in course.records}
-    for number in range(errand.warmup_visits + errand.visits):
+    for number in range(job.warmup_visits + job.visits):
         if number not in there_was:
-            lost = Visit(course.ended_ns, errand.url, error=_LOST[course.why])
-            course.records.append(VisitRecord(number, number < errand.warmup_visits, lost))
+            lost = Visit(course.ended_ns, job.url, error=_LOST[course.why])
+            course.records.append(VisitRecord(number, number < job.warmup_visits, lost))
     course.records.sort(key=lambda record: record.number)
-    _write(name, config, errand, course)
-    _say("summary", summary(name, errand, course, loaded.get("declared", {})))
+    _write(name, config, job, course)
+    _say("summary", summary(name, job, course, loaded.get("declared", {})))
 
 
-def summary(name: str, errand: Errand, course: Course, declared: Declared) -> LoadSummary:
+def summary(name: str, job: Job, course: Course, declared: Declared) -> LoadSummary:
     """The summary of docs/architecture.md, section 1.1."""
     measured = [record for record in course.records if not record.warmup]
     ends = [_end_ns(record) for record in measured]
@@ -131,7 +131,7 @@ def summary(name: str, errand: Errand, course: Course, declared: Declared) -> Lo
                 left_out[fetch.url] = left_out.get(fetch.url, 0) + 1
     started = min(record.visit.started_ns for record in measured)
     return LoadSummary(
-        trial=errand.trial,
+        trial=job.trial,
         client=name,
         version=course.version,
         declared=declared,
@@ -211,10 +211,10 @@ def _fail(said: Mapping[str, Any]) -> None:
     raise Failure(int(said["code"]), str(said["message"]))
 
 
-def _follow(name: str, there: apart.Apart, lines: _Lines, errand: Errand) -> Course:
+def _follow(name: str, there: apart.Apart, lines: _Lines, job: Job) -> Course:
     """Listen until the visits are made, or until it must end; then end the worker."""
     course = Course(began_ns=time.monotonic_ns())
-    deadline = course.began_ns + errand.total_timeout_ns
+    deadline = course.began_ns + job.total_timeout_ns
     done = False
     with _woken() as wake:
         poll = select.poll()
@@ -283,20 +283,20 @@ def _woken() -> Iterator[int]:
         os.close(write)
 
 
-def _tables(name: str, errand: Errand, found: Sequence[VisitRecord]) -> records.Tables:
+def _tables(name: str, job: Job, found: Sequence[VisitRecord]) -> records.Tables:
     return records.tables(
         found,
-        trial=errand.trial,
-        kind=errand.kind,
-        view=errand.view,
+        trial=job.trial,
+        kind=job.kind,
+        view=job.view,
         browser=name,
-        protocol=errand.protocol,
+        protocol=job.protocol,
     )
 
 
-def _write(name: str, config: BrowserConfig, errand: Errand, course: Course) -> None:
+def _write(name: str, config: BrowserConfig, job: Job, course: Course) -> None:
     try:
-        found = _tables(name, errand, course.records)
+        found = _tables(name, job, course.records)
     except ValueError as error:
         raise Failure(EXIT_FAILED, f"browser {name}: what it told is not understood ({error})") from error
     for key in ("samples", "visits", "fetches", "playback"):

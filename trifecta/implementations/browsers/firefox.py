@@ -14,7 +14,7 @@ from trifecta.implementations.browser import (
     CRASHED,
     BrowserAdapter,
     BrowserFailed,
-    Errand,
+    Job,
     RunningBrowser,
     extra_there,
 )
@@ -56,11 +56,11 @@ class Firefox(BrowserAdapter):
             "congestion_control": {"tcp": "the kernel's", "quic": "cubic"},  # network.http.http3.cc_algorithm
         }
 
-    async def launch(self, errand: Errand) -> RunningBrowser:
+    async def launch(self, job: Job) -> RunningBrowser:
         """As :meth:`BrowserAdapter.launch`."""
         program = self._program()
-        profile = await asyncio.to_thread(firefox_profile.make_profile, errand)
-        with (errand.state / "firefox.log").open("wb") as log:
+        profile = await asyncio.to_thread(firefox_profile.make_profile, job)
+        with (job.state / "firefox.log").open("wb") as log:
             process = await asyncio.create_subprocess_exec(
                 program,
                 "--headless",
@@ -73,13 +73,13 @@ class Firefox(BrowserAdapter):
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=firefox_profile.environment(errand),
+                env=firefox_profile.environment(job),
             )
         try:
-            session = await Bidi.connect(await _address(process, profile, errand.state / "firefox.log"))
+            session = await Bidi.connect(await _address(process, profile, job.state / "firefox.log"))
             windows = await session.command("browsingContext.getTree", {"moz:scope": "chrome", "maxDepth": 0})
             version = str((await session.command("session.status")).get("version", "")) or self.find()
-            running = RunningFirefox(process, session, str(windows["contexts"][0]["context"]), version, errand)
+            running = RunningFirefox(process, session, str(windows["contexts"][0]["context"]), version, job)
             await running.prepare()
         except (BidiClosedError, BidiError) as error:
             raise BrowserFailed(CRASHED, f"it does not do what is asked: {error}") from None

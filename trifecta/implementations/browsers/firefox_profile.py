@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from trifecta.implementations.server import Unsupported
 
 if TYPE_CHECKING:
-    from trifecta.implementations.browser import Errand
+    from trifecta.implementations.browser import Job
 
 Value = bool | int | str
 
@@ -71,52 +71,52 @@ FORCED: dict[str, Value] = {
 }
 
 
-def preferences(errand: Errand) -> dict[str, Value]:
+def preferences(job: Job) -> dict[str, Value]:
     """What stands in user.js."""
     prefs: dict[str, Value] = {
         **QUIET,
-        "network.http.http2.enabled": errand.protocol != "h1",
-        "network.http.http3.enable": errand.protocol == "h3",
+        "network.http.http2.enabled": job.protocol != "h1",
+        "network.http.http3.enable": job.protocol == "h3",
         # A private authority counts as a third party's root, and would switch HTTP/3 off.
         "network.http.http3.disable_when_third_party_roots_found": False,
         # Connections of several protocols or addresses are not raced: which of them won would be a matter of luck.
         "network.http.happy_eyeballs_enabled": False,
     }
-    if errand.protocol == "h3" and errand.discovery == "forced":
+    if job.protocol == "h3" and job.discovery == "forced":
         prefs |= FORCED
         prefs["network.http.http3.alt-svc-mapping-for-testing"] = ",".join(
-            f"{host};h3=:{errand.port}" for host in errand.hosts
+            f"{host};h3=:{job.port}" for host in job.hosts
         )
-    if errand.protocol == "h3" and errand.qlog_dir is not None:
+    if job.protocol == "h3" and job.qlog_dir is not None:
         prefs["network.http.http3.enable_qlog"] = True
     return prefs
 
 
-def keep_qlogs(errand: Errand) -> None:
-    """Move what neqo has written, ``TMPDIR/qlog_PID/ORIGIN_ID.sqlog``, out of the folder that goes with the errand."""
-    if errand.qlog_dir is not None:
-        for file in sorted((errand.state / "home").glob("qlog_*/*.sqlog")):
-            shutil.move(file, errand.qlog_dir / file.name)
+def keep_qlogs(job: Job) -> None:
+    """Move what neqo has written, ``TMPDIR/qlog_PID/ORIGIN_ID.sqlog``, out of the folder that goes with the job."""
+    if job.qlog_dir is not None:
+        for file in sorted((job.state / "home").glob("qlog_*/*.sqlog")):
+            shutil.move(file, job.qlog_dir / file.name)
 
 
-def make_profile(errand: Errand) -> Path:
-    """Make the profile in ``errand.state``; Unsupported when certutil is missing."""
-    profile = errand.state / "profile"
+def make_profile(job: Job) -> Path:
+    """Make the profile in ``job.state``; Unsupported when certutil is missing."""
+    profile = job.state / "profile"
     profile.mkdir(mode=0o700, parents=True)
-    lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in preferences(errand).items()]
+    lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in preferences(job).items()]
     (profile / "user.js").write_text("".join(lines), encoding="utf-8")
     store = ["-d", f"sql:{profile}"]
     _certutil("-N", *store, "--empty-password")
-    _certutil("-A", *store, "-n", "lab", "-t", "C,,", "-i", str(errand.ca_file))
+    _certutil("-A", *store, "-n", "lab", "-t", "C,,", "-i", str(job.ca_file))
     return profile
 
 
-def environment(errand: Errand) -> dict[str, str]:
-    """The browser's environment: nothing of the user's desktop, and folders that go with the errand."""
+def environment(job: Job) -> dict[str, str]:
+    """The browser's environment: nothing of the user's desktop, and folders that go with the job."""
     kept = {name: value for name, value in os.environ.items() if name in {"PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH"}}
-    home = errand.state / "home"
+    home = job.state / "home"
     home.mkdir(mode=0o700, exist_ok=True)
-    width, height = errand.viewport
+    width, height = job.viewport
     made = {
         "HOME": str(home),
         "TMPDIR": str(home),
@@ -129,8 +129,8 @@ def environment(errand: Errand) -> dict[str, str]:
         "MOZ_REMOTE_SETTINGS_DEVTOOLS": "1",  # otherwise services.settings.server is not followed
         "NO_AT_BRIDGE": "1",
     }
-    if errand.keylog_file is not None:
-        made["SSLKEYLOGFILE"] = str(errand.keylog_file)
+    if job.keylog_file is not None:
+        made["SSLKEYLOGFILE"] = str(job.keylog_file)
     return kept | made
 
 

@@ -14,7 +14,7 @@ from trifecta.implementations.browser import (
     CRASHED,
     HUNG,
     BrowserFailed,
-    Errand,
+    Job,
     Recording,
     RunningBrowser,
     View,
@@ -188,11 +188,9 @@ class FirefoxView(View):
 class RunningFirefox(RunningBrowser):
     """A Firefox that runs, and its session."""
 
-    def __init__(
-        self, process: asyncio.subprocess.Process, session: Bidi, window: str, version: str, errand: Errand
-    ) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, session: Bidi, window: str, version: str, job: Job) -> None:
         """``window``: the browser's own window, where its scripts are called."""
-        self._errand = errand
+        self._job = job
         self.pid = process.pid
         self.version = version
         self.session = session
@@ -207,18 +205,18 @@ class RunningFirefox(RunningBrowser):
 
     async def prepare(self) -> None:
         """Watch the requests from here on."""
-        errand = self._errand
-        self.protocol = errand.protocol
-        self.hosts = frozenset(errand.hosts)
-        self.port = errand.port
-        self._viewport = errand.viewport
-        for host, address in errand.addresses.items():
+        job = self._job
+        self.protocol = job.protocol
+        self.hosts = frozenset(job.hosts)
+        self.port = job.port
+        self._viewport = job.viewport
+        for host, address in job.addresses.items():
             await self.call(firefox_scripts.NAME, host, address)
-        if errand.protocol == "h3" and errand.discovery == "forced":
-            for host in errand.hosts:
-                if not await self.call(firefox_scripts.FORCED, f"https://{host}:{errand.port}/"):
+        if job.protocol == "h3" and job.discovery == "forced":
+            for host in job.hosts:
+                if not await self.call(firefox_scripts.FORCED, f"https://{host}:{job.port}/"):
                     raise BrowserFailed(HUNG, f"it does not take HTTP/3 for {host} as told")
-        await self.call(firefox_scripts.WATCH, ALPN[errand.protocol] if errand.discovery == "forced" else "")
+        await self.call(firefox_scripts.WATCH, ALPN[job.protocol] if job.discovery == "forced" else "")
 
     async def open(self) -> View:
         """As :meth:`RunningBrowser.open`."""
@@ -239,7 +237,7 @@ class RunningFirefox(RunningBrowser):
             await self._process.wait()
             await self.session.close()
         finally:  # also where it does not end: then the last events are missing
-            firefox_profile.keep_qlogs(self._errand)
+            firefox_profile.keep_qlogs(self._job)
 
     def stray_lookups(self) -> int | None:
         """Requests for names outside of the page's hosts: each would have been looked up."""

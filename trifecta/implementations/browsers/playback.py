@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from trifecta.implementations.browser import Errand, View, VisitFailed
+from trifecta.implementations.browser import Job, View, VisitFailed
 from trifecta.implementations.browsers.player_report import (
     PLAYER,
     Clock,
@@ -32,18 +32,18 @@ _LOOK_S = 1.0
 _FIRST_LOOK_S = 0.1
 
 
-async def watch(view: View, errand: Errand, answered: Answered, watch_ns: int | None = None) -> Played:
-    """Play for ``errand.watch.watch_ns``, or as long as said; what the player told."""
-    if errand.watch is None:
-        raise ValueError("the errand has no video")
+async def watch(view: View, job: Job, answered: Answered, watch_ns: int | None = None) -> Played:
+    """Play for ``job.watch.watch_ns``, or as long as said; what the player told."""
+    if job.watch is None:
+        raise ValueError("the job has no video")
     try:
-        report = await play(view, answered, watch_ns or errand.watch.watch_ns, errand.visit_timeout_ns)
+        report = await play(view, answered, watch_ns or job.watch.watch_ns, job.visit_timeout_ns)
     except (VisitFailed, ValueError) as error:
         # The page is not our player, or a script of it failed.
         return Played(error=PLAYER, note=str(error))
     visit = dict(report.visit)
-    if errand.watch.floor is not None:
-        visit["frames_dropped_floor"] = dropped_floor(report.rows, errand.watch.floor)
+    if job.watch.floor is not None:
+        visit["frames_dropped_floor"] = dropped_floor(report.rows, job.watch.floor)
     return Played(
         error=report.error,
         visit=visit,

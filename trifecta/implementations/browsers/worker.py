@@ -19,13 +19,13 @@ from trifecta.implementations.browser import (
     HUNG,
     BrowserAdapter,
     BrowserFailed,
-    Errand,
+    Job,
     Recording,
     RunningBrowser,
     View,
     VisitFailed,
 )
-from trifecta.implementations.browsers import apart, errands, har, playback
+from trifecta.implementations.browsers import apart, har, jobs, playback
 from trifecta.implementations.browsers.records import VisitRecord, apply_played, number_connections, summarise
 from trifecta.implementations.server import Unsupported
 from trifecta.implementations.visit import Visit
@@ -58,11 +58,11 @@ class Worker:
         while data:
             data = data[os.write(self._write, data) :]
 
-    async def work(self, errand: Errand) -> None:
-        """All visits of an errand."""
+    async def work(self, job: Job) -> None:
+        """All visits of a job."""
         try:
             async with asyncio.timeout(LAUNCH_TIMEOUT_S):
-                browser = await self._adapter.launch(errand)
+                browser = await self._adapter.launch(job)
         except Unsupported as error:
             self.say("failed", {"code": EXIT_UNSUPPORTED, "message": str(error)})
             return
@@ -72,11 +72,11 @@ class Worker:
             return
         self.say("ready", {"browser": self._adapter.name, "version": browser.version, "pid": browser.pid})
         lost: BrowserFailed | None = None
-        for number in range(errand.warmup_visits + errand.visits):
-            record = VisitRecord(number, number < errand.warmup_visits, Visit(time.monotonic_ns(), errand.url))
+        for number in range(job.warmup_visits + job.visits):
+            record = VisitRecord(number, number < job.warmup_visits, Visit(time.monotonic_ns(), job.url))
             if lost is None:
                 try:
-                    await _Visiting(browser, errand, self).make(record)
+                    await _Visiting(browser, job, self).make(record)
                 except BrowserFailed as error:
                     lost = error
                     self.say("note", f"visit {number}: {error.error}: {error}")
@@ -110,31 +110,31 @@ async def answered(call: Coroutine[Any, Any, Value]) -> Value:
 class _Visiting:
     """One visit."""
 
-    def __init__(self, browser: RunningBrowser, errand: Errand, worker: Worker) -> None:
+    def __init__(self, browser: RunningBrowser, job: Job, worker: Worker) -> None:
         self._browser = browser
-        self._errand = errand
+        self._job = job
         self._worker = worker
         self._frames: list[tuple[int, bytes]] = []
         self._loaded_cpu_ns = 0
 
     async def make(self, record: VisitRecord) -> None:
         """Fill in the record; BrowserFailed when the browser is lost, with what is known until then filled in."""
-        errand = self._errand
+        job = self._job
         view = await answered(self._browser.open())
         try:
             error = await self._before(view)
             if error is None:
-                filmed = errand.warmup_visits - 1  # a camera slows a page down: no measured visit is filmed
-                url = errand.watch.player_url if errand.watch else errand.url
+                filmed = job.warmup_visits - 1  # a camera slows a page down: no measured visit is filmed
+                url = job.watch.player_url if job.watch else job.url
                 before = sum(_cpu_ns(self._browser))
-                error = await self._go(view, url, frames=errand.filmstrip and record.number == filmed)
+                error = await self._go(view, url, frames=job.filmstrip and record.number == filmed)
                 played = None
-                if error is None and errand.watch is not None:
-                    played = await playback.watch(view, errand, answered)
+                if error is None and job.watch is not None:
+                    played = await playback.watch(view, job, answered)
                     error = played.error
                     if error is not None:
                         self._worker.say("note", f"visit {record.number}: {error}: {played.note}")
-                if error is None and errand.watch is not None:
+                if error is None and job.watch is not None:
                     self._loaded_cpu_ns = sum(_cpu_ns(self._browser))
                 recording = await answered(view.collect())
                 self._take(record, recording)
@@ -152,23 +152,21 @@ class _Visiting:
 
     async def _before(self, view: View) -> str | None:
         """What comes before the measured visit; its error class."""
-        errand = self._errand
+        job = self._job
         error = None
-        if errand.view == "warm":
-            first = f"https://{errand.hosts[0]}{'' if errand.port == 443 else f':{errand.port}'}"
+        if job.view == "warm":
+            first = f"https://{job.hosts[0]}{'' if job.port == 443 else f':{job.port}'}"
             error = await self._go(view, first + WARM_PATH, expect_success=False)
             # Connections of requests with and without credentials are kept apart (WHATWG Fetch, 2.6): most have them.
-            others = [
-                f"https://{host}{'' if errand.port == 443 else f':{errand.port}'}{WARM_PATH}" for host in errand.hosts
-            ]
+            others = [f"https://{host}{'' if job.port == 443 else f':{job.port}'}{WARM_PATH}" for host in job.hosts]
             asked = f"""Promise.allSettled({json.dumps(others)}.map(url =>
                 fetch(url, {{mode: "no-cors", cache: "no-store", credentials: "include"}}))).then(() => null)"""
             await answered(view.evaluate(asked))
             await answered(view.collect())
-        elif errand.view == "repeat":
-            error = await self._go(view, errand.watch.player_url if errand.watch else errand.url)
-            if error is None and errand.watch is not None:
-                error = (await playback.watch(view, errand, answered, _FORMER_WATCH_NS)).error
+        elif job.view == "repeat":
+            error = await self._go(view, job.watch.player_url if job.watch else job.url)
+            if error is None and job.watch is not None:
+                error = (await playback.watch(view, job, answered, _FORMER_WATCH_NS)).error
             await answered(view.collect())
             await answered(view.close_connections())
         return error
@@ -176,7 +174,7 @@ class _Visiting:
     async def _go(self, view: View, url: str, *, frames: bool = False, expect_success: bool = True) -> str | None:
         """Navigate, wait for load and for what comes late; the error class."""
         try:
-            async with asyncio.timeout(self._errand.visit_timeout_ns / 1e9):
+            async with asyncio.timeout(self._job.visit_timeout_ns / 1e9):
                 await view.navigate(url, frames=frames)
         except TimeoutError:
             return "timeout"
@@ -186,7 +184,7 @@ class _Visiting:
             self._worker.say("note", f"{url}: {error.error}: {error}")
             return error.error
         self._loaded_cpu_ns = sum(_cpu_ns(self._browser))
-        await asyncio.sleep(self._errand.settle_ns / 1e9)
+        await asyncio.sleep(self._job.settle_ns / 1e9)
         return None
 
     def _take(self, record: VisitRecord, recording: Recording) -> None:
@@ -200,22 +198,22 @@ class _Visiting:
         seen = speed_index.visual(self._frames) if record.visit.error is None else None
         if seen is not None:
             record.visit.speed_index_ns, record.visit.visually_complete_ns = seen
-        if self._errand.frames_dir is not None and self._frames:
-            folder = self._errand.frames_dir / str(record.number)
+        if self._job.frames_dir is not None and self._frames:
+            folder = self._job.frames_dir / str(record.number)
             folder.mkdir(parents=True, exist_ok=True)
             for at_ns, picture in self._frames:
                 (folder / f"{max(0, at_ns) // 1_000_000}.jpg").write_bytes(picture)
-        if self._errand.har_dir is not None:
-            self._errand.har_dir.mkdir(parents=True, exist_ok=True)
+        if self._job.har_dir is not None:
+            self._job.har_dir.mkdir(parents=True, exist_ok=True)
             archive = har.document(
                 record,
                 browser=self._worker.name,
                 version=self._browser.version,
-                title=self._errand.url,
+                title=self._job.url,
                 wall_offset_ns=time.time_ns() - time.monotonic_ns(),
             )
             text = json.dumps(archive, indent=1, ensure_ascii=False)
-            (self._errand.har_dir / f"{record.number}.har").write_text(text, encoding="utf-8")
+            (self._job.har_dir / f"{record.number}.har").write_text(text, encoding="utf-8")
 
 
 def main(name: str, read: int, write: int) -> None:
@@ -234,10 +232,10 @@ def main(name: str, read: int, write: int) -> None:
         line = pipe.readline()
         if not line:
             return
-        errand = errands.errand_of(errands.read(line))
+        job = jobs.job_of(jobs.read(line))
         files = (
-            errand.ca_file, errand.keylog_file, errand.netlog_file, errand.frames_dir, errand.har_dir, errand.qlog_dir,
+            job.ca_file, job.keylog_file, job.netlog_file, job.frames_dir, job.har_dir, job.qlog_dir,
         )  # fmt: skip
-        state = apart.private_folder(errand.state, [path for path in files if path is not None])
-        errand = dataclasses.replace(errand, state=state)
-        asyncio.run(worker.work(errand))
+        state = apart.private_folder(job.state, [path for path in files if path is not None])
+        job = dataclasses.replace(job, state=state)
+        asyncio.run(worker.work(job))

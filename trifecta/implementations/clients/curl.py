@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from string import Template
 
 from trifecta.design.model import Protocol, RequestsWorkload
-from trifecta.implementations.client import ClientAdapter, Errand, Output, Row
+from trifecta.implementations.client import ClientAdapter, Job, Output, Row
 from trifecta.implementations.clients import content, curl_times
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.debian import CURL
@@ -35,46 +35,44 @@ class Curl(ClientAdapter):
         if connection == "reused" and protocol != "h1" and (workload.connections or 1) > 1:
             raise Unsupported("curl has one connection for all streams of HTTP/2 and HTTP/3; leave out 'connections'")
 
-    def compares_content(self, errand: Errand) -> bool:
+    def compares_content(self, job: Job) -> bool:
         """Responses are stored as far as they may be."""
-        return errand.requests * (errand.expect_body_bytes or 0) <= content.MOST_STORED_BYTES
+        return job.requests * (job.expect_body_bytes or 0) <= content.MOST_STORED_BYTES
 
-    def command(self, errand: Errand) -> Command:
+    def command(self, job: Job) -> Command:
         """Options and URLs of all transfers in a file; with new connections each transfer has options of its own."""
         options = Template((PROGRAMS / "curl" / "transfer.conf").read_text(encoding="utf-8")).safe_substitute(
-            protocol=_ASKED[errand.protocol], tls=errand.tls_version, curves=errand.key_exchange, port=errand.port,
-            ca_file=content.quoted(str(errand.ca_file)), address=errand.address,
-            connect_timeout=f"{errand.connect_timeout_ns / 1e9:f}",
-            max_time=f"{(errand.connect_timeout_ns + errand.request_timeout_ns) / 1e9:f}",
-            method="head" if errand.method == "HEAD" else f"request = {errand.method}",
+            protocol=_ASKED[job.protocol], tls=job.tls_version, curves=job.key_exchange, port=job.port,
+            ca_file=content.quoted(str(job.ca_file)), address=job.address,
+            connect_timeout=f"{job.connect_timeout_ns / 1e9:f}",
+            max_time=f"{(job.connect_timeout_ns + job.request_timeout_ns) / 1e9:f}",
+            method="head" if job.method == "HEAD" else f"request = {job.method}",
         )  # fmt: skip
-        (errand.state / "body").write_bytes(b"a" * errand.request_body_bytes)
-        upload = "upload-file = body\n" if errand.method in ("POST", "PUT", "PATCH") else ""
-        with (errand.state / "transfers").open("w", encoding="utf-8") as file:
-            for number in range(errand.requests):
-                if number == 0 or errand.connection_mode == "new":
+        (job.state / "body").write_bytes(b"a" * job.request_body_bytes)
+        upload = "upload-file = body\n" if job.method in ("POST", "PUT", "PATCH") else ""
+        with (job.state / "transfers").open("w", encoding="utf-8") as file:
+            for number in range(job.requests):
+                if number == 0 or job.connection_mode == "new":
                     file.write("next\n" * bool(number) + Template(options).substitute(group=f"G{number}"))
-                kept = f"got-{number}" if self.compares_content(errand) else "/dev/null"
-                file.write(f'url = "{errand.url}"\noutput = "{kept}"\n{upload}')
-        logs = {"SSLKEYLOGFILE": errand.keylog_file, "QLOGDIR": errand.qlog_dir}
+                kept = f"got-{number}" if self.compares_content(job) else "/dev/null"
+                file.write(f'url = "{job.url}"\noutput = "{kept}"\n{upload}')
+        logs = {"SSLKEYLOGFILE": job.keylog_file, "QLOGDIR": job.qlog_dir}
         environment = (CURL.environment() if CURL.installed() else {}) | {n: str(p) for n, p in logs.items() if p}
-        asked = ["-q", "-sS", "-Z", "--parallel-max", str(errand.connections * errand.streams), "-K", "transfers"]
-        at_once = ["--parallel-immediate"] * (
-            errand.connection_mode == "new"
-        )  # else each waits to share the last one's
+        asked = ["-q", "-sS", "-Z", "--parallel-max", str(job.connections * job.streams), "-K", "transfers"]
+        at_once = ["--parallel-immediate"] * (job.connection_mode == "new")  # else each waits to share the last one's
         return Command((*_program(), *asked, *at_once), environment)
 
-    def start_only(self, errand: Errand) -> Command:
+    def start_only(self, job: Job) -> Command:
         """Libraries are loaded and made ready to tell their versions."""
         return Command((*_program(), "-q", "-V"), CURL.environment() if CURL.installed() else {})
 
-    def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
+    def rows(self, job: Job, output: Output) -> Iterator[Row]:
         """One for each line; what its times mean is in ``curl_times.py``."""
         for line in content.whole_lines(output.stdout, output):
             told = json.loads(line)
-            got = errand.state / f"got-{told['number']}"
-            wrong = errand.method != "HEAD" and got.exists() and not content.is_pattern(got)
-            row = curl_times.row(errand, output, told)
+            got = job.state / f"got-{told['number']}"
+            wrong = job.method != "HEAD" and got.exists() and not content.is_pattern(got)
+            row = curl_times.row(job, output, told)
             if wrong and told["exit"] == "0":
                 row["error"] = "content"
             yield row

@@ -7,7 +7,7 @@ request was sent, so both are left out there.
 
 from __future__ import annotations
 
-from trifecta.implementations.client import Errand, Output, Row
+from trifecta.implementations.client import Job, Output, Row
 from trifecta.implementations.clients.content import monotonic_ns, span_ns
 
 _SPOKEN = {"1.1": "h1", "2": "h2", "3": "h3"}
@@ -18,9 +18,9 @@ _ERRORS = {
 }  # fmt: skip
 
 
-def row(errand: Errand, output: Output, told: dict[str, str]) -> Row:
+def row(job: Job, output: Output, told: dict[str, str]) -> Row:
     """The row of a transfer from the line about it."""
-    new = errand.connection_mode == "new"
+    new = job.connection_mode == "new"
     total_ns = span_ns(told["total"])
     begin_ns = monotonic_ns(span_ns(told["now"]), output) - total_ns
 
@@ -37,7 +37,7 @@ def row(errand: Errand, output: Output, told: dict[str, str]) -> Row:
     secured_ns = at("secured") if opened else None
     error = _error(told, secured_ns, new=new, opened=opened)
     done_ns = None if error else begin_ns + total_ns
-    over_tcp = errand.protocol != "h3"
+    over_tcp = job.protocol != "h3"
     return {
         "connection": int(told["connection"]) if told["connection"] != "-1" else None,
         # As with the engine, a request on a connection that is kept begins when that is open.

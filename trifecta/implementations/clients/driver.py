@@ -33,8 +33,8 @@ from trifecta.contract.codec import encode
 from trifecta.contract.common import Told
 from trifecta.contract.load import ClientConfig, ClientLoaded, ClientReady, Ended, LoadSummary, StartCost
 from trifecta.contract.sample import SampleRow
-from trifecta.implementations.client import ClientAdapter, Errand, Output
-from trifecta.implementations.clients import errands, records
+from trifecta.implementations.client import ClientAdapter, Job, Output
+from trifecta.implementations.clients import jobs, records
 from trifecta.implementations.clients.start_cost import start_cpu_ns
 from trifecta.implementations.registry import CLIENTS
 from trifecta.implementations.server import Command, Unsupported
@@ -88,26 +88,26 @@ def main(arguments: list[str]) -> int:
 
 
 def run(adapter: ClientAdapter, line: bytes, said: IO[str]) -> None:
-    """Do the errand that a line of configuration asks for and say the summary. Failure when there is none to say."""
+    """Do the job that a line of configuration asks for and say the summary. Failure when there is none to say."""
     with _state() as state:
         try:
-            config = errands.read(line, adapter)
-            errand = errands.errand_of(config, state)
+            config = jobs.read(line, adapter)
+            job = jobs.job_of(config, state)
             if config.only_start:
-                _say(said, "summary", StartCost(start_cpu_ns=start_cpu_ns(adapter, errand)))
+                _say(said, "summary", StartCost(start_cpu_ns=start_cpu_ns(adapter, job)))
                 return
-            command = adapter.command(errand)
+            command = adapter.command(job)
         except ValueError as error:
             raise Failure(EXIT_BAD_INPUT, str(error)) from error
         except Unsupported as error:
             raise Failure(EXIT_UNSUPPORTED, str(error)) from error
         except OSError as error:
             raise Failure(EXIT_FAILED, f"client {adapter.name}: {error}") from error
-        ending = _carry_out(adapter.name, command, errand, said)
+        ending = _carry_out(adapter.name, command, job, said)
         try:
-            rows = list(adapter.rows(errand, ending.output))
+            rows = list(adapter.rows(job, ending.output))
             whole = records.complete(
-                config.trial, errand, ending.output, rows, killed=ending.why in ("total_timeout", "signal", "stdin")
+                config.trial, job, ending.output, rows, killed=ending.why in ("total_timeout", "signal", "stdin")
             )
             samples = records.table(whole)
         except (ValueError, KeyError, TypeError, UnicodeDecodeError, OSError) as error:
@@ -116,15 +116,15 @@ def run(adapter: ClientAdapter, line: bytes, said: IO[str]) -> None:
             raise Failure(
                 EXIT_FAILED, f"client {adapter.name}: its output is not understood ({what}); {_how(ending)}{words}"
             ) from error
-        if len(rows) < errand.requests or ending.output.code:
-            missing = errand.requests - len(rows)
+        if len(rows) < job.requests or ending.output.code:
+            missing = job.requests - len(rows)
             note = f"{config.trial}: {adapter.name} {_how(ending)}, {missing} requests without a result"
             print(note + _last_words(ending.output.stderr), file=sys.stderr, flush=True)
         try:
             samples.write(Path(str(config.samples_file)))
         except OSError as error:
             raise Failure(EXIT_CANNOT, f"samples_file: {config.samples_file}: {error.strerror}") from error
-        document = summary(adapter, config, errand, ending, whole)
+        document = summary(adapter, config, job, ending, whole)
     # Whoever reads it may kill this process at once: nothing is left to tidy up by then.
     _say(said, "summary", document)
 
@@ -132,7 +132,7 @@ def run(adapter: ClientAdapter, line: bytes, said: IO[str]) -> None:
 def summary(
     adapter: ClientAdapter,
     config: ClientConfig,
-    errand: Errand,
+    job: Job,
     ending: Ending,
     rows: Sequence[SampleRow],
 ) -> LoadSummary:
@@ -144,8 +144,8 @@ def summary(
     return LoadSummary(
         trial=config.trial,
         client=adapter.name,
-        declared={**adapter.declared(), **({"tcp_nodelay": errand.tcp_nodelay} if adapter.sets_nodelay else {})},
-        content_compared=adapter.compares_content(errand),
+        declared={**adapter.declared(), **({"tcp_nodelay": job.tcp_nodelay} if adapter.sets_nodelay else {})},
+        content_compared=adapter.compares_content(job),
         samples=len(measured),
         errors=sum(row.get("error") is not None for row in measured),
         ended=ending.why,
@@ -179,9 +179,9 @@ def _connections(rows: Sequence[SampleRow]) -> int | None:
     return len(set(told)) if told else None
 
 
-def _carry_out(name: str, command: Command, errand: Errand, said: IO[str]) -> Ending:
+def _carry_out(name: str, command: Command, job: Job, said: IO[str]) -> Ending:
     """Start the program, wait for its end, and end it when its time is up or nobody wants it any more."""
-    paths = errand.state / "stdout", errand.state / "stderr"
+    paths = job.state / "stdout", job.state / "stderr"
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with paths[0].open("wb") as stdout, paths[1].open("wb") as stderr, _wanted() as wanted:
         began_wall_ns, began_ns = time.time_ns(), time.monotonic_ns()
@@ -192,7 +192,7 @@ def _carry_out(name: str, command: Command, errand: Errand, said: IO[str]) -> En
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,
-                cwd=errand.state,
+                cwd=job.state,
                 start_new_session=True,
                 preexec_fn=_die_with_parent,  # noqa: PLW1509 - the other threads are Arrow's, idle and without a lock
             )
@@ -201,7 +201,7 @@ def _carry_out(name: str, command: Command, errand: Errand, said: IO[str]) -> En
                 EXIT_FAILED, f"client {name}: cannot start {command.arguments[0]}: {error.strerror}"
             ) from error
         _say(said, "ready", ClientReady(client=name, pid=child.pid))
-        why = wanted(child.pid, began_ns + errand.total_timeout_ns)
+        why = wanted(child.pid, began_ns + job.total_timeout_ns)
         ended_ns = time.monotonic_ns()
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)  # its process id is not given away before it is waited for

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 
 from trifecta.contract.common import Declared
-from trifecta.implementations.client import ClientAdapter, Errand, Output, Row
+from trifecta.implementations.client import ClientAdapter, Job, Output, Row
 from trifecta.implementations.clients import lines
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.go_program import GoProgram
@@ -35,18 +35,18 @@ class GoClient(ClientAdapter):
         except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
             raise Unsupported(f"go-client does not run ({error}); trifecta get go-client --force") from error
 
-    def command(self, errand: Errand) -> Command:
+    def command(self, job: Job) -> Command:
         """Without what a user's environment says of the runtime, or of proxies."""
         quiet = dict.fromkeys(("GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "SSLKEYLOGFILE", "QLOGDIR"), "")
-        return Command((RECIPE.program(), lines.write_errand(errand)), quiet)
+        return Command((RECIPE.program(), lines.write_job(job)), quiet)
 
-    def start_only(self, errand: Errand) -> Command:
+    def start_only(self, job: Job) -> Command:
         """Telling its version takes the whole program, too."""
         return Command((RECIPE.program(), "--version"))
 
-    def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
+    def rows(self, job: Job, output: Output) -> Iterator[Row]:
         """As the program wrote them."""
-        return lines.read_rows(errand, output)
+        return lines.read_rows(job, output)
 
     def declared(self) -> Declared:
         """TCP follows the lab's routes; quic-go has Reno only, and does not let it be chosen."""
@@ -71,8 +71,8 @@ class GoClientOwnTLS(GoClient):
     name = "go-client-own-tls"
     source = "the same program as go-client; `trifecta get go-client`"
 
-    def command(self, errand: Errand) -> Command:
+    def command(self, job: Job) -> Command:
         """As go-client's, with the option."""
-        command = super().command(errand)
+        command = super().command(job)
         program, told = command.arguments
         return Command((program, OWN_TLS, told), command.environment)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from trifecta.contract.common import Declared
 from trifecta.design.model import Protocol, RequestsWorkload
-from trifecta.implementations.client import ClientAdapter, Errand, Output, Row
+from trifecta.implementations.client import ClientAdapter, Job, Output, Row
 from trifecta.implementations.clients.content import monotonic_ns, whole_lines
 from trifecta.implementations.clients.quic_probe import begins_quic
 from trifecta.implementations.server import Command, Unsupported
@@ -38,7 +38,7 @@ class H2load(ClientAdapter):
         """From its source: SSL_CTX_set_verify is never called."""
         return {"certificate_verified": False, "http3_library": "ngtcp2, nghttp3", "http2_library": "nghttp2"}
 
-    def compares_content(self, errand: Errand) -> bool:
+    def compares_content(self, job: Job) -> bool:
         """Only the sum of all lengths is told."""
         return False
 
@@ -49,28 +49,28 @@ class H2load(ClientAdapter):
         if workload.method not in ("GET", "POST") or workload.tls_version != "1.3":
             raise Unsupported("h2load is asked for GET and POST over TLS 1.3 only; use another client for the rest")
 
-    def command(self, errand: Errand) -> Command:
+    def command(self, job: Job) -> Command:
         """Its log has a line for each request."""
-        (errand.state / "body").write_bytes(b"a" * errand.request_body_bytes)
+        (job.state / "body").write_bytes(b"a" * job.request_body_bytes)
         asked = {
-            "requests": errand.requests, "clients": errand.connections, "max-concurrent-streams": errand.streams,
-            "threads": 1, "alpn-list": _ALPN[errand.protocol], "connect-to": f"{errand.address}:{errand.port}",
-            "groups": errand.key_exchange, "tls13-ciphers": errand.cipher, "log-file": "log",
+            "requests": job.requests, "clients": job.connections, "max-concurrent-streams": job.streams,
+            "threads": 1, "alpn-list": _ALPN[job.protocol], "connect-to": f"{job.address}:{job.port}",
+            "groups": job.key_exchange, "tls13-ciphers": job.cipher, "log-file": "log",
         }  # fmt: skip
-        asked |= {"data": "body"} if errand.method == "POST" else {}
-        asked |= {"qlog-file-base": errand.qlog_dir / "h2load"} if errand.qlog_dir else {}
-        keys = {"SSLKEYLOGFILE": str(errand.keylog_file)} if errand.keylog_file else {}
-        return Command(("h2load", *(f"--{name}={value}" for name, value in asked.items()), errand.url), keys)
+        asked |= {"data": "body"} if job.method == "POST" else {}
+        asked |= {"qlog-file-base": job.qlog_dir / "h2load"} if job.qlog_dir else {}
+        keys = {"SSLKEYLOGFILE": str(job.keylog_file)} if job.keylog_file else {}
+        return Command(("h2load", *(f"--{name}={value}" for name, value in asked.items()), job.url), keys)
 
-    def start_only(self, errand: Errand) -> Command:
+    def start_only(self, job: Job) -> Command:
         """Its libraries are loaded to tell the version."""
         return Command(("h2load", "--version"))
 
-    def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
+    def rows(self, job: Job, output: Output) -> Iterator[Row]:
         """What it says once (of the first connection, and of all lengths together) holds for every row."""
         said = output.stdout.read_text(encoding="utf-8", errors="replace")
         once = dict(re.findall(r"^(TLS Protocol|Cipher|Application protocol): (\S+)$", said, re.MULTILINE))
-        lines = [tuple(map(int, line.split("\t")[:3])) for line in whole_lines(errand.state / "log", output)]
+        lines = [tuple(map(int, line.split("\t")[:3])) for line in whole_lines(job.state / "log", output)]
         total = re.search(r"\((\d+)\) data$", said, re.MULTILINE)
         answered = sum(status != -1 for _, status, _ in lines)
         each, rest = divmod(int(total[1]), answered) if total and answered else (None, 0)  # a rest: not all are alike
@@ -80,7 +80,7 @@ class H2load(ClientAdapter):
             row: Row = {
                 "started_ns": started_ns,
                 "protocol": spoken,
-                "bytes_out": errand.request_body_bytes,
+                "bytes_out": job.request_body_bytes,
                 "tls_version": once.get("TLS Protocol"),
                 "cipher": once.get("Cipher"),
                 "resumed": False,

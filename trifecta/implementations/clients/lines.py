@@ -1,4 +1,4 @@
-"""What our own client programs read and write: the errand as a JSON file, and a line for each request.
+"""What our own client programs read and write: the job as a JSON file, and a line for each request.
 
 The output begins with ``{"columns": [...]}``, then comes an array of values for each request, in the order of their
 start, then ``{"end": {"rows": ..., "ended": ...}}``: only with that is it whole. ``ended`` is ``requests``,
@@ -14,27 +14,27 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
-from trifecta.implementations.client import Errand, Output, Row
+from trifecta.implementations.client import Job, Output, Row
 
 _LEFT_TO_WRITE_NS = 500_000_000
 # The error class of requests that were never made, by why the program stopped before them.
 _NEVER_MADE = {"total_timeout": "timeout", "signal": "interrupted", "no_response": "interrupted"}
 
 
-def write_errand(errand: Errand) -> Path:
-    """Write what the program reads into ``errand.state``; its path."""
-    fields: dict[str, Any] = {name: value for name, value in asdict(errand).items() if name != "state"}
+def write_job(job: Job) -> Path:
+    """Write what the program reads into ``job.state``; its path."""
+    fields: dict[str, Any] = {name: value for name, value in asdict(job).items() if name != "state"}
     for name in ("ca_file", "keylog_file", "qlog_dir"):
         fields[name] = None if fields[name] is None else str(fields[name])
     # The program ends before it would be ended, so that what was under way is told as what it is.
-    left_ns = errand.total_timeout_ns - min(_LEFT_TO_WRITE_NS, errand.total_timeout_ns // 10)
+    left_ns = job.total_timeout_ns - min(_LEFT_TO_WRITE_NS, job.total_timeout_ns // 10)
     fields["deadline_ns"] = time.monotonic_ns() + left_ns
-    path = errand.state / "errand.json"
+    path = job.state / "job.json"
     path.write_text(json.dumps(fields), encoding="utf-8")
     return path
 
 
-def read_rows(errand: Errand, output: Output) -> Iterator[Row]:
+def read_rows(job: Job, output: Output) -> Iterator[Row]:
     """The rows of a program's output, and one for each request that it gave up before it was made.
 
     ValueError when it is not such an output. One that was cut short by a signal ends where it was cut.
@@ -55,7 +55,7 @@ def read_rows(errand: Errand, output: Output) -> Iterator[Row]:
                 count += 1
                 yield cast(Row, dict(zip(columns, said, strict=True)))
             elif isinstance(said, dict) and isinstance(said.get("end"), dict):
-                yield from _given_up(errand, output, said["end"], count)
+                yield from _given_up(job, output, said["end"], count)
                 return
             else:
                 raise ValueError(f"line {number} is neither a row of {len(columns)} values nor the end")
@@ -70,10 +70,10 @@ def _columns(said: Any) -> list[str]:
     return columns
 
 
-def _given_up(errand: Errand, output: Output, end: dict[str, Any], count: int) -> Iterator[Row]:
+def _given_up(job: Job, output: Output, end: dict[str, Any], count: int) -> Iterator[Row]:
     if end.get("rows") != count:
         raise ValueError(f"its end tells of {end.get('rows')} rows, there are {count}")
     error = _NEVER_MADE.get(str(end.get("ended")))
     if error is not None:
-        for _ in range(count, errand.requests):
+        for _ in range(count, job.requests):
             yield {"started_ns": output.ended_ns, "error": error}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from trifecta.contract.common import Declared
 from trifecta.design.model import Protocol, RequestsWorkload
-from trifecta.implementations.client import ClientAdapter, Errand, Output, Row
+from trifecta.implementations.client import ClientAdapter, Job, Output, Row
 from trifecta.implementations.clients import lines
 from trifecta.implementations.recipes import PROGRAMS
 from trifecta.implementations.recipes.python_packages import PythonPackages
@@ -45,24 +45,24 @@ class PythonClient(ClientAdapter):
         if workload.key_exchange == "X25519MLKEM768":
             raise Unsupported("aioquic does not know X25519MLKEM768; use X25519")
 
-    def command(self, errand: Errand) -> Command:
+    def command(self, job: Job) -> Command:
         """Without what a user's environment says to Python (-E, -s), and without files beside the sources (-B)."""
-        suites, group = f"Ciphersuites = {errand.cipher}", errand.key_exchange
-        if errand.tls_version == "1.2":
+        suites, group = f"Ciphersuites = {job.cipher}", job.key_exchange
+        if job.tls_version == "1.2":
             suites, group = "", f"{group}:P-256"  # there the groups are also those of certificates (RFC 8422, 5.1.1)
-        config = errand.state / "openssl.cnf"
+        config = job.state / "openssl.cnf"
         config.write_text(_OPENSSL.format(group=group, suites=suites), encoding="utf-8")
-        arguments = (RECIPE.python(), "-B", "-E", "-s", _FOLDER / "client.py", lines.write_errand(errand))
+        arguments = (RECIPE.python(), "-B", "-E", "-s", _FOLDER / "client.py", lines.write_job(job))
         return Command(arguments, {"OPENSSL_CONF": str(config), "SSLKEYLOGFILE": "", "QUICLOGDIR": ""})
 
-    def start_only(self, errand: Errand) -> Command:
+    def start_only(self, job: Job) -> Command:
         """With everything imported that the protocol needs, and the certificates read."""
-        command = self.command(errand)
+        command = self.command(job)
         return Command((*command.arguments, "--start"), command.environment)
 
-    def rows(self, errand: Errand, output: Output) -> Iterator[Row]:
+    def rows(self, job: Job, output: Output) -> Iterator[Row]:
         """As the program wrote them."""
-        return lines.read_rows(errand, output)
+        return lines.read_rows(job, output)
 
     def declared(self) -> Declared:
         """TCP follows the lab's routes; windows are aioquic's 1 MiB on HTTP/2 and HTTP/3 alike."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
 from trifecta.contract.sample import SampleRow
-from trifecta.implementations.client import Errand, Output, Row
+from trifecta.implementations.client import Job, Output, Row
 
 if TYPE_CHECKING:
     from trifecta.store.parquet import Table
@@ -19,7 +19,7 @@ _MAY_CROSS = {("request_sent_ns", "first_byte_ns"), ("request_sent_ns", "done_ns
 MISSING, KILLED, CRASHED = "client:missing", "timeout", "client:crashed"
 
 
-def complete(trial: str, errand: Errand, output: Output, rows: Iterable[Row], *, killed: bool) -> list[SampleRow]:
+def complete(trial: str, job: Job, output: Output, rows: Iterable[Row], *, killed: bool) -> list[SampleRow]:
     """Every request that was asked for as a row, in the order in which they started.
 
     What is not the answer asked for becomes a failure (``status``, ``length``, ``timeout``), as the engine's own client
@@ -27,21 +27,21 @@ def complete(trial: str, errand: Errand, output: Output, rows: Iterable[Row], *,
     too long (``killed``), ``client:crashed`` when it died or ended with an error, ``client:missing`` when it says that
     all went well. ValueError when the rows contradict themselves.
     """
-    found = [_judged(errand, row.copy()) for row in rows]
-    if len(found) > errand.requests:
-        raise ValueError(f"{len(found)} requests were reported, {errand.requests} were asked for")
+    found = [_judged(job, row.copy()) for row in rows]
+    if len(found) > job.requests:
+        raise ValueError(f"{len(found)} requests were reported, {job.requests} were asked for")
     found.sort(key=lambda row: int(row["started_ns"]))
     error = KILLED if killed else CRASHED if output.code else MISSING
     # A request that nobody saw start is put at the end: it must not stretch the time in which the others were served.
-    found += [{"started_ns": output.ended_ns, "error": error}] * (errand.requests - len(found))
+    found += [{"started_ns": output.ended_ns, "error": error}] * (job.requests - len(found))
     filled: list[SampleRow] = []
     for number, row in enumerate(found):
-        warmup = number < errand.warmup_requests
+        warmup = number < job.warmup_requests
         filled.append({**row, "trial": trial, "worker": 0, "request": number, "warmup": warmup})
     return filled
 
 
-def _judged(errand: Errand, row: Row) -> Row:
+def _judged(job: Job, row: Row) -> Row:
     """A row of the adapter, checked against itself and against the answer asked for."""
     from trifecta.store.schema import SAMPLES
 
@@ -63,20 +63,20 @@ def _judged(errand: Errand, row: Row) -> Row:
     if disorder:
         raise ValueError(f"the times of a request are out of order: {', '.join(disorder)}")
     if row.get("error") is None:
-        row["error"] = _fault(errand, row)
+        row["error"] = _fault(job, row)
     return row
 
 
-def _fault(errand: Errand, row: Row) -> str | None:
+def _fault(job: Job, row: Row) -> str | None:
     """The error class of a row that the client takes for a success; None when it is one."""
     done_ns, status = row.get("done_ns"), row.get("status")
     if done_ns is None or status is None:
         raise ValueError("a request without an error has neither an end nor a status")
-    if errand.expect_status is not None and status != errand.expect_status:
+    if job.expect_status is not None and status != job.expect_status:
         return "status"
-    if errand.expect_body_bytes is not None and row.get("bytes_in") != errand.expect_body_bytes:
+    if job.expect_body_bytes is not None and row.get("bytes_in") != job.expect_body_bytes:
         return "length"
-    limit_ns = errand.request_timeout_ns + (errand.connect_timeout_ns if errand.connection_mode == "new" else 0)
+    limit_ns = job.request_timeout_ns + (job.connect_timeout_ns if job.connection_mode == "new" else 0)
     return "timeout" if done_ns - row["started_ns"] > limit_ns else None
 
 

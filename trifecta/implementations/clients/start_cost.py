@@ -7,17 +7,17 @@ import resource
 import statistics
 import subprocess
 
-from trifecta.implementations.client import ClientAdapter, Errand
+from trifecta.implementations.client import ClientAdapter, Job
 from trifecta.implementations.server import Unsupported
 
 _TIMES = 3
 _TIMEOUT_S = 20.0
 
 
-def start_cpu_ns(adapter: ClientAdapter, errand: Errand) -> int | None:
+def start_cpu_ns(adapter: ClientAdapter, job: Job) -> int | None:
     """CPU time (user and system) of a start without a request, median of three; None when it cannot be told."""
     try:
-        command = adapter.start_only(errand)
+        command = adapter.start_only(job)
     except (Unsupported, OSError, ValueError):
         return None
     if command is None:
@@ -29,7 +29,7 @@ def start_cpu_ns(adapter: ClientAdapter, errand: Errand) -> int | None:
             done = subprocess.run(
                 [os.fspath(argument) for argument in command.arguments],
                 env={**os.environ, **command.environment},
-                cwd=errand.state,
+                cwd=job.state,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -130,7 +130,7 @@ class Bench:
             return finding
 
     def _run_client(self, client: str, config: LoadConfig, timeout_s: float) -> LoadSummary | Finding:
-        """Let a client do its errand; its summary, or a finding when it did not do it."""
+        """Let a client do its job; its summary, or a finding when it did not do it."""
         log = self.log(f"client-{client}")
         with client_process(client, self.engine, self.lab.client, log, self.pins["client"]) as process:
             try:

@@ -32,7 +32,7 @@ var groups = map[string]tls.CurveID{
 // dialer opens connections, one at a time and outside of any pool: net/http's Transport.NewClientConn and quic-go's
 // http3.Transport.NewClientConn. So nothing is sent again unseen, and there are as many connections as were asked for.
 type dialer struct {
-	errand *errand
+	job *job
 	peer   netip.AddrPort
 	tls    *tls.Config
 	http   *http.Transport
@@ -61,7 +61,7 @@ type connection struct {
 	users        int         // guarded by the slot
 }
 
-func newDialer(e *errand) (*dialer, error) {
+func newDialer(e *job) (*dialer, error) {
 	address, err := netip.ParseAddr(e.Address)
 	if err != nil {
 		return nil, fmt.Errorf("address: %w", err)
@@ -78,7 +78,7 @@ func newDialer(e *errand) (*dialer, error) {
 	if !known {
 		return nil, fmt.Errorf("key_exchange: %q is not known", e.KeyExchange)
 	}
-	d := &dialer{errand: e, peer: netip.AddrPortFrom(address, uint16(e.Port))}
+	d := &dialer{job: e, peer: netip.AddrPortFrom(address, uint16(e.Port))}
 	d.tls = &tls.Config{
 		RootCAs: roots, ServerName: e.ServerName, NextProtos: []string{alpn[e.Protocol]}, CurvePreferences: []tls.CurveID{group},
 		MinVersion: tls.VersionTLS13, MaxVersion: tls.VersionTLS13, // without a ClientSessionCache nothing is resumed
@@ -111,43 +111,43 @@ func (d *dialer) prepareTCP() {
 		TLSClientConfig: d.tls, DisableCompression: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			opened, err := new(net.Dialer).DialContext(ctx, "tcp", d.peer.String())
-			if tcp, ok := opened.(*net.TCPConn); ok && !d.errand.TCPNoDelay {
+			if tcp, ok := opened.(*net.TCPConn); ok && !d.job.TCPNoDelay {
 				err = tcp.SetNoDelay(false) // Go turns Nagle's algorithm off by itself
 			}
 			return opened, err
 		},
 	}
-	if d.errand.ownTLS {
+	if d.job.ownTLS {
 		d.http.TLSClientConfig = d.tls.Clone()
 		d.http.TLSClientConfig.NextProtos = nil // who writes such code leaves ALPN to net/http
 		return
 	}
 	protocols := new(http.Protocols)
-	protocols.SetHTTP1(d.errand.Protocol == "h1")
-	protocols.SetHTTP2(d.errand.Protocol == "h2")
-	d.http.Protocols, d.http.ForceAttemptHTTP2 = protocols, d.errand.Protocol == "h2"
+	protocols.SetHTTP1(d.job.Protocol == "h1")
+	protocols.SetHTTP2(d.job.Protocol == "h2")
+	d.http.Protocols, d.http.ForceAttemptHTTP2 = protocols, d.job.Protocol == "h2"
 }
 
 func (d *dialer) prepareQUIC() {
 	d.http3 = &http3.Transport{DisableCompression: true}
-	// As http3.Transport has it, but for the handshake's timeout, which is the errand's.
+	// As http3.Transport has it, but for the handshake's timeout, which is the job's.
 	d.quic = &quic.Config{
 		MaxIncomingStreams: -1, KeepAlivePeriod: 10 * time.Second,
-		HandshakeIdleTimeout: time.Duration(d.errand.ConnectTimeoutNs) + time.Second,
+		HandshakeIdleTimeout: time.Duration(d.job.ConnectTimeoutNs) + time.Second,
 	}
-	if d.errand.QlogDir != nil {
-		_ = os.Setenv("QLOGDIR", *d.errand.QlogDir) // where quic-go's tracer writes
+	if d.job.QlogDir != nil {
+		_ = os.Setenv("QLOGDIR", *d.job.QlogDir) // where quic-go's tracer writes
 		d.quic.Tracer = qlog.DefaultConnectionTracer
 	}
 }
 
 // open opens a connection and waits for its handshake. The connection that comes with an error has times only.
 func (d *dialer) open(ctx context.Context) (*connection, string) {
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(d.errand.ConnectTimeoutNs), errConnectTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(d.job.ConnectTimeoutNs), errConnectTimeout)
 	defer cancel()
 	c := &connection{number: d.number.Add(1) - 1, connectNs: nowNs()}
 	var err error
-	if d.errand.Protocol == "h3" {
+	if d.job.Protocol == "h3" {
 		err = d.openQUIC(ctx, c)
 	} else {
 		err = d.openTCP(ctx, c)
@@ -183,7 +183,7 @@ func (d *dialer) openTCP(ctx context.Context, c *connection) error {
 			}
 		},
 	})
-	name := net.JoinHostPort(d.errand.ServerName, strconv.Itoa(d.errand.Port))
+	name := net.JoinHostPort(d.job.ServerName, strconv.Itoa(d.job.Port))
 	opened, err := d.http.NewClientConn(traced, "https", name)
 	times.Lock()
 	defer times.Unlock()
@@ -195,7 +195,7 @@ func (d *dialer) openTCP(ctx context.Context, c *connection) error {
 		return err
 	}
 	// A server without ALPN speaks HTTP/1.1 (RFC 7301, 3.1); then nothing was negotiated, and the row says so.
-	if !d.errand.ownTLS && !c.speaks(d.errand.Protocol) && (state.NegotiatedProtocol != "" || d.errand.Protocol != "h1") {
+	if !d.job.ownTLS && !c.speaks(d.job.Protocol) && (state.NegotiatedProtocol != "" || d.job.Protocol != "h1") {
 		_ = opened.Close()
 		return errALPN
 	}

@@ -26,7 +26,7 @@ func (r *run) newWorker() *worker {
 // of no use any more.
 func (w *worker) exchange(c *connection, one *row) (sent, broken bool) {
 	r := w.run
-	ctx, cancel := context.WithTimeoutCause(r.ctx, time.Duration(r.errand.RequestTimeoutNs), errRequestTimeout)
+	ctx, cancel := context.WithTimeoutCause(r.ctx, time.Duration(r.job.RequestTimeoutNs), errRequestTimeout)
 	defer cancel()
 	var wroteHeaders atomic.Bool // called back from goroutines of the connection, as all these
 	var wroteRequest, firstByte atomic.Int64
@@ -40,15 +40,15 @@ func (w *worker) exchange(c *connection, one *row) (sent, broken bool) {
 		GotFirstResponseByte: func() { firstByte.CompareAndSwap(0, nowNs()) },
 	}))
 	var body *patternReader
-	if r.errand.RequestBodyBytes > 0 {
-		body = &patternReader{octets: r.errand.RequestBodyBytes}
-		request.Body, request.ContentLength = body, r.errand.RequestBodyBytes
+	if r.job.RequestBodyBytes > 0 {
+		body = &patternReader{octets: r.job.RequestBodyBytes}
+		request.Body, request.ContentLength = body, r.job.RequestBodyBytes
 	}
 	response, err := c.roundTripper.RoundTrip(request)
 	inContent, right := err == nil, true
 	if err == nil {
 		one.status = response.StatusCode
-		if r.errand.ownTLS && c.protocol == "" {
+		if r.job.ownTLS && c.protocol == "" {
 			c.protocol = fmt.Sprintf("h%d", response.ProtoMajor) // without ALPN the answer tells what was spoken
 		}
 		right, err = w.read(response.Body, one)
@@ -69,7 +69,7 @@ func (w *worker) exchange(c *connection, one *row) (sent, broken bool) {
 		one.requestSentNs = 0 // another goroutine noted it, after the answer: not when it was
 	}
 	sent = wroteHeaders.Load()
-	broken = err != nil && (r.errand.Protocol == "h1" || !sent || brokenBy(err) || c.lost())
+	broken = err != nil && (r.job.Protocol == "h1" || !sent || brokenBy(err) || c.lost())
 	return sent, broken
 }
 
@@ -94,7 +94,7 @@ func (w *worker) read(content io.Reader, one *row) (bool, error) {
 
 func (r *run) judge(one *row, right bool) string {
 	switch {
-	case r.errand.ExpectStatus != nil && *r.errand.ExpectStatus != one.status:
+	case r.job.ExpectStatus != nil && *r.job.ExpectStatus != one.status:
 		return "status"
 	case r.expected >= 0 && r.expected != one.bytesIn:
 		return "length"

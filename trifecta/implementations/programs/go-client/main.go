@@ -1,6 +1,6 @@
 // Command go-client is Go's net/http (HTTP/1.1, HTTP/2) and quic-go (HTTP/3) as a client that is measured.
 //
-// It does the errand in the JSON file that it is given and writes a row for each request to standard output when all have
+// It does the job in the JSON file that it is given and writes a row for each request to standard output when all have
 // ended; see trifecta/implementations/clients/lines.py. With --own-tls before it, net/http is set up as in code that gives
 // a Transport its own TLS configuration and believes that HTTP/2 is spoken. Exit codes: 0 done, 2 bad input, 3 cannot.
 package main
@@ -32,10 +32,10 @@ func program(arguments []string) int {
 		arguments = arguments[1:]
 	}
 	if len(arguments) != 1 {
-		fmt.Fprintln(os.Stderr, "error: one argument is needed: the file of the errand")
+		fmt.Fprintln(os.Stderr, "error: one argument is needed: the file of the job")
 		return 2
 	}
-	e, err := readErrand(arguments[0])
+	e, err := readJob(arguments[0])
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "error: %v\n", err)
 		return 2

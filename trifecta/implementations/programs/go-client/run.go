@@ -18,9 +18,9 @@ const (
 	deadPathFailures = 20
 )
 
-// run is one errand on its way: a closed loop of connections x streams.
+// run is one job on its way: a closed loop of connections x streams.
 type run struct {
-	errand   *errand
+	job   *job
 	dialer   *dialer
 	template *http.Request
 	verify   bool
@@ -37,7 +37,7 @@ type run struct {
 	rows []row
 }
 
-func newRun(ctx context.Context, e *errand) (*run, error) {
+func newRun(ctx context.Context, e *job) (*run, error) {
 	dialer, err := newDialer(e)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func newRun(ctx context.Context, e *errand) (*run, error) {
 		return nil, err
 	}
 	return &run{
-		errand: e, dialer: dialer, template: template, verify: e.verifiesContent(), expected: e.expectedContent(), ctx: ctx,
+		job: e, dialer: dialer, template: template, verify: e.verifiesContent(), expected: e.expectedContent(), ctx: ctx,
 	}, nil
 }
 
@@ -59,13 +59,13 @@ func newRun(ctx context.Context, e *errand) (*run, error) {
 func (r *run) do() ending {
 	var before, after unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &before)
-	slots := make([]slot, r.errand.Connections)
-	if r.errand.ConnectionMode == "reused" {
+	slots := make([]slot, r.job.Connections)
+	if r.job.ConnectionMode == "reused" {
 		// Requests begin when every connection is open or has failed once.
 		each(len(slots), func(i int) { r.prepare(&slots[i]) })
-		each(len(slots)*r.errand.Streams, func(i int) { r.reuse(&slots[i%len(slots)]) })
+		each(len(slots)*r.job.Streams, func(i int) { r.reuse(&slots[i%len(slots)]) })
 	} else {
-		each(len(slots)*r.errand.Streams, func(int) { r.renew() })
+		each(len(slots)*r.job.Streams, func(int) { r.renew() })
 	}
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &after)
 	for i := range slots {
@@ -81,7 +81,7 @@ func (r *run) do() ending {
 
 func (r *run) ended() string {
 	switch cause := context.Cause(r.ctx); {
-	case r.started.Load() >= r.errand.Requests:
+	case r.started.Load() >= r.job.Requests:
 		return "requests"
 	case errors.Is(cause, errInterrupted):
 		return "signal"
@@ -105,7 +105,7 @@ func cpuNs(usage *unix.Rusage) int64 {
 
 // mayStart tells whether another request may begin.
 func (r *run) mayStart() bool {
-	return r.started.Load() < r.errand.Requests && !r.dead.Load() && r.ctx.Err() == nil
+	return r.started.Load() < r.job.Requests && !r.dead.Load() && r.ctx.Err() == nil
 }
 
 // next takes the next request; its ordinal, or false when none is left.
@@ -114,7 +114,7 @@ func (r *run) next() (int64, bool) {
 		return 0, false
 	}
 	ordinal := r.started.Add(1) - 1
-	if ordinal >= r.errand.Requests {
+	if ordinal >= r.job.Requests {
 		r.started.Add(-1)
 		return 0, false
 	}

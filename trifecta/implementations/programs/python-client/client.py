@@ -1,6 +1,6 @@
 """A Python client that is measured: h11 and h2 over ssl, aioquic, on asyncio.
 
-``python client.py ERRAND.json`` does the errand and writes a row for each request to standard output when all have
+``python client.py JOB.json`` does the job and writes a row for each request to standard output when all have
 ended; see trifecta/implementations/clients/lines.py. With ``--start`` behind it nothing is requested: it ends when it
 could begin. Exit codes: 0 done, 2 bad input, 3 cannot.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from exchange import Connection, Exchange, Handshake
 from failures import Failed
-from rows import Errand, Row, now_ns, write_rows
+from rows import Job, Row, now_ns, write_rows
 
 _APART_S = 0.01  # between attempts: a dead path must not spin
 _DEAD_PATH_FAILURES = 20
@@ -26,21 +26,21 @@ _DRAINING_S = 5.0
 Opener = Callable[[Handshake], Awaitable[Connection]]
 
 
-def opener(errand: Errand) -> Opener:
-    """How connections are opened; only what the errand needs is imported."""
-    if errand.protocol == "h3":
+def opener(job: Job) -> Opener:
+    """How connections are opened; only what the job needs is imported."""
+    if job.protocol == "h3":
         from quic import open_quic, quic_configuration
 
-        return partial(open_quic, errand, quic_configuration(errand))
+        return partial(open_quic, job, quic_configuration(job))
     from tcp import open_tcp, tls_context
 
-    if errand.protocol == "h1":
+    if job.protocol == "h1":
         from http1 import Http1
 
-        return partial(open_tcp, errand, tls_context(errand), Http1)
+        return partial(open_tcp, job, tls_context(job), Http1)
     from http2 import Http2
 
-    return partial(open_tcp, errand, tls_context(errand), Http2)
+    return partial(open_tcp, job, tls_context(job), Http2)
 
 
 class Slot:
@@ -55,11 +55,11 @@ class Slot:
 
 
 class Run:
-    """One errand on its way: a closed loop of connections x streams."""
+    """One job on its way: a closed loop of connections x streams."""
 
-    def __init__(self, errand: Errand, open_connection: Opener) -> None:
+    def __init__(self, job: Job, open_connection: Opener) -> None:
         """Nothing is sent before ``do``."""
-        self.errand = errand
+        self.job = job
         self.rows: dict[int, Row] = {}
         self.opened = self.lost_idle = 0
         self.ended = "requests"
@@ -71,25 +71,25 @@ class Run:
 
     async def do(self) -> int:
         """Make all requests; the CPU time in ns that they took."""
-        errand, loop = self.errand, asyncio.get_running_loop()
-        loop.call_at(errand.deadline_ns / 1e9, self.stop, "total_timeout", "timeout")
+        job, loop = self.job, asyncio.get_running_loop()
+        loop.call_at(job.deadline_ns / 1e9, self.stop, "total_timeout", "timeout")
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop, "signal", "interrupted")
         before = _cpu_ns()
-        slots = [Slot() for _ in range(errand.connections)]
-        if errand.connection_mode == "reused":
+        slots = [Slot() for _ in range(job.connections)]
+        if job.connection_mode == "reused":
             # Requests begin when every connection is open or has failed once.
             await self._all([self._prepare(slot) for slot in slots])
-            await self._all([self._reuse(slot) for _ in range(errand.streams) for slot in slots])
+            await self._all([self._reuse(slot) for _ in range(job.streams) for slot in slots])
         else:
-            await self._all([self._renew() for _ in range(errand.connections * errand.streams)])
+            await self._all([self._renew() for _ in range(job.connections * job.streams)])
         used = _cpu_ns() - before
         for slot in slots:
             if slot.connection is not None:
                 slot.connection.close()
         await asyncio.sleep(0)  # what closing has to say leaves
         draining = asyncio.all_tasks() - {asyncio.current_task()}
-        if errand.qlog_dir and draining:  # only then aioquic writes the log of a connection
+        if job.qlog_dir and draining:  # only then aioquic writes the log of a connection
             await asyncio.wait(draining, timeout=_DRAINING_S)
         return used
 
@@ -110,7 +110,7 @@ class Run:
             task.cancel()
 
     def _may_start(self) -> bool:
-        return self._started < self.errand.requests and self._stopped is None and self.ended == "requests"
+        return self._started < self.job.requests and self._stopped is None and self.ended == "requests"
 
     def _next(self) -> int:
         self._started += 1
@@ -122,7 +122,7 @@ class Run:
             self._responded = True
         elif row.error is not None:
             self._failures += 1
-            if self._failures >= _DEAD_PATH_FAILURES and not self._responded and self._started < self.errand.requests:
+            if self._failures >= _DEAD_PATH_FAILURES and not self._responded and self._started < self.job.requests:
                 self.ended = "no_response"
 
     def _keep_failure(self, ordinal: int, handshake: Handshake, error: str) -> None:
@@ -133,7 +133,7 @@ class Run:
     async def _open(self, handshake: Handshake) -> Connection:
         """Failed when it cannot be opened, or not in time."""
         try:
-            async with asyncio.timeout(self.errand.connect_timeout_ns / 1e9):
+            async with asyncio.timeout(self.job.connect_timeout_ns / 1e9):
                 connection = await self._open_connection(handshake)
         except TimeoutError:
             raise Failed("connect_timeout") from None
@@ -246,9 +246,9 @@ class Run:
 
     async def _exchange(self, connection: Connection, row: Row) -> bool:
         """Make one request; whether something of it was sent."""
-        exchange = Exchange(self.errand, row)
+        exchange = Exchange(self.job, row)
         try:
-            async with asyncio.timeout(self.errand.request_timeout_ns / 1e9):
+            async with asyncio.timeout(self.job.request_timeout_ns / 1e9):
                 await connection.exchange(exchange)
         except Failed as failure:
             row.error = failure.error
@@ -269,17 +269,17 @@ def _cpu_ns() -> int:
 def main(arguments: list[str]) -> int:
     """The program."""
     if not arguments or arguments[1:] not in ([], ["--start"]):
-        print("error: one argument is needed: the file of the errand; and perhaps --start", file=sys.stderr)
+        print("error: one argument is needed: the file of the job; and perhaps --start", file=sys.stderr)
         return 2
     try:
-        errand = Errand.read(Path(arguments[0]))
-        open_connection = opener(errand)
+        job = Job.read(Path(arguments[0]))
+        open_connection = opener(job)
     except (OSError, ValueError, TypeError, KeyError) as error:
         print(f"error: {arguments[0]}: {error}", file=sys.stderr)
         return 2
     if arguments[1:]:
         return 0
-    run = Run(errand, open_connection)
+    run = Run(job, open_connection)
     cpu_ns = asyncio.run(run.do())
     connections = {"connections_opened": run.opened, "connections_lost_idle": run.lost_idle}
     try:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 from failures import Failed
-from rows import Errand, Row, now_ns
+from rows import Job, Row, now_ns
 
 _ALPHABET = 26
 PIECE_OCTETS = 64 * 1024
@@ -28,14 +28,14 @@ def pattern(offset: int, octets: int) -> bytes:
 class Exchange:
     """A request under way. It ends once: with ``finish`` or ``fail``."""
 
-    def __init__(self, errand: Errand, row: Row) -> None:
+    def __init__(self, job: Job, row: Row) -> None:
         """``row`` is filled in as the exchange goes on."""
-        self.errand = errand
+        self.job = job
         self.row = row
         self.sent = False
         """Something of it was given to the connection."""
         self.right = True
-        self.body_left = errand.request_body_bytes
+        self.body_left = job.request_body_bytes
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
@@ -57,7 +57,7 @@ class Exchange:
 
     def content(self, octets: bytes | bytearray) -> None:
         """Content of the response: counted and compared."""
-        if self.errand.verifies_content and self.right:
+        if self.job.verifies_content and self.right:
             self.right = octets == pattern(self.row.bytes_in, len(octets))
         self.row.bytes_in += len(octets)
 
@@ -65,11 +65,11 @@ class Exchange:
         """The response is whole; it is judged."""
         if self.done:
             return
-        row, errand = self.row, self.errand
+        row, job = self.row, self.job
         row.done_ns = at_ns
-        if errand.expect_status is not None and row.status != errand.expect_status:
+        if job.expect_status is not None and row.status != job.expect_status:
             row.error = "status"
-        elif errand.expected_octets is not None and row.bytes_in != errand.expected_octets:
+        elif job.expected_octets is not None and row.bytes_in != job.expected_octets:
             row.error = "length"
         elif not self.right:
             row.error = "content"
@@ -117,9 +117,9 @@ class Handshake:
 class Connection(ABC):
     """An open connection."""
 
-    def __init__(self, errand: Errand, handshake: Handshake) -> None:
+    def __init__(self, job: Job, handshake: Handshake) -> None:
         """``handshake`` is filled in as it goes on."""
-        self.errand = errand
+        self.job = job
         self.handshake = handshake
         self.users = 0
         self.lost: str | None = None

@@ -5,16 +5,16 @@ from __future__ import annotations
 import h11
 from exchange import PIECE_OCTETS, USER_AGENT, Exchange, Handshake
 from failures import Failed
-from rows import Errand, now_ns
+from rows import Job, now_ns
 from tcp import TcpConnection
 
 
 class Http1(TcpConnection):
     """HTTP/1.1, one request after the other."""
 
-    def __init__(self, errand: Errand, handshake: Handshake) -> None:
+    def __init__(self, job: Job, handshake: Handshake) -> None:
         """Ready for a request."""
-        super().__init__(errand, handshake)
+        super().__init__(job, handshake)
         self._h11 = h11.Connection(h11.CLIENT)
         self._now: Exchange | None = None
 
@@ -24,16 +24,16 @@ class Http1(TcpConnection):
     async def exchange(self, exchange: Exchange) -> None:
         """Send the request and wait for the end of the response. Failed when it failed; then the connection is lost."""
         self._now = exchange
-        errand = self.errand
-        headers = [("host", f"{errand.server_name}:{errand.port}"), ("user-agent", USER_AGENT)]
-        if errand.request_body_bytes or errand.method in ("POST", "PUT", "PATCH"):
-            headers.append(("content-length", str(errand.request_body_bytes)))
+        job = self.job
+        headers = [("host", f"{job.server_name}:{job.port}"), ("user-agent", USER_AGENT)]
+        if job.request_body_bytes or job.method in ("POST", "PUT", "PATCH"):
+            headers.append(("content-length", str(job.request_body_bytes)))
         try:
             if self.lost is not None:
                 raise Failed(self.lost)
             exchange.sent = True
-            head = self._h11.send(h11.Request(method=errand.method, target=errand.path, headers=headers))
-            if errand.request_body_bytes == 0:
+            head = self._h11.send(h11.Request(method=job.method, target=job.path, headers=headers))
+            if job.request_body_bytes == 0:
                 self.write((head or b"") + (self._h11.send(h11.EndOfMessage()) or b""))
             else:
                 self.write(head)

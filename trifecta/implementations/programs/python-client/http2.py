@@ -14,7 +14,7 @@ import h2.settings
 from exchange import PIECE_OCTETS, USER_AGENT, Exchange, Handshake
 from failures import Failed
 from hyperframe.frame import Frame, GoAwayFrame
-from rows import Errand, now_ns
+from rows import Job, now_ns
 from tcp import TcpConnection
 
 WINDOW_OCTETS = 1024 * 1024  # aioquic's, for a stream and for a connection; h2 would leave both at 65,535
@@ -35,9 +35,9 @@ class _H2(h2.connection.H2Connection):
 class Http2(TcpConnection):
     """HTTP/2."""
 
-    def __init__(self, errand: Errand, handshake: Handshake) -> None:
+    def __init__(self, job: Job, handshake: Handshake) -> None:
         """Ready to begin."""
-        super().__init__(errand, handshake)
+        super().__init__(job, handshake)
         self._h2 = _H2(h2.config.H2Configuration(client_side=True, header_encoding=None))
         self._exchanges: dict[int, Exchange] = {}
         self._changed = asyncio.Event()
@@ -55,13 +55,13 @@ class Http2(TcpConnection):
 
     async def exchange(self, exchange: Exchange) -> None:
         """Send the request and wait for the end of the response. Failed when it failed."""
-        errand = self.errand
+        job = self.job
         headers = [
-            (":method", errand.method), (":scheme", "https"), (":authority", f"{errand.server_name}:{errand.port}"),
-            (":path", errand.path), ("user-agent", USER_AGENT),
+            (":method", job.method), (":scheme", "https"), (":authority", f"{job.server_name}:{job.port}"),
+            (":path", job.path), ("user-agent", USER_AGENT),
         ]  # fmt: skip
-        if errand.request_body_bytes or errand.method in ("POST", "PUT", "PATCH"):
-            headers.append(("content-length", str(errand.request_body_bytes)))
+        if job.request_body_bytes or job.method in ("POST", "PUT", "PATCH"):
+            headers.append(("content-length", str(job.request_body_bytes)))
         while self.lost is None and self._h2.open_outbound_streams >= self._h2.remote_settings.max_concurrent_streams:
             await self._change()
         if self.lost is not None:
@@ -71,9 +71,9 @@ class Http2(TcpConnection):
         exchange.row.stream = stream
         try:
             exchange.sent = True
-            self._h2.send_headers(stream, headers, end_stream=errand.request_body_bytes == 0)
+            self._h2.send_headers(stream, headers, end_stream=job.request_body_bytes == 0)
             self.write(self._h2.data_to_send())
-            if errand.request_body_bytes:
+            if job.request_body_bytes:
                 await self._send_content(stream, exchange)
             if exchange.body_left == 0:
                 exchange.row.request_sent_ns = now_ns()

@@ -17,7 +17,7 @@ from aioquic.quic.logger import QuicFileLogger
 from aioquic.tls import CipherSuite, Group
 from exchange import ALPN, PIECE_OCTETS, USER_AGENT, Connection, Exchange, Handshake
 from failures import Failed
-from rows import Errand, now_ns
+from rows import Job, now_ns
 
 # As our load asks for; with the default, datagrams are lost here and not on the path.
 _UDP_RECEIVE_BUFFER_OCTETS = 4 * 1024 * 1024
@@ -25,17 +25,17 @@ _SO_RCVBUFFORCE = 33  # socket(7); as quic-go does it
 _AHEAD_OCTETS = 4 * PIECE_OCTETS  # aioquic copies all that it was given and was not acknowledged
 
 
-def quic_configuration(errand: Errand) -> QuicConfiguration:
+def quic_configuration(job: Job) -> QuicConfiguration:
     """aioquic's defaults; one protocol, one cipher suite, and the server's certificate and name are verified."""
     configuration = QuicConfiguration(
-        is_client=True, alpn_protocols=[ALPN["h3"]], server_name=errand.server_name,
-        cipher_suites=[CipherSuite[errand.cipher.removeprefix("TLS_")]],
+        is_client=True, alpn_protocols=[ALPN["h3"]], server_name=job.server_name,
+        cipher_suites=[CipherSuite[job.cipher.removeprefix("TLS_")]],
     )  # fmt: skip
-    configuration.load_verify_locations(cafile=errand.ca_file)
-    if errand.keylog_file:
-        configuration.secrets_log_file = Path(errand.keylog_file).open("a", encoding="ascii", buffering=1)  # noqa: SIM115
-    if errand.qlog_dir:
-        configuration.quic_logger = QuicFileLogger(errand.qlog_dir)
+    configuration.load_verify_locations(cafile=job.ca_file)
+    if job.keylog_file:
+        configuration.secrets_log_file = Path(job.keylog_file).open("a", encoding="ascii", buffering=1)  # noqa: SIM115
+    if job.qlog_dir:
+        configuration.quic_logger = QuicFileLogger(job.qlog_dir)
     return configuration
 
 
@@ -49,19 +49,19 @@ def _udp_socket(family: socket.AddressFamily) -> socket.socket:
     return plain
 
 
-async def open_quic(errand: Errand, configuration: QuicConfiguration, handshake: Handshake) -> Connection:
+async def open_quic(job: Job, configuration: QuicConfiguration, handshake: Handshake) -> Connection:
     """Shake hands from a socket of its own. Failed when that fails; ``handshake`` tells how far it came."""
     loop = asyncio.get_running_loop()
     try:
-        plain = _udp_socket(socket.AF_INET6 if ":" in errand.address else socket.AF_INET)
+        plain = _udp_socket(socket.AF_INET6 if ":" in job.address else socket.AF_INET)
         transport, protocol = await loop.create_datagram_endpoint(
-            lambda: Http3(errand, configuration, handshake), sock=plain
+            lambda: Http3(job, configuration, handshake), sock=plain
         )
     except OSError as error:
         raise Failed(failures.of_exception(error, connecting=True)) from error
     try:
         # aioquic tells paths apart by the address as recvfrom(2) gives it: of IPv6 with flow and scope.
-        address = (errand.address, errand.port)
+        address = (job.address, job.port)
         protocol.connect((*address, 0, 0) if plain.family == socket.AF_INET6 else address)
         await protocol.ready
     except Failed:
@@ -99,15 +99,15 @@ class _Http(H3Connection):
 class Http3(QuicConnectionProtocol):
     """What aioquic calls with the events of a connection."""
 
-    def __init__(self, errand: Errand, configuration: QuicConfiguration, handshake: Handshake) -> None:
+    def __init__(self, job: Job, configuration: QuicConfiguration, handshake: Handshake) -> None:
         """Not connected yet."""
         quic = _Quic(configuration=configuration)
-        quic.group = Group[errand.key_exchange.upper()]
+        quic.group = Group[job.key_exchange.upper()]
         super().__init__(quic)
-        self.connection = Http3Connection(errand, handshake, self)
+        self.connection = Http3Connection(job, handshake, self)
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.http = _Http(self._quic)
-        self.http.to_head = errand.method == "HEAD"
+        self.http.to_head = job.method == "HEAD"
         self.exchanges: dict[int, Exchange] = {}
         self._draining: asyncio.Task[None] | None = None
 
@@ -183,31 +183,31 @@ class Http3(QuicConnectionProtocol):
 class Http3Connection(Connection):
     """HTTP/3."""
 
-    def __init__(self, errand: Errand, handshake: Handshake, protocol: Http3) -> None:
+    def __init__(self, job: Job, handshake: Handshake, protocol: Http3) -> None:
         """The protocol has the connection."""
-        super().__init__(errand, handshake)
+        super().__init__(job, handshake)
         self._protocol = protocol
 
     async def exchange(self, exchange: Exchange) -> None:
         """Send the request and wait for the end of the response. Failed when it failed."""
-        errand, protocol = self.errand, self._protocol
+        job, protocol = self.job, self._protocol
         if self.lost is not None:
             raise Failed(self.lost)
-        authority = f"{errand.server_name}:{errand.port}"
+        authority = f"{job.server_name}:{job.port}"
         headers = [
-            (b":method", errand.method.encode()), (b":scheme", b"https"), (b":authority", authority.encode()),
-            (b":path", errand.path.encode()), (b"user-agent", USER_AGENT.encode()),
+            (b":method", job.method.encode()), (b":scheme", b"https"), (b":authority", authority.encode()),
+            (b":path", job.path.encode()), (b"user-agent", USER_AGENT.encode()),
         ]  # fmt: skip
-        if errand.request_body_bytes or errand.method in ("POST", "PUT", "PATCH"):
-            headers.append((b"content-length", str(errand.request_body_bytes).encode()))
+        if job.request_body_bytes or job.method in ("POST", "PUT", "PATCH"):
+            headers.append((b"content-length", str(job.request_body_bytes).encode()))
         stream = protocol._quic.get_next_available_stream_id()
         exchange.row.stream = stream
         try:
             exchange.sent = True
-            protocol.http.send_headers(stream, headers, end_stream=errand.request_body_bytes == 0)
+            protocol.http.send_headers(stream, headers, end_stream=job.request_body_bytes == 0)
             protocol.exchanges[stream] = exchange
             protocol.transmit()
-            if errand.request_body_bytes == 0:
+            if job.request_body_bytes == 0:
                 exchange.row.request_sent_ns = now_ns()
             await exchange.ended()
         except asyncio.CancelledError:

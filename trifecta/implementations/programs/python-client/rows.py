@@ -1,4 +1,4 @@
-"""The errand that the client reads and the rows that it writes; see trifecta/implementations/clients/lines.py."""
+"""The job that the client reads and the rows that it writes; see trifecta/implementations/clients/lines.py."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ now_ns = time.monotonic_ns  # CLOCK_MONOTONIC, also the clock of asyncio's event
 
 
 @dataclass(frozen=True)
-class Errand:
-    """Fields as in trifecta/implementations/client.py, class Errand; ``deadline_ns`` is when all must have ended."""
+class Job:
+    """Fields as in trifecta/implementations/client.py, class Job; ``deadline_ns`` is when all must have ended."""
 
     protocol: str
     address: str
@@ -43,16 +43,16 @@ class Errand:
     deadline_ns: int
 
     @classmethod
-    def read(cls, path: Path) -> Errand:
-        """The errand in a file; ValueError or TypeError when it is none."""
-        errand = cls(**json.loads(path.read_text(encoding="utf-8")))
-        if errand.protocol not in ("h1", "h2", "h3") or errand.connection_mode not in ("new", "reused"):
+    def read(cls, path: Path) -> Job:
+        """The job in a file; ValueError or TypeError when it is none."""
+        job = cls(**json.loads(path.read_text(encoding="utf-8")))
+        if job.protocol not in ("h1", "h2", "h3") or job.connection_mode not in ("new", "reused"):
             raise ValueError("protocol must be h1, h2 or h3, connection_mode new or reused")
-        if min(errand.connections, errand.streams, errand.requests) < 1:
+        if min(job.connections, job.streams, job.requests) < 1:
             raise ValueError("connections, streams and requests must be 1 or more")
-        if errand.protocol == "h1" and errand.streams != 1:
+        if job.protocol == "h1" and job.streams != 1:
             raise ValueError("streams must be 1 with h1; nothing is pipelined")
-        return errand
+        return job
 
     @property
     def verifies_content(self) -> bool:

@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// errand is what the client is asked to do: trifecta/implementations/client.py, class Errand. Times in ns.
-type errand struct {
+// job is what the client is asked to do: trifecta/implementations/client.py, class Job. Times in ns.
+type job struct {
 	Protocol         string  `json:"protocol"`
 	Address          string  `json:"address"`
 	Port             int     `json:"port"`
@@ -41,14 +41,14 @@ type errand struct {
 	ownTLS bool
 }
 
-func readErrand(path string) (*errand, error) {
+func readJob(path string) (*job, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	e := &errand{}
+	e := &job{}
 	if err := decoder.Decode(e); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -71,7 +71,7 @@ func readErrand(path string) (*errand, error) {
 }
 
 // ownTLSConfig: such a transport speaks HTTP/1.1, so what was meant as streams becomes connections, as in its pool.
-func (e *errand) ownTLSConfig() {
+func (e *job) ownTLSConfig() {
 	e.ownTLS = true
 	if e.Protocol != "h3" {
 		e.Connections, e.Streams = e.Connections*e.Streams, 1
@@ -79,12 +79,12 @@ func (e *errand) ownTLSConfig() {
 }
 
 // verifiesContent: content of these paths is the pattern, octet i is 'a' + i mod 26.
-func (e *errand) verifiesContent() bool {
+func (e *job) verifiesContent() bool {
 	return len(e.Path) > 7 && e.Path[:7] == "/bytes/"
 }
 
 // expectedContent is the number of content octets to expect, -1 for any.
-func (e *errand) expectedContent() int64 {
+func (e *job) expectedContent() int64 {
 	switch {
 	case e.Method == "HEAD":
 		return 0

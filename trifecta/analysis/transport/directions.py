@@ -83,7 +83,7 @@ def groups_of(keys: Ints) -> Iterator[tuple[int, Ints]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Direction:
     """Packets in the order in which they were sent; `arrived_ns` is `NEVER` where no good copy arrived."""
 
     connection: int
@@ -122,12 +122,12 @@ class Way:
         return np.where(own[at] == numbers, rows, -1)
 
 
-def ways(packets: pa.Table) -> dict[tuple[int, str], Way]:
+def directions(packets: pa.Table) -> dict[tuple[int, str], Direction]:
     """All directions of all connections of a table of packets."""
-    found: dict[tuple[int, str], Way] = {}
+    found: dict[tuple[int, str], Direction] = {}
     columns = _Columns(packets)
     for direction in (UP, DOWN):
-        found |= _ways(columns, direction)
+        found |= _directions(columns, direction)
     return found
 
 
@@ -147,7 +147,7 @@ class _Columns:
         self.flag, self.flags = coded(packets, "flags")
 
 
-def _ways(columns: _Columns, direction: str) -> dict[tuple[int, str], Way]:
+def _directions(columns: _Columns, direction: str) -> dict[tuple[int, str], Direction]:
     """Those of one direction, worked out for all connections at once and then cut."""
     mine = (columns.direction[direction] & (columns.connection >= 0)).nonzero()[0]
     connections = np.unique(columns.connection[mine])
@@ -190,7 +190,7 @@ def _ways(columns: _Columns, direction: str) -> dict[tuple[int, str], Way]:
     for at, (connection, one_side) in enumerate(zip(connections.tolist(), alone.tolist(), strict=True)):
         cut = slice(cuts[at], cuts[at + 1])
         tcp = cuts[at + 1] > cuts[at] and columns.tcp[sent[cuts[at]]]
-        found[connection, direction] = Way(
+        found[connection, direction] = Direction(
             connection, direction, "tcp" if tcp else "udp", not one_side, *(part[cut] for part in parts)
         )
     return found

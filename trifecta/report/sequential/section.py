@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import duckdb
 
-from trifecta.analysis.trips import Progress
+from trifecta.analysis.sequential import Progress
 from trifecta.report import naming, queries, tables
 from trifecta.report.facts import RunFacts
 from trifecta.report.figure import Figure
-from trifecta.report.figures import style, trips
+from trifecta.report.figures import sequential, style
 from trifecta.report.queries import Answer
 from trifecta.report.sections import Section
+from trifecta.report.sequential import catalogue
+from trifecta.report.sequential.derive import Sequential, derive, is_reused
 from trifecta.report.tables import Column, Table
-from trifecta.report.trips import catalogue
-from trifecta.report.trips.derive import Trips, derive, is_reused
 from trifecta.report.visits import published
 
 STUDY = "milicevic2023"
@@ -38,14 +38,14 @@ class Content:
     cells: dict[str, CellPart]
 
 
-def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Trips) -> Content:
+def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Sequential) -> Content:
     """Everything the cells show. Ask within ``svg.drawing()``."""
     answers = {query.name: queries.ask(connection, query) for query in catalogue.QUERIES}
     parts = {cell: _part(about, answers, derived, (number, cell)) for number, cell in enumerate(derived.cells)}
     return Content(parts)
 
 
-def _part(about: RunFacts, answers: dict[str, Answer], derived: Trips, place: tuple[int, str]) -> CellPart:
+def _part(about: RunFacts, answers: dict[str, Answer], derived: Sequential, place: tuple[int, str]) -> CellPart:
     number, cell = place
     reused = is_reused(cell)
     word = f"round trip, {'sent to answered' if reused else 'from the first packet of its connection to the answer'}"
@@ -55,7 +55,7 @@ def _part(about: RunFacts, answers: dict[str, Answer], derived: Trips, place: tu
             "Round trips",
             "All requests of all valid trials, warm-up left out, in the same bins for each "
             f"{naming.noun()}; the longest 0.5 % may lie beyond the axis. The mark is on the fullest bin.",
-            trips.histogram(found, word, f"w{number}h"),
+            sequential.histogram(found, word, f"w{number}h"),
             wide=True,
         )
     ]
@@ -68,7 +68,7 @@ def _part(about: RunFacts, answers: dict[str, Answer], derived: Trips, place: tu
             "Requests answered so far by the time since the first was sent. Heavy: mean over trials, with its t "
             "interval over blocks; thin: the smallest and the largest trial."
         )
-        figures.append(Figure("Progression", caption, trips.progression(points, f"w{number}p"), wide=True))
+        figures.append(Figure("Progression", caption, sequential.progression(points, f"w{number}p"), wide=True))
     made = [_trips(answers, cell, number), _tests(answers, cell, number)]
     if reused:
         made.insert(1, _progressions(answers, cell, number))

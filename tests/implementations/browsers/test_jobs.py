@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.implementations.browsers.driving import config
-from trifecta.implementations.browsers import errands
+from trifecta.implementations.browsers import jobs
 
 
 @pytest.mark.parametrize(
@@ -30,13 +30,13 @@ from trifecta.implementations.browsers import errands
 )
 def test_what_is_refused(tmp_path, changes, words):
     with pytest.raises(ValueError, match="^" + words.replace("(", r"\(")):
-        errands.read(json.dumps(config(tmp_path, **changes)))
+        jobs.read(json.dumps(config(tmp_path, **changes)))
 
 
 def test_what_may_be_left_out(tmp_path):
-    errand = errands.errand_of(errands.read(json.dumps(config(tmp_path))))
-    assert (errand.discovery, errand.view, errand.viewport, errand.watch) == ("forced", "cold", (1350, 940), None)
-    assert errand.state == tmp_path / "work" / "browser"
+    job = jobs.job_of(jobs.read(json.dumps(config(tmp_path))))
+    assert (job.discovery, job.view, job.viewport, job.watch) == ("forced", "cold", (1350, 940), None)
+    assert job.state == tmp_path / "work" / "browser"
 
 
 JSON = st.recursive(
@@ -50,10 +50,10 @@ def whole(tmp_path_factory):
     return config(tmp_path_factory.mktemp("config"))
 
 
-@given(st.sampled_from([*errands._FIELDS]), JSON)
+@given(st.sampled_from([*jobs._FIELDS]), JSON)
 def test_any_value_is_taken_or_refused_by_name(whole, name, value):
     try:
-        errands.errand_of(errands.read(json.dumps(whole | {name: value})))
+        jobs.job_of(jobs.read(json.dumps(whole | {name: value})))
     except ValueError as error:
         assert str(error).startswith((name, "video:", "discovery:"))
 
@@ -61,4 +61,4 @@ def test_any_value_is_taken_or_refused_by_name(whole, name, value):
 @given(st.binary() | JSON.map(lambda value: json.dumps(value).encode()))
 def test_any_line_is_refused_in_words(line):
     with pytest.raises(ValueError, match=": "):
-        errands.read(line)
+        jobs.read(line)

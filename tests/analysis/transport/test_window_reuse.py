@@ -3,7 +3,7 @@
 import pytest
 
 from tests.analysis.transport.scene import MS, Scene
-from trifecta.analysis.transport.again import Again, again
+from trifecta.analysis.transport.window_reuse import WindowReuse, window_reuses
 
 BOTH = pytest.mark.parametrize("transport", ["tcp", "udp"])
 SEGMENT = 1000
@@ -51,11 +51,11 @@ def _ack(scene: Scene, at_ms: float, position: int) -> None:
     scene.frame(number, "quic", "ACK", 0, 7, value=position - 1, **about)
 
 
-def two(transport: str, first: list[int], second: list[int], pause_ms: float = 50) -> list[Again]:
+def two(transport: str, first: list[int], second: list[int], pause_ms: float = 50) -> list[WindowReuse]:
     scene = _scene(transport)
     at, position = response(scene, 1, first, 0)
     response(scene, 2, second, at + pause_ms, position)
-    return again(scene.connection())
+    return window_reuses(scene.connection())
 
 
 @BOTH
@@ -94,7 +94,7 @@ def test_what_the_window_was_is_taken_from_the_last_response_that_showed_it() ->
     at, position = response(scene, 1, [10, 20, 40], 0)
     at, position = response(scene, 2, [3], at + 50, position)
     response(scene, 3, [40, 40], at + 50, position)
-    small, large = again(scene.connection())
+    small, large = window_reuses(scene.connection())
     assert small.kept is None
     assert (large.window_before, large.kept, large.stream) == (40_000, 1.0, 3)
 
@@ -107,7 +107,7 @@ def test_responses_at_the_same_time_are_no_later_ones() -> None:
     for index, number in enumerate((1, 2) * 20):
         _data(scene, number, 51 + index * 0.01, 40 + index, first=-1)
     _ack(scene, 77, 80)
-    assert again(scene.connection()) == []
+    assert window_reuses(scene.connection()) == []
 
 
 @BOTH
@@ -115,7 +115,7 @@ def test_nothing_is_said_without_acknowledgements(transport: str) -> None:
     scene = _scene(transport)
     _, position = response(scene, 1, [10, 20], 0, acknowledged=False)
     response(scene, 2, [10], 500, position, acknowledged=False)
-    assert again(scene.connection()) == []
+    assert window_reuses(scene.connection()) == []
 
 
 @BOTH
@@ -124,4 +124,4 @@ def test_octets_without_messages_say_nothing(transport: str) -> None:
     at, position = response(scene, 1, [10, 20], 0)
     response(scene, 2, [10], at, position)
     scene.rows["frames"] = [row for row in scene.rows["frames"] if row["type"] == "ACK"]  # as without keys
-    assert again(scene.connection()) == []
+    assert window_reuses(scene.connection()) == []

@@ -1,4 +1,4 @@
-"""Errands done by our own client programs, outside of the lab: on loopback, against the origin or a bad server."""
+"""Jobs done by our own client programs, outside of the lab: on loopback, against the origin or a bad server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from trifecta.design.model import Protocol
-from trifecta.implementations.client import ClientAdapter, Errand, Output
+from trifecta.implementations.client import ClientAdapter, Job, Output
 from trifecta.implementations.clients import records
 from trifecta.implementations.server import Unsupported
 from trifecta.lab.certificates import Certificates
@@ -36,8 +36,8 @@ def need(adapter: ClientAdapter) -> None:
         pytest.skip(str(missing))
 
 
-def errand(folder: Path, **changes: Any) -> Errand:
-    """A small errand whose state is a new folder below ``folder``."""
+def job(folder: Path, **changes: Any) -> Job:
+    """A small job whose state is a new folder below ``folder``."""
     state = Path(tempfile.mkdtemp(dir=folder))
     fields: dict[str, Any] = {
         "protocol": "h2", "address": "127.0.0.1", "port": 1, "server_name": "origin.lab", "ca_file": folder / "ca.pem",
@@ -46,7 +46,7 @@ def errand(folder: Path, **changes: Any) -> Errand:
         "expect_status": 200, "connect_timeout_ns": 5 * SECOND, "request_timeout_ns": 5 * SECOND,
         "total_timeout_ns": 30 * SECOND, "tls_version": "1.3", "keylog_file": None, "qlog_dir": None, "state": state,
     }  # fmt: skip
-    return Errand(**(fields | changes))
+    return Job(**(fields | changes))
 
 
 def output(folder: Path, text: str, code: int = 0) -> Output:
@@ -106,8 +106,8 @@ def closed_port() -> int:
         return int(bound.getsockname()[1])
 
 
-def carry_out(adapter: ClientAdapter, asked: Errand) -> list[dict[str, Any]]:
-    """Do the errand; its rows as they would be stored, judged and typed as the driver does."""
+def carry_out(adapter: ClientAdapter, asked: Job) -> list[dict[str, Any]]:
+    """Do the job; its rows as they would be stored, judged and typed as the driver does."""
     command = adapter.command(asked)
     began_wall_ns, began_ns = time.time_ns(), time.monotonic_ns()
     with (asked.state / "stdout").open("wb") as stdout, (asked.state / "stderr").open("wb") as stderr:

@@ -44,7 +44,7 @@ _NO_SPLIT = "the time of no request can be split: it needs both sides of a link,
 _NO_OCTETS = "no octets of a message can be placed (no keys, or frames whose octets are not known)"
 
 
-class Waits:
+class Delays:
     """The metrics of every connection."""
 
     def __init__(

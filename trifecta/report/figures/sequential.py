@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from trifecta.analysis.trips import Progress, bins
+from trifecta.analysis.sequential import Progress, bins
 from trifecta.report import numbers
 from trifecta.report.figures import scales, style, svg
 from trifecta.report.figures.panels import WIDE

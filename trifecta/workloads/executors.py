@@ -1,6 +1,6 @@
 """How each workload is run: which cells can be, what stays up over the trials, and who runs a trial.
 
-A new workload is a line in ``WAYS``.
+A new workload is a line in ``EXECUTORS``.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Common:
 
 
 @dataclass(frozen=True)
-class Way:
+class Executor:
     """How a workload is run."""
 
     cells: Callable[[Study, Path, Adapters], Supported]
@@ -151,21 +151,21 @@ def _browsers(common: Common) -> BrowserSession:
     )
 
 
-_OF_REQUESTS = Way(
+_OF_REQUESTS = Executor(
     lambda study, _, adapters: supported(study, adapters.servers, adapters.clients),
     _requests,
     TrialRunner,
     conformance=True,
 )
-_OF_SERVICES = Way(
+_OF_SERVICES = Executor(
     lambda study, engine, _: services_supported(study, engine), _services, ServicesTrialRunner, phase="services"
 )
-_OF_BROWSERS = Way(
+_OF_BROWSERS = Executor(
     lambda study, _, adapters: browsers_supported(study, adapters.servers, adapters.browsers),
     _browsers,
     BrowserTrialRunner,
 )
-WAYS: dict[str, Way] = {
+EXECUTORS: dict[str, Executor] = {
     "requests": _OF_REQUESTS,
     "chain": _OF_SERVICES,
     "fan-in": _OF_SERVICES,

@@ -15,7 +15,7 @@ import msgspec
 from trifecta.contract.browser import VIEWPORT, BrowserConfig
 from trifecta.contract.codec import convert
 from trifecta.design.model import PROTOCOLS
-from trifecta.implementations.browser import Errand, Watch
+from trifecta.implementations.browser import Job, Watch
 
 Problem = str | None
 _MOST_VISITS = 10_000
@@ -183,8 +183,8 @@ def read(line: bytes | str) -> BrowserConfig:
     return convert(BrowserConfig, config)
 
 
-def errand_of(config: BrowserConfig) -> Errand:
-    """The errand that a whole configuration asks for."""
+def job_of(config: BrowserConfig) -> Job:
+    """The job that a whole configuration asks for."""
     video = config.video
 
     def path(name: str | None) -> Path | None:
@@ -194,7 +194,7 @@ def errand_of(config: BrowserConfig) -> Errand:
         "trial", "protocol", "kind", "url", "port", "discovery", "view", "visits", "warmup_visits", "seed",
         "visit_timeout_ns", "total_timeout_ns", "settle_ns", "filmstrip",
     )  # fmt: skip
-    return Errand(
+    return Job(
         **{name: getattr(config, name) for name in same},
         hosts=config.hosts,
         addresses=config.addresses,

@@ -18,7 +18,7 @@ _LAST = 3  # round trips whose largest window is the one that a response ended w
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class WindowReuse:
     """A response after another on the same connection. Times in ns at the server's side, windows in octets."""
 
     stream: int
@@ -32,7 +32,7 @@ class Again:
     regained: bool | None  # False: it never did, and ramp_ns is the whole response
 
 
-def again(connection: Connection) -> list[Again]:
+def window_reuses(connection: Connection) -> list[WindowReuse]:
     """Every such response of the server, in order; none where octets or acknowledgements cannot be read."""
     of = flight(connection, up=False)
     if of is None or not len(of.ack_ns):
@@ -42,7 +42,7 @@ def again(connection: Connection) -> list[Again]:
     )
     if len(spans) < 2:
         return []
-    found: list[Again] = []
+    found: list[WindowReuse] = []
     before = 0  # window
     ended = -1  # the last octet of all responses so far
     for first, last, stream in spans:
@@ -57,7 +57,7 @@ def again(connection: Connection) -> list[Again]:
             reached = next((at for at, window in enumerate(windows) if window >= KEPT * before), None)
             end = last if reached is None else trips[reached].start_ns
             found.append(
-                Again(
+                WindowReuse(
                     stream=stream,
                     start_ns=first,
                     idle_ns=since,

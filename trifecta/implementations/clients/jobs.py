@@ -7,7 +7,7 @@ from pathlib import Path
 from trifecta.contract.codec import changed, convert, decode, plain
 from trifecta.contract.load import ClientConfig, ClosedLoop, LoadConfig
 from trifecta.design.model import Protocol, RequestsWorkload
-from trifecta.implementations.client import ClientAdapter, Errand
+from trifecta.implementations.client import ClientAdapter, Job
 from trifecta.implementations.server import Unsupported
 
 _COPIED = (
@@ -15,7 +15,7 @@ _COPIED = (
     "request_body_bytes", "expect_body_bytes", "expect_status", "connect_timeout_ns", "request_timeout_ns",
     "total_timeout_ns", "tls_version", "key_exchange", "tcp_nodelay",
 )  # fmt: skip
-# Fields that an errand has no word for: only what asks for nothing special. Content is compared with the pattern by
+# Fields that a job has no word for: only what asks for nothing special. Content is compared with the pattern by
 # every adapter that can, whatever is asked; of the seed, congestion control and buffers its adapter says in `declared`
 # what is known, and the check `parity` the rest.
 _ONLY: dict[str, object] = {
@@ -44,13 +44,13 @@ def read(line: bytes, client: ClientAdapter) -> ClientConfig:
     return config
 
 
-def errand_of(config: ClientConfig, state: Path) -> Errand:
-    """The errand that a configuration asks for."""
+def job_of(config: ClientConfig, state: Path) -> Job:
+    """The job that a configuration asks for."""
 
     def path(name: str | None) -> Path | None:
         return None if name is None else Path(name).absolute()  # the client works in another folder
 
-    return Errand(
+    return Job(
         **{name: getattr(config, name) for name in _COPIED},
         address=str(config.address),
         ca_file=Path(config.ca_file).absolute(),
@@ -63,7 +63,7 @@ def errand_of(config: ClientConfig, state: Path) -> Errand:
 
 
 def only_start(config: LoadConfig) -> ClientConfig:
-    """The same errand, of which only the start is wanted."""
+    """The same job, of which only the start is wanted."""
     return changed(convert(ClientConfig, plain(config)), {"only_start": True})
 
 

@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from trifecta.analysis import trips
+from trifecta.analysis import sequential
 from trifecta.contract.trial import TrialRow
 from trifecta.report import content
 from trifecta.report.comparisons import levels
@@ -35,7 +35,7 @@ WHERE cell = ? ORDER BY block, trial
 
 
 @dataclass(frozen=True)
-class Trips:
+class Sequential:
     """Rows of the derived views, by view; the cells that are shown; their round trips by arm, in ns."""
 
     rows: dict[str, list[Row]]
@@ -43,7 +43,7 @@ class Trips:
     latencies: dict[str, dict[str, Floats]]
 
 
-def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Trips | None:
+def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Sequential | None:
     """Work it out from the samples; None when no cell of the run asks one request at a time in a closed loop."""
     if about.workload.get("kind") != "requests" or not about.closed_loop:
         return None
@@ -60,7 +60,7 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Trips | No
         if is_reused(cell):
             rows["progress"] += _progress(about, cell, by_arm)
         rows["trip_tests"] += _tests(connection, about, cell, latencies[cell])
-    return Trips(rows, cells, latencies) if cells else None
+    return Sequential(rows, cells, latencies) if cells else None
 
 
 def one_at_a_time(about: RunFacts, cell: str) -> bool:
@@ -95,7 +95,9 @@ def _progress(about: RunFacts, cell: str, by_arm: Mapping[str, Sequence[Trial]])
     return [
         {"cell": cell, **asdict(point)}
         for arm, found in by_arm.items()
-        for point in trips.band(arm, [trips.progression(sent, done) for _, sent, done in found], about.confidence)
+        for point in sequential.band(
+            arm, [sequential.progression(sent, done) for _, sent, done in found], about.confidence
+        )
     ]
 
 
@@ -111,8 +113,10 @@ def _tests(
     for arm, reference in about.pairs:
         if arm not in latencies or reference not in latencies:
             continue
-        blocks = trips.by_blocks(trials, metric, (arm, reference), baseline=about.baseline, confidence=about.confidence)
-        found = trips.by_samples(latencies[arm], latencies[reference])
+        blocks = sequential.by_blocks(
+            trials, metric, (arm, reference), baseline=about.baseline, confidence=about.confidence
+        )
+        found = sequential.by_samples(latencies[arm], latencies[reference])
         times = metric == "latency_mean_ns"
         what = "latency" if times else "throughput"
         made.append(
