@@ -181,7 +181,7 @@ def test_the_name_of_the_engines_client_cannot_be_taken(folder):
 
 def test_a_name_that_is_no_word_is_refused(folder):
     install_server(folder, "my-servers", "a,b")
-    assert "is no name" in servers().refused()[0].reason
+    assert "is not a name" in servers().refused()[0].reason
     assert list(servers()) == ["caddy"]
 
 
