@@ -120,7 +120,7 @@ def _since(base: int, column: Column) -> Numbers:
 
 def _sum(column: Column) -> int:
     """Of the values that there are."""
-    return int(column[_told(column)].sum(dtype=np.int64))
+    return int(np.ma.filled(column, 0).sum(dtype=np.int64))  # a masked sum of nothing is no number
 
 
 def _handshakes(successful: Mapping[str, Column]) -> dict[str, int]:
