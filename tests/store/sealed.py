@@ -24,8 +24,9 @@ def seal(run: Path) -> Path:
     about |= {"schema": facts.SCHEMA_VERSION}
     about["study"]["sha256"] = hashlib.sha256((run / "study.yaml").read_bytes()).hexdigest()
     (run / "run.json").write_text(json.dumps(about))
-    names = [path.relative_to(run).as_posix() for table in manifest.TABLES for path in sorted((run / table).glob("*"))]
-    names += ["run.json", *manifest.RESULTS]
+    tables = (*manifest.TABLES, *manifest.NESTED)
+    names = [path.relative_to(run).as_posix() for table in tables for path in sorted((run / table).glob("*"))]
+    names += ["run.json", manifest.DECISIONS, *manifest.RESULTS]
     made = manifest.Manifest(run)
     made.path.write_text("")
     made.add(manifest.digests([(run / name, name) for name in names]))

@@ -37,7 +37,7 @@ TEXTS: dict[str, bytes] = {
 REMOVED = object()
 FIELDS: dict[str, tuple[str, Any, str]] = {
     "schema 99": ("schema", 99, "in schema 99; this is "),
-    "schema 0": ("schema", 0, "field 'schema' is 0, and this version reads 1 to 2"),
+    "schema 0": ("schema", 0, "field 'schema' is 0, and this version reads 1 to 3"),
     "schema a string": ("schema", "2", "field 'schema' is not a whole number"),
     "schema a boolean": ("schema", True, "field 'schema' is not a whole number"),
     "no schema": ("schema", REMOVED, "field 'schema' is missing"),

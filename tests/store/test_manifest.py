@@ -17,18 +17,26 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tests.store.sealed import small
+from tests.store.sealed import seal, small
 from trifecta.cli import main
+from trifecta.design import extras
 from trifecta.design.errors import UserError
+from trifecta.report.packets.files import dissect_run
 from trifecta.store import files, manifest, schema
+from trifecta.store import trace_schema as trace
 from trifecta.store.run import RunDirectory, TrialFiles
+from trifecta.trace import overview
 
 READERS = (["report"], ["report", "--json"], ["explain"], ["sql"], ["resume"], ["trace"])
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return small(tmp_path_factory.mktemp("runs") / "made-up")
+    run = small(tmp_path_factory.mktemp("runs") / "made-up", sealed=False)
+    for name in ("qlog/t00001/load/a.sqlog", "har/t00001/0.har", "frames/t00001/0/17.jpg", "captures/t00001.keys"):
+        (run / name).parent.mkdir(parents=True, exist_ok=True)
+        (run / name).write_text("as it was\n")
+    return seal(run)
 
 
 @pytest.fixture
@@ -88,6 +96,36 @@ def refused(run: Path, command: list[str], capsys: pytest.CaptureFixture[str]) -
             "link/t00000.json, link/t00001.json, link/t00002.json, and 2 more that are not what the run wrote: "
             "were changed after the run wrote them; copy it again, or remove ",
         ),
+        (
+            lambda run: (run / "planner.jsonl").write_text('{"elapsed_ns": 1}\n'),
+            "planner.jsonl: was changed after the run wrote it; copy the run's folder again",
+        ),
+        (
+            lambda run: (run / "planner.jsonl").unlink(),
+            "planner.jsonl: is missing, and manifest.sha256 lists it; copy the run's folder again",
+        ),
+        (
+            lambda run: (run / "qlog/t00001/load/a.sqlog").write_text(""),
+            "qlog/t00001/load/a.sqlog: was changed after the run wrote it; copy it again, or remove ",
+        ),
+        (
+            lambda run: shutil.rmtree(run / "qlog"),
+            "qlog/t00001/load/a.sqlog: is missing, and manifest.sha256 lists it; copy it again, or remove ",
+        ),
+        (
+            lambda run: (run / "captures/t00001.keys").write_text("CLIENT_RANDOM 00 00\n"),
+            "captures/t00001.keys: was changed after the run wrote it; copy it again, or remove ",
+        ),
+        *(
+            (
+                lambda run, name=name: (run / name).write_text("x"),
+                f"{name}: is not in manifest.sha256: this run did not write it; remove it",
+            )
+            for name in (
+                "qlog/t00001/load/b.sqlog", "har/t00001/1.har", "frames/t00001/0/1.jpg", "captures/t00002.keys",
+                "captures/better.pcapng",
+            )
+        ),
     ],
 )  # fmt: skip
 def test_what_is_not_as_the_run_wrote_it_is_named(
@@ -104,6 +142,75 @@ def test_a_trial_that_was_deleted_is_named(run: Path, command: list[str], capsys
         f"trifecta: {run}/trials/t00003.parquet: is missing, and manifest.sha256 lists it; copy it again, or measure "
         f"that trial again with `trifecta resume {run}`\n"
     )
+
+
+def test_a_run_of_schema_2_had_no_lines_for_qlog_and_decisions(whole: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(whole, tmp_path / "earlier"))
+    about = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(about | {"schema": 2}))
+    lines = (run / "manifest.sha256").read_text().splitlines(keepends=True)
+    kept = [line for line in lines if line[66:].rstrip() not in ("run.json", "planner.jsonl") and "qlog/" not in line]
+    (run / "manifest.sha256").write_text("".join([*kept, f"{manifest.digest(run / 'run.json')}  run.json\n"]))
+    manifest.check(run)
+    (run / "run.json").write_text(json.dumps(about | {"schema": 3}))
+    (run / "manifest.sha256").write_text("".join([*kept, f"{manifest.digest(run / 'run.json')}  run.json\n"]))
+    with pytest.raises(UserError, match=r"(planner.jsonl|a.sqlog).*, and 1 more|are not in manifest.sha256"):
+        manifest.check(run)
+
+
+@pytest.mark.parametrize("command", [["report"], ["explain"], ["sql"]], ids=" ".join)
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda table: change(table, "protocol", "h1"), "is not what results.sha256 says that was written there"),
+        (lambda table: table.write_bytes(table.read_bytes()[:-9]), "is not what results.sha256 says that was written"),
+        (lambda table: table.unlink(), "is missing, and results.sha256 lists it"),
+        (lambda table: [table.unlink(), table.mkdir()], "is not what results.sha256 says that was written there"),
+        (
+            lambda table: (table.parent.parent / "results.sha256").write_text(""),
+            "is not what results.sha256 says that was written there",
+        ),
+        (
+            lambda table: shutil.copy(table, table.with_name("frames.parquet")),
+            "is not what results.sha256 says that was written there",
+        ),
+    ],
+)
+def test_what_was_dissected_is_not_taken_as_anybody_left_it(
+    run: Path, command: list[str], damage: Any, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run / "trace").mkdir()
+    row = dict.fromkeys(trace.CONNECTIONS.names) | {"capture": "t00000", "connection": 3, "protocol": "h3"}
+    table = run / "trace/connections.parquet"
+    pq.write_table(pa.Table.from_pylist([row], schema=trace.CONNECTIONS.arrow()), table)
+    overview.note_tables(run)
+    assert main.run(["sql", str(run), "SELECT protocol FROM connections", "--csv"]) == 0
+    assert capsys.readouterr().out.split() == ["protocol", "h3"]
+    damage(table)
+    error = refused(run, command, capsys)
+    assert error.startswith(f"trifecta: {run}/trace/")
+    assert said in error
+    assert error.endswith(f"; `trifecta trace {run}` writes it again\n")
+
+
+def test_tables_that_nobody_knows_are_dissected_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = small(tmp_path / "run", sealed=False)
+    (run / "captures").mkdir()
+    (run / "captures/t00000.pcapng").write_bytes(b"")
+    (run / "trace").mkdir()
+    dissected: list[Path] = []
+
+    def dissect(files: Any, keys: Any, out: Path, **options: Any) -> None:
+        dissected.append(out)
+        for name in trace.TABLES:
+            (out / f"{name}.parquet").write_bytes(b"whole")
+
+    monkeypatch.setattr(extras, "missing", lambda name: None)
+    monkeypatch.setattr("trifecta.trace.dissect.dissect", dissect)
+    dissect([], None, run / "trace")
+    for calls in (2, 2):  # once of what lies there without a line, and not again
+        dissect_run(run)
+        assert len(dissected) == calls
 
 
 def test_a_study_that_was_changed_is_named(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -204,6 +311,9 @@ def test_a_table_of_a_report_that_was_edited_is_named(run: Path, capsys: pytest.
     )
     assert main.run(["report", str(run), "--json"]) == 0
     assert main.run(["sql", str(run)]) == 0
+    capsys.readouterr()
+    name.unlink()
+    assert f"{name}: is missing, and results.sha256 lists it; `trifecta report" in refused(run, ["sql"], capsys)
 
 
 def test_sha256sum_says_the_same(tmp_path: Path) -> None:
@@ -214,8 +324,8 @@ def test_sha256sum_says_the_same(tmp_path: Path) -> None:
     command = ["sha256sum", "--check", "--strict", "--quiet", "manifest.sha256"]
     assert subprocess.run(command, cwd=run.path, check=False).returncode == 0
     lines = (run.path / "manifest.sha256").read_text().splitlines()
-    assert [line[66:] for line in lines] == ["link/t00000.json", "run.json", "samples/t00000.parquet",
-                                             "trials/t00000.parquet"]  # fmt: skip
+    assert [line[66:] for line in lines] == ["link/t00000.json", "qlog/t00000/load/a.sqlog", "run.json",
+                                             "samples/t00000.parquet", "trials/t00000.parquet"]  # fmt: skip
 
 
 def row(number: int, **changes: Any) -> dict[str, Any]:
@@ -227,7 +337,16 @@ def commit(run: RunDirectory, number: int) -> None:
     draft = run.draft("samples", f"t{number:05d}", ".parquet")
     values = dict.fromkeys(schema.SAMPLES.names) | {"trial": f"t{number:05d}", "done_ns": number}
     pq.write_table(pa.Table.from_pylist([values], schema=schema.SAMPLES.arrow()), draft)
+    log(run.path, number, "load/a.sqlog")
     run.commit_trial(row(number), TrialFiles(samples=draft, link_summary={"realtime": True}))
+
+
+def log(run: Path, number: int, name: str) -> Path:
+    """What a program logs of a trial's connection."""
+    path = run / "qlog" / f"t{number:05d}" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{name} of trial {number}\n")
+    return path
 
 
 def work(path: Path, die_at: int) -> None:
@@ -245,13 +364,15 @@ def work(path: Path, die_at: int) -> None:
         return step
 
     run = RunDirectory.open(path, write=True)
+    servers = [log(path, 0, f"origin/.tmp-{letter}.sqlog") for letter in "bc"]
     files.sync, files.sync_all = counting(files.sync), counting(files.sync_all)
     Path.replace = counting(Path.replace)  # type: ignore[method-assign]
     manifest.Manifest.add = counting(manifest.Manifest.add)  # type: ignore[method-assign]
     commit(run, 1)
     run.write_facts(run.facts | {"state": "running"})
     run.rewrite_row(row(0, valid=False))
-    run.write_verdicts([])
+    run.end_block([], {"block": 1, "elapsed_ns": 1})
+    run.add_files([(draft, draft.with_name(draft.name[5:])) for draft in servers])
     run.close()
     os._exit(0)
 
@@ -259,7 +380,7 @@ def work(path: Path, die_at: int) -> None:
 def test_whenever_it_is_killed_the_manifest_holds(tmp_path: Path) -> None:
     begun = RunDirectory.create(tmp_path / "begun", {}, "study: s\n")
     commit(begun, 0)
-    begun.write_verdicts([])
+    begun.end_block([], {"block": 0, "elapsed_ns": 0})
     begun.close()
     context = multiprocessing.get_context("spawn")
     die_at, ended = 0, False
@@ -280,7 +401,11 @@ def test_whenever_it_is_killed_the_manifest_holds(tmp_path: Path) -> None:
         again.close()
         manifest.check(path)
         assert [found["trial"] for found in again.rows()] == ["t00000", "t00001"]
-    assert die_at > 15
+        assert {made["block"] for made in again.decisions()} in ({0}, {0, 1})
+        logs = sorted(file.relative_to(path / "qlog").as_posix() for file in (path / "qlog").rglob("*.sqlog"))
+        assert logs == ["t00000/load/a.sqlog", "t00000/origin/b.sqlog", "t00000/origin/c.sqlog", "t00001/load/a.sqlog"]
+        assert {f"qlog/{name}" for name in logs} <= set(again.manifest.entries())
+    assert die_at > 20
 
 
 def test_a_trial_that_was_removed_is_kept_in_mind(tmp_path: Path) -> None:
@@ -293,10 +418,24 @@ def test_a_trial_that_was_removed_is_kept_in_mind(tmp_path: Path) -> None:
         run.rows()
     again = RunDirectory.open(run.path, write=True)
     assert again.facts["removed"] == ["t00001"]
+    assert not [name for name in again.manifest.entries() if "t00001" in name]
     assert not (run.path / "samples/t00001.parquet").exists()
     commit(again, 1)
     again.close()
     assert [found["trial"] for found in again.rows()] == ["t00000", "t00001"]
+
+
+def test_evidence_of_conformance_is_kept_as_it_was(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path / "run", {}, "study: s\n")
+    evidence = run.path / "conformance/server-caddy-h3/result.json"
+    evidence.parent.mkdir(parents=True)
+    evidence.write_text("{}\n")
+    run.write_conformance([])
+    run.close()
+    manifest.check(run.path)
+    evidence.write_text('{"result": "pass"}\n')
+    with pytest.raises(UserError, match=r"conformance/server-caddy-h3/result.json: was changed after the run wrote it"):
+        manifest.check(run.path)
 
 
 def test_a_run_without_a_manifest_gets_none_when_it_goes_on(tmp_path: Path) -> None:

@@ -17,9 +17,10 @@ from tests.report.synthetic import Shape, write_run
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import CheckResult, Verdict
 from trifecta.design.study_file import parse_study
-from trifecta.store import files, schema, views
+from trifecta.store import files, manifest, schema, views
 from trifecta.store import trace_schema as trace
 from trifecta.store.run import RunDirectory, TrialFiles
+from trifecta.trace import overview
 
 
 def sample(trial: str, request: int, *, error: str | None = None, **changes: object) -> dict[str, object]:
@@ -241,6 +242,17 @@ def test_a_cut_off_decision_is_left_out(run: RunDirectory) -> None:
     with (run.path / "planner.jsonl").open("a") as file:
         file.write('{"block": 1, "rea')
     assert run.decisions() == [{"block": 0, "elapsed_ns": 1}]
+    run.log_decision({"block": 1, "elapsed_ns": 2})
+    assert [made["block"] for made in run.decisions()] == [0, 1]
+
+
+def test_a_block_ends_with_its_verdicts_and_why_it_was_made(run: RunDirectory) -> None:
+    verdict = Verdict("c", "latency_p50_ns", "h3", "h2", "faster", 0.5, 0.4, 0.6, 6, 0.05, 0.02, 33.0)
+    run.end_block([], {"block": 0, "elapsed_ns": 1})
+    run.end_block([verdict], {"block": 1, "elapsed_ns": 2})
+    assert run.verdicts() == [verdict]
+    assert run.decisions() == [{"block": 0, "elapsed_ns": 1}, {"block": 1, "elapsed_ns": 2}]
+    manifest.check(run.path)
 
 
 def test_views_of_a_run_without_trials_are_empty(run: RunDirectory) -> None:
@@ -395,6 +407,7 @@ def test_the_tables_of_packets_are_views_whether_there_are_any_or_not(run: RunDi
     pq.write_table(
         pa.Table.from_pylist([row], schema=trace.CONNECTIONS.arrow()), run.path / "trace" / "connections.parquet"
     )
+    overview.note_tables(run.path)
     with views.connect(run.path) as connection:
         assert connection.execute("SELECT capture, protocol FROM connections").fetchall() == [("t00000", "h3")]
         assert connection.execute("SELECT count(*) FROM packets").fetchall() == [(0,)]

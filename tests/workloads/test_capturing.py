@@ -14,6 +14,7 @@ import pytest
 from tests.engine.netns import ENGINE, can_make_namespaces
 from tests.trace import qvis
 from tests.workloads import drive
+from trifecta.store.manifest import Manifest
 from trifecta.store.run import RunDirectory
 from trifecta.store.views import connect
 
@@ -73,6 +74,10 @@ def test_only_what_belongs_there_is_left_and_only_the_owner_reads_it(run: tuple[
         head, events = qvis.load(file)
         assert head["trace"]["vantage_point"]["type"] == ("client" if file.parent.name == "load" else "server")
         assert any(one["name"] == "transport:packet_sent" for one in events)
+    lines = Manifest(folder).entries()
+    kept = [*logs, *found, *(folder / "link").iterdir(), folder / "planner.jsonl"]
+    assert {file.relative_to(folder).as_posix() for file in kept} <= set(lines)
+    assert Manifest(folder).faults() == []
 
 
 def test_the_capture_is_that_of_the_link_and_agrees_with_its_log(run: tuple[Path, dict[str, Any]]) -> None:

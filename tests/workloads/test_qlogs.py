@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trifecta.store.run import RunDirectory
 from trifecta.workloads.qlogs import ServerLogs, began_ns
 
 T = 1_700_000_000_000  # ms
@@ -46,12 +47,20 @@ def of_aioquic(file: Path, begin_ms: float) -> Path:
     return file
 
 
+def run_of(folder: Path, *trials: str) -> RunDirectory:
+    """A run in which these trials are whole, or the first two."""
+    run = RunDirectory.create(folder / "run", {}, "study: s\n")
+    for trial in trials or ("t00000", "t00001"):
+        (run.path / "trials" / f"{trial}.parquet").write_bytes(b"")
+    return run
+
+
 def names(folder: Path) -> list[str]:
     return sorted(str(one.relative_to(folder)) for one in folder.rglob("*") if one.is_file())
 
 
 def test_the_time_in_a_file_says_whose_it_is(tmp_path: Path) -> None:
-    logs = ServerLogs(tmp_path, wanted=True)
+    logs = ServerLogs(run_of(tmp_path), wanted=True)
     go, python = logs.folder("caddy-0", "caddy"), logs.folder("hypercorn-1", "hypercorn")
     assert go is not None
     assert python is not None
@@ -59,15 +68,39 @@ def test_the_time_in_a_file_says_whose_it_is(tmp_path: Path) -> None:
     logs.begin("t00000", (T - 10) * 1_000_000)
     of_quic_go(go / "a.sqlog", T + 1)
     logs.begin("t00001", (T + 100) * 1_000_000)
-    assert names(tmp_path / "qlog") == [".tmp-caddy-0/a.sqlog"]  # it may still be written
+    assert names(tmp_path / "run/qlog") == [".tmp-caddy-0/a.sqlog"]  # it may still be written
     of_aioquic(python / "late.qlog", T + 2)  # aioquic writes when a connection is over
     of_aioquic(python / "b.qlog", T + 101)
     logs.close()
-    assert names(tmp_path / "qlog") == ["t00000/caddy/a.sqlog", "t00000/hypercorn/late.qlog", "t00001/hypercorn/b.qlog"]
+    assert names(tmp_path / "run/qlog") == [
+        "t00000/caddy/a.sqlog",
+        "t00000/hypercorn/late.qlog",
+        "t00001/hypercorn/b.qlog",
+    ]
+
+
+def test_what_servers_logged_has_its_line_when_they_are_over(tmp_path: Path) -> None:
+    run = run_of(tmp_path, "t00000", "t00001", "t00003")
+    logs = ServerLogs(run, wanted=True)
+    go = logs.folder("caddy-0", "caddy")
+    assert go is not None
+    for trial in range(4):
+        logs.begin(f"t{trial:05d}", (T + 100 * trial) * 1_000_000)
+        of_quic_go(go / f"{trial}.sqlog", T + 100 * trial + 1)
+    assert names(run.path / "qlog/t00000") == ["caddy/.tmp-0.sqlog"]
+    with (run.path / "qlog/t00000/caddy/.tmp-0.sqlog").open("a") as late:
+        late.write("its connection was lost, and ends after 30 s\n")
+    logs.close()
+    kept = [f"qlog/t0000{trial}/caddy/{trial}.sqlog" for trial in (0, 1, 3)]
+    assert [f"qlog/{name}" for name in names(run.path / "qlog")] == kept  # the third trial came to nothing
+    assert [name for name in run.manifest.entries() if "qlog/" in name] == kept
+    assert "ends after 30 s" in (run.path / kept[0]).read_text()
+    run.close()
+    assert [one for one in run.manifest.faults() if "qlog/" in one.name] == []
 
 
 def test_a_file_without_a_time_is_of_the_trial_in_which_it_came(tmp_path: Path) -> None:
-    logs = ServerLogs(tmp_path, wanted=True)
+    logs = ServerLogs(run_of(tmp_path), wanted=True)
     folder = logs.folder("origin-0", "origin")
     assert folder is not None
     head = '\x1e{"qlog_version":"0.3","qlog_format":"JSON-SEQ","trace":{"vantage_point":{"type":"unknown"}}}\n'
@@ -76,17 +109,18 @@ def test_a_file_without_a_time_is_of_the_trial_in_which_it_came(tmp_path: Path) 
     logs.begin("t00001", 2)
     (folder / "origin-1-1.sqlog").write_text(head)
     logs.close()
-    assert names(tmp_path / "qlog") == ["t00000/origin/origin-1-0.sqlog", "t00001/origin/origin-1-1.sqlog"]
-    assert '"type":"server"' in (tmp_path / "qlog/t00000/origin/origin-1-0.sqlog").read_text()
+    assert names(tmp_path / "run/qlog") == ["t00000/origin/origin-1-0.sqlog", "t00001/origin/origin-1-1.sqlog"]
+    assert '"type":"server"' in (tmp_path / "run/qlog/t00000/origin/origin-1-0.sqlog").read_text()
 
 
 def test_nothing_is_made_where_nothing_is_wanted_or_written(tmp_path: Path) -> None:
-    assert ServerLogs(tmp_path, wanted=False).folder("origin-0", "origin") is None
-    logs = ServerLogs(tmp_path, wanted=True)
+    run = run_of(tmp_path)
+    assert ServerLogs(run, wanted=False).folder("origin-0", "origin") is None
+    logs = ServerLogs(run, wanted=True)
     logs.folder("nginx-0", "nginx")
     logs.begin("t00000", 1)
     logs.close()
-    assert not (tmp_path / "qlog").exists()
+    assert not (tmp_path / "run/qlog").exists()
 
 
 @given(

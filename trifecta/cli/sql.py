@@ -32,7 +32,7 @@ def command(run: Path, query: str | None, as_json: bool, as_csv: bool) -> None:
     """
     from trifecta.cli import tables
     from trifecta.report import results
-    from trifecta.store import damage, manifest, views
+    from trifecta.store import damage, noted, views
     from trifecta.store.derived import DERIVED
 
     if as_json and as_csv:
@@ -40,7 +40,7 @@ def command(run: Path, query: str | None, as_json: bool, as_csv: bool) -> None:
     text = sys.stdin.read() if query == "-" else query or tables.SCHEMA_QUERY
     with damage.named(run), views.connect(run) as connection:
         found = results.attach(connection, run)
-        manifest.check_results(run, [f"{name}.parquet" for name in DERIVED], f"`trifecta report {run}` writes it again")
+        noted.check(run, [f"{name}.parquet" for name in DERIVED], f"`trifecta report {run}` writes it again")
         answer = tables.ask(connection, text)
     for said in found.said:
         click.echo(f"trifecta: {run}: {said}", err=True)

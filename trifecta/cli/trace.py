@@ -57,6 +57,8 @@ def command(
     analysed = analyse(found) if folder is not None or as_json else None
     if folder is not None and analysed is not None:
         tables.write({"metrics": analysed.metrics}, folder, csv=as_csv)
+    if run is not None and folder == run / "trace":
+        overview.note_tables(run)
     told = overview.by_capture(found), analysed.connections if analysed else overview.by_connection(found)
     if figures is not None:
         from trifecta.report.packets import write_figures

@@ -74,7 +74,7 @@ def write_report(run_dir: Path) -> Path:
 
     Raises ``UserError`` when the folder is no run and ``CannotError`` when the file cannot be written.
     """
-    from trifecta.store import files, manifest
+    from trifecta.store import files, noted
     from trifecta.store.run import RunDirectory
 
     target = run_dir / "report.html"
@@ -84,7 +84,7 @@ def write_report(run_dir: Path) -> Path:
     for name, rows in derived.items():
         folder.write_derived(name, rows)  # so that the SQL in the report finds them
     with files.disk_errors(target):
-        manifest.note_results(folder.path, [f"{name}.parquet" for name in derived])
+        noted.note(folder.path, [f"{name}.parquet" for name in derived])
     with files.disk_errors(target):
         files.write_text(target, text)
     if captured is not None:

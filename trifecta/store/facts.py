@@ -12,10 +12,11 @@ from trifecta.design.errors import UserError
 from trifecta.store import documents
 
 FILE = "run.json"
-SCHEMA_VERSION = 2
-"""Of a run's folder. 1 had no manifest of its files."""
-READABLE = (1, 2)
+SCHEMA_VERSION = 3
+"""Of a run's folder. 1 had no manifest of its files, that of 2 no lines for qlog and what the planner decided."""
+READABLE = (1, 2, 3)
 WITH_MANIFEST = 2
+WITH_ALL_LINES = 3
 REMEDY = "copy the run's folder again from where it was made"
 _NUMBER = (int, float)
 _FIELDS: dict[str, type | tuple[type, ...]] = {

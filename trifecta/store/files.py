@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -122,6 +122,9 @@ def sync(path: Path) -> None:
 def sync_all(paths: Iterable[Path]) -> None:
     """Bring several to the disk at the same time: they share the waits for the journal."""
     waiting = list(paths)
+    if len(waiting) == 1:
+        sync(waiting[0])
+        return
     with ThreadPoolExecutor(max_workers=min(16, max(1, len(waiting)))) as pool:
         for _ in pool.map(sync, waiting):
             pass
@@ -139,18 +142,30 @@ def draft_of(path: Path, announce: Callable[[Path], None] | None = None) -> Iter
 
     ``announce`` is called with the draft when it is on the disk, before it gets its name; from then on it is kept.
     """
-    draft, announced = temporary(path), False
-    with disk_errors(path):
+    with drafts_of([path], None if announce is None else lambda drafts: announce(drafts[0])) as (draft,):
+        yield draft
+
+
+@contextmanager
+def drafts_of(
+    paths: Sequence[Path], announce: Callable[[Sequence[Path]], None] | None = None
+) -> Iterator[Sequence[Path]]:
+    """As `draft_of`, for several files of one folder: they share waits for the disk, and get their names in turn."""
+    drafts, announced = [temporary(path) for path in paths], False
+    with disk_errors(paths[0]):
         try:
-            yield draft
-            sync(draft)
+            yield drafts
+            sync_all(drafts)
             if announce is not None:
-                announce(draft)
+                announce(drafts)
                 announced = True
-            replace_synced(draft, path)
+            for draft, path in zip(drafts, paths, strict=True):
+                draft.replace(path)
+            sync(paths[0].parent)
         except BaseException:
             if not announced:
-                draft.unlink(missing_ok=True)  # a half is of no use, and the disk may be full
+                for draft in drafts:
+                    draft.unlink(missing_ok=True)  # a half is of no use, and the disk may be full
             raise
 
 

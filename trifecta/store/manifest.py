@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,11 +22,12 @@ from trifecta.store import files
 FILE = "manifest.sha256"
 RESULTS = ("verdicts.parquet", "checks.parquet")
 """What is worked out of the trials: where it was changed, it is worked out again."""
-WRITTEN = "results.sha256"
-"""The same for what a command worked out and left in the folder: tables of a report, a map, a reproduction."""
 TABLES = ("trials", "samples", "spans", "link", "resources", "visits", "fetches", "playback", "captures")
 """Folders in which every file is of a trial."""
-_LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
+NESTED = ("har", "frames", "qlog")
+"""Those in which every trial has a folder."""
+DECISIONS = "planner.jsonl"
+LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
 _TRIAL = re.compile(r"t\d{5,9}")
 _hashed: dict[Path, tuple[tuple[int, int, int, int], str]] = {}  # of this process; by size, times and number
 
@@ -75,31 +76,36 @@ class Manifest:
             raise UserError(f"{self.path}: cannot be read ({_told(error)}); {COPY}") from None
         found: dict[str, list[str]] = {}
         for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), 1):
-            matched = _LINE.fullmatch(line)
+            matched = LINE.fullmatch(line)
             if matched is None:
                 raise UserError(f"{self.path}: line {number} is not a SHA-256 and a name; {COPY}")
             found.setdefault(matched[2], []).append(matched[1])
         return found
 
-    def faults(self) -> list[Fault]:
-        """What is not as it was written; `RESULTS` too. UserError where the manifest itself cannot be read."""
+    def faults(self, unlisted: Collection[str] = ()) -> list[Fault]:
+        """What is not as it was written; `RESULTS` too. UserError where the manifest itself cannot be read.
+
+        ``unlisted``: folders and files of which the run that wrote it kept no lines.
+        """
         entries = self.entries()
-        found = list(self._faults(entries))
+        found = list(self._faults(entries, unlisted))
         # A run that still writes may have got on since the manifest was read.
         while found and (now := self.entries()) != entries:
             entries = now
-            found = list(self._faults(entries))
+            found = list(self._faults(entries, unlisted))
         return found
 
-    def _faults(self, entries: Mapping[str, list[str]]) -> Iterator[Fault]:
+    def _faults(self, entries: Mapping[str, list[str]], unlisted: Collection[str]) -> Iterator[Fault]:
         undone = {trial for name, known in entries.items() if (trial := _row(name)) and self._begun(name, known)}
         for name, known in entries.items():
             if _trial_of(name) not in undone and (what := self._fault(name, known)):
                 yield Fault(name, what)
         for name in self._there():
+            if name in entries or name.partition("/")[0] in unlisted:
+                continue
             trial = _trial_of(name)
             row = f"trials/{trial}.parquet"
-            if name not in entries and trial not in undone and (name == row or row in entries):
+            if trial is None or (trial not in undone and (name == row or row in entries)):
                 yield Fault(name, "added")
 
     def _fault(self, name: str, known: list[str]) -> str | None:
@@ -127,12 +133,16 @@ class Manifest:
             return False
 
     def _there(self) -> Iterator[str]:
-        """The files that lie in the folders of trials."""
-        for table in TABLES:
+        """The files that lie in the folders of trials, and what the planner decided."""
+        for table in (*TABLES, *NESTED):
             place = self.folder / table
             for entry in place.iterdir() if place.is_dir() else ():
-                if not entry.name.startswith(files.TEMPORARY_PREFIX) and _TRIAL.match(entry.name):
-                    yield f"{table}/{entry.name}"
+                if entry.name.startswith(files.TEMPORARY_PREFIX):
+                    continue
+                if _TRIAL.match(entry.name) or table == "captures":  # of any name, they are dissected
+                    yield from below(entry, f"{table}/{entry.name}") if table in NESTED else (f"{table}/{entry.name}",)
+        if (self.folder / DECISIONS).exists():
+            yield DECISIONS
 
     def gone(self) -> list[str]:
         """The trials that were committed and whose rows are gone."""
@@ -148,10 +158,9 @@ class Manifest:
         Call it while the drafts of an interrupted trial are still there.
         """
         kept: dict[str, str] = {}
-        entries = self.entries()
-        gone = {trial for name in entries if (trial := _row(name)) and not (self.folder / name).exists()}
-        for name, known in entries.items():
-            if _trial_of(name) in gone:
+        for name, known in self.entries().items():
+            trial = _trial_of(name)
+            if trial is not None and not (self.folder / f"trials/{trial}.parquet").exists():
                 continue
             if not (self._draft_fits(name, known[-1]) and self._differs(name, known[-1])):
                 kept[name] = known[-1]
@@ -188,7 +197,8 @@ def check(run: Path, *, resuming: bool = False) -> None:
         if about["schema"] >= facts.WITH_MANIFEST:
             raise UserError(f"{manifest.path}: is missing; {COPY}")
         return
-    faults = [one for one in manifest.faults() if one.name not in RESULTS]
+    unlisted = ("qlog", DECISIONS) if about["schema"] < facts.WITH_ALL_LINES else ()
+    faults = [one for one in manifest.faults(unlisted) if one.name not in RESULTS]
     if resuming:
         gone = {_row(one.name) for one in faults if one.what == "missing"} - {None}
         faults = [one for one in faults if _trial_of(one.name) not in gone]
@@ -219,41 +229,6 @@ def results_changed(run: Path) -> dict[str, str]:
     entries = manifest.entries()
     found = {name: what for name in RESULTS if name in entries and (what := manifest._fault(name, entries[name]))}
     return found | {name: "added" for name in RESULTS if name not in entries and (run / name).exists()}
-
-
-def note_results(folder: Path, names: Iterable[str]) -> None:
-    """Keep the digests of files that a command worked out and left in ``folder``, beside those kept before."""
-    path = folder / WRITTEN
-    known = _noted(folder) or {}
-    known |= {name: digest(folder / name) for name in names}
-    kept = sorted(name for name in known if (folder / name).exists())
-    files.write_text(path, "".join(f"{known[name]}  {name}\n" for name in kept))
-
-
-def check_results(folder: Path, names: Iterable[str], remedy: str) -> None:
-    """UserError for the first of these files that is not what the command left that wrote it.
-
-    Folders of earlier versions have no ``results.sha256`` and pass, unless they are runs that have a manifest.
-    """
-    known = _noted(folder)
-    for name in names:
-        path = folder / name
-        if not path.exists() or (known is None and not Manifest(folder).exists()):
-            continue
-        if known is None or known.get(name) != digest(path):
-            raise UserError(f"{path}: is not what {WRITTEN} says that was written there; {remedy}")
-
-
-def _noted(folder: Path) -> dict[str, str] | None:
-    path = folder / WRITTEN
-    if not path.is_file():
-        return None
-    found = {}
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        matched = _LINE.fullmatch(line)
-        if matched is not None:
-            found[matched[2]] = matched[1]
-    return found
 
 
 def _words(run: Path, faults: list[Fault]) -> str:
@@ -309,11 +284,17 @@ def digests(drafts: Iterable[tuple[Path, str]]) -> dict[str, str]:
     found: dict[str, str] = {}
     for draft, name in drafts:
         if draft.is_dir():
-            below = sorted(entry for entry in draft.rglob("*") if entry.is_file())
-            found |= {f"{name}/{entry.relative_to(draft).as_posix()}": _digest(entry) for entry in below}
+            names = below(draft, name)
+            found |= {one: _digest(draft / one.removeprefix(f"{name}/")) for one in names}
         else:
             found[name] = _digest(draft)
     return found
+
+
+def below(folder: Path, name: str) -> list[str]:
+    """The files below a folder that is called ``name``, but for drafts."""
+    there = (entry for entry in folder.rglob("*") if not entry.name.startswith(files.TEMPORARY_PREFIX))
+    return sorted(f"{name}/{entry.relative_to(folder).as_posix()}" for entry in there if entry.is_file())
 
 
 def _digest(path: Path) -> str:

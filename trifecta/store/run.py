@@ -104,6 +104,7 @@ class RunDirectory:
             try:
                 run._take_back()
                 run._remove_leftovers()
+                run._adopt()
                 files.check_room(path)
             except BaseException:
                 run.close()
@@ -126,7 +127,7 @@ class RunDirectory:
 
     def write_facts(self, facts: Mapping[str, Any]) -> None:
         """Replace ``run.json``."""
-        with self._replacing("run.json") as draft:
+        with self._replacing("run.json") as (draft,):
             text = json.dumps(facts, indent=2, sort_keys=True, allow_nan=False) + "\n"
             draft.write_text(text, encoding="utf-8")
 
@@ -178,7 +179,9 @@ class RunDirectory:
                 drafts.append((draft, self.path / "resources" / f"{trial}.parquet"))
             row_draft = self.draft("trials", trial, ".parquet")
             parquet.write([row], schema.TRIALS, row_draft)
-            for folder, made in (("har", attached.har), ("frames", attached.frames)):
+            logs = self.path / "qlog" / trial  # as keys; those of servers come later (`add_files`)
+            of_client = logs if logs.is_dir() else None
+            for folder, made in (("har", attached.har), ("frames", attached.frames), ("qlog", of_client)):
                 if made is not None:
                     files.sync_all([entry for entry in made.rglob("*") if entry.is_file()])
                     drafts.append((made, self.path / folder / trial))
@@ -200,6 +203,22 @@ class RunDirectory:
             files.sync_all([draft])
             files.sync_all(self._announce([(draft, final)]))
             files.replace_synced(draft, final)
+
+    def add_files(self, drafts: Sequence[tuple[Path, Path]]) -> None:
+        """Give files of committed trials their names that are whole only after them: qlog of servers."""
+        if not drafts:
+            return
+        with files.disk_errors(self.path):
+            files.sync_all([draft for draft, _ in drafts])
+            announced = self._announce(drafts)
+            files.sync_all(announced)
+            for draft, final in drafts:
+                draft.replace(final)
+            files.sync_all({final.parent for _, final in drafts})
+
+    def is_committed(self, trial: str) -> bool:
+        """Whether a trial of that name is whole."""
+        return (self.path / "trials" / f"{trial}.parquet").exists()
 
     def discard_trial(self, trial: str) -> None:
         """Remove what an abandoned trial left; its name may be used again."""
@@ -241,6 +260,14 @@ class RunDirectory:
 
         self._write_records("verdicts.parquet", verdicts, schema.VERDICTS)
 
+    def end_block(self, verdicts: Iterable[Verdict], decision: Mapping[str, Any]) -> None:
+        """What `write_verdicts` and `log_decision` do, in one wait for the disk: trials may be a tenth of a second."""
+        from trifecta.store import schema
+
+        with self._replacing("verdicts.parquet", manifest.DECISIONS) as (judged, decisions):
+            self._draft_records(judged, verdicts, schema.VERDICTS)
+            self._draft_decision(decisions, decision)
+
     def write_derived(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace one of the files of `derived.DERIVED`: what a report worked out of the trials."""
         from trifecta.store import parquet
@@ -258,9 +285,14 @@ class RunDirectory:
         return [CheckResult(**record) for record in self._read_records("checks.parquet")]
 
     def write_conformance(self, results: Iterable[ConformanceResult]) -> None:
-        """Replace ``conformance.parquet``: what the probe before the trials found."""
+        """Replace ``conformance.parquet``: what the probe before the trials found; its evidence is whole by then."""
         from trifecta.store import schema
 
+        evidence = self.path / "conformance"
+        if evidence.is_dir():
+            with files.disk_errors(self.path):
+                files.sync_all([entry for entry in evidence.rglob("*") if entry.is_file()])
+                files.sync_all(self._announce([(evidence, evidence)]))
         self._write_records("conformance.parquet", results, schema.CONFORMANCE)
 
     def conformance(self) -> list[ConformanceResult]:
@@ -268,14 +300,19 @@ class RunDirectory:
         return [ConformanceResult(**record) for record in self._read_records("conformance.parquet")]
 
     def log_decision(self, decision: Mapping[str, Any]) -> None:
-        """Append what the planner decided, and why, to ``planner.jsonl``."""
-        path = self.path / "planner.jsonl"
-        with files.disk_errors(path), path.open("a", encoding="utf-8") as file:
-            file.write(files.to_json(decision) + "\n")
+        """Add what the planner decided, and why, to ``planner.jsonl``."""
+        with self._replacing(manifest.DECISIONS) as (draft,):
+            self._draft_decision(draft, decision)
+
+    def _draft_decision(self, draft: Path, decision: Mapping[str, Any]) -> None:
+        # Written anew, not appended to: its line in the manifest is of the file as a whole. A line takes 200 octets.
+        path = self.path / manifest.DECISIONS
+        known = path.read_bytes() if path.exists() else b""
+        draft.write_bytes(known[: known.rfind(b"\n") + 1] + files.to_json(decision).encode() + b"\n")
 
     def decisions(self) -> list[dict[str, Any]]:
         """What the planner decided so far; a line cut off by a crash is left out."""
-        path = self.path / "planner.jsonl"
+        path = self.path / manifest.DECISIONS
         if not path.exists():
             return []
         remedy = "copy it again, or remove it: only the time that the run took so far is lost with it"
@@ -293,10 +330,15 @@ class RunDirectory:
     def _write_records(
         self, name: str, records: Iterable[CheckResult | Verdict | ConformanceResult], table_schema: Schema
     ) -> None:
+        with self._replacing(name) as (draft,):
+            self._draft_records(draft, records, table_schema)
+
+    def _draft_records(
+        self, draft: Path, records: Iterable[CheckResult | Verdict | ConformanceResult], table_schema: Schema
+    ) -> None:
         from trifecta.store import parquet
 
-        with self._replacing(name) as draft:
-            parquet.write((dataclasses.asdict(record) for record in records), table_schema, draft)
+        parquet.write((dataclasses.asdict(record) for record in records), table_schema, draft)
 
     def _read_records(self, name: str) -> list[dict[str, Any]]:
         from trifecta.store import damage, parquet, schema
@@ -311,16 +353,16 @@ class RunDirectory:
         return [{column: record.get(column) for column in names} for record in records]
 
     @contextmanager
-    def _replacing(self, name: str) -> Iterator[Path]:
-        """As `files.draft_of`, with a line in the manifest."""
-        path = self.path / name
+    def _replacing(self, *names: str) -> Iterator[Sequence[Path]]:
+        """As `files.drafts_of`, with lines in the manifest."""
+        paths = [self.path / name for name in names]
 
-        def announce(draft: Path) -> None:
-            for waiting in self._announce([(draft, path)]):
+        def announce(drafts: Sequence[Path]) -> None:
+            for waiting in self._announce(list(zip(drafts, paths, strict=True))):
                 files.sync(waiting)
 
-        with files.draft_of(path, announce) as draft:
-            yield draft
+        with files.drafts_of(paths, announce) as drafts:
+            yield drafts
 
     def _announce(self, drafts: Sequence[tuple[Path, Path]]) -> set[Path]:
         """Add what is about to get its name to the manifest; what must be on the disk before it does."""
@@ -366,6 +408,11 @@ class RunDirectory:
                     _TRIAL_NAME.fullmatch(name) and name not in committed
                 ):
                     _remove(entry)
+
+    def _adopt(self) -> None:
+        """Keep what servers logged of committed trials when the run was killed: they have ended, it is whole."""
+        drafts = (self.path / "qlog").glob(f"t*/*/{files.TEMPORARY_PREFIX}*")
+        self.add_files([(one, one.with_name(one.name.removeprefix(files.TEMPORARY_PREFIX))) for one in sorted(drafts)])
 
     def _of_trials(self) -> list[tuple[str, Path]]:
         """What lies in the folders of trials, drafts too, with the name of its trial."""

@@ -22,7 +22,7 @@ import duckdb
 from trifecta.design import metrics, percentiles
 from trifecta.design.model import AA_SUFFIX
 from trifecta.design.tables import Schema
-from trifecta.store import damage, manifest, parquet, schema
+from trifecta.store import damage, manifest, noted, parquet, schema
 from trifecta.store import trace_schema as trace
 from trifecta.store.asked import asked_select
 from trifecta.store.derived import DERIVED
@@ -99,12 +99,15 @@ _CHECK_STRUCT = (
 def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyConnection:
     """Open the views of a run. The connection can read the run's folder and nothing else.
 
-    UserError where its files are not those that the run wrote (`manifest.check`).
+    UserError where its files are not those that the run wrote (`manifest.check`), or ``trace/`` not what was dissected.
     """
     run = RunDirectory.open(run_path)
     folder = run.path
     manifest.check(folder)
     manifest.check_study(folder)
+    noted.check(
+        folder, [f"trace/{name}.parquet" for name in trace.SCHEMAS], f"`trifecta trace {run_path}` writes it again"
+    )
     if not run.manifest.exists():
         damage.refuse_foreign(folder)
     connection = duckdb.connect(":memory:")

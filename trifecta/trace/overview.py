@@ -14,7 +14,7 @@ from trifecta.analysis.transport import columns
 from trifecta.analysis.transport.columns import Connection
 from trifecta.analysis.transport.setup import setup
 from trifecta.design.errors import UserError
-from trifecta.store import manifest
+from trifecta.store import manifest, noted
 from trifecta.store.run import RunDirectory
 from trifecta.trace.names import study_name
 
@@ -47,6 +47,11 @@ def find_captures(given: Sequence[Path]) -> tuple[list[Path], dict[Path, Path], 
             if log.is_file():
                 logs[capture] = log
     return files, logs, run
+
+
+def note_tables(run: Path) -> None:
+    """Keep the digests of what was dissected into a run's ``trace/``: `views.connect` refuses anything else there."""
+    noted.note(run, [path.relative_to(run).as_posix() for path in sorted((run / "trace").glob("*.parquet"))])
 
 
 def by_capture(found: Dissection) -> list[dict[str, Any]]:

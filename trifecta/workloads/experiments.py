@@ -251,10 +251,10 @@ def _model(threat: Threat, run: _Run) -> list[Data]:
 
 def write(folder: Path, found: Sequence[Data]) -> Path:
     """Leave what was measured in ``threats.json`` of the folder."""
-    from trifecta.store import files, manifest
+    from trifecta.store import files, noted
 
     path = folder / RESULT_FILE
     with files.disk_errors(folder):
         files.write_text(path, files.to_json(list(found)) + "\n")
-        manifest.note_results(folder, [RESULT_FILE])
+        noted.note(folder, [RESULT_FILE])
     return path

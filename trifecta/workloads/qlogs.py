@@ -9,7 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from trifecta.store.files import TEMPORARY_PREFIX
+from trifecta.store.files import TEMPORARY_PREFIX, temporary
+from trifecta.store.run import RunDirectory
 from trifecta.trace.qlog import mend
 
 _RECORD = b"\x1e"  # RFC 7464
@@ -63,12 +64,18 @@ def _wall(value: Any) -> int | None:
 
 
 class ServerLogs:
-    """Where the servers of a run write qlog, and the trials so far. A file without a time is of the latest trial."""
+    """Where the servers of a run write qlog, and the trials so far. A file without a time is of the latest trial.
 
-    def __init__(self, run: Path, *, wanted: bool) -> None:
+    Files get their names, and their lines in the manifest, when the servers are over: until then one may write to a
+    connection that it takes for open.
+    """
+
+    def __init__(self, run: RunDirectory, *, wanted: bool) -> None:
         """Nothing is written anywhere unless ``wanted``."""
-        self._root = run / "qlog"
+        self._run = run
+        self._root = run.path / "qlog"
         self._wanted = wanted
+        self._drafts: list[Path] = []
         self._folders: dict[Path, str] = {}
         self._trials: list[tuple[int, str]] = []
         self._of: dict[Path, str | None] = {}
@@ -91,26 +98,28 @@ class ServerLogs:
         self._trials.append((wall_ns, trial))
 
     def sort(self, *, over: bool = False) -> None:
-        """Put files into the folders of their trials and programs: those that were there a trial before, so that
-        nothing is written to them any more; all when the servers are ``over``.
+        """Put files into the folders of their trials and programs, as drafts: those that were there a trial before;
+        all when the servers are ``over``. Those of trials that came to nothing are removed.
         """
         for file in self._files():
             known = file in self._of
             trial = self._of.setdefault(file, self._trial_of(file))
             if not known and not over:
                 continue
-            if trial is None:
+            if trial is None or not self._run.is_committed(trial):
                 file.unlink()
                 continue
             folder = self._root / trial / self._folders[file.parent]
             folder.mkdir(parents=True, exist_ok=True)
-            moved = file.rename(folder / file.name)
-            if moved.suffix == ".sqlog":
-                mend(moved, "server")
+            if file.suffix == ".sqlog":
+                mend(file, "server")
+            self._drafts.append(file.rename(temporary(folder / file.name)))
 
     def close(self) -> None:
         """The servers have ended: what they wrote last."""
         self.sort(over=True)
+        self._run.add_files([(one, one.with_name(one.name.removeprefix(TEMPORARY_PREFIX))) for one in self._drafts])
+        self._drafts.clear()
         for folder in self._folders:
             shutil.rmtree(folder, ignore_errors=True)
         if self._folders and self._root.is_dir() and not any(self._root.iterdir()):

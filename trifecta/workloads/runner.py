@@ -244,9 +244,9 @@ class _Run:
         for row in self.judge.distrust(self.rows):
             self.run.rewrite_row(row)
         judged = verdicts(self.study, self.rows, self.cells, fixed=False)
-        self.run.write_verdicts(judged)
         self.judged = judged if self.every_cell else None
-        self.run.log_decision(
+        self.run.end_block(
+            judged,
             {
                 "cell": decision.cell.key,
                 "block": decision.block,
@@ -255,7 +255,7 @@ class _Run:
                 "trials": len(self.rows),
                 "decided": sum(verdict.verdict != "undecided" for verdict in judged),
                 "verdicts": len(judged),
-            }
+            },
         )
         self._mark("verdicts")
         self.progress.block_finished(judged, self.elapsed_ns, self.study.budget_ns, decision.reason)

@@ -143,7 +143,7 @@ class Session:
         self.pins = pin_table()
         self._stack = ExitStack()
         # Where captured trials count, HTTP/3 alone would pay for it.
-        self.qlogs = ServerLogs(self.run.path, wanted=self.study.capture and not self.study.gives_verdicts)
+        self.qlogs = ServerLogs(self.run, wanted=self.study.capture and not self.study.gives_verdicts)
         try:
             self.lab = self._stack.enter_context(Lab())
             names = [f"{name}.lab" for name in self.adapters]
@@ -163,10 +163,12 @@ class Session:
             server.close()
         for share in self.client_shares.values():
             share.close()
-        self.qlogs.close()
-        self._stack.close()
-        # What was served is made anew from the sizes in the study; large files need not lie in every run.
-        shutil.rmtree(self.run.path / "site", ignore_errors=True)
+        try:
+            self.qlogs.close()
+        finally:
+            self._stack.close()
+            # What was served is made anew from the sizes in the study; large files need not lie in every run.
+            shutil.rmtree(self.run.path / "site", ignore_errors=True)
 
     def log(self, name: str) -> Path:
         """The log file of a program."""

@@ -18,7 +18,7 @@ from trifecta.report.figures import picture_files, style, svg
 from trifecta.report.map import picture, words
 from trifecta.report.sections import TEMPLATES
 from trifecta.report.words import counted
-from trifecta.store import documents, files, manifest
+from trifecta.store import documents, files, noted
 from trifecta.store import facts as run_facts
 
 FILE, PAGE = "map.json", "map.html"
@@ -38,7 +38,7 @@ def write(made: MapResult, folder: Path) -> Path:
 
 def _write(made: MapResult, folder: Path) -> Path:
     files.write_text(folder / FILE, json.dumps(made.document(), indent=1, allow_nan=False) + "\n")
-    manifest.note_results(folder, [FILE])
+    noted.note(folder, [FILE])
     with svg.drawing():
         picture_files.write(picture.draw(made), folder, "map")
     page = folder / PAGE
@@ -54,7 +54,7 @@ def load(folder: Path) -> MapResult:
     document = documents.read_object(path, remedy, {})
     if (folder / run_facts.FILE).is_file():  # a map may be kept without its run
         run_facts.read(folder)
-        manifest.check_results(folder, [FILE], remedy)
+        noted.check(folder, [FILE], remedy)
     return read(document)
 
 

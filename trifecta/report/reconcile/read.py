@@ -19,7 +19,7 @@ from trifecta.report.reconcile.experiments import Experiment, Experiments, insid
 from trifecta.report.reconcile.maps import Map
 from trifecta.report.reconcile.maps import read as read_maps
 from trifecta.report.reconcile.procedures import Procedure, carry_out
-from trifecta.store import documents, facts, manifest
+from trifecta.store import documents, facts, noted
 from trifecta.threats import THREATS
 
 DATA_FILE = "reproduction.json"
@@ -131,7 +131,7 @@ def _document(folder: Path) -> Mapping[str, Any]:
         raise UserError(f"{folder}: no {DATA_FILE} here; give the folder of 'trifecta reproduce all'")
     remedy = f"run 'trifecta resume {folder}'"
     document = documents.read_json(path, remedy)
-    manifest.check_results(folder, [DATA_FILE], remedy)
+    noted.check(folder, [DATA_FILE], remedy)
     wanted = {"reproduction": dict, "claims": list}
     if not isinstance(document, dict) or any(not isinstance(document.get(key), kind) for key, kind in wanted.items()):
         raise UserError(f"{path}: is not what 'trifecta reproduce' writes; run 'trifecta resume {folder}'")

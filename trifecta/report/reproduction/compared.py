@@ -22,7 +22,7 @@ from trifecta.report import grids, numbers
 from trifecta.report.reproduction import again, switches
 from trifecta.report.reproduction.programs import CODE, programs_of
 from trifecta.report.reproduction.result import DATA_FILE
-from trifecta.store import documents, manifest
+from trifecta.store import documents, noted
 
 _COLOURS = {agreement.DIFFERS: "bold red", agreement.SAME: "green", agreement.OPEN_IN_BOTH: "dim"}
 _APART = timedelta(hours=12)  # sessions nearer than this share what a day has: load, temperature, boot
@@ -61,7 +61,7 @@ def _document(path: Path) -> dict[str, Any]:
     if not file.exists():
         raise UserError(f"{file} does not exist; give two folders that `trifecta reproduce` made")
     document = documents.read_json(file, "give a folder of `trifecta reproduce`")
-    manifest.check_results(file.parent, [file.name], f"`trifecta resume {file.parent}` writes it again")
+    noted.check(file.parent, [file.name], f"`trifecta resume {file.parent}` writes it again")
     for field in ("claims", "figures"):
         rows = document.get(field) if isinstance(document, dict) else None
         if not isinstance(rows, list) or not all(

@@ -21,7 +21,7 @@ from trifecta.report import campaign as campaigns
 from trifecta.report.reproduction import places
 from trifecta.report.reproduction.programs import programs_of
 from trifecta.report.visits.published import levels_of
-from trifecta.store import documents, files, manifest, reproduction
+from trifecta.store import documents, files, noted, reproduction
 from trifecta.store.campaign import CAMPAIGN_FILE
 from trifecta.store.run import RunDirectory
 
@@ -196,7 +196,7 @@ def _threats(folder: Path) -> list[Mapping[str, Any]]:
         return []
     remedy = "remove it; the experiments of the threats stay, and `trifecta resume` reads them again"
     found = documents.read_json(path, remedy)
-    manifest.check_results(path.parent, [path.name], remedy)
+    noted.check(path.parent, [path.name], remedy)
     if not isinstance(found, list):
         raise UserError(f"{path}: is not a list; {remedy}")
     return [one for one in found if isinstance(one, dict)]
@@ -274,5 +274,5 @@ def write_data(result: Result) -> Path:
     path = result.folder / DATA_FILE
     with files.disk_errors(path):
         files.write_text(path, json.dumps(as_data(result), indent=1, ensure_ascii=False, default=str) + "\n")
-        manifest.note_results(result.folder, [DATA_FILE])
+        noted.note(result.folder, [DATA_FILE])
     return path
