@@ -5,12 +5,20 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from tests.implementations import outside
 from tests.lab.inside import run_inside
+from tests.workloads import drive
 from tests.workloads.test_checks_fail import _engine_missing
+from trifecta.design.conformance import QUICK, own_cases
+from trifecta.design.model import RequestsWorkload
+from trifecta.implementations.registry import SERVERS
+from trifecta.store.run import RunDirectory
+from trifecta.workloads.conformance.bench import Target
+from trifecta.workloads.conformance.study import answers
 
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(bool(_engine_missing()), reason=_engine_missing() or "built")]
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -104,3 +112,46 @@ def test_bad_clients_are_rows_with_reasons_and_leave_the_next_alone(
     assert "its output is not understood" in said["bad-rows"]
     log = next((tmp_path / "out" / "conformance").glob("client-bad-crash-*")) / "client.log"
     assert "out of luck" in log.read_text()
+
+
+OWN = """
+class CutsLarge(Outside):
+    name = "cuts-large"
+    def command(self, errand):
+        return Command(("true",))
+    def rows(self, errand, output):
+        for row in answered(errand, output, errand.protocol):
+            yield row | {"bytes_in": row["bytes_in"] - (row["bytes_in"] > 10_000)}
+"""
+
+
+@pytest.mark.parametrize("depth", ["quick", "full"])
+def test_the_studys_own_requests_are_probed_of_its_clients(tmp_path: Path, depth: str) -> None:
+    """1 kB came whole over every protocol, and every trial of 20 kB failed."""
+    package = tmp_path / "package"
+    package.mkdir()
+    outside.install(package, "elsewhere", "[trifecta.clients]\ncuts-large = MODULE:CutsLarge\n", BASE + OWN)
+    settings = [
+        *drive.SMALL, "client=load,cuts-large", "protocol=h2,h3", "workload.response=20 kB",
+        "workload.method=POST", "workload.request=5 kB", f"conformance={depth}",
+        "paths.clean.trial.reused.requests=2", "paths.clean.trial.reused.warmup=1 requests",
+    ]  # fmt: skip
+    environment = {"PYTHONPATH": f"{package}{os.pathsep}{REPOSITORY}"}
+    code, _, _, errors = drive.finish(tmp_path / "run", environment=environment, set=settings)
+    assert code == 0, errors
+    rows = [one for one in RunDirectory.open(tmp_path / "run").conformance() if one.name == "cuts-large"]
+    found = {(one.protocol, one.object): one for one in rows}
+    assert {found[protocol, "get_1000"].outcome for protocol in ("h1", "h2", "h3")} == {"pass"}
+    for protocol in ("h1", "h2", "h3"):
+        own = found[protocol, "own"]
+        assert (own.outcome, own.label, own.peer) == ("fail", "POST 20 kB (own)", "origin")
+        assert own.reason == "19999 octets of content came where 20000 were expected"
+        assert own.evidence is not None
+
+
+def test_a_client_asks_the_first_server_that_answers_such_requests() -> None:
+    """A file server refuses POST, and that is no fault of the client's."""
+    up: list[Any] = [(SERVERS[name], Target(name, cast(Any, None), Path("log"))) for name in ("caddy", "origin")]
+    (post,) = own_cases([RequestsWorkload(method="POST", response_bytes=7, request_bytes=5)])
+    assert [answers(case, up).name for case in (*QUICK, post)] == ["caddy", "origin"]
+    assert answers(post, up[:1]).name == "caddy"

@@ -1,9 +1,9 @@
-"""Probes one client against the project's own origin, which is the same for all of them."""
+"""Probes one client against a server that is the same for all of them: the project's own origin, or that of a study."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from trifecta.design.conformance import ConformanceCase, ConformanceResult
@@ -26,6 +26,8 @@ class ClientProbe:
     cases: tuple[ConformanceCase, ...]
     origin: Target
     depth: str = "full"
+    others: Mapping[str, Target] = field(default_factory=dict)
+    """By name the cases that another server than the ``origin`` answers."""
     _began: float = field(default_factory=time.monotonic)
 
     def run(self) -> Iterator[ConformanceResult]:
@@ -46,8 +48,8 @@ class ClientProbe:
             return self._one(protocol, case, refused)
         if time.monotonic() - self._began > BUDGET_S:
             return self._one(protocol, case, Finding("not_run", None, f"its {BUDGET_S:g} s were used up"))
-        log = self.origin.log
-        target = replace(self.origin, log_start=log.stat().st_size if log.exists() else 0)
+        target = self._target(case)
+        target = replace(target, log_start=target.log.stat().st_size if target.log.exists() else 0)
         finding, folder = self.bench.observed(self.adapter.name, target, case, protocol, "client")
         result = self._one(protocol, case, finding)
         if finding.outcome != "fail":
@@ -55,6 +57,9 @@ class ClientProbe:
         folder = folder or self.bench.failure_folder("client", self.adapter.name, protocol, case.name)
         why_not = "" if time.monotonic() - self._began <= BUDGET_S else f"its {BUDGET_S:g} s were used up"
         return self.bench.keep_failure(result, folder, target, case=case, again=not why_not, why_not=why_not)
+
+    def _target(self, case: ConformanceCase | None) -> Target:
+        return self.origin if case is None else self.others.get(case.name, self.origin)
 
     def _refused(self, protocol: str, case: ConformanceCase) -> Finding | None:
         try:
@@ -74,5 +79,5 @@ class ClientProbe:
             role="client",
             name=self.adapter.name,
             version=self.version,
-            peer=self.origin.name,
+            peer=self._target(case).name,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from trifecta.design import plan
@@ -11,6 +11,7 @@ from trifecta.design.conformance import QUICK, ConformanceCase, ConformanceResul
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
 from trifecta.design.model import Cell
 from trifecta.implementations.client import ClientAdapter
+from trifecta.implementations.server import ServerAdapter, Unsupported
 from trifecta.workloads.conformance.bench import LOAD, Bench, Target
 from trifecta.workloads.conformance.clients import ClientProbe
 from trifecta.workloads.conformance.judging import Finding, result_of
@@ -41,12 +42,12 @@ def quick(
 ) -> list[ConformanceResult]:
     """One object and the study's own requests over each of its protocols, of the servers as they run for it.
 
-    Its foreign clients ask for the one object.
+    Its foreign clients ask for the same, each time of the first server that answers such requests.
     """
     results: list[ConformanceResult] = []
     asked = (*QUICK, *own(session, cells))
     with _bench(session) as bench:
-        up: list[Target] = []
+        up: list[tuple[ServerAdapter, Target]] = []
         for key, server in session.servers.items():
             about: dict[str, Any] = {
                 "depth": "quick", "role": "server", "name": server.adapter.name, "version": server.version,
@@ -58,7 +59,7 @@ def quick(
                 results.append(result_of(failure, None, None, **about, evidence=log))
                 continue
             target = Target(server.adapter.name, server.site, server.log, tls_version=server.options.tls_version)
-            up.append(target)
+            up.append((server.adapter, target))
             for protocol in session.protocols[key]:
                 for case in asked:
                     finding, folder = bench.observed(LOAD, target, case, str(protocol), "server")
@@ -68,11 +69,21 @@ def quick(
                         why_not = "" if alive else "the server does not run any more"
                         result = bench.keep_failure(result, folder, target, case=case, again=alive, why_not=why_not)
                     results.append(result)
-        for name, facts in client_facts.items():
-            if up:
-                probe = ClientProbe(bench, clients[name], str(facts["version"]), QUICK, up[0], depth="quick")
-                results += probe.run()
+        answering = {case.name: answers(case, up) for case in asked} if up else {}
+        for name, facts in client_facts.items() if up else ():
+            version = str(facts["version"])
+            probe = ClientProbe(bench, clients[name], version, asked, up[0][1], depth="quick", others=answering)
+            results += probe.run()
     return results
+
+
+def answers(case: ConformanceCase, up: Sequence[tuple[ServerAdapter, Target]]) -> Target:
+    """The first of these servers that answers such a request, so that no client is blamed for a file server."""
+    for adapter, target in up:
+        with suppress(Unsupported):
+            adapter.check_workload(case.workload())
+            return target
+    return up[0][1]
 
 
 def own(session: Session, cells: Sequence[Cell]) -> tuple[ConformanceCase, ...]:
