@@ -6,18 +6,21 @@ import json
 import time
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pyarrow.parquet as pq
 import pytest
 
 from tests.workloads.drive import finish
+from trifecta.analysis.planner import Decision
 from trifecta.design import plan
 from trifecta.design.model import Study
 from trifecta.implementations.running import ServerFailed
 from trifecta.implementations.servers.origin import Origin
 from trifecta.store.run import RunDirectory
 from trifecta.studies import known_servers, load
+from trifecta.workloads.runner import _Run
 from trifecta.workloads.session import Session
 
 BLOCK_NS = 1_000_000_000
@@ -86,6 +89,19 @@ def test_one_slow_renewal_is_not_the_last(study: Study, monkeypatch: pytest.Monk
     for _ in range(2):
         assert session.renew(plan.cells(study)[0], BLOCK_NS)
     assert server.renewed == 2
+
+
+def test_a_block_lasts_from_its_first_trial_to_the_end_of_its_last(study: Study) -> None:
+    cell, asked = plan.cells(study)[0], []
+    rows = [
+        {"cell": cell.key, "block": block, "started_ns": at, "ended_ns": at + 100}
+        for block, at in ((0, 1000), (1, 5000), (1, 5400), (1, 5200))
+    ]
+    run = SimpleNamespace(rows=rows, _mark=lambda name: None)
+    session = SimpleNamespace(renew=lambda cell, block_ns: asked.append(block_ns) or True)
+    for block in (0, 2):
+        assert _Run._renew(cast(Any, run), cast(Any, session), Decision(cell, block, "why"))
+    assert asked == [500]
 
 
 def test_one_that_died_is_left_to_who_tells_of_it(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:

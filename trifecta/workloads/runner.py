@@ -266,7 +266,10 @@ class _Run:
         last = [row for row in rows if row["block"] == decision.block - 1]
         if any(row["block"] == decision.block for row in rows):
             return True  # the rest of an interrupted block: all of its servers are new already
-        block_ns = sum(int(row["ended_ns"]) - int(row["started_ns"]) for row in last)
+        # With what lies between its trials: what is spent on a start is wall time of the run, too.
+        block_ns = (
+            max(int(row["ended_ns"]) for row in last) - min(int(row["started_ns"]) for row in last) if last else 0
+        )
         stands = not block_ns or session.renew(decision.cell, block_ns)
         if not stands:
             self._give_up(session)
