@@ -56,7 +56,7 @@ def test_nothing_is_looked_for_when_nothing_asks():
     [
         ("server: [any, any]", [], r"^s.yaml:5: factors.server\[1\]: 'any' is listed twice; list it once$"),
         ("server: [any, nope]", [], r"^s.yaml:5: factors.server\[2\]: no server 'nope'"),
-        ("", ["server=any,any"], r"^option --set server=any,any: factors.server\[1\]: 'any' stands twice"),
+        ("", ["server=any,any"], r"^option --set server=any,any: factors.server\[1\]: 'any' is listed twice"),
         ("path2: any", [], "unknown field"),
     ],
 )

@@ -80,7 +80,7 @@ def changed(text: str, old: str, new: str) -> str:
         ("path: [", "protocol: [HTTP/4]\n  path: [", "s.yaml:6: factors.protocol[0]: 'HTTP/4' is not a protocol"),
         ("path: [", "colour: [red]\n  path: [", "s.yaml:6: factors.colour: unknown field; choose from protocol"),
         ("path: [", "connection: [old]\n  path: [", "s.yaml:6: factors.connection[0]: 'old' is not a connection mode"),
-        ("path: [", "server: [origin, origin]\n  path: [", "factors.server[1]: level 'origin' stands twice"),
+        ("path: [", "server: [origin, origin]\n  path: [", "factors.server[1]: level 'origin' is listed twice"),
         ("path: [", "server: []\n  path: [", "s.yaml:6: factors.server: has no level"),
         ("path: [", "response: [1 kB]\n  path: [", "factors.response: is a field of the workload too"),
         ("loss: 2 %", "loss: 102 %", "s.yaml:11: paths.rough.loss: '102 %' is more than 100 %; give 0 % to 100 %"),

@@ -74,9 +74,9 @@ def planned(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = []
     race = studies.read_text(studies.find("race"))
-    assert "    loss: 2 %\n" in race
-    jitter = "    loss: 2 %\n    jitter: {distribution: normal, sigma: 5 ms}\n"
-    (tmp_path / "my-study.yaml").write_text(race.replace("    loss: 2 %\n", jitter))
+    assert "    loss: 1 %\n" in race
+    jitter = "    loss: 1 %\n    jitter: {distribution: normal, sigma: 5 ms}\n"
+    (tmp_path / "my-study.yaml").write_text(race.replace("    loss: 1 %\n", jitter))
     (tmp_path / "my-page").mkdir()
     (tmp_path / "my-page" / "page.json").write_text("{}")
     for text in (page.read_text(encoding="utf-8") for page in PAGES):

@@ -103,7 +103,7 @@ def test_the_reasons_and_the_evidence_are_in_the_report(probed: Path) -> None:
 
 def test_a_run_without_a_probe_says_so(small: Path) -> None:
     write_report(small)
-    assert "Not probed" in (small / "report.html").read_text()
+    assert "Not checked" in (small / "report.html").read_text()
 
 
 def test_a_proxy_is_marked_wherever_it_stands_among_servers(probed: Path) -> None:

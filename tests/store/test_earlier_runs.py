@@ -43,7 +43,7 @@ def test_an_earlier_run_had_the_engines_own_client(earlier: RunDirectory) -> Non
     assert set(earlier.rows()[0]) == set(TRIALS.names)
     assert connect(earlier.path).execute(QUERY).fetchall() == [("t00001", "load", 1), ("t00002", "load", 2)]
     columns = connect(earlier.path).execute("SELECT * FROM trials LIMIT 0").description
-    assert [name for name, *_ in columns or ()] == TRIALS.names
+    assert [name for name, *_ in columns or ()] == [*TRIALS.names, "level"]
 
 
 def test_an_earlier_run_that_was_gone_on_with_has_both(earlier: RunDirectory) -> None:

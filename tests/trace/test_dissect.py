@@ -308,7 +308,7 @@ def test_what_is_no_capture_is_named(tmp_path: Path) -> None:
             dissect([path])
     with pytest.raises(UserError, match="No such file"):
         dissect([tmp_path / "none.pcap"])
-    with pytest.raises(UserError, match="no TLS key log"):
+    with pytest.raises(UserError, match="is not a TLS key log"):
         dissect([CAPTURES / "h2.pcapng"], garbage)
 
 

@@ -99,7 +99,7 @@ class _Reader:
             if key in values:
                 first = self.document.lines[here]
                 self.document.lines[here] = line
-                raise self.document.error(here, f"stands twice, first in line {first}; remove one")
+                raise self.document.error(here, f"appears twice, first in line {first}; remove one")
             self.document.lines[here] = line
             values[key] = self.value(value_node, here)
         return values

@@ -19,7 +19,7 @@ def test_enough_blocks_pass_and_few_warn():
     assert judge(rows(6)).status == "pass"
     few = judge(rows(5))
     assert (few.status, few.value, few.limit) == ("warn", 5.0, 6.0)
-    assert "5 blocks with every arm usable, 6 asked for" in few.evidence
+    assert "5 blocks with every arm usable, 6 required" in few.evidence
     assert judge(rows(3), max_blocks=3).status == "pass"
     assert judge([]).status == "fail"
     single = judge(rows(1), min_blocks=1, max_blocks=1)
