@@ -48,7 +48,7 @@ def test_a_map_without_a_trial_that_counts_has_its_page_too(made, tmp_path):
     study = a_study(plan)
     rows, _, _ = explore(a_plan("4x4", blocks=3), study, lambda x, y: 0.3)
     nothing = work_out(plan, study, [row | {"valid": False} for row in rows])
-    assert "Nothing can be said" in page.write(nothing, tmp_path).read_text()
+    assert "No result: in no block did all trials pass" in page.write(nothing, tmp_path).read_text()
 
 
 def test_the_report_of_its_trials_leaves_the_figures_to_the_map(tmp_path):
