@@ -40,7 +40,8 @@ def test_below_six_blocks_it_warns_that_nothing_can_be_decided(blocks, warned):
 
 
 def test_the_fewest_blocks_follow_the_confidence():
-    assert preflight(race("confidence=99 %", "blocks={at_least: 8, at_most: 8}", "budget=none")).warnings
+    assert preflight(race("confidence=99 %", "blocks={at_least: 7, at_most: 7}", "budget=none")).warnings
+    assert not preflight(race("confidence=99 %", "blocks={at_least: 8, at_most: 8}", "budget=none")).warnings
     assert not preflight(race("confidence=90 %", "blocks={at_least: 5, at_most: 5}", "budget=none")).warnings
 
 
