@@ -81,7 +81,7 @@ def test_nobody_answers(certificates, capsys):
     [
         (["http://localhost/"], "http is not measured"),
         (["localhost", "--protocol", "h4"], "option --protocol: 'h4' is none of h1, h2, h3"),
-        (["localhost", "--protocol", ","], "names nothing"),
+        (["localhost", "--protocol", ","], "option --protocol: is empty; give some of h1, h2, h3"),
         (["localhost", "--address", "here"], "is not an IP address"),
         (["localhost", "--timeout", "10"], "option --timeout"),
         (["localhost", "--ca", "/nonexistent"], "does not exist"),
