@@ -20,6 +20,7 @@ from typing import Any, cast
 from trifecta.contract.codec import plain
 from trifecta.contract.link import Links, LinkSummary
 from trifecta.contract.trial import TrialRow
+from trifecta.contract.values import JsonObject
 from trifecta.design.conformance import ConformanceResult
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.model import CheckResult, Verdict
@@ -260,7 +261,7 @@ class RunDirectory:
 
         self._write_records("verdicts.parquet", verdicts, schema.VERDICTS)
 
-    def end_block(self, verdicts: Iterable[Verdict], decision: Mapping[str, Any]) -> None:
+    def end_block(self, verdicts: Iterable[Verdict], decision: JsonObject) -> None:
         """What `write_verdicts` and `log_decision` do, in one wait for the disk: trials may be a tenth of a second."""
         from trifecta.store import schema
 
@@ -299,12 +300,12 @@ class RunDirectory:
         """What the probe before the trials found; none when there was no probe."""
         return [ConformanceResult(**record) for record in self._read_records("conformance.parquet")]
 
-    def log_decision(self, decision: Mapping[str, Any]) -> None:
+    def log_decision(self, decision: JsonObject) -> None:
         """Add what the planner decided, and why, to ``planner.jsonl``."""
         with self._replacing(manifest.DECISIONS) as (draft,):
             self._draft_decision(draft, decision)
 
-    def _draft_decision(self, draft: Path, decision: Mapping[str, Any]) -> None:
+    def _draft_decision(self, draft: Path, decision: JsonObject) -> None:
         # Written anew, not appended to: its line in the manifest is of the file as a whole. A line takes 200 octets.
         path = self.path / manifest.DECISIONS
         known = path.read_bytes() if path.exists() else b""
