@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from trifecta.analysis.remembered import remembered
+
 Floats = NDArray[np.float64]
 
 
@@ -26,6 +28,7 @@ class MeanRatio:
     high: float | None
 
 
+@remembered
 def mean_ratio(log_ratios: Floats, alpha: float) -> MeanRatio | None:
     """Of block log ratios (T,); None without blocks, or where one is censored: then there is no finite mean."""
     blocks = len(log_ratios)

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis import bets
+from trifecta.analysis.remembered import remembered
 
 Floats = NDArray[np.float64]
 
@@ -82,6 +82,7 @@ def differences_of(logs: Floats) -> Floats:
     return result
 
 
+@remembered
 def median_log_ratio(logs: Floats) -> float | None:
     """The median over blocks of the log ratio of the arm to a run of the reference: the estimate.
 
@@ -140,39 +141,32 @@ def log_e_below(logs: Floats, thetas: Floats) -> Floats:
     return mix(log_wealth(votes_above(-differences_of(logs), -thetas)))
 
 
+@remembered
 def log_e_within(logs: Floats, log_margin: float) -> float:
     """Log e-value of "the median log ratio is beyond the margin": both of its halves must be refuted."""
     edge = np.array([log_margin])
     return float(min(log_e_above(logs, -edge)[0], log_e_below(logs, edge)[0]))
 
 
+@remembered
 def judge(logs: Floats, alpha: float) -> Judgement:
-    """The interval at level ``alpha`` and the e-values of one pair; what has been computed is remembered."""
-    return _judge(logs.tobytes(), logs.shape, alpha)
-
-
-@lru_cache(maxsize=4096)
-def _judge(data: bytes, shape: tuple[int, ...], alpha: float) -> Judgement:
-    logs, zero = np.frombuffer(data).reshape(shape), np.zeros(1)
+    """The interval at level ``alpha`` and the e-values of one pair."""
+    zero = np.zeros(1)
     return Judgement(
         confidence_sequence(logs, alpha), float(log_e_above(logs, zero)[0]), float(log_e_below(logs, zero)[0])
     )
 
 
+@remembered
 def confidence_sequence(logs: Floats, alpha: float) -> Interval:
-    """The log ratios that are not rejected at level ``alpha`` after the last block; what was computed is remembered.
+    """The log ratios that are not rejected at level ``alpha`` after the last block.
 
     The evidence changes at the values seen only, so both ends are exact: each is one of the differences.
     """
     if len(logs) * math.log(2) < math.log(2 / alpha):
         return Interval(None, None)  # a block at most doubles a stake: so few reject nothing
-    return _not_rejected(logs.tobytes(), logs.shape, alpha)
-
-
-@lru_cache(maxsize=4096)
-def _not_rejected(data: bytes, shape: tuple[int, ...], alpha: float) -> Interval:
     threshold = math.log(2 / alpha)
-    differences = differences_of(np.frombuffer(data).reshape(shape))
+    differences = differences_of(logs)
     high = _lower_end(-differences, threshold)
     return Interval(_lower_end(differences, threshold), None if high is None else -high)
 

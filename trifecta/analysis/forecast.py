@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.confidence import LAMBDAS, WEIGHTS, differences_of, log_wealth, votes_above
+from trifecta.analysis.remembered import remembered
 
 Floats = NDArray[np.float64]
 
@@ -39,6 +40,7 @@ class Forecast:
 OUT_OF_REACH = Forecast(math.inf, math.inf, math.inf)
 
 
+@remembered
 def blocks_to_difference(logs: Floats, log_e_to_claim: float) -> Forecast:
     """Total blocks at which the e-value against "no larger" or "no smaller" reaches ``log_e_to_claim``."""
     if len(logs) < 2:
@@ -48,6 +50,7 @@ def blocks_to_difference(logs: Floats, log_e_to_claim: float) -> Forecast:
     return _range(np.minimum(_totals(above, log_e_to_claim), _totals(below, log_e_to_claim)))
 
 
+@remembered
 def blocks_to_same(logs: Floats, log_margin: float, log_e_to_claim: float) -> Forecast:
     """Total blocks at which both e-values against a median beyond the margin reach ``log_e_to_claim``."""
     if len(logs) < 2:

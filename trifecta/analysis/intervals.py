@@ -88,6 +88,6 @@ def _finite(value: float) -> float | None:
 @lru_cache(maxsize=1024)
 def t_quantile(share: float, freedom: float) -> float:
     """The quantile of Student's t."""
-    from scipy import stats
+    from scipy import special  # scipy.stats takes two seconds to load, and the first quantile is asked for in a run
 
-    return float(stats.t.ppf(share, freedom))
+    return float(special.stdtrit(freedom, share))

@@ -23,6 +23,7 @@ from trifecta.analysis.confidence import LARGEST_LOG_RATIO, differences_of, judg
 from trifecta.analysis.estimate import Row, by_cell, pair_blocks, ratio_estimate
 from trifecta.analysis.family import adjusted_log_e
 from trifecta.analysis.intervals import t_quantile
+from trifecta.analysis.remembered import remembered
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX, Study
 
@@ -75,21 +76,29 @@ def noise_floors(
     for pair, evidence, in_family in zip(pairs, judged, adjusted, strict=True):
         interval = evidence.interval
         biased = bool(in_family >= math.log(1 / alpha))
-        within = differences_of(pair.logs)[0]
+        floor, weather_floor, to_margin = _floors_of(pair.logs, study.confidence, math.log1p(study.margin))
         floors[pair.cell] = NoiseFloor(
             cell=pair.cell,
             blocks=pair.blocks,
             ratio=ratio_estimate(pair.logs),
             low=None if interval.low is None else math.exp(interval.low),
             high=None if interval.high is None else math.exp(interval.high),
-            floor=robust_floor(within, pair.blocks, study.confidence),
-            weather_floor=robust_floor(across_weather(pair.logs), pair.blocks, study.confidence),
+            floor=floor,
+            weather_floor=weather_floor,
             e_value=math.exp(min(evidence.log_e, 700.0)),
             excludes_one=interval.excludes_zero(),
             biased=biased,
-            blocks_to_margin=math.inf if biased else blocks_to_floor(within, math.log1p(study.margin)),
+            blocks_to_margin=math.inf if biased else to_margin,
         )
     return floors
+
+
+@remembered
+def _floors_of(logs: Floats, confidence: float, log_margin: float) -> tuple[float | None, float | None, float]:
+    """Within a block, between blocks, and the blocks at which the first is below the margin."""
+    within = differences_of(logs)[0]
+    floors = [robust_floor(differences, len(logs), confidence) for differences in (within, across_weather(logs))]
+    return floors[0], floors[1], blocks_to_floor(within, log_margin)
 
 
 def robust_floor(differences: Floats, blocks: int, confidence: float) -> float | None:

@@ -101,6 +101,7 @@ class LinkConfig(Asked, frozen=True, kw_only=True):
     b_to_a: tuple[Impairment, ...] = ()
     log_file: str | None = None
     capture_file: str | None = None
+    linger_ns: Unsigned = 0
     realtime: bool = True
     spin_ns: Unsigned = 60_000
     cpu: Unsigned | None = None

@@ -195,6 +195,14 @@ class EngineProgram(ABC):
         self._terminate()
         return self._wait_for("summary", kind, timeout_s, None, None)
 
+    def wait_silent(self, timeout_s: float) -> None:
+        """Wait until it has closed its standard output, after the summary; one that does not is ended."""
+        deadline = time.monotonic() + timeout_s
+        while (left := deadline - time.monotonic()) > 0:
+            if self._poll.poll(left * 1000) and self._receive() is None:
+                return
+        self.close()
+
     def __enter__(self) -> Self:
         """Itself."""
         return self

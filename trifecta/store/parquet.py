@@ -38,11 +38,15 @@ class Table:
 
     def write(self, path: Path) -> None:
         """Write a file; OSError when the disk refuses."""
-        selected = ", ".join(f"unnest(?::{kind}[]) AS {name_of(name)}" for name, kind in self.schema.columns)
+        # Of one row, as a trial is, DuckDB takes half the time to write plain values.
+        single = self.num_rows == 1
+        form = "?::{}" if single else "unnest(?::{}[])"
+        selected = ", ".join(f"{form.format(kind)} AS {name_of(name)}" for name, kind in self.schema.columns)
+        values = [column[0] if single else column for column in self.columns.values()]
         options = "FORMAT parquet, COMPRESSION snappy, USE_TMP_FILE false"
         try:
             with _cursor() as cursor:
-                cursor.execute(f"COPY (SELECT {selected}) TO {quoted(str(path))} ({options})", [*self.columns.values()])
+                cursor.execute(f"COPY (SELECT {selected}) TO {quoted(str(path))} ({options})", values)
         except duckdb.IOException as error:
             raise _os_error(error, path) from error
 

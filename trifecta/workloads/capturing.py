@@ -60,6 +60,10 @@ class TrialCapture:
         self._wires[wire] = raw, whole, log
         return replace(config, capture_file=str(raw), log_file=str(log))
 
+    def lingering(self, config: LinkConfig, linger_ns: int) -> LinkConfig:
+        """The configuration of a link that has its say and then goes on for so long, unless the rest is captured."""
+        return config if config.capture_file or config.log_file else replace(config, linger_ns=linger_ns)
+
     def finish(self, said: Mapping[str, LinkSummary | None], errors: list[str]) -> None:
         """Put the captures together, once the links have ended; what is in them is added to their summaries."""
         with disk_errors(self._run.path):

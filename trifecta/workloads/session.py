@@ -38,6 +38,7 @@ from trifecta.workloads.qlogs import ServerLogs
 FIRST_PORT = 8443
 LINK_READY_S = 10.0
 CHEAP_START = 0.05  # of a block's time: so much may a start of its server take, for the block to get one of its own
+LINGER_S = 12.0  # a link lingers for ten seconds at most (docs/architecture.md, 1.3)
 READY_MORE_S = 10.0  # for each further protocol of a server that answers over one: the program is there
 ServerKey = tuple[str, ServerOptions]
 Program = TypeVar("Program", bound=EngineProgram)
@@ -135,6 +136,8 @@ class Session:
     Not known of a server that says when it is ready until it was renewed once: its first start is asked over every
     protocol, a renewal is not.
     """
+    lingering: EngineProcess | None = None
+    """The link of the last trial, which carries the end of its connections while the trial is judged and kept."""
     failed: dict[ServerKey, str] = field(default_factory=dict)
     """Servers that did not come up, with the reason: their cells cannot be measured, those of the others can."""
 
@@ -265,8 +268,15 @@ class Session:
         with self.link(PathSpec("setup"), 0):
             self._wait_ready(server)
 
+    def free_wire(self) -> None:
+        """Wait until the link that lingers is done: two links would carry every packet twice."""
+        if self.lingering is not None:
+            self.lingering.wait_silent(LINGER_S)
+            self.lingering = None
+
     def link(self, path: PathSpec, seed: int) -> EngineProcess:
         """Start the link for a path and wait until it carries packets."""
+        self.free_wire()
         config = changed(link_config(path, seed), self.link_changes)
         return set_to_work(self.spawn("link", f"link {path.name}"), config, self.stop)
 

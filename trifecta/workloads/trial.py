@@ -166,6 +166,8 @@ class TrialRunner:
             for _ in range(self._faults.client_competitors):
                 stack.callback(self._compete().kill)
             asked = changed(capture.on_link(link_config(path, trial.seed)), session.link_changes)
+            asked = capture.lingering(asked, last_words_ns(path, LAST_WORDS[trial.protocol]))
+            session.free_wire()
             set_to_work(programs.link, asked, session.stop)
             self._wait_loaded(programs)
             self._see_off_ending()
@@ -182,6 +184,7 @@ class TrialRunner:
             with keeping_off(session.pins["client"]):
                 details.load = self._await_load(programs, config, resources, errors, limits)
             marks.append(time.monotonic_ns())
+            details.link = said = finish_link(programs.link, errors) if asked.linger_ns else None
             resources.sample()
             shares = self._machine.end(time.monotonic_ns(), self._own_cpu_ns(resources, details.load))
             details.machine = {**shares, "transport": self._transport.end(), "sampler": resources.cost()}
@@ -189,13 +192,15 @@ class TrialRunner:
                 errors.append(server.describe_end())
             found = read_samples(samples, details.load, errors)
             marks.append(time.monotonic_ns())
-            let_pass(path, since_ns=marks[3], round_trips=LAST_WORDS[trial.protocol])
-            details.link = said = finish_link(programs.link, errors)
+            if not asked.linger_ns:
+                let_pass(path, since_ns=marks[3], round_trips=LAST_WORDS[trial.protocol])
+                details.link = said = finish_link(programs.link, errors)
             capture.finish({ONLY: said}, errors)
             if said is not None and details.load is not None:
                 # Both have said their last word. The kernel takes 20 ms to close the link's sockets, which carry
                 # nothing any more: nobody has to wait for that but the next load.
                 self._ending.append(programs)
+                session.lingering = programs.link if asked.linger_ns else None
         marks.append(time.monotonic_ns())
         details.server = self._server_details(server, resources)
         limits.record(details.load, details.server)
@@ -374,7 +379,12 @@ def let_pass(path: PathSpec, since_ns: int, round_trips: float = 0.5) -> None:
 
     Otherwise the server would hold connections to nobody, and send again into the trials that follow.
     """
-    time.sleep(max(0, since_ns + int(path.rtt_ns * round_trips) + 1_000_000 - time.monotonic_ns()) / 1e9)
+    time.sleep(max(0, since_ns + last_words_ns(path, round_trips) - time.monotonic_ns()) / 1e9)
+
+
+def last_words_ns(path: PathSpec, round_trips: float) -> int:
+    """How long after the end of a load its connections may still say something."""
+    return int(path.rtt_ns * round_trips) + 1_000_000
 
 
 def finish_link(link: EngineProgram, errors: list[str]) -> LinkSummary | None:

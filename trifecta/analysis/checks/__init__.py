@@ -90,6 +90,8 @@ RUN_CHECKS = Registry("check", _RUN, RunCheck, _adopt, taken=_TRIAL, beside=(Tri
 
 def load() -> None:
     """Load the checks of other packages now: UserError with one line where one is broken, before anything is run."""
+    from scipy import special  # noqa: F401 - takes a third of a second to load: not between two trials
+
     for table in (TRIAL_CHECKS, RUN_CHECKS):
         len(table)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 from trifecta.analysis.checks.visits import Visits
@@ -102,7 +103,7 @@ class Evidence:
     siblings: Sequence[Evidence] = field(default_factory=tuple)
     trouble: str | None = None
 
-    @property
+    @cached_property  # most checks ask for it
     def workload(self) -> RequestsWorkload:
         """The workload as asked for in this trial, over its protocol's transport."""
         return for_protocol(plan.workload_for(self.study, self.trial), self.trial.protocol)

@@ -13,6 +13,8 @@ use crate::summary::Ended;
 use crate::traffic::{Departure, Left, Traffic};
 use crate::wait::Waiter;
 
+const CLOSING_STACK_BYTES: usize = 64 << 10;
+
 /// The running link.
 pub struct Clockwork {
     devices: [Device; 2],
@@ -80,6 +82,16 @@ impl Clockwork {
         &self.devices
     }
 
+    /// Closes both devices at once: for each of them the kernel waits until no packet can be on its way to it (10 ms).
+    pub fn close(self) {
+        let [first, second] = self.devices;
+        let one = std::thread::Builder::new().stack_size(CLOSING_STACK_BYTES).spawn(move || drop(first));
+        drop(second);
+        if let Ok(one) = one {
+            let _ = one.join();
+        }
+    }
+
     /// Frames too long for any buffer, and frames whose time of arrival had to be replaced, of a direction.
     #[must_use]
     pub fn receive_anomalies(&self, direction: usize) -> (u64, u64) {
@@ -91,6 +103,18 @@ impl Clockwork {
     /// # Errors
     /// The name of the device that failed and the error of recvmmsg(2).
     pub fn run(&mut self, spin_ns: u64) -> Result<Ended, (String, io::Error)> {
+        self.carry(spin_ns, None)
+    }
+
+    /// Carries packets until a time, whatever the process was asked.
+    ///
+    /// # Errors
+    /// As [`Clockwork::run`].
+    pub fn run_until(&mut self, end_ns: u64, spin_ns: u64) -> Result<(), (String, io::Error)> {
+        self.carry(spin_ns, Some(end_ns)).map(drop)
+    }
+
+    fn carry(&mut self, spin_ns: u64, end_ns: Option<u64>) -> Result<Ended, (String, io::Error)> {
         let watch_stdin = process::stdin_is_watched();
         let least_delay_ns = self.traffic.directions.iter().map(|of| of.chain.least_delay_ns()).min().unwrap_or(0);
         let devices = [self.devices[0].fd(), self.devices[1].fd()];
@@ -102,11 +126,12 @@ impl Clockwork {
                 waiter.arrived(now);
             }
             self.let_go(now);
-            if process::stop_requested() {
+            if end_ns.map_or_else(process::stop_requested, |end_ns| now >= end_ns) {
                 return Ok(Ended::Signal);
             }
+            let next_ns = self.traffic.schedule.next_ns().into_iter().chain(end_ns).min();
             // A full batch: there is probably more.
-            if !received.contains(&BATCH) && waiter.wait(self.traffic.schedule.next_ns()) && process::stdin_closed() {
+            if !received.contains(&BATCH) && waiter.wait(next_ns) && process::stdin_closed() {
                 return Ok(Ended::Stdin);
             }
         }

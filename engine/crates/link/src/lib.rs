@@ -131,6 +131,13 @@ fn carry(config_text: &str) -> Result<(), Failure> {
         }),
     };
     process::write_summary(&summary).map_err(|error| cannot("stdout", format!("{error}; keep it open")))?;
+    if ended.is_ok() && config.linger_ns > 0 {
+        // Whoever waits for it learns of a device that failed meanwhile from the next link.
+        let _ = clockwork.run_until(ended_ns + config.linger_ns, config.spin_ns);
+        process::close_stdout();
+        clockwork.close();
+        return Ok(());
+    }
     if let Err(error) = log {
         return Err(cannot("log_file", format!("{error}; free some space or leave the log out")));
     }

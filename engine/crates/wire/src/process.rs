@@ -200,6 +200,12 @@ pub fn write_summary(value: &impl Serialize) -> io::Result<()> {
     write_line("summary", value)
 }
 
+/// Closes standard output: the last that others hear, long before the kernel has closed what the process holds.
+pub fn close_stdout() {
+    // SAFETY: nothing is written to the descriptor any more, and nothing is opened that could get its number.
+    unsafe { libc::close(libc::STDOUT_FILENO) };
+}
+
 /// Exit codes of the engine.
 pub mod exit {
     /// Done.

@@ -52,6 +52,8 @@ pub struct Document {
     log_file: Option<String>,
     #[serde(default)]
     capture_file: Option<String>,
+    #[serde(default)]
+    linger_ns: u64,
     #[serde(default = "yes")]
     realtime: bool,
     #[serde(default = "default_spin_ns")]
@@ -74,6 +76,8 @@ fn default_spin_ns() -> u64 {
     60_000
 }
 
+const MOST_LINGER_NS: u64 = 10_000_000_000;
+
 fn default_memory_bytes() -> u64 {
     1 << 30
 }
@@ -90,6 +94,8 @@ pub struct Config {
     pub log_file: Option<String>,
     /// Where to write every wire packet, on both sides of the impairments.
     pub capture_file: Option<String>,
+    /// How long to go on carrying packets after it was asked to end and has said its summary, which they are not in.
+    pub linger_ns: u64,
     /// Ask for SCHED_FIFO and locked memory.
     pub realtime: bool,
     /// Longest time to poll actively before a packet is due.
@@ -136,6 +142,12 @@ impl Config {
         if document.spin_ns > 1_000_000 {
             return Err(ConfigError::new("spin_ns", "is above 1 ms; give at most 1000000"));
         }
+        if document.linger_ns > MOST_LINGER_NS {
+            return Err(ConfigError::new("linger_ns", format!("is above 10 s; give at most {MOST_LINGER_NS}")));
+        }
+        if document.linger_ns > 0 && (document.log_file.is_some() || document.capture_file.is_some()) {
+            return Err(ConfigError::new("linger_ns", "is for a link that keeps no log and no capture; leave it out"));
+        }
         if document.memory_bytes < 1 << 20 {
             return Err(ConfigError::new("memory_bytes", "is below 1 MiB; give at least 1048576"));
         }
@@ -148,6 +160,7 @@ impl Config {
             log_file: document.log_file,
             capture_file: document.capture_file,
             realtime: document.realtime,
+            linger_ns: document.linger_ns,
             spin_ns: document.spin_ns,
             cpu: document.cpu,
             memory_bytes: document.memory_bytes,
