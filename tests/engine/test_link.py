@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -304,6 +305,20 @@ def test_it_ends_when_its_standard_input_closes(hosts: Hosts) -> None:
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert "ready" in lines[0]
     assert lines[1]["summary"]["ended"] == "stdin"
+
+
+def test_it_carries_on_for_a_while_after_its_say_and_then_closes_its_output(hosts: Hosts) -> None:
+    config = {"a_device": "ra", "b_device": "rb", "a_to_b": [delay(1)], "linger_ns": 3000 * MS}
+    link = hosts.start_engine("middle", "link", config)
+    assert link.process.stdout is not None
+    link.process.terminate()
+    said = json.loads(link.process.stdout.readline())["summary"]
+    began = time.monotonic()
+    assert said["a_to_b"]["wire_packets"] == 0
+    assert hosts.probe(packets=5)["received"] == 5, "still carried, and in no summary"
+    assert link.process.stdout.read() == "", "nothing more is said"
+    assert 2.5 < time.monotonic() - began < 6
+    assert link.process.wait(5) == 0
 
 
 def test_a_device_that_goes_away_is_said(hosts: Hosts) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import select
 import subprocess
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from trifecta.lab.engine import EngineProcess, Stopped
 from trifecta.store.views import connect
 from trifecta.workloads import trial
 from trifecta.workloads.faults import NO_FAULTS
+from trifecta.workloads.session import Session
 from trifecta.workloads.trial import LAST_WORDS, Programs, TrialRunner, let_pass
 
 
@@ -60,6 +62,7 @@ def test_a_trial_lets_those_before_go_before_anything_is_observed_or_sent(monkey
     runner._load_config = MagicMock()
     runner._see_off_ending = lambda: said.append("gone")
     monkeypatch.setattr(trial, "TrialCapture", MagicMock())
+    runner._session.free_wire = lambda: said.append("the wire is free")
     monkeypatch.setattr(trial, "set_to_work", lambda *_: said.append("the link works"))
 
     def observe(*_: Any) -> None:
@@ -69,7 +72,37 @@ def test_a_trial_lets_those_before_go_before_anything_is_observed_or_sent(monkey
     monkeypatch.setattr(trial, "ResourceObserver", observe)
     with pytest.raises(Stopped):
         runner.run(one)
-    assert said == ["the link works", "gone", "observed"]
+    assert said == ["the wire is free", "the link works", "gone", "observed"]
+
+
+def speaker(started: list[subprocess.Popen[bytes]], script: str) -> EngineProcess:
+    made = EngineProcess.__new__(EngineProcess)
+    made.process = subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    started.append(made.process)
+    made._stdin, made._stdout = made.process.stdin, made.process.stdout  # type: ignore[assignment]
+    made._poll = select.poll()
+    made._listen(made._stdout.fileno())
+    return made
+
+
+def test_the_next_link_waits_until_the_one_that_lingers_carries_nothing_more(
+    started: list[subprocess.Popen[bytes]],
+) -> None:
+    session: Any = Session.__new__(Session)
+    session.lingering = None
+    session.free_wire()
+    session.lingering = link = speaker(started, "sleep 0.3; echo x; sleep 0.2; exec >&-; sleep 30")
+    began = time.monotonic()
+    session.free_wire()
+    assert 0.4 < time.monotonic() - began < 5
+    assert link.running(), "its end is not waited for"
+    assert session.lingering is None
+
+
+def test_a_link_that_lingers_for_too_long_is_ended(started: list[subprocess.Popen[bytes]]) -> None:
+    link = speaker(started, "sleep 30")
+    link.wait_silent(0.2)
+    assert not link.running()
 
 
 @pytest.fixture

@@ -3,9 +3,10 @@
 It keeps no state of its own: every decision follows from the study, the rows finished so far and the time spent, so a
 resumed run continues as the interrupted one would have, and each decision can be explained afterwards.
 
-* First every cell gets ``min_blocks`` blocks, one round after the other, the cells of a round in random order.
+* First every cell gets ``min_blocks`` blocks, one round after the other, the cells of a round in random order; where
+  the budget cannot pay for that, as many cells as it can, the cheapest first.
 * Then cells with an open verdict get further blocks, those first that decide the most verdicts for their time, as many
-  as fit into what is left of the budget; every fourth block goes to any open cell. The cells take turns, so that a
+  as fit into what is left of the budget; every eighth block goes to any open cell. The cells take turns, so that a
   slow drift of the machine hits all.
 * It stops when every verdict is decided, when the cells that are open have had ``max_blocks`` or cannot be measured,
   or when no block of an open cell fits into the budget.
@@ -28,7 +29,7 @@ from trifecta.design import plan
 from trifecta.design.model import Cell, Study, Verdict
 
 HOPELESS_BLOCKS = 3  # a comparison without a usable block in as many blocks of its cell is not retried
-EVERY_NTH_FOR_ALL = 4  # forecasts from few blocks err: every so many blocks an open cell gets one regardless
+EVERY_NTH_FOR_ALL = 8  # forecasts from few blocks err: every so many blocks an open cell gets one regardless
 _SECOND_NS = 1_000_000_000
 
 
@@ -101,9 +102,10 @@ class Planner:
             state = unfinished[0]
             return Decision(state.cell, state.unfinished or 0, "an interrupted block is completed first")
         early = [s for s in states if s.blocks < min(self.study.min_blocks, self._most(s.cell)) and not s.hopeless]
-        affordable = [state for state in early if _fits(state, states, left_ns)]
+        paid = self._payable(early, left_ns)
+        affordable = [state for state in paid if _fits(state, states, left_ns)]
         if affordable:
-            return self._first_round(affordable)
+            return self._first_round(affordable, "every cell gets" if paid == early else "the budget gives some cells")
         if not self.study.gives_verdicts and not early:
             why = "captured trials give no verdicts (captured_trials_count is false)"
             return Stop(f"every cell has had its {self.study.min_blocks} blocks; {why}", "captured")
@@ -113,13 +115,28 @@ class Planner:
         """How many blocks a cell may have."""
         return min(self.study.max_blocks, self.most.get(cell.key, self.study.max_blocks))
 
-    def _first_round(self, early: list[CellState]) -> Decision:
+    def _payable(self, early: list[CellState], left_ns: int | None) -> list[CellState]:
+        """The cells to give their first blocks: all, or, where the budget has not enough for all, the cheapest.
+
+        A few blocks in every cell would decide nothing. Costs are known once every cell has had a block.
+        """
+        if left_ns is None or any(state.cost_ns is None for state in early):
+            return early
+        paid: list[CellState] = []
+        for state in sorted(early, key=lambda state: (state.cost_ns or 0, state.cell.key)):
+            left_ns -= (min(self.study.min_blocks, self._most(state.cell)) - state.blocks) * (state.cost_ns or 0)
+            if left_ns < 0:
+                break
+            paid.append(state)
+        return paid or early
+
+    def _first_round(self, early: list[CellState], who: str) -> Decision:
         lowest = min(state.blocks for state in early)
         state = self._draw("first", [state for state in early if state.blocks == lowest])
         return Decision(
             state.cell,
             state.blocks,
-            f"block {state.blocks + 1} of the {self.study.min_blocks} that every cell gets first",
+            f"block {state.blocks + 1} of the {self.study.min_blocks} that {who} first",
         )
 
     def _where_open(self, states: list[CellState], left_ns: int | None) -> Decision | Stop:

@@ -71,6 +71,8 @@ fn what_is_wrong_is_named_with_its_field() {
         (r#"{"a_device": "ra", "b_device": "a-name-that-is-too-long"}"#, "b_device"),
         (r#"{"a_device": "ra", "b_device": "rb", "colour": 1}"#, "config"),
         (r#"{"a_device": "ra", "b_device": "rb", "spin_ns": 2000000}"#, "spin_ns"),
+        (r#"{"a_device": "ra", "b_device": "rb", "linger_ns": 10000000001}"#, "linger_ns"),
+        (r#"{"a_device": "ra", "b_device": "rb", "linger_ns": 1, "capture_file": "x"}"#, "linger_ns"),
         ("not json", "config"),
     ] {
         assert_eq!(Config::parse(document).unwrap_err().field, field, "{document}");
