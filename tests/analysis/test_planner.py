@@ -58,7 +58,7 @@ def test_where_the_budget_cannot_give_all_cells_their_first_blocks_some_get_all_
     def cost_ns(cell):
         return {"clean": 100, "far": 300, "rough": 400}[cell.levels["path"]] * 1_000_000
 
-    rows, decisions, _, now = run(study, ordered, sigma=0.02, cost_ns=cost_ns)
+    _, decisions, _, now = run(study, ordered, sigma=0.02, cost_ns=cost_ns)
     had = Counter(d.cell.key for d in decisions if isinstance(d, Decision))
     whole = [key for key, count in had.items() if count >= 6]
     assert now <= 50.5 * SECOND

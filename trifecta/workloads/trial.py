@@ -176,18 +176,15 @@ class TrialRunner:
             processes = {"server": server.pid, programs.role: programs.load.pid, "link": programs.link.pid}
             resources = stack.enter_context(closing(ResourceObserver(trial.trial, processes | server.backend_pids)))
             wall = datetime.now(UTC)
-            self._transport.begin()
-            resources.sample()
-            self._machine.begin(time.monotonic_ns(), self._own_cpu_ns(resources))
+            self._begin_observing(resources)
             limits = Limits(session.client_share(workload.client_cpu), server.cpu_share)
             marks.append(time.monotonic_ns())
             with keeping_off(session.pins["client"]):
                 details.load = self._await_load(programs, config, resources, errors, limits)
             marks.append(time.monotonic_ns())
-            details.link = said = finish_link(programs.link, errors) if asked.linger_ns else None
             resources.sample()
-            shares = self._machine.end(time.monotonic_ns(), self._own_cpu_ns(resources, details.load))
-            details.machine = {**shares, "transport": self._transport.end(), "sampler": resources.cost()}
+            details.link = said = finish_link(programs.link, errors) if asked.linger_ns else None
+            details.machine = self._end_observing(resources, details.load)
             if not server.running():
                 errors.append(server.describe_end())
             found = read_samples(samples, details.load, errors)
@@ -196,11 +193,7 @@ class TrialRunner:
                 let_pass(path, since_ns=marks[3], round_trips=LAST_WORDS[trial.protocol])
                 details.link = said = finish_link(programs.link, errors)
             capture.finish({ONLY: said}, errors)
-            if said is not None and details.load is not None:
-                # Both have said their last word. The kernel takes 20 ms to close the link's sockets, which carry
-                # nothing any more: nobody has to wait for that but the next load.
-                self._ending.append(programs)
-                session.lingering = programs.link if asked.linger_ns else None
+            self._let_end(programs, details, lingers=asked.linger_ns > 0)
         marks.append(time.monotonic_ns())
         details.server = self._server_details(server, resources)
         limits.record(details.load, details.server)
@@ -220,6 +213,15 @@ class TrialRunner:
             phase_ns=phases(marks),
         )
         return outcome
+
+    def _begin_observing(self, resources: ResourceObserver) -> None:
+        self._transport.begin()
+        resources.sample()
+        self._machine.begin(time.monotonic_ns(), self._own_cpu_ns(resources))
+
+    def _end_observing(self, resources: ResourceObserver, load: LoadSummary | None) -> MachineFacts:
+        shares = self._machine.end(time.monotonic_ns(), self._own_cpu_ns(resources, load))
+        return {**shares, "transport": self._transport.end(), "sampler": resources.cost()}
 
     def _add_costs(
         self,
@@ -262,6 +264,15 @@ class TrialRunner:
             programs.wait_end(_END_S)
             programs.close()
         self._ending = []
+
+    def _let_end(self, programs: Programs, details: Details, *, lingers: bool) -> None:
+        """Let programs that have said their last word end by themselves, while the trial is judged and kept.
+
+        The kernel takes 12 ms to close the link's sockets: nobody has to wait for that but the next load.
+        """
+        if details.link is not None and details.load is not None:
+            self._ending.append(programs)
+            self._session.lingering = programs.link if lingers else None
 
     def _end(self, programs: Programs) -> None:
         """End the programs of a trial, unless they are ending by themselves."""
