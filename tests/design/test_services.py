@@ -13,7 +13,7 @@ LAG = path("lag", delay="50 ms", jitter={"distribution": "normal", "sigma": "20 
 
 
 def test_a_chain_goes_there_and_the_last_one_calls_nobody():
-    graph = services.graph_of(ServicesWorkload(depth=4))
+    graph = ServicesWorkload(depth=4).graph
     assert graph.services == ("A", "B", "C", "D")
     assert [(caller, call.to, depth) for caller, call, depth in graph.walk()] == [
         ("A", "B", 0),
@@ -28,11 +28,11 @@ def test_a_chain_goes_there_and_the_last_one_calls_nobody():
 def test_a_method_without_content_forwards_no_body(method):
     one = study("c", workload=chain(method=method, requests=1))
     assert one.workload.request_bytes == 0
-    assert services.graph_of(one.workload).entry.body == "none"
+    assert one.workload.graph.entry.body == "none"
 
 
 def test_services_are_spread_over_the_hosts_and_the_last_host_takes_the_rest():
-    graph = services.graph_of(ServicesWorkload(depth=5))
+    graph = ServicesWorkload(depth=5).graph
     assert services.host_of(graph, 1) == dict.fromkeys("ABCDE", "host1")
     assert services.host_of(graph, 2) == {"A": "host1", **dict.fromkeys("BCDE", "host2")}
     assert services.host_of(graph, 4) == {"A": "host1", "B": "host2", "C": "host3", "D": "host4", "E": "host4"}
@@ -45,12 +45,11 @@ def test_services_are_spread_over_the_hosts_and_the_last_host_takes_the_rest():
 
 def test_one_slow_hop_is_one_impaired_wire():
     one = study("c", workload=chain(requests=1, hosts=4, impaired="B-C"), paths=[LAG])
-    graph = services.graph_of(one.workload)
-    assert services.impaired_wires(graph, one.workload) == {("host2", "host3")}
+    assert one.workload.impaired_pairs == {("host2", "host3")}
 
 
 def test_inside_says_what_the_calls_behind_the_first_speak():
-    graph = services.graph_of(ServicesWorkload(depth=4))
+    graph = ServicesWorkload(depth=4).graph
     pairs = [("A", "B"), ("B", "C"), ("C", "D")]
     assert services.protocols_of(graph, "h3", "same") == dict.fromkeys(pairs, "h3")
     assert services.protocols_of(graph, "h3", "h2") == dict(zip(pairs, ["h3", "h2", "h2"], strict=True))
@@ -58,7 +57,7 @@ def test_inside_says_what_the_calls_behind_the_first_speak():
 
 
 def test_a_registration_makes_every_call_of_the_procedure_once():
-    graph = services.graph_of(study("r", workload=sba_registration(requests=1)).workload)
+    graph = study("r", workload=sba_registration(requests=1)).workload.graph
     calls = graph.walk()
     assert len(calls) == 1 + len(STEPS)
     made = sorted((caller, call.to, call.method, call.path) for caller, call, _ in calls[1:])

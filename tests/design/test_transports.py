@@ -5,7 +5,7 @@ import pytest
 from trifecta.design import plan
 from trifecta.design.errors import UserError
 from trifecta.design.study_file import parse_study
-from trifecta.design.transports import apart, for_protocol, over
+from trifecta.design.transports import over
 from trifecta.lab.paths import link_config
 from trifecta.workloads.session import options_for
 
@@ -18,8 +18,8 @@ def read(fields="", rest=""):
 
 def test_each_transport_has_its_part():
     workload = read("congestion_control: bbr/cubic, tls_version: 1.2/1.3").workload
-    assert apart(workload) == ["congestion_control", "tls_version"]
-    found = {name: for_protocol(workload, name) for name in ("h1", "h2", "h3")}
+    assert workload.apart == ["congestion_control", "tls_version"]
+    found = {name: workload.for_protocol(name) for name in ("h1", "h2", "h3")}
     assert {name: one.congestion_control for name, one in found.items()} == {"h1": "bbr", "h2": "bbr", "h3": "cubic"}
     assert {name: one.tls_version for name, one in found.items()} == {"h1": "1.2", "h2": "1.2", "h3": "1.3"}
     assert options_for(found["h2"]) != options_for(found["h3"]), "a server each"
@@ -28,8 +28,8 @@ def test_each_transport_has_its_part():
 def test_two_equal_parts_are_one():
     workload = read("congestion_control: bbr/bbr").workload
     assert workload.congestion_control == "bbr"
-    assert apart(workload) == []
-    assert for_protocol(workload, "h3") is workload
+    assert workload.apart == []
+    assert workload.for_protocol("h3") is workload
     assert over("cubic", "h3") == over("cubic", "h2") == "cubic"
 
 

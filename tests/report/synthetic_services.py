@@ -21,7 +21,7 @@ from tests.report.synthetic_parts import CIPHER, checks_of, trial_row, write_fac
 from trifecta.analysis.reordering import reorders
 from trifecta.design import plan
 from trifecta.design.model import Cell, CheckResult, PathSpec, ServicesWorkload, Study
-from trifecta.design.services import graph_of, protocols_of
+from trifecta.design.services import protocols_of
 from trifecta.design.study_file import parse_study
 from trifecta.store import schema
 
@@ -113,7 +113,7 @@ class _World:
 
 def _cycle(world: _World, arm: str, start: int, failing: bool) -> Iterator[dict[str, Any]]:
     """The hops of one cycle in the order of their calls."""
-    graph = graph_of(world.workload)
+    graph = world.workload.graph
     speaks = protocols_of(graph, arm, world.workload.inside)  # type: ignore[arg-type]
     walk = graph.walk()
     rows: list[dict[str, Any]] = []
@@ -174,7 +174,7 @@ def _services(world: _World, protocol: str, cycles: int) -> dict[str, Any]:
     """What every service but the client cost."""
     found = {}
     factor = {"native": 1.0, "docker-host": 1.02, "docker-bridge": 1.08}[world.workload.place]
-    for place, name in enumerate(graph_of(world.workload).services[1:]):
+    for place, name in enumerate(world.workload.graph.services[1:]):
         each = {"h1": 180e3, "h2": 190e3, "h3": 310e3}[protocol] * factor * float(world.rng.lognormal(0, 0.04))
         memory = {"h1": 9e6, "h2": 10e6, "h3": 14e6}[protocol] * factor * float(world.rng.lognormal(0, 0.01))
         found[name] = {

@@ -18,7 +18,7 @@ from trifecta import studies
 from trifecta.cli import main
 from trifecta.design.conformance import CASES, LARGE, QUICK, ROUGH, ConformanceCase, cases, own_cases
 from trifecta.design.errors import UserError
-from trifecta.design.model import RequestsWorkload
+from trifecta.design.model import PageWorkload, RequestsWorkload
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.conformance import alone, evidence
 from trifecta.workloads.conformance.judging import judge, read_rows, result_of
@@ -92,7 +92,7 @@ def test_the_requests_of_a_study_itself_are_probed() -> None:
     """A server may answer 1 kB right and others wrong; what is asked twice is probed once."""
     plain = RequestsWorkload(response_bytes=1_000_000)
     others = [replace(plain, in_flight=3), RequestsWorkload(), replace(plain, method="POST", request_bytes=5)]
-    page = replace(plain, kind="page", response_bytes=7)
+    page = PageWorkload(response_bytes=7)
     first, second = own_cases([plain, *others, page])
     assert (first.name, first.label, first.method, first.octets) == ("own", "GET 1 MB (own)", "GET", 1_000_000)
     assert (second.name, second.workload().request_bytes, second.workload().response_bytes) == ("own_2", 5, 1_000_000)

@@ -124,7 +124,7 @@ def test_a_registration_makes_all_of_its_calls(tmp_path: Path) -> None:
     settings = ["hosts=2", "workload.requests=10", "workload.warmup=2 requests", "workload.rate=20/s"]
     rows = run(tmp_path / "run", "sba-registration", settings)
     assert [row["errors"] for row in rows] == [0] * 3
-    graph = services.graph_of(ServicesWorkload(kind="sba-registration"))
+    graph = ServicesWorkload(kind="sba-registration").graph
     expected = [(caller, call.to, call.method, call.path, depth) for caller, call, depth in graph.walk()]
     seen = ask(
         tmp_path / "run",
@@ -208,7 +208,7 @@ def _marked(process: psutil.Process, mark: str) -> bool:
 
 def test_a_service_knows_where_to_call_and_in_what() -> None:
     workload = ServicesWorkload(depth=3, in_flight=7)
-    graph = services.graph_of(workload)
+    graph = workload.graph
     protocols = services.protocols_of(graph, "h3", "h1")
     config = origin_config(
         graph, "B", workload, protocols, connection="reused", address="10.78.0.2", certificates=CERTIFICATES
@@ -234,7 +234,7 @@ def test_a_pool_has_room_for_every_cycle_in_flight() -> None:
 def test_the_client_counts_for_each_client_of_a_fan_in() -> None:
     workload = ServicesWorkload(kind="fan-in", method="GET", clients=5, connections=5, streams=1, requests=20)
     trial = Trial("t00001", 0, Cell("c", {"connection": "new"}), "h2", 0, 1)
-    graph = services.graph_of(workload)
+    graph = workload.graph
     config = client_config(
         trial,
         graph,
@@ -253,7 +253,7 @@ def test_the_client_counts_for_each_client_of_a_fan_in() -> None:
 def test_a_trial_of_a_long_chain_is_given_up_only_after_its_cycles_had_time() -> None:
     lag = PathSpec("lag", rtt_ns=100_000_000, loss=0.01, forward=({"kind": "loss"},))
     workload = ServicesWorkload(depth=10, requests=100)
-    graph = services.graph_of(workload)
+    graph = workload.graph
     # Nine hops, three round trips each to set up and ask over TCP and TLS.
     assert total_timeout_ns(graph, workload, lag, 100) > 100 * 9 * 3 * lag.rtt_ns
 

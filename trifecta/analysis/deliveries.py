@@ -18,8 +18,8 @@ from typing import Any
 from trifecta.analysis.chance import burst_inflation
 from trifecta.analysis.draws import log_e_binomial, log_e_bursts, smallest_error
 from trifecta.analysis.estimate import Row
-from trifecta.design import browsers, plan, services
-from trifecta.design.model import AA_SUFFIX, BrowserWorkload, ServicesWorkload, Study
+from trifecta.design import plan
+from trifecta.design.model import AA_SUFFIX, Study
 
 ALPHA = 0.01  # of runs whose links do what was asked lose a path, over all paths, directions, arms and looks
 _POOLED_SHARE = 0.5  # of it for all arms together, the rest for arms alone
@@ -120,6 +120,7 @@ def _counted(study: Study, rows: Sequence[Row]) -> dict[_Key, tuple[int, int]]:
     """(met, hit) by stream: of each seed the trial in which most packets met the impairment."""
     most: dict[tuple[_Key, Any], tuple[int, int]] = {}
     lossy = {name: path for name, path in study.paths.items() if path.impaired}
+    wires = set(study.workload.impaired_wires)
     for row in rows:
         path = lossy.get(str(row.get("path")))
         said = row.get("link_json")
@@ -127,7 +128,7 @@ def _counted(study: Study, rows: Sequence[Row]) -> dict[_Key, tuple[int, int]]:
             continue
         arm = str(row["arm"]).removesuffix(AA_SUFFIX)
         for wire, seed, tallies in _tallies(str(said)):
-            if wire and wire not in _wires(study, row):
+            if wire and wire not in wires:
                 continue
             for direction, way in DIRECTIONS.items():
                 planned = [str(impairment["kind"]) for impairment in getattr(path, way)]
@@ -164,13 +165,3 @@ def _tallies(said: str) -> tuple[tuple[str, Any, Mapping[str, Sequence[tuple[str
         for wire, link in links
         if link
     )
-
-
-def _wires(study: Study, row: Row) -> set[str]:
-    """The wires on which the path lies."""
-    workload = study.workload
-    if isinstance(workload, BrowserWorkload):
-        return set(browsers.impaired_wires(workload))
-    if isinstance(workload, ServicesWorkload):
-        return {f"{a}-{b}" for a, b in services.impaired_wires(services.graph_of(workload), workload)}
-    return set()

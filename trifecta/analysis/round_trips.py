@@ -16,7 +16,6 @@ from trifecta.analysis.means import block_logs, geometric_mean
 from trifecta.design import plan
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import Study, Treatment
-from trifecta.design.transports import for_protocol
 
 
 def setup_round_trips(*, quic: bool, tls_version: str = "1.3", resumed: bool = False, early: bool = False) -> int:
@@ -32,7 +31,7 @@ def trips(study: Study, at: Treatment) -> int:
     """Those of a request of a treatment, its connection's included."""
     if at.connection != "new":
         return 1
-    own = for_protocol(plan.workload_for(study, at), at.protocol)
+    own = plan.workload_for(study, at).for_protocol(at.protocol)
     setup = setup_round_trips(
         quic=at.protocol == "h3", tls_version=own.tls_version, resumed=own.resumption, early=own.zero_rtt
     )

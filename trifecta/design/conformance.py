@@ -100,7 +100,7 @@ def own_cases(workloads: Iterable[RequestsWorkload]) -> tuple[ConformanceCase, .
     found: dict[tuple[str, int, int], ConformanceCase] = {}
     for one in workloads:
         key = (one.method, one.response_bytes, one.request_bytes)
-        if one.kind == "requests" and key not in found and key != ("GET", QUICK[0].octets, 0):
+        if one.direct and key not in found and key != ("GET", QUICK[0].octets, 0):
             label = f"{one.method} {_size(max(one.response_bytes, one.request_bytes))} (own)"
             limit = max(one.request_timeout_ns, OWN.timeout_ns)
             found[key] = replace(

@@ -11,10 +11,8 @@ from typing import Any
 from trifecta.design.document import one_of, parse_text
 from trifecta.design.fields import (
     BROWSER_FIELDS,
-    CONTENT_METHODS,
     PAGE_FIELDS,
     REQUESTS_FIELDS,
-    SAFE_METHODS,
     SERVICES_FIELDS,
     VIDEO_FIELDS,
     Field,
@@ -22,7 +20,7 @@ from trifecta.design.fields import (
 )
 from trifecta.design.model import CLIENT_FACTOR, DEFAULT_CLIENT
 
-__all__ = ["CLIENT_FACTOR", "CONTENT_METHODS", "DEFAULT_CLIENT", "SAFE_METHODS", "Field", "parse_protocol"]
+__all__ = ["CLIENT_FACTOR", "DEFAULT_CLIENT", "Field", "parse_protocol"]
 
 _FIELDS = (*REQUESTS_FIELDS, *SERVICES_FIELDS, *BROWSER_FIELDS, *PAGE_FIELDS, *VIDEO_FIELDS)
 WORKLOAD_FIELDS: dict[str, Field] = {field.name: field for field in _FIELDS}

@@ -13,13 +13,10 @@ from typing import Any
 
 from trifecta.design import quantity, quinn
 from trifecta.design.document import did_you_mean, one_of, parse_flag, parse_text
-from trifecta.design.model import PROTOCOL_NAMES, PROTOCOLS
+from trifecta.design.protocols import METHODS, PROTOCOL_NAMES, PROTOCOLS
 from trifecta.design.quantity import QuantityError
 from trifecta.design.transports import one_or_two
 
-METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
-SAFE_METHODS = ("GET", "HEAD")  # those of ours that RFC 9110 section 9.2.1 calls safe
-CONTENT_METHODS = ("POST", "PUT", "PATCH")  # whose requests carry content here (RFC 9110 section 9.3)
 KEY_EXCHANGES = ("X25519", "X25519MLKEM768", "secp256r1", "secp384r1")
 CONGESTION_CONTROLS = ("cubic", "bbr", "reno")
 

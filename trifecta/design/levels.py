@@ -20,7 +20,7 @@ from trifecta.design.factors import (
 )
 from trifecta.design.impairments import ReadTrace, no_trace_files
 from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOLS, PathSpec, RequestsWorkload
-from trifecta.design.workloads import DEFAULT_BROWSER, WORKLOADS
+from trifecta.design.workloads.kinds import DEFAULT_BROWSER, WORKLOADS
 
 MAX_CELLS = 1_000
 CLEAN = "clean"  # the path without any impairment is always there

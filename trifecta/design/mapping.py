@@ -221,9 +221,9 @@ def traffic(study: Study) -> str:
     """What is asked for, in words: ``20 objects of 30 kB``."""
     workload: RequestsWorkload = study.workload
     levels = {name: level[0] for name, level in study.factors.items() if len(level) == 1}
-    if workload.kind in ("page", "video"):
+    if workload.visiting:
         return f"the {workload.kind} {levels.get(workload.kind) or getattr(workload, 'page', '') or 'watched'}".strip()
-    if workload.kind != "requests":
+    if not workload.direct:
         return f"cycles of the workload {workload.kind}"
     size = "" if "response" in study.factors and len(study.factors["response"]) > 1 else _of_size(levels, workload)
     fresh = "a new connection each" if "new" in study.factors["connection"] else ""

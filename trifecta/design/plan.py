@@ -14,17 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from trifecta.design.factors import workload_changes
-from trifecta.design.model import (
-    AA_SUFFIX,
-    BrowserWorkload,
-    Cell,
-    Levelled,
-    RequestsWorkload,
-    ServicesWorkload,
-    Study,
-    Treatment,
-    Trial,
-)
+from trifecta.design.model import AA_SUFFIX, Cell, Levelled, RequestsWorkload, Study, Treatment, Trial
 
 _SEED_BITS = 63  # the column is a signed 64-bit integer
 
@@ -126,7 +116,7 @@ def trial_name(number: int) -> str:
 def places(study: Study) -> set[str]:
     """How services run in the study's cells: ``native``, ``docker-host``, ``docker-bridge``; empty without services."""
     workloads = (workload_for(study, one) for one in treatments(study))
-    return {workload.place for workload in workloads if isinstance(workload, ServicesWorkload)}
+    return {workload.place for workload in workloads if workload.place is not None}
 
 
 def limits_cpu(study: Study) -> bool:
@@ -140,18 +130,7 @@ def workload_for(study: Study, at: Levelled) -> RequestsWorkload:
 
     Of ``connections`` and ``streams`` both are given or neither.
     """
-    workload = workload_as_written(study, at)
-    if isinstance(workload, BrowserWorkload):
-        return workload
-    if isinstance(workload, ServicesWorkload):
-        if workload.kind != "fan-in":
-            return workload
-        return replace(workload, in_flight=workload.clients, connections=workload.clients, streams=1)
-    if workload.connections is not None and workload.streams is None:
-        return replace(workload, streams=workload.in_flight // workload.connections)
-    if workload.streams is not None and workload.connections is None:
-        return replace(workload, connections=workload.in_flight // workload.streams)
-    return workload
+    return workload_as_written(study, at).completed()
 
 
 def workload_as_written(study: Study, at: Levelled) -> RequestsWorkload:

@@ -11,16 +11,16 @@ from trifecta.design.compared import read_baseline, read_compare, refuse_uncompa
 from trifecta.design.document import Document, Section, one_of, parse_flag, parse_text
 from trifecta.design.effort import least_ns
 from trifecta.design.emit import to_yaml
-from trifecta.design.factors import CONTENT_METHODS, LENGTH_FIELDS, WORKLOAD_FIELDS
+from trifecta.design.factors import LENGTH_FIELDS, WORKLOAD_FIELDS
 from trifecta.design.lengths import read_length
 from trifecta.design.levels import CLEAN, Surroundings, named_things, read_factors
 from trifecta.design.metrics import METRICS as by_column
 from trifecta.design.metrics import TRIALS
 from trifecta.design.model import PROTOCOL_FACTOR, Baseline, PathSpec, RequestsWorkload, Study, TrialLength
 from trifecta.design.paths import read_path
-from trifecta.design.possible import workload_problem
+from trifecta.design.protocols import CONTENT_METHODS
 from trifecta.design.quantity import QuantityError
-from trifecta.design.workloads import KINDS, WORKLOADS
+from trifecta.design.workloads.kinds import KINDS, WORKLOADS
 
 __all__ = ["METRICS", "Surroundings", "resolve"]
 
@@ -201,7 +201,7 @@ def _refuse_impossible_cells(root: Section, study: Study) -> None:
         if (workload, path.impaired) in seen:
             continue
         seen.add((workload, path.impaired))
-        problem = workload_problem(workload, protocols, path)
+        problem = workload.problem(protocols, path)
         if problem is not None:
             field, message = problem
             section = root.section("factors") if field in study.factors else root.section("workload")
@@ -211,7 +211,7 @@ def _refuse_impossible_cells(root: Section, study: Study) -> None:
 def _refuse_small_samples(root: Section, study: Study) -> None:
     """A percentile that the requests of a trial cannot hold is no metric: every trial would be without a value."""
     quantile = by_column[study.metric].quantile
-    if quantile is None or quantile in (0.5, 1.0) or study.workload.kind != "requests":
+    if quantile is None or quantile in (0.5, 1.0) or not study.workload.direct:
         return
     for one in plan.treatments(study):
         requests, needs = plan.workload_for(study, one).requests, percentiles.needed(quantile)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from trifecta.design.document import one_of, parse_text
-from trifecta.design.model import RequestsWorkload
 from trifecta.design.quantity import QuantityError
 
-Workload = TypeVar("Workload", bound=RequestsWorkload)
 BETWEEN = "/"
 APART = ("congestion_control", "tls_version")  # attributes of a workload
 
@@ -32,14 +29,3 @@ def over(value: str, protocol: str) -> str:
     """The part of such a value that counts for a protocol."""
     tcp, _, quic = value.partition(BETWEEN)
     return quic if quic and protocol == "h3" else tcp
-
-
-def apart(workload: RequestsWorkload) -> list[str]:
-    """The settings that a workload gives apart."""
-    return [name for name in APART if BETWEEN in getattr(workload, name)]
-
-
-def for_protocol(workload: Workload, protocol: str) -> Workload:
-    """The workload as one protocol meets it, with one value of each setting."""
-    values: dict[str, Any] = {name: over(getattr(workload, name), protocol) for name in apart(workload)}
-    return replace(workload, **values) if values else workload

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trifecta.design import browsers, services
 from trifecta.design.errors import UserError
-from trifecta.design.model import BrowserWorkload, ServicesWorkload, Study
+from trifecta.design.model import Study
 from trifecta.design.study_file import parse_study
 
 # delay_ns, loss, rate: of a loss schedule or a trace, which depend on how much was sent, the link's own word stands.
@@ -26,16 +25,8 @@ def asked_select(study_text: str) -> str:
 
 
 def _rows(study: Study) -> list[str]:
-    wires: list[str | None] = [None]
-    impaired: set[str | None] = {None}
-    workload = study.workload
-    if isinstance(workload, ServicesWorkload):
-        graph = services.graph_of(workload)
-        wires += [f"{a}-{b}" for a, b in services.wires_of(graph, workload.hosts)]
-        impaired |= {f"{a}-{b}" for a, b in services.impaired_wires(graph, workload)}
-    elif isinstance(workload, BrowserWorkload):
-        wires += browsers.crossed_wires(workload)
-        impaired |= set(browsers.impaired_wires(workload))
+    wires: list[str | None] = [None, *filter(None, study.workload.wires)]
+    impaired: set[str | None] = {None, *study.workload.impaired_wires}
     return [
         _row(path.name, wire, direction, impairments if wire in impaired else ())
         for path in study.paths.values()

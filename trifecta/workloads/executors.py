@@ -17,6 +17,7 @@ from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.registry import BROWSERS, CLIENTS, SERVERS
 from trifecta.implementations.server import ServerAdapter
+from trifecta.lab.host import browser_pin_table, pin_table
 from trifecta.lab.hosts import NetworkFacts
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.faults import NO_FAULTS, Faults
@@ -119,6 +120,8 @@ class Executor:
     """Those that can run here; CannotError when there is none."""
     session: Callable[[Common], AnySession]
     runner: Callable[[Any, Faults], AnyTrialRunner]
+    pins: Callable[[], Mapping[str, frozenset[int] | None]] = pin_table
+    """Which program has which cores to itself."""
     phase: str = "servers"
     """What ``begin`` raises."""
     conformance: bool = False
@@ -164,6 +167,7 @@ _OF_BROWSERS = Executor(
     lambda study, _, adapters: browsers_supported(study, adapters.servers, adapters.browsers),
     _browsers,
     BrowserTrialRunner,
+    pins=browser_pin_table,
 )
 EXECUTORS: dict[str, Executor] = {
     "requests": _OF_REQUESTS,

@@ -13,10 +13,10 @@ from typing import Any
 from trifecta.contract.codec import plain
 from trifecta.design import plan, quinn
 from trifecta.design.errors import UserError
-from trifecta.design.model import BrowserWorkload, Study
+from trifecta.design.model import Study
 from trifecta.design.transports import BETWEEN
 from trifecta.lab.engine import engine_versions
-from trifecta.lab.host import browser_pin_table, describe_pins, pin_table
+from trifecta.lab.host import describe_pins
 from trifecta.lab.hosts import MTU
 from trifecta.observers.machine import static_facts
 from trifecta.store.facts import SCHEMA_VERSION
@@ -36,6 +36,7 @@ def first_facts(
     engine: Path,
     here: Supported,
     faults: Faults,
+    pins: Mapping[str, frozenset[int] | None],
 ) -> dict[str, Any]:
     """What is known before the first trial."""
     workload = study.workload
@@ -54,7 +55,7 @@ def first_facts(
         "clients": {name: dict(facts) for name, facts in here.clients.items()},
         "unsupported": [dict(item) for item in here.left_out],
         "machine": static_facts(),
-        "pins": describe_pins(browser_pin_table() if isinstance(workload, BrowserWorkload) else pin_table()),
+        "pins": describe_pins(pins),
         # The same for every arm by construction; each trial's checks compare what was really used.
         "parity": {
             "tls_version": workload.tls_version,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from trifecta.analysis.bets import fewest_blocks
 from trifecta.contract.values import JsonObject
 from trifecta.design import duration, plan, quantity
-from trifecta.design.model import BrowserWorkload, Cell, Levelled, ServicesWorkload, Study
+from trifecta.design.model import Cell, Study
 
 OFF_BY = 2.0  # an estimate of time is good within this factor (tests/design/test_duration.py)
 _KEPT_TRIAL_BYTES = 70_000  # what a trial leaves in the run's folder: its row, link, resources
@@ -85,8 +85,9 @@ def preflight(
     each_ns = sum(duration.block_ns(study, cell) for cell in own)
     time_ns = round(blocks * each_ns / OFF_BY), round(blocks * each_ns * OFF_BY)
     every = [plan.treatment(study, cell, arm) for cell in own for arm in arms]
-    requests = [_requests(study, one) for one in every]
-    octets = [_octets(study, one) for one in every]
+    workloads = [plan.workload_for(study, one) for one in every]
+    samples = [workload.every_sample for workload in workloads]
+    octets = [workload.octets for workload in workloads]
     return Preflight(
         cells=len(own),
         arms=len(arms),
@@ -97,8 +98,8 @@ def preflight(
         budget_ns=study.budget_ns,
         sent_bytes=None if None in octets else blocks * sum(one for one in octets if one is not None),
         kept_bytes=None
-        if None in requests or study.capture
-        else blocks * sum(_KEPT_TRIAL_BYTES + _KEPT_SAMPLE_BYTES * (one or 0) for one in requests),
+        if None in samples or study.capture
+        else blocks * sum(_KEPT_TRIAL_BYTES + _KEPT_SAMPLE_BYTES * (one or 0) for one in samples),
         left_out=list(left_out),
         warnings=list(_warnings(study, fewest, len(own), each_ns)),
     )
@@ -124,26 +125,6 @@ def _warnings(study: Study, fewest: int, cells: int, each_ns: int) -> list[str]:
     if fewest * each_ns > study.budget_ns:
         return [f"the budget of {budget} may not hold {takes}, by estimate; {remedy}"]
     return []
-
-
-def _requests(study: Study, at: Levelled) -> int | None:
-    """Requests or visits of a trial; None where its time is what ends it."""
-    workload = plan.workload_for(study, at)
-    if isinstance(workload, BrowserWorkload):
-        return workload.visits + workload.warmup_visits
-    if not workload.requests:
-        return None
-    each = workload.requests + workload.warmup_requests
-    return each * workload.clients if isinstance(workload, ServicesWorkload) and workload.kind == "fan-in" else each
-
-
-def _octets(study: Study, at: Levelled) -> int | None:
-    """Octets of content of a trial; None where that is not known."""
-    workload, requests = plan.workload_for(study, at), _requests(study, at)
-    if isinstance(workload, BrowserWorkload) or requests is None:
-        return None
-    calls = workload.depth - 1 if isinstance(workload, ServicesWorkload) and workload.kind == "chain" else 1
-    return requests * calls * (workload.response_bytes + workload.request_bytes)
 
 
 def _wall(ns: float) -> str:

@@ -144,7 +144,7 @@ class _Run:
             resumed = {"state": "running", "ended_because": "", "resumed": int(facts.get("resumed", 0)) + 1}
             self.run.write_facts(facts | resumed)
         else:
-            facts = first_facts(self.study, engine, here, self.faults) | dict(any_levels)
+            facts = first_facts(self.study, engine, here, self.faults, self.way.pins()) | dict(any_levels)
             self.run = RunDirectory.create(self.path, facts, self.study.source or to_yaml(self.study))
         try:
             self.rows = self.run.rows()

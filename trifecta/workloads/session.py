@@ -19,7 +19,6 @@ from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import Cell, Levelled, PathSpec, RequestsWorkload, Study
-from trifecta.design.transports import for_protocol
 from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerAdapter, ServerOptions, Site
 from trifecta.lab.certificates import Certificates, make_certificates
@@ -201,7 +200,7 @@ class Session:
 
     def _key(self, at: Levelled) -> ServerKey:
         """Which server answers a treatment."""
-        workload = for_protocol(plan.workload_for(self.study, at), at.protocol)
+        workload = plan.workload_for(self.study, at).for_protocol(at.protocol)
         return at.server, options_for(workload)
 
     def _keys(self, cell: Cell) -> list[ServerKey]:

@@ -11,7 +11,6 @@ from trifecta.design import plan, quinn
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
 from trifecta.design.model import PROTOCOL_FACTOR, Cell, Study, Treatment
-from trifecta.design.transports import for_protocol
 from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.clients import jobs
@@ -206,7 +205,7 @@ def _no_quinn(study: Study, one: Treatment) -> tuple[str, str] | None:
 def _refusal(study: Study, one: Treatment, adapter: ClientAdapter) -> str | None:
     workload = plan.workload_for(study, one)
     try:
-        jobs.refuse(adapter, for_protocol(workload, one.protocol), one.protocol, one.connection)
+        jobs.refuse(adapter, workload.for_protocol(one.protocol), one.protocol, one.connection)
     except Unsupported as error:
         return str(error)
     return None

@@ -19,7 +19,6 @@ from trifecta.contract.trial import TrialRow
 from trifecta.design import plan
 from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import AA_SUFFIX, PathSpec, RequestsWorkload, Trial
-from trifecta.design.transports import for_protocol
 from trifecta.implementations.running import RunningServer, ServerFacts
 from trifecta.implementations.servers.origin import BACKEND_ADDRESS
 from trifecta.lab.engine import (
@@ -149,7 +148,7 @@ class TrialRunner:
         Stopped when the user asks for it: then nothing is kept.
         """
         session = self._session
-        workload = for_protocol(plan.workload_for(session.study, trial), trial.protocol)
+        workload = plan.workload_for(session.study, trial).for_protocol(trial.protocol)
         path = session.study.paths[trial.path]
         server = session.server_for(trial)
         session.lab.use_congestion_control(workload.congestion_control)

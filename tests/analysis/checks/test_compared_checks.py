@@ -9,7 +9,6 @@ from trifecta.analysis.checks import TRIAL_CHECKS
 from trifecta.analysis.checks.evidence import Evidence
 from trifecta.design import plan
 from trifecta.design.model import Baseline, RequestsWorkload
-from trifecta.design.transports import for_protocol
 
 
 def pair(compare, levels, **changes):
@@ -27,7 +26,7 @@ def pair(compare, levels, **changes):
     for level in levels:
         trial = trials[plan.level_text(level)]
         given = sound.evidence()
-        asked = for_protocol(plan.workload_for(study, trial), "h3")
+        asked = plan.workload_for(study, trial).for_protocol("h3")
         quic = given.load["quic"] | {"congestion_control": asked.congestion_control}
         own = {
             "study": study, "trial": trial, "load": given.load | {"quic": quic, "key_exchange": asked.key_exchange},

@@ -18,7 +18,7 @@ import statistics
 
 from trifecta.analysis.checks.evidence import Evidence, Finding, duration, worst
 from trifecta.analysis.checks.visits import Visits
-from trifecta.design.model import BrowserWorkload, CheckResult, PathSpec, VideoWorkload
+from trifecta.design.model import CheckResult, PathSpec, RequestsWorkload
 
 BUSY_WARN, BUSY_FAIL = 0.5, 0.9  # share of the cores it may use, over a visit's load time (a watch's, its wall time)
 SERVER_BUSY_WARN = 0.5  # share of one core
@@ -29,7 +29,7 @@ _SAME = ("version", "headless", "flags")  # of what the driver declares
 def check(evidence: Evidence) -> list[CheckResult]:
     """CPU time against load time, the server's share, look-ups of strangers, and the same program in every arm."""
     workload = evidence.workload
-    if not isinstance(workload, BrowserWorkload):
+    if not workload.visiting:
         return []  # nothing of this check was asked for
     visits = evidence.visits
     findings = [] if visits is None else _busy(evidence, workload, visits)
@@ -55,9 +55,9 @@ def cores(evidence: Evidence) -> int:
     return max(1, int(told))
 
 
-def _busy(evidence: Evidence, workload: BrowserWorkload, visits: Visits) -> list[Finding]:
+def _busy(evidence: Evidence, workload: RequestsWorkload, visits: Visits) -> list[Finding]:
     """Median over the visits: CPU time until the load event against the load time, of a watch against its length."""
-    watching = isinstance(workload, VideoWorkload)
+    watching = workload.plays
     pairs = [(visit.cpu_ns, visit.watched_ns if watching else visit.load_ns) for visit in visits.loaded]
     known = [(cpu, wall) for cpu, wall in pairs if cpu is not None and wall]
     if not known:
@@ -118,7 +118,7 @@ def _same_program(evidence: Evidence) -> list[Finding]:
     return [Finding("pass", f"{evidence.client} {own['version']} in every arm")] if "version" in own else []
 
 
-def _resumed(workload: BrowserWorkload, visits: Visits | None) -> list[Finding]:
+def _resumed(workload: RequestsWorkload, visits: Visits | None) -> list[Finding]:
     if workload.view != "repeat" or visits is None or not visits.loaded:
         return []
     told = [visit.resumed_connections for visit in visits.loaded if visit.resumed_connections is not None]

@@ -66,7 +66,7 @@ def _wait_ns(evidence: Evidence) -> float | None:
     waited = row.get("wait_p50_ns")
     if waited is None and evidence.trial.connection != "new":
         waited = row.get("latency_p50_ns")
-    if waited is None or workload.kind != "requests":
+    if waited is None or not workload.direct:
         return None  # the time of several services' calls is more than one round trip
     octets = workload.in_flight * max(workload.response_bytes, workload.request_bytes)
     if path.rate_bits_per_s and octets * 8e9 / path.rate_bits_per_s > QUEUE_NS:

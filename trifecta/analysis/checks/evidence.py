@@ -11,17 +11,7 @@ from trifecta.analysis.checks.visits import Visits
 from trifecta.analysis.estimate import Row
 from trifecta.design import plan
 from trifecta.design.factors import DEFAULT_CLIENT
-from trifecta.design.model import (
-    BrowserWorkload,
-    Cell,
-    CheckResult,
-    CheckStatus,
-    PathSpec,
-    RequestsWorkload,
-    Study,
-    Trial,
-)
-from trifecta.design.transports import for_protocol
+from trifecta.design.model import Cell, CheckResult, CheckStatus, PathSpec, RequestsWorkload, Study, Trial
 
 Document = Mapping[str, Any]
 # The transport below and the kernel's counter of what a host sent over it: no client can lie about that.
@@ -106,7 +96,7 @@ class Evidence:
     @cached_property  # most checks ask for it
     def workload(self) -> RequestsWorkload:
         """The workload as asked for in this trial, over its protocol's transport."""
-        return for_protocol(plan.workload_for(self.study, self.trial), self.trial.protocol)
+        return plan.workload_for(self.study, self.trial).for_protocol(self.trial.protocol)
 
     @property
     def path(self) -> PathSpec:
@@ -132,19 +122,20 @@ class Evidence:
     @property
     def browsing(self) -> bool:
         """Whether the client is a browser: then samples are visits."""
-        return isinstance(self.workload, BrowserWorkload)
+        return self.workload.visiting
 
-    def asked_alike(self, other: Evidence, *attributes: str) -> bool:
-        """Whether another trial was asked for the same in these attributes of the workload.
+    def asked_alike(self, other: Evidence) -> bool:
+        """Whether another trial was asked for the same in all that its answers depend on.
 
         What the study compares may differ between arms, and nothing else.
         """
-        return all(getattr(self.workload, name, None) == getattr(other.workload, name, None) for name in attributes)
+        names = self.workload.compared
+        return all(getattr(self.workload, name) == getattr(other.workload, name) for name in names)
 
     @property
     def noun(self) -> str:
         """What the samples are."""
-        return "visits" if self.browsing else "requests"
+        return self.workload.noun
 
     def result(
         self,

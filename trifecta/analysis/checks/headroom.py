@@ -43,7 +43,7 @@ def _client(evidence: Evidence) -> list[Finding]:
     findings = []
     load = evidence.load or {}
     # Many clients in a closed loop on one core take it whole, whatever they ask: that is the question of a fan-in.
-    many = evidence.workload.kind == "fan-in" and evidence.workload.loop == "closed"
+    many = evidence.workload.crowd and evidence.workload.loop == "closed"
     beyond: CheckStatus = "warn" if evidence.foreign or many else "fail"
     who = evidence.client if evidence.foreign else "the client"
     busy = client_busy(load)

@@ -30,7 +30,7 @@ from trifecta.analysis.checks import inside_handshakes
 from trifecta.analysis.checks.evidence import Evidence, Finding, worst
 from trifecta.design import plan, quinn
 from trifecta.design.model import CheckResult
-from trifecta.design.transports import apart, over
+from trifecta.design.transports import over
 
 _LOSSY = ("loss", "gilbert_elliott", "loss_schedule")
 WINDOW_SPREAD = 1.25  # TCP counts ten segments, QUIC up to 14,720 octets (RFC 6928, RFC 9002 7.2): not exactly equal
@@ -93,7 +93,7 @@ def _apart(evidence: Evidence) -> list[Finding]:
     """What the study itself gives TCP and QUIC apart: then the arms differ in that as well."""
     workload = plan.workload_for(evidence.study, evidence.trial)
     found = []
-    for name in apart(workload):
+    for name in workload.apart:
         tcp, quic = (over(getattr(workload, name), protocol) for protocol in ("h2", "h3"))
         what = name.replace("tls", "TLS").replace("_", " ")
         text = f"the study asks for {what} {tcp} over TCP and {quic} over QUIC"

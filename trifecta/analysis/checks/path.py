@@ -26,8 +26,7 @@ from typing import Any
 from trifecta.analysis.chance import burst_inflation, consistent, plausible_share
 from trifecta.analysis.checks import echo, lateness
 from trifecta.analysis.checks.evidence import Document, Evidence, Finding, by_wire, duration, worst
-from trifecta.design import browsers, services
-from trifecta.design.model import BrowserWorkload, CheckResult, PathSpec, RequestsWorkload, ServicesWorkload
+from trifecta.design.model import CheckResult, PathSpec, RequestsWorkload
 
 DELAY_SHARE, DELAY_FLOOR_NS = 0.02, 100_000  # one direction, by the link: whichever allows more
 RTT_SHARE, RTT_FLOOR_NS = 0.02, 200_000  # both directions and both hosts, by the probe
@@ -56,7 +55,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     ]
     findings += _together(links)
     findings += _of_probes(path, evidence.workload, evidence.probe)
-    if not findings and isinstance(evidence.workload, ServicesWorkload) and evidence.workload.hosts == 1:
+    if not findings and not evidence.workload.wires:
         findings.append(Finding("pass", "all services share a host: there is not a wire between them"))
     return worst(evidence, "path", findings)
 
@@ -76,13 +75,7 @@ def _of_probes(path: PathSpec, workload: RequestsWorkload, probe: Document | Non
 
 def _wires(path: PathSpec, workload: RequestsWorkload) -> set[str]:
     """The wires on which the path lies, as named in ``Evidence.links``."""
-    if not path.impaired:
-        return set()
-    if isinstance(workload, BrowserWorkload):
-        return set(browsers.impaired_wires(workload))
-    if not isinstance(workload, ServicesWorkload):
-        return {""}
-    return {f"{a}-{b}" for a, b in services.impaired_wires(services.graph_of(workload), workload)}
+    return set(workload.impaired_wires) if path.impaired else set()
 
 
 def _link(evidence: Evidence, wire: str, link: Document) -> list[Finding]:

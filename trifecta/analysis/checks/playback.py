@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from trifecta.analysis.checks.evidence import Evidence, Finding, duration, worst
 from trifecta.analysis.checks.visits import Visit, Visits
-from trifecta.design.model import CheckResult, VideoWorkload
+from trifecta.design.model import CheckResult, RequestsWorkload
 
 SLIP_SHARE, SLIP_FLOOR_NS = 0.02, 500_000_000  # of the watch, whichever is more: samples come four times a second
 FLOOR_WARN, FLOOR_FAIL = 0.01, 0.05  # share of frames that the machine drops on its own
@@ -28,7 +28,7 @@ DROPPED_WARN = 0.01  # share of frames beyond that floor
 def check(evidence: Evidence) -> list[CheckResult]:
     """Fail when media time slips behind, when the machine drops frames by itself, or when arms play other media."""
     workload = evidence.workload
-    if not isinstance(workload, VideoWorkload):
+    if not workload.plays:
         return []  # nothing of this check was asked for
     visits = evidence.visits
     if visits is None or not visits.loaded:
@@ -106,7 +106,7 @@ def _stalls(watches: Sequence[Visit]) -> list[Finding]:
     return [Finding("warn", text, float(number), 0.0, "watch for longer, or ask for less of the path")]
 
 
-def _media(evidence: Evidence, workload: VideoWorkload, visits: Visits) -> list[Finding]:
+def _media(evidence: Evidence, workload: RequestsWorkload, visits: Visits) -> list[Finding]:
     """The same ladder in every arm: where two arms fetched a segment of a rung, it has the same octets."""
     if not visits.segments:
         return [Finding("unknown", "which segments were played was not measured")]
@@ -116,9 +116,9 @@ def _media(evidence: Evidence, workload: VideoWorkload, visits: Visits) -> list[
         return [
             Finding("fail", text, float(max(strange)), float(len(workload.ladder) - 1), "look at the playlist served")
         ]
-    if workload.mode == "on-demand":
+    if not workload.live:
         for sibling in evidence.siblings:
-            if not evidence.asked_alike(sibling, "clip", "codec", "ladder", "segment_ns", "mode"):
+            if not evidence.asked_alike(sibling):
                 continue
             other = sibling.visits.segments if sibling.visits else {}
             for key in sorted(visits.segments.keys() & other.keys()):

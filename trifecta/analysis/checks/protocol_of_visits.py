@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trifecta.analysis.checks.evidence import TRANSPORTS, Evidence, Finding, counts, nothing_sent, worst
 from trifecta.analysis.checks.visits import Visits
-from trifecta.design.model import PROTOCOL_NAMES, BrowserWorkload, CheckResult
+from trifecta.design.model import PROTOCOL_NAMES, CheckResult, RequestsWorkload
 
 
 def check(evidence: Evidence) -> list[CheckResult]:
@@ -15,7 +15,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
         return evidence.result("protocol", "unknown", f"no requests to tell whether {name} was spoken")
     if not visits.protocols:
         return worst(evidence, "protocol", [_nothing_told(evidence, visits, name)])
-    if isinstance(workload, BrowserWorkload) and workload.discovery == "alt-svc" and evidence.trial.protocol == "h3":
+    if workload.discovery == "alt-svc" and evidence.trial.protocol == "h3":
         return worst(evidence, "protocol", _discovered(workload, visits))
     return worst(evidence, "protocol", _forced(evidence, visits, name))
 
@@ -46,7 +46,7 @@ def _forced(evidence: Evidence, visits: Visits, name: str) -> list[Finding]:
     return findings
 
 
-def _discovered(workload: BrowserWorkload, visits: Visits) -> list[Finding]:
+def _discovered(workload: RequestsWorkload, visits: Visits) -> list[Finding]:
     """HTTP/3 found by Alt-Svc (RFC 7838): a visit begins over TCP, and what follows may go over QUIC."""
     total, right = sum(visits.protocols.values()), visits.protocols.get("h3", 0)
     # Over connections that stand, or with what an earlier visit learned, the first request may speak HTTP/3 already.

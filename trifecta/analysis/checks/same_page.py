@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 
 from trifecta.analysis.checks.evidence import Evidence, Finding, counts, worst
 from trifecta.analysis.checks.visits import Got, Visit, Visits
-from trifecta.design.model import BrowserWorkload, CheckResult, VideoWorkload
+from trifecta.design.model import CheckResult, RequestsWorkload
 
 SHOWN = 3  # URLs named of each kind of difference
 _REMEDY = "look at the waterfalls: every visit must fetch the same page (docs/pages.md)"
@@ -30,13 +30,13 @@ Page = Mapping[str, Got]
 def check(evidence: Evidence) -> list[CheckResult]:
     """Fail when visits of this trial, or of the block's earlier ones, differ in requests or octets."""
     workload = evidence.workload
-    if not isinstance(workload, BrowserWorkload):
+    if not workload.visiting:
         return []  # nothing of this check was asked for
     visits = evidence.visits
     if visits is None or not visits.loaded:
         return worst(evidence, "same_page", [Finding("unknown", "no visit succeeded that could be compared")])
     findings = [*_missing(visits), *_refused(visits), *_cache(workload, visits)]
-    if isinstance(workload, VideoWorkload):
+    if workload.plays:
         findings += _of_a_player(visits)
     else:
         findings += [*_failed(visits), *_unfinished(visits), *_compared(evidence, visits)]
@@ -53,7 +53,7 @@ def _of_a_player(visits: Visits) -> list[Finding]:
 
 
 def _compared(evidence: Evidence, visits: Visits) -> list[Finding]:
-    alike = [each for each in evidence.siblings if evidence.asked_alike(each, "page", "view")]
+    alike = [each for each in evidence.siblings if evidence.asked_alike(each)]
     others = [(f"{each.trial.arm} ", each.visits.loaded) for each in alike if each.visits]
     first_arm, first = next(((arm, loaded[0]) for arm, loaded in others if loaded), ("", visits.loaded[0]))
     for visit in visits.loaded:
@@ -143,7 +143,7 @@ def _missing(visits: Visits) -> list[Finding]:
     return [Finding("warn", text, float(number), 0.0, "record the page again, or leave out the script that asks")]
 
 
-def _cache(workload: BrowserWorkload, visits: Visits) -> list[Finding]:
+def _cache(workload: RequestsWorkload, visits: Visits) -> list[Finding]:
     if workload.view == "repeat":
         if visits.from_cache:
             return [Finding("pass", f"{visits.from_cache} requests were answered by the browser's cache")]

@@ -12,9 +12,11 @@ A response cut short is a fast one; arms that did different work cannot be compa
 
 from __future__ import annotations
 
-from trifecta.analysis.checks.evidence import Evidence, Finding, counts, worst
+from collections.abc import Callable, Mapping, Sequence
+
+from trifecta.analysis.checks.evidence import Evidence, Finding, SampleFacts, counts, worst
 from trifecta.design import failures
-from trifecta.design.model import BrowserWorkload, CheckResult, ServicesWorkload
+from trifecta.design.model import CheckResult
 
 _EMPTY_ANSWER = ("HEAD", "DELETE")  # no content in their answers: RFC 9110, 9.3.2 and 9.3.5
 _WRONG_ANSWERS = ("length", "content", "status", "malformed")
@@ -26,20 +28,21 @@ def check(evidence: Evidence) -> list[CheckResult]:
     facts = evidence.samples
     if facts is None:
         return evidence.result("same_work", "unknown", "no samples to compare")
+    return worst(evidence, "same_work", WORK[evidence.workload.kind](evidence, facts))
+
+
+def _of_responses(evidence: Evidence, facts: SampleFacts) -> list[Finding]:
+    """The octets asked for in every response, in every arm."""
     workload = evidence.workload
-    if isinstance(workload, ServicesWorkload):
-        return worst(evidence, "same_work", [*_wrong(evidence), *_cycles(evidence), *_requests(evidence)])
-    if isinstance(workload, BrowserWorkload):
-        return worst(evidence, "same_work", [*_wrong(evidence), *_visits(evidence, workload)])
     octets = 0 if workload.method in _EMPTY_ANSWER else workload.response_bytes
-    findings = _wrong(evidence)
+    findings = _wrong(facts, "responses")
     sizes = {size: count for size, count in facts.bytes_in.items() if size != octets}
     if sizes:
         others = ", ".join(f"{count} of {size} B" for size, count in sorted(sizes.items())[:5])
         findings.append(_fail(f"every response should have {octets} B, but there were {others}", sizes))
-    findings += _requests(evidence)
+    findings += _requests(evidence, facts)
     for sibling in evidence.siblings:
-        if not evidence.asked_alike(sibling, "method", "response_bytes"):
+        if not evidence.asked_alike(sibling):
             continue
         got = sibling.samples.bytes_in if sibling.samples is not None else {}
         if got and facts.bytes_in and set(got) != set(facts.bytes_in):
@@ -51,29 +54,33 @@ def check(evidence: Evidence) -> list[CheckResult]:
     elif not findings:
         answered = sum(facts.bytes_in.values())
         findings.append(Finding("pass", f"all {answered} successful responses had the {octets} B asked for", 0.0, 0.0))
-    return worst(evidence, "same_work", findings)
+    return findings
 
 
-def _wrong(evidence: Evidence) -> list[Finding]:
-    """Answers that are not what was asked for. A service's 502 or 504 is a failed cycle, not other work."""
-    facts = evidence.samples
-    assert facts is not None
-    services = isinstance(evidence.workload, ServicesWorkload)
-    kinds = [kind for kind in _WRONG_ANSWERS if not (services and kind == "status")]
+def _of_cycles(evidence: Evidence, facts: SampleFacts) -> list[Finding]:
+    """A service's 502 or 504 is a failed cycle, not other work."""
+    kinds = [kind for kind in _WRONG_ANSWERS if kind != "status"]
+    return [*_wrong(facts, "responses", kinds), *_cycles(evidence), *_requests(evidence, facts)]
+
+
+def _of_visits(evidence: Evidence, facts: SampleFacts) -> list[Finding]:
+    """What each visit got is compared by the check `same_page`."""
+    return [*_wrong(facts, "visits"), *_visits(evidence, facts)]
+
+
+def _wrong(facts: SampleFacts, what: str, kinds: Sequence[str] = _WRONG_ANSWERS) -> list[Finding]:
+    """Answers that are not what was asked for."""
     wrong = {name: count for name, count in facts.errors.items() if name.split(":")[0] in kinds}
     if not wrong:
         return []
-    what = "visits" if evidence.browsing else "responses"
     text = f"{sum(wrong.values())} of {facts.samples} {what} were wrong: {failures.said(wrong)}"
     return [Finding("fail", text, float(sum(wrong.values())), 0.0, failures.remedy(wrong))]
 
 
-def _visits(evidence: Evidence, workload: BrowserWorkload) -> list[Finding]:
-    """As many visits as asked for; what each of them got is compared by the check `same_page`."""
-    facts = evidence.samples
-    assert facts is not None
+def _visits(evidence: Evidence, facts: SampleFacts) -> list[Finding]:
+    """As many visits as asked for."""
     made, warmup = facts.samples, facts.warmup_samples
-    asked = (workload.visits, workload.warmup_visits)
+    asked = (evidence.workload.samples, evidence.workload.warmup_samples)
     text = f"{made} visits were made after {warmup} of warm-up, {asked[0]} after {asked[1]} asked for"
     if (made, warmup) != asked:
         return [Finding("fail", text, float(made), float(asked[0]), "raise the timeouts of the study")]
@@ -94,12 +101,10 @@ def _cycles(evidence: Evidence) -> list[Finding]:
     return [Finding("pass", f"all {whole} cycles that did not fail had their {expected} hops", 0.0, 0.0)]
 
 
-def _requests(evidence: Evidence) -> list[Finding]:
+def _requests(evidence: Evidence, facts: SampleFacts) -> list[Finding]:
     """A trial that ends after a number of requests must have made that many, whatever became of them."""
-    facts, asked = evidence.samples, evidence.workload.requests
-    if evidence.workload.kind == "fan-in":
-        asked *= evidence.workload.connections or 1
-    if facts is None or not asked or evidence.workload.duration_ns:
+    asked = evidence.workload.samples
+    if not asked or evidence.workload.duration_ns:
         return []
     made = facts.samples + facts.warmup_samples
     if made >= asked:
@@ -117,3 +122,14 @@ def _requests(evidence: Evidence) -> list[Finding]:
 
 def _fail(text: str, wrong: dict[str, int] | dict[int, int]) -> Finding:
     return Finding("fail", text, float(sum(wrong.values())), 0.0, _REMEDY)
+
+
+WORK: Mapping[str, Callable[[Evidence, SampleFacts], list[Finding]]] = {
+    "requests": _of_responses,
+    "chain": _of_cycles,
+    "fan-in": _of_cycles,
+    "sba-registration": _of_cycles,
+    "page": _of_visits,
+    "video": _of_visits,
+}
+"""What is looked at, by the kind of the workload."""

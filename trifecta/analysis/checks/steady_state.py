@@ -13,7 +13,7 @@ A drift is the start of something (caches, windows, code that is compiled), not 
 from __future__ import annotations
 
 from trifecta.analysis.checks.evidence import Evidence, SampleFacts, duration
-from trifecta.design.model import BrowserWorkload, CheckResult, RequestsWorkload
+from trifecta.design.model import CheckResult, RequestsWorkload
 
 DRIFT_WARN = 1.25  # median of one half against the other
 DRIFT_FAIL = 2.0
@@ -25,8 +25,8 @@ def check(evidence: Evidence) -> list[CheckResult]:
     facts, workload = evidence.samples, evidence.workload
     if facts is None:
         return evidence.result("steady_state", "unknown", "no samples to compare")
-    if isinstance(workload, BrowserWorkload):
-        return _of_visits(evidence, facts.warmup_samples, workload.warmup_visits)
+    if workload.visiting:
+        return _of_visits(evidence, facts.warmup_samples, workload.warmup_samples)
     return _of_requests(evidence, facts, workload)
 
 

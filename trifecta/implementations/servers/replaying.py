@@ -24,12 +24,7 @@ def keys(page: Page) -> dict[str, int]:
     return table
 
 
-def visited(workload: RequestsWorkload) -> bool:
-    """Whether browsers visit pages, for which a server answers from an archive or a live folder."""
-    return workload.kind in ("page", "video")
-
-
 def refuse_pages(workload: RequestsWorkload, name: str) -> None:
     """Unsupported for the workloads of browsers."""
-    if visited(workload):
+    if workload.visiting:
         raise Unsupported(f"{name} cannot answer from a page archive; use server: origin, nginx or caddy")

@@ -148,7 +148,6 @@ def client_config(
         message = Message(folder=str(messages))
     elif entry.body == "forward":
         message = Message(body_bytes=workload.request_bytes)
-    total = workload.requests * (workload.clients if workload.kind == "fan-in" else 1)
     config = replace(
         config,
         address=None,
@@ -161,15 +160,15 @@ def client_config(
         service=graph.client,
         to=entry.to,
         spans_file=str(spans_file),
-        total_timeout_ns=total_timeout_ns(graph, workload, path, total),
+        total_timeout_ns=total_timeout_ns(graph, workload, path, workload.samples),
     )
-    if workload.kind != "fan-in":
+    if not workload.crowd:
         return config
     return replace(
         config,
         requests=0,
         requests_per_client=workload.requests,
-        warmup_requests=workload.warmup_requests * workload.clients,
+        warmup_requests=workload.warmup_samples,
     )
 
 

@@ -42,8 +42,8 @@ class PlaceKey:
 
 def key_of(graph: Graph, workload: ServicesWorkload, *, linked: bool) -> PlaceKey:
     """The place that a cell needs; ``linked``: with a link on the wires that the path lies on."""
-    impaired = services.impaired_wires(graph, workload) if linked else set()
-    return PlaceKey(graph.services, workload.hosts, workload.place, frozenset(impaired), workload.conntrack)
+    impaired = workload.impaired_pairs if linked else frozenset()
+    return PlaceKey(graph.services, workload.hosts, workload.place, impaired, workload.conntrack)
 
 
 @dataclass(frozen=True)

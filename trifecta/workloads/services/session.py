@@ -13,7 +13,7 @@ from typing import Any, cast
 from trifecta.contract.codec import changed
 from trifecta.contract.link import LinkConfig
 from trifecta.contract.probe import MeasureSummary
-from trifecta.design import plan, services
+from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.graph import Graph
 from trifecta.design.model import Cell, Levelled, PathSpec, ServicesWorkload, Study
@@ -78,7 +78,7 @@ class ServicesSession:
 
     def graph(self, at: Levelled) -> Graph:
         """Who calls whom."""
-        return services.graph_of(self.workload(at))
+        return self.workload(at).graph
 
     def key(self, at: Levelled) -> PlaceKey:
         """Which place a treatment has."""

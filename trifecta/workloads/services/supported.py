@@ -6,7 +6,7 @@ from pathlib import Path
 
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
-from trifecta.design.model import Cell, ServicesWorkload, Study
+from trifecta.design.model import Cell, Study
 from trifecta.design.services import SERVER_LEVEL
 from trifecta.lab.conntrack import find_nft
 from trifecta.lab.engine import engine_versions
@@ -23,9 +23,7 @@ def services_supported(study: Study, engine: Path) -> Supported:
     for cell in plan.cells(study):
         possible = True
         for one in plan.treatments_of(study, cell):
-            workload = plan.workload_for(study, one)
-            assert isinstance(workload, ServicesWorkload)
-            needed = (("place", workload.place), ("conntrack", workload.conntrack))
+            needed = plan.workload_for(study, one).needs
             for factor, level in needed:
                 if (factor, level) not in reasons:
                     reason = why_not(level) if factor == "place" else why_not_tracked(level)

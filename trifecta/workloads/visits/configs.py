@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trifecta.contract.browser import BrowserConfig, VideoConfig
-from trifecta.design.model import BrowserWorkload, PageWorkload, Trial, VideoWorkload
+from trifecta.design.model import BrowserWorkload, Trial
 from trifecta.implementations.server import ServerOptions
 from trifecta.lab.certificates import Certificates
 
@@ -56,8 +56,7 @@ def total_timeout_ns(workload: BrowserWorkload) -> int:
     each = workload.visit_timeout_ns + workload.settle_ns + _VISIT_NS
     if workload.view != "cold":
         each *= 2
-    if isinstance(workload, VideoWorkload):
-        each += workload.watch_ns
+    each += workload.watched_ns
     return START_NS + (workload.warmup_visits + workload.visits) * each
 
 
@@ -79,10 +78,9 @@ def browser_config(
     ``floor`` are the shares of frames that the machine drops on its own, by rung.
     """
     video = None
-    if isinstance(workload, VideoWorkload):
+    if workload.plays:
         shares = None if floor is None else tuple(floor)
-        live = workload.mode != "on-demand"
-        video = VideoConfig(player_url=url, watch_ns=workload.watch_ns, live=live, floor=shares)
+        video = VideoConfig(player_url=url, watch_ns=workload.watched_ns, live=workload.live, floor=shares)
     return BrowserConfig(
         trial=trial.trial,
         protocol=trial.protocol,
@@ -99,7 +97,7 @@ def browser_config(
         visit_timeout_ns=workload.visit_timeout_ns,
         total_timeout_ns=total_timeout_ns(workload),
         settle_ns=workload.settle_ns,
-        filmstrip=isinstance(workload, PageWorkload) and workload.filmstrip,
+        filmstrip=workload.films,
         viewport=VIEWPORT,
         video=video,
         work_dir=str(work_dir),

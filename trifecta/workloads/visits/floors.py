@@ -10,7 +10,7 @@ from msgspec import structs
 
 from trifecta.contract.load import LoadSummary
 from trifecta.design.errors import CannotError
-from trifecta.design.model import PROTOCOL_FACTOR, Cell, Trial, VideoWorkload
+from trifecta.design.model import PROTOCOL_FACTOR, BrowserWorkload, Cell, Trial
 from trifecta.lab.engine import EngineError
 from trifecta.store import parquet
 from trifecta.video.archive import Video
@@ -38,7 +38,7 @@ class Floors:
         Of a page neither. Stopped when the user asks for it.
         """
         workload, material = self._session.workload(trial), self._session.material(trial)
-        if not isinstance(workload, VideoWorkload) or material.video is None:
+        if material.video is None:
             return None, None
         browser = trial.client
         key = (browser, material.video.local)
@@ -50,11 +50,13 @@ class Floors:
                 self._known[key] = None, " ".join(str(error).split())
         return self._known[key]
 
-    def _measure(self, trial: Trial, workload: VideoWorkload, video: Video, browser: str, place: Place) -> list[float]:
+    def _measure(
+        self, trial: Trial, workload: BrowserWorkload, video: Video, browser: str, place: Place
+    ) -> list[float]:
         session = self._session
         drafts = _drafts(session.state)
         with LocalVideo(video, place.network.host("client"), session.log("floor")) as local:
-            alone = replace(workload, mode="on-demand", view="cold", visits=1, warmup_visits=0, watch_ns=local.watch_ns)
+            alone = workload.unhindered(local.watch_ns)
             config = browser_config(
                 _over_h1(trial),
                 alone,

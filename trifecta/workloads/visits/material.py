@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from trifecta import pages
-from trifecta.design.browsers import serving_host
 from trifecta.design.model import BrowserWorkload, PageWorkload, VideoWorkload
 from trifecta.lab.host import Host
 from trifecta.pages.archive import Page, read_page
-from trifecta.video.archive import VIDEO_HOST, Video, prepare
+from trifecta.video.archive import VIDEO_HOST, Say, Video, prepare
 from trifecta.video.live import LiveSource
 from trifecta.video.rtmp import RtmpSource
 
@@ -62,19 +61,24 @@ class Material:
         return Question(first.host, first.target, first.status, first.bytes)
 
 
-def material_of(workload: BrowserWorkload, say: Callable[[str], None] = lambda _: None) -> Material:
+def material_of(workload: BrowserWorkload, say: Say = lambda _: None) -> Material:
     """What a cell's workload shows; made now, or taken from the cache.
 
     UserError, CannotError or Unsupported where it is not there and cannot be made. ``say`` is told what takes long.
     """
-    if isinstance(workload, PageWorkload):
-        folder = pages.find(workload.page)
-        page = read_page(folder)
-        main = serving_host(workload)
-        return Material(folder, page, page.start, main, dict.fromkeys(page.hosts, main))
-    assert isinstance(workload, VideoWorkload)
+    return MAKERS[workload.kind](workload, say)
+
+
+def _of_a_page(workload: PageWorkload, _say: Say) -> Material:
+    folder = pages.find(workload.page)
+    page = read_page(folder)
+    main = workload.serving_host
+    return Material(folder, page, page.start, main, dict.fromkeys(page.hosts, main))
+
+
+def _of_a_video(workload: VideoWorkload, say: Say) -> Material:
     live = None
-    if workload.mode != "on-demand":
+    if workload.live:
         live = LIVE_SOURCES[workload.mode]
         live.find()
         live.check_workload(workload)
@@ -83,20 +87,15 @@ def material_of(workload: BrowserWorkload, say: Callable[[str], None] = lambda _
         folder=video.archive,
         page=read_page(video.archive),
         url=video.player_url,
-        main=serving_host(workload),
+        main=workload.serving_host,
         places=video.places,
         video=video,
         live=live,
     )
 
 
-def same_material(workload: BrowserWorkload) -> Key:
-    """What tells the material of two workloads apart."""
-    if isinstance(workload, PageWorkload):
-        return "page", workload.page
-    names = ("clip", "mode", "codec", "ladder", "segment_ns", "watch_ns")
-    values: list[Any] = [getattr(workload, name) for name in names]
-    return "video", *values
+MAKERS: Mapping[str, Callable[[Any, Say], Material]] = {"page": _of_a_page, "video": _of_a_video}
+"""By the kind of the workload."""
 
 
 def start_live(material: Material, folder: Path, host: Host, log: Path) -> LiveSource | None:

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from trifecta.contract.codec import changed
 from trifecta.contract.probe import MeasureSummary
-from trifecta.design import browsers, plan
+from trifecta.design import plan
 from trifecta.design.model import BrowserWorkload, Cell, Levelled, PathSpec, Protocol, Study
 from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerAdapter, Site
@@ -29,7 +29,7 @@ from trifecta.workloads.capturing import TrialCapture
 from trifecta.workloads.probing import measure_config, measure_path
 from trifecta.workloads.session import set_to_work
 from trifecta.workloads.visits.configs import PORT, options_for
-from trifecta.workloads.visits.material import Key, Material, material_of, same_material, start_live
+from trifecta.workloads.visits.material import Key, Material, material_of, start_live
 from trifecta.workloads.visits.place import Place, ServerKey, Serving
 
 Wires = tuple[str, ...]
@@ -81,12 +81,12 @@ class BrowserSession:
     def wires(self, at: Levelled) -> Wires:
         """The wires that the path lies on; none when it does nothing to packets and nothing is captured."""
         linked = self.path(at).linked or self.study.capture
-        return browsers.impaired_wires(self.workload(at)) if linked else ()
+        return self.workload(at).impaired_wires if linked else ()
 
     def keys(self, at: Levelled) -> tuple[ServerKey, ...]:
         """The servers of a treatment, the measured one first."""
         workload = self.workload(at)
-        material, options = same_material(workload), options_for(workload)
+        material, options = workload.material, options_for(workload)
         hosts = self.materials[material].serving
         return tuple(ServerKey(at.server, options, material, host) for host in hosts)
 
@@ -101,7 +101,7 @@ class BrowserSession:
 
     def material(self, at: Levelled) -> Material:
         """What is served."""
-        return self.materials[same_material(self.workload(at))]
+        return self.materials[self.workload(at).material]
 
     def url(self, at: Levelled) -> str:
         """Where a visit goes."""
@@ -120,8 +120,8 @@ class BrowserSession:
         treatments = plan.treatments(self.study, cells)
         for at in treatments:
             workload = self.workload(at)
-            if same_material(workload) not in self.materials:
-                self.materials[same_material(workload)] = material_of(workload)
+            if workload.material not in self.materials:
+                self.materials[workload.material] = material_of(workload)
         names = dict.fromkeys(name for material in self.materials.values() for name in material.places)
         self.certificates: Certificates = make_certificates(self.run.path / "pki", list(names), [])
         wanted: dict[Wires, dict[ServerKey, None]] = {}

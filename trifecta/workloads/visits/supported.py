@@ -8,11 +8,11 @@ from typing import cast
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.factors import CLIENT_FACTOR
-from trifecta.design.model import PROTOCOL_FACTOR, BrowserWorkload, Cell, PageWorkload, Study, Treatment
+from trifecta.design.model import PROTOCOL_FACTOR, BrowserWorkload, Cell, Study, Treatment
 from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.server import ServerAdapter, Unsupported
 from trifecta.workloads.supported import Supported, found_here, known_here, possible_servers
-from trifecta.workloads.visits.material import material_of, same_material
+from trifecta.workloads.visits.material import material_of
 
 
 def browsers_supported(
@@ -74,7 +74,7 @@ def _with_material(study: Study, cells: list[Cell], left_out: list[dict[str, str
         missing = False
         for one in plan.treatments_of(study, cell):
             workload = cast(BrowserWorkload, plan.workload_for(study, one))
-            key = same_material(workload)
+            key = workload.material
             if key not in reasons:
                 try:
                     material_of(workload)
@@ -84,8 +84,7 @@ def _with_material(study: Study, cells: list[Cell], left_out: list[dict[str, str
             reason = reasons[key]
             if reason is not None:
                 missing = True
-                what = ("page", workload.page) if isinstance(workload, PageWorkload) else ("clip", str(key[1]))
-                _leave_out(left_out, *what, reason)
+                _leave_out(left_out, *workload.shown, reason)
         if not missing:
             possible.append(cell)
     return possible

@@ -15,7 +15,7 @@ from trifecta.contract.browser import BrowserConfig
 from trifecta.contract.codec import changed
 from trifecta.contract.link import Links
 from trifecta.contract.load import ClientReady, LoadSummary
-from trifecta.design.model import BrowserWorkload, PageWorkload, Trial, VideoWorkload
+from trifecta.design.model import BrowserWorkload, Trial
 from trifecta.lab import linux
 from trifecta.lab.engine import EXIT_CANNOT, EngineError, EngineProcess, as_user_error
 from trifecta.lab.host import keeping_off
@@ -189,9 +189,9 @@ class BrowserTrialRunner:
             samples=run.draft("samples", name, ".parquet"),
             visits=run.draft("visits", name, ".parquet"),
             fetches=run.draft("fetches", name, ".parquet"),
-            playback=run.draft("playback", name, ".parquet") if isinstance(workload, VideoWorkload) else None,
+            playback=run.draft("playback", name, ".parquet") if workload.plays else None,
             har=run.draft("har", name, ""),
-            frames=run.draft("frames", name, "") if isinstance(workload, PageWorkload) and workload.filmstrip else None,
+            frames=run.draft("frames", name, "") if workload.films else None,
         )
         with disk_errors(run.path):
             for folder in (*drafts.folders, self._session.state):

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from trifecta.design.fields import BROWSER_FIELDS, PAGE_FIELDS, REQUESTS_FIELDS, SERVICES_FIELDS, VIDEO_FIELDS
-from trifecta.design.model import PageWorkload, RequestsWorkload, ServicesWorkload, VideoWorkload
 from trifecta.design.services import SERVER_LEVEL
+from trifecta.design.workloads.browsers import PageWorkload, VideoWorkload
+from trifecta.design.workloads.requests import RequestsWorkload
+from trifecta.design.workloads.services import ServicesWorkload
 
 _REQUESTS = tuple(entry.name for entry in REQUESTS_FIELDS)
 _OF_ONE_SERVER = ("zero_rtt", "read_timeout", "write_timeout", "client_cpu", "server_cpu")  # not of services

@@ -1,0 +1,33 @@
+"""What the estimates of workloads share: what things take on a machine with two cores, and how a path slows them."""
+
+from __future__ import annotations
+
+import math
+
+from trifecta.design.path_spec import PathSpec
+
+NEW_TRIPS = 3  # TCP, TLS 1.3, the request; QUIC needs two
+STALL_NS = 600_000_000  # of a lost packet: the first timeouts of TCP (RFC 6298, 1 s) and QUIC (RFC 9002), half early
+CONTAINER_NS = 1_100_000_000
+PROGRAM_NS = 550_000_000  # to start a client that is no part of the engine
+PYTHON_NS = 3_500_000  # a round trip of a client and a server in Python
+REQUEST_NS = 400_000
+VISIT_NS = 1_600_000_000
+PAGES = {"light": 3_500_000, "heavy": 7_300_000}  # octets of the bundled pages
+OTHER_PAGE = 5_000_000  # octets of a page of which nothing is known
+WATCH_NS = 2_300_000_000  # a browser before and after a video
+OWN = frozenset({"load", "", "chromium", "firefox"})  # clients whose start costs nothing, or is counted by itself
+
+
+def trip_ns(path: PathSpec) -> float:
+    """A round trip, with what its losses cost."""
+    return path.rtt_ns + STALL_NS * min(1.0, 2 * path.loss)
+
+
+def sending_ns(octets: float, path: PathSpec) -> float:
+    """How long that much content is on its way besides the round trip."""
+    rate = path.rate_bits_per_s
+    if rate is None:
+        return octets * 8.0  # 1 Gbit/s, what two cores send
+    trips = math.sqrt(max(0.0, octets / 14_480 - 1))  # slow start from ten packets (RFC 6928), roughly
+    return max(octets * 8e9 / rate, trips * path.rtt_ns)

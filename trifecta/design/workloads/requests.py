@@ -1,0 +1,287 @@
+"""The workload of requests to one server: the base of all others, which say what is otherwise with them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+from trifecta.design.path_spec import PathSpec
+from trifecta.design.protocols import CONTENT_METHODS, SAFE_METHODS
+from trifecta.design.transports import APART, BETWEEN, over
+from trifecta.design.workloads import estimates
+
+KindName = Literal["requests", "chain", "fan-in", "sba-registration", "page", "video"]
+Problem = tuple[str, str]
+"""The field at fault; what is wrong with it and how to mend it."""
+
+
+@dataclass(frozen=True)
+class RequestsWorkload:
+    """The workload ``requests``: what one trial asks of a server.
+
+    ``in_flight`` requests are outstanding: on HTTP/1.1 as that many connections, on HTTP/2 and HTTP/3 as that many
+    streams of one connection, unless ``connections`` and ``streams`` say otherwise; with a new connection per request,
+    that many connections on every protocol. ``congestion_control`` and ``tls_version`` are one value for both
+    transports, or ``TCP/QUIC`` (``trifecta.design.transports``). ``read_timeout_ns`` and ``write_timeout_ns`` are those
+    of the server, None where it waits as long as it takes. ``client_cpu`` and ``server_cpu`` are the share of one
+    core that the program may use, None where it is not limited. ``quinn`` says how the engine's QUIC library is adapted
+    (``trifecta.design.quinn``).
+    """
+
+    method: str = "GET"
+    response_bytes: int = 1000
+    request_bytes: int = 0
+    in_flight: int = 10
+    connections: int | None = None
+    streams: int | None = None
+    loop: Literal["closed", "open"] = "closed"
+    rate_per_s: float | None = None
+    arrivals: Literal["constant", "poisson"] = "constant"
+    requests: int = 0
+    duration_ns: int = 0
+    warmup_ns: int = 0
+    warmup_requests: int = 0
+    request_timeout_ns: int = 10_000_000_000
+    connect_timeout_ns: int = 10_000_000_000
+    resumption: bool = False
+    zero_rtt: bool = False
+    congestion_control: str = "cubic"
+    tcp_nodelay: bool = True
+    tls_version: str = "1.3"
+    key_exchange: str = "X25519"
+    quinn: str = "adapted"
+    keylog: bool = False
+    qlog: bool = False
+    read_timeout_ns: int | None = None
+    write_timeout_ns: int | None = None
+    client_cpu: float | None = None
+    server_cpu: float | None = None
+    kind: KindName = "requests"
+
+    # What its samples are.
+
+    @property
+    def visiting(self) -> bool:
+        """Whether a browser makes its samples, which then are visits."""
+        return False
+
+    @property
+    def direct(self) -> bool:
+        """Whether each of its samples is one request, which one server answers."""
+        return True
+
+    @property
+    def crowd(self) -> bool:
+        """Whether many clients ask at once, each for itself, and share a core."""
+        return False
+
+    @property
+    def noun(self) -> str:
+        """What its samples are called."""
+        return "requests"
+
+    @property
+    def samples(self) -> int:
+        """How many a trial has after the warm-up; 0 where its time is what ends it."""
+        return self.requests
+
+    @property
+    def warmup_samples(self) -> int:
+        """How many come before, where they are counted."""
+        return self.warmup_requests
+
+    @property
+    def every_sample(self) -> int | None:
+        """Both together; None where its time is what ends a trial."""
+        return self.samples + self.warmup_samples if self.samples else None
+
+    @property
+    def calls(self) -> int:
+        """How many requests one sample makes, one after the other, as far as estimates go."""
+        return 1
+
+    @property
+    def octets(self) -> int | None:
+        """Content of a trial's requests and answers; None where that is not known."""
+        every = self.every_sample
+        return None if every is None else every * self.calls * (self.response_bytes + self.request_bytes)
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The attributes in which two arms must have been asked for the same before their answers are compared."""
+        return ("method", "response_bytes")
+
+    # What only browsers are asked for, as it is without one.
+
+    @property
+    def view(self) -> Literal["cold", "warm", "repeat"]:
+        """What is kept of the sample before: nothing."""
+        return "cold"
+
+    @property
+    def discovery(self) -> Literal["forced", "alt-svc"]:
+        """How the protocol comes about: it is spoken from the first request on."""
+        return "forced"
+
+    @property
+    def plays(self) -> bool:
+        """Whether its samples are watches of a video."""
+        return False
+
+    @property
+    def live(self) -> bool:
+        """Whether what is played comes into being as it plays."""
+        return False
+
+    @property
+    def ladder(self) -> tuple[tuple[int, int], ...]:
+        """The rungs that a player chooses from."""
+        return ()
+
+    # Where it runs.
+
+    @property
+    def wires(self) -> tuple[str, ...]:
+        """The wires between the client and all that it asks, from the client on; that of a lab of two hosts is ""."""
+        return ("",)
+
+    @property
+    def impaired_wires(self) -> tuple[str, ...]:
+        """Those on which the path lies."""
+        return self.wires
+
+    @property
+    def place(self) -> str | None:
+        """How its services run on their hosts; None where there are none."""
+        return None
+
+    @property
+    def needs(self) -> tuple[tuple[str, str], ...]:
+        """What not every machine has: a field, and what is asked for in it."""
+        return ()
+
+    # As a trial meets it.
+
+    def completed(self) -> Self:
+        """With what follows from its fields: of ``connections`` and ``streams`` both are given or neither."""
+        if self.connections is not None and self.streams is None:
+            return replace(self, streams=self.in_flight // self.connections)
+        if self.streams is not None and self.connections is None:
+            return replace(self, connections=self.in_flight // self.streams)
+        return self
+
+    @property
+    def apart(self) -> list[str]:
+        """The settings that it gives apart for TCP and QUIC."""
+        return [name for name in APART if BETWEEN in getattr(self, name)]
+
+    def for_protocol(self, protocol: str) -> Self:
+        """As one protocol meets it, with one value of each setting."""
+        values: dict[str, Any] = {name: over(getattr(self, name), protocol) for name in self.apart}
+        return replace(self, **values) if values else self
+
+    # How long it takes.
+
+    def least_ns(self, rtt_ns: int, protocol: str, connection: str) -> int:
+        """The shortest time of a trial: its duration, or as many round trips as its requests need."""
+        if self.requests == 0:
+            return self.warmup_ns + self.duration_ns
+        # One round trip for QUIC's handshake, two for TCP and TLS 1.3 (RFC 9001 section 4.1, RFC 8446 section 2).
+        handshake = 0 if self.resumption else 1 if protocol == "h3" else 2
+        rounds = math.ceil((self.warmup_requests + self.requests) / self.in_flight)
+        trips = rounds * (1 + handshake) if connection == "new" else rounds + handshake
+        if self.loop == "open" and self.rate_per_s:
+            return max(trips * rtt_ns, int(self.requests / self.rate_per_s * 1e9))
+        return min(trips * rtt_ns, self.duration_ns) if self.duration_ns else trips * rtt_ns
+
+    def around_ns(self, client: str) -> int:
+        """What it takes, by estimate, to start and end the programs of a trial that are no part of the engine."""
+        return 0 if client in estimates.OWN else estimates.PROGRAM_NS
+
+    def work_ns(self, path: PathSpec, connection: str, client: str) -> float:
+        """What the samples of a trial take, by estimate."""
+        limit = self.duration_ns + self.warmup_ns
+        if not self.requests:
+            return float(limit)
+        trips = float(estimates.NEW_TRIPS if connection == "new" else 1)
+        per_trip = estimates.trip_ns(path) + estimates.PYTHON_NS * ("python" in client)
+        sending = estimates.sending_ns(self.response_bytes + self.request_bytes, path)
+        in_turn, abreast = self._paced()
+        asked = in_turn * (self.calls * (trips * per_trip + estimates.REQUEST_NS + sending)) / abreast
+        return min(asked, limit) if self.duration_ns else asked
+
+    def _paced(self) -> tuple[int, int]:
+        """How many requests a trial makes, and how many of them at a time."""
+        return self.requests + self.warmup_requests, max(1, self.in_flight)
+
+    # What no program can carry out.
+
+    def problem(self, protocols: Sequence[str], path: PathSpec) -> Problem | None:
+        """What is impossible of it over these protocols and this path, found before anything is started."""
+        return (
+            self._transport_problem(protocols)
+            or self._concurrency_problem(protocols)
+            or self._message_problem()
+            or self._loop_problem()
+        )
+
+    def _transport_problem(self, protocols: Sequence[str]) -> Problem | None:
+        if "h3" in protocols and over(self.tls_version, "h3") == "1.2":
+            text = "HTTP/3 needs TLS 1.3 (RFC 9001 section 4.2); take HTTP/3 out of factors.protocol, or give '1.2/1.3'"
+            return "tls_version", f"{text} (TCP/QUIC)"
+        if self.apart and not self.direct:
+            text = f"one value for TCP and QUIC together: programs of the workload {self.kind!r} speak both"
+            return self.apart[0], text
+        if "1.2" in self.tls_version and self.key_exchange == "X25519MLKEM768":
+            return "key_exchange", "X25519MLKEM768 needs TLS 1.3; use X25519"
+        return self._early_data_problem() if self.zero_rtt else None
+
+    def _early_data_problem(self) -> Problem | None:
+        if not self.resumption:
+            return "zero_rtt", "early data needs a resumed session (RFC 8446 section 2.3); add 'resumption: true'"
+        if self.tls_version != "1.3":
+            return "zero_rtt", "early data needs TLS 1.3; use 'tls_version: 1.3'"
+        if self.method not in SAFE_METHODS:
+            return "zero_rtt", f"{self.method} may not be sent as early data (RFC 8470 section 3); use GET or HEAD"
+        return None
+
+    def _concurrency_problem(self, protocols: Sequence[str]) -> Problem | None:
+        connections, streams, in_flight = self.connections, self.streams, self.in_flight
+        if streams is not None and streams > 1 and "h1" in protocols:
+            return "streams", f"HTTP/1.1 has no {streams} streams a connection; use in_flight, or take HTTP/1.1 out"
+        if connections is not None and streams is not None and connections * streams != in_flight:
+            return "in_flight", f"{in_flight} is not {connections} connections x {streams} streams; leave in_flight out"
+        for field, number in (("connections", connections), ("streams", streams)):
+            if number is not None and in_flight % number:
+                text = f"{in_flight} requests in flight do not divide into {number} {field}; change one of the two"
+                return field, text
+        if connections is not None and connections != in_flight and "h1" in protocols:
+            text = f"HTTP/1.1 needs {in_flight} connections for {in_flight} requests in flight; leave it out"
+            return "connections", text
+        if in_flight > 10_000:
+            return "in_flight", "more than 10000 requests in flight; give fewer"
+        return None
+
+    def _message_problem(self) -> Problem | None:
+        if self.request_bytes and self.method not in CONTENT_METHODS:
+            return "request", f"a {self.method} carries no content here (RFC 9110 section 9.3); use POST, PUT or PATCH"
+        found = self._answer_problem()
+        if found is None and max(self.response_bytes, self.request_bytes) > 10_000_000_000:
+            return "response", "more than 10 GB a message; give less"
+        return found
+
+    def _answer_problem(self) -> Problem | None:
+        if self.method == "DELETE" and self.response_bytes:
+            return "response", "a DELETE is answered 204 without content (RFC 9110 section 9.3.5); use 'response: 0 B'"
+        return None
+
+    def _loop_problem(self) -> Problem | None:
+        if self.loop == "open" and self.rate_per_s is None:
+            return "rate", "is missing; an open loop needs one, for example 'rate: 500/s'"
+        if self.loop == "closed" and self.rate_per_s is not None:
+            return "rate", "a closed loop sets its own pace; remove the rate, or add 'loop: open'"
+        if self.loop == "closed" and self.arrivals != "constant":
+            return "arrivals", "belongs to an open loop; remove it, or add 'loop: open'"
+        return None

@@ -1,0 +1,162 @@
+"""The workloads of services that call each other: a chain, a fan-in, a registration in a 5G core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+from trifecta.design import sba, services
+from trifecta.design.graph import Graph
+from trifecta.design.path_spec import PathSpec
+from trifecta.design.protocols import CONTENT_METHODS
+from trifecta.design.workloads import estimates
+from trifecta.design.workloads.requests import KindName, Problem, RequestsWorkload
+
+
+@dataclass(frozen=True)
+class ServicesWorkload(RequestsWorkload):
+    """The workloads ``chain``, ``fan-in`` and ``sba-registration``: what one request of a client makes services do.
+
+    A *cycle* is one request of the client with every call that it causes (``trifecta.design.services`` has the graph).
+    ``depth`` counts the services of a chain, the client included. ``inside`` says what the calls among the services
+    speak: ``same`` as the client, or a protocol for each call behind the first, joined by ``+`` (one stands for all).
+    ``hosts`` is the number of hosts the services are spread over, ``place`` how they run there. The path lies on every
+    wire between hosts, or only on the one that ``impaired`` names by its services. ``clients`` of a fan-in each have
+    a connection of their own and make ``requests`` each. ``messages`` is a folder of JSON files to send, else a
+    message has ``request_bytes`` of filler. ``conntrack`` is the size of the table of connections on every host that
+    serves: 0 for none, -1 where the table is there but the services bypass it.
+    """
+
+    method: str = "POST"
+    response_bytes: int = 0
+    request_bytes: int = 128
+    in_flight: int = 1
+    depth: int = 4
+    inside: str = "same"
+    hosts: int = 1
+    place: Literal["native", "docker-host", "docker-bridge"] = "native"
+    impaired: str = "all"
+    clients: int = 1
+    messages: str | None = None
+    conntrack: str = "off"
+    kind: KindName = "chain"
+
+    @property
+    def graph(self) -> Graph:
+        """Which services there are, and who calls whom."""
+        if self.kind == "sba-registration":
+            return sba.registration()
+        depth = 2 if self.crowd else self.depth
+        return services.chain(depth, self.method, self.response_bytes)
+
+    # What its samples are.
+
+    @property
+    def direct(self) -> bool:
+        """A service may call others before it answers."""
+        return False
+
+    @property
+    def crowd(self) -> bool:
+        """A fan-in is one."""
+        return self.kind == "fan-in"
+
+    @property
+    def samples(self) -> int:
+        """Every client of a fan-in has as many as are asked for."""
+        return self.requests * self._askers
+
+    @property
+    def warmup_samples(self) -> int:
+        """The same of those that come before."""
+        return self.warmup_requests * self._askers
+
+    @property
+    def _askers(self) -> int:
+        return self.clients if self.crowd else 1
+
+    @property
+    def calls(self) -> int:
+        """Of a chain one for each service behind the client."""
+        return self.depth - 1 if self.kind == "chain" else 1
+
+    # Where it runs.
+
+    @property
+    def wires(self) -> tuple[str, ...]:
+        """The wires between its hosts; none where all services share one."""
+        return tuple(f"{a}-{b}" for a, b in services.wires_of(self.graph, self.hosts))
+
+    @property
+    def impaired_pairs(self) -> frozenset[tuple[str, str]]:
+        """The hosts at both ends of each wire that the path lies on."""
+        return frozenset(services.impaired_wires(self.graph, self.hosts, self.impaired))
+
+    @property
+    def impaired_wires(self) -> tuple[str, ...]:
+        """The wires that the path lies on."""
+        impaired = {f"{a}-{b}" for a, b in self.impaired_pairs}
+        return tuple(wire for wire in self.wires if wire in impaired)
+
+    @property
+    def needs(self) -> tuple[tuple[str, str], ...]:
+        """Docker, or the kernel's tracking of connections."""
+        return (("place", self.place), ("conntrack", self.conntrack))
+
+    # As a trial meets it.
+
+    def completed(self) -> Self:
+        """The clients of a fan-in have a connection each, on every protocol."""
+        if not self.crowd:
+            return self
+        return replace(self, in_flight=self.clients, connections=self.clients, streams=1)
+
+    # How long it takes.
+
+    def around_ns(self, client: str) -> int:
+        """With the start of its containers."""
+        return (0 if self.place == "native" else estimates.CONTAINER_NS) + super().around_ns(client)
+
+    def _paced(self) -> tuple[int, int]:
+        """One at a time, and each client its own; many clients of a fan-in wait for each other."""
+        crowded = self.crowd and self.clients > 10
+        return (self.requests + self.warmup_requests) * (2 if crowded else 1), 1
+
+    # What no program can carry out.
+
+    def problem(self, protocols: Sequence[str], path: PathSpec) -> Problem | None:
+        """What its services cannot do comes first."""
+        return self._inside_problem() or self._place_problem(path.impaired) or super().problem(protocols, path)
+
+    def _inside_problem(self) -> Problem | None:
+        inner = self.inside.split("+")
+        pairs = len(self.graph.pairs) - 1
+        if len(inner) > 1 and len(inner) != pairs:
+            return "inside", f"names {len(inner)} protocols for {pairs} pairs of services; name one, or {pairs}"
+        if self.inside != services.SAME and not pairs:
+            return "inside", "there is no call behind the client's; remove it"
+        if self.zero_rtt:
+            return "zero_rtt", "services take no early data; remove it"
+        return None
+
+    def _place_problem(self, impaired_path: bool) -> Problem | None:
+        number = len(self.graph.services)
+        if self.hosts > number:
+            return "hosts", f"{self.hosts} hosts for {number} services; give at most {number}"
+        if impaired_path and self.hosts == 1:
+            return "hosts", "one host has no wire for the path to lie on; give 2 or more, or the path 'clean'"
+        if self.impaired != "all" and not self.impaired_pairs:
+            ends = services.wires_of(self.graph, self.hosts).values()
+            wires = [f"{caller}-{callee}" for caller, callee in ends]
+            return "impaired", f"no wire {self.impaired!r}; choose from all{''.join(', ' + wire for wire in wires)}"
+        if self.conntrack != "off" and self.hosts == 1:
+            return "conntrack", "connections within one host are not tracked; give 2 hosts or more"
+        if self.conntrack == "bypass" and self.place == "docker-bridge":
+            return "conntrack", "Docker's bridge reaches containers by connection tracking; give place: docker-host"
+        return None
+
+    def _answer_problem(self) -> Problem | None:
+        if self.messages is not None and self.method not in CONTENT_METHODS:
+            return "messages", f"a {self.method} carries no message; use POST, PUT or PATCH"
+        return None
