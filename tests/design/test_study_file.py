@@ -55,8 +55,8 @@ def test_race_is_the_race():
     assert race.budget_ns == 180_000_000_000
     assert not race.paths["clean"].impaired
     far, rough = race.paths["far"], race.paths["rough"]
-    assert (far.rtt_ns, far.rate_bits_per_s) == (80_000_000, 100_000_000)
-    assert (rough.rtt_ns, rough.rate_bits_per_s, rough.queue_bytes) == (50_000_000, 20_000_000, 125_000)
+    assert (far.rtt_ns, far.rate_bits_per_s) == (60_000_000, 100_000_000)
+    assert (rough.rtt_ns, rough.rate_bits_per_s, rough.queue_bytes) == (40_000_000, 20_000_000, 100_000)
     losses = [d["probability"] for way in (rough.forward, rough.backward) for d in way if d["kind"] == "loss"]
     assert losses == [0.01, 0.01]
 

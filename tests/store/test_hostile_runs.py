@@ -246,7 +246,7 @@ def mutated(run: Path, seed: int) -> None:
             path.unlink()
             path.mkdir()
         elif way == "swap":
-            shutil.copy(choose.choice([file for file in files if file.is_file()]), path)
+            shutil.copy(choose.choice([file for file in files if file.is_file() and file != path]), path)
         elif way == "column" and path.suffix == ".parquet":
             choose.choice((without, retyped))(path)
         elif way == "json" and path.suffix == ".json" and isinstance(document := json.loads(content), dict):
