@@ -238,7 +238,7 @@ def _print_notes(out: Console, summary: Summary) -> None:
     for told in summary.visit_words:
         out.print(Text(grids.plain(out, told)))
     left_out = [f"Left out: {said}" for said in summary.words.left_out]
-    probed = conformance.sentence(conformance.as_data(summary.about.conformance))
+    probed = conformance.sentence(summary.about.conformance)
     notes = [f"Conformance: {probed}"] if probed else []
     notes += [note] if (note := conformance.proxy_note(summary.proxies)) else []
     out.print(Text(grids.plain(out, summary.words.open)))
