@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import duckdb
 
@@ -85,6 +85,21 @@ def comparisons(facts: RunFacts, verdicts: Answer, cells: Sequence[str]) -> list
     place = {cell: i for i, cell in enumerate(cells)}
     found = from_rows(verdicts.of(VerdictRow), facts.metric)
     return sorted(found, key=lambda one: (place.get(one.cell, len(place)), one.arm, one.reference))
+
+
+class CellChecks(TypedDict, total=False):
+    """Of `catalogue.CHECKS_BY_CELL`: what the checks of a cell's trials said, and how many trials that excludes."""
+
+    passed: int
+    warned: int
+    failed: int
+    unknown: int
+    excluded: int
+
+
+def checks_of(answer: Answer, cell: str) -> CellChecks | None:
+    """What the checks of a cell said; None where there was none."""
+    return next(iter(answer.of(CellChecks, cell=cell)), None)
 
 
 def arms_of(facts: RunFacts) -> list[str]:

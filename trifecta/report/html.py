@@ -52,7 +52,7 @@ class CellSection:
     place: str
     comparisons: dict[tuple[str, str], Comparison]
     standing: Standing
-    checks: dict[str, Any]
+    checks: content.CellChecks
     panels: list[Figure] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     sql: dict[str, str] = field(default_factory=dict)  # title of a figure -> its SQL
@@ -159,7 +159,7 @@ def _cell_section(
     about: RunFacts, answers: content.Answers, number: int, cell: str, found: Sequence[Comparison]
 ) -> CellSection:
     here = {(one.arm, one.reference): one for one in found if one.cell == cell}
-    checks = answers[catalogue.CHECKS_BY_CELL].one(cell=cell) or {}
+    checks = content.checks_of(answers[catalogue.CHECKS_BY_CELL], cell) or content.CellChecks()
     place = conformance.hop(place_words(cell), levels(cell), answers[conformance.PROXIES])
     return CellSection(number, cell, place, here, standing(about.arms, here.values()), checks)
 

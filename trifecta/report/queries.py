@@ -35,10 +35,6 @@ class Answer:
         found = self.where(**wanted)
         return _as_kind(kind, list(found[0]) if found else None, found)
 
-    def one(self, **wanted: Any) -> Row | None:
-        """The first such row, if there is any."""
-        return next((row for row in self.rows if all(row[name] == value for name, value in wanted.items())), None)
-
     def values(self, column: str) -> list[Any]:
         """A column, nulls and NaN left out."""
         found = (row[column] for row in self.rows)

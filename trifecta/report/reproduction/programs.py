@@ -27,8 +27,8 @@ def programs_of(folder: Path, folders: Iterable[str]) -> dict[str, str]:
             found[f"engine: {name}"] = str(value)
         for name, value in (facts.get("code") or {}).items():
             codes.setdefault(CODE + name, set()).add(str(value))
-        for part in ("servers", "clients", "browsers"):
-            for name, one in (facts.get(part) or {}).items():
+        for part in (facts.get("servers"), facts.get("clients"), facts.get("browsers")):
+            for name, one in (part or {}).items():
                 found[name] = str(one.get("version")) if isinstance(one, dict) else str(one)
     # Runs of one reproduction that was gone on with may be of several.
     return found | {name: " and ".join(sorted(values)) for name, values in codes.items()}
