@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -60,6 +60,10 @@ class Comparison:
     def metric(self) -> Metric:
         """What is compared, with its words."""
         return METRICS[self.row["metric"]]
+
+    def values(self, columns: Sequence[str]) -> list[object]:
+        """What its row has in these columns."""
+        return [self.row[column] for column in columns]
 
     @property
     def decided(self) -> bool:
