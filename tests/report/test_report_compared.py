@@ -129,7 +129,7 @@ def test_two_sessions_of_one_truth_hardly_ever_contradict_each_other(truth: floa
             outcome = "more" if low > 0 else "less" if high < 0 else "same" if high < math.log(1.05) else "undecided"
             value, low, high = (math.exp(number) for number in (blocks.mean(), low, high))
             row = changed(outcome, value, low=low, high=high)
-            (one,) = switches.statements(Path("reproduction.json"), {"threats": effects(row)})
+            (one,) = switches.statements(Path("reproduction.json"), effects(row))
             states.append(one["state"])
         decided += "open" not in states
         differ += "open" not in states and states[0] != states[1]

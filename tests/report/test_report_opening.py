@@ -60,8 +60,8 @@ def test_its_values_are_the_medians_of_the_trials_and_its_ratios_those_of_the_ve
     with queries.connect(run) as connection:
         found = opening.ask(connection, about)
     assert found is not None
-    far = found.one(path="far", arm="h3")
-    assert far is not None and far["cells"] == 4
+    (far,) = found.where(path="far", arm="h3")
+    assert far["cells"] == 4
     assert (far["least"], far["most"]) == (min(v for _, v in trials), max(v for _, v in trials))
     assert (far["least_ratio"], far["most_ratio"]) == (min(r for r, _, _ in verdicts), max(r for r, _, _ in verdicts))
     assert (far["low"], far["high"]) == (min(low for _, low, _ in verdicts), max(high for _, _, high in verdicts))

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, cast
 
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED, OTHER_SIZE
+from trifecta.contract.reproduction import Judged
 
 Relation = Literal["same", "differs", "only in the first", "only in the second", "open in both", "another statement"]
 SAME: Relation = "same"
@@ -35,8 +36,8 @@ class Pair:
     kind: str
     text: str
     relation: Relation
-    first: Mapping[str, Any] | None
-    second: Mapping[str, Any] | None
+    first: Judged | None
+    second: Judged | None
     changed: tuple[str, ...] = ()
     """What of the statement itself is not the same in both: then they did not judge the same."""
 
@@ -54,7 +55,7 @@ class Moved:
     between: float
 
 
-def compare(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]]) -> list[Pair]:
+def compare(first: Sequence[Judged], second: Sequence[Judged]) -> list[Pair]:
     """Statement by statement, as `evaluation_data` writes them; those that neither compares are left out."""
     here, there = ({str(one["id"]): one for one in side} for side in (first, second))
     made = []
@@ -73,11 +74,11 @@ def compare(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, An
 _DEFINING = ("text", "metric", "is", "published", "form")
 
 
-def _plain(side: Mapping[str, Any] | None, key: str) -> Any:
-    return None if side is None else side.get(key)
+def _plain(side: Judged | None, key: str) -> object:
+    return None if side is None else cast(Mapping[str, object], side).get(key)
 
 
-def _relation(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> Relation:
+def _relation(one: Judged | None, other: Judged | None) -> Relation:
     if one is not None and other is not None and one.get("defined") != other.get("defined"):
         return ANOTHER
     states = [None if side is None or side["state"] not in _DECIDED else side["state"] for side in (one, other)]
@@ -135,18 +136,18 @@ def _between(found: Sequence[tuple[float, float]]) -> float:
     return low
 
 
-def _log(side: Mapping[str, Any] | None) -> tuple[float, float] | None:
+def _log(side: Judged | None) -> tuple[float, float] | None:
     """The log of a ratio and its standard error, from the interval.
 
     A few blocks tell their own variance badly: a distance in such units varies as Student's t, by the more.
     """
     from trifecta.analysis.intervals import t_quantile
 
-    if side is None or side.get("form") != "ratio" or not side.get("ratio") or not side.get("low"):
+    if side is None or side.get("form") != "ratio":
         return None
-    low, high, blocks = side["low"], side.get("high"), int(side.get("blocks") or 0)
-    if not high or blocks < _LEAST_BLOCKS or side["ratio"] <= 0 or side.get("is") == "whole":
+    ratio, low, high, blocks = side.get("ratio"), side.get("low"), side.get("high"), int(side.get("blocks") or 0)
+    if not ratio or not low or not high or blocks < _LEAST_BLOCKS or ratio <= 0 or side.get("is") == "whole":
         return None
     freedom = blocks - 1
     error = math.log(high / low) / 2 / t_quantile(0.975, freedom)
-    return math.log(side["ratio"]), error * math.sqrt(freedom / (freedom - 2))
+    return math.log(ratio), error * math.sqrt(freedom / (freedom - 2))

@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
-Row = Mapping[str, Any]
+from trifecta.contract.resources import Reading
+from trifecta.contract.trial import TrialRow
+
 _MEGABYTE = 1_000_000
 # Counters that run since the program began: what a trial used is the last reading less the first.
 _COUNTERS = (
@@ -70,15 +72,15 @@ class Cost:
         return used / work if used is not None and work else None
 
 
-def usages(rows: Iterable[Row]) -> dict[str, Usage]:
+def usages(rows: Iterable[Reading]) -> dict[str, Usage]:
     """Usage by process of the readings of *one* trial, in any order."""
-    by_process: dict[str, list[Row]] = {}
+    by_process: dict[str, list[Reading]] = {}
     for row in rows:
         by_process.setdefault(str(row["process"]), []).append(row)
     return {process: _usage(process, readings) for process, readings in by_process.items()}
 
 
-def _usage(process: str, rows: Sequence[Row]) -> Usage:
+def _usage(process: str, rows: Sequence[Reading]) -> Usage:
     readings = sorted(rows, key=lambda row: int(row["time_ns"]))
     return Usage(
         process=process,
@@ -89,16 +91,17 @@ def _usage(process: str, rows: Sequence[Row]) -> Usage:
     )
 
 
-def _told(readings: Sequence[Row], name: str) -> list[int]:
+def _told(readings: Sequence[Reading], name: str) -> list[int]:
     """The readings that tell it: the last one of a process that just ended has its CPU time and nothing else."""
-    return [int(row[name]) for row in readings if row.get(name) is not None]
+    values = (cast(Mapping[str, int | None], row).get(name) for row in readings)
+    return [int(value) for value in values if value is not None]
 
 
 def _growth(values: Sequence[int]) -> int | None:
     return values[-1] - values[0] if len(values) > 1 else None
 
 
-def work(trial: Row) -> tuple[int, int | None]:
+def work(trial: TrialRow) -> tuple[int, int | None]:
     """Requests of the client in a trial, and octets of content, warm-up included.
 
     A trial's row counts octets after the warm-up only; those of the warm-up are taken to be as many a request. None:

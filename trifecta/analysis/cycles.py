@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TypedDict, cast
 
 from trifecta.analysis.means import Mean, block_logs, geometric_mean
 from trifecta.contract.trial import TrialRow
 from trifecta.design.metric import Metric
 
-HopRow = Mapping[str, Any]
+
+class Call(TypedDict):
+    """One call of a cycle; ``ordinal`` is its place in the order in which they begin, ``depth`` how many it is in."""
+
+    ordinal: int
+    depth: int
+    caller: str
+    callee: str
+
+
+class HopRow(Call):
+    """What a trial's cycles took at one call: medians in ns, of the whole with failures as infinite."""
+
+    cell: str
+    arm: str
+    block: int
+    trial: str
+    handshake_ns: float | None
+    there_ns: float | None
+    back_ns: float | None
+    whole_ns: float
 
 
 @dataclass(frozen=True)
@@ -39,18 +59,16 @@ def parts(rows: Sequence[HopRow], arm: str, confidence: float) -> list[Part]:
     found = []
     for kind, name in _in_time([hops[ordinal] for ordinal in sorted(hops)]):
         metric = Metric(kind.column, name, "ns", quantile=0.5 if kind.column == "whole_ns" else None)
-        logs = block_logs(
-            cast(list[TrialRow], [_row(row) for row in rows if row["ordinal"] == kind.ordinal]), metric, arm
-        )
+        logs = block_logs([_row(row) for row in rows if row["ordinal"] == kind.ordinal], metric, arm)
         if len(logs):
             found.append((name, geometric_mean(logs, confidence)))
     return [Part(position, name, mean) for position, (name, mean) in enumerate(found)]
 
 
-def _row(row: HopRow) -> dict[str, Any]:
+def _row(row: HopRow) -> TrialRow:
     """As `estimate.log_value` wants it: a median among failures is censored."""
     failed = row["whole_ns"] == float("inf")
-    return {**row, "valid": True, "samples": 1, "success_rate": 0 if failed else 1}
+    return cast(TrialRow, {**row, "valid": True, "samples": 1, "success_rate": 0 if failed else 1})
 
 
 def _in_time(hops: Sequence[HopRow]) -> list[tuple[_Kind, str]]:
@@ -87,7 +105,7 @@ def _names(hops: Sequence[HopRow]) -> dict[int, tuple[str, str]]:
     return found
 
 
-def whole_name(hops: Sequence[HopRow]) -> str:
+def whole_name(hops: Sequence[Call]) -> str:
     """``elapsedABCDA`` for a chain of letters, else ``whole cycle``."""
     services = [str(hops[0]["caller"]), *(str(hop["callee"]) for hop in hops)]
     is_chain = [int(hop["depth"]) for hop in hops] == list(range(len(hops)))

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from trifecta.analysis.intervals import Floats
-from trifecta.analysis.statements import Says, Statement
+from trifecta.analysis.statements import Levels, Says, Statement
+from trifecta.contract.trial import TrialValues, value_of
 from trifecta.design.model import AA_SUFFIX
 
 # How long a trial is differs between scenarios and is no part of what a cell is.
@@ -31,7 +32,7 @@ class Place:
     run: str
     cell: str
     levels: Mapping[str, str]
-    rows: Sequence[Mapping[str, Any]]
+    rows: Sequence[TrialValues]
     baseline: str = "h2"
     margin: float = 0.05
     confidence: float = 0.95
@@ -58,13 +59,13 @@ def matching(statement: Statement, places: Iterable[Place]) -> list[Place]:
     return here
 
 
-def _fits(levels: Mapping[str, str], where: Mapping[str, Any]) -> bool:
+def _fits(levels: Mapping[str, str], where: Levels) -> bool:
     for name, asked in where.items():
         own, wanted = levels.get(name), asked["first"] if isinstance(asked, Mapping) else asked
         if own is None:
             return False
         if name.endswith("_bytes") and isinstance(wanted, list):
-            if not wanted[0] <= float(own) <= wanted[1]:
+            if not float(wanted[0]) <= float(own) <= float(wanted[1]):
                 return False
         elif own not in ([str(one) for one in wanted] if isinstance(wanted, list) else [str(wanted)]):
             return False
@@ -93,7 +94,7 @@ class Group:
         )
 
 
-def groups_of(says: Says, where: Mapping[str, Any], places: Sequence[Place]) -> list[Group]:
+def groups_of(says: Says, where: Levels, places: Sequence[Place]) -> list[Group]:
     """The cells, or the pairs of cells that are alike but for what is compared."""
     if says.along:
         lines: dict[tuple[Any, ...], list[tuple[float, Place]]] = {}
@@ -129,7 +130,7 @@ def block_values(place: Place, metric: str, arm: str, *, by_difference: bool) ->
     """The value of every block, a log unless it is compared by difference; of the baseline's two runs the mean."""
     found: dict[int, list[float]] = {}
     for row in place.rows:
-        value = row.get(metric)
+        value = value_of(row, metric)
         if row["arm"] not in (arm, arm + AA_SUFFIX) or value is None or math.isnan(value):
             continue
         if by_difference:

@@ -34,6 +34,7 @@ from trifecta.analysis.judging import (
 from trifecta.analysis.places import Group, Place, block_values, groups_of, matching, paired, plain
 from trifecta.analysis.statements import Says, Statement
 from trifecta.analysis.success import success_rate
+from trifecta.contract.trial import value_of
 from trifecta.design.model import AA_SUFFIX, PROTOCOL_NAMES
 
 __all__ = ["Effect", "Evaluation", "Place", "change_words", "evaluate", "matching"]
@@ -237,7 +238,7 @@ def _if_unlike_itself(
             continue
         pairs: dict[int, dict[str, float]] = {}
         for row in place.rows:
-            value = row.get(says.metric)
+            value = value_of(row, says.metric)
             if row["arm"] in (reference, reference + AA_SUFFIX) and value and math.isfinite(value) and value > 0:
                 pairs.setdefault(int(row["block"]), {})[str(row["arm"])] = math.log(value)
         both = [one[reference + AA_SUFFIX] - one[reference] for one in pairs.values() if len(one) == 2]
@@ -264,12 +265,12 @@ def _where_states(effects: Sequence[Effect]) -> str:
 
 def _measured(place: Place, metric: str) -> bool:
     """Whether any trial of a cell has a metric; one without a valid trial could have had it."""
-    return not place.rows or any(row.get(metric) is not None for row in place.rows)
+    return not place.rows or any(value_of(row, metric) is not None for row in place.rows)
 
 
 def _why_nothing(groups: Sequence[Group], says: Says, reference: str) -> str:
     sides = [place for group in groups for place in group.places]
-    if not any(row.get(says.metric) is not None for place in sides for row in place.rows) and any(
+    if not any(value_of(row, says.metric) is not None for place in sides for row in place.rows) and any(
         place.rows for place in sides
     ):
         return f"{says.metric} was not measured in the cells that it is about"
@@ -290,10 +291,10 @@ def _whole(statement: Statement, places: Sequence[Place]) -> Evaluation:
     says = statement.says
     assert says is not None
     trials = [
-        (int(row["requests"]), int(row.get("succeeded") or 0))
+        (int(asked), int(row.get("succeeded") or 0))
         for place in places
         for row in place.rows
-        if str(row["arm"]).removesuffix(AA_SUFFIX) in says.arms and row.get("requests")
+        if str(row["arm"]).removesuffix(AA_SUFFIX) in says.arms and (asked := row.get("requests"))
     ]
     if not trials:
         return Evaluation(statement, OPEN, "no request was counted in the cells that it is about")

@@ -8,12 +8,49 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, TypedDict
 
 from trifecta.analysis.conditions import Test
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OTHER_SIZE
+from trifecta.contract.reproduction import Judged
 
 Outcome = Literal["both", "first", "second", "neither", "open", "not run"]
+
+
+SideDocument = TypedDict(
+    "SideDocument",
+    {"says": str, "claims": list[str], "is": Literal["above", "below", "same", "about"], "ratio": float},
+    total=False,
+)
+"""A side of a pair, as ``trifecta/studies/contradictions/pairs.yaml`` has it."""
+
+
+class DecideDocument(TypedDict, total=False):
+    """What stays to be decided there, and by which command."""
+
+    what: str
+    run: str
+
+
+class PairDocument(TypedDict, total=False):
+    """A pair there."""
+
+    id: str
+    question: str
+    arm: str
+    to: str
+    sides: list[SideDocument]
+    condition: str
+    threats: list[str]
+    experiments: list[str]
+    decide: list[DecideDocument]
+    maps: bool
+
+
+class PairsDocument(TypedDict):
+    """The whole file."""
+
+    pairs: list[PairDocument]
 
 
 @dataclass(frozen=True)
@@ -84,7 +121,7 @@ class Found:
     """By factor the levels at which the first and the second side were confirmed, where none is in both."""
 
 
-def parse(document: Mapping[str, Any]) -> tuple[Pair, ...]:
+def parse(document: PairsDocument) -> tuple[Pair, ...]:
     """The pairs of ``trifecta/studies/contradictions/pairs.yaml``; ValueError names what is wrong with it."""
     made = []
     for one in document["pairs"]:
@@ -108,7 +145,7 @@ def parse(document: Mapping[str, Any]) -> tuple[Pair, ...]:
     return tuple(made)
 
 
-def _test(side: Mapping[str, Any]) -> Test | None:
+def _test(side: SideDocument) -> Test | None:
     relation = side.get("is")
     if relation is None:
         return None
@@ -119,7 +156,7 @@ def _test(side: Mapping[str, Any]) -> Test | None:
     return Test(relation, float(side["ratio"]) if "ratio" in side else None)
 
 
-def reconcile(pair: Pair, claims: Mapping[str, Mapping[str, Any]]) -> Found:
+def reconcile(pair: Pair, claims: Mapping[str, Judged]) -> Found:
     """Where either side holds; ``claims`` by id as ``reproduction.json`` has them."""
     places = tuple(
         tuple(place for claim in side.claims if claim in claims for place in _places(pair, side, claims[claim]))
@@ -150,13 +187,13 @@ def _truth(side: Side, state: str) -> str:
     return CONTRADICTED if side.test is not None and side.test.ratio is not None else CONFIRMED
 
 
-def _places(pair: Pair, side: Side, claim: Mapping[str, Any]) -> list[Place]:
+def _places(pair: Pair, side: Side, claim: Judged) -> list[Place]:
     """The places of a claim with a ratio of the pair's protocols: those of two cells, or to others, are left out."""
     made = []
     for cell in claim.get("cells") or ():
         if claim.get("form") == "difference" or cell.get("against") or cell.get("to") not in (pair.to, pair.arm):
             continue
-        ends = [cell.get(name) for name in ("value", "low", "high")]
+        ends = [cell.get("value"), cell.get("low"), cell.get("high")]
         # Of a rate more is faster; and where the claim is about the pair's other protocol the ratio is upside down.
         if str(claim["metric"]).endswith("_per_s") != (cell.get("to") == pair.arm):
             ends = [None if end in (None, 0) else 1 / end for end in (ends[0], ends[2], ends[1])]

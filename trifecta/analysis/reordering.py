@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+
+from trifecta.contract.path import ImpairmentDocument, PathDocument
 
 
-def reorders(path: Mapping[str, Any]) -> bool:
+def reorders(path: PathDocument) -> bool:
     """Whether a path, given as in a study's ``paths``, has jitter or a step that puts packets out of order."""
     return any(
         (document.get("kind") == "jitter" and document.get("reorder")) or document.get("kind") == "reorder"
-        for direction in ("forward", "backward")
-        for document in path.get(direction) or ()
+        for direction in (path.get("forward"), path.get("backward"))
+        for document in direction or ()
     )
 
 
-def variants(paths: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
+def variants(paths: Mapping[str, PathDocument]) -> list[tuple[str, str]]:
     """(A path that reorders, the same in all else but in order), by name."""
     in_order: dict[str, str] = {}
     for name, path in paths.items():
@@ -29,14 +30,14 @@ def variants(paths: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
     return found
 
 
-def _but_for_order(path: Mapping[str, Any]) -> str:
+def _but_for_order(path: PathDocument) -> str:
     """What a path is when nobody looks at the order of packets."""
-    ways = [[step for one in path.get(way) or () if (step := _plain(one))] for way in ("forward", "backward")]
-    scalars = [path.get(name) for name in ("rtt_ns", "rate_bits_per_s", "queue_bytes", "loss")]
+    ways = [[step for one in way or () if (step := _plain(one))] for way in (path.get("forward"), path.get("backward"))]
+    scalars = [path.get("rtt_ns"), path.get("rate_bits_per_s"), path.get("queue_bytes"), path.get("loss")]
     return repr((ways, scalars))
 
 
-def _plain(document: Mapping[str, Any]) -> Sequence[tuple[str, Any]]:
+def _plain(document: ImpairmentDocument) -> Sequence[tuple[str, object]]:
     if document.get("kind") == "reorder":
         return []
     kept = {name: value for name, value in document.items() if name != "reorder"}

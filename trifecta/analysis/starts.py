@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import NamedTuple, TypedDict, cast
 
 DNS, CONNECTING, SEGMENT, PLAYLISTS, BETWEEN, PLAYER = (
     "DNS",
@@ -23,27 +23,49 @@ DNS, CONNECTING, SEGMENT, PLAYLISTS, BETWEEN, PLAYER = (
 START_PARTS = (DNS, CONNECTING, PLAYLISTS, SEGMENT, BETWEEN, PLAYER)
 _ORDER = (DNS, CONNECTING, SEGMENT, PLAYLISTS)
 
-Row = Mapping[str, Any]
 Span = tuple[float, float]
 
 
-def start_parts(play_ns: int, first_frame_ns: int, fetches: Sequence[Row]) -> dict[str, float] | None:
+class FetchTimes(TypedDict):
+    """Of a row of the view ``fetches`` when the request was, on CLOCK_MONOTONIC in ns, and what it was for."""
+
+    started_ns: int | None
+    done_ns: int | None
+    dns_start_ns: int | None
+    dns_end_ns: int | None
+    connect_start_ns: int | None
+    secured_ns: int | None
+    segment: int | None
+    error: str | None
+    mime: str | None
+    url: str
+
+
+class _Asked(NamedTuple):
+    """A request that began and ended after play."""
+
+    started_ns: int
+    done_ns: int
+    fetch: FetchTimes
+
+
+def start_parts(play_ns: int, first_frame_ns: int, fetches: Sequence[FetchTimes]) -> dict[str, float] | None:
     """ns by part of `START_PARTS`, which add up to the whole. None where no media segment came before the frame.
 
     ``fetches`` are rows of the view of that name, of one visit.
     """
     asked = [
-        row
+        _Asked(row["started_ns"], row["done_ns"], row)
         for row in fetches
         if row["started_ns"] is not None and row["done_ns"] is not None and row["started_ns"] >= play_ns
     ]
-    media = [row for row in asked if row["segment"] is not None and row["error"] is None]
-    first = min(media, key=lambda row: row["started_ns"], default=None)
-    if first is None or first["done_ns"] > first_frame_ns:
+    media = [one for one in asked if one.fetch["segment"] is not None and one.fetch["error"] is None]
+    first = min(media, key=lambda one: one.started_ns, default=None)
+    if first is None or first.done_ns > first_frame_ns:
         return None
-    before = [row for row in asked if row["started_ns"] < first["done_ns"]]
-    needed = [first, *(row for row in before if row["segment"] is None or row["error"] is not None)]
-    there = first["done_ns"]
+    before = [one for one in asked if one.started_ns < first.done_ns]
+    needed = [first, *(one for one in before if one.fetch["segment"] is None or one.fetch["error"] is not None)]
+    there = first.done_ns
     spans = _spans(needed)
     marks = {play_ns, there, first_frame_ns, *(end for found in spans.values() for span in found for end in span)}
     ends = sorted(mark for mark in marks if play_ns <= mark <= first_frame_ns)
@@ -54,18 +76,19 @@ def start_parts(play_ns: int, first_frame_ns: int, fetches: Sequence[Row]) -> di
     return made
 
 
-def _spans(needed: Sequence[Row]) -> dict[str, list[Span]]:
+def _spans(needed: Sequence[_Asked]) -> dict[str, list[Span]]:
     """What was under way when."""
     made: dict[str, list[Span]] = {part: [] for part in _ORDER}
-    for row in needed:
+    for one in needed:
+        times = cast(Mapping[str, int | None], one.fetch)
         for part, names in ((DNS, ("dns_start_ns", "dns_end_ns")), (CONNECTING, ("connect_start_ns", "secured_ns"))):
-            begin, end = (row[name] for name in names)
+            begin, end = (times[name] for name in names)
             if begin is not None and end is not None:
                 made[part].append((begin, end))
-        made[PLAYLISTS if _is_playlist(row) else SEGMENT].append((row["started_ns"], row["done_ns"]))
+        made[PLAYLISTS if _is_playlist(one.fetch) else SEGMENT].append((one.started_ns, one.done_ns))
     return made
 
 
-def _is_playlist(row: Row) -> bool:
+def _is_playlist(row: FetchTimes) -> bool:
     """By its media type (RFC 8216, 4), or where that is not told by its name."""
     return "mpegurl" in str(row["mime"] or "").lower() or str(row["url"]).partition("?")[0].endswith(".m3u8")

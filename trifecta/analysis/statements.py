@@ -23,7 +23,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Literal, TypedDict, cast
 
 from trifecta.design.metrics import BY_DIFFERENCE, MARGINS
 
@@ -31,7 +31,92 @@ Is = Literal["above", "below", "same", "about", "whole"]
 Kind = Literal["claim", "figure"]
 ABOUT = 1.25
 """A ratio that is as large as another is within this factor of it: 'about half' is 0.4 to 0.625."""
+Level = str | int | float | bool
+Levels = Mapping[str, Level | list[Level] | Mapping[str, list[Level]]]
+"""By kind of workload, field or factor its level, several, or several of which the first that was run counts."""
 NOT_COUNTS = "how many there are is a matter of the page and of the browser's version"
+
+SaysDocument = TypedDict(
+    "SaysDocument",
+    {
+        "metric": str,
+        "arm": str | list[str],
+        "to": str | list[str],
+        "is": Is,
+        "by": str,
+        "at": Mapping[str, Level],
+        "against": Mapping[str, Level],
+        "along": str,
+        "margin": float,
+    },
+    total=False,
+)
+"""How a claim or a figure is compared, as a file of ``trifecta/studies/published`` has it."""
+
+
+class WrittenDocument(TypedDict, total=False):
+    """A claim or a figure in such a file."""
+
+    id: str
+    text: str
+    source: str
+    where: Levels
+    says: SaysDocument
+    published: float | list[float]
+    said: str
+    not_compared: str
+    threats: list[str]
+    quote: str
+    here: str
+
+
+class NumberDocument(TypedDict, total=False):
+    """A row of a table in such a file; ``h1``, ``h2`` and ``h3`` are the numbers that the study gives."""
+
+    metric: str
+    label: str
+    unit: str
+    h1: float
+    h2: float
+    h3: float
+    artefact: str
+    not_compared: str
+    here: str
+
+
+class _TableDocument(TypedDict):
+    subject: str
+    id: str
+    where: Levels
+    metrics: list[NumberDocument]
+
+
+class TableDocument(_TableDocument, total=False):
+    """A table in such a file."""
+
+    source: str
+    quote: str
+    here: str
+
+
+class PublishedDocument(TypedDict, total=False):
+    """A file of ``trifecta/studies/published``."""
+
+    id: str
+    title: str
+    year: int
+    stack: str
+    facts: str
+    here: str
+    baseline: str
+    where: Levels
+    threats: Mapping[str, str]
+    claims: list[WrittenDocument]
+    figures: list[WrittenDocument]
+    numbers: list[TableDocument]
+    authors: str
+    doi: str
+    url: str
 
 
 @dataclass(frozen=True)
@@ -75,7 +160,7 @@ class Statement:
     kind: Kind
     text: str
     source: str
-    where: Mapping[str, Any]
+    where: Levels
     says: Says | None
     published: float | None = None
     said: str = ""
@@ -103,7 +188,7 @@ class Published:
     facts: str
     threats: Mapping[str, str]
     statements: tuple[Statement, ...]
-    document: Mapping[str, Any]
+    document: PublishedDocument
     here: str = ""
     """What of its set-up is not here: programs that others stand in for."""
 
@@ -113,9 +198,10 @@ class Published:
         return [one for one in self.statements if one.kind == "claim"]
 
 
-def parse(document: Mapping[str, Any]) -> Published:
+def parse(document: PublishedDocument) -> Published:
     """Read a file of ``trifecta/studies/published``; ValueError names what is wrong with it."""
-    study, where = str(document["id"]), document.get("where") or {}
+    study = str(document["id"])
+    where: Levels = document.get("where") or {}
     made = [_written(study, where, "claim", one) for one in document.get("claims") or ()]
     made += [_written(study, where, "figure", one) for one in document.get("figures") or ()]
     for subject in document.get("numbers") or ():
@@ -137,7 +223,7 @@ def parse(document: Mapping[str, Any]) -> Published:
     )
 
 
-def _written(study: str, where: Mapping[str, Any], kind: Kind, one: Mapping[str, Any]) -> Statement:
+def _written(study: str, where: Levels, kind: Kind, one: WrittenDocument) -> Statement:
     """A claim, or a figure that is written out: its words, and how it is compared or why it is not."""
     size = _size(one.get("published"))
     return Statement(
@@ -157,7 +243,7 @@ def _written(study: str, where: Mapping[str, Any], kind: Kind, one: Mapping[str,
     )
 
 
-def _size(published: Any) -> tuple[float, float] | None:
+def _size(published: float | list[float] | None) -> tuple[float, float] | None:
     if published is None:
         return None
     ends = published if isinstance(published, list) else [published, published]
@@ -171,7 +257,7 @@ def _middle(size: tuple[float, float] | None) -> float | None:
     return math.sqrt(size[0] * size[1])
 
 
-def _says(one: Mapping[str, Any], size: tuple[float, float] | None = None) -> Says:
+def _says(one: SaysDocument, size: tuple[float, float] | None = None) -> Says:
     metric = str(one["metric"])
     relation = one["is"]
     difference = metric in BY_DIFFERENCE or one.get("by") == "difference"
@@ -198,25 +284,31 @@ def _says(one: Mapping[str, Any], size: tuple[float, float] | None = None) -> Sa
     )
 
 
-def _names(value: Any) -> tuple[str, ...]:
+def _names(value: str | list[str] | None) -> tuple[str, ...]:
     return () if value is None else tuple(value) if isinstance(value, list) else (str(value),)
 
 
-def number_id(study: str, subject: Mapping[str, Any], number: Mapping[str, Any], arm: str) -> str:
+def number_id(study: str, subject: TableDocument, number: NumberDocument, arm: str) -> str:
     """The id of the statement that a number of a table makes."""
     return f"{study}.{subject['id']}.{str(number['metric']).removesuffix('_ns')}-{arm}"
 
 
-def _numbers(study: str, where: Mapping[str, Any], base: str, subject: Mapping[str, Any]) -> list[Statement]:
+def given(number: NumberDocument, arm: str) -> float | None:
+    """What the study gives for a protocol."""
+    return cast(Mapping[str, float], number).get(arm)
+
+
+def _numbers(study: str, where: Levels, base: str, subject: TableDocument) -> list[Statement]:
     """A table of a study: every number of an arm that is not the baseline, as a ratio to the baseline's."""
     made = []
     for one in subject["metrics"]:
         metric = str(one["metric"])
         for arm in ("h1", "h3"):
-            if arm not in one or base not in one:
+            theirs, reference = given(one, arm), given(one, base)
+            if theirs is None or reference is None:
                 continue
             difference = metric in BY_DIFFERENCE
-            value = one[arm] - one[base] if difference else one[arm] / one[base]
+            value = theirs - reference if difference else theirs / reference
             even = 0.0 if difference else 1.0
             relation: Is = "above" if value > even else "below" if value < even else "same"
             size = None if relation == "same" else (float(value), float(value))

@@ -12,15 +12,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trifecta.contract.trial import TrialValues, value_of
 from trifecta.design.model import AA_SUFFIX
 
 Floats = NDArray[np.float64]
-Row = Mapping[str, Any]
 _LARGEST = 700.0  # its exponential is a number
 
 
@@ -52,7 +51,9 @@ class Summary:
     noise: float | None
 
 
-def summarise(rows: Sequence[Row], name: str, arm: str, baseline: str, *, confidence: float, zero: bool) -> Summary:
+def summarise(
+    rows: Sequence[TrialValues], name: str, arm: str, baseline: str, *, confidence: float, zero: bool
+) -> Summary:
     """A metric of an arm from the trials of one cell that count: rows with ``arm``, ``block`` and the value ``name``.
 
     Of the baseline's two runs of a block the mean (on logarithms, the geometric one) is its value.
@@ -72,11 +73,11 @@ def _both(baseline: str) -> tuple[str, str]:
     return baseline, baseline + AA_SUFFIX
 
 
-def _by_block(rows: Sequence[Row], name: str, arms: tuple[str, ...], *, zero: bool) -> dict[int, float]:
+def _by_block(rows: Sequence[TrialValues], name: str, arms: tuple[str, ...], *, zero: bool) -> dict[int, float]:
     """The value of every block, as a logarithm unless it can be zero; what has no logarithm is left out."""
     found: dict[int, list[float]] = {}
     for row in rows:
-        value = row.get(name)
+        value = value_of(row, name)
         if row["arm"] not in arms or value is None or math.isnan(value) or (not zero and value <= 0):
             continue
         found.setdefault(int(row["block"]), []).append(float(value) if zero else math.log(value))

@@ -6,7 +6,7 @@ import json
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -15,6 +15,7 @@ from trifecta.contract.asked import Asked, AskedReproduction
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from trifecta.contract.threats import ThreatFound
     from trifecta.design.campaign import Campaign
     from trifecta.design.model import Study
     from trifecta.threats import Threat
@@ -218,7 +219,7 @@ def _measure(
         if threat.experiment is None:
             found = [*measured.get(threat.id, {}).get("resampled", ()), *procedures.get(threat.id, ())]
             told = experiments.not_measured(threat, threat.elsewhere)
-            measured[threat.id] = resampled.measured(told, found) if found else told
+            measured[threat.id] = resampled.measured(cast("ThreatFound", told), found) if found else told
         else:
             quick = asked["depth"] == "quick"
             without = _left_out(threat, asked)

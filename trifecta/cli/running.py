@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
+    from trifecta.contract.values import JsonObject
     from trifecta.design.model import Study
     from trifecta.workloads.runner import StudyOutcome
 
@@ -41,7 +42,7 @@ def carry_out(
     resume: bool,
     quiet: bool,
     as_json: bool,
-    any_levels: Mapping[str, Any] | None = None,
+    any_levels: JsonObject | None = None,
     blocks: int | None = None,
     budget_ns: int | None = None,
 ) -> int:

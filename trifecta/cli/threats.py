@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from trifecta.cli import options
 
 if TYPE_CHECKING:
+    from trifecta.contract.threats import ThreatFound
     from trifecta.threats import Threat
 
 
@@ -189,7 +190,7 @@ def _measure(
         if as_json:
             click.echo(json.dumps(found, indent=1))
         else:
-            shown.print_measured(found, folder)
+            shown.print_measured(cast("list[ThreatFound]", found), folder)
         if stop():
             return INTERRUPTED
     wanted = {threat.id for threat in chosen if threat.experiment}

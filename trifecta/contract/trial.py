@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from collections.abc import Mapping
+from typing import TypedDict, cast
 
 
 class TrialRow(TypedDict, total=False):
@@ -62,3 +63,19 @@ class TrialRow(TypedDict, total=False):
     machine_json: str | None
     checks_json: str | None
     error: str | None
+
+
+class TrialValues(TypedDict, total=False):
+    """A trial that counts: which it is, and beside that a column for each metric of `value_of`."""
+
+    cell: str
+    trial: str
+    arm: str
+    block: int
+    requests: int | None
+    succeeded: int | None
+
+
+def value_of(row: TrialValues, metric: str) -> float | None:
+    """A metric of a trial; None where it was not measured, infinite where it is worse than every other."""
+    return cast(Mapping[str, float | None], row).get(metric)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from trifecta.analysis.forecast import FAR_FROM
 from trifecta.design.metric import Metric
@@ -17,6 +17,33 @@ from trifecta.report.figures import style
 _BRACES = str.maketrans("[]", "{}")
 # Levels that all cells of a kind of workload share tell nothing.
 UNTOLD = frozenset({("server", SERVER_LEVEL), ("connection", "browser")})
+
+
+class VerdictRow(TypedDict):
+    """Of `catalogue.VERDICTS`: the verdict on an arm and a reference in a cell."""
+
+    cell: str
+    arm: str
+    reference: str
+    metric: str
+    verdict: str
+    likely: str | None
+    ratio: float | None
+    low: float | None
+    high: float | None
+    family_low: float | None
+    family_high: float | None
+    factor: float | None
+    factor_low: float | None
+    factor_high: float | None
+    blocks: int | None
+    blocks_needed_low: int | None
+    blocks_needed_high: int | None
+    margin: float
+    noise_floor: float | None
+    weather_floor: float | None
+    modes: str | None
+    reason: str | None
 
 
 @dataclass(frozen=True)
@@ -33,6 +60,10 @@ class Comparison:
     def metric(self) -> Metric:
         """What is compared, with its words."""
         return METRICS[self.row["metric"]]
+
+    def values(self, columns: Sequence[str]) -> list[object]:
+        """What its row has in these columns."""
+        return [self.row[column] for column in columns]
 
     @property
     def decided(self) -> bool:
@@ -130,7 +161,7 @@ class Comparison:
         return f"needs {numbers.count(low)} to {numbers.count(high)} more blocks"
 
 
-def from_rows(rows: Iterable[Mapping[str, Any]], metric: str) -> list[Comparison]:
+def from_rows(rows: Iterable[VerdictRow], metric: str) -> list[Comparison]:
     """Comparisons of one metric, without the A/A pairs."""
     return [
         Comparison(row["cell"], row["arm"], row["reference"], row["verdict"], row)

@@ -115,7 +115,7 @@ def section(matrix: Answer, findings: Answer, results: Sequence[ConformanceResul
     used = {one.outcome for one in results}
     return Content(
         matrix_tables(matrix, {one.object for one in results}),
-        sentence([dataclasses.asdict(one) for one in results]),
+        sentence(results),
         findings.rows,
         findings.query.text(),
         [(MARKS[outcome], said) for outcome, said in OUTCOME_WORDS.items() if outcome in used],
@@ -135,22 +135,20 @@ def hop(place: str, cell_levels: Mapping[str, str], proxies: Answer) -> str:
     return f"{place} {HOP}" if cell_levels.get("server") in proxies.values("server") else place
 
 
-def sentence(results: Iterable[Mapping[str, Any]]) -> str:
+def sentence(results: Sequence[ConformanceResult]) -> str:
     """What came out, in a sentence or two; empty when nothing was probed."""
-    rows = list(results)
-    asked = [row for row in rows if row["outcome"] in ("pass", "fail")]
-    failed = [row for row in asked if row["outcome"] == "fail"]
+    asked = [row for row in results if row.outcome in ("pass", "fail")]
+    failed = [row for row in asked if row.outcome == "fail"]
     if not asked:
         return ""
-    who = sorted({row["name"] for row in asked})
+    who = sorted({row.name for row in asked})
     said = f"{len(asked) - len(failed)} of {len(asked)} transfers of {_listed(who)} came whole, octet by octet."
     if failed:
         places = dict.fromkeys(
-            " ".join(part for part in (row["name"], PROTOCOL_NAMES.get(row["protocol"] or "", "")) if part)
-            for row in failed
+            " ".join(part for part in (row.name, PROTOCOL_NAMES.get(row.protocol or "", "")) if part) for row in failed
         )
         said += f" Failed: {_listed(list(places))}."
-    not_run = sum(row["outcome"] == "not_run" for row in rows)
+    not_run = sum(row.outcome == "not_run" for row in results)
     return said + (f" {not_run} were not asked for." if not_run else "")
 
 

@@ -6,15 +6,16 @@ import math
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import duckdb
 
+from trifecta.contract.trial import TrialRow
 from trifecta.design.errors import UserError
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX
 from trifecta.report import catalogue, conformance, exclusions, queries
-from trifecta.report.comparisons import Comparison, from_rows, levels
+from trifecta.report.comparisons import Comparison, VerdictRow, from_rows, levels
 from trifecta.report.facts import RunFacts
 from trifecta.report.queries import Answer
 
@@ -82,8 +83,23 @@ def cells_in_order(facts: RunFacts, keys: Iterable[str]) -> list[str]:
 def comparisons(facts: RunFacts, verdicts: Answer, cells: Sequence[str]) -> list[Comparison]:
     """Comparisons of the study's metric, cell by cell in order."""
     place = {cell: i for i, cell in enumerate(cells)}
-    found = from_rows(verdicts, facts.metric)
+    found = from_rows(verdicts.of(VerdictRow), facts.metric)
     return sorted(found, key=lambda one: (place.get(one.cell, len(place)), one.arm, one.reference))
+
+
+class CellChecks(TypedDict, total=False):
+    """Of `catalogue.CHECKS_BY_CELL`: what the checks of a cell's trials said, and how many trials that excludes."""
+
+    passed: int
+    warned: int
+    failed: int
+    unknown: int
+    excluded: int
+
+
+def checks_of(answer: Answer, cell: str) -> CellChecks | None:
+    """What the checks of a cell said; None where there was none."""
+    return next(iter(answer.of(CellChecks, cell=cell)), None)
 
 
 def arms_of(facts: RunFacts) -> list[str]:
@@ -107,15 +123,13 @@ def queries_of_cells(facts: RunFacts) -> list[catalogue.Query]:
     return [ratios, catalogue.ECDF, catalogue.PHASES, catalogue.THROUGHPUT, catalogue.COST]
 
 
-def trial_values(connection: duckdb.DuckDBPyConnection, metric: str) -> dict[str, list[dict[str, Any]]]:
+def trial_values(connection: duckdb.DuckDBPyConnection, metric: str) -> dict[str, list[TrialRow]]:
     """The values of trials that the analysis needs, by cell."""
     if metric not in METRICS:
         raise UserError(f"metric {metric!r} of the study is not known; known are {', '.join(METRICS)}")
     columns = ", ".join(dict.fromkeys(("cell", "arm", "block", "valid", "samples", "success_rate", metric)))
-    cursor = connection.execute(f"SELECT {columns} FROM trials ORDER BY block, trial")  # noqa: S608 - known columns
-    names = [column[0] for column in cursor.description or ()]
-    found: dict[str, list[dict[str, Any]]] = {}
-    for values in cursor.fetchall():
-        row = dict(zip(names, values, strict=True))
+    sql = f"SELECT {columns} FROM trials ORDER BY block, trial"  # noqa: S608 - known columns
+    found: dict[str, list[TrialRow]] = {}
+    for row in queries.select(connection, TrialRow, sql):
         found.setdefault(row["cell"], []).append(row)
     return found

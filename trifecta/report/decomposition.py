@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 import duckdb
 
@@ -40,6 +40,50 @@ _COLUMNS = ("cell", "arm", "block", "valid", "samples", "success_rate", "server"
 _MOST_OPEN = 90  # rows of league tables
 
 
+class DecompositionRow(TypedDict):
+    """A row of the view ``decomposition``: one part of the effect of an arm in a place, or that nothing was split."""
+
+    place: str
+    arm: str
+    reference: str
+    part: str | None
+    share: float | None
+    low: float | None
+    high: float | None
+    population_low: float | None
+    population_high: float | None
+    without_low: float | None
+    without_high: float | None
+    ratio: float | None
+    elsewhere_low: float | None
+    elsewhere_high: float | None
+    servers: int
+    clients: int
+    cells: int
+    blocks: int
+    left_out: str | None
+    pooled: bool
+    weighs: str | None
+
+
+class LeagueRow(TypedDict):
+    """A row of the view ``league``: the fields of a `Standing`."""
+
+    place: str
+    arm: str
+    server: str
+    client: str
+    proxy: bool
+    best: int
+    worst: int
+    value: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+    censored: int
+    starts: int
+
+
 @dataclass(frozen=True)
 class Derived:
     """What the trials say of the programs."""
@@ -49,11 +93,11 @@ class Derived:
     programs: dict[str, list[Program]] = field(default_factory=dict)  # of each place, with usable trials or without
     apart: list[Interaction] = field(default_factory=list)
 
-    def rows(self) -> dict[str, list[dict[str, Any]]]:
+    def rows(self) -> dict[str, list[DecompositionRow] | list[LeagueRow]]:
         """Rows of the views ``decomposition`` and ``league``."""
         return {
             "decomposition": [row for one in self.shares for row in _rows_of(one)],
-            "league": [asdict(one) for one in self.standings],
+            "league": [cast(LeagueRow, asdict(one)) for one in self.standings],
         }
 
     def proxies(self) -> list[str]:
@@ -61,12 +105,13 @@ class Derived:
         return list(dict.fromkeys(one.server for one in self.standings if one.proxy))
 
 
-def _rows_of(one: Decomposition) -> Iterable[dict[str, Any]]:
+def _rows_of(one: Decomposition) -> list[DecompositionRow]:
     whole = {name: value for name, value in asdict(one).items() if name != "shares"}
     whole |= {"servers": len(one.servers), "clients": len(one.clients), "left_out": "; ".join(one.left_out) or None}
     nothing = dict.fromkeys(each.name for each in fields(Share))
     whole["weighs"] = _part(one.weighs) if one.weighs else None
-    return [whole | asdict(share) | {"part": _part(share.part)} for share in one.shares] or [whole | nothing]
+    rows = [whole | asdict(share) | {"part": _part(share.part)} for share in one.shares] or [whole | nothing]
+    return cast(list[DecompositionRow], rows)
 
 
 def _part(part: str) -> str:

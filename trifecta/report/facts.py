@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from trifecta.design import quantity
 from trifecta.design.conformance import ConformanceResult
@@ -16,6 +16,33 @@ from trifecta.design.plan import level_text
 from trifecta.design.study_file import parse_study
 from trifecta.report import naming, numbers, paths, results
 from trifecta.store.run import RunDirectory
+
+
+class WorkloadDocument(TypedDict, total=False):
+    """The fields of a study's workload that a report asks for; each kind has some of them (`design.model`)."""
+
+    kind: str
+    method: str
+    response_bytes: int
+    request_bytes: int
+    in_flight: int
+    loop: str
+    rate_per_s: float | None
+    arrivals: str
+    warmup_ns: int
+    connect_timeout_ns: int
+    request_timeout_ns: int
+    visit_timeout_ns: int
+    depth: int
+    clients: int
+    page: str
+    clip: str
+    view: str
+    mode: str
+    discovery: str
+    watch_ns: int
+    visits: int
+    warmup_visits: int
 
 
 @dataclass(frozen=True)
@@ -47,9 +74,9 @@ class RunFacts:
         return str(self.study.get("metric", "latency_p50_ns"))
 
     @property
-    def workload(self) -> dict[str, Any]:
+    def workload(self) -> WorkloadDocument:
         """The workload's fields."""
-        return dict(self.study.get("workload") or {})
+        return cast(WorkloadDocument, dict(self.study.get("workload") or {}))
 
     @property
     def closed_loop(self) -> bool:
@@ -189,16 +216,15 @@ class RunFacts:
         if self.closed_loop:
             said.append("closed loop")
         else:
-            said.append(
-                f"open loop{'' if 'rate' in self.varied else ' at ' + quantity.format_frequency(work['rate_per_s'])}, "
-                f"{work.get('arrivals', 'constant')} arrivals"
-            )
+            rate = "" if "rate" in self.varied else f" at {quantity.format_frequency(work['rate_per_s'] or 0)}"
+            said.append(f"open loop{rate}, {work.get('arrivals', 'constant')} arrivals")
         return ", ".join(said)
 
 
-def _browser_words(work: dict[str, Any], factors: list[str]) -> str:
+def _browser_words(work: WorkloadDocument, factors: list[str]) -> str:
     """``cold loads of the page light, 2 a trial``, without what is a factor."""
-    known = {name: "" if name in factors else f"{work.get(name)} " for name in ("view", "mode")}
+    own = {"view": work.get("view"), "mode": work.get("mode")}
+    known = {name: "" if name in factors else f"{value} " for name, value in own.items()}
     if work.get("kind") == "video":
         clip = "" if "clip" in factors else f" of the clip {work.get('clip')}"
         what = (
@@ -212,7 +238,7 @@ def _browser_words(work: dict[str, Any], factors: list[str]) -> str:
     return f"{what}, {work.get('visits')} a trial{f' after {warm} not measured' if warm else ''}"
 
 
-def _services_words(work: dict[str, Any], factors: list[str]) -> list[str]:
+def _services_words(work: WorkloadDocument, factors: list[str]) -> list[str]:
     """What services were asked, without the numbers that are factors; nothing for other workloads."""
     kind, method = work.get("kind"), work.get("method", "POST")
     if kind == "chain":

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from trifecta.contract.trial import TrialRow
 from trifecta.design.conformance import MARKS
@@ -35,7 +35,7 @@ from trifecta.report.facts import RunFacts
 from trifecta.report.figure import Figure
 from trifecta.report.figures import latency, style, svg
 from trifecta.report.numbers import FORM_OF_UNIT, FORMATS, NO_VALUE, significant
-from trifecta.report.sections import TEMPLATES, Known, Run, Section, known
+from trifecta.report.sections import TEMPLATES, Known, Run, Section, Views, known
 from trifecta.report.tables import Table, row_key
 from trifecta.store.run import RunDirectory
 
@@ -52,7 +52,7 @@ class CellSection:
     place: str
     comparisons: dict[tuple[str, str], Comparison]
     standing: Standing
-    checks: dict[str, Any]
+    checks: content.CellChecks
     panels: list[Figure] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     sql: dict[str, str] = field(default_factory=dict)  # title of a figure -> its SQL
@@ -97,7 +97,7 @@ def render(run_dir: Path) -> str:
     return _render(run_dir)[0]
 
 
-def _render(run_dir: Path) -> tuple[str, dict[str, list[dict[str, Any]]], packets.Packets | None]:
+def _render(run_dir: Path) -> tuple[str, Views, packets.Packets | None]:
     """The page, the rows of the views that its SQL reads besides those of the run, and what is shown of packets."""
     about, every = facts.read(run_dir), known()
     with about.naming(), queries.connect(run_dir) as connection, ThreadPoolExecutor(1) as pool:
@@ -110,7 +110,7 @@ def _render(run_dir: Path) -> tuple[str, dict[str, list[dict[str, Any]]], packet
         first = opening.opening(about, found, opening.ask(connection, about), totals, matrix)
         run = Run(connection, about, found)
         derived = [(one, made) for one in every.sections if (made := one.derive(run)) is not None]
-        views = {name: made for one, of in derived for name, made in one.rows(of).items()}
+        views: Views = {name: made for one, of in derived for name, made in one.rows(of).items()}
         queries.attach(connection, views)
         with svg.drawing():
             _draw(about, answers, rows, paths, found)
@@ -159,7 +159,7 @@ def _cell_section(
     about: RunFacts, answers: content.Answers, number: int, cell: str, found: Sequence[Comparison]
 ) -> CellSection:
     here = {(one.arm, one.reference): one for one in found if one.cell == cell}
-    checks = answers[catalogue.CHECKS_BY_CELL].one(cell=cell) or {}
+    checks = content.checks_of(answers[catalogue.CHECKS_BY_CELL], cell) or content.CellChecks()
     place = conformance.hop(place_words(cell), levels(cell), answers[conformance.PROXIES])
     return CellSection(number, cell, place, here, standing(about.arms, here.values()), checks)
 
@@ -167,7 +167,7 @@ def _cell_section(
 def _draw(
     about: RunFacts,
     answers: content.Answers,
-    rows: dict[str, list[dict[str, Any]]],
+    rows: dict[str, list[TrialRow]],
     paths: list[PathSection],
     found: Sequence[Comparison],
 ) -> None:
@@ -179,7 +179,7 @@ def _draw(
     for path in paths:
         path.overviews = overviews(about, path.path, path.number, found, limits)
     for one in cells:
-        trials = cast(list[TrialRow], rows.get(one.cell, []))
+        trials = rows.get(one.cell, [])
         one.panels = ratio_panels(about, one.cell, one.number, rows=trials, found=found, answers=answers)
     for one in cells:
         one.panels += sample_panels(about, one.cell, one.number, answers)

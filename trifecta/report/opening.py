@@ -117,7 +117,7 @@ def _row(facts: RunFacts, path: str, found: list[Comparison], answer: Answer) ->
         first=sorted(first.items(), key=lambda one: (not one[0], -one[1])),
         cells=len(cells),
         values={one: (by_arm[one]["least"], by_arm[one]["most"]) for one in facts.arms if one in by_arm},
-        keys={one: row_key(row, answer.query.key) for one, row in by_arm.items()},
+        keys={one: row_key(row[name] for name in answer.query.key) for one, row in by_arm.items()},
         ratio=(ratio["least_ratio"], ratio["most_ratio"]),
         interval=(ratio["low"], ratio["high"]),
         comparisons=[one for one in found if (one.arm, one.reference) == (arm, reference)],

@@ -5,21 +5,21 @@ Quantities stand as they were asked for, not rounded as measured ones are; where
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
+from trifecta.contract.path import ImpairmentDocument, PathDocument
 from trifecta.design import quantity
 from trifecta.report import numbers
-
-Document = Mapping[str, Any]
 
 NOTHING = "no impairment"
 
 
-def in_words(spec: Document) -> str:
+def in_words(spec: PathDocument) -> str:
     """What the path of this description does to packets."""
-    there, back = (_direction(spec.get(way) or ()) for way in ("forward", "backward"))
-    said = [_delay(there.pop("delay", 0), back.pop("delay", 0))]
+    ways = [spec.get("forward") or (), spec.get("backward") or ()]
+    there, back = (_direction(way) for way in ways)
+    said = [_delay(_delay_of(ways[0]), _delay_of(ways[1]))]
     kinds = [kind for kind in _PHRASES if kind in there or kind in back]
     said += [_both(there.get(kind, ""), back.get(kind, ""), _PHRASES[kind]) for kind in kinds]
     if spec.get("frames") == "wire":
@@ -42,14 +42,19 @@ _PHRASES = {
 }
 
 
-def _direction(documents: Any) -> dict[str, Any]:
-    """The phrase of each kind in one direction, and its delay in ns."""
-    told: dict[str, Any] = {}
+def _delay_of(documents: Sequence[ImpairmentDocument]) -> int:
+    """The delay of one direction, in ns: the last one's."""
+    return next((int(one["delay_ns"]) for one in reversed(documents) if one["kind"] == "delay"), 0)
+
+
+def _direction(documents: Sequence[ImpairmentDocument]) -> dict[str, str]:
+    """The phrase of each kind in one direction but its delay."""
+    told: dict[str, str] = {}
     for document in documents:
         kind = str(document["kind"])
         if kind == "delay":
-            told["delay"] = int(document["delay_ns"])
-        elif kind == "rate":
+            continue
+        if kind == "rate":
             told["rate"] = quantity.format_rate(document["bits_per_s"])
             told["queue"] = _queue(document)
         else:
@@ -69,28 +74,28 @@ def _both(there: str, back: str, each: str) -> str:
     return " and ".join(f"{text} {way}" for text, way in ((there, "there"), (back, "back")) if text)
 
 
-def _queue(document: Document) -> str:
+def _queue(document: ImpairmentDocument) -> str:
     packets, octets = document.get("queue_packets"), document.get("queue_bytes")
     told = f"{packets:,} packets" if packets else numbers.plain(numbers.size(octets)) if octets else ""
     codel = "CoDel" if document.get("discipline") == "codel" else ""
     return " with ".join(filter(None, (told and f"a queue of {told}", codel)))
 
 
-def _bursts(document: Document) -> str:
+def _bursts(document: ImpairmentDocument) -> str:
     to_bad, to_good = float(document["good_to_bad"]), float(document["bad_to_good"])
     bad = to_bad / (to_bad + to_good) if to_bad else 0.0
     mean = bad * float(document["loss_bad"]) + (1 - bad) * float(document["loss_good"])
     return f"bursts of loss ({numbers.percent(mean)} in all)"
 
 
-def _jitter(document: Document) -> str:
+def _jitter(document: ImpairmentDocument) -> str:
     kind = document["distribution"]
     sizes = {"normal": "sigma_ns", "uniform": "range_ns", "pareto": "scale_ns"}
-    size = f" of {quantity.format_time(document[sizes[kind]])}" if kind in sizes else ""
+    size = f" of {quantity.format_time(cast(Mapping[str, int], document)[sizes[kind]])}" if kind in sizes else ""
     return f"{kind} jitter{size}{' that reorders' if document.get('reorder') else ''}"
 
 
-_WRITERS: Mapping[str, Callable[[Document], str]] = {
+_WRITERS: Mapping[str, Callable[[ImpairmentDocument], str]] = {
     "trace": lambda _: "deliveries by a trace",
     "loss": lambda document: f"{quantity.format_ratio(document['probability'])} loss",
     "gilbert_elliott": _bursts,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import duckdb
 
@@ -16,6 +16,7 @@ from trifecta.store import schema, views
 from trifecta.store.derived import DERIVED
 
 Row = dict[str, Any]
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,10 @@ class Answer:
         """Rows whose columns have these values."""
         return [row for row in self.rows if all(row[name] == value for name, value in wanted.items())]
 
-    def one(self, **wanted: Any) -> Row | None:
-        """The first such row, if there is any."""
-        return next((row for row in self.rows if all(row[name] == value for name, value in wanted.items())), None)
+    def of(self, kind: type[R], **wanted: Any) -> list[R]:
+        """The same as ``kind``, a TypedDict of columns of the query; TypeError names one that the query lacks."""
+        found = self.where(**wanted)
+        return _as_kind(kind, list(found[0]) if found else None, found)
 
     def values(self, column: str) -> list[Any]:
         """A column, nulls and NaN left out."""
@@ -72,7 +74,23 @@ def ask(connection: duckdb.DuckDBPyConnection, query: Query, cell: str | None = 
         cursor.close()
 
 
-def attach(connection: duckdb.DuckDBPyConnection, derived: Mapping[str, Sequence[Row]]) -> None:
+def select(connection: duckdb.DuckDBPyConnection, kind: type[R], sql: str) -> list[R]:
+    """The rows of a SELECT as ``kind``, a TypedDict of its columns; TypeError names one that it does not select."""
+    cursor = connection.execute(sql)
+    names = [column[0] for column in cursor.description or ()]
+    return _as_kind(kind, names, [dict(zip(names, values, strict=True)) for values in cursor.fetchall()])
+
+
+def _as_kind(kind: type[R], columns: Sequence[str] | None, rows: Sequence[object]) -> list[R]:
+    """Rows of these columns (None: there are none to look at) as the TypedDict that names them."""
+    wanted = sorted(vars(kind).get("__required_keys__", ()))
+    lacking = [name for name in wanted if columns is not None and name not in columns]
+    if lacking:
+        raise TypeError(f"{kind.__name__}: not among the columns: {', '.join(lacking)}")
+    return cast(list[R], list(rows))
+
+
+def attach(connection: duckdb.DuckDBPyConnection, derived: Mapping[str, Sequence[Mapping[str, object]]]) -> None:
     """Put rows in place of what a former report, perhaps of another version, left in the run's folder, by view."""
     for name, rows in derived.items():
         connection.execute(f"CREATE TABLE fresh AS {schema.empty_select(DERIVED[name])}")

@@ -31,7 +31,8 @@ SECTIONS = (
     "trifecta.report.explain:SECTION",
 )
 
-Views = Mapping[str, list[dict[str, Any]]]
+Views = Mapping[str, Sequence[Mapping[str, object]]]
+"""Rows of derived views; each section says of what type its own are."""
 
 
 @dataclass(frozen=True)

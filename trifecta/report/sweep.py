@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TypedDict
 
 import duckdb
 
@@ -63,14 +63,39 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> list[Knee]
     if len((about.study.get("factors") or {}).get(RATE) or ()) < 2:
         return None
     study = parse_study(RunDirectory.open(about.folder).study_text, "study.yaml")
-    found = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM trials ORDER BY block, trial").fetchall()  # noqa: S608
-    rows = [dict(zip(_COLUMNS, row, strict=True)) for row in found]
-    return knees(study, cast(list[TrialRow], rows), CHECK)
+    sql = f"SELECT {', '.join(_COLUMNS)} FROM trials ORDER BY block, trial"  # noqa: S608 - known columns
+    return knees(study, queries.select(connection, TrialRow, sql), CHECK)
 
 
-def rows(found: Sequence[Knee]) -> dict[str, list[dict[str, Any]]]:
+class SweepRow(TypedDict):
+    """A row of the view ``rate_sweep``: a step of a sweep of request rates, and where the program's knee is."""
+
+    place: str
+    arm: str
+    rate_per_s: float
+    latency_ns: float | None
+    latency_ns_low: float | None
+    latency_ns_high: float | None
+    against: str
+    against_ns: float | None
+    ratio: float | None
+    ratio_low: float | None
+    ratio_high: float | None
+    done_per_s: float | None
+    used: float | None
+    loud: int
+    trials: int
+    state: str
+    knee_low: float | None
+    knee_high: float | None
+    most_per_s: float | None
+    most_per_s_low: float | None
+    most_per_s_high: float | None
+
+
+def rows(found: Sequence[Knee]) -> dict[str, list[SweepRow]]:
     """The rows of the view ``rate_sweep``."""
-    made = [
+    made: list[SweepRow] = [
         {
             "place": one.place or EVERYWHERE, "arm": one.arm, "rate_per_s": step.rate_per_s,
             "latency_ns": step.latency_ns, "latency_ns_low": step.latency_low_ns,

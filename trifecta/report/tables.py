@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from trifecta.report import naming, numbers
 from trifecta.report.comparisons import place_words
 from trifecta.report.figures import style
-from trifecta.report.queries import Answer
+from trifecta.report.queries import Answer, Row
 
 _ARMS = ("arm", "level")  # columns of what is compared
 _BY_UNIT = ("unit", "unit_interval")
@@ -28,15 +28,6 @@ class Column:
     heading: str
     name: str
     form: str = "text"
-
-    def value(self, row: Mapping[str, Any]) -> Any:
-        """What a row has in this column."""
-        names = self.name.split(",")
-        return row[self.name] if len(names) == 1 else tuple(row[name] for name in names)
-
-    def form_of(self, row: Mapping[str, Any]) -> str:
-        """How to write this row's value."""
-        return self.form.replace("unit", _FORM_OF_UNIT[row["unit"]]) if self.form in _BY_UNIT else self.form
 
     @property
     def numeric(self) -> bool:
@@ -77,9 +68,9 @@ class Table:
     notes: list[str] = field(default_factory=list)
 
 
-def row_key(row: Mapping[str, Any], columns: Sequence[str]) -> str:
+def row_key(values: Iterable[object]) -> str:
     """The values that tell a row from the others, as the report's ``data-key`` carries them."""
-    return "|".join(str(row[column]) for column in columns)
+    return "|".join(map(str, values))
 
 
 def with_rows(answer: Answer, rows: list[dict[str, Any]]) -> Answer:
@@ -110,16 +101,28 @@ def build(
     rows = answer.where(cell=cell) if cell is not None else list(answer.rows)
     if order:
         rows = sorted(rows, key=lambda row: order.index(row[head]) if row[head] in order else len(order))
-    shown = [column for column in columns if keep_empty or any(_present(column.value(row)) for row in rows)]
+    shown = [column for column in columns if keep_empty or any(_present(_value(column, row)) for row in rows)]
     lines = []
     for row in rows:
         is_arm = head in (*_ARMS, "protocol")
         value = str(row[head])
-        forms = [(column, column.form_of(row)) for column in shown]
-        cells = [Cell(numbers.FORMATS[form](column.value(row)), column, form) for column, form in forms]
+        forms = [(column, _form(column, row)) for column in shown]
+        cells = [Cell(numbers.FORMATS[form](_value(column, row)), column, form) for column, form in forms]
         words = _heading_words(head, value)
-        lines.append(Line(row_key(row, answer.query.key), words, value if is_arm else "", cells))
+        key = row_key(row[name] for name in answer.query.key)
+        lines.append(Line(key, words, value if is_arm else "", cells))
     return Table(identity, caption, title, shown, lines, answer.query.text(cell), answer.query.key, list(notes))
+
+
+def _value(column: Column, row: Row) -> Any:
+    """What a row has in a column."""
+    names = column.name.split(",")
+    return row[column.name] if len(names) == 1 else tuple(row[name] for name in names)
+
+
+def _form(column: Column, row: Row) -> str:
+    """How to write a row's value."""
+    return column.form.replace("unit", _FORM_OF_UNIT[row["unit"]]) if column.form in _BY_UNIT else column.form
 
 
 def _present(value: Any) -> bool:

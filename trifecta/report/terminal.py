@@ -148,7 +148,7 @@ def _data(run_dir: Path, summary: Summary) -> dict[str, Any]:
     for cell in summary.cells:
         here = [one for one in summary.comparisons if one.cell == cell]
         places = standing(summary.about.arms, here).places
-        checks = summary.checks.one(cell=cell) or {}
+        checks = content.checks_of(summary.checks, cell) or content.CellChecks()
         cells.append(
             {
                 "cell": cell,
@@ -159,7 +159,12 @@ def _data(run_dir: Path, summary: Summary) -> dict[str, Any]:
                     {**_finite(one.row), "resume": going_on.command(summary.about, going_on.blocks(summary.about, one))}
                     for one in here
                 ],
-                "checks": {name: checks.get(name, 0) for name in ("passed", "warned", "failed", "unknown")},
+                "checks": {
+                    "passed": checks.get("passed", 0),
+                    "warned": checks.get("warned", 0),
+                    "failed": checks.get("failed", 0),
+                    "unknown": checks.get("unknown", 0),
+                },
             }
         )
     return {
@@ -238,7 +243,7 @@ def _print_notes(out: Console, summary: Summary) -> None:
     for told in summary.visit_words:
         out.print(Text(grids.plain(out, told)))
     left_out = [f"Left out: {said}" for said in summary.words.left_out]
-    probed = conformance.sentence(conformance.as_data(summary.about.conformance))
+    probed = conformance.sentence(summary.about.conformance)
     notes = [f"Conformance: {probed}"] if probed else []
     notes += [note] if (note := conformance.proxy_note(summary.proxies)) else []
     out.print(Text(grids.plain(out, summary.words.open)))
@@ -301,7 +306,7 @@ def _row(out: Console, summary: Summary, cell: str, wide: bool) -> list[Text]:
             if one is None
             else Text(grids.plain(out, _pair(one, wide)), style=_LIKELY if one.likely else _STYLES[one.kind])
         )
-    shown.append(_checks(summary.checks.one(cell=cell), wide))
+    shown.append(_checks(content.checks_of(summary.checks, cell), wide))
     return shown
 
 
@@ -340,12 +345,16 @@ def _pair(one: Comparison, wide: bool) -> str:
     return (" " if wide else "\n").join(parts)
 
 
-def _checks(row: dict[str, Any] | None, wide: bool) -> Text:
+def _checks(row: content.CellChecks | None, wide: bool) -> Text:
     if row is None:
         return Text("none", style="red")
     said = Text()
-    for column, colour in (("failed", "red"), ("warned", "yellow"), ("unknown", "yellow")):
-        if row[column]:
+    for count, word, colour in (
+        (row["failed"], "failed", "red"),
+        (row["warned"], "warned", "yellow"),
+        (row["unknown"], "unknown", "yellow"),
+    ):
+        if count:
             said.append((", " if wide else "\n") if said else "")
-            said.append(f"{row[column]} {column}", style=colour)
+            said.append(f"{count} {word}", style=colour)
     return said or Text("passed")

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from trifecta.contract.threats import (
+    EffectFound,
+    EffectRow,
+    KneeFound,
+    MeanFound,
+    SplitFound,
+    ThreatFound,
+    TripsFound,
+)
 from trifecta.design.metrics import BY_DIFFERENCE
 from trifecta.design.model import PROTOCOL_NAMES
 from trifecta.report import grids, numbers
@@ -21,7 +30,22 @@ from trifecta.threats.threat import Change
 if TYPE_CHECKING:
     from trifecta.analysis.knee import Knee
 
-Data = dict[str, Any]
+
+class ThreatData(TypedDict):
+    """A threat for a program to read; ``on`` and ``off`` are in the words of ``--set``."""
+
+    id: str
+    title: str
+    fact: str
+    studies: list[str]
+    check: str | None
+    undetected: str
+    on: list[str] | str | None
+    off: list[str] | str | None
+    no_switch: str
+    experiment: str | None
+    elsewhere: str
+
 
 _OUTCOMES = {
     "effect": "an effect",
@@ -37,7 +61,7 @@ _MODELS = {
 _COLOURS = {"more": "red", "less": "green", "same": "", "undecided": "yellow"}
 
 
-def as_data(threat: Threat) -> Data:
+def as_data(threat: Threat) -> ThreatData:
     """A threat for a program to read."""
     return {
         "id": threat.id,
@@ -111,7 +135,7 @@ def print_one(threat: Threat) -> None:
     out.print(table)
 
 
-def print_measured(found: Sequence[Data], folder: Path) -> None:
+def print_measured(found: Sequence[ThreatFound], folder: Path) -> None:
     """What the experiments showed: a table for each, and what that says in words."""
     out = Console(highlight=False)
     for one in found:
@@ -128,7 +152,7 @@ def print_measured(found: Sequence[Data], folder: Path) -> None:
     out.print(f"all of it: {folder}/threats.json", soft_wrap=True, markup=False)
 
 
-def sentences(one: Data) -> list[str]:
+def sentences(one: ThreatFound) -> list[str]:
     """What was found of a threat, in words: what it does to the comparison, and whether it was noticed."""
     if one["outcome"] == "not measured":
         return [f"not measured here: {one['reason']}"]
@@ -155,18 +179,18 @@ def sentences(one: Data) -> list[str]:
     return said
 
 
-def _rates(effect: Data) -> str:
+def _rates(effect: EffectFound) -> str:
     """Success rates off and on, by protocol."""
     words = []
     for row in effect["rows"]:
         if row["off"] and row["on"]:
-            off, on = (numbers.rate(row[side]["value"]) for side in ("off", "on"))
+            off, on = numbers.rate(row["off"]["value"]), numbers.rate(row["on"]["value"])
             still = " (open)" if row["outcome"] == "undecided" else ""
             words.append(f"{PROTOCOL_NAMES[row['arm']]} {off} without, {on} with{still}")
     return f"{effect['title'] or 'requests that succeed'}: {'; '.join(words)}"
 
 
-def _model_lines(model: Sequence[Data]) -> list[str]:
+def _model_lines(model: Sequence[TripsFound | KneeFound | SplitFound]) -> list[str]:
     """Measured ratios beside those that round trips alone make, the rate a program reaches, or a decomposition."""
     said = []
     for item in model:
@@ -190,7 +214,7 @@ def _model_lines(model: Sequence[Data]) -> list[str]:
     return said
 
 
-def _knee_lines(item: Data) -> list[str]:
+def _knee_lines(item: KneeFound) -> list[str]:
     """Where a program becomes the bottleneck, and its sweep."""
     from trifecta.report import sweep  # draws, which takes a while to load
 
@@ -208,20 +232,31 @@ def _knee_lines(item: Data) -> list[str]:
     return said
 
 
-def _knee(item: Data) -> Knee:
+def _knee(item: KneeFound) -> Knee:
     from trifecta.analysis.knee import Knee, Step
 
     steps = tuple(Step(**step) for step in item["steps"])
-    return Knee(**{**item, "steps": steps})
+    return Knee(
+        place=item["place"],
+        levels=item["levels"],
+        arm=item["arm"],
+        against=item["against"],
+        low=item["low"],
+        high=item["high"],
+        most_per_s=item["most_per_s"],
+        most_low=item["most_low"],
+        most_high=item["most_high"],
+        steps=steps,
+    )
 
 
-def _most(item: Data) -> str:
+def _most(item: KneeFound) -> str:
     ends = numbers.interval((item["most_low"], item["most_high"]))
     return f"{numbers.per_second(item['most_per_s'])} {ends}".rstrip()
 
 
-def _comparison(effect: Data, row: Data) -> str:
-    arm, reference = PROTOCOL_NAMES[row["arm"]], PROTOCOL_NAMES[row["reference"]]
+def _comparison(effect: EffectFound, row: EffectRow) -> str:
+    arm, reference = PROTOCOL_NAMES[row["arm"]], PROTOCOL_NAMES[row["reference"] or ""]
     ends = numbers.interval((row["low"], row["high"]))
     change = f"{numbers.ratio(row['ratio'])} {ends} times {arm} : {reference} of the {effect['metric_label']}"
     said = {
@@ -240,37 +275,37 @@ def _comparison(effect: Data, row: Data) -> str:
     return f"{effect['title']}: {said}" if effect["title"] else said
 
 
-def _turned(row: Data) -> str:
+def _turned(row: EffectRow) -> str:
     """What a study would have concluded without it and with it, where both are decided and not the same."""
-    sides = [(_side(row[side]), row[side]) for side in ("off", "on") if row[side]]
+    sides = [(_side(mean), mean) for mean in (row["off"], row["on"]) if mean]
     if len(sides) < 2 or None in (sides[0][0], sides[1][0]) or sides[0][0] == sides[1][0]:
         return ""
     ends = [f"{numbers.ratio(mean['value'])} {numbers.interval((mean['low'], mean['high']))}" for _, mean in sides]
     return f", which turns the comparison round: {ends[0]} without it, {ends[1]} with it"
 
 
-def _side(mean: Data) -> bool | None:
+def _side(mean: MeanFound) -> bool | None:
     """Whether a ratio lies above 1; None where its interval holds 1, or there is none."""
     if mean["low"] is None or mean["high"] is None or mean["low"] <= 1 <= mean["high"]:
         return None
     return bool(mean["low"] > 1)
 
 
-def _why_open(effect: Data, row: Data) -> str:
+def _why_open(effect: EffectFound, row: EffectRow) -> str:
     """Why an effect is not decided: trials that do not count, or too few for what they vary by."""
-    missing = effect.get("left_out") or {}
+    missing = effect.get("left_out")
     none = row["low"] is None or row["high"] is None
     why = "too few for an interval" if none else "too few for what they vary by"
     if row["ratio"] is None and row["blocks"]:
         why = "without a value where most requests failed"
     said = f"blocks: {row['blocks']}, {why}"
-    if missing.get("count"):
+    if missing and missing["count"]:
         checks = ", ".join(f"{name.replace('_', ' ')} {number}" for name, number in missing["checks"].items())
         said += f"; trials that do not count: {missing['count']} of {missing['trials']}, by {checks}"
     return said
 
 
-def _table(effect: Data) -> Table:
+def _table(effect: EffectFound) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
     places = any(row["place"] for row in effect["rows"])
     heads = [f"{effect['metric_label']}", effect["off"], effect["on"], "with : without", "interval", "blocks"]
@@ -285,7 +320,7 @@ def _table(effect: Data) -> Table:
         show = write
         if row["reference"]:
             what, show = f"{what} : {PROTOCOL_NAMES[row['reference']]}", numbers.ratio
-        values = [show(row[side]["value"]) if row[side] else "" for side in ("off", "on")]
+        values = [show(mean["value"]) if mean else "" for mean in (row["off"], row["on"])]
         cells: list[str | Text] = [what, *values, Text(numbers.ratio(row["ratio"]), _COLOURS[row["outcome"]])]
         cells += [numbers.interval((row["low"], row["high"])), str(row["blocks"])]
         if places:

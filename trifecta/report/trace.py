@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
@@ -11,16 +11,20 @@ from rich.markup import escape
 from rich.table import Table
 
 from trifecta import studies
+from trifecta.analysis.statements import given
 from trifecta.design.model import PROTOCOL_NAMES
 from trifecta.report import grids
+
+if TYPE_CHECKING:
+    from trifecta.trace.told import CaptureSummary, ConnectionSummary
 
 _MOST = 30  # connections shown of a capture; the tables have all
 
 
 def show(
     console: Console,
-    captures: Sequence[Mapping[str, Any]],
-    connections: Sequence[Mapping[str, Any]],
+    captures: Sequence[CaptureSummary],
+    connections: Sequence[ConnectionSummary],
     notes: Sequence[str],
 ) -> None:
     """Print the overview: all captures, then the connections of each, then what cannot be known."""
@@ -60,21 +64,22 @@ _COLUMNS = {
 }
 
 
-def published(captures: Sequence[Mapping[str, Any]]) -> list[str]:
+def published(captures: Sequence[CaptureSummary]) -> list[str]:
     """What the study ding2022 published of captures with its names, and the artefact in its numbers of frames."""
     study = studies.published()["ding2022"]
     cells = {str(subject["id"]): subject["metrics"] for subject in study.document["numbers"]}
     same, others = 0, []
     for one in captures:
-        metrics = cells.get(f"{one['endpoint']}-{one['connection_mode']}", ())
+        metrics = cells.get(f"{one['endpoint']}-{one['connection_mode']}", [])
         told = [
-            (_COLUMNS[metric["metric"]], metric[one["named_protocol"]])
+            (_COLUMNS[metric["metric"]], value)
             for metric in metrics
-            if metric["metric"] in _COLUMNS and one["named_protocol"] in metric
+            if metric["metric"] in _COLUMNS and (value := given(metric, one["named_protocol"] or "")) is not None
         ]
         if not told:
             continue
-        if all(abs(one[column] - value * scale) <= off for (column, scale, off), value in told):
+        ours = {"packets": one["packets"], "seconds": one["seconds"], "wire_bytes": one["wire_bytes"]}
+        if all(abs(ours[column] - value * scale) <= off for (column, scale, off), value in told):
             same += 1
         else:
             said = ", ".join(f"{column.replace('_', ' ')} {value * scale:,.10g}" for (column, scale, _), value in told)
@@ -90,7 +95,7 @@ def _counted(captures: int) -> str:
     return "one of these captures" if captures == 1 else f"{captures} of these captures"
 
 
-def _connections(console: Console, capture: str, connections: Sequence[Mapping[str, Any]]) -> None:
+def _connections(console: Console, capture: str, connections: Sequence[ConnectionSummary]) -> None:
     table = Table(
         box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=escape(capture), title_justify="left"
     )

@@ -46,13 +46,14 @@ def read(folder: Path) -> Asked:
 
 def asked_in(path: Path, remedy: str) -> Asked:
     """What was asked of a campaign, from a file of its folder; UserError with the first field that is not of ours."""
-    document = documents.read_object(path, remedy, {})
-    check_asked(document, path, remedy)
-    return cast(Asked, document)
+    asked = cast(Asked, documents.read_object(path, remedy, {}))
+    check_asked(asked, path, remedy)
+    return asked
 
 
-def check_asked(document: Mapping[str, Any], path: Path, remedy: str, within: str = "") -> None:
+def check_asked(asked: Asked, path: Path, remedy: str, within: str = "") -> None:
     """UserError for the first field of what was asked of a campaign that is missing or of another type."""
+    document: Mapping[str, Any] = asked
     for name, kind in _ASKED.items():
         if name not in document and name not in ("threats_on", "threats_off"):
             raise UserError(f"{path}: field {within + name!r} is missing; {remedy}")

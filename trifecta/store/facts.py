@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from trifecta import __version__
+from trifecta.contract.run import RunDocument
 from trifecta.design.errors import UserError
 from trifecta.store import documents
 
@@ -72,7 +73,7 @@ _ITEMS: dict[str, type | tuple[type, ...]] = {
 _LEFT_OUT = ("unsupported", "not_found", "failed")
 
 
-def read(run: Path) -> dict[str, Any]:
+def read(run: Path) -> RunDocument:
     """``run.json`` of a run that this version can read; UserError with file, field and remedy for any other."""
     path = run / FILE
     facts = documents.read_object(path, REMEDY, {"schema": int, "trifecta": str})
@@ -91,7 +92,7 @@ def read(run: Path) -> dict[str, Any]:
     for name in ("elapsed_ns", "resumed"):
         if facts.get(name, 0) < 0:
             raise UserError(f"{path}: field {name!r} is negative; {REMEDY}")
-    return facts
+    return cast(RunDocument, facts)
 
 
 def _parts(facts: dict[str, Any], *names: str) -> Iterator[tuple[tuple[str, str], Any]]:
@@ -128,7 +129,7 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def require(run: Path, facts: dict[str, Any], *names: str) -> None:
+def require(run: Path, facts: Mapping[str, Any], *names: str) -> None:
     """UserError where ``run.json`` lacks one of these fields; ``study.sha256`` is that of ``study``."""
     for name in names:
         at: Any = facts

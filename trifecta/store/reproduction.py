@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
-from trifecta.contract.asked import AskedReproduction
+from trifecta.contract.asked import Asked, AskedReproduction
 from trifecta.design.errors import UserError
 from trifecta.store import documents, files
 from trifecta.store.campaign import check_asked
@@ -90,5 +90,5 @@ def read_to_go_on(folder: Path) -> AskedReproduction:
     for name in document["studies"]:
         one = document["campaigns"].get(name)
         documents.expect(one, dict, f"campaigns.{name}", path, remedy)
-        check_asked(one or {}, path, remedy, f"campaigns.{name}.")
+        check_asked(one or Asked(), path, remedy, f"campaigns.{name}.")
     return document

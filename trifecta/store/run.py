@@ -19,6 +19,7 @@ from typing import Any, cast
 
 from trifecta.contract.codec import plain
 from trifecta.contract.link import Links, LinkSummary
+from trifecta.contract.run import Decision
 from trifecta.contract.trial import TrialRow
 from trifecta.contract.values import JsonObject
 from trifecta.design.conformance import ConformanceResult
@@ -124,7 +125,7 @@ class RunDirectory:
     @property
     def facts(self) -> dict[str, Any]:
         """The content of ``run.json``."""
-        return run_facts.read(self.path)
+        return {**run_facts.read(self.path)}
 
     def write_facts(self, facts: Mapping[str, Any]) -> None:
         """Replace ``run.json``."""
@@ -311,13 +312,13 @@ class RunDirectory:
         known = path.read_bytes() if path.exists() else b""
         draft.write_bytes(known[: known.rfind(b"\n") + 1] + files.to_json(decision).encode() + b"\n")
 
-    def decisions(self) -> list[dict[str, Any]]:
+    def decisions(self) -> list[Decision]:
         """What the planner decided so far; a line cut off by a crash is left out."""
         path = self.path / manifest.DECISIONS
         if not path.exists():
             return []
         remedy = "copy it again, or remove it: only the time that the run took so far is lost with it"
-        found = []
+        found: list[Decision] = []
         for number, line in enumerate(documents.read_text(path, remedy).splitlines(), 1):
             try:
                 made = json.loads(line)
@@ -325,7 +326,7 @@ class RunDirectory:
                 continue  # cut off by a crash; its block is in the trials
             if not isinstance(made, dict) or type(made.get("elapsed_ns")) is not int:
                 raise UserError(f"{path}: line {number} is not a decision with a whole number elapsed_ns; {remedy}")
-            found.append(made)
+            found.append(cast(Decision, made))
         return found
 
     def _write_records(

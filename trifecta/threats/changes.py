@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TypeAlias
 
 from trifecta.design.document import Document
 from trifecta.design.errors import UserError
 
-Tree = dict[str, Any]
+Node: TypeAlias = "str | int | float | bool | list[Node] | dict[str, Node] | None"
+"""A part of a study as written (`design.document.Document.tree`)."""
+Tree: TypeAlias = "dict[str, Node]"
 SERVICES = ("chain", "fan-in", "sba-registration")  # workloads of services that call each other
 
 
-def mappings(value: Any) -> Iterator[Tree]:
+def mappings(value: Node) -> Iterator[Tree]:
     """The mapping itself, or its halves where it is written by direction."""
     if isinstance(value, dict):
-        halves = [value[name] for name in ("forward", "backward") if isinstance(value.get(name), dict)]
+        halves = [half for name in ("forward", "backward") if isinstance(half := value.get(name), dict)]
         yield from halves or [value]
 
 
@@ -39,7 +41,7 @@ def workload(document: Document) -> Tree:
     return found
 
 
-def set_jitter(field: str, value: Any) -> Callable[[Document], None]:
+def set_jitter(field: str, value: Node) -> Callable[[Document], None]:
     """A change of a field of every jitter of the study's paths."""
 
     words = str(value).lower() if isinstance(value, bool) else str(value)

@@ -7,7 +7,7 @@ import multiprocessing
 import os
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from trifecta.trace.summary import METRICS, encoded_metrics
 
 if TYPE_CHECKING:
     from trifecta.analysis.transport.rows import Ints
+    from trifecta.trace.told import ConnectionSummary
 
 _SMALL = 100_000  # rows: below, one process is quicker than several
 _CONNECTION = 500  # rows that take as long as a connection does by itself
@@ -32,7 +33,7 @@ class Analysis:
     """``metrics``: as `summary.METRICS`; ``connections``: as `overview.by_connection` gives them."""
 
     metrics: pa.Table
-    connections: list[dict[str, Any]]
+    connections: list[ConnectionSummary]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Any
 
 import numpy as np
 
 from trifecta.trace.headers import FIN, RST, TCP
 from trifecta.trace.joined import Joined
 from trifecta.trace.rows import Facts
+from trifecta.trace.told import ConnectionRow
 
 
 def facts_of(joined: Joined) -> dict[int, Facts]:
@@ -28,7 +28,7 @@ def protocols(joined: Joined) -> dict[int, str | None]:
     return {int(one): found[int(one)].protocol if int(one) in found else None for one in np.unique(joined.connection)}
 
 
-def connections(joined: Joined, protocol: dict[int, str | None], left_out: Set[int]) -> list[dict[str, Any]]:
+def connections(joined: Joined, protocol: dict[int, str | None], left_out: Set[int]) -> list[ConnectionRow]:
     """A row a connection. Packets are those of the client's side, so that each counts once.
 
     ``left_out``: connections of which the link may have left out packets.
@@ -37,7 +37,7 @@ def connections(joined: Joined, protocol: dict[int, str | None], left_out: Set[i
     headers, flows = trace.headers, trace.flows
     order = np.argsort(joined.connection, kind="stable")
     edges = np.flatnonzero(np.diff(joined.connection[order])) + 1
-    rows = []
+    rows: list[ConnectionRow] = []
     for mine in np.split(order, edges):
         if not len(mine):
             continue
@@ -92,14 +92,17 @@ def connections(joined: Joined, protocol: dict[int, str | None], left_out: Set[i
     return rows
 
 
-def _note_strangers(rows: list[dict[str, Any]]) -> None:
+def _note_strangers(rows: list[ConnectionRow]) -> None:
     """Datagrams with a server of QUIC that belong to no connection known: one that moved, or began before.
 
     A server that speaks HTTP or TLS over TCP at that port is one as well: a trial's capture of HTTP/2 has the last
     datagrams of the trial of HTTP/3 before it.
     """
-    names = ("quic_version", "protocol", "tls_version")
-    servers = {(row["server"], row["server_port"]) for row in rows if any(row[name] is not None for name in names)}
+    servers = {
+        (row["server"], row["server_port"])
+        for row in rows
+        if any(known is not None for known in (row["quic_version"], row["protocol"], row["tls_version"]))
+    }
     for row in rows:
         stranger = row["transport"] == "udp" and row["quic_version"] is None and row["protocol"] is None
         if stranger and row["truncated"] is None and (row["server"], row["server_port"]) in servers:

@@ -14,13 +14,14 @@ from trifecta.trace.headers import TCP
 from trifecta.trace.joined import Joined
 from trifecta.trace.rows import Half
 from trifecta.trace.segments import Coverage, Stream, assemble
+from trifecta.trace.told import MessageRow
 
 Seen = tuple[int | None, int | None, int | None]  # first and last time in ns, packets
 
 
-def messages(joined: Joined, frames: dict[str, pa.Array[Any]], lacking: Set[int]) -> list[dict[str, Any]]:
+def messages(joined: Joined, frames: dict[str, pa.Array[Any]], lacking: Set[int]) -> list[MessageRow]:
     """A row a request, in the order of their beginnings. ``lacking``: connections whose packets nobody can count."""
-    rows: list[dict[str, Any]] = []
+    rows: list[MessageRow] = []
     quic = _quic_streams(joined, frames)
     arrivals: dict[tuple[int, int], tuple[Stream, Stream]] = {}
     rows_of = _rows_by_direction(joined)

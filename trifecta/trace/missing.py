@@ -8,9 +8,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +18,7 @@ from trifecta.trace.capture_file import CaptureFile, Ints
 from trifecta.trace.headers import ACK, FIN, RST, SYN, Headers
 from trifecta.trace.joined import Joined
 from trifecta.trace.segments import Numbers
+from trifecta.trace.told import ConnectionRow
 
 _ORDINAL = (1 << 48) - 1
 _MOST = 1 << 62  # packet numbers are less (RFC 9000, 12.3)
@@ -178,7 +178,7 @@ def _between(joined: Joined, link: LinkNumbers) -> set[int]:
     return found
 
 
-def headless(connections: Sequence[Mapping[str, Any]]) -> list[str]:
+def headless(connections: Sequence[ConnectionRow]) -> list[str]:
     """Name what may be QUIC without its first packets. Nothing tells: the fixed bit may be any (RFC 9287)."""
     unknown = {
         int(row["connection"])

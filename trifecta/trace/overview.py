@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from trifecta.design.errors import UserError
 from trifecta.store import manifest, noted
 from trifecta.store.run import RunDirectory
 from trifecta.trace.names import study_name
+from trifecta.trace.told import CaptureSummary, ConnectionSummary
 
 if TYPE_CHECKING:
     from trifecta.trace.dissection import Dissection
@@ -54,10 +55,10 @@ def note_tables(run: Path) -> None:
     noted.note(run, [path.relative_to(run).as_posix() for path in sorted((run / "trace").glob("*.parquet"))])
 
 
-def by_capture(found: Dissection) -> list[dict[str, Any]]:
+def by_capture(found: Dissection) -> list[CaptureSummary]:
     """A row a capture: what the study ding2022 counted of each, and what its name says."""
     names = found.packets["capture"]
-    rows = []
+    rows: list[CaptureSummary] = []
     requests = found.messages["capture"].to_pylist()
     for name in (str(one) for one in names.unique().to_pylist()):
         mine = found.packets.filter(pc.is_in(names, pa.array([name])))
@@ -89,26 +90,25 @@ def connections(found: Dissection) -> list[Connection]:
     return columns.connections(found.packets, found.frames, found.messages, found.connections)
 
 
-def by_connection(found: Dissection, of: list[Connection] | None = None) -> list[dict[str, Any]]:
+def by_connection(found: Dissection, of: list[Connection] | None = None) -> list[ConnectionSummary]:
     """A row a connection: its size, and what passed until the first octet of a response."""
     rows = []
     for one in connections(found) if of is None else of:
         result = setup(one)
         first = result.to_response
         row = one.row
-        rows.append(
-            {
-                **{name: row[name] for name in ("capture", "connection", "protocol", "transport", "client", "server")},
-                **{name: row[name] for name in ("client_port", "server_port", "tls_version", "decrypted", "truncated")},
-                **{name: row[name] for name in ("quic_version", "cipher", "alpn", "alpn_offered", "server_name")},
-                **{name: row[name] for name in ("packets", "wire_bytes", "payload_bytes", "largest_wire_bytes")},
-                "requests": len(one.messages),
-                "round_trip_bound": result.bound,
-                "round_trips_to_response": first.round_trips if first else None,
-                "packets_to_response": first.packets_up + first.packets_down if first else None,
-                "wire_bytes_to_response": first.wire_bytes_up + first.wire_bytes_down if first else None,
-                "time_to_response_ns": first.time_ns if first else None,
-                "notes": result.notes,
-            }
-        )
+        made = {
+            **{name: row[name] for name in ("capture", "connection", "protocol", "transport", "client", "server")},
+            **{name: row[name] for name in ("client_port", "server_port", "tls_version", "decrypted", "truncated")},
+            **{name: row[name] for name in ("quic_version", "cipher", "alpn", "alpn_offered", "server_name")},
+            **{name: row[name] for name in ("packets", "wire_bytes", "payload_bytes", "largest_wire_bytes")},
+            "requests": len(one.messages),
+            "round_trip_bound": result.bound,
+            "round_trips_to_response": first.round_trips if first else None,
+            "packets_to_response": first.packets_up + first.packets_down if first else None,
+            "wire_bytes_to_response": first.wire_bytes_up + first.wire_bytes_down if first else None,
+            "time_to_response_ns": first.time_ns if first else None,
+            "notes": result.notes,
+        }
+        rows.append(cast(ConnectionSummary, made))
     return rows

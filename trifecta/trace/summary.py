@@ -23,6 +23,7 @@ from trifecta.analysis.transport.stalls import stalls
 from trifecta.analysis.transport.window_reuse import window_reuses
 from trifecta.store.trace_schema import TABLES
 from trifecta.trace.delays import Delays
+from trifecta.trace.told import Families
 
 if TYPE_CHECKING:
     from trifecta.trace.dissection import Dissection
@@ -100,9 +101,9 @@ def _encoded(values: Sequence[Any], kind: pa.DataType, place: Any) -> pa.Array[A
     return pa.DictionaryArray.from_arrays(each, pa.array(list(codes), kind))
 
 
-def by_connection(metrics: pa.Table) -> dict[int, dict[str, Any]]:
-    """The same for a program: by connection ``{family: {"up" | "down" | "both": {metric: value}}}``."""
-    found: dict[int, dict[str, Any]] = {}
+def by_connection(metrics: pa.Table) -> dict[int, Families]:
+    """The same for a program: by connection."""
+    found: dict[int, Families] = {}
     names = ("connection", "family", "direction", "metric", "value")
     for number, family, direction, metric, value in zip(*(metrics[name].to_pylist() for name in names), strict=True):
         found.setdefault(number, {}).setdefault(family, {}).setdefault(direction or "both", {})[metric] = value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -13,9 +13,12 @@ import numpy as np
 
 from trifecta.analysis.confidence import judge as judge_pair
 from trifecta.analysis.estimate import Row
+from trifecta.analysis.mapping.documents import Division, MapDocument, NoiseDocument, PlaceDocument, SpotDocument
 from trifecta.analysis.mapping.planner import Block, Measured, measured
 from trifecta.analysis.mapping.search import Outcome, Sides, classify, judge
 from trifecta.analysis.mapping.surface import Floats, Surface, as_document, fit, from_document
+from trifecta.contract.trial import TrialValues, value_of
+from trifecta.contract.values import JsonObject
 from trifecta.design.errors import UserError
 from trifecta.design.mapping import MapPlan, read_plan, traffic
 from trifecta.design.metrics import METRICS
@@ -109,17 +112,22 @@ class MapResult:
         close = [self.spots[i] for i in order if away[i] <= 1]
         return close or [self.spots[i] for i in order[:3]], bool(close)
 
-    def outcome_of_border(self) -> dict[str, Any]:
+    def outcome_of_border(self) -> Division:
         """How the plane is divided: share of the places by outcome, and the expected share of wrong sides."""
         sides = self.sides()
         if sides is None:
             return {}
         counts: Counter[str] = Counter(sides.outcomes)
         total = len(sides.outcomes)
-        shares = {name: counts[name] / total for name in ("faster", "slower", "same", "open")}
-        return {**shares, "expected_wrong_sides": sides.expected_wrong()}
+        return {
+            "faster": counts["faster"] / total,
+            "slower": counts["slower"] / total,
+            "same": counts["same"] / total,
+            "open": counts["open"] / total,
+            "expected_wrong_sides": sides.expected_wrong(),
+        }
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> MapDocument:
         """``map.json``."""
         sides = self.sides()
         places = [] if sides is None else _places(self.plan, sides)
@@ -134,7 +142,7 @@ class MapResult:
             "trials": self.trials,
             "invalid_trials": self.invalid_trials,
             "ending": self.ending,
-            "noise": vars(self.noise),
+            "noise": cast(NoiseDocument, vars(self.noise)),
             "summary": self.outcome_of_border(),
             "places": places,
             "spots": [_spot(self.plan, spot) for spot in self.spots],
@@ -184,7 +192,7 @@ class Answer:
             dict(reasons),
         )
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> JsonObject:
         """The answer for a program."""
         counted, failed, reasons = self.checks()
         low, high = self.factors()
@@ -229,7 +237,7 @@ def work_out(plan: MapPlan, study: Study, rows: Sequence[Row], *, ending: str = 
     )
 
 
-def read(document: dict[str, Any]) -> MapResult:
+def read(document: MapDocument) -> MapResult:
     """A map that was written; UserError when it is none."""
     try:
         if document["format"] != FORMAT:
@@ -265,8 +273,8 @@ def noise_of(study: Study, blocks: Sequence[Block]) -> Noise:
     baseline = study.baseline.level
     pairs = []
     for block in blocks:
-        trials = [cast(Mapping[str, Any], row) for row in block.trials if row.get("valid")]
-        values: dict[str, float | None] = {str(row["arm"]): row.get(metric.name) for row in trials}
+        trials = [cast(TrialValues, row) for row in block.trials if row.get("valid")]
+        values = {str(row["arm"]): value_of(row, metric.name) for row in trials}
         again, once = values.get(baseline + AA_SUFFIX), values.get(baseline)
         if again and once:
             pairs.append((math.log(float(again)), math.log(float(once))))
@@ -306,8 +314,8 @@ def _failed_checks(row: Row) -> list[str]:
     )
 
 
-def _places(plan: MapPlan, sides: Sides) -> list[dict[str, Any]]:
-    return [
+def _places(plan: MapPlan, sides: Sides) -> list[PlaceDocument]:
+    made = [
         {
             plan.x.name: plan.x.texts[i],
             plan.y.name: plan.y.texts[j],
@@ -319,11 +327,12 @@ def _places(plan: MapPlan, sides: Sides) -> list[dict[str, Any]]:
         }
         for number, (i, j) in enumerate(plan.places())
     ]
+    return cast(list[PlaceDocument], made)
 
 
-def _spot(plan: MapPlan, spot: Spot) -> dict[str, Any]:
+def _spot(plan: MapPlan, spot: Spot) -> SpotDocument:
     i, j = plan.places()[spot.place]
-    return {
+    made = {
         "place": spot.place,
         plan.x.name: plan.x.texts[i],
         plan.y.name: plan.y.texts[j],
@@ -331,3 +340,4 @@ def _spot(plan: MapPlan, spot: Spot) -> dict[str, Any]:
         "failed": spot.failed,
         "reasons": spot.reasons,
     }
+    return cast(SpotDocument, made)

@@ -13,9 +13,9 @@ Coordinates are those of the unit square; values are natural logs of a ratio.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -281,7 +281,18 @@ def _prior_variance(sample: Floats, places: Floats) -> Floats:
     return result
 
 
-def as_document(surface: Surface) -> dict[str, Any]:
+class SurfaceDocument(TypedDict):
+    """A surface in ``map.json``: what was drawn of each of the unknowns, and the data that it was drawn from."""
+
+    unknowns: list[str]
+    draws: list[list[float]]
+    places: list[list[float]]
+    means: list[float]
+    squares: list[float]
+    counts: list[float]
+
+
+def as_document(surface: Surface) -> SurfaceDocument:
     """Numbers that :func:`from_document` reads back."""
     data = surface.data
     return {
@@ -294,13 +305,12 @@ def as_document(surface: Surface) -> dict[str, Any]:
     }
 
 
-def from_document(document: dict[str, Any]) -> Surface:
+def from_document(document: SurfaceDocument) -> Surface:
     """The surface that was written; ValueError or KeyError where the document is none."""
     if document["unknowns"] != list(UNKNOWNS):
         raise ValueError("the surface has other unknowns than this version of Trifecta")
-    parts = {
-        name: np.array(document[name], dtype=np.float64) for name in ("places", "means", "squares", "counts", "draws")
-    }
+    told = cast(Mapping[str, list[float]], document)
+    parts = {name: np.array(told[name], dtype=np.float64) for name in ("places", "means", "squares", "counts", "draws")}
     draws = parts.pop("draws")
     count = len(parts["means"])
     shapes = {"places": (count, 2), "means": (count,), "squares": (count,), "counts": (count,)}

@@ -100,12 +100,10 @@ def retry_change(blocks: Sequence[Block], about: RunFacts, arm: str, against: st
 
 def times(connection: duckdb.DuckDBPyConnection, about: RunFacts, cell: str) -> list[Block]:
     """The samples of a cell, by block and protocol."""
-    request = _limit(about, "visit_timeout_ns" if about.is_browser else "request_timeout_ns")
-    return by_block(request_times.of_cell(connection, cell, request, _limit(about, "connect_timeout_ns")))
-
-
-def _limit(about: RunFacts, field: str) -> int:
-    return int(about.workload.get(field) or 0)
+    work = about.workload
+    request = work.get("visit_timeout_ns") if about.is_browser else work.get("request_timeout_ns")
+    limits = int(request or 0), int(work.get("connect_timeout_ns") or 0)
+    return by_block(request_times.of_cell(connection, cell, *limits))
 
 
 def _winner(one: Comparison, *, set_in_advance: bool = False) -> str | None:

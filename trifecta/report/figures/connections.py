@@ -12,7 +12,7 @@ from matplotlib.transforms import blended_transform_factory
 
 from trifecta.report import numbers
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.page_waterfall import SPANS, WIDE, Load, Row, bars, end_of
+from trifecta.report.figures.page_waterfall import SPANS, WIDE, Fetch, Load, bars, end_of
 
 _LABELS, _RIGHT, _AXIS = 250.0, 10.0, 40.0
 _HEAD, _AIR, _LINE = 22.0, 5.0, 4.0
@@ -27,7 +27,7 @@ class Lane:
 
     number: int
     origin: str
-    fetches: list[tuple[Row, int]]
+    fetches: list[tuple[Fetch, int]]
     lines: int
 
     @property
@@ -46,7 +46,7 @@ class Lane:
 
 def lanes(load: Load) -> list[Lane]:
     """The connections of a load, in the order of their numbers; what needed none (a cache) is left out."""
-    found: dict[int, list[Row]] = {}
+    found: dict[int, list[Fetch]] = {}
     for row in load.fetches:
         if row["connection"] is not None and not row["from_cache"]:
             found.setdefault(int(row["connection"]), []).append(row)

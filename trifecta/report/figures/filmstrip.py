@@ -5,11 +5,10 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from trifecta.report import numbers
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.page_waterfall import MARKS, WIDE
+from trifecta.report.figures.page_waterfall import MARKS, WIDE, Marks, mark
 
 PICTURES = 8
 _HEAD, _ROW_GAP, _AXIS, _AIR = 22.0, 4.0, 40.0, 3.0
@@ -28,7 +27,7 @@ class Strip:
     """The pictures of one visit in the order of time, its marks (columns of MARKS), and which visit it is."""
 
     pictures: Sequence[Picture]
-    marks: Mapping[str, Any]
+    marks: Marks
     shape: tuple[int, int]  # width and height of a picture
 
 
@@ -60,7 +59,7 @@ def filmstrip(strips: Mapping[str, Strip], high: float, identity: str) -> str:
     for place, (arm, strip) in enumerate(strips.items()):
         top = place * row + _HEAD
         marks = ", ".join(
-            f"{word} {numbers.duration(strip.marks[name])}" for name, word, _ in MARKS if strip.marks[name] is not None
+            f"{word} {numbers.duration(at)}" for name, word, _ in MARKS if (at := mark(strip.marks, name)) is not None
         )
         target.text(
             0, top - 6, f"{style.name(arm)}: {marks}", ha="left", va="bottom", color=style.INK, fontsize=svg.SMALL

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict, cast
 from urllib.parse import urlsplit
 
 from matplotlib.axes import Axes
@@ -48,29 +48,73 @@ MARKS = (
 )
 PRIORITIES = ("verylow", "low", "medium", "high", "veryhigh")
 
-Row = Mapping[str, Any]
+
+class Fetch(TypedDict):
+    """A request of a page load; times in ns since the navigation began."""
+
+    arm: str
+    url: str
+    origin: str | None
+    priority: str | None
+    connection: int | None
+    start_ns: int
+    dns_start_ns: int | None
+    dns_end_ns: int | None
+    connect_start_ns: int | None
+    tcp_connected_ns: int | None
+    secured_ns: int | None
+    request_sent_ns: int | None
+    first_byte_ns: int | None
+    done_ns: int | None
+    resumed: bool | None
+    zero_rtt: bool | None
+    from_cache: bool | None
+    error: str | None
+
+
+class Marks(TypedDict):
+    """When a page showed what (columns of MARKS), in ns since the navigation began, and which visit that was."""
+
+    arm: str
+    trial: str
+    visit: int
+    fcp_ns: int | None
+    lcp_ns: int | None
+    dom_content_loaded_ns: int | None
+    load_ns: int | None
+
+
+class FilmedMarks(Marks):
+    """Of a visit of which there are pictures; a warm-up is no measured one."""
+
+    warmup: bool
 
 
 @dataclass(frozen=True)
 class Load:
     """One load of a page: its requests in order, and when what was seen (columns of MARKS)."""
 
-    fetches: Sequence[Row]
-    marks: Row
+    fetches: Sequence[Fetch]
+    marks: Marks
 
 
-def instants(fetch: Row) -> dict[str, float | None]:
+def mark(marks: Marks, name: str) -> float | None:
+    """When a page showed one of MARKS."""
+    return cast(Mapping[str, float | None], marks)[name]
+
+
+def instants(fetch: Fetch) -> dict[str, float | None]:
     """The instants of a request that the phases lie between; those of TLS and QUIC apart."""
-    found: dict[str, float | None] = dict(fetch)
+    found = dict(cast(Mapping[str, float | None], fetch))
     is_tcp = fetch["tcp_connected_ns"] is not None
     found["tls_secured_ns"] = fetch["secured_ns"] if is_tcp else None
     found["quic_secured_ns"] = None if is_tcp else fetch["secured_ns"]
     later = ("dns_start_ns", "connect_start_ns", "request_sent_ns", "first_byte_ns", "done_ns")
-    found["free_ns"] = next((fetch[name] for name in later if fetch[name] is not None), None)
+    found["free_ns"] = next((found[name] for name in later if found[name] is not None), None)
     return found
 
 
-def bars(fetch: Row) -> list[tuple[Span, float, float]]:
+def bars(fetch: Fetch) -> list[tuple[Span, float, float]]:
     """(phase, from, to) of a request, in ns since the navigation began."""
     at, found = instants(fetch), []
     for span in SPANS:
@@ -87,7 +131,7 @@ def rows_of(loads: Mapping[str, Load], first: str) -> list[tuple[str, int]]:
     return list(dict.fromkeys(key for arm in order for key in keyed(loads[arm].fetches)))
 
 
-def keyed(fetches: Sequence[Row]) -> dict[tuple[str, int], Row]:
+def keyed(fetches: Sequence[Fetch]) -> dict[tuple[str, int], Fetch]:
     """Requests by URL and how many times it was asked for before."""
     seen: dict[str, int] = {}
     found = {}
@@ -137,9 +181,9 @@ def waterfall(loads: Mapping[str, Load], first: str, identity: str) -> str:
     return svg.render(made, identity, f"Waterfall of a page load with {len(lines)} resources. {said}")
 
 
-def end_of(loads: Any) -> float:
+def end_of(loads: Iterable[Load]) -> float:
     """The end of the axis: the last thing that happened in any load, in ns."""
-    ends = [value for load in loads for value in (*(load.marks[name] for name, _, _ in MARKS), *_ends(load))]
+    ends = [value for load in loads for value in (*(mark(load.marks, name) for name, _, _ in MARKS), *_ends(load))]
     return max((value for value in ends if value is not None), default=1e9) * 1.02
 
 
@@ -152,7 +196,7 @@ def _title(arm: str, load: Load) -> str:
 
 
 def _said(load: Load) -> str:
-    return ", ".join(f"{word} {numbers.duration(load.marks[name])}" for name, word, _ in MARKS[:3])
+    return ", ".join(f"{word} {numbers.duration(mark(load.marks, name))}" for name, word, _ in MARKS[:3])
 
 
 def _label(url: str, start: str) -> str:
@@ -164,13 +208,13 @@ def _label(url: str, start: str) -> str:
     return said if len(said) <= 30 else f"{said[:18]}…{said[-11:]}"
 
 
-def _marks(target: Axes, marks: Row, width: float, high: float) -> None:
+def _marks(target: Axes, marks: Marks, width: float, high: float) -> None:
     """Lines with their names above; names that would touch go a line higher."""
     taken: list[list[float]] = [[], [], []]
     mixed = blended_transform_factory(target.transData, target.transAxes)
     tall = float(target.get_ylim()[0]) or 1.0
     for name, word, dashes in MARKS:
-        at = marks[name]
+        at = mark(marks, name)
         if at is None:
             continue
         target.axvline(at, color=style.INK, linewidth=0.9, linestyle=(0, dashes) if dashes else "-", zorder=4)
@@ -184,7 +228,7 @@ def _marks(target: Axes, marks: Row, width: float, high: float) -> None:
         )  # fmt: skip
 
 
-def _draw(target: Axes, placed: Sequence[tuple[Row, float]], height: float) -> None:
+def _draw(target: Axes, placed: Sequence[tuple[Fetch, float]], height: float) -> None:
     """One collection of boxes a phase."""
     boxes: dict[str, list[list[tuple[float, float]]]] = {}
     for fetch, at in placed:
@@ -208,7 +252,7 @@ def _draw(target: Axes, placed: Sequence[tuple[Row, float]], height: float) -> N
         target.plot(*zip(*failed, strict=True), "x", color=style.LATE, markersize=5, linestyle="none")
 
 
-def _gutter(target: Axes, placed: Sequence[tuple[Row, float]], size: tuple[float, float]) -> None:
+def _gutter(target: Axes, placed: Sequence[tuple[Fetch, float]], size: tuple[float, float]) -> None:
     """Left of the bars: the priority as a bar of one to five steps, and the number of the connection."""
     width, height = size
     mixed = blended_transform_factory(target.transAxes, target.transData)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
@@ -32,22 +32,49 @@ class Watch:
     watched_ns: float = 0.0
 
 
-def watches(seconds: Sequence[Mapping[str, Any]], events: Sequence[Mapping[str, Any]]) -> list[Watch]:
+class Second(TypedDict):
+    """What the player had at a second of a watch, counted from play."""
+
+    arm: str
+    trial: str
+    visit: int
+    second: int
+    buffer_ns: int | None
+    bitrate_bits_per_s: int | None
+
+
+class Event(TypedDict):
+    """What happened in a watch: ``play``, ``first_frame`` or a ``stall``, which has an end; ns since play."""
+
+    arm: str
+    trial: str
+    visit: int
+    event: str
+    at_ns: int
+    until_ns: int | None
+    watched_ns: int
+
+
+def watches(seconds: Sequence[Second], events: Sequence[Event]) -> list[Watch]:
     """The watches of a cell from the answers of ``playback`` and ``stalls``."""
     found: dict[tuple[str, int], Watch] = {}
-    for row in [*events, *seconds]:
-        key = (row["trial"], row["visit"])
-        one = found.setdefault(key, Watch(row["arm"], f"{row['trial']}-{row['visit']}"))
-        if "second" in row:
-            if row["buffer_ns"] is not None:
-                one.seconds.append((row["second"] * 1e9, row["buffer_ns"], row["bitrate_bits_per_s"] or 0.0))
-            continue
-        one.watched_ns = row["watched_ns"]
-        if row["event"] == "first_frame":
-            one.first_frame_ns = row["at_ns"]
-        elif row["event"] == "stall":
-            one.stalls.append((row["at_ns"], row["until_ns"]))
+    for event in events:
+        one = _watch(found, event)
+        one.watched_ns = event["watched_ns"]
+        if event["event"] == "first_frame":
+            one.first_frame_ns = event["at_ns"]
+        elif event["event"] == "stall" and event["until_ns"] is not None:
+            one.stalls.append((event["at_ns"], event["until_ns"]))
+    for second in seconds:
+        one = _watch(found, second)
+        if second["buffer_ns"] is not None:
+            one.seconds.append((second["second"] * 1e9, second["buffer_ns"], second["bitrate_bits_per_s"] or 0.0))
     return list(found.values())
+
+
+def _watch(found: dict[tuple[str, int], Watch], row: Second | Event) -> Watch:
+    key = (row["trial"], row["visit"])
+    return found.setdefault(key, Watch(row["arm"], f"{row['trial']}-{row['visit']}"))
 
 
 def playback(found: Sequence[Watch], bold: Mapping[str, str], identity: str) -> str:

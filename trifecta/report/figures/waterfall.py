@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypedDict, cast
 
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
@@ -23,7 +23,23 @@ FEW = 9  # calls of a cycle that fit a panel of the usual width
 WIDE = 800.0
 _ROW, _HEAD = 15.0, 21.0
 
-Hop = Mapping[str, Any]
+
+class Hop(TypedDict):
+    """A call of a cycle: when it began, its phases (of HOP_PHASES) and how long the cycle took, in ns."""
+
+    caller: str
+    callee: str
+    method: str
+    path: str
+    depth: int
+    start_ns: int
+    handshake_ns: int | None
+    way_ns: int | None
+    at_callee_ns: int | None
+    back_ns: int | None
+    total_ns: int
+    trial: str
+    request: int
 
 
 def is_wide(cycles: Mapping[str, Sequence[Hop]]) -> bool:
@@ -76,7 +92,7 @@ def _bars(target: Axes, places: Sequence[tuple[Hop, float]]) -> None:
         half = _ROW * (0.11 if phase.column == "at_callee_ns" else 0.33)
         boxes = []
         for place, (hop, at) in enumerate(places):
-            value = hop[phase.column]
+            value = _spent(hop, phase)
             if value is None:
                 continue
             left, right = lefts[place], lefts[place] + value
@@ -91,6 +107,10 @@ def _bars(target: Axes, places: Sequence[tuple[Hop, float]]) -> None:
             )
 
 
+def _spent(hop: Hop, phase: Phase) -> float | None:
+    return cast(Mapping[str, float | None], hop)[phase.column]
+
+
 def _name(hop: Hop, wide: bool) -> str:
     """``A → B``; ``AMF → UDM PUT amf-3gpp-access`` where there is room, inner calls set in."""
     pair = f"{hop['caller']} → {hop['callee']}"
@@ -102,5 +122,5 @@ def _name(hop: Hop, wide: bool) -> str:
 
 
 def _said(hop: Hop) -> str:
-    parts = [f"{phase.name} {numbers.duration(hop[phase.column])}" for phase in HOP_PHASES if hop[phase.column]]
+    parts = [f"{phase.name} {numbers.duration(spent)}" for phase in HOP_PHASES if (spent := _spent(hop, phase))]
     return f"{hop['caller']} to {hop['callee']} {', '.join(parts)}"

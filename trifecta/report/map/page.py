@@ -7,8 +7,9 @@ import math
 import shlex
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from trifecta.analysis.mapping.documents import MapDocument
 from trifecta.analysis.mapping.result import MapResult, read
 from trifecta.design.errors import UserError
 from trifecta.design.metrics import METRICS
@@ -51,7 +52,7 @@ def load(folder: Path) -> MapResult:
     path, remedy = folder / FILE, f"run 'trifecta map {folder}' to write it again"
     if not path.is_file():
         raise UserError(f"{path} is not there yet; `trifecta resume {folder}` goes on with the map")
-    document = documents.read_object(path, remedy, {})
+    document = cast(MapDocument, documents.read_object(path, remedy, {}))
     if (folder / run_facts.FILE).is_file():  # a map may be kept without its run
         run_facts.read(folder)
         noted.check(folder, [FILE], remedy)

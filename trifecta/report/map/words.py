@@ -70,9 +70,9 @@ def headline(made: MapResult) -> str:
     arm, reference = name(made.plan.arm), name(made.plan.reference)
     parts = []
     better = is_(METRICS[made.metric], "faster")
-    for key, text in (("faster", f"{arm} {better}"), ("slower", f"{reference} {better}")):
-        if found[key]:
-            parts.append(f"{text} on {numbers.percent(found[key])} of the plane")
+    for share, text in ((found["faster"], f"{arm} {better}"), (found["slower"], f"{reference} {better}")):
+        if share:
+            parts.append(f"{text} on {numbers.percent(share)} of the plane")
     if found["same"]:
         parts.append(f"they are the same within {numbers.percent(made.margin)} on {numbers.percent(found['same'])}")
     if found["open"]:

@@ -9,6 +9,7 @@ import duckdb
 
 from trifecta.analysis.transport.overhead import PARTS
 from trifecta.analysis.transport.silences import CAUSES
+from trifecta.contract.trial import TrialValues
 from trifecta.design.model import AA_SUFFIX
 from trifecta.report import content, queries
 from trifecta.report.facts import RunFacts
@@ -17,9 +18,10 @@ from trifecta.report.figures.part_bars import HELD, OCTETS
 from trifecta.report.packets import catalogue, metrics, times
 from trifecta.report.packets.captured import Captured, captures
 from trifecta.report.packets.times import Times
+from trifecta.report.sections import Views
 from trifecta.report.visits import metrics as of_visits
 from trifecta.report.visits import published
-from trifecta.report.visits.published import Claim, Row
+from trifecta.report.visits.published import Claim
 
 _WAITS = {
     "by_others": "for other streams' octets",
@@ -42,7 +44,7 @@ class Shown:
 class Packets:
     """Rows of the derived views, by view; what is said to published claims; by cell (and arm) what is shown."""
 
-    rows: dict[str, list[Row]]
+    rows: Views
     claims: list[Claim]
     cells: list[str]
     shown: dict[str, dict[str, Shown]]
@@ -60,7 +62,11 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Packets | 
     measured = of_visits.rows(about, trials, metrics.METRICS)
     split = {cell: times.times_of(parts.get(cell, []), about.arms, about.baseline, about.confidence) for cell in cells}
     known = {cell: one for cell, one in split.items() if one is not None}
-    rows = {"packet_metrics": measured, "packet_parts": _parts(shown), "packet_times": times.rows(known)}
+    rows: dict[str, Sequence[Mapping[str, object]]] = {
+        "packet_metrics": measured,
+        "packet_parts": _parts(shown),
+        "packet_times": times.rows(known),
+    }
     claims: list[Claim] = []
     if not about.is_browser:  # a browser's published numbers are of its visits
         here = published.places(about, trials, [])
@@ -70,7 +76,7 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Packets | 
 
 
 def _look(
-    connection: duckdb.DuckDBPyConnection, about: RunFacts, cells: Sequence[str], trials: Mapping[str, Row]
+    connection: duckdb.DuckDBPyConnection, about: RunFacts, cells: Sequence[str], trials: Mapping[str, TrialValues]
 ) -> tuple[dict[str, dict[str, Shown]], dict[str, list[tuple[int, str, dict[str, float]]]]]:
     """Look at every capture once, one after the other: its numbers go into the rows of the trials.
 
@@ -80,7 +86,7 @@ def _look(
     found: dict[tuple[str, str], Shown] = {}
     parts: dict[str, list[tuple[int, str, dict[str, float]]]] = {}
     for one in metrics.look(connection):
-        trials[one.trial].update(one.told.values)
+        metrics.add(trials[one.trial], one.told)
         arm = one.arm.removesuffix(AA_SUFFIX)
         parts.setdefault(one.cell, []).append((one.block, arm, one.told.parts))
         if one.trial in chosen:
@@ -95,11 +101,11 @@ def _look(
     return shown, parts
 
 
-def _parts(shown: Mapping[str, Mapping[str, Shown]]) -> list[Row]:
-    made: list[Row] = []
+def _parts(shown: Mapping[str, Mapping[str, Shown]]) -> list[Mapping[str, object]]:
+    made: list[Mapping[str, object]] = []
     for cell, arms in shown.items():
         for arm, one in arms.items():
-            head: Row = {"cell": cell, "arm": arm}
+            head: dict[str, object] = {"cell": cell, "arm": arm}
             octets = one.captured.octets
             inside = octets["content"]
             order = list(OCTETS)
@@ -115,7 +121,13 @@ def _parts(shown: Mapping[str, Mapping[str, Shown]]) -> list[Row]:
                     value = sum(getattr(wait, f"{part}_ns") for wait in waits) / len(waits)
                     loads = [wait.load_ns for wait in waits]
                     whole = None if None in loads else sum(load for load in loads if load is not None) / len(loads)
-                    row: Row = {"kind": "blocking", "part": part, "label": label, "unit": "ns", "place": place}
+                    row: dict[str, object] = {
+                        "kind": "blocking",
+                        "part": part,
+                        "label": label,
+                        "unit": "ns",
+                        "place": place,
+                    }
                     made.append(head | row | {"value": value, "share": value / whole if whole else None})
             held = one.captured.held
             whole_ns = sum(held.values())

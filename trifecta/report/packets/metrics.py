@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import duckdb
 
 from trifecta.analysis.transport.trial import Capture, look_at
+from trifecta.contract.trial import TrialValues
 from trifecta.design.metrics import PACKETS
 from trifecta.report.visits.metrics import VisitMetric
 from trifecta.store.trace_schema import SCHEMAS
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Row = dict[str, Any]
 
 METRICS = tuple(VisitMetric(one) for one in PACKETS)
 """At the client's side of the link (side ``a``), but for what was lost, which is counted where it was sent."""
@@ -102,20 +101,26 @@ def read(connection: duckdb.DuckDBPyConnection, capture: str) -> Mapping[str, pa
     return made
 
 
-def trial_values(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+def trial_values(connection: duckdb.DuckDBPyConnection) -> list[TrialValues]:
     """A row a captured trial: its cell, arm and block, and its value of every metric."""
     rows = counted(connection)
     by_trial = {row["trial"]: row for row in rows}
     for one in look(connection):
-        by_trial[one.trial].update(one.told.values)
+        add(by_trial[one.trial], one.told)
     return rows
 
 
-def counted(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+def add(row: TrialValues, told: Capture) -> None:
+    """Add to a trial what its packets say."""
+    cast(dict[str, float | None], row).update(told.values)
+
+
+def counted(connection: duckdb.DuckDBPyConnection) -> list[TrialValues]:
     """The same, but only what SQL can count."""
     cursor = connection.execute(VALUES.replace("{and_cell}", ""))
     names = [column[0] for column in cursor.description or ()]
-    return [{name: _plain(value) for name, value in zip(names, row, strict=True)} for row in cursor.fetchall()]
+    rows = [{name: _plain(value) for name, value in zip(names, row, strict=True)} for row in cursor.fetchall()]
+    return cast(list[TrialValues], rows)
 
 
 def _plain(value: Any) -> Any:

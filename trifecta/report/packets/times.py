@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from trifecta.analysis.transport.differences import Difference, by_block, difference, mean_of
 from trifecta.report.figures.part_bars import TIME
 
-Row = dict[str, Any]
 Parts = Iterable[tuple[int, str, dict[str, float]]]  # block, arm, mean parts of a request's time in ns
 WHOLE = "whole"
+
+
+class TimeRow(TypedDict):
+    """A row of the view ``packet_times``: a part of the time of a cell's requests over an arm, in ns."""
+
+    cell: str
+    arm: str
+    part: str
+    unit: str
+    place: int
+    value: float
+    label: str
+    share: float | None
+    blocks: int
+    difference: float | None
+    difference_low: float | None
+    difference_high: float | None
 
 
 @dataclass(frozen=True)
@@ -40,9 +56,9 @@ def times_of(trials: Parts, arms: Sequence[str], baseline: str, confidence: floa
     )
 
 
-def rows(times: Mapping[str, Times]) -> list[Row]:
+def rows(times: Mapping[str, Times]) -> list[TimeRow]:
     """The rows of the view ``packet_times``."""
-    made: list[Row] = []
+    made: list[TimeRow] = []
     for cell, one in times.items():
         for arm, parts in one.parts.items():
             whole = sum(parts.values())
@@ -50,10 +66,20 @@ def rows(times: Mapping[str, Times]) -> list[Row]:
             less = {each.part: each for each in (found.whole, *found.parts)} if found else {}
             for place, (part, value) in enumerate([*parts.items(), (WHOLE, whole)]):
                 change = less.get(part)
-                row: Row = {"cell": cell, "arm": arm, "part": part, "unit": "ns", "place": place, "value": value}
-                row["label"] = "all of it" if part == WHOLE else TIME[part].words
-                row |= {"share": value / whole if whole else None, "blocks": one.blocks}
-                row |= {"difference": change.difference_ns if change else None}
-                row |= {"difference_low": change.low_ns if change else None}
-                made.append(row | {"difference_high": change.high_ns if change else None})
+                made.append(
+                    {
+                        "cell": cell,
+                        "arm": arm,
+                        "part": part,
+                        "unit": "ns",
+                        "place": place,
+                        "value": value,
+                        "label": "all of it" if part == WHOLE else TIME[part].words,
+                        "share": value / whole if whole else None,
+                        "blocks": one.blocks,
+                        "difference": change.difference_ns if change else None,
+                        "difference_low": change.low_ns if change else None,
+                        "difference_high": change.high_ns if change else None,
+                    }
+                )
     return made

@@ -81,7 +81,8 @@ def _lasted(seconds: float) -> str:
 
 def seeds(found: Reconciled) -> list[int]:
     """The seeds of all runs."""
-    return sorted({int(run["seed"]) for run in found.runs if run.get("seed") is not None})
+    known = (run.get("seed") for run in found.runs)
+    return sorted({int(seed) for seed in known if seed is not None})
 
 
 def _seeded(every: list[int]) -> str:
@@ -122,7 +123,8 @@ def references(found: Reconciled) -> list[dict[str, str]]:
     """The studies, as far as what was published names them; ``left`` says what is not known."""
     made = []
     for name, one in studies.published().items():
-        known = {key: str(one.document[key]) for key in ("authors", "doi", "url") if one.document.get(key)}
+        told = {key: one.document.get(key) for key in ("authors", "doi", "url")}
+        known = {key: str(value) for key, value in told.items() if value}
         head = ". ".join(filter(None, (known.get("authors", ""), f"{one.title}, {one.year}")))
         tail = [f"doi:{known['doi']}" if "doi" in known else "", known.get("url", "")]
         left = [word for key, word in (("authors", "authors"), ("doi", "DOI")) if key not in known]

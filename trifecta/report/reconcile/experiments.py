@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from trifecta.analysis.intervals import Estimate
 from trifecta.analysis.places import Place, paired
 from trifecta.analysis.reconciling import Pair
 from trifecta.analysis.statements import Says
+from trifecta.contract.threats import ThreatFound
 from trifecta.design.errors import TrifectaError, UserError
 from trifecta.design.metrics import find
 from trifecta.report import comparisons
@@ -128,16 +128,17 @@ def levels(about: RunFacts, cell: str) -> dict[str, str]:
     return {"path": words or path, **told} if path else told
 
 
-def model(threats: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], float]:
+def model(threats: Sequence[ThreatFound]) -> dict[tuple[str, str], float]:
     """What round trips alone make in each cell, as the measured threats have it."""
     made = {}
     for threat in threats:
         names = [Path(str(run)).name for run in threat.get("runs") or ()]
         for item in threat.get("model") or ():
-            if "cell" not in item or item.get("expected") is None or not np.isfinite(item["expected"]):
+            expected = item.get("expected") if "cell" in item else None
+            if "cell" not in item or expected is None or not np.isfinite(expected):
                 continue
             for name in names:
-                made[(name, str(item["cell"]))] = float(item["expected"])
+                made[(name, str(item["cell"]))] = float(expected)
     return made
 
 

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.transforms import blended_transform_factory
 
 from trifecta.analysis.conditions import Test, changes
+from trifecta.contract.reproduction import Judged
 from trifecta.report import numbers
 from trifecta.report.figures import ratios, scales, style, svg
 from trifecta.report.figures.panels import Drawn
@@ -48,7 +49,7 @@ class Row:
         return _HEAD if self.bold and len(self.lines) == 1 else _LINE * len(self.lines) + _AIR
 
 
-def pair(one: PairFound, claims: Mapping[str, Mapping[str, Any]]) -> Drawn | None:
+def pair(one: PairFound, claims: Mapping[str, Judged]) -> Drawn | None:
     """Both sides, one above the other, then the experiments; None where no place has a ratio."""
     rows = [row for side in range(2) for row in _side(one, side, claims)] + _experiments(one)
     found = one.found
@@ -84,13 +85,13 @@ def _sides(target: Axes, first: str, low: float, high: float) -> None:
             )  # fmt: skip
 
 
-def _side(one: PairFound, side: int, claims: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+def _side(one: PairFound, side: int, claims: Mapping[str, Judged]) -> list[Row]:
     """The head of a side and its places."""
     told, places = one.found.pair.sides[side], [place for place in one.found.places[side] if place.ratio is not None]
-    states = listed_states(str(claims.get(claim, {}).get("state", "not run")) for claim in told.claims)
+    states = listed_states(str(claims.get(claim, Judged()).get("state", "not run")) for claim in told.claims)
     made = [Row((f"“{told.says}”",), states, bold=True)]
     for place in places[:MOST]:
-        published = _published(claims.get(place.claim, {}))
+        published = _published(claims.get(place.claim, Judged()))
         lines = tuple(textwrap.wrap(words.label(place), _COLUMNS))
         made.append(Row(lines, words.interval(place), ratio=place.ratio, low=place.low, high=place.high,
                         filled=place.state in _KNOWN, published=published, test=told.test))  # fmt: skip
@@ -121,7 +122,7 @@ def _experiments(one: PairFound) -> list[Row]:
     return made
 
 
-def _published(claim: Mapping[str, Any]) -> float | None:
+def _published(claim: Judged) -> float | None:
     """The published ratio, as places have theirs: of a rate the inverse."""
     value = claim.get("published")
     if value is None or claim.get("form") == "difference" or not float(value) > 0:

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from trifecta.contract.reproduction import RunTold
 from trifecta.report import numbers
 from trifecta.report.figures import picture_files, style, svg
 from trifecta.report.figures.panels import Drawn
@@ -174,13 +175,12 @@ def _runs(found: Reconciled) -> list[dict[str, Any]]:
     return made
 
 
-def _experiment(found: Reconciled, one: Experiment) -> dict[str, Any]:
+def _experiment(found: Reconciled, one: Experiment) -> RunTold:
     """An experiment as the runs of studies are told."""
     folder = f"threats/{one.name}"
     trials, valid = (sum(numbers) for numbers in zip(*((p.trials, len(p.rows)) for p in one.places), strict=True))
-    return {"folder": folder, "report": f"{folder}/report.html", "trials": trials, "valid": valid} | run_facts(
-        found.folder, folder
-    )
+    made: RunTold = {"folder": folder, "report": f"{folder}/report.html", "trials": trials, "valid": valid}
+    return {**made, **run_facts(found.folder, folder)}
 
 
 def print_reconciled(found: Reconciled, console: Console | None = None) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from trifecta import studies
 from trifecta.analysis.conditions import Cell
 from trifecta.analysis.reconciling import Found, Pair, Place, parse, reconcile
 from trifecta.analysis.resampling import Change, Concluded
+from trifecta.contract.reproduction import Judged, RunMade, RunTold
+from trifecta.contract.threats import ThreatFound
 from trifecta.design.errors import TrifectaError, UserError
 from trifecta.report.explain.chain import Chain, explain
 from trifecta.report.facts import RunFacts
@@ -44,7 +46,7 @@ class PairFound:
 
     found: Found
     explained: tuple[Explained | None, Explained | None]
-    threats: tuple[Mapping[str, Any], ...]
+    threats: tuple[ThreatFound, ...]
     cells: tuple[Cell, ...] = ()
     not_run: tuple[str, ...] = ()
     paths: Mapping[tuple[str, str], str] = field(default_factory=dict)
@@ -57,8 +59,8 @@ class Reconciled:
 
     folder: Path
     asked: Mapping[str, Any]
-    claims: dict[str, Mapping[str, Any]]
-    runs: list[dict[str, Any]]
+    claims: dict[str, Judged]
+    runs: list[RunTold]
     missing: list[Mapping[str, Any]]
     pairs: list[PairFound] = field(default_factory=list)
     procedures: list[Procedure] = field(default_factory=list)
@@ -83,16 +85,16 @@ def read(folder: Path, *, draws: int = 200, maps: Sequence[Path] = ()) -> Reconc
     ``maps`` are folders of ``trifecta map``.
     """
     document = _document(folder)
-    claims = {str(one["id"]): one for one in (*document["claims"], *document.get("figures", ()))}
+    claims: dict[str, Judged] = {str(one["id"]): one for one in (*document["claims"], *document.get("figures", ()))}
     made = Reconciled(
         folder=folder,
         asked=document["reproduction"],
         claims=claims,
-        runs=[{**one, **run_facts(folder, str(one.get("folder", "")))} for one in document.get("runs", ())],
+        runs=[_told(folder, one) for one in document.get("runs", ())],
         missing=list(document.get("missing", ())),
         maps=read_maps(maps),
     )
-    threats = list(document.get("threats", ()))
+    threats: list[ThreatFound] = list(document.get("threats", ()))
     measured = {str(one.get("threat")): one for one in threats}
     experiments = Experiments(folder, model(threats))
     for pair in pairs():
@@ -138,7 +140,11 @@ def _document(folder: Path) -> Mapping[str, Any]:
     return document
 
 
-def run_facts(folder: Path, name: str) -> dict[str, Any]:
+def _told(folder: Path, run: RunTold) -> RunTold:
+    return {**run, **run_facts(folder, str(run.get("folder", "")))}
+
+
+def run_facts(folder: Path, name: str) -> RunMade:
     """Of ``run.json`` what a reader needs to make the run again; nothing where it cannot be read."""
     run = inside(folder, name)
     if not (run / "run.json").is_file():
@@ -149,10 +155,11 @@ def run_facts(folder: Path, name: str) -> dict[str, Any]:
         return {"seed": None}
     wanted = ("seed", "started_utc", "elapsed_ns", "engine", "servers", "clients", "python", "trifecta", "machine")
     study = (found.get("study") or {}).get("sha256", "")
-    return {name: found.get(name) for name in (*wanted, "parity", "network")} | {"sha256": str(study)}
+    told = {name: found.get(name) for name in (*wanted, "parity", "network")} | {"sha256": str(study)}
+    return cast(RunMade, told)
 
 
-def _unmeasured(name: str) -> Mapping[str, Any]:
+def _unmeasured(name: str) -> ThreatFound:
     known = THREATS.get(name)
     reason = known.elsewhere if known is not None else "this version of Trifecta has no such threat"
     title = known.title if known is not None else name

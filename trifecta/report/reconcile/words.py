@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from trifecta.analysis.reconciling import Found, Place, Side
+from trifecta.contract.threats import ThreatFound
 from trifecta.design.metrics import find
 from trifecta.design.metrics import label as label_of
 from trifecta.report import numbers, threats
@@ -134,13 +134,13 @@ def _pair(one: Explained) -> str:
     return f"{name(first)} ÷ {name(second)}"
 
 
-def threat(one: Mapping[str, Any]) -> str:
+def threat(one: ThreatFound) -> str:
     """What was measured of a threat."""
     if one.get("outcome") == "not measured":
         return sentence(f"not measured by an experiment: {one.get('reason', '')}")
     if "resampled" in one or one.get("outcome") == "resampled":
         return "Carried out on our own samples: see what the studies' own procedures would have concluded."
-    return " ".join(sentence(line) for line in threats.sentences(dict(one)))
+    return " ".join(sentence(line) for line in threats.sentences(one))
 
 
 def procedure(one: Procedure) -> str:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 from trifecta.analysis.intervals import Estimate
 from trifecta.analysis.judging import NOT_COMPARED, OPEN, between_sessions, judge, size_words
 from trifecta.analysis.statements import Statement
+from trifecta.contract.reproduction import Judged
 
 _MARGIN = 0.05  # of documents that do not say theirs
 
 
-def judged(row: Mapping[str, Any], statement: Statement) -> dict[str, Any]:
+def judged(row: Judged, statement: Statement) -> Judged:
     """A row of ``claims`` or ``figures``, with the state, reason and size that today's rule gives it.
 
     What was open stays so: why it was is not all in the interval (places that part, a baseline unlike itself). Only a
@@ -21,8 +20,9 @@ def judged(row: Mapping[str, Any], statement: Statement) -> dict[str, Any]:
     """
     says, state = statement.says, row["state"]
     if says is None or statement.not_compared or state in (OPEN, NOT_COMPARED) or says.relation == "whole":
-        return dict(row)
-    ends = [row.get(name) for name in ("difference" if says.by_difference else "ratio", "low", "high")]
+        return {**row}
+    value = row.get("difference") if says.by_difference else row.get("ratio")
+    ends = [value, row.get("low"), row.get("high")]
     if not says.by_difference:
         ends = [None if end is None or end <= 0 else math.log(end) for end in ends]
     margin = says.margin if says.margin is not None else row.get("margin", _MARGIN)

@@ -16,6 +16,7 @@ from trifecta import studies
 from trifecta.analysis import agreement
 from trifecta.analysis.agreement import Moved, Pair
 from trifecta.analysis.statements import Statement
+from trifecta.contract.reproduction import Judged
 from trifecta.contract.values import JsonObject
 from trifecta.design.errors import UserError
 from trifecta.report import grids, numbers
@@ -72,10 +73,10 @@ def _document(path: Path) -> dict[str, Any]:
         raise UserError(f"{file}: 'reproduction' is missing; give a folder of `trifecta reproduce`")
     today = {one.id: one for study in studies.published().values() for one in study.statements}
     judged = {kind: [_today(row, today) for row in document[kind]] for kind in ("claims", "figures")}
-    return {**document, **judged, "threats": switches.statements(file, document)}
+    return {**document, **judged, "threats": switches.statements(file, document.get("threats"))}
 
 
-def _today(row: dict[str, Any], today: Mapping[str, Statement]) -> dict[str, Any]:
+def _today(row: Judged, today: Mapping[str, Statement]) -> Judged:
     """By today's rule, where it is today's statement: two rules would differ where two runs do not."""
     statement = today.get(str(row["id"]))
     if statement is None or row.get("defined") != statement.defined:
@@ -105,7 +106,8 @@ def _programs(path: Path, document: Mapping[str, Any]) -> dict[str, str]:
     told = document["reproduction"].get("programs")
     if isinstance(told, dict):
         return {str(name): str(version) for name, version in told.items()}
-    return programs_of(path if path.is_dir() else path.parent, document.get("runs") or ())
+    folders = [str(run.get("folder", "")) for run in document.get("runs") or ()]
+    return programs_of(path if path.is_dir() else path.parent, folders)
 
 
 def differences(made: Comparison) -> list[str]:

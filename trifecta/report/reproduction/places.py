@@ -13,14 +13,14 @@ import numpy as np
 
 from trifecta.analysis.estimate import log_value
 from trifecta.analysis.published import Place
-from trifecta.contract.trial import TrialRow
+from trifecta.contract.trial import TrialRow, TrialValues
 from trifecta.design import plan
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import Study
 from trifecta.design.percentiles import held_sql
 from trifecta.report import queries
 from trifecta.report.catalogue import VERDICTS, Query
-from trifecta.report.comparisons import from_rows
+from trifecta.report.comparisons import VerdictRow, from_rows
 from trifecta.report.facts import RunFacts
 from trifecta.report.facts import read as read_facts
 from trifecta.report.packets import metrics as of_packets
@@ -114,7 +114,7 @@ def places(connection: duckdb.DuckDBPyConnection, about: RunFacts, name: str) ->
     struck: dict[str, Counter[str]] = {}
     for row in queries.ask(connection, STRUCK):
         struck.setdefault(row["cell"], Counter())[row["name"]] += row["trials"]
-    found = from_rows(queries.ask(connection, VERDICTS), about.metric)
+    found = from_rows(queries.ask(connection, VERDICTS).of(VerdictRow), about.metric)
     made = []
     for cell in plan.cells(study):
         if cell.key not in counts:
@@ -138,7 +138,7 @@ def places(connection: duckdb.DuckDBPyConnection, about: RunFacts, name: str) ->
 
 def _rows(
     connection: duckdb.DuckDBPyConnection, about: RunFacts, study: Study
-) -> tuple[dict[str, list[Row]], dict[str, int]]:
+) -> tuple[dict[str, list[TrialValues]], dict[str, int]]:
     """The rows of the trials that count, and how many trials there are, by cell."""
     names = ", ".join(METRICS)
     cursor = connection.execute(
@@ -149,7 +149,7 @@ def _rows(
     counts = Counter(row["cell"] for row in trials)
     captured = _captured(connection, about)
     more = _more(connection, about, trials)
-    made: dict[str, list[Row]] = {}
+    made: dict[str, list[TrialValues]] = {}
     for row in trials:
         counted = row["trial"] in captured if study.capture and not row["valid"] else row["valid"]
         if not counted:
@@ -159,7 +159,7 @@ def _rows(
         whole |= values | more.get(row["trial"], {}) | captured.get(row["trial"], {})
         whole.setdefault("requests", row["samples"])
         whole.setdefault("succeeded", (row["samples"] or 0) - (row["errors"] or 0))
-        made.setdefault(row["cell"], []).append(whole)
+        made.setdefault(row["cell"], []).append(cast(TrialValues, whole))
     return made, dict(counts)
 
 
@@ -176,11 +176,11 @@ def _more(connection: duckdb.DuckDBPyConnection, about: RunFacts, trials: Sequen
     made: dict[str, Row] = {str(row["trial"]): {} for row in trials}
     if about.is_browser:
         metrics = of_visits.metrics_of(about)
-        found: list[Row] = of_visits.trial_values(connection, metrics)
+        found: Sequence[Mapping[str, object]] = of_visits.trial_values(connection, metrics)
     else:
-        found = [dict(row) for query in (SAMPLES, WIRE) for row in queries.ask(connection, query)]
+        found = [row for query in (SAMPLES, WIRE) for row in queries.ask(connection, query)]
     for row in found:
-        made[row["trial"]] |= {name: _number(value) for name, value in row.items() if name not in _HEAD}
+        made[str(row["trial"])] |= {name: _number(value) for name, value in row.items() if name not in _HEAD}
     if not about.is_browser:
         for trial, mode in _modes(connection).items():
             made[trial]["latency_mode_ns"] = mode

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from trifecta.store import facts as run_facts
 
 CODE = "code: "
 
 
-def programs_of(folder: Path, runs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def programs_of(folder: Path, folders: Iterable[str]) -> dict[str, str]:
     """The versions of servers, clients and the engine, and digests of the code, as the runs that lie there say.
 
     Runs that are not there, or not in ``folder``, say nothing. UserError when one is damaged.
@@ -19,8 +18,8 @@ def programs_of(folder: Path, runs: Iterable[Mapping[str, Any]]) -> dict[str, st
     found: dict[str, str] = {}
     codes: dict[str, set[str]] = {}
     root = folder.resolve()
-    for run in runs:
-        file = (root / str(run.get("folder", "")) / "run.json").resolve()
+    for run in folders:
+        file = (root / run / "run.json").resolve()
         if not file.is_relative_to(root) or not file.is_file():
             continue
         facts = run_facts.read(file.parent)
@@ -28,8 +27,8 @@ def programs_of(folder: Path, runs: Iterable[Mapping[str, Any]]) -> dict[str, st
             found[f"engine: {name}"] = str(value)
         for name, value in (facts.get("code") or {}).items():
             codes.setdefault(CODE + name, set()).add(str(value))
-        for part in ("servers", "clients", "browsers"):
-            for name, one in (facts.get(part) or {}).items():
+        for part in (facts.get("servers"), facts.get("clients"), facts.get("browsers")):
+            for name, one in (part or {}).items():
                 found[name] = str(one.get("version")) if isinstance(one, dict) else str(one)
     # Runs of one reproduction that was gone on with may be of several.
     return found | {name: " and ".join(sorted(values)) for name, values in codes.items()}

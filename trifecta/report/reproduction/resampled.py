@@ -2,53 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import cast
 
 from trifecta.analysis.resampling import SAME
+from trifecta.contract.threats import Resampled, ThreatFound
 from trifecta.report import numbers
 from trifecta.report.explain.resampled import conclusions
 from trifecta.report.words import counted, listed
 
-Data = dict[str, Any]
 ERRORS = 0.05  # how often a test of the usual kind may be wrong
 
 
-def concluded(runs: Sequence[Path]) -> dict[str, list[Data]]:
+def concluded(runs: Sequence[Path]) -> dict[str, list[Resampled]]:
     """By procedure, which has the name of its threat, what it would have concluded of every comparison of the runs."""
-    found: dict[str, list[Data]] = {}
+    found: dict[str, list[Resampled]] = {}
     for run in runs:
         for one in conclusions(run):
-            found.setdefault(str(one.procedure), []).append({"run": run.name, **vars(one)})
+            found.setdefault(str(one.procedure), []).append(cast(Resampled, {"run": run.name, **vars(one)}))
     return found
 
 
-def measured(threat: Mapping[str, Any], found: Sequence[Data]) -> Data:
+def measured(threat: ThreatFound, found: Sequence[Resampled]) -> ThreatFound:
     """A threat as the experiments of others leave it, with what was concluded."""
     return {**threat, "outcome": outcome(found), "reason": words(found), "resampled": list(found)}
 
 
-def outcome(found: Sequence[Data]) -> str:
+def outcome(found: Sequence[Resampled]) -> str:
     """``effect`` when somewhere it is wrong more often than a test may be, ``no effect`` when nowhere, else open."""
     drawn = [one for one in found if one["draws"]]
-    known = [one for one in drawn if one["rate"] is not None and one["low"] is not None and one["high"] is not None]
+    known = [
+        (one["low"], one["high"])
+        for one in drawn
+        if one["rate"] is not None and one["low"] is not None and one["high"] is not None
+    ]
     if not drawn:
         return "not measured"
-    if any(one["low"] > ERRORS for one in known):
+    if any(low > ERRORS for low, _ in known):
         return "effect"
     # A comparison that our own blocks leave open says nothing, neither way.
-    return "no effect" if known and all(one["high"] <= ERRORS for one in known) else "not decided"
+    return "no effect" if known and all(high <= ERRORS for _, high in known) else "not decided"
 
 
-def words(found: Sequence[Data]) -> str:
+def words(found: Sequence[Resampled]) -> str:
     """How often it would have named the wrong protocol, where our verdict says which is the right one."""
     drawn = [one for one in found if one["draws"]]
     if not drawn:
         return "it could not be carried out on the samples of these runs"
     head = f"carried out {drawn[0]['draws']} times on each of {counted(len(drawn), 'comparison')} of our runs"
-    named = [one for one in drawn if one["rate"] is not None and one["winner"] != SAME]
+    named = [(one["rate"], one) for one in drawn if one["rate"] is not None and one["winner"] != SAME]
     same = sum(one["winner"] == SAME for one in drawn)
     rest = [
         f"in {number} {what}"
@@ -60,8 +64,8 @@ def words(found: Sequence[Data]) -> str:
     ]
     if not named:
         return f"{head}: {listed(rest)}"
-    rates = sorted(float(one["rate"]) for one in named)
-    worst = max(named, key=lambda one: float(one["rate"]))
+    rates = sorted(float(rate) for rate, _ in named)
+    _, worst = max(named, key=lambda one: float(one[0]))
     ends = f"[{numbers.percent(worst['low'])}, {numbers.percent(worst['high'])}]"
     where = f"where our verdict names the faster protocol ({len(named)} of {len(drawn)})"
     return (

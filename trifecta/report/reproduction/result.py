@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from trifecta import __version__, studies
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN, OTHER_SIZE
 from trifecta.analysis.published import Evaluation, Place, evaluate, matching
 from trifecta.analysis.statements import Published
+from trifecta.contract.threats import ThreatFound
+from trifecta.contract.trial import TrialValues
 from trifecta.contract.values import JsonObject
 from trifecta.design import plan
 from trifecta.design.campaign import Campaign
@@ -68,7 +70,7 @@ class Result:
     folder: Path
     asked: Mapping[str, Any]
     studies: tuple[StudyResult, ...]
-    threats: tuple[Mapping[str, Any], ...] = ()
+    threats: tuple[ThreatFound, ...] = ()
 
     @property
     def quick(self) -> bool:
@@ -186,10 +188,10 @@ def _without_times(place: Place) -> Place:
     rows = [
         {name: value for name, value in row.items() if not any(word in name for word in timed)} for row in place.rows
     ]
-    return replace(place, rows=rows)
+    return replace(place, rows=cast(list[TrialValues], rows))
 
 
-def _threats(folder: Path) -> list[Mapping[str, Any]]:
+def _threats(folder: Path) -> list[ThreatFound]:
     """What the experiments left in ``threats.json``, run by run."""
     path = folder / reproduction.THREATS_FOLDER / "threats.json"
     if not path.is_file():
@@ -199,7 +201,7 @@ def _threats(folder: Path) -> list[Mapping[str, Any]]:
     noted.check(path.parent, [path.name], remedy)
     if not isinstance(found, list):
         raise UserError(f"{path}: is not a list; {remedy}")
-    return [one for one in found if isinstance(one, dict)]
+    return [cast(ThreatFound, one) for one in found if isinstance(one, dict)]
 
 
 def as_data(result: Result) -> JsonObject:
@@ -209,10 +211,10 @@ def as_data(result: Result) -> JsonObject:
     return {
         "reproduction": {name: value for name, value in result.asked.items() if name != "campaigns"}
         | told
-        | {"programs": programs_of(result.folder, runs)},
+        | {"programs": programs_of(result.folder, [run["folder"] for run in runs])},
         "claims": [evaluation_data(one) for one in result.evaluations() if one.statement.kind == "claim"],
         "figures": [evaluation_data(one) for one in result.evaluations() if one.statement.kind == "figure"],
-        "threats": [dict(one) for one in result.threats],
+        "threats": [cast(JsonObject, one) for one in result.threats],
         "runs": runs,
         "missing": [
             {"study": study.published.id, "what": name, "reason": reason}

@@ -57,7 +57,7 @@ def render(result: Result) -> str:
         summary=summary,
         claims=[one for study in result.studies for one in study.claims],
         pictures=figures.of_studies(result.studies),
-        threats=[(one, threats.sentences(dict(one))) for one in result.threats],
+        threats=[(one, threats.sentences(one)) for one in result.threats],
         measured={str(one["threat"]) for one in result.threats},
         made=_made(result),
     )
@@ -87,7 +87,7 @@ def print_result(result: Result, console: Console | None = None) -> None:
     if result.threats:
         out.print(Text("Threats", style="bold"))
         for one in result.threats:
-            out.print(Text(f"{one['threat']}: {'; '.join(threats.sentences(dict(one)))}"), soft_wrap=True)
+            out.print(Text(f"{one['threat']}: {'; '.join(threats.sentences(one))}"), soft_wrap=True)
         out.print()
     everything = list(result.evaluations())
     out.print(Text(summary([one for one in everything if one.statement.kind == "claim"], "claim"), style="bold"))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from trifecta.analysis.agreement import WITHIN
 from trifecta.analysis.intervals import Estimate
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN, between_sessions, judge
 from trifecta.analysis.statements import Says
+from trifecta.contract.reproduction import Judged
+from trifecta.contract.threats import EffectFound, EffectRow, ThreatFound
 from trifecta.design.errors import UserError
 from trifecta.design.model import PROTOCOL_NAMES
 
@@ -18,13 +19,12 @@ _STATES = {"more": "more", "less": "less", "same": WITHIN}
 _SUCCESS = "success_rate"
 
 
-def statements(file: Path, document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def statements(file: Path, threats: Sequence[ThreatFound] | None) -> list[Judged]:
     """One for each ratio of protocols (of successes for each protocol) that a threat may change.
 
     ``state`` is more or less where it holds after Holm's correction and beyond the margin, within the margin, or open;
     the last two of them as of a claim, with what sessions differ by. Empty where no threats were measured.
     """
-    threats = document.get("threats")
     if threats is None:
         return []
     try:
@@ -40,7 +40,7 @@ def statements(file: Path, document: Mapping[str, Any]) -> list[dict[str, Any]]:
         raise UserError(f"{file}: 'threats' is not a list of what threats do; {remedy}") from None
 
 
-def _statement(threat: Mapping[str, Any], effect: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+def _statement(threat: ThreatFound, effect: EffectFound, row: EffectRow) -> Judged:
     arms = " : ".join(PROTOCOL_NAMES.get(arm, arm) for arm in (row["arm"], row["reference"]) if arm)
     parts = (
         effect["title"] or f"{effect['factor']} {effect['on']}",
@@ -54,11 +54,14 @@ def _statement(threat: Mapping[str, Any], effect: Mapping[str, Any], row: Mappin
         "state": _state(effect, row),
         "form": "ratio",
         "metric": effect["metric"],
-        **{key: row[key] for key in ("ratio", "low", "high", "blocks")},
+        "ratio": row["ratio"],
+        "low": row["low"],
+        "high": row["high"],
+        "blocks": row["blocks"],
     }
 
 
-def _state(effect: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+def _state(effect: EffectFound, row: EffectRow) -> str:
     """What two sessions can be compared by.
 
     "Not 1" and "within the margin" are both true of 1.03 [1.01, 1.05]: one session would say the one, the next the
@@ -66,7 +69,7 @@ def _state(effect: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     """
     outcome = _STATES.get(row["outcome"], OPEN)
     low, value, high = row["low"], row["ratio"], row["high"]
-    if effect["metric"] == _SUCCESS or not (low and value and high):
+    if effect["metric"] == _SUCCESS or not row["reference"] or not (low and value and high):
         return outcome
     says = Says(effect["metric"], (row["arm"],), (row["reference"],), "same")
     one = Estimate(math.log(value), math.log(low), math.log(high), row["blocks"])

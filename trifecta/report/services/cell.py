@@ -10,7 +10,7 @@ from trifecta.report.facts import RunFacts
 from trifecta.report.figure import Figure
 from trifecta.report.figures import style
 from trifecta.report.figures.latency import Phase
-from trifecta.report.figures.waterfall import HOP_PHASES, is_wide, waterfall
+from trifecta.report.figures.waterfall import HOP_PHASES, Hop, is_wide, waterfall
 from trifecta.report.queries import Answer
 from trifecta.report.services import catalogue
 from trifecta.report.tables import Column, Table
@@ -78,7 +78,7 @@ def cell_part(about: RunFacts, answers: Mapping[str, Answer], cell: str, number:
 def _waterfalls(about: RunFacts, answer: Answer, cell: str, number: int) -> list[Figure]:
     made = []
     for quantile in ("median", "p99"):
-        rows = {arm: answer.where(cell=cell, quantile=quantile, arm=arm) for arm in about.arms}
+        rows = {arm: answer.of(Hop, cell=cell, quantile=quantile, arm=arm) for arm in about.arms}
         there = {arm: hops for arm, hops in rows.items() if hops}
         if not there:
             continue

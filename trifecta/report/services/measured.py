@@ -11,6 +11,7 @@ import duckdb
 
 from trifecta.analysis import costs
 from trifecta.analysis.costs import Cost, Usage
+from trifecta.analysis.cycles import HopRow
 from trifecta.analysis.means import logs_by_block
 from trifecta.contract.trial import TrialRow
 from trifecta.design.metric import Metric
@@ -21,6 +22,7 @@ from trifecta.report.catalogue import Query
 from trifecta.report.comparisons import levels
 from trifecta.report.content import cells_in_order
 from trifecta.report.facts import RunFacts
+from trifecta.report.queries import select
 from trifecta.report.services import catalogue
 
 Row = dict[str, Any]
@@ -35,7 +37,7 @@ class Measured:
 
     cells: dict[str, dict[str, str]]  # key -> levels
     trials: dict[str, list[Row]]
-    hops: dict[str, list[Row]]
+    hops: dict[str, list[HopRow]]
     arms: list[str]
     metric: Metric
     confidence: float
@@ -71,7 +73,7 @@ def read(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> Measured:
     return Measured(
         cells={key: levels(key) for key in keys},
         trials=_by_cell(trials),
-        hops=_by_cell(_rows(connection, catalogue.TRIAL_HOPS.text())),
+        hops=_hops(connection),
         arms=about.arms,
         metric=metric,
         confidence=about.confidence,
@@ -82,6 +84,13 @@ def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[Row]:
     cursor = connection.execute(sql)
     names = [column[0] for column in cursor.description or ()]
     return [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
+
+
+def _hops(connection: duckdb.DuckDBPyConnection) -> dict[str, list[HopRow]]:
+    found: dict[str, list[HopRow]] = {}
+    for row in select(connection, HopRow, catalogue.TRIAL_HOPS.text()):
+        found.setdefault(row["cell"], []).append(row)
+    return found
 
 
 def _by_cell(rows: Sequence[Row]) -> dict[str, list[Row]]:
@@ -96,7 +105,7 @@ def _costs(row: Row, client: str, read: Mapping[str, Row]) -> dict[str, Row]:
     load = json.loads(row["load_json"] or "{}") or {}
     server = json.loads(row["server_json"] or "{}") or {}
     told = {client: _client(load)} | {str(name): one for name, one in (server.get("services") or {}).items()}
-    requests, content = costs.work(row)
+    requests, content = costs.work(cast(TrialRow, row))
     said = {}
     for name, one in told.items():
         here = read.get(name, {})

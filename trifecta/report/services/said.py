@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import duckdb
 
@@ -16,6 +15,7 @@ from trifecta.report.facts import RunFacts
 from trifecta.report.queries import Answer
 from trifecta.report.services import catalogue, words
 from trifecta.report.services.derive import Services
+from trifecta.report.services.rows import CombinationRow, ContrastRow, SuccessRow
 
 Answers = Mapping[str, Answer]
 
@@ -56,7 +56,7 @@ def said(about: RunFacts, derived: Services, found: Sequence[Comparison], answer
     more_is_better = "" if about.lower_is_better else about.metric_label
     metrics = metrics_of(about, contrasts)
     return Said(
-        success=words.success(answers[catalogue.SUCCESS.name].rows, _differences(about, derived), alpha),
+        success=words.success(answers[catalogue.SUCCESS.name].of(SuccessRow), _differences(about, derived), alpha),
         turning=_turning(about, derived, found),
         along=_along(about, derived, found),
         paths=_along_paths(about, found),
@@ -64,7 +64,7 @@ def said(about: RunFacts, derived: Services, found: Sequence[Comparison], answer
             sentence
             for level in dict.fromkeys(row["level"] for row in contrasts.where(factor="place"))
             for sentence in words.container(
-                contrasts.where(factor="place", level=level), level, metrics, more_is_better
+                contrasts.of(ContrastRow, factor="place", level=level), level, metrics, more_is_better
             )
         ],
         mixed=_mixed(about, answers[catalogue.COMBINATIONS.name], alpha),
@@ -159,14 +159,10 @@ def _along_paths(about: RunFacts, found: Sequence[Comparison]) -> list[Group]:
 
 def _mixed(about: RunFacts, answer: Answer, alpha: float) -> list[Group]:
     places = dict.fromkeys(row["cell"] for row in answer)
-    rows = {place: [_ranked(row) for row in answer.where(cell=place)] for place in places}
+    rows = {place: answer.of(CombinationRow, cell=place) for place in places}
     return [
         Group(place_of(place), words.mixed(rows[place], about.baseline, alpha, about.metric_label)) for place in places
     ]
-
-
-def _ranked(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {**row, "best": int(str(row["rank"]).split("–")[0])}
 
 
 def _reordering(about: RunFacts, derived: Services, contrasts: Answer, more_is_better: str) -> list[Group]:
@@ -174,6 +170,6 @@ def _reordering(about: RunFacts, derived: Services, contrasts: Answer, more_is_b
     made = []
     for path, spec in (about.study.get("paths") or {}).items():
         if reorders(spec) and any(there.get("path") == path for there in derived.measured.cells.values()):
-            rows = contrasts.where(factor="path", level=path)
+            rows = contrasts.of(ContrastRow, factor="path", level=path)
             made.append(Group(path, words.reordering(path, other.get(path), rows, more_is_better)))
     return made

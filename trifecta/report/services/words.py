@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from trifecta.analysis.scaling import Axis, Turn, turns
 from trifecta.analysis.success import Difference
@@ -12,9 +11,9 @@ from trifecta.report import numbers
 from trifecta.report.claims import is_
 from trifecta.report.comparisons import Comparison
 from trifecta.report.figures.style import name
+from trifecta.report.services.rows import CombinationRow, ContrastRow, SuccessRow, best_rank
 from trifecta.report.words import counted, listed, sentence
 
-Row = Mapping[str, Any]
 FACTORS = {
     "clients": "clients",
     "in_flight": "cycles in flight",
@@ -142,10 +141,12 @@ def along_paths(pair: tuple[str, str], by_path: Mapping[str, Comparison]) -> str
     return sentence(f"{name(pair[0])} against {name(pair[1])}: {'; '.join(said)}")
 
 
-def success(rows: Sequence[Row], differences: Mapping[tuple[str, str], Difference | None], alpha: float) -> list[str]:
+def success(
+    rows: Sequence[SuccessRow], differences: Mapping[tuple[str, str], Difference | None], alpha: float
+) -> list[str]:
     """Whose requests failed, and whether one protocol's failed less often than another's."""
     counted_rows = [row for row in rows if row["requests"]]
-    requests, failed = (sum(row[column] for row in counted_rows) for column in ("requests", "failed"))
+    requests, failed = (sum(row["requests"] for row in counted_rows), sum(row["failed"] for row in counted_rows))
     if not requests:
         return ["No request of a valid trial was counted."]
     if not failed:
@@ -188,8 +189,8 @@ def _differences(differences: Mapping[tuple[str, str], Difference | None], alpha
     return said
 
 
-def _excluded(rows: Sequence[Row]) -> list[str]:
-    requests, failed = (sum(row[f"excluded_{column}"] for row in rows) for column in ("requests", "failed"))
+def _excluded(rows: Sequence[SuccessRow]) -> list[str]:
+    requests, failed = (sum(row["excluded_requests"] for row in rows), sum(row["excluded_failed"] for row in rows))
     if not requests:
         return []
     return [
@@ -198,7 +199,7 @@ def _excluded(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def ratios(rows: Sequence[Row]) -> str:
+def ratios(rows: Sequence[ContrastRow]) -> str:
     """``HTTP/1.1 0.998 × [0.995, 1.001] (the same) and HTTP/3 1.10 × [1.08, 1.12]``, of rows of ``contrasts``."""
     said = []
     for row in rows:
@@ -209,11 +210,11 @@ def ratios(rows: Sequence[Row]) -> str:
     return listed(said)
 
 
-def _ratio(row: Row) -> str:
+def _ratio(row: ContrastRow) -> str:
     return f"{numbers.ratio(row['ratio'])} × {numbers.interval((row['low'], row['high']))}"
 
 
-def container(rows: Sequence[Row], level: str, metrics: Sequence[str], more_is_better: str) -> list[str]:
+def container(rows: Sequence[ContrastRow], level: str, metrics: Sequence[str], more_is_better: str) -> list[str]:
     """What a place costs each protocol against native, over all places of the study, a sentence a metric."""
     said = []
     for metric in metrics:
@@ -225,7 +226,7 @@ def container(rows: Sequence[Row], level: str, metrics: Sequence[str], more_is_b
     return said
 
 
-def beyond(rows: Sequence[Row], more_is_better: str) -> str:
+def beyond(rows: Sequence[ContrastRow], more_is_better: str) -> str:
     """Whether a change costs one protocol more than another: the ratio of their ratios within blocks.
 
     Of the metric ``more_is_better`` a ratio below 1 is the cost.
@@ -240,7 +241,7 @@ def beyond(rows: Sequence[Row], more_is_better: str) -> str:
     return f"; {listed(said)}" if said else ""
 
 
-def reordering(path: str, other: str | None, rows: Sequence[Row], more_is_better: str) -> list[str]:
+def reordering(path: str, other: str | None, rows: Sequence[ContrastRow], more_is_better: str) -> list[str]:
     """What jitter that reorders does, and why; with the same path in order, how much of it is the order."""
     said = [
         f"On {path} the jitter lets packets overtake each other. A stack with the fixed threshold of three packets of "
@@ -266,11 +267,11 @@ def pair_words(edge: str, inside: str) -> str:
     return f"{name(edge)} everywhere" if edge == inside else f"{name(edge)} at the edge, {within} inside"
 
 
-def mixed(rows: Sequence[Row], baseline: str, alpha: float, metric: str) -> list[str]:
+def mixed(rows: Sequence[CombinationRow], baseline: str, alpha: float, metric: str) -> list[str]:
     """Which combination is best in a place, and what changing the first hop, the others, or all is worth."""
     if not rows:
         return []
-    best = [row for row in rows if row["best"] == 1]
+    best = [row for row in rows if best_rank(row) == 1]
     said = []
     if len(best) == len(rows):
         said.append(f"No combination could be told from another ({len(rows)} measured).")
@@ -292,7 +293,7 @@ def mixed(rows: Sequence[Row], baseline: str, alpha: float, metric: str) -> list
     return said
 
 
-def _worth(row: Row, alpha: float) -> str:
+def _worth(row: CombinationRow, alpha: float) -> str:
     value = f"{numbers.ratio(row['ratio'])} × {numbers.interval((row['ratio_low'], row['ratio_high']))}"
     shown = row["p_holm"] is not None and row["p_holm"] <= alpha
     return value if shown else f"{value} (not shown to differ)"

@@ -13,9 +13,19 @@ from trifecta.report.figure import Figure
 from trifecta.report.figures import style
 from trifecta.report.figures.connections import connections
 from trifecta.report.figures.filmstrip import Strip, filmstrip
-from trifecta.report.figures.page_waterfall import SPANS, Load, bars, end_of, rows_of, waterfall
+from trifecta.report.figures.page_waterfall import (
+    SPANS,
+    Fetch,
+    FilmedMarks,
+    Load,
+    Marks,
+    bars,
+    end_of,
+    rows_of,
+    waterfall,
+)
 from trifecta.report.figures.picture_files import Legend
-from trifecta.report.figures.playback import playback, watches
+from trifecta.report.figures.playback import Event, Second, playback, watches
 from trifecta.report.figures.visual_progress import visual_progress
 from trifecta.report.queries import Answer
 from trifecta.report.tables import Column, Table
@@ -62,8 +72,8 @@ def cell_part(about: RunFacts, answers: Mapping[str, Answer], cell: str, number:
 def _load_figures(
     about: RunFacts, answers: Mapping[str, Answer], cell: str, number: int, budget: Budget
 ) -> list[Figure]:
-    marks = {row["arm"]: row for row in answers[catalogue.LOADS.name].where(cell=cell)}
-    fetches = answers[catalogue.FETCHES.name].where(cell=cell)
+    marks = {row["arm"]: row for row in answers[catalogue.LOADS.name].of(Marks, cell=cell)}
+    fetches = answers[catalogue.FETCHES.name].of(Fetch, cell=cell)
     loads = {arm: Load([row for row in fetches if row["arm"] == arm], marks[arm]) for arm in about.arms if arm in marks}
     if not loads:
         return []
@@ -109,7 +119,7 @@ def _legend(loads: Mapping[str, Load]) -> Legend:
 
 def _pictures(about: RunFacts, answers: Mapping[str, Answer], cell: str, number: int, budget: Budget) -> list[Figure]:
     """The film strips and the curves of visual progress; nothing where no pictures were kept."""
-    marks = {row["arm"]: row for row in answers[catalogue.FILMED.name].where(cell=cell)}
+    marks = {row["arm"]: row for row in answers[catalogue.FILMED.name].of(FilmedMarks, cell=cell)}
     films = {
         arm: film
         for arm in about.arms
@@ -143,7 +153,9 @@ def _pictures(about: RunFacts, answers: Mapping[str, Answer], cell: str, number:
 
 
 def _watch_figures(about: RunFacts, answers: Mapping[str, Answer], cell: str, number: int) -> list[Figure]:
-    found = watches(answers[catalogue.PLAYBACK.name].where(cell=cell), answers[catalogue.STALLS.name].where(cell=cell))
+    found = watches(
+        answers[catalogue.PLAYBACK.name].of(Second, cell=cell), answers[catalogue.STALLS.name].of(Event, cell=cell)
+    )
     if not found:
         return []
     found.sort(key=lambda one: (about.arms.index(one.arm), one.name))

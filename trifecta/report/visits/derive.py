@@ -11,16 +11,23 @@ from trifecta.report import content
 from trifecta.report.comparisons import Comparison
 from trifecta.report.facts import RunFacts
 from trifecta.report.visits import metrics, published
-from trifecta.report.visits.published import Claim, Row
+from trifecta.report.visits.metrics import MetricOfArm
+from trifecta.report.visits.published import Claim, PublishedRow
 
 
 @dataclass(frozen=True)
 class Visits:
-    """Rows of the derived views, by view; what the run says to published claims; its cells in the study's order."""
+    """Rows of the derived views; what the run says to published claims; its cells in the study's order."""
 
-    rows: dict[str, list[Row]]
+    metrics: list[MetricOfArm]
+    published: list[PublishedRow]
     claims: list[Claim]
     cells: list[str]
+
+    @property
+    def rows(self) -> dict[str, list[MetricOfArm] | list[PublishedRow]]:
+        """By view."""
+        return {"visit_metrics": self.metrics, "published": self.published}
 
 
 def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts, found: Sequence[Comparison]) -> Visits | None:
@@ -31,5 +38,4 @@ def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts, found: Sequen
     cells = content.cells_in_order(about, {row["cell"] for row in trials})
     measured = metrics.rows(about, trials, metrics.metrics_of(about))
     here = published.places(about, trials, found)
-    rows = {"visit_metrics": measured, "published": published.rows(about, measured, here)}
-    return Visits(rows, published.claims(here), cells)
+    return Visits(measured, published.rows(about, measured, here), published.claims(here), cells)

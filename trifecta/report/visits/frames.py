@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from trifecta.analysis import speed_index
 from trifecta.report.figures.filmstrip import Picture, Strip, shown_at, times
+from trifecta.report.figures.page_waterfall import Marks
 
 _NAME = re.compile(r"(\d{1,9})\.jpg")
 _WIDTH, _QUALITY = 200, 55
@@ -34,7 +35,7 @@ def find(run: Path, trial: str, visit: int) -> Film | None:
     return Film(folder, sorted(found)) if found else None
 
 
-def strip(film: Film, marks: Mapping[str, Any], high: float) -> Strip | None:
+def strip(film: Film, marks: Marks, high: float) -> Strip | None:
     """The pictures that a strip until ``high`` ns shows, made small; None when no picture can be read."""
     wanted = [Picture(at, b"") for at, _ in film.frames]
     shown = {picture.at_ns for at in times(high) if (picture := shown_at(wanted, at)) is not None}

@@ -5,16 +5,38 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import duckdb
 
-from trifecta.analysis.visits import summarise
+from trifecta.analysis.visits import NOTHING, summarise
+from trifecta.contract.trial import TrialValues, value_of
 from trifecta.design import metrics
 from trifecta.design.metric import Metric
 from trifecta.report.facts import RunFacts
+from trifecta.report.queries import select
 
-Row = dict[str, Any]
+
+class MetricOfArm(TypedDict):
+    """A row of the view ``visit_metrics`` (or ``packet_metrics``): a metric of an arm in a cell, over its blocks."""
+
+    cell: str
+    metric: str
+    label: str
+    unit: str
+    place: int
+    arm: str
+    value: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+    noise: float | None
+    ratio: float | None
+    ratio_low: float | None
+    ratio_high: float | None
+    difference: float | None
+    difference_low: float | None
+    difference_high: float | None
 
 
 @dataclass(frozen=True)
@@ -94,36 +116,53 @@ def metrics_of(about: RunFacts) -> tuple[VisitMetric, ...]:
     return VIDEO if about.workload.get("kind") == "video" else PAGE
 
 
-def trial_values(connection: duckdb.DuckDBPyConnection, metrics: Sequence[VisitMetric]) -> list[Row]:
+def trial_values(connection: duckdb.DuckDBPyConnection, metrics: Sequence[VisitMetric]) -> list[TrialValues]:
     """A row a valid trial: its cell, arm and block, and its value of every metric."""
     columns = ", ".join(f"{one.value} AS {one.name}" for one in metrics)
     joined = f"LEFT JOIN ({_SEGMENTS}) AS s USING (trial, visit)"
-    cursor = connection.execute(
+    return select(
+        connection,
+        TrialValues,
         f"SELECT t.cell, t.arm, t.block, t.trial, {columns} FROM visits AS v JOIN trials AS t USING (trial) "  # noqa: S608 - constants
-        f"{joined} WHERE t.valid GROUP BY t.cell, t.arm, t.block, t.trial ORDER BY t.block, t.trial"
+        f"{joined} WHERE t.valid GROUP BY t.cell, t.arm, t.block, t.trial ORDER BY t.block, t.trial",
     )
-    names = [column[0] for column in cursor.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def rows(about: RunFacts, trials: Sequence[Row], metrics: Sequence[VisitMetric]) -> list[Row]:
+def rows(about: RunFacts, trials: Sequence[TrialValues], metrics: Sequence[VisitMetric]) -> list[MetricOfArm]:
     """The rows of a view like ``visit_metrics``; metrics that no trial of a cell has are left out."""
-    by_cell: dict[str, list[Row]] = {}
+    by_cell: dict[str, list[TrialValues]] = {}
     for row in trials:
         by_cell.setdefault(row["cell"], []).append(row)
-    made = []
+    made: list[MetricOfArm] = []
     for cell, here in by_cell.items():
         for place, metric in enumerate(metrics):
-            if any(row[metric.name] is not None and math.isfinite(row[metric.name]) for row in here):
-                head = {"cell": cell, "metric": metric.name, "label": metric.label, "unit": metric.unit, "place": place}
-                made += [head | {"arm": arm} | _row(about, metric, here, arm) for arm in about.arms]
+            values = [value_of(row, metric.name) for row in here]
+            if any(value is not None and math.isfinite(value) for value in values):
+                made += [_row(about, (cell, place), metric, here, arm) for arm in about.arms]
     return made
 
 
-def _row(about: RunFacts, metric: VisitMetric, here: Sequence[Row], arm: str) -> Row:
+def _row(
+    about: RunFacts, at: tuple[str, int], metric: VisitMetric, here: Sequence[TrialValues], arm: str
+) -> MetricOfArm:
     found = summarise(here, metric.name, arm, about.baseline, confidence=about.confidence, zero=metric.zero)
-    row: Row = {"value": found.value.value, "low": found.value.low, "high": found.value.high}
-    row |= {"blocks": found.value.blocks, "noise": None if metric.zero else found.noise}
-    row |= dict.fromkeys(("ratio", "ratio_low", "ratio_high", "difference", "difference_low", "difference_high"))
-    name, change = "difference" if metric.zero else "ratio", found.change
-    return row | {name: change.value, f"{name}_low": change.low, f"{name}_high": change.high}
+    ratio, difference = (NOTHING, found.change) if metric.zero else (found.change, NOTHING)
+    return {
+        "cell": at[0],
+        "metric": metric.name,
+        "label": metric.label,
+        "unit": metric.unit,
+        "place": at[1],
+        "arm": arm,
+        "value": found.value.value,
+        "low": found.value.low,
+        "high": found.value.high,
+        "blocks": found.value.blocks,
+        "noise": None if metric.zero else found.noise,
+        "ratio": ratio.value,
+        "ratio_low": ratio.low,
+        "ratio_high": ratio.high,
+        "difference": difference.value,
+        "difference_low": difference.low,
+        "difference_high": difference.high,
+    }

@@ -5,14 +5,15 @@ The files in ``trifecta/studies/published`` hold what was said; ``trifecta.analy
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TypedDict
 
 from trifecta import studies
 from trifecta.analysis.judging import NOT_COMPARED
 from trifecta.analysis.published import Evaluation, Place, evaluate, matching
-from trifecta.analysis.statements import Published, number_id
+from trifecta.analysis.statements import NumberDocument, Published, given, number_id
+from trifecta.contract.trial import TrialValues
 from trifecta.design import plan
 from trifecta.design.model import Cell, Study
 from trifecta.design.study_file import parse_study
@@ -21,12 +22,32 @@ from trifecta.report.comparisons import Comparison
 from trifecta.report.facts import RunFacts
 from trifecta.report.queries import Answer
 from trifecta.report.tables import Column, Table
+from trifecta.report.visits.metrics import MetricOfArm
 from trifecta.report.words import sentence
 from trifecta.store.run import RunDirectory
 
-Row = dict[str, Any]
 VERDICT_METRICS = {"page": "load_ns", "video": "startup_ns"}
 """What the latency of a visit is called among its metrics."""
+
+
+class PublishedRow(TypedDict):
+    """A row of the view ``published``: a number of a study in one cell, and what was measured there."""
+
+    cell: str
+    study: str
+    subject: str
+    place: int
+    metric: str
+    label: str
+    arm: str
+    unit: str
+    published: float
+    published_ratio: float | None
+    value: float | None
+    ratio: float | None
+    ratio_low: float | None
+    ratio_high: float | None
+    relation: str | None
 
 
 @dataclass(frozen=True)
@@ -59,10 +80,10 @@ def levels_of(study: Study, cell: Cell) -> dict[str, str]:
     }
 
 
-def places(about: RunFacts, trials: Sequence[Row], found: Sequence[Comparison]) -> list[Place]:
+def places(about: RunFacts, trials: Sequence[TrialValues], found: Sequence[Comparison]) -> list[Place]:
     """The cells of one run, from rows of metrics a trial; where it may end when decided, with its verdicts."""
     study = study_of(about)
-    rows: dict[str, list[Row]] = {}
+    rows: dict[str, list[TrialValues]] = {}
     for row in trials:
         rows.setdefault(row["cell"], []).append(row)
     made = []
@@ -90,35 +111,57 @@ def verdicts_of(
     }
 
 
-def rows(about: RunFacts, metric_rows: Sequence[Row], here: Sequence[Place]) -> list[Row]:
+def rows(about: RunFacts, metric_rows: Sequence[MetricOfArm], here: Sequence[Place]) -> list[PublishedRow]:
     """The rows of the view ``published``: each number of a study, by cell and arm, and what we have."""
     ours = {(row["cell"], row["metric"], row["arm"]): row for row in metric_rows}
-    made = []
+    made: list[PublishedRow] = []
     for study in known():
         base = study.document["baseline"]
         statements = {one.id: one for one in study.statements}
         for subject in study.document.get("numbers") or ():
             for place, one in enumerate(subject["metrics"]):
-                arms = [arm for arm in about.arms if arm in one]
+                arms = [arm for arm in about.arms if given(one, arm) is not None]
                 told = {arm: statements.get(number_id(study.id, subject, one, arm)) for arm in arms}
                 for cell in (cell for cell in here if any(x and matching(x, [cell]) for x in told.values())):
                     for arm in arms:
-                        row = ours.get((cell.cell, one["metric"], arm), {})
+                        row = ours.get((cell.cell, one["metric"], arm))
                         statement = told[arm]
-                        made.append(
-                            {"cell": cell.cell, "study": study.id, "subject": subject["subject"], "place": place}
-                            | {"metric": one["metric"], "label": row.get("label") or one["metric"], "arm": arm}
-                            | {"unit": one["unit"], "published": float(one[arm])}
-                            | {"published_ratio": one[arm] / one[base] if arm != base and one[base] else None}
-                            | {"value": None if one["unit"] == "ratio" else row.get("value"), "ratio": row.get("ratio")}
-                            | {name: row.get(name) for name in ("ratio_low", "ratio_high")}
-                            | {"relation": None if statement is None else _relation(evaluate(statement, [cell]), one)}
-                        )
+                        head = (cell.cell, study.id, subject["subject"], place)
+                        said = None if statement is None else _relation(evaluate(statement, [cell]), one)
+                        made.append(_row(head, one, (arm, base), row, said))
     cells = {cell.cell: number for number, cell in enumerate(here)}
     return sorted(made, key=lambda row: cells[row["cell"]])
 
 
-def _relation(said: Evaluation, number: Mapping[str, Any]) -> str | None:
+def _row(
+    head: tuple[str, str, str, int],
+    one: NumberDocument,
+    pair: tuple[str, str],
+    row: MetricOfArm | None,
+    relation: str | None,
+) -> PublishedRow:
+    """A number of an arm beside ours; ``head`` is its cell, study, subject and place in the table."""
+    theirs, base = given(one, pair[0]) or 0.0, given(one, pair[1])
+    return {
+        "cell": head[0],
+        "study": head[1],
+        "subject": head[2],
+        "place": head[3],
+        "metric": one["metric"],
+        "label": (row["label"] if row else "") or one["metric"],
+        "arm": pair[0],
+        "unit": one["unit"],
+        "published": float(theirs),
+        "published_ratio": theirs / base if pair[0] != pair[1] and base else None,
+        "value": None if row is None or one["unit"] == "ratio" else row["value"],
+        "ratio": row["ratio"] if row else None,
+        "ratio_low": row["ratio_low"] if row else None,
+        "ratio_high": row["ratio_high"] if row else None,
+        "relation": relation,
+    }
+
+
+def _relation(said: Evaluation, number: NumberDocument) -> str | None:
     """How it stands; of what is not compared the artefact that made it, where there is one."""
     if said.state == NOT_COMPARED:
         return number.get("artefact")

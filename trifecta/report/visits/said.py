@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OTHER_SIZE
 from trifecta.report import numbers
@@ -11,7 +10,7 @@ from trifecta.report.comparisons import levels, place_words
 from trifecta.report.facts import RunFacts
 from trifecta.report.figures import style
 from trifecta.report.visits.derive import Visits
-from trifecta.report.visits.metrics import metrics_of
+from trifecta.report.visits.metrics import MetricOfArm, metrics_of
 from trifecta.report.visits.published import Claim
 from trifecta.report.words import counted
 
@@ -26,7 +25,7 @@ def cell_words(cell: str) -> str:
     return ", ".join(part for part in (there.get("path", ""), place_words(rest) if rest else "") if part)
 
 
-def metric_lines(about: RunFacts, rows: Sequence[Mapping[str, Any]], cell: str) -> list[str]:
+def metric_lines(about: RunFacts, rows: Sequence[MetricOfArm], cell: str) -> list[str]:
     """A line a protocol: ``HTTP/3 ÷ HTTP/2: TTFB 0.93 [0.91, 0.95], ...``; the verdicts have the load."""
     made = []
     names = {one.name: one.ratio.partition(" (")[0] for one in metrics_of(about) if one.name in _TOLD}
@@ -63,6 +62,6 @@ def brief(about: RunFacts, derived: Visits) -> list[str]:
     """The sentences for a terminal: a cell's metrics, then the claims."""
     lines = []
     for cell in derived.cells:
-        told = metric_lines(about, derived.rows["visit_metrics"], cell)
+        told = metric_lines(about, derived.metrics, cell)
         lines += [f"{cell_words(cell)}: {' '.join(told)}"] if told else []
     return [*lines, *([claim_summary(derived.claims)] if derived.claims else [])]

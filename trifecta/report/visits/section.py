@@ -80,7 +80,7 @@ def _ratio_figures(about: RunFacts, derived: Visits) -> list[Figure]:
     for number, cell in enumerate(derived.cells[:_MOST_RATIOS]):
         ratios: dict[str, dict[str, tuple[float, float | None, float | None]]] = {}
         for arm in reversed(about.arms):
-            for row in derived.rows["visit_metrics"]:
+            for row in derived.metrics:
                 if (row["cell"], row["arm"]) == (cell, arm) and row["ratio"] is not None and row["metric"] in names:
                     ends = (row["ratio"], row["ratio_low"], row["ratio_high"])
                     ratios.setdefault(names[row["metric"]], {})[arm] = ends
