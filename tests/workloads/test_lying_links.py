@@ -16,8 +16,8 @@ PLANNED: list[dict[str, Any]] = [
     {"kind": "loss", "probability": 0.02},
     {"kind": "corrupt", "probability": 0.01},
     {"kind": "duplicate", "probability": 0.01},
-    {"kind": "rate", "bits_per_s": 20_000_000, "queue_bytes": 125_000, "discipline": "droptail"},
-    {"kind": "delay", "delay_ns": 25_000_000},
+    {"kind": "rate", "bits_per_s": 20_000_000, "queue_bytes": 100_000, "discipline": "droptail"},
+    {"kind": "delay", "delay_ns": 20_000_000},
     {"kind": "reorder", "probability": 0.02, "gap_ns": 1_000_000},
 ]
 MORE = [
@@ -37,7 +37,7 @@ MORE = [
         ("corrupt", "probability", 0.02),
         ("duplicate", "probability", 0.02),
         ("reorder", "probability", 0.04),
-        ("delay", "delay_ns", 27_000_000),
+        ("delay", "delay_ns", 22_000_000),
         ("rate", "bits_per_s", 10_000_000),
     ],
 )
