@@ -12,14 +12,17 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
+from msgspec.structs import replace
 
 from tests.workloads import drive
 from trifecta import studies
+from trifecta.contract.link import LinkConfig
 from trifecta.design import plan
 from trifecta.design.model import PathSpec
 from trifecta.lab.engine import EngineProcess, Stopped
 from trifecta.store.views import connect
 from trifecta.workloads import trial
+from trifecta.workloads.capturing import LONGEST_LINGER_NS, TrialCapture
 from trifecta.workloads.faults import NO_FAULTS
 from trifecta.workloads.session import Session
 from trifecta.workloads.trial import LAST_WORDS, Programs, TrialRunner, let_pass
@@ -103,6 +106,16 @@ def test_a_link_that_lingers_for_too_long_is_ended(started: list[subprocess.Pope
     link = speaker(started, "sleep 30")
     link.wait_silent(0.2)
     assert not link.running()
+
+
+def test_a_link_lingers_unless_the_rest_is_kept_or_would_take_it_too_long() -> None:
+    capture: Any = TrialCapture.__new__(TrialCapture)
+    plain = LinkConfig(a_device="a", b_device="b")
+    assert capture.lingering(plain, 90_000_000).linger_ns == 90_000_000
+    assert capture.lingering(plain, LONGEST_LINGER_NS).linger_ns == LONGEST_LINGER_NS
+    assert capture.lingering(plain, LONGEST_LINGER_NS + 1) == plain, "the trial waits, as before"
+    for kept in (replace(plain, capture_file="c"), replace(plain, log_file="l")):
+        assert capture.lingering(kept, 90_000_000) == kept
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from trifecta.store.run import RunDirectory
 from trifecta.trace.assemble import NotOfLink, assemble
 from trifecta.trace.qlog import mend
 
+LONGEST_LINGER_NS = 10_000_000_000  # of a link (docs/architecture.md, 1.3)
 ONLY = ""  # the name of the wire of a lab that has only one
 
 
@@ -61,8 +62,12 @@ class TrialCapture:
         return replace(config, capture_file=str(raw), log_file=str(log))
 
     def lingering(self, config: LinkConfig, linger_ns: int) -> LinkConfig:
-        """The configuration of a link that has its say and then goes on for so long, unless the rest is captured."""
-        return config if config.capture_file or config.log_file else replace(config, linger_ns=linger_ns)
+        """The configuration of a link that has its say and then goes on for so long, unless the rest is captured.
+
+        For longer than it can, it does not at all: then the trial waits.
+        """
+        kept = config.capture_file or config.log_file
+        return config if kept or linger_ns > LONGEST_LINGER_NS else replace(config, linger_ns=linger_ns)
 
     def finish(self, said: Mapping[str, LinkSummary | None], errors: list[str]) -> None:
         """Put the captures together, once the links have ended; what is in them is added to their summaries."""

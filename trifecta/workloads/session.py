@@ -31,13 +31,14 @@ from trifecta.lab.paths import link_config
 from trifecta.store.files import full
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.asking import ask
+from trifecta.workloads.capturing import LONGEST_LINGER_NS
 from trifecta.workloads.probing import measure_config, measure_path
 from trifecta.workloads.qlogs import ServerLogs
 
 FIRST_PORT = 8443
 LINK_READY_S = 10.0
 CHEAP_START = 0.05  # of a block's time: so much may a start of its server take, for the block to get one of its own
-LINGER_S = 12.0  # a link lingers for ten seconds at most (docs/architecture.md, 1.3)
+LINGER_S = LONGEST_LINGER_NS / 1e9 + 2.0
 READY_MORE_S = 10.0  # for each further protocol of a server that answers over one: the program is there
 ServerKey = tuple[str, ServerOptions]
 Program = TypeVar("Program", bound=EngineProgram)
