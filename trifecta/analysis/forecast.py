@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,14 +76,9 @@ def within_horizon(needed: float, blocks: int) -> int | None:
     return max(blocks + 1, math.ceil(needed))
 
 
+@remembered
 def _totals(votes: Floats, threshold: float) -> Floats:
     """(draws,): total blocks at which the best bet alone, with its share of the mixture, reaches the threshold."""
-    return _drawn(votes.tobytes(), threshold)
-
-
-@lru_cache(maxsize=1024)
-def _drawn(data: bytes, threshold: float) -> Floats:
-    votes: Floats = np.frombuffer(data)
     blocks = len(votes)
     counts = [(votes > 0).sum(), (votes < 0).sum(), (votes == 0).sum()]
     rng = np.random.default_rng(blocks)  # the same forecast for the same blocks

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.estimate import Row, log_value, usable
+from trifecta.analysis.remembered import remembered
 from trifecta.design.metric import Metric
 
 Floats = NDArray[np.float64]
@@ -71,7 +71,8 @@ def apart(rows: Sequence[Row], metric: Metric, margin: float) -> dict[str, Apart
     residuals = _polished(table)
     found = {}
     for column, arm in enumerate(arms):
-        one = _of_arm(arm, residuals[:, column].tobytes(), table[:, column].tobytes(), math.log1p(margin))
+        both = np.stack([residuals[:, column], table[:, column]])
+        one = _of_arm(both, arm, math.log1p(margin))
         if one is not None:
             found[arm] = one
     return found
@@ -90,14 +91,10 @@ def merged(found: Mapping[str, Apart], arm: str, second: str, trials: int) -> Ap
     return Apart(arm, a.trials + b.trials, count, factor, near, shift)
 
 
+@remembered
 def _polished(table: Floats) -> Floats:
-    """Residuals of a median polish of blocks and arms; what has been computed is remembered."""
-    return _polish(table.tobytes(), table.shape)
-
-
-@lru_cache(maxsize=256)
-def _polish(data: bytes, shape: tuple[int, ...]) -> Floats:
-    left: Floats = np.frombuffer(data).reshape(shape)
+    """Residuals of a median polish of blocks and arms."""
+    left = table
     for _ in range(_POLISHES):
         left = left - _median(left, axis=0)
         left = left - _median(left, axis=1)
@@ -114,10 +111,10 @@ def _median(table: Floats, axis: int) -> Floats:
     return result
 
 
-@lru_cache(maxsize=1024)
-def _of_arm(arm: str, residual_data: bytes, value_data: bytes, log_margin: float) -> Apart | None:
-    residuals: Floats = np.frombuffer(residual_data)
-    values: Floats = np.frombuffer(value_data)
+@remembered
+def _of_arm(both: Floats, arm: str, log_margin: float) -> Apart | None:
+    """``both``: (2, blocks), the residuals of an arm's trials and their values."""
+    residuals, values = both
     present = np.isfinite(residuals)
     known, own = residuals[present], values[present]
     if len(known) < FEWEST_TRIALS:

@@ -101,7 +101,7 @@ class Planner:
         if unfinished and (left_ns is None or left_ns > 0):
             state = unfinished[0]
             return Decision(state.cell, state.unfinished or 0, "an interrupted block is completed first")
-        early = [s for s in states if s.blocks < min(self.study.min_blocks, self._most(s.cell)) and not s.hopeless]
+        early = [s for s in states if s.blocks < self._first(s.cell) and not s.hopeless]
         paid = self._payable(early, left_ns)
         affordable = [state for state in paid if _fits(state, states, left_ns)]
         if affordable:
@@ -115,6 +115,10 @@ class Planner:
         """How many blocks a cell may have."""
         return min(self.study.max_blocks, self.most.get(cell.key, self.study.max_blocks))
 
+    def _first(self, cell: Cell) -> int:
+        """How many blocks a cell gets before any is chosen by its verdicts."""
+        return min(self.study.min_blocks, self._most(cell))
+
     def _payable(self, early: list[CellState], left_ns: int | None) -> list[CellState]:
         """The cells to give their first blocks: all, or, where the budget has not enough for all, the cheapest.
 
@@ -124,7 +128,7 @@ class Planner:
             return early
         paid: list[CellState] = []
         for state in sorted(early, key=lambda state: (state.cost_ns or 0, state.cell.key)):
-            left_ns -= (min(self.study.min_blocks, self._most(state.cell)) - state.blocks) * (state.cost_ns or 0)
+            left_ns -= (self._first(state.cell) - state.blocks) * (state.cost_ns or 0)
             if left_ns < 0:
                 break
             paid.append(state)

@@ -68,17 +68,20 @@ def ask(connection: duckdb.DuckDBPyConnection, query: Query, cell: str | None = 
     cursor = connection.cursor()
     try:
         result = cursor.execute(query.text(cell))
-        names = [column[0] for column in result.description or ()]
-        return Answer(query, [dict(zip(names, row, strict=True)) for row in result.fetchall()])
+        return Answer(query, _rows(result)[1])
     finally:
         cursor.close()
 
 
 def select(connection: duckdb.DuckDBPyConnection, kind: type[R], sql: str) -> list[R]:
     """The rows of a SELECT as ``kind``, a TypedDict of its columns; TypeError names one that it does not select."""
-    cursor = connection.execute(sql)
-    names = [column[0] for column in cursor.description or ()]
-    return _as_kind(kind, names, [dict(zip(names, values, strict=True)) for values in cursor.fetchall()])
+    return _as_kind(kind, *_rows(connection.execute(sql)))
+
+
+def _rows(answer: duckdb.DuckDBPyConnection) -> tuple[list[str], list[Row]]:
+    """The columns of an answer, and its rows."""
+    names = [column[0] for column in answer.description or ()]
+    return names, [dict(zip(names, values, strict=True)) for values in answer.fetchall()]
 
 
 def _as_kind(kind: type[R], columns: Sequence[str] | None, rows: Sequence[object]) -> list[R]:

@@ -98,23 +98,11 @@ impl Clockwork {
         (self.receivers[direction].truncated, self.receivers[direction].timestamps_replaced)
     }
 
-    /// Carries packets until the process is asked to stop.
+    /// Carries packets until the process is asked to stop or, whatever it was asked, until `end_ns`.
     ///
     /// # Errors
     /// The name of the device that failed and the error of recvmmsg(2).
-    pub fn run(&mut self, spin_ns: u64) -> Result<Ended, (String, io::Error)> {
-        self.carry(spin_ns, None)
-    }
-
-    /// Carries packets until a time, whatever the process was asked.
-    ///
-    /// # Errors
-    /// As [`Clockwork::run`].
-    pub fn run_until(&mut self, end_ns: u64, spin_ns: u64) -> Result<(), (String, io::Error)> {
-        self.carry(spin_ns, Some(end_ns)).map(drop)
-    }
-
-    fn carry(&mut self, spin_ns: u64, end_ns: Option<u64>) -> Result<Ended, (String, io::Error)> {
+    pub fn run(&mut self, spin_ns: u64, end_ns: Option<u64>) -> Result<Ended, (String, io::Error)> {
         let watch_stdin = process::stdin_is_watched();
         let least_delay_ns = self.traffic.directions.iter().map(|of| of.chain.least_delay_ns()).min().unwrap_or(0);
         let devices = [self.devices[0].fd(), self.devices[1].fd()];

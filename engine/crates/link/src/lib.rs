@@ -101,7 +101,7 @@ fn carry(config_text: &str) -> Result<(), Failure> {
     process::write_ready(&ready).map_err(|error| cannot("stdout", format!("{error}; keep it open")))?;
 
     let before = Usage::now();
-    let ended = clockwork.run(config.spin_ns);
+    let ended = clockwork.run(config.spin_ns, None);
     let usage = Usage::now().since(before);
     let ended_ns = now_ns();
     let log = clockwork.traffic.log.take().map(Log::finish).transpose();
@@ -133,11 +133,10 @@ fn carry(config_text: &str) -> Result<(), Failure> {
     process::write_summary(&summary).map_err(|error| cannot("stdout", format!("{error}; keep it open")))?;
     if ended.is_ok() && config.linger_ns > 0 {
         // Whoever waits for it learns of a device that failed meanwhile from the next link.
-        let _ = clockwork.run_until(ended_ns + config.linger_ns, config.spin_ns);
+        let _ = clockwork.run(config.spin_ns, Some(ended_ns + config.linger_ns));
         process::close_stdout();
-        clockwork.close();
-        return Ok(());
     }
+    clockwork.close();
     if let Err(error) = log {
         return Err(cannot("log_file", format!("{error}; free some space or leave the log out")));
     }
