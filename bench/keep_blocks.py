@@ -11,10 +11,11 @@ from collections import defaultdict
 from pathlib import Path
 
 from trifecta import studies
-from trifecta.design.model import Study
+from trifecta.design.model import PathSpec, Study
 from trifecta.report import queries
 from trifecta.store.run import RunDirectory
 
+USUAL_REQUESTS = 10  # of a trial over a reused connection on a path that is not clean
 ARMS = ("h1", "h2", "h2#aa", "h3")
 TRIALS = """
 SELECT cell, path, connection, server, block, arm, started_ns, ended_ns, latency_p50_ns, valid
@@ -23,12 +24,15 @@ FROM trials ORDER BY started_ns
 
 
 def words(study: Study) -> str:
-    """The paths of a race, as far as races differ in them: ``far 60 ms, rough 40 ms 1 %``."""
-    return ", ".join(
-        f"{path.name} {path.rtt_ns / 1e6:g} ms" + (f" {path.loss:.0%}" if path.loss else "")
-        for path in study.paths.values()
-        if path.rtt_ns
-    ).replace("%", " %")
+    """The paths of a race, as far as races differ in them: ``far 60 ms, rough 40 ms 1 % 20 requests``."""
+    return ", ".join(_words(path) for path in study.paths.values() if path.rtt_ns)
+
+
+def _words(path: PathSpec) -> str:
+    own = path.length("reused")
+    loss = f" {path.loss:.0%}".replace("%", " %") if path.loss else ""
+    requests = f" {own.requests} requests" if own is not None and own.requests != USUAL_REQUESTS else ""
+    return f"{path.name} {path.rtt_ns / 1e6:g} ms{loss}{requests}"
 
 
 def main(runs: list[str]) -> None:

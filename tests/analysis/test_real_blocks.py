@@ -17,7 +17,8 @@ ALPHA = 0.05
 LOOKS = (6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60)
 FEWEST = 25  # blocks of a comparison, to be drawn from
 QUIET = (305, 306)  # seeds of the races that had the machine to themselves
-NEARER = (1307097191, 22531140, 841816069, 462553142, 358145433, 1734407717)  # likewise, with the paths of today
+NEARER = (1307097191, 22531140, 841816069, 462553142, 358145433, 1734407717, 290872361, 302520524)  # and nearer paths
+TODAY = (414508169, 1274844669, 2003636376, 956247328, 713645709, 1070559727)  # likewise, as the race is now
 
 
 def missed(logs, draws, seed):
@@ -81,6 +82,8 @@ def test_replayed_races_decide_as_they_did_and_contradict_the_blocks_of_all_in_a
     assert min(counts[seed] for seed in QUIET) >= 20
     assert min(counts[seed] for seed in NEARER) >= 24
     assert np.median([counts[seed] for seed in NEARER]) >= 27
+    assert min(counts[seed] for seed in TODAY) >= 25
+    assert np.median([counts[seed] for seed in TODAY]) >= 30
     assert np.mean(wrong) <= ALPHA, sum(wrong)
 
 

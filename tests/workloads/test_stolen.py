@@ -24,8 +24,7 @@ pytestmark = [
 ]
 REPOSITORY = Path(__file__).parents[2]
 NETWORK_TESTS = (
-    "tests/engine/test_link.py", "tests/engine/test_probe.py", "tests/lab/test_network.py",
-    "tests/lab/test_measured_path.py", "tests/lab/test_topology.py",
+    "tests/engine/test_link.py", "tests/engine/test_probe.py", "tests/lab", "tests/workloads/test_path_probe.py",
 )  # fmt: skip
 SETTINGS = [
     "path=clean,far,rough", "server=origin", "connection=new,reused", "blocks.at_least=2", "blocks.at_most=2",
