@@ -79,7 +79,7 @@ def main() -> int:
         )
         print(f"{name.removesuffix('_bytes').removesuffix('_s').replace('_', ' '):12} {shown}")
     inside = found["total_s"] <= LIMIT_S and found["peak_memory_bytes"] <= LIMIT_BYTES
-    print(f"limits: {LIMIT_S:.0f} s and {LIMIT_BYTES / 1e9:.0f} GB: {'kept' if inside else 'PASSED'}")
+    print(f"limits: {LIMIT_S:.0f} s and {LIMIT_BYTES / 1e9:.0f} GB: {'kept' if inside else 'EXCEEDED'}")
     return 0 if inside else 1
 
 

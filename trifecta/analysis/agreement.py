@@ -141,7 +141,7 @@ def _log(side: Judged | None) -> tuple[float, float] | None:
 
     A few blocks tell their own variance badly: a distance in such units varies as Student's t, by the more.
     """
-    from trifecta.analysis.intervals import t_quantile
+    from trifecta.analysis.student import t_quantile
 
     if side is None or side.get("form") != "ratio":
         return None

@@ -15,6 +15,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from trifecta.analysis.student import t_quantile, two_sided_p
+
 Floats = NDArray[np.float64]
 Outcome = Literal["more", "less", "same", "undecided"]
 
@@ -62,8 +64,6 @@ def contrast_over(pairs: Sequence[tuple[Floats, Floats]], confidence: float) -> 
     Places where one side has no block, or a censored one, are left out. The variance is that of the mean of the places'
     differences, its degrees of freedom Satterthwaite's (1946); with one place this is Welch's test.
     """
-    from scipy import stats
-
     known = [pair for pair in pairs if all(len(side) and np.isfinite(side).all() for side in pair)]
     sizes = (sum(len(side) for side, _ in known), sum(len(side) for _, side in known))
     if not known:
@@ -77,8 +77,8 @@ def contrast_over(pairs: Sequence[tuple[Floats, Floats]], confidence: float) -> 
         return Contrast(math.exp(shift), None, None, 1.0 if shift == 0 else 0.0, *sizes)
     freedom = float(parts.sum() ** 2 / (parts**2 / [len(side) - 1 for side in spread]).sum())
     error = math.sqrt(float(parts.sum())) / len(known)
-    reach = float(stats.t.ppf((1 + confidence) / 2, freedom)) * error
-    p = 2 * float(stats.t.sf(abs(shift) / error, freedom))
+    reach = t_quantile((1 + confidence) / 2, freedom) * error
+    p = two_sided_p(shift / error, freedom)
     return Contrast(math.exp(shift), math.exp(shift - reach), math.exp(shift + reach), p, *sizes)
 
 
@@ -88,8 +88,6 @@ def p_value(first: Floats, second: Floats, shared_variance: float = 0.0) -> floa
     ``shared_variance`` is what the two means vary by besides: what all blocks of a side share, which their spread does
     not hold. It is taken as known. Mann and Whitney's test has no place for it.
     """
-    from scipy import stats
-
     if min(len(first), len(second)) < 2:
         return None
     if np.isfinite(first).all() and np.isfinite(second).all():
@@ -99,8 +97,10 @@ def p_value(first: Floats, second: Floats, shared_variance: float = 0.0) -> floa
         if variance <= 1e-24:
             return 1.0 if abs(shift) <= 1e-12 else 0.0
         freedom = variance**2 / max(float((parts**2 / [len(first) - 1, len(second) - 1]).sum()), 1e-300)
-        p = 2 * float(stats.t.sf(abs(shift) / math.sqrt(variance), min(freedom, 1e6)))
+        p = two_sided_p(shift / math.sqrt(variance), min(freedom, 1e6))
     else:
+        from scipy import stats
+
         p = float(stats.mannwhitneyu(first, second).pvalue)
     return 1.0 if math.isnan(p) else p
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.confidence import LARGEST_LOG_RATIO
+from trifecta.analysis.student import t_quantile
 
 Floats = NDArray[np.float64]
 Part = tuple[float, Floats]
@@ -83,11 +83,3 @@ def _by_order(part: Part, confidence: float) -> Estimate:
 
 def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
-
-
-@lru_cache(maxsize=1024)
-def t_quantile(share: float, freedom: float) -> float:
-    """The quantile of Student's t."""
-    from scipy import special  # scipy.stats takes two seconds to load, and the first quantile is asked for in a run
-
-    return float(special.stdtrit(freedom, share))

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from trifecta.analysis.contrasts import holm, p_value
 from trifecta.analysis.estimate import Row, by_cell
-from trifecta.analysis.intervals import t_quantile
 from trifecta.analysis.means import block_logs, geometric_mean
 from trifecta.analysis.programs import Program, compared, place_of, program_of, proxies
 from trifecta.analysis.sessions import between_starts, starts_of
+from trifecta.analysis.student import t_quantile
 from trifecta.design import plan
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX, Study

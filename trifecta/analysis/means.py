@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.estimate import Row, log_value, usable
+from trifecta.analysis.student import t_quantile
 from trifecta.design.metric import Metric
 from trifecta.design.model import AA_SUFFIX
 
@@ -59,15 +59,7 @@ def geometric_mean(logs: Floats, confidence: float) -> Mean:
     middle = float(np.quantile(logs, 0.5, method="inverted_cdf")) if censored else float(logs.mean())
     low = high = None
     if not censored and len(logs) > 1:
-        reach = _t((1 + confidence) / 2, len(logs) - 1) * float(logs.std(ddof=1))
+        reach = t_quantile((1 + confidence) / 2, len(logs) - 1) * float(logs.std(ddof=1))
         reach /= math.sqrt(len(logs))
         low, high = math.exp(middle - reach), math.exp(middle + reach)
     return Mean(math.exp(middle) if math.isfinite(middle) else None, low, high, len(logs), censored)
-
-
-@lru_cache(maxsize=256)
-def _t(share: float, freedom: int) -> float:
-    """The quantile of Student's t, which a report asks for thousands of times with the same few numbers of blocks."""
-    from scipy import stats
-
-    return float(stats.t.ppf(share, freedom))

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from trifecta.analysis.confidence import LARGEST_LOG_RATIO, differences_of, judge
 from trifecta.analysis.estimate import Row, by_cell, pair_blocks, ratio_estimate
 from trifecta.analysis.family import adjusted_log_e
-from trifecta.analysis.intervals import t_quantile
 from trifecta.analysis.remembered import remembered
+from trifecta.analysis.student import t_quantile
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX, Study
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from trifecta.analysis.estimate import Row, pair_blocks
 from trifecta.analysis.fixed import fixed_analysis
 from trifecta.analysis.means import Mean, geometric_mean
+from trifecta.analysis.student import t_quantile
 from trifecta.design.metrics import METRICS
 
 Floats = NDArray[np.float64]
@@ -147,10 +148,8 @@ def bins(values: Sequence[Floats]) -> Floats:
 
 
 def _t_interval(values: Floats, confidence: float) -> tuple[float, float | None, float | None]:
-    from scipy import stats
-
     middle = float(values.mean())
     if len(values) < 2:
         return middle, None, None
-    reach = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1) * values.std(ddof=1)) / math.sqrt(len(values))
+    reach = float(t_quantile((1 + confidence) / 2, len(values) - 1) * values.std(ddof=1)) / math.sqrt(len(values))
     return middle, middle - reach, middle + reach

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from trifecta.analysis.confidence import LARGEST_LOG_RATIO, Interval
 from trifecta.analysis.fixed import permutation_p
+from trifecta.analysis.student import t_quantile
 
 Floats = NDArray[np.float64]
 
@@ -88,20 +89,18 @@ def design_effect(trials: Sequence[tuple[int, int]]) -> float | None:
 
 def _fewer(requests: int, trials: int, confidence: float) -> float:
     """What few trials cost: the variance itself is an estimate with ``trials`` - 1 degrees of freedom."""
-    from scipy import stats
-
     share = (1 + confidence) / 2
-    return float((stats.t.ppf(share, requests - 1) / stats.t.ppf(share, trials - 1)) ** 2)
+    return float((t_quantile(share, requests - 1) / t_quantile(share, trials - 1)) ** 2)
 
 
 def clopper_pearson(succeeded: float, requests: float, confidence: float) -> tuple[float, float]:
     """The exact interval, by the beta distribution, for counts that need not be whole."""
-    from scipy import stats
+    from scipy import special
 
     tail = (1 - confidence) / 2
     failed = max(0.0, requests - succeeded)
-    low = float(stats.beta.ppf(tail, succeeded, failed + 1)) if succeeded > 0 else 0.0
-    high = float(stats.beta.ppf(1 - tail, succeeded + 1, failed)) if failed > 1e-9 else 1.0
+    low = float(special.betaincinv(succeeded, failed + 1, tail)) if succeeded > 0 else 0.0
+    high = float(special.betaincinv(succeeded + 1, failed, 1 - tail)) if failed > 1e-9 else 1.0
     return (0.0 if math.isnan(low) else low), (1.0 if math.isnan(high) else high)
 
 
@@ -126,8 +125,6 @@ def difference(
 
     A block of the run is one value, the mean over its cells. The p-value is that of the sign-flip permutation test.
     """
-    from scipy import stats
-
     blocks: dict[int, list[float]] = {}
     for key in arm.keys() & reference.keys():
         blocks.setdefault(key[1], []).append(arm[key] - reference[key])
@@ -136,6 +133,6 @@ def difference(
     values = np.array([float(np.mean(blocks[block])) for block in sorted(blocks)])
     middle, low, high = float(values.mean()), None, None
     if len(values) > 1 and np.ptp(values) > 0:
-        reach = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))
+        reach = float(t_quantile((1 + confidence) / 2, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))
         low, high = middle - reach, middle + reach
     return Difference(middle, low, high, permutation_p(values), len(values))

@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trifecta.analysis.student import t_quantile
 from trifecta.contract.trial import TrialValues, value_of
 from trifecta.design.model import AA_SUFFIX
 
@@ -101,7 +101,7 @@ def _spread(values: Floats, confidence: float, *, zero: bool) -> Spread:
     middle = float(values.mean())
     if len(values) < 2 or float(np.ptp(values)) == 0:
         return Spread(_finite(write(middle)), None, None, len(values))
-    reach = _t((1 + confidence) / 2, len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
+    reach = t_quantile((1 + confidence) / 2, len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
     low, high = write(middle - reach), write(middle + reach)
     return Spread(_finite(write(middle)), _finite(low), _finite(high), len(values))
 
@@ -122,10 +122,3 @@ def _noise(again: Floats, *, zero: bool) -> float | None:
         return None
     one = float(again.std(ddof=1)) / math.sqrt(2)
     return one if zero else _finite(_exp(one) - 1)
-
-
-@lru_cache(maxsize=256)
-def _t(share: float, freedom: int) -> float:
-    from scipy import stats
-
-    return float(stats.t.ppf(share, freedom))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -99,12 +100,13 @@ def _tables(rows: Sequence[dict[str, Any]], arm: str) -> list[tuple[int, int, in
 
 def _chance(tables: Sequence[tuple[int, int, int, int]]) -> float:
     """Fisher's exact test over all cells: the chance of as many excluded ones of the arm, given those of each cell."""
-    from scipy.stats import hypergeom
-
     total, seen = np.ones(1), 0
     for trials, excluded, others, others_excluded in tables:
         seen += excluded
         drawn = excluded + others_excluded
-        here = hypergeom.pmf(np.arange(min(trials, drawn) + 1), trials + others, trials, drawn)
+        here = [
+            math.comb(trials, own) * math.comb(others, drawn - own) / math.comb(trials + others, drawn)
+            for own in range(min(trials, drawn) + 1)
+        ]
         total = np.convolve(total, here)
     return float(total[seen:].sum())

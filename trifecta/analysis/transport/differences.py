@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trifecta.analysis.averages import half_width
+from trifecta.analysis.student import t_quantile
 from trifecta.analysis.transport.attribution import RequestTime
 from trifecta.analysis.transport.parts import CPU, PARTS
 
@@ -69,13 +70,11 @@ def difference(
 
 def _reach(blocks: int, confidence: float, *, anytime: bool) -> float:
     """Half an interval of a mean, in standard deviations of a block; infinite where there is no bound."""
-    from scipy.stats import t
-
     if blocks < 2:
         return math.inf
     if anytime:
         return half_width(blocks, 1 - confidence)
-    return float(t.ppf(0.5 + confidence / 2, blocks - 1)) / math.sqrt(blocks)
+    return t_quantile(0.5 + confidence / 2, blocks - 1) / math.sqrt(blocks)
 
 
 def _paired(
