@@ -10,7 +10,7 @@ from trifecta.design.fields import BROWSER_FIELDS, PAGE_FIELDS, REQUESTS_FIELDS,
 from trifecta.design.services import SERVER_LEVEL
 from trifecta.design.workloads.browsers import PageWorkload, VideoWorkload
 from trifecta.design.workloads.requests import RequestsWorkload
-from trifecta.design.workloads.services import ServicesWorkload
+from trifecta.design.workloads.services import ChainWorkload, FanInWorkload, RegistrationWorkload
 
 _REQUESTS = tuple(entry.name for entry in REQUESTS_FIELDS)
 _OF_ONE_SERVER = ("zero_rtt", "read_timeout", "write_timeout", "client_cpu", "server_cpu")  # not of services
@@ -51,15 +51,15 @@ _BROWSERS: Mapping[str, Any] = {"fixed": {"connection": "browser"}, "clients": "
 
 WORKLOADS: dict[str, Kind] = {
     "requests": Kind(RequestsWorkload, _REQUESTS),
-    "chain": Kind(ServicesWorkload, (*_SHARED, "depth", "inside", "messages", *_PLACE), **_SERVICES),
+    "chain": Kind(ChainWorkload, (*_SHARED, "depth", "inside", "messages", *_PLACE), **_SERVICES),
     "fan-in": Kind(
-        ServicesWorkload,
+        FanInWorkload,
         (*(name for name in _SHARED if name != "in_flight"), "clients", "messages", *_PLACE),
         {"method": "GET", "request_bytes": 0, "response_bytes": 128, "depth": 2, "clients": 4},
         **_SERVICES,
     ),
     "sba-registration": Kind(
-        ServicesWorkload,
+        RegistrationWorkload,
         (*(name for name in _SHARED if name not in ("method", "request", "response")), "inside", *_PLACE),
         {"request_bytes": 620, "response_bytes": 0},  # the registration request that the AMF is given
         **_SERVICES,
