@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+
+from trifecta.contract.path import ImpairmentDocument
 
 LEVEL = 0.999  # of the interval: one check in a thousand fails by chance alone
 _Z = 3.2905  # two-sided normal quantile of LEVEL
@@ -38,7 +38,7 @@ def plausible_share(trials: int, probability: float, inflation: float = 1.0) -> 
     return max(0.0, probability - error), min(1.0, probability + error)
 
 
-def burst_inflation(impairment: Mapping[str, Any]) -> tuple[float, float]:
+def burst_inflation(impairment: ImpairmentDocument) -> tuple[float, float]:
     """Long-run loss of a Gilbert-Elliott channel, and the variance of its count relative to independent loss.
 
     The states form a Markov chain with autocorrelation r = 1 - p - q; the sum of n losses has variance

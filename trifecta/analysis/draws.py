@@ -8,13 +8,14 @@ no matter of chance: it is computed here, and one packet more or less is a link 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-Document = Mapping[str, Any]
+from trifecta.contract.path import ImpairmentDocument
+from trifecta.contract.stored import Tally
+
 Words = NDArray[np.uint64]
 
 MOST_PACKETS = 2_000_000  # of one direction of a trial: half a second of computing
@@ -55,7 +56,7 @@ def units(start: int, ordinals: Words, copies: Words, k: int = 0) -> NDArray[np.
 
 
 def expected_hits(
-    seed: int, direction: str, asked: Sequence[Document], packets: int, tallies: Sequence[Document]
+    seed: int, direction: str, asked: Sequence[ImpairmentDocument], packets: int, tallies: Sequence[Tally]
 ) -> list[int | None]:
     """How many packets each impairment asked for must have hit; None where it cannot be known.
 
@@ -96,7 +97,7 @@ def expected_hits(
     return found
 
 
-def _bursts(start: int, channel: Document, ordinals: Words, copies: Words) -> NDArray[np.bool_]:
+def _bursts(start: int, channel: ImpairmentDocument, ordinals: Words, copies: Words) -> NDArray[np.bool_]:
     to_bad, to_good = float(channel["good_to_bad"]), float(channel["bad_to_good"])
     share = to_bad / (to_bad + to_good) if to_bad + to_good else 0.0
     first = np.array([_ALL], dtype=np.uint64)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+from trifecta.contract.path import ImpairmentDocument
+from trifecta.contract.values import JsonValue
 from trifecta.design import quantity
 from trifecta.design.document import Section, one_of, parse_flag, parse_text
 from trifecta.design.quantity import QuantityError, QueueSize
@@ -20,9 +22,8 @@ _JITTER_FIELDS = {
     "table": ("table",),
 }
 
-Impairment = dict[str, Any]
 ReadTrace = Callable[[str], Sequence[int]]
-Reading = tuple[list[Impairment], Any]  # the documents for the link, and the field in its canonical form
+Reading = tuple[list[ImpairmentDocument], JsonValue]  # the documents for the link, and the field in its canonical form
 
 
 def no_trace_files(name: str) -> Sequence[int]:
@@ -40,7 +41,7 @@ class DirectionFacts:
     loss: float = 0.0
 
 
-def read_discipline(section: Section, key: str) -> tuple[Impairment, Any]:
+def read_discipline(section: Section, key: str) -> tuple[ImpairmentDocument, JsonValue]:
     """``droptail``, ``codel``, or ``{kind: codel, target: 5 ms, interval: 100 ms}`` (RFC 8289's defaults)."""
     kind_of = one_of("a queue discipline", "droptail", "codel")
     if not isinstance(section.raw(key), dict):
@@ -78,7 +79,7 @@ def _read_duplicate(section: Section, key: str, _: DirectionFacts) -> Reading:
     return _chance("duplicate", probability), quantity.format_ratio(probability)
 
 
-def _chance(kind: str, probability: float) -> list[Impairment]:
+def _chance(kind: str, probability: float) -> list[ImpairmentDocument]:
     return [{"kind": kind, "probability": probability}] if probability else []
 
 
@@ -93,7 +94,8 @@ def _read_gilbert_elliott(section: Section, key: str, _: DirectionFacts) -> Read
     values = {name: inner.parse(name, quantity.parse_probability, default) for name, default in defaults.items()}
     if values["good_to_bad"] > 0 and values["bad_to_good"] == 0:
         raise inner.error("bad_to_good", "the bad state would never end; give more than 0 %")
-    return [{"kind": "gilbert_elliott", **values}], {n: quantity.format_ratio(v) for n, v in values.items()}
+    channel = cast(ImpairmentDocument, {"kind": "gilbert_elliott", **values})
+    return [channel], {n: quantity.format_ratio(v) for n, v in values.items()}
 
 
 def _read_loss_schedule(section: Section, key: str, _: DirectionFacts) -> Reading:
@@ -125,8 +127,8 @@ def _read_jitter(section: Section, key: str, _: DirectionFacts) -> Reading:
         if needed not in inner:
             raise inner.error(needed, f"is missing; a {distribution} jitter needs {' and '.join(wanted)}")
     reorder = inner.parse("reorder", parse_flag, False)
-    document: Impairment = {"kind": "jitter", "distribution": distribution, "reorder": reorder}
-    canonical: dict[str, Any] = {"distribution": distribution}
+    document: ImpairmentDocument = {"kind": "jitter", "distribution": distribution, "reorder": reorder}
+    canonical: dict[str, JsonValue] = {"distribution": distribution}
     for field in wanted:
         if field == "shape":
             document["shape"] = inner.parse(field, _parse_shape, 0.0)
@@ -138,8 +140,9 @@ def _read_jitter(section: Section, key: str, _: DirectionFacts) -> Reading:
             document["table_ns"] = times
             canonical["table"] = [quantity.format_time(time) for time in times]
         else:
-            document[f"{field}_ns"] = inner.parse(field, quantity.parse_time_ns, 0)
-            canonical[field] = quantity.format_time(document[f"{field}_ns"])
+            time_ns = inner.parse(field, quantity.parse_time_ns, 0)
+            document |= cast(ImpairmentDocument, {f"{field}_ns": time_ns})
+            canonical[field] = quantity.format_time(time_ns)
     return [document], canonical | {"reorder": reorder}
 
 
@@ -173,7 +176,7 @@ def read_trace_field(section: Section, key: str, read_trace: ReadTrace) -> Readi
     if queue.unit == "bdp":
         raise inner.error("queue", "a trace has no one rate to multiply; give the queue in bytes or packets")
     queue_bytes = int(queue.amount) * (ETHERNET_FRAME_BYTES if queue.unit == "packets" else 1)
-    document = {"kind": "trace", "opportunities_ms": opportunities, "queue_bytes": queue_bytes}
+    document: ImpairmentDocument = {"kind": "trace", "opportunities_ms": opportunities, "queue_bytes": queue_bytes}
     return [document], {"opportunities": opportunities, "queue": str(queue)}
 
 

@@ -9,9 +9,11 @@ wire, as in a router.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Literal, cast
+from collections.abc import Callable, Mapping
+from typing import Literal, cast
 
+from trifecta.contract.path import ImpairmentDocument
+from trifecta.contract.values import JsonValue
 from trifecta.design import quantity
 from trifecta.design.document import Section, one_of
 from trifecta.design.impairments import (
@@ -19,7 +21,6 @@ from trifecta.design.impairments import (
     ETHERNET_FRAME_BYTES,
     FIELD_READERS,
     DirectionFacts,
-    Impairment,
     Reading,
     ReadTrace,
     no_trace_files,
@@ -62,8 +63,8 @@ _ORDER = (
     "reorder",
 )
 
-Canonical = dict[str, Any]
-ByDirection = dict[str, dict[str, list[Impairment]]]  # direction -> field -> documents
+Canonical = dict[str, JsonValue]
+ByDirection = dict[str, dict[str, list[ImpairmentDocument]]]  # direction -> field -> documents
 
 
 def read_path(name: str, section: Section, read_trace: ReadTrace = no_trace_files) -> tuple[PathSpec, Canonical]:
@@ -116,7 +117,7 @@ def read_path(name: str, section: Section, read_trace: ReadTrace = no_trace_file
     return spec, {field: canonical[field] for field in PATH_FIELDS if field in canonical}
 
 
-def _in_order(documents: dict[str, list[Impairment]]) -> tuple[Impairment, ...]:
+def _in_order(documents: dict[str, list[ImpairmentDocument]]) -> tuple[ImpairmentDocument, ...]:
     return tuple(document for field in _ORDER for document in documents.get(field, ()))
 
 
@@ -130,7 +131,7 @@ def _directions(section: Section, field: str) -> dict[str, tuple[Section, str]]:
     return dict.fromkeys(DIRECTIONS, (section, field))
 
 
-def _merged(written: dict[str, Any]) -> Any:
+def _merged(written: Mapping[str, JsonValue]) -> JsonValue:
     """One value when both directions have the same, else both by name."""
     values = list(written.values())
     return values[0] if len(values) == len(DIRECTIONS) and values[0] == values[1] else written
@@ -175,13 +176,13 @@ def _read_rate(
         return
     queues = _directions(section, "queue")
     disciplines = _directions(section, "discipline")
-    written: dict[str, dict[str, Any]] = {"rate": {}, "queue": {}, "discipline": {}}
+    written: dict[str, dict[str, JsonValue]] = {"rate": {}, "queue": {}, "discipline": {}}
     for direction, (at, key) in _directions(section, "rate").items():
         rate = at.parse(key, quantity.parse_rate_bits_per_s, 0)
         if rate == 0:
             raise at.error(key, "nothing passes at rate 0; give more, or leave the rate out")
         written["rate"][direction] = quantity.format_rate(rate)
-        document: Impairment = {"kind": "rate", "bits_per_s": rate}
+        document: ImpairmentDocument = {"kind": "rate", "bits_per_s": rate}
         default = QueueSize(1, "bdp") if rtt_ns else QueueSize(DEFAULT_QUEUE_PACKETS, "packets")
         queue_at, queue_key = queues.get(direction, (section, "queue"))
         queue = queue_at.parse(queue_key, quantity.parse_queue, default) if direction in queues else default

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from trifecta.contract.machine import NetworkFacts
 from trifecta.contract.probe import MeasureSummary
 from trifecta.design.model import Cell, Levelled, Study, Trial
 from trifecta.implementations.browser import BrowserAdapter
@@ -18,7 +19,6 @@ from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.registry import BROWSERS, CLIENTS, SERVERS
 from trifecta.implementations.server import ServerAdapter
 from trifecta.lab.host import browser_pin_table, pin_table
-from trifecta.lab.hosts import NetworkFacts
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.faults import NO_FAULTS, Faults
 from trifecta.workloads.services.session import ServicesSession

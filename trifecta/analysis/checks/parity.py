@@ -28,6 +28,7 @@ from typing import Any
 
 from trifecta.analysis.checks import inside_handshakes
 from trifecta.analysis.checks.evidence import Evidence, Finding, worst
+from trifecta.contract.stored import Transport
 from trifecta.design import plan, quinn
 from trifecta.design.model import CheckResult
 from trifecta.design.transports import over
@@ -188,9 +189,9 @@ def _server_congestion_control(evidence: Evidence) -> str | None:
     return str(declared).lower() if declared else None
 
 
-def _transport(evidence: Evidence) -> dict[str, Any]:
+def _transport(evidence: Evidence) -> Transport:
     load = evidence.load or {}
-    return dict(load.get("tcp") or load.get("quic") or {})
+    return load.get("tcp") or load.get("quic") or {}
 
 
 def _only(values: dict[str, int] | Any) -> str | None:

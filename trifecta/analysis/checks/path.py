@@ -21,11 +21,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from trifecta.analysis.chance import burst_inflation, consistent, plausible_share
 from trifecta.analysis.checks import echo, lateness
-from trifecta.analysis.checks.evidence import Document, Evidence, Finding, by_wire, duration, worst
+from trifecta.analysis.checks.evidence import Evidence, Finding, duration, worst
+from trifecta.contract.path import ImpairmentDocument
+from trifecta.contract.stored import Direction, OneLink, OneProbe, Probe
 from trifecta.design.model import CheckResult, PathSpec, RequestsWorkload
 
 DELAY_SHARE, DELAY_FLOOR_NS = 0.02, 100_000  # one direction, by the link: whichever allows more
@@ -60,14 +61,17 @@ def check(evidence: Evidence) -> list[CheckResult]:
     return worst(evidence, "path", findings)
 
 
-def was_delivered(path: PathSpec, workload: RequestsWorkload, probe: Document | None) -> bool:
+def was_delivered(path: PathSpec, workload: RequestsWorkload, probe: Probe | None) -> bool:
     """Whether the probe (its summary, as in a trial's ``probe_json``) found the path that was asked for."""
     return all(finding.status == "pass" for finding in _of_probes(path, workload, probe))
 
 
-def _of_probes(path: PathSpec, workload: RequestsWorkload, probe: Document | None) -> list[Finding]:
+def _of_probes(path: PathSpec, workload: RequestsWorkload, probe: Probe | None) -> list[Finding]:
+    if probe is None:
+        return []
     findings = []
-    for name, summary in by_wire(probe).items():
+    every = probe["links"] if "links" in probe else {str(probe.get("wire") or ""): probe}
+    for name, summary in every.items():
         on_path = not name or name in _wires(path, workload)
         findings += _probed(path if on_path else PathSpec(path.name), f"probe {name}".rstrip(), summary)
     return findings
@@ -78,7 +82,7 @@ def _wires(path: PathSpec, workload: RequestsWorkload) -> set[str]:
     return set(workload.impaired_wires) if path.impaired else set()
 
 
-def _link(evidence: Evidence, wire: str, link: Document) -> list[Finding]:
+def _link(evidence: Evidence, wire: str, link: OneLink) -> list[Finding]:
     path = evidence.path
     asked = (path.forward, path.backward) if not wire or wire in _wires(path, evidence.workload) else ((), ())
     near, _, far = wire.partition("-")
@@ -87,7 +91,7 @@ def _link(evidence: Evidence, wire: str, link: Document) -> list[Finding]:
     return echo.of_link(path, evidence.trial.seed, wire, link) + found
 
 
-def alone(path: PathSpec, seed: int, link: Document, probe: Document | None) -> list[Finding]:
+def alone(path: PathSpec, seed: int, link: OneLink, probe: Probe | None) -> list[Finding]:
     """What a link without any study did, and what a probe saw of it (`trifecta link measure`)."""
     said = _directions(path, link, ("to the server", "to the client"), (path.forward, path.backward))
     seen = [] if probe is None else _probed(path, "probe", probe)
@@ -96,15 +100,16 @@ def alone(path: PathSpec, seed: int, link: Document, probe: Document | None) -> 
 
 def _directions(
     path: PathSpec,
-    link: Document,
+    link: OneLink,
     names: tuple[str, str],
-    asked: tuple[Sequence[Document], Sequence[Document]],
+    asked: tuple[Sequence[ImpairmentDocument], Sequence[ImpairmentDocument]],
     *,
     of_median: bool = False,
 ) -> list[Finding]:
     """``of_median``: what is compared is a median of requests, which late packets of a tail do not move."""
     findings = []
-    for key, name, impairments in zip(("a_to_b", "b_to_a"), names, asked, strict=True):
+    keys: tuple[echo.DirectionKey, echo.DirectionKey] = ("a_to_b", "b_to_a")
+    for key, name, impairments in zip(keys, names, asked, strict=True):
         report = link.get(key)
         if report is None:
             findings.append(Finding("fail", f"the link did not report on the packets {name}"))
@@ -142,7 +147,9 @@ def _use_of_limit(finding: Finding) -> float:
     return abs(finding.value / finding.limit)
 
 
-def _direction(path: PathSpec, name: str, report: Document, asked: Sequence[Document], late: str) -> list[Finding]:
+def _direction(
+    path: PathSpec, name: str, report: Direction, asked: Sequence[ImpairmentDocument], late: str
+) -> list[Finding]:
     """``late``: what helps a link that is too slow."""
     packets = int(report.get("wire_packets") or 0)
     findings = []
@@ -150,15 +157,17 @@ def _direction(path: PathSpec, name: str, report: Document, asked: Sequence[Docu
         findings += _delay(name, report, asked, late, one_by_one=path.frames == "wire")
         findings += _loss(name, report, asked, packets)
         findings += _rate(name, report, asked)
-    for field in ("device_drops", "send_errors"):
-        count = int(report.get(field) or 0)
+    for what, lost in (("device drops", report.get("device_drops")), ("send errors", report.get("send_errors"))):
+        count = int(lost or 0)
         if count:
-            text = f"{name}: the link itself lost {count} packets ({field.replace('_', ' ')})"
+            text = f"{name}: the link itself lost {count} packets ({what})"
             findings.append(Finding("fail", text, float(count), 0.0, late))
     return findings
 
 
-def _delay(name: str, report: Document, asked: Sequence[Document], late: str, *, one_by_one: bool) -> list[Finding]:
+def _delay(
+    name: str, report: Direction, asked: Sequence[ImpairmentDocument], late: str, *, one_by_one: bool
+) -> list[Finding]:
     given = (report.get("delay_given_ns") or {}).get("p50")
     if given is None:
         return []
@@ -178,7 +187,7 @@ def _delay(name: str, report: Document, asked: Sequence[Document], late: str, *,
     return [Finding("pass", text, float(off), limit)]
 
 
-def _loss(name: str, report: Document, asked: Sequence[Document], packets: int) -> list[Finding]:
+def _loss(name: str, report: Direction, asked: Sequence[ImpairmentDocument], packets: int) -> list[Finding]:
     if any(impairment["kind"] in _UNPREDICTED for impairment in asked):
         return []
     kinds = [impairment["kind"] for impairment in asked]
@@ -197,7 +206,7 @@ def _loss(name: str, report: Document, asked: Sequence[Document], packets: int) 
     return [Finding("pass", text, given, probability, bounded=False)]
 
 
-def _lost_share(asked: Sequence[Document]) -> tuple[float, float]:
+def _lost_share(asked: Sequence[ImpairmentDocument]) -> tuple[float, float]:
     """The share of packets that are to be lost, and by how much bursts widen what chance makes of it."""
     survive, inflation = 1.0, 1.0
     for impairment in asked:
@@ -210,7 +219,7 @@ def _lost_share(asked: Sequence[Document]) -> tuple[float, float]:
     return 1 - survive, inflation
 
 
-def _rate(name: str, report: Document, asked: Sequence[Document]) -> list[Finding]:
+def _rate(name: str, report: Direction, asked: Sequence[ImpairmentDocument]) -> list[Finding]:
     rates = [float(impairment["bits_per_s"]) for impairment in asked if impairment["kind"] == "rate"]
     given = report.get("rate_given_bits_per_s")
     if not rates or not given:
@@ -232,13 +241,13 @@ def _rate(name: str, report: Document, asked: Sequence[Document]) -> list[Findin
     return [Finding("pass", text, off, limit)]
 
 
-def _probed(path: PathSpec, who: str, probe: Document) -> list[Finding]:
+def _probed(path: PathSpec, who: str, probe: OneProbe) -> list[Finding]:
     if not probe.get("received"):
         text = f"{who}: none of {probe.get('sent', 0)} packets came back"
         return [Finding("fail", text, 0.0, None, "check that the path carries UDP")]
     findings = []
     both = (*path.forward, *path.backward)
-    rtt: Any = (probe.get("rtt_ns") or {}).get("p50")
+    rtt = (probe.get("rtt_ns") or {}).get("p50")
     if rtt is not None and not any(impairment["kind"] in ("jitter", "trace", "reorder") for impairment in both):
         limit = max(RTT_FLOOR_NS, RTT_SHARE * path.rtt_ns)
         off = float(rtt) - path.rtt_ns
@@ -253,7 +262,7 @@ def _probed(path: PathSpec, who: str, probe: Document) -> list[Finding]:
     return findings + _probed_rate(who, probe, path.forward) + _probed_loss(who, probe, path)
 
 
-def _probed_rate(who: str, probe: Document, forward: Sequence[Document]) -> list[Finding]:
+def _probed_rate(who: str, probe: OneProbe, forward: Sequence[ImpairmentDocument]) -> list[Finding]:
     """Rate of a train of full-size packets, where nothing but a rate shapes it."""
     rates = [float(impairment["bits_per_s"]) for impairment in forward if impairment["kind"] == "rate"]
     given = probe.get("rate_bits_per_s")
@@ -266,16 +275,15 @@ def _probed_rate(who: str, probe: Document, forward: Sequence[Document]) -> list
     return [Finding("fail" if wrong else "pass", text, off, PROBED_RATE_SHARE, _BUSY if wrong else "")]
 
 
-def _probed_loss(who: str, probe: Document, path: PathSpec) -> list[Finding]:
+def _probed_loss(who: str, probe: OneProbe, path: PathSpec) -> list[Finding]:
     """Loss as the probe saw it, where the path asks for independent loss or none."""
     findings = []
     sent = int(probe.get("sent") or 0)
     arrived = sent
-    for name, field, asked in (
-        ("to the server", "loss_forward", path.forward),
-        ("to the client", "loss_backward", path.backward),
+    for name, share, asked in (
+        ("to the server", probe.get("loss_forward"), path.forward),
+        ("to the client", probe.get("loss_backward"), path.backward),
     ):
-        share = probe.get(field)
         if share is None or any(i["kind"] in (*_UNPREDICTED, "gilbert_elliott", "trace", "corrupt") for i in asked):
             continue
         survive = 1.0
