@@ -181,7 +181,7 @@ class RunDirectory:
                 parquet.write(attached.resources, schema.RESOURCES, draft)
                 drafts.append((draft, self.path / "resources" / f"{trial}.parquet"))
             row_draft = self.draft("trials", trial, ".parquet")
-            parquet.write([row], schema.TRIALS, row_draft)
+            parquet.write([row], schema.trials_of(row), row_draft)
             logs = self.path / "qlog" / trial  # as keys; those of servers come later (`add_files`)
             of_client = logs if logs.is_dir() else None
             for folder, made in (("har", attached.har), ("frames", attached.frames), ("qlog", of_client)):
@@ -201,7 +201,7 @@ class RunDirectory:
 
         with files.disk_errors(self.path):
             draft = self.draft("trials", row["trial"], ".parquet")
-            parquet.write([row], schema.TRIALS, draft)
+            parquet.write([row], schema.trials_of(row), draft)
             final = self.path / "trials" / f"{row['trial']}.parquet"
             files.sync_all([draft])
             files.sync_all(self._announce([(draft, final)]))

@@ -28,7 +28,7 @@ from trifecta.lab import sandbox
 from trifecta.lab.engine import Stopped, find_engine
 from trifecta.store import files
 from trifecta.store.run import RunDirectory
-from trifecta.workloads import extending
+from trifecta.workloads import aggregate, extending
 from trifecta.workloads.conformance import study as conformance
 from trifecta.workloads.executors import EXECUTORS, Adapters, AnySession, AnyTrialRunner, Common
 from trifecta.workloads.extending import More
@@ -133,8 +133,9 @@ class _Run:
 
     def go(self, resume: bool, any_levels: RunDocument, more: More) -> StudyOutcome:
         checks.load()
+        aggregate.load()
         engine = find_engine()
-        self.way = EXECUTORS[self.study.workload.kind]
+        self.way = EXECUTORS[self.study.workload.family]
         here = self.way.cells(self.study, engine, self.adapters)
         self.cells, left_out = here.cells, here.left_out
         if resume:

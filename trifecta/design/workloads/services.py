@@ -11,7 +11,7 @@ from trifecta.design.graph import Graph
 from trifecta.design.path_spec import PathSpec
 from trifecta.design.protocols import CONTENT_METHODS
 from trifecta.design.workloads import estimates
-from trifecta.design.workloads.requests import KindName, Problem, RequestsWorkload
+from trifecta.design.workloads.requests import Family, Problem, RequestsWorkload
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,11 @@ class ServicesWorkload(RequestsWorkload):
         raise NotImplementedError
 
     # What its samples are.
+
+    @property
+    def family(self) -> Family:
+        """Services call each other."""
+        return "services"
 
     @property
     def direct(self) -> bool:
@@ -135,7 +140,7 @@ class ServicesWorkload(RequestsWorkload):
 class ChainWorkload(ServicesWorkload):
     """The workload ``chain``: ``depth`` services, the client included, each of which calls the next."""
 
-    kind: KindName = "chain"
+    kind: str = "chain"
 
     @property
     def graph(self) -> Graph:
@@ -152,7 +157,7 @@ class ChainWorkload(ServicesWorkload):
 class FanInWorkload(ServicesWorkload):
     """The workload ``fan-in``: ``clients`` of one service, each with a connection of its own."""
 
-    kind: KindName = "fan-in"
+    kind: str = "fan-in"
 
     @property
     def graph(self) -> Graph:
@@ -187,7 +192,7 @@ class FanInWorkload(ServicesWorkload):
 class RegistrationWorkload(ServicesWorkload):
     """The workload ``sba-registration``: a user equipment registers in a 5G core."""
 
-    kind: KindName = "sba-registration"
+    kind: str = "sba-registration"
 
     @property
     def graph(self) -> Graph:
