@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -190,12 +190,107 @@ def trace_problem(opportunities: Sequence[int]) -> str | None:
     return None if opportunities[-1] > 0 else "the trace ends at 0 ms and could not repeat; let it end later"
 
 
-FIELD_READERS: dict[str, Callable[[Section, str, DirectionFacts], Reading]] = {
-    "loss_schedule": _read_loss_schedule,
-    "loss": _read_loss,
-    "gilbert_elliott": _read_gilbert_elliott,
-    "corrupt": _read_corrupt,
-    "duplicate": _read_duplicate,
-    "jitter": _read_jitter,
-    "reorder": _read_reorder,
+@dataclass(frozen=True)
+class Kind:
+    """What others ask of an impairment: how it is read, and what it does to packets.
+
+    ``read``: its field of a path; None where it is read together with others. ``share``: the share of packets that it
+    hits in the long run, and by how much bursts widen the count beyond chance; None where its hits do not follow from
+    a chance. ``deed``: what becomes of a packet that it hits. ``removes``: that goes no further. ``copies``: it is
+    followed by a copy. ``damages``: it arrives damaged. ``queues``: packets wait in it, and are dropped where it is
+    full. ``wavers``: it delays packets differently. ``hidden``: what a probe counts as lost does not follow from it.
+    """
+
+    read: Callable[[Section, str, DirectionFacts], Reading] | None = None
+    share: Callable[[ImpairmentDocument], tuple[float, float]] | None = None
+    deed: str = "lost"
+    removes: bool = False
+    copies: bool = False
+    damages: bool = False
+    queues: bool = False
+    wavers: bool = False
+    hidden: bool = False
+
+    @property
+    def loses(self) -> bool:
+        """Whether packets end in it by chance."""
+        return self.removes and self.share is not None
+
+    @property
+    def uncounted(self) -> bool:
+        """Whether how many packets are lost or come does not follow from their number and a chance."""
+        return self.copies or (self.removes and self.share is None)
+
+
+def _independent(document: ImpairmentDocument) -> tuple[float, float]:
+    return float(document["probability"]), 1.0
+
+
+def burst_share(channel: ImpairmentDocument) -> tuple[float, float]:
+    """Long-run loss of a Gilbert-Elliott channel, and the variance of its count relative to independent loss.
+
+    The states form a Markov chain with autocorrelation r = 1 - p - q; the sum of n losses has variance
+    n (P (1 - P) + 2 r / (1 - r) g b (lb - lg)^2) with the shares g, b of the states and their losses lg, lb.
+    """
+    to_bad, to_good = float(channel["good_to_bad"]), float(channel["bad_to_good"])
+    in_good, in_bad = float(channel.get("loss_good", 0.0)), float(channel.get("loss_bad", 1.0))
+    if to_bad + to_good == 0:
+        return in_good, 1.0
+    bad = to_bad / (to_bad + to_good)
+    share = (1 - bad) * in_good + bad * in_bad
+    memory = 1 - to_bad - to_good
+    between = bad * (1 - bad) * (in_bad - in_good) ** 2
+    own = share * (1 - share)
+    if own == 0:
+        return share, 1.0
+    return share, max(1.0, 1 + 2 * memory / (1 - memory) * between / own)
+
+
+# As a study file has them, in this order.
+PATH_FIELDS = (
+    "rtt",
+    "delay",
+    "jitter",
+    "rate",
+    "queue",
+    "discipline",
+    "loss",
+    "gilbert_elliott",
+    "loss_schedule",
+    "corrupt",
+    "duplicate",
+    "reorder",
+    "trace",
+    "frames",
+    "trial",
+)
+KINDS: dict[str, Kind] = {
+    "loss_schedule": Kind(_read_loss_schedule, removes=True, hidden=True),
+    "loss": Kind(_read_loss, _independent, removes=True),
+    "gilbert_elliott": Kind(_read_gilbert_elliott, burst_share, removes=True, hidden=True),
+    "corrupt": Kind(_read_corrupt, _independent, "corrupted", damages=True, hidden=True),
+    "duplicate": Kind(_read_duplicate, _independent, "duplicated", copies=True, hidden=True),
+    "rate": Kind(queues=True),
+    "trace": Kind(queues=True, wavers=True, hidden=True),
+    "delay": Kind(),
+    "jitter": Kind(_read_jitter, wavers=True),
+    "reorder": Kind(_read_reorder, _independent, "sent ahead", wavers=True),
 }
+"""In the order in which they act on a packet. A new one is a line here, a field above, a type in `contract.link`."""
+
+
+def kind_of(document: ImpairmentDocument) -> Kind:
+    """What the impairment of a document does."""
+    return KINDS[document["kind"]]
+
+
+def lost_share(documents: Iterable[ImpairmentDocument]) -> tuple[float, float]:
+    """The share of packets that are to be lost by chance, and by how much bursts widen what chance makes of it."""
+    survive, inflation = 1.0, 1.0
+    for document in documents:
+        kind = kind_of(document)
+        if kind.removes and kind.share is not None:
+            share, factor = kind.share(document)
+            survive *= 1 - share
+            inflation = max(inflation, factor)
+    return 1 - survive, inflation

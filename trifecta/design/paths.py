@@ -1,9 +1,8 @@
 """Paths: the section of a study that says how packets travel, turned into impairment documents of the engine's link.
 
-In each direction the impairments act in this order, whatever the order in the file: ``loss_schedule``, ``loss``,
-``gilbert_elliott``, ``corrupt``, ``duplicate``, then ``rate`` (with its queue) or ``trace``, then ``delay``,
-``jitter``, ``reorder``. So a lost packet takes no capacity, as in tc-netem(8), and the queue stands before the long
-wire, as in a router.
+In each direction the impairments act in the order of `impairments.KINDS`, whatever the order in the file: losses
+first, then the rate with its queue, then what delays. So a lost packet takes no capacity, as in tc-netem(8), and the
+queue stands before the long wire, as in a router.
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ from trifecta.design.document import Section, one_of
 from trifecta.design.impairments import (
     DEFAULT_QUEUE_PACKETS,
     ETHERNET_FRAME_BYTES,
-    FIELD_READERS,
+    KINDS,
+    PATH_FIELDS,
     DirectionFacts,
     Reading,
     ReadTrace,
@@ -32,36 +32,6 @@ from trifecta.design.model import PathSpec
 from trifecta.design.quantity import QueueSize
 
 DIRECTIONS = ("forward", "backward")  # client to server, server to client
-PATH_FIELDS = (
-    "rtt",
-    "delay",
-    "jitter",
-    "rate",
-    "queue",
-    "discipline",
-    "loss",
-    "gilbert_elliott",
-    "loss_schedule",
-    "corrupt",
-    "duplicate",
-    "reorder",
-    "trace",
-    "frames",
-    "trial",
-)
-# The order in which impairments act on a packet, in each direction.
-_ORDER = (
-    "loss_schedule",
-    "loss",
-    "gilbert_elliott",
-    "corrupt",
-    "duplicate",
-    "rate",
-    "trace",
-    "delay",
-    "jitter",
-    "reorder",
-)
 
 Canonical = dict[str, JsonValue]
 ByDirection = dict[str, dict[str, list[ImpairmentDocument]]]  # direction -> field -> documents
@@ -83,8 +53,9 @@ def read_path(name: str, section: Section, read_trace: ReadTrace = no_trace_file
         canonical[field] = _merged(written)
 
     _read_delays(section, facts, documents, canonical)
-    for field, read in FIELD_READERS.items():
-        add(field, read)
+    for field, kind in KINDS.items():
+        if kind.read is not None:
+            add(field, kind.read)
     rtt_ns = sum(facts[direction].delay_ns for direction in DIRECTIONS)
     _read_rate(section, facts, documents, canonical, rtt_ns)
     if "trace" in section:
@@ -118,7 +89,7 @@ def read_path(name: str, section: Section, read_trace: ReadTrace = no_trace_file
 
 
 def _in_order(documents: dict[str, list[ImpairmentDocument]]) -> tuple[ImpairmentDocument, ...]:
-    return tuple(document for field in _ORDER for document in documents.get(field, ()))
+    return tuple(document for field in KINDS for document in documents.get(field, ()))
 
 
 def _directions(section: Section, field: str) -> dict[str, tuple[Section, str]]:

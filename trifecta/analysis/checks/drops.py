@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from trifecta.analysis.checks.evidence import Evidence, Finding, worst
 from trifecta.contract.machine import HostGrowth
+from trifecta.design.impairments import kind_of
 from trifecta.design.model import CheckResult
 
 # Counters of /proc/net/snmp and netstat that say that a host itself threw a packet away, and what mends it.
@@ -47,9 +48,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     """Fail on any packet that a host dropped; what the link drops because it was asked to is not counted here."""
     findings = []
     load = evidence.load or {}
-    corrupting = any(
-        document.get("kind") == "corrupt" for document in (*evidence.path.forward, *evidence.path.backward)
-    )
+    corrupting = any(kind_of(document).damages for document in (*evidence.path.forward, *evidence.path.backward))
     for whose, told in _sockets(evidence).items():
         # A socket counts datagrams with a wrong checksum among those that it dropped (SO_RXQ_OVFL, socket(7)). Where
         # the path damages packets, the host's counters are believed alone: they tell the two apart.

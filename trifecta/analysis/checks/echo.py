@@ -15,11 +15,11 @@ from trifecta.analysis.draws import expected_hits
 from trifecta.contract.path import ImpairmentDocument
 from trifecta.contract.stored import OneLink, Tally
 from trifecta.design import plan
+from trifecta.design.impairments import kind_of
 from trifecta.design.model import PathSpec
 
 DirectionKey = Literal["a_to_b", "b_to_a"]
 REMEDY = "the link did not do what the plan says; look at its configuration in the run's log, and at the engine"
-_DEED = {"corrupt": "corrupted", "duplicate": "duplicated", "reorder": "sent ahead"}
 
 
 def of_link(path: PathSpec, seed: int, wire: str, link: OneLink) -> list[Finding]:
@@ -94,7 +94,7 @@ def _recounted(
     ):
         if expected is None or expected == int(tally["hit"]):
             continue
-        deed = _DEED.get(str(impairment["kind"]), "lost")
+        deed = kind_of(impairment).deed
         text = f"{name}: {deed} {tally['hit']} of {tally['met']} packets, by the plan's seed exactly {expected}"
         findings.append(Finding("fail", text, float(tally["hit"]), float(expected), REMEDY, bounded=False))
     return findings

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from trifecta.analysis.checks.evidence import Evidence, Finding
 from trifecta.contract.stored import Load
+from trifecta.design.impairments import kind_of
 
 _ONE_CHAIN = "have the server show one chain of certificates over every protocol"
 
@@ -70,5 +71,5 @@ def _comparable(evidence: Evidence, other: Evidence) -> bool:
 
 def _loses(evidence: Evidence) -> bool:
     """A flight that is lost comes again, which is the path's doing."""
-    kinds = {str(each["kind"]) for each in (*evidence.path.forward, *evidence.path.backward)}
-    return bool(kinds & {"loss", "gilbert_elliott", "loss_schedule", "corrupt", "trace"})
+    kinds = [kind_of(each) for each in (*evidence.path.forward, *evidence.path.backward)]
+    return any(kind.removes or kind.damages or (kind.queues and kind.wavers) for kind in kinds)

@@ -22,11 +22,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from trifecta.analysis.chance import burst_inflation, consistent, plausible_share
+from trifecta.analysis.chance import consistent, plausible_share
 from trifecta.analysis.checks import echo, lateness
 from trifecta.analysis.checks.evidence import Evidence, Finding, duration, worst
 from trifecta.contract.path import ImpairmentDocument
 from trifecta.contract.stored import Direction, OneLink, OneProbe, Probe
+from trifecta.design.impairments import kind_of, lost_share
 from trifecta.design.model import CheckResult, PathSpec, RequestsWorkload
 
 DELAY_SHARE, DELAY_FLOOR_NS = 0.02, 100_000  # one direction, by the link: whichever allows more
@@ -37,9 +38,6 @@ PROBED_RATE_SHARE = 0.05  # by a train of tens of packets
 RATE_BUSY_NS = 100_000_000
 MOST_SHOWN = 3  # sentences about links that did not deliver what was asked
 SMALLEST_PAYLOAD_BYTES = 1452  # UDP payload that must pass: MTU 1500 less IPv6 and UDP headers
-_VARIABLE = ("rate", "jitter", "trace", "reorder")  # with one of these a packet's delay is not the constant asked for
-_LOSSY = ("loss", "gilbert_elliott")
-_UNPREDICTED = ("loss_schedule", "duplicate")  # their count does not follow from the number of packets alone
 _BUSY = "give the link a core and real-time priority, and end other programs"
 _NOT_REAL_TIME = "let this user run programs in real time (`trifecta doctor` says how), and end other programs"
 _ASKED_WRONG = "look at the link's configuration in the run's log"
@@ -174,11 +172,12 @@ def _delay(
     delay_ns = sum(int(impairment["delay_ns"]) for impairment in asked if impairment["kind"] == "delay")
     limit = max(DELAY_FLOOR_NS, DELAY_SHARE * delay_ns)
     off = int(given) - delay_ns
+    kinds = [kind_of(impairment) for impairment in asked]
     # The frames of a super-packet that leave one by one wait for each other.
-    variable = one_by_one or any(impairment["kind"] in _VARIABLE for impairment in asked)
+    variable = one_by_one or any(kind.wavers or kind.queues for kind in kinds)
     text = f"{name}: median delay {duration(float(given))}, asked {duration(delay_ns)}"
     # Queues and jitter come on top of the constant delay; they never take from it, but for jitter that may.
-    jittered = any(impairment["kind"] in ("jitter", "reorder") for impairment in asked)
+    jittered = any(kind.wavers and not kind.queues for kind in kinds)
     wrong = off < -limit if variable and not jittered else abs(off) > limit and not variable
     if wrong:
         meant = (report.get("delay_scheduled_ns") or {}).get("p50")
@@ -188,14 +187,14 @@ def _delay(
 
 
 def _loss(name: str, report: Direction, asked: Sequence[ImpairmentDocument], packets: int) -> list[Finding]:
-    if any(impairment["kind"] in _UNPREDICTED for impairment in asked):
+    kinds = [kind_of(impairment) for impairment in asked]
+    if any(kind.uncounted for kind in kinds):
         return []
-    kinds = [impairment["kind"] for impairment in asked]
-    first_loss = next((i for i, kind in enumerate(kinds) if kind in _LOSSY), len(kinds))
+    first_loss = next((i for i, kind in enumerate(kinds) if kind.loses), len(kinds))
     met = packets
-    if any(kind in ("rate", "trace") for kind in kinds[:first_loss]):
+    if any(kind.queues for kind in kinds[:first_loss]):
         met -= int(report.get("queue_dropped") or 0)  # the queue comes first: what it dropped met no loss
-    probability, inflation = _lost_share(asked)
+    probability, inflation = lost_share(asked)
     lost = int(report.get("lost") or 0)
     given = lost / met if met else 0.0
     low, high = plausible_share(met, probability, inflation)
@@ -204,19 +203,6 @@ def _loss(name: str, report: Direction, asked: Sequence[ImpairmentDocument], pac
         text += f", by chance {low:.2%} to {high:.2%}"
         return [Finding("fail", text, given, probability, _ASKED_WRONG, bounded=False)]
     return [Finding("pass", text, given, probability, bounded=False)]
-
-
-def _lost_share(asked: Sequence[ImpairmentDocument]) -> tuple[float, float]:
-    """The share of packets that are to be lost, and by how much bursts widen what chance makes of it."""
-    survive, inflation = 1.0, 1.0
-    for impairment in asked:
-        if impairment["kind"] == "loss":
-            survive *= 1 - float(impairment["probability"])
-        elif impairment["kind"] == "gilbert_elliott":
-            share, factor = burst_inflation(impairment)
-            survive *= 1 - share
-            inflation = max(inflation, factor)
-    return 1 - survive, inflation
 
 
 def _rate(name: str, report: Direction, asked: Sequence[ImpairmentDocument]) -> list[Finding]:
@@ -233,7 +219,7 @@ def _rate(name: str, report: Direction, asked: Sequence[ImpairmentDocument]) -> 
     # The ends of a busy period are known as well as packets leave on time: a few of them lie in a short trial. With
     # losses it is many: a burst is about a window of TCP, sqrt(3 / 2p) packets (Mathis et al. 1997).
     late = report.get("lateness_ns") or {}
-    bursts = int(report.get("wire_packets") or 0) * math.sqrt(2 * _lost_share(asked)[0] / 3)
+    bursts = int(report.get("wire_packets") or 0) * math.sqrt(2 * lost_share(asked)[0] / 3)
     unsure = 4 * float(late.get("p99") or 0) + bursts * float(late.get("p50") or 0)
     limit = RATE_SHARE + (unsure / float(busy_ns) if busy_ns else 0.0)
     if abs(off) > limit:
@@ -248,7 +234,7 @@ def _probed(path: PathSpec, who: str, probe: OneProbe) -> list[Finding]:
     findings = []
     both = (*path.forward, *path.backward)
     rtt = (probe.get("rtt_ns") or {}).get("p50")
-    if rtt is not None and not any(impairment["kind"] in ("jitter", "trace", "reorder") for impairment in both):
+    if rtt is not None and not any(kind_of(impairment).wavers for impairment in both):
         limit = max(RTT_FLOOR_NS, RTT_SHARE * path.rtt_ns)
         off = float(rtt) - path.rtt_ns
         text = f"{who}: median RTT {duration(float(rtt))}, asked {duration(path.rtt_ns)}"
@@ -284,14 +270,12 @@ def _probed_loss(who: str, probe: OneProbe, path: PathSpec) -> list[Finding]:
         ("to the server", probe.get("loss_forward"), path.forward),
         ("to the client", probe.get("loss_backward"), path.backward),
     ):
-        if share is None or any(i["kind"] in (*_UNPREDICTED, "gilbert_elliott", "trace", "corrupt") for i in asked):
+        if share is None or any(kind_of(impairment).hidden for impairment in asked):
             continue
-        survive = 1.0
-        for impairment in asked:
-            survive *= 1 - float(impairment["probability"]) if impairment["kind"] == "loss" else 1.0
+        probability, _ = lost_share(asked)
         lost = round(float(share) * arrived)
-        text = f"{who} {name}: lost {lost} of {arrived} packets, asked {1 - survive:.2%}"
-        wrong = not consistent(lost, arrived, 1 - survive)
-        findings.append(Finding("fail" if wrong else "pass", text, float(share), 1 - survive))
+        text = f"{who} {name}: lost {lost} of {arrived} packets, asked {probability:.2%}"
+        wrong = not consistent(lost, arrived, probability)
+        findings.append(Finding("fail" if wrong else "pass", text, float(share), probability))
         arrived -= lost
     return findings
