@@ -12,8 +12,6 @@ from functools import cached_property
 from importlib.metadata import EntryPoint
 from typing import Any, Generic, TypeVar
 
-from trifecta.design.errors import UserError
-
 Item = TypeVar("Item")
 BUILT_IN = "trifecta"
 
@@ -65,8 +63,8 @@ def place_of(entry: EntryPoint) -> str:
 class Registry(Mapping[str, Item], Generic[Item]):
     """Parts of one kind by name: Trifecta's own, then those of other packages, loaded when the registry is first used.
 
-    A part that decides what counts cannot be left out in silence, so one that is broken stops whoever asks:
-    UserError with one line that names the package and the remedy.
+    A part that decides what counts cannot be left out in silence, so one that is broken stops whoever asks, with one
+    line that names the package and the remedy.
     """
 
     def __init__(
@@ -76,13 +74,15 @@ class Registry(Mapping[str, Item], Generic[Item]):
         base: type[Item],
         adopt: Callable[[str, Item, str], Item],
         *,
+        error: Callable[[str], Exception],
         taken: Collection[str] = (),
         beside: tuple[type[Any], ...] = (),
         entries: ReadEntries = installed,
     ) -> None:
         """``adopt``: what stands in the registry for a part of this name from this package; ValueError: what is wrong.
 
-        ``taken``: names that are in use besides; ``beside``: types of the same group that are for another registry.
+        ``error`` makes of a line what is raised. ``taken``: names that are in use besides; ``beside``: types of the
+        same group that are for another registry.
         """
         self.kind = kind
         self.group = f"trifecta.{kind}s"
@@ -90,6 +90,7 @@ class Registry(Mapping[str, Item], Generic[Item]):
         """Trifecta's."""
         self._base = base
         self._adopt = adopt
+        self._error = error
         self._taken = {*own, *taken}
         self._beside = beside
         self._entries = entries
@@ -111,7 +112,7 @@ class Registry(Mapping[str, Item], Generic[Item]):
     def _outside(self) -> dict[str, Item]:
         entries, refused = self._entries(self.group)
         for one in refused:
-            raise UserError(f"package {one.package}: {one.reason}")
+            raise self._error(f"package {one.package}: {one.reason}")
         found: dict[str, Item] = {}
         whose: dict[str, EntryPoint] = {}
         for entry in sorted(entries, key=lambda each: (each.name, package_of(each))):
@@ -137,7 +138,7 @@ class Registry(Mapping[str, Item], Generic[Item]):
             said = " ".join(str(error).split())
             raise self._broken(entry, f"cannot be loaded ({type(error).__name__}: {said})") from error
 
-    def _broken(self, entry: EntryPoint, what: str, remedy: str = "") -> UserError:
+    def _broken(self, entry: EntryPoint, what: str, remedy: str = "") -> Exception:
         package = entry.dist.name if entry.dist is not None else BUILT_IN
         mend = remedy or f"report it to its author, or run: pip uninstall {package}"
-        return UserError(f"{self.kind} {entry.name!r} ({place_of(entry)}) {what}; {mend}")
+        return self._error(f"{self.kind} {entry.name!r} ({place_of(entry)}) {what}; {mend}")

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from trifecta.analysis.chance import burst_inflation, consistent, plausible_share
+from trifecta.analysis.chance import consistent, plausible_share
+from trifecta.design.impairments import burst_share
 
 
 def test_the_interval_is_the_binomial_one():
@@ -34,6 +35,6 @@ def test_the_variance_of_bursts_is_that_of_a_simulated_channel(to_bad, to_good, 
         lost += bad & (rng.random(runs) < in_bad)
         bad = np.where(bad, rng.random(runs) >= to_good, rng.random(runs) < to_bad)
     impairment = {"good_to_bad": to_bad, "bad_to_good": to_good, "loss_good": 0.0, "loss_bad": in_bad}
-    share, inflation = burst_inflation(impairment)
+    share, inflation = burst_share(impairment)
     assert lost.mean() / packets == pytest.approx(share, rel=0.03)
     assert lost.var() / (packets * share * (1 - share)) == pytest.approx(inflation, rel=0.12)

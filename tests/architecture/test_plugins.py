@@ -70,7 +70,46 @@ def write(connection, folder):
 
 EXPORTER = Exporter(write)
 '''
+METRIC = """
+from trifecta.design.metric import Metric
+
+METRIC = Metric(
+    "latency_p90_ns", "90th percentile of latency", "ns", "less", "p90", 0.9, True, "latency_p90",
+    sql="quantile_cont(latency_censored_ns, 0.9)", about="exceeded by one request in ten; needs 10 requests",
+)
+"""
+WORKLOAD = """
+from dataclasses import dataclass
+
+from trifecta.design.workloads.kinds import Kind
+from trifecta.design.workloads.requests import RequestsWorkload
+
+@dataclass(frozen=True)
+class Heads(RequestsWorkload):
+    method: str = "HEAD"
+    kind: str = "heads"
+
+    @property
+    def noun(self):
+        return "heads"
+
+HEADS = Kind(Heads, ("response", "in_flight", "request_timeout"))
+"""
+SECTION = """
+from pathlib import Path
+
+from trifecta.report.sections import Section
+
+SECTION = Section(
+    "weekdays", "Days of the trials", lambda run: {"trials": run.connection.execute("FROM trials").fetchall()},
+    lambda run, derived: f"{len(derived['trials'])} trials in all", rows=lambda derived: {}, page="weekdays.html.j2",
+    templates=Path(__file__).parent,
+)
+"""
 ENTRIES = {
+    "metric": "[trifecta.metrics]\nlatency_p90_ns = MODULE:METRIC\n",
+    "workload": "[trifecta.workloads]\nheads = MODULE:HEADS\n",
+    "section": "[trifecta.sections]\nweekdays = MODULE:SECTION\n",
     "exporter": "[trifecta.exporters]\narms = MODULE:EXPORTER\n",
     "check": "[trifecta.checks]\ncounted = MODULE:TRIAL\ncounted_all = MODULE:RUN\n",
     "threat": "[trifecta.threats]\nother-size = MODULE:THREAT\n",
@@ -123,6 +162,116 @@ def test_an_exporter_that_fails_is_named_and_leaves_nothing(tmp_path):
     said = "exporter 'arms' of my-exporter 1.5 failed (KeyError: 'x'); report it to its author"
     assert done.stderr.strip() == f"trifecta: {said}"
     assert list((tmp_path / "run-arms").iterdir()) == []
+
+
+@pytest.mark.lab
+def test_a_metric_is_what_a_run_is_judged_by(tmp_path):
+    install(tmp_path, "my-metric", ENTRIES["metric"], METRIC)
+    asked = ("--set", "path=clean", "--set", "connection=reused", "--set", "requests=100", "--server", "origin")
+    judged = ("--set", "metric=latency_p90", "--blocks", "1", "--out", "run", "--quiet")
+    done = trifecta(tmp_path, "race", *asked, *judged)
+    assert done.returncode in (0, 1), done.stderr
+    query = (
+        "SELECT t.latency_p90_ns AS kept, quantile_cont(s.latency_censored_ns, 0.9) AS counted, any_value(v.metric) m"
+        " FROM trials AS t JOIN samples AS s USING (trial), verdicts AS v WHERE NOT s.warmup GROUP BY t.trial, kept"
+    )
+    rows = json.loads(trifecta(tmp_path, "sql", "run", query, "--json").stdout)
+    assert len(rows) == 4
+    for row in rows:
+        assert row["m"] == "latency_p90_ns"
+        assert row["kept"] == pytest.approx(row["counted"])
+    assert "90th percentile of service time" in (tmp_path / "run/report.html").read_text()
+    # Who has not the package reads the same run: the value stays, the verdict cannot be worded.
+    for left in (*tmp_path.glob("my_metric*.py"), tmp_path / "my_metric-1.5.dist-info/entry_points.txt"):
+        left.unlink()
+    plain = "SELECT count(latency_p90_ns) AS n FROM trials"
+    assert json.loads(trifecta(tmp_path, "sql", "run", plain, "--json").stdout) == [{"n": 4}]
+    assert "metric 'latency_p90_ns' of the study is not known" in trifecta(tmp_path, "report", "run").stderr
+
+
+def test_a_metric_is_null_where_a_run_lacks_it(tmp_path):
+    run = write_run(tmp_path / "run")
+    install(tmp_path, "my-metric", ENTRIES["metric"], METRIC)
+    asked = "SELECT count(*) AS trials, count(latency_p90_ns) AS told FROM trials"
+    (row,) = json.loads(trifecta(tmp_path, "sql", str(run), asked, "--json").stdout)
+    assert row["trials"] > 0
+    assert row["told"] == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (('"latency_p90_ns", ', '"latency_p50_ns", '), "calls itself 'latency_p50_ns'; name and entry point must be"),
+        (('about="', 'short="'), "has no about; report it to its author"),
+        (('"latency_p90",', '"latency_p99",'), "is asked for as 'latency_p99', which another metric is"),
+    ],
+)
+def test_a_broken_metric_ends_a_run_before_it_begins(tmp_path, change, said):
+    install(tmp_path, "my-metric", ENTRIES["metric"], METRIC.replace(*change))
+    done = trifecta(tmp_path, "race", "--blocks", "1", "--out", "run", "--quiet")
+    assert done.returncode == 2
+    (line,) = done.stderr.strip().splitlines()
+    assert said in line
+    assert "my-metric 1.5" in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_metric_that_cannot_be_worked_out_ends_a_run_before_it_begins(tmp_path):
+    install(tmp_path, "my-metric", ENTRIES["metric"], METRIC.replace("latency_censored_ns, 0.9", "no_such_column, 0.9"))
+    done = trifecta(tmp_path, "race", "--blocks", "1", "--out", "run", "--quiet")
+    assert done.returncode == 2
+    assert "metric 'latency_p90_ns' cannot be worked out (" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+HEADS = """study: heads
+workload: {kind: heads, response: 2 kB, in_flight: 4, requests: 40}
+factors: {server: [origin], connection: [reused]}
+blocks: {at_least: 1, at_most: 1}
+"""
+
+
+@pytest.mark.lab
+def test_a_workload_is_run(tmp_path):
+    install(tmp_path, "my-workload", ENTRIES["workload"], WORKLOAD)
+    (tmp_path / "heads.yaml").write_text(HEADS)
+    done = trifecta(tmp_path, "run", "heads.yaml", "--out", "run", "--quiet")
+    assert done.returncode in (0, 1), done.stderr
+    query = "SELECT count(*) AS n, max(bytes_in) AS octets FROM samples WHERE error IS NULL"
+    assert json.loads(trifecta(tmp_path, "sql", "run", query, "--json").stdout) == [{"n": 160, "octets": 0}]
+    checked = "SELECT DISTINCT status FROM checks WHERE \"check\" = 'same_work'"
+    assert json.loads(trifecta(tmp_path, "sql", "run", checked, "--json").stdout) == [{"status": "pass"}]
+    assert "kind: heads" in (tmp_path / "run/study.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (('kind: str = "heads"', 'kind: str = "tails"'), "calls itself 'tails'; the class's kind and the entry point"),
+        (('"request_timeout")', '"colour")'), "has the fields colour, which study files have not"),
+    ],
+)
+def test_a_broken_workload_is_named(tmp_path, change, said):
+    install(tmp_path, "my-workload", ENTRIES["workload"], WORKLOAD.replace(*change))
+    (tmp_path / "heads.yaml").write_text(HEADS)
+    done = trifecta(tmp_path, "run", "heads.yaml", "--out", "run", "--quiet")
+    assert done.returncode == 2
+    (line,) = done.stderr.strip().splitlines()
+    assert said in line
+    assert "my-workload 1.5" in line
+
+
+def test_a_section_is_in_the_report(tmp_path):
+    run = write_run(tmp_path / "run")
+    install(tmp_path, "my-section", ENTRIES["section"], SECTION)
+    folded = '{% call fold("weekdays", "Days of the trials") %}<p>{{ weekdays }}</p>{% endcall %}'
+    (tmp_path / "weekdays.html.j2").write_text('{% from "tables.html.j2" import fold %}' + folded)
+    done = trifecta(tmp_path, "report", str(run))
+    assert done.returncode == 0, done.stderr
+    page = (run / "report.html").read_text()
+    assert 'id="weekdays"' in page
+    assert "Days of the trials" in page
+    assert " trials in all</p>" in page
 
 
 @pytest.mark.parametrize(
@@ -186,7 +335,7 @@ def test_a_package_that_cannot_be_read_is_named(tmp_path, monkeypatch):
     install(tmp_path, "my-part", "[trifecta.checks\nbroken", CHECK)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr("importlib.metadata.PathDistribution.read_text", _unreadable)
-    registry = Registry("check", {}, TrialCheck, lambda name, item, package: item)
+    registry = Registry("check", {}, TrialCheck, lambda name, item, package: item, error=UserError)
     with pytest.raises(UserError, match=r"package .*: its entry_points\.txt cannot be read"):
         len(registry)
 

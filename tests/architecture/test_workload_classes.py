@@ -77,3 +77,27 @@ def test_no_workload_is_asked_for_its_class():
         f"{path.relative_to(PACKAGE)}:{line}" for path in modules for line in class_questions(path.read_text("utf-8"))
     }
     assert not asked, "say it in the class of the workload (trifecta/design/workloads), or in a table by its kind"
+
+
+def kind_questions(source: str) -> list[int]:
+    """The lines that compare a workload's own ``kind`` with a name."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Compare)
+        for side in (node.left, *node.comparators)
+        if isinstance(side, ast.Attribute) and side.attr == "kind" and ast.unparse(side.value) == "self"
+    ]
+
+
+def test_a_question_for_the_own_kind_is_found():
+    assert kind_questions("class Workload:\n    def calls(self):\n        return 2 if self.kind == 'chain' else 1") == [
+        3
+    ]
+
+
+def test_no_workload_asks_itself_which_one_it_is():
+    modules = sorted((PACKAGE / "design" / "workloads").glob("*.py"))
+    assert len(modules) > 4
+    asked = {f"{path.name}:{line}" for path in modules for line in kind_questions(path.read_text("utf-8"))}
+    assert not asked, "a class of its own says what is otherwise"

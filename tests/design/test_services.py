@@ -4,16 +4,16 @@ import pytest
 
 from trifecta.design import plan, services
 from trifecta.design.errors import UserError
-from trifecta.design.model import ServicesWorkload
 from trifecta.design.sba import FUNCTIONS, STEPS
 from trifecta.design.study import chain, fan_in, path, requests, sba_registration, study
 from trifecta.design.study_file import parse_study
+from trifecta.design.workloads.services import ChainWorkload
 
 LAG = path("lag", delay="50 ms", jitter={"distribution": "normal", "sigma": "20 ms"}, loss="1 %")
 
 
 def test_a_chain_goes_there_and_the_last_one_calls_nobody():
-    graph = ServicesWorkload(depth=4).graph
+    graph = ChainWorkload(depth=4).graph
     assert graph.services == ("A", "B", "C", "D")
     assert [(caller, call.to, depth) for caller, call, depth in graph.walk()] == [
         ("A", "B", 0),
@@ -32,7 +32,7 @@ def test_a_method_without_content_forwards_no_body(method):
 
 
 def test_services_are_spread_over_the_hosts_and_the_last_host_takes_the_rest():
-    graph = ServicesWorkload(depth=5).graph
+    graph = ChainWorkload(depth=5).graph
     assert services.host_of(graph, 1) == dict.fromkeys("ABCDE", "host1")
     assert services.host_of(graph, 2) == {"A": "host1", **dict.fromkeys("BCDE", "host2")}
     assert services.host_of(graph, 4) == {"A": "host1", "B": "host2", "C": "host3", "D": "host4", "E": "host4"}
@@ -49,7 +49,7 @@ def test_one_slow_hop_is_one_impaired_wire():
 
 
 def test_inside_says_what_the_calls_behind_the_first_speak():
-    graph = ServicesWorkload(depth=4).graph
+    graph = ChainWorkload(depth=4).graph
     pairs = [("A", "B"), ("B", "C"), ("C", "D")]
     assert services.protocols_of(graph, "h3", "same") == dict.fromkeys(pairs, "h3")
     assert services.protocols_of(graph, "h3", "h2") == dict(zip(pairs, ["h3", "h2", "h2"], strict=True))

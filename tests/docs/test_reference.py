@@ -11,8 +11,9 @@ from tests.docs.examples import PAGES, ROOT
 from trifecta.cli.main import COMMANDS, INTERNAL_ERROR, INTERRUPTED, cli
 from trifecta.design.factors import CORE_FACTORS, LENGTH_FIELDS
 from trifecta.design.fields import REQUESTS_FIELDS, SERVICES_FIELDS
+from trifecta.design.metrics import TRIALS
 from trifecta.design.paths import PATH_FIELDS
-from trifecta.design.resolve import METRICS, STUDY_FIELDS
+from trifecta.design.resolve import STUDY_FIELDS
 
 STUDY_FILES = (ROOT / "docs/study-files.md").read_text()
 SERVICES = (ROOT / "docs/services.md").read_text()
@@ -22,7 +23,16 @@ DEPENDENCIES = (ROOT / "docs/dependencies.md").read_text()
 
 @pytest.mark.parametrize(
     "name",
-    sorted({*STUDY_FIELDS, *(f.name for f in REQUESTS_FIELDS), *LENGTH_FIELDS, *PATH_FIELDS, *CORE_FACTORS, *METRICS}),
+    sorted(
+        {
+            *STUDY_FIELDS,
+            *(f.name for f in REQUESTS_FIELDS),
+            *LENGTH_FIELDS,
+            *PATH_FIELDS,
+            *CORE_FACTORS,
+            *(one.asked for one in TRIALS if one.asked),
+        }
+    ),
 )
 def test_study_files_names_every_field(name):
     assert f"`{name}`" in STUDY_FILES

@@ -15,7 +15,8 @@ from tests.workloads import drive
 from trifecta.contract.origin import RouteConfig
 from trifecta.design import services
 from trifecta.design.errors import CannotError
-from trifecta.design.model import Cell, PathSpec, ServicesWorkload, Trial
+from trifecta.design.model import Cell, PathSpec, Trial
+from trifecta.design.workloads.services import ChainWorkload, FanInWorkload, RegistrationWorkload
 from trifecta.lab import containers
 from trifecta.lab.certificates import Certificates
 from trifecta.lab.containers import DockerState, Network, docker_state
@@ -124,7 +125,7 @@ def test_a_registration_makes_all_of_its_calls(tmp_path: Path) -> None:
     settings = ["hosts=2", "workload.requests=10", "workload.warmup=2 requests", "workload.rate=20/s"]
     rows = run(tmp_path / "run", "sba-registration", settings)
     assert [row["errors"] for row in rows] == [0] * 3
-    graph = ServicesWorkload(kind="sba-registration").graph
+    graph = RegistrationWorkload().graph
     expected = [(caller, call.to, call.method, call.path, depth) for caller, call, depth in graph.walk()]
     seen = ask(
         tmp_path / "run",
@@ -207,7 +208,7 @@ def _marked(process: psutil.Process, mark: str) -> bool:
 
 
 def test_a_service_knows_where_to_call_and_in_what() -> None:
-    workload = ServicesWorkload(depth=3, in_flight=7)
+    workload = ChainWorkload(depth=3, in_flight=7)
     graph = workload.graph
     protocols = services.protocols_of(graph, "h3", "h1")
     config = origin_config(
@@ -227,12 +228,12 @@ def test_a_service_knows_where_to_call_and_in_what() -> None:
 def test_a_pool_has_room_for_every_cycle_in_flight() -> None:
     for in_flight in (1, 50, 1000):
         for protocol in ("h1", "h2", "h3"):
-            connections, streams = pool_of(ServicesWorkload(in_flight=in_flight), protocol, "reused")
+            connections, streams = pool_of(ChainWorkload(in_flight=in_flight), protocol, "reused")
             assert connections * streams >= min(in_flight, 400)
 
 
 def test_the_client_counts_for_each_client_of_a_fan_in() -> None:
-    workload = ServicesWorkload(kind="fan-in", method="GET", clients=5, connections=5, streams=1, requests=20)
+    workload = FanInWorkload(method="GET", clients=5, connections=5, streams=1, requests=20)
     trial = Trial("t00001", 0, Cell("c", {"connection": "new"}), "h2", 0, 1)
     graph = workload.graph
     config = client_config(
@@ -252,7 +253,7 @@ def test_the_client_counts_for_each_client_of_a_fan_in() -> None:
 
 def test_a_trial_of_a_long_chain_is_given_up_only_after_its_cycles_had_time() -> None:
     lag = PathSpec("lag", rtt_ns=100_000_000, loss=0.01, forward=({"kind": "loss"},))
-    workload = ServicesWorkload(depth=10, requests=100)
+    workload = ChainWorkload(depth=10, requests=100)
     graph = workload.graph
     # Nine hops, three round trips each to set up and ask over TCP and TLS.
     assert total_timeout_ns(graph, workload, lag, 100) > 100 * 9 * 3 * lag.rtt_ns

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 LEVEL = 0.999  # of the interval: one check in a thousand fails by chance alone
 _Z = 3.2905  # two-sided normal quantile of LEVEL
@@ -36,23 +34,3 @@ def plausible_share(trials: int, probability: float, inflation: float = 1.0) -> 
         return 0.0, 1.0
     error = _Z * math.sqrt(probability * (1 - probability) * inflation / trials) + 0.5 / trials
     return max(0.0, probability - error), min(1.0, probability + error)
-
-
-def burst_inflation(impairment: Mapping[str, Any]) -> tuple[float, float]:
-    """Long-run loss of a Gilbert-Elliott channel, and the variance of its count relative to independent loss.
-
-    The states form a Markov chain with autocorrelation r = 1 - p - q; the sum of n losses has variance
-    n (P (1 - P) + 2 r / (1 - r) g b (lb - lg)^2) with the shares g, b of the states and their losses lg, lb.
-    """
-    to_bad, to_good = float(impairment["good_to_bad"]), float(impairment["bad_to_good"])
-    in_good, in_bad = float(impairment.get("loss_good", 0.0)), float(impairment.get("loss_bad", 1.0))
-    if to_bad + to_good == 0:
-        return in_good, 1.0
-    bad = to_bad / (to_bad + to_good)
-    share = (1 - bad) * in_good + bad * in_bad
-    memory = 1 - to_bad - to_good
-    between = bad * (1 - bad) * (in_bad - in_good) ** 2
-    own = share * (1 - share)
-    if own == 0:
-        return share, 1.0
-    return share, max(1.0, 1 + 2 * memory / (1 - memory) * between / own)

@@ -15,16 +15,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from trifecta.analysis.chance import burst_inflation
 from trifecta.analysis.draws import log_e_binomial, log_e_bursts, smallest_error
 from trifecta.analysis.estimate import Row
 from trifecta.design import plan
+from trifecta.design.impairments import KINDS, kind_of
 from trifecta.design.model import AA_SUFFIX, Study
 
 ALPHA = 0.01  # of runs whose links do what was asked lose a path, over all paths, directions, arms and looks
 _POOLED_SHARE = 0.5  # of it for all arms together, the rest for arms alone
-_JUDGED = ("loss", "gilbert_elliott", "corrupt", "duplicate", "reorder")
-DEEDS = {"corrupt": "corrupted", "duplicate": "duplicated", "reorder": "sent ahead"}
 DIRECTIONS = {"a_to_b": "forward", "b_to_a": "backward"}
 WAYS = {"a_to_b": "client to server", "b_to_a": "server to client"}
 
@@ -58,9 +56,7 @@ class Stream:
         """The counts, with what could have been seen."""
         whose = f" in the trials of {self.arm}" if self.arm else ""
         share = self.hits / self.packets if self.packets else 0.0
-        said = (
-            f"{WAYS[self.direction]}{whose}: {DEEDS.get(self.kind, 'lost')} {share:.2%} of {self.packets:,} packets, "
-        )
+        said = f"{WAYS[self.direction]}{whose}: {KINDS[self.kind].deed} {share:.2%} of {self.packets:,} packets, "
         said += f"asked {self.asked:.2%}"
         if self.failed:
             by_e = f"e-value {math.exp(self.log_e):.2g}" if self.log_e < 700 else "e-value over 1e300"
@@ -74,25 +70,18 @@ def streams(study: Study, rows: Sequence[Row]) -> list[Stream]:
     """Every stream of the run, in the order of the plan; those of arms follow all arms together."""
     arms = [arm for arm in plan.arms(study) if not arm.endswith(AA_SUFFIX)]
     planned = [
-        (path.name, direction, index, impairment)
+        (path.name, direction, index, impairment, chance)
         for path in study.paths.values()
         for direction, way in DIRECTIONS.items()
         for index, impairment in enumerate(getattr(path, way))
-        if impairment["kind"] in _JUDGED
+        if (chance := kind_of(impairment).share) is not None
     ]
     if not planned:
         return []
     counted = _counted(study, rows)
     found = []
-    for path, direction, index, impairment in planned:
-        asked, inflation = (
-            burst_inflation(impairment)
-            if impairment["kind"] == "gilbert_elliott"
-            else (
-                float(impairment["probability"]),
-                1.0,
-            )
-        )
+    for path, direction, index, impairment, chance in planned:
+        asked, inflation = chance(impairment)
         for arm in (None, *arms):
             share = _POOLED_SHARE if arm is None else (1 - _POOLED_SHARE) / len(arms)
             needed = math.log(len(planned) / (ALPHA * share))

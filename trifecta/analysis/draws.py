@@ -8,13 +8,15 @@ no matter of chance: it is computed here, and one packet more or less is a link 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-Document = Mapping[str, Any]
+from trifecta.contract.path import ImpairmentDocument
+from trifecta.contract.stored import Tally
+from trifecta.design.impairments import KINDS
+
 Words = NDArray[np.uint64]
 
 MOST_PACKETS = 2_000_000  # of one direction of a trial: half a second of computing
@@ -22,7 +24,6 @@ MOST_IN_BURSTS = 200_000  # a channel with a state is followed packet by packet
 _GAMMA, _ALL = 0x9E37_79B9_7F4A_7C15, (1 << 64) - 1
 _DRAWS_PER_PACKET = 8
 _DIRECTIONS = {"a_to_b": 0, "b_to_a": 1}
-_PASSES = ("delay", "jitter")  # every packet goes on
 
 
 def _mix(word: int) -> int:
@@ -55,7 +56,7 @@ def units(start: int, ordinals: Words, copies: Words, k: int = 0) -> NDArray[np.
 
 
 def expected_hits(
-    seed: int, direction: str, asked: Sequence[Document], packets: int, tallies: Sequence[Document]
+    seed: int, direction: str, asked: Sequence[ImpairmentDocument], packets: int, tallies: Sequence[Tally]
 ) -> list[int | None]:
     """How many packets each impairment asked for must have hit; None where it cannot be known.
 
@@ -68,35 +69,36 @@ def expected_hits(
     ordinals, copies = np.arange(packets, dtype=np.uint64), np.zeros(packets, dtype=np.uint64)
     seen: dict[str, int] = {}
     for index, (impairment, tally) in enumerate(zip(asked, tallies, strict=False)):
-        kind = str(impairment["kind"])
-        start = key(seed, _DIRECTIONS[direction], kind, seen.get(kind, 0))
-        seen[kind] = seen.get(kind, 0) + 1
+        name = str(impairment["kind"])
+        kind = KINDS[name]
+        start = key(seed, _DIRECTIONS[direction], name, seen.get(name, 0))
+        seen[name] = seen.get(name, 0) + 1
         if int(tally["met"]) != len(ordinals):
             break  # some were under way when the link ended, or more was lost before than should have been
-        if kind in _PASSES:
-            continue
-        if kind == "loss_schedule":
-            hit = np.isin(ordinals, np.array(impairment["drop"], dtype=np.uint64))
-        elif kind == "gilbert_elliott":
-            if len(ordinals) > MOST_IN_BURSTS:
-                break
-            hit = _bursts(start, impairment, ordinals, copies)
-        elif kind in ("loss", "corrupt", "duplicate", "reorder"):
-            hit = units(start, ordinals, copies) < float(impairment["probability"])
-        else:  # a queue
+        if kind.queues:
             if int(tally["hit"]):
                 break
             continue
+        if kind.share is None and not kind.removes:
+            continue  # every packet goes on
+        if "drop" in impairment:
+            hit = np.isin(ordinals, np.array(impairment["drop"], dtype=np.uint64))
+        elif "good_to_bad" in impairment:
+            if len(ordinals) > MOST_IN_BURSTS:
+                break
+            hit = _bursts(start, impairment, ordinals, copies)
+        else:
+            hit = units(start, ordinals, copies) < float(impairment["probability"])
         found[index] = int(hit.sum())
-        if kind in ("loss", "gilbert_elliott", "loss_schedule"):
+        if kind.removes:
             ordinals, copies = ordinals[~hit], copies[~hit]
-        elif kind == "duplicate":
+        elif kind.copies:
             ordinals = np.concatenate([ordinals, ordinals[hit]])
             copies = np.concatenate([copies, copies[hit] + np.uint64(1)])
     return found
 
 
-def _bursts(start: int, channel: Document, ordinals: Words, copies: Words) -> NDArray[np.bool_]:
+def _bursts(start: int, channel: ImpairmentDocument, ordinals: Words, copies: Words) -> NDArray[np.bool_]:
     to_bad, to_good = float(channel["good_to_bad"]), float(channel["bad_to_good"])
     share = to_bad / (to_bad + to_good) if to_bad + to_good else 0.0
     first = np.array([_ALL], dtype=np.uint64)

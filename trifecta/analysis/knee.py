@@ -20,7 +20,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, cast
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from trifecta.analysis.contrasts import Contrast, contrast
 from trifecta.analysis.estimate import Row, by_cell
 from trifecta.analysis.means import block_logs, geometric_mean
 from trifecta.analysis.switched import spoke_up, tolerated
+from trifecta.contract.stored import Load, RanWithShare, Server
 from trifecta.design import plan
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX, Cell, Study
@@ -229,11 +230,15 @@ def used_share(row: Row) -> float | None:
     """What client or server used of the CPU time that it was given, whichever is more, as the check `headroom` has it:
     from the first request to the last, without what the start of the client took.
     """
-    load, server = (json.loads(text or "null") or {} for text in (row.get("load_json"), row.get("server_json")))
-    busy = ((client_busy(load), load), (server_busy(server, load), server))
+    load = cast(Load, json.loads(row.get("load_json") or "null") or {})
+    server = cast(Server, json.loads(row.get("server_json") or "null") or {})
+    busy: tuple[tuple[float | None, RanWithShare], ...] = (
+        (client_busy(load), load),
+        (server_busy(server, load), server),
+    )
     shares = [share / _given(program) for share, program in busy if share is not None]
     return max(shares) if shares and math.isfinite(max(shares)) else None
 
 
-def _given(document: Mapping[str, Any]) -> float:
-    return float(document.get("cpu_share") or 1.0)
+def _given(program: RanWithShare) -> float:
+    return float(program.get("cpu_share") or 1.0)

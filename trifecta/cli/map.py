@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +12,7 @@ from trifecta.cli import options
 
 if TYPE_CHECKING:
     from trifecta.analysis.mapping.result import MapResult
+    from trifecta.contract.run import RunDocument
     from trifecta.design.mapping import MapPlan
     from trifecta.design.model import Study
     from trifecta.workloads.runner import StudyOutcome
@@ -120,7 +121,7 @@ def _read(
     budget: str | None,
     *,
     compare: str,
-) -> tuple[MapPlan, Study, dict[str, Any]]:
+) -> tuple[MapPlan, Study, RunDocument]:
     from trifecta import studies
     from trifecta.cli.inputs import time_ns
     from trifecta.design.mapping import change_to_map, make_plan
@@ -142,7 +143,7 @@ def _read(
 
 
 def _carry_out(
-    plan: MapPlan, study: Study, folder: Path, facts: dict[str, Any], *, resume: bool, quiet: bool, as_json: bool
+    plan: MapPlan, study: Study, folder: Path, facts: RunDocument, *, resume: bool, quiet: bool, as_json: bool
 ) -> int:
     from trifecta.cli import running
 

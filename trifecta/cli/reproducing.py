@@ -6,7 +6,7 @@ import json
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -38,7 +38,7 @@ def carry_out(
     if not quiet:
         click.echo(_ahead(parts, folder), err=True)
     problems: dict[str, dict[str, str]] = {}
-    measured: dict[str, Any] = {}
+    measured: dict[str, ThreatFound] = {}
     kept: dict[str, shown.StudyResult] = {}
     with StopFlag() as stop:
         for name, campaign in campaigns.items():
@@ -190,7 +190,7 @@ def _measure(
     name: str,
     folder: Path,
     asked: AskedReproduction,
-    measured: dict[str, Any],
+    measured: dict[str, ThreatFound],
     stop: Callable[[], bool],
     *,
     quiet: bool,
@@ -217,9 +217,10 @@ def _measure(
         if (threat.id in measured and threat.experiment) or stop():
             continue
         if threat.experiment is None:
-            found = [*measured.get(threat.id, {}).get("resampled", ()), *procedures.get(threat.id, ())]
+            before = measured[threat.id].get("resampled", []) if threat.id in measured else []
+            found = [*before, *procedures.get(threat.id, ())]
             told = experiments.not_measured(threat, threat.elsewhere)
-            measured[threat.id] = resampled.measured(cast("ThreatFound", told), found) if found else told
+            measured[threat.id] = resampled.measured(told, found) if found else told
         else:
             quick = asked["depth"] == "quick"
             without = _left_out(threat, asked)

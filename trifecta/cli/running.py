@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from trifecta.contract.values import JsonObject
+    from trifecta.contract.run import RunDocument
     from trifecta.design.model import Study
     from trifecta.workloads.runner import StudyOutcome
 
@@ -42,7 +42,7 @@ def carry_out(
     resume: bool,
     quiet: bool,
     as_json: bool,
-    any_levels: JsonObject | None = None,
+    any_levels: RunDocument | None = None,
     blocks: int | None = None,
     budget_ns: int | None = None,
 ) -> int:

@@ -77,7 +77,7 @@ def _expected(study: Study) -> tuple[Preflight, str | None]:
     from trifecta.workloads.preflight import preflight
 
     try:
-        here = EXECUTORS[study.workload.kind].cells(study, find_engine(), Adapters())
+        here = EXECUTORS[study.workload.family].cells(study, find_engine(), Adapters())
     except TrifectaError as error:
         return preflight(study), str(error)
     return preflight(study, here.cells, here.left_out), None

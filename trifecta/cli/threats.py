@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -164,7 +164,7 @@ def _measure(
 
     with files.disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    found: list[dict[str, Any]] = []
+    found: list[ThreatFound] = []
     with StopFlag() as stop:
 
         def run_one(study: Any, run: Path, resume: bool) -> Any:
@@ -190,7 +190,7 @@ def _measure(
         if as_json:
             click.echo(json.dumps(found, indent=1))
         else:
-            shown.print_measured(cast("list[ThreatFound]", found), folder)
+            shown.print_measured(found, folder)
         if stop():
             return INTERRUPTED
     wanted = {threat.id for threat in chosen if threat.experiment}

@@ -1,53 +1,98 @@
-"""Why a request or a visit failed: the classes in the column ``error``, one conversion to text on either side."""
+"""Why a request or a visit failed: the classes in the column ``error``. What each means: `trifecta.design.failures`."""
 
 from __future__ import annotations
 
-from enum import StrEnum
+import re
+from typing import Literal, NewType, TypeGuard, get_args
+
+EngineErrorClass = Literal[
+    "connect_refused",
+    "connect_timeout",
+    "connect_reset",
+    "unreachable",
+    "ports_exhausted",
+    "socket",
+    "socket:EPERM",
+    "socket:ENOENT",
+    "socket:EAGAIN",
+    "socket:ENOMEM",
+    "socket:EINVAL",
+    "socket:ENFILE",
+    "socket:EMFILE",
+    "socket:EMSGSIZE",
+    "socket:ENOPROTOOPT",
+    "socket:EPROTONOSUPPORT",
+    "socket:EOPNOTSUPP",
+    "socket:EAFNOSUPPORT",
+    "socket:EADDRINUSE",
+    "socket:ENOBUFS",
+    "socket:EPROTO",
+    "tls",
+    "tls:certificate",
+    "tls:alpn",
+    "tls:version",
+    "tls:alert",
+    "tls:malformed",
+    "quic",
+    "quic:transport",
+    "quic:timeout",
+    "quic:version",
+    "reset",
+    "closed",
+    "timeout",
+    "malformed:http1",
+    "malformed:http2",
+    "malformed:http1_over_http2",
+    "malformed:http3",
+    "status",
+    "length",
+    "content",
+    "goaway",
+    "interrupted",
+]
+"""Those of the engine, in the order of its enum (``engine/crates/wire/src/error_class.rs``)."""
+
+ClientErrorClass = Literal["malformed", "client:missing", "client:crashed", "client:reused"]
+"""Those of clients other than the engine's: an answer that breaks rules, which the client does not tell; no word of a
+request; a connection that was to be a new one.
+"""
+
+OwnErrorClass = NewType("OwnErrorClass", str)
+"""``client:...``, what only one client has; made by `of_client`."""
+
+BrowserErrorClass = Literal[
+    "browser:crashed",
+    "browser:hung",
+    "browser:codec",
+    "browser:clock",
+    "browser:script",
+    "browser:name",
+    "browser:cancelled",
+    "browser:blocked",
+    "browser:other",
+    "video:network",
+    "video:media",
+    "video:player",
+    "video:not-started",
+]
+"""Those of visits and of what is fetched in them."""
+
+ErrorClass = EngineErrorClass | ClientErrorClass | OwnErrorClass | BrowserErrorClass
+
+ENGINE_CLASSES: tuple[str, ...] = get_args(EngineErrorClass)
+CLASSES = frozenset((*ENGINE_CLASSES, *get_args(ClientErrorClass), *get_args(BrowserErrorClass)))
+"""All but those that only one client has."""
+_OWN = re.compile(r"client:[a-z0-9_]+")
 
 
-class ErrorClass(StrEnum):
-    """Those of the engine, in the order of its enum (``engine/crates/wire/src/error_class.rs``)."""
+def of_client(name: str) -> OwnErrorClass:
+    """The class ``client:NAME``; ValueError unless the name is of small letters, digits and underscores."""
+    made = f"client:{name}"
+    if not _OWN.fullmatch(made):
+        raise ValueError(f"{name!r} names no error class; use small letters, digits and underscores")
+    return OwnErrorClass(made)
 
-    CONNECT_REFUSED = "connect_refused"
-    CONNECT_TIMEOUT = "connect_timeout"
-    CONNECT_RESET = "connect_reset"
-    UNREACHABLE = "unreachable"
-    PORTS_EXHAUSTED = "ports_exhausted"
-    SOCKET = "socket"
-    SOCKET_PERMISSION = "socket:EPERM"
-    SOCKET_NO_ENTRY = "socket:ENOENT"
-    SOCKET_AGAIN = "socket:EAGAIN"
-    SOCKET_NO_MEMORY = "socket:ENOMEM"
-    SOCKET_INVALID = "socket:EINVAL"
-    SOCKET_FILES_OF_SYSTEM = "socket:ENFILE"
-    SOCKET_FILES_OF_PROCESS = "socket:EMFILE"
-    SOCKET_MESSAGE_SIZE = "socket:EMSGSIZE"
-    SOCKET_NO_OPTION = "socket:ENOPROTOOPT"
-    SOCKET_NO_PROTOCOL = "socket:EPROTONOSUPPORT"
-    SOCKET_NOT_SUPPORTED = "socket:EOPNOTSUPP"
-    SOCKET_NO_FAMILY = "socket:EAFNOSUPPORT"
-    SOCKET_ADDRESS_IN_USE = "socket:EADDRINUSE"
-    SOCKET_NO_BUFFERS = "socket:ENOBUFS"
-    SOCKET_PROTOCOL = "socket:EPROTO"
-    TLS = "tls"
-    TLS_CERTIFICATE = "tls:certificate"
-    TLS_ALPN = "tls:alpn"
-    TLS_VERSION = "tls:version"
-    TLS_ALERT = "tls:alert"
-    TLS_MALFORMED = "tls:malformed"
-    QUIC = "quic"
-    QUIC_TRANSPORT = "quic:transport"
-    QUIC_TIMEOUT = "quic:timeout"
-    QUIC_VERSION = "quic:version"
-    RESET = "reset"
-    CLOSED = "closed"
-    TIMEOUT = "timeout"
-    MALFORMED_HTTP1 = "malformed:http1"
-    MALFORMED_HTTP2 = "malformed:http2"
-    HTTP1_OVER_HTTP2 = "malformed:http1_over_http2"
-    MALFORMED_HTTP3 = "malformed:http3"
-    STATUS = "status"
-    LENGTH = "length"
-    CONTENT = "content"
-    GOAWAY = "goaway"
-    INTERRUPTED = "interrupted"
+
+def is_error_class(text: str) -> TypeGuard[ErrorClass]:
+    """Whether there is such a class."""
+    return text in CLASSES or _OWN.fullmatch(text) is not None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from trifecta.contract.common import Declared
+from trifecta.contract.machine import NetworkFacts, StaticFacts
 from trifecta.contract.values import JsonObject
 
 
@@ -24,6 +26,43 @@ class LeftOut(TypedDict):
     reason: str
 
 
+class ProgramFound(TypedDict, total=False):
+    """A server, client or browser that was found here; servers declare by trial."""
+
+    version: str
+    source: str
+    declared: Declared
+
+
+class MapPlanDocument(TypedDict, total=False):
+    """The plan of a run that is a map: `design.mapping.MapPlan`."""
+
+    compare: str
+    x: str
+    y: str
+    resolution: list[int]
+    arms: list[str]
+    blocks: int | None
+    budget_ns: int | None
+
+
+class Extension(TypedDict, total=False):
+    """How a run that had ended was gone on with: what was asked, what had been done, and its new end."""
+
+    utc: str
+    argv: list[str]
+    asked: str
+    after_trials: int
+    after_elapsed_ns: int
+    after_state: str | None
+    after_because: str | None
+    study_before_sha256: str
+    blocks: dict[str, int]
+    budget: str
+    before_blocks: dict[str, int]
+    most_blocks: dict[str, int]
+
+
 class RunDocument(TypedDict, total=False):
     """The document; a run of an earlier version lacks what was not written then."""
 
@@ -36,22 +75,23 @@ class RunDocument(TypedDict, total=False):
     seed: int
     argv: list[str]
     started_utc: str
-    servers: dict[str, JsonObject]
-    clients: dict[str, JsonObject]
-    browsers: dict[str, JsonObject]
+    servers: dict[str, ProgramFound]
+    clients: dict[str, ProgramFound]
+    browsers: dict[str, ProgramFound]
     any: dict[str, list[str]]
     unsupported: list[LeftOut]
     not_found: list[LeftOut]
     failed: list[LeftOut]
-    machine: JsonObject
+    machine: StaticFacts
     pins: JsonObject
     parity: JsonObject
-    network: JsonObject
+    quinn: JsonObject
+    network: NetworkFacts
     faults: JsonObject
     cells: list[str]
     removed: list[str]
-    extended: list[JsonObject]
-    map: JsonObject
+    extended: list[Extension]
+    map: MapPlanDocument
     resumed: int
     state: str
     ended_because: str | None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from trifecta.contract.errors import ErrorClass
+
 
 class SampleRow(TypedDict, total=False):
     """What is known of one request; what did not happen, or is not told, is None or left out."""
@@ -32,4 +34,4 @@ class SampleRow(TypedDict, total=False):
     bytes_out: int | None
     bytes_in: int | None
     header_bytes_in: int | None
-    error: str | None
+    error: ErrorClass | None

@@ -7,3 +7,6 @@ from typing import TypeAlias
 
 JsonValue: TypeAlias = "str | int | float | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 JsonObject: TypeAlias = Mapping[str, JsonValue]
+
+Level: TypeAlias = str | int | float | bool
+"""A level of a factor in its canonical form."""

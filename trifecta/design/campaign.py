@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from trifecta.contract.values import Level
 from trifecta.design.document import Document, Section, did_you_mean, parse_text
 from trifecta.design.errors import UserError
 from trifecta.design.model import Study
@@ -39,11 +40,11 @@ class Campaign:
     tests: dict[str, str] = field(default_factory=dict)
     """Suite -> the factor whose levels number its tests."""
 
-    def label(self, study: str, levels: Mapping[str, Any]) -> str:
+    def label(self, study: str, levels: Mapping[str, Level]) -> str:
         """The name of the scenario that a cell belongs to."""
         return self.labels[study].get(str(levels.get("place", "")), study.rpartition("-")[0])
 
-    def test_names(self, study: str, levels: Mapping[str, Any]) -> str:
+    def test_names(self, study: str, levels: Mapping[str, Level]) -> str:
         """The tests of a cell, as the suite numbers them: ``A4-A6``; empty where it does not."""
         suite = self.suites[study]
         factor = self.tests.get(suite, "")

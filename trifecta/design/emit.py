@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from trifecta.contract.values import JsonObject
+
 # A plain scalar that every YAML 1.2 reader, and ours, takes for exactly this text.
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./%+-]*( [A-Za-z0-9_./%+-]+)*")
 _WIDTH = 100
 
 
-def to_yaml(value: dict[str, Any]) -> str:
+def to_yaml(value: JsonObject) -> str:
     """Block YAML of nested mappings; lists in flow style."""
     return "".join(_lines(value, 0))
 
 
-def _lines(mapping: dict[str, Any], depth: int) -> list[str]:
+def _lines(mapping: JsonObject, depth: int) -> list[str]:
     lines = []
     for key, value in mapping.items():
         start = "  " * depth + _scalar(key) + ":"

@@ -5,7 +5,6 @@ A field of the workload that can be a factor has its levels listed under ``facto
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from trifecta.design.document import one_of, parse_text
@@ -42,9 +41,3 @@ def parse_level(factor: str, value: Any) -> Any:
         return parse_text(value)
     field = WORKLOAD_FIELDS[factor]
     return field.format(field.parse(value))
-
-
-def workload_changes(levels: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes of the workload that a cell's levels set."""
-    fields = ((WORKLOAD_FIELDS[name], level) for name, level in levels.items() if name in WORKLOAD_FIELDS)
-    return {field.attribute: field.parse(level) for field, level in fields}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+from trifecta.contract.path import ImpairmentDocument
+from trifecta.contract.values import JsonValue
 from trifecta.design import quantity
 from trifecta.design.document import Section, one_of, parse_flag, parse_text
 from trifecta.design.quantity import QuantityError, QueueSize
@@ -20,9 +22,8 @@ _JITTER_FIELDS = {
     "table": ("table",),
 }
 
-Impairment = dict[str, Any]
 ReadTrace = Callable[[str], Sequence[int]]
-Reading = tuple[list[Impairment], Any]  # the documents for the link, and the field in its canonical form
+Reading = tuple[list[ImpairmentDocument], JsonValue]  # the documents for the link, and the field in its canonical form
 
 
 def no_trace_files(name: str) -> Sequence[int]:
@@ -40,7 +41,7 @@ class DirectionFacts:
     loss: float = 0.0
 
 
-def read_discipline(section: Section, key: str) -> tuple[Impairment, Any]:
+def read_discipline(section: Section, key: str) -> tuple[ImpairmentDocument, JsonValue]:
     """``droptail``, ``codel``, or ``{kind: codel, target: 5 ms, interval: 100 ms}`` (RFC 8289's defaults)."""
     kind_of = one_of("a queue discipline", "droptail", "codel")
     if not isinstance(section.raw(key), dict):
@@ -78,7 +79,7 @@ def _read_duplicate(section: Section, key: str, _: DirectionFacts) -> Reading:
     return _chance("duplicate", probability), quantity.format_ratio(probability)
 
 
-def _chance(kind: str, probability: float) -> list[Impairment]:
+def _chance(kind: str, probability: float) -> list[ImpairmentDocument]:
     return [{"kind": kind, "probability": probability}] if probability else []
 
 
@@ -93,7 +94,8 @@ def _read_gilbert_elliott(section: Section, key: str, _: DirectionFacts) -> Read
     values = {name: inner.parse(name, quantity.parse_probability, default) for name, default in defaults.items()}
     if values["good_to_bad"] > 0 and values["bad_to_good"] == 0:
         raise inner.error("bad_to_good", "the bad state would never end; give more than 0 %")
-    return [{"kind": "gilbert_elliott", **values}], {n: quantity.format_ratio(v) for n, v in values.items()}
+    channel = cast(ImpairmentDocument, {"kind": "gilbert_elliott", **values})
+    return [channel], {n: quantity.format_ratio(v) for n, v in values.items()}
 
 
 def _read_loss_schedule(section: Section, key: str, _: DirectionFacts) -> Reading:
@@ -125,8 +127,8 @@ def _read_jitter(section: Section, key: str, _: DirectionFacts) -> Reading:
         if needed not in inner:
             raise inner.error(needed, f"is missing; a {distribution} jitter needs {' and '.join(wanted)}")
     reorder = inner.parse("reorder", parse_flag, False)
-    document: Impairment = {"kind": "jitter", "distribution": distribution, "reorder": reorder}
-    canonical: dict[str, Any] = {"distribution": distribution}
+    document: ImpairmentDocument = {"kind": "jitter", "distribution": distribution, "reorder": reorder}
+    canonical: dict[str, JsonValue] = {"distribution": distribution}
     for field in wanted:
         if field == "shape":
             document["shape"] = inner.parse(field, _parse_shape, 0.0)
@@ -138,8 +140,9 @@ def _read_jitter(section: Section, key: str, _: DirectionFacts) -> Reading:
             document["table_ns"] = times
             canonical["table"] = [quantity.format_time(time) for time in times]
         else:
-            document[f"{field}_ns"] = inner.parse(field, quantity.parse_time_ns, 0)
-            canonical[field] = quantity.format_time(document[f"{field}_ns"])
+            time_ns = inner.parse(field, quantity.parse_time_ns, 0)
+            document |= cast(ImpairmentDocument, {f"{field}_ns": time_ns})
+            canonical[field] = quantity.format_time(time_ns)
     return [document], canonical | {"reorder": reorder}
 
 
@@ -173,7 +176,7 @@ def read_trace_field(section: Section, key: str, read_trace: ReadTrace) -> Readi
     if queue.unit == "bdp":
         raise inner.error("queue", "a trace has no one rate to multiply; give the queue in bytes or packets")
     queue_bytes = int(queue.amount) * (ETHERNET_FRAME_BYTES if queue.unit == "packets" else 1)
-    document = {"kind": "trace", "opportunities_ms": opportunities, "queue_bytes": queue_bytes}
+    document: ImpairmentDocument = {"kind": "trace", "opportunities_ms": opportunities, "queue_bytes": queue_bytes}
     return [document], {"opportunities": opportunities, "queue": str(queue)}
 
 
@@ -187,12 +190,107 @@ def trace_problem(opportunities: Sequence[int]) -> str | None:
     return None if opportunities[-1] > 0 else "the trace ends at 0 ms and could not repeat; let it end later"
 
 
-FIELD_READERS: dict[str, Callable[[Section, str, DirectionFacts], Reading]] = {
-    "loss_schedule": _read_loss_schedule,
-    "loss": _read_loss,
-    "gilbert_elliott": _read_gilbert_elliott,
-    "corrupt": _read_corrupt,
-    "duplicate": _read_duplicate,
-    "jitter": _read_jitter,
-    "reorder": _read_reorder,
+@dataclass(frozen=True)
+class Kind:
+    """What others ask of an impairment: how it is read, and what it does to packets.
+
+    ``read``: its field of a path; None where it is read together with others. ``share``: the share of packets that it
+    hits in the long run, and by how much bursts widen the count beyond chance; None where its hits do not follow from
+    a chance. ``deed``: what becomes of a packet that it hits. ``removes``: that goes no further. ``copies``: it is
+    followed by a copy. ``damages``: it arrives damaged. ``queues``: packets wait in it, and are dropped where it is
+    full. ``wavers``: it delays packets differently. ``hidden``: what a probe counts as lost does not follow from it.
+    """
+
+    read: Callable[[Section, str, DirectionFacts], Reading] | None = None
+    share: Callable[[ImpairmentDocument], tuple[float, float]] | None = None
+    deed: str = "lost"
+    removes: bool = False
+    copies: bool = False
+    damages: bool = False
+    queues: bool = False
+    wavers: bool = False
+    hidden: bool = False
+
+    @property
+    def loses(self) -> bool:
+        """Whether packets end in it by chance."""
+        return self.removes and self.share is not None
+
+    @property
+    def uncounted(self) -> bool:
+        """Whether how many packets are lost or come does not follow from their number and a chance."""
+        return self.copies or (self.removes and self.share is None)
+
+
+def _independent(document: ImpairmentDocument) -> tuple[float, float]:
+    return float(document["probability"]), 1.0
+
+
+def burst_share(channel: ImpairmentDocument) -> tuple[float, float]:
+    """Long-run loss of a Gilbert-Elliott channel, and the variance of its count relative to independent loss.
+
+    The states form a Markov chain with autocorrelation r = 1 - p - q; the sum of n losses has variance
+    n (P (1 - P) + 2 r / (1 - r) g b (lb - lg)^2) with the shares g, b of the states and their losses lg, lb.
+    """
+    to_bad, to_good = float(channel["good_to_bad"]), float(channel["bad_to_good"])
+    in_good, in_bad = float(channel.get("loss_good", 0.0)), float(channel.get("loss_bad", 1.0))
+    if to_bad + to_good == 0:
+        return in_good, 1.0
+    bad = to_bad / (to_bad + to_good)
+    share = (1 - bad) * in_good + bad * in_bad
+    memory = 1 - to_bad - to_good
+    between = bad * (1 - bad) * (in_bad - in_good) ** 2
+    own = share * (1 - share)
+    if own == 0:
+        return share, 1.0
+    return share, max(1.0, 1 + 2 * memory / (1 - memory) * between / own)
+
+
+# As a study file has them, in this order.
+PATH_FIELDS = (
+    "rtt",
+    "delay",
+    "jitter",
+    "rate",
+    "queue",
+    "discipline",
+    "loss",
+    "gilbert_elliott",
+    "loss_schedule",
+    "corrupt",
+    "duplicate",
+    "reorder",
+    "trace",
+    "frames",
+    "trial",
+)
+KINDS: dict[str, Kind] = {
+    "loss_schedule": Kind(_read_loss_schedule, removes=True, hidden=True),
+    "loss": Kind(_read_loss, _independent, removes=True),
+    "gilbert_elliott": Kind(_read_gilbert_elliott, burst_share, removes=True, hidden=True),
+    "corrupt": Kind(_read_corrupt, _independent, "corrupted", damages=True, hidden=True),
+    "duplicate": Kind(_read_duplicate, _independent, "duplicated", copies=True, hidden=True),
+    "rate": Kind(queues=True),
+    "trace": Kind(queues=True, wavers=True, hidden=True),
+    "delay": Kind(),
+    "jitter": Kind(_read_jitter, wavers=True),
+    "reorder": Kind(_read_reorder, _independent, "sent ahead", wavers=True),
 }
+"""In the order in which they act on a packet. A new one is a line here, a field above, a type in `contract.link`."""
+
+
+def kind_of(document: ImpairmentDocument) -> Kind:
+    """What the impairment of a document does."""
+    return KINDS[document["kind"]]
+
+
+def lost_share(documents: Iterable[ImpairmentDocument]) -> tuple[float, float]:
+    """The share of packets that are to be lost by chance, and by how much bursts widen what chance makes of it."""
+    survive, inflation = 1.0, 1.0
+    for document in documents:
+        kind = kind_of(document)
+        if kind.removes and kind.share is not None:
+            share, factor = kind.share(document)
+            survive *= 1 - share
+            inflation = max(inflation, factor)
+    return 1 - survive, inflation

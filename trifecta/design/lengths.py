@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from trifecta.contract.values import JsonValue
 from trifecta.design import quantity
 from trifecta.design.document import Section
 from trifecta.design.factors import CONNECTION_LEVELS, LENGTH_FIELDS
@@ -22,7 +23,7 @@ def _parse_warmup(value: Any) -> tuple[int, int]:
         raise QuantityError(f"{value!r} is not a warm-up; write for example '20 requests' or '100 ms'") from None
 
 
-def read_length(section: Section) -> tuple[TrialLength, dict[str, Any]]:
+def read_length(section: Section) -> tuple[TrialLength, dict[str, JsonValue]]:
     """The length that a section asks for, validated, and its canonical form; the section may hold other fields too."""
     requests = section.parse("requests", quantity.parse_count, 0)
     duration_ns = section.parse("duration", quantity.parse_time_ns, 0)
@@ -34,7 +35,7 @@ def read_length(section: Section) -> tuple[TrialLength, dict[str, Any]]:
     if duration_ns and warmup_ns > duration_ns:
         measured = quantity.format_time(duration_ns)
         raise section.error("warmup", f"is longer than the {measured} that are measured; make it shorter")
-    canonical: dict[str, Any] = {}
+    canonical: dict[str, JsonValue] = {}
     if requests:
         canonical["requests"] = requests
     if duration_ns:
@@ -49,14 +50,14 @@ def read_length(section: Section) -> tuple[TrialLength, dict[str, Any]]:
     return length, canonical
 
 
-def read_lengths(section: Section) -> tuple[TrialLength | dict[str, TrialLength], dict[str, Any]]:
+def read_lengths(section: Section) -> tuple[TrialLength | dict[str, TrialLength], dict[str, JsonValue]]:
     """The ``trial`` of a path: one length, or one for each connection mode (``{new: {...}, reused: {...}}``)."""
     if not any(mode in section for mode in CONNECTION_LEVELS):
         section.allow(*LENGTH_FIELDS)
         return read_length(section)
     section.allow(*CONNECTION_LEVELS)
     lengths: dict[str, TrialLength] = {}
-    canonical: dict[str, Any] = {}
+    canonical: dict[str, JsonValue] = {}
     for mode in CONNECTION_LEVELS:
         if mode in section:
             inner = section.section(mode)

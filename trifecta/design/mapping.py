@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trifecta.contract.run import MapPlanDocument
 from trifecta.design import quantity
 from trifecta.design.axes import Axis, parse_axis, place_text
 from trifecta.design.document import Document, did_you_mean
@@ -57,10 +58,11 @@ class MapPlan:
                 both[number] = axis.texts.index(str(cell.levels[axis.name]))
         return both[0] * len(self.y.values) + both[1]
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> MapPlanDocument:
         """What :func:`read_plan` reads back."""
-        own = {} if self.compare == PROTOCOL_FACTOR else {"compare": self.compare}
-        return own | {
+        own: MapPlanDocument = {} if self.compare == PROTOCOL_FACTOR else {"compare": self.compare}
+        return {
+            **own,
             "x": self.x.text(),
             "y": self.y.text(),
             "resolution": list(self.resolution),
@@ -113,7 +115,7 @@ def _refuse_compared(compare: str, axes: tuple[Axis, Axis]) -> None:
         raise UserError(f"option --compare: {compare} is an axis already; compare another factor")
 
 
-def read_plan(document: dict[str, Any]) -> MapPlan:
+def read_plan(document: MapPlanDocument) -> MapPlan:
     """The plan of a map that was begun."""
     x, y = document["resolution"]
     return make_plan(

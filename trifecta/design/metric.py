@@ -44,7 +44,8 @@ class Metric:
     ``by_difference``: it can be zero (or is a share), so published claims and visits compare differences, not ratios.
     ``short`` is its name in the figure of ratios; without it it is not there. ``margin``: differences below this
     (ratio - 1) do not matter, where it is not the study's. ``phase``: the part of a request that it is of. What exactly
-    is measured stands in `metrics.ABOUT`.
+    is measured stands in `metrics.ABOUT`; a metric of another package says it in ``about``, and in ``sql`` how it is
+    worked out: an aggregate over the view ``samples``, of the requests of one trial after its warm-up.
     """
 
     name: str
@@ -60,6 +61,8 @@ class Metric:
     short: str = ""
     margin: float | None = None
     phase: str = ""
+    sql: str = ""
+    about: str = ""
 
     @property
     def lower_is_better(self) -> bool:

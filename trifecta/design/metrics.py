@@ -8,7 +8,11 @@ published studies have them. `ABOUT` says of each what is measured; docs/metrics
 
 from __future__ import annotations
 
+import re
+
+from trifecta.design.errors import UserError
 from trifecta.design.metric import CPU, LESS, MORE, REQUESTS, Better, Metric, Unit
+from trifecta.entries import Registry
 
 
 def _trial(name: str, label: str, asked: str, *, phase: str = "", over_failures: bool = True) -> Metric:
@@ -52,8 +56,6 @@ TRIALS = (
         "bitrate_mean_bits_per_s", "mean bitrate shown", "bit/s", "more", "mean", asked="bitrate_mean", wording=MORE
     ),
 )  # fmt: skip
-METRICS: dict[str, Metric] = {one.name: one for one in TRIALS}
-"""Every metric a verdict can be asked for, by column name of ``trials``."""
 
 
 def _zero(name: str, label: str, unit: Unit = "count", better: Better = "less") -> Metric:
@@ -151,15 +153,45 @@ SERVICES = (
     Metric("rss_bytes", "memory of all services", "B", aggregate="maximum", wording=LESS),
 )
 EVERY = (TRIALS, PAGE, VIDEO, PACKETS, SAMPLES, SERVICES)
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+
+
+def _adopt(name: str, metric: Metric, _package: str) -> Metric:
+    """A metric of another package: it says what it is, and how it is worked out."""
+    if metric.name != name or not _NAME.fullmatch(name):
+        raise ValueError(f"calls itself {metric.name!r}; name and entry point must be one word of a-z, 0-9 and _")
+    lacking = [part for part in ("asked", "about", "sql") if not getattr(metric, part)]
+    if lacking:
+        raise ValueError(f"has no {' and no '.join(lacking)}")
+    if metric.asked in {one.asked for one in TRIALS}:
+        raise ValueError(f"is asked for as {metric.asked!r}, which another metric is")
+    return metric
+
+
+METRICS: Registry[Metric] = Registry(
+    "metric",
+    {one.name: one for one in TRIALS},
+    Metric,
+    _adopt,
+    error=UserError,
+    taken={one.name for table in EVERY for one in table},
+)
+"""Every metric a verdict can be asked for, by column name of ``trials``; entry points of ``trifecta.metrics`` last."""
+
+
+def asked_for(word: str) -> Metric | None:
+    """The metric that a study file calls so; None where there is none."""
+    own = next((one for one in TRIALS if one.asked == word), None)
+    return own or next((one for one in METRICS.values() if one.asked and one.asked == word), None)
+
+
 BY_DIFFERENCE = frozenset(one.name for table in EVERY for one in table if one.by_difference)
 MARGINS = {one.name: one.margin for table in EVERY for one in table if one.margin is not None}
-MORE_IS_BETTER = tuple(one.name for one in TRIALS if one.better == "more")
-"""Of the metrics of verdicts."""
 
 
 def find(name: str) -> Metric | None:
     """The metric of that column, wherever it is; None for one that is not of this project."""
-    return next((one for table in EVERY for one in table if one.name == name), None)
+    return next((one for table in EVERY for one in table if one.name == name), None) or METRICS.get(name)
 
 
 def label(name: str) -> str:

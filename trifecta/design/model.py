@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
+from trifecta.contract.values import Level
 from trifecta.design.path_spec import PathSpec, TrialLength
 from trifecta.design.protocols import PROTOCOL_NAMES, PROTOCOLS, Protocol
 from trifecta.design.workloads.browsers import BrowserWorkload, PageWorkload, VideoWorkload
@@ -98,22 +99,21 @@ class Cell:
     """One combination of all factors but the compared one: the place in which arms are compared."""
 
     key: str  # "path=far,connection=new,server=caddy", keys in factor order; identity of the cell
-    levels: dict[str, Any] = field(hash=False)
+    levels: dict[str, Level] = field(hash=False)
 
 
 class Levelled:
     """What has a level of every factor; a study that does not name a client has the engine's own."""
 
     @property
-    def levels(self) -> Mapping[str, Any]:
+    def levels(self) -> Mapping[str, Level]:
         """Every factor with its level."""
         raise NotImplementedError
 
     @property
     def protocol(self) -> Protocol:
         """The protocol."""
-        found: Protocol = self.levels[PROTOCOL_FACTOR]
-        return found
+        return cast(Protocol, self.levels[PROTOCOL_FACTOR])
 
     @property
     def path(self) -> str:
@@ -142,11 +142,11 @@ class Treatment(Levelled):
 
     cell: Cell
     arm: str
-    level: Any
+    level: Level
     compare: str = PROTOCOL_FACTOR
 
     @property
-    def levels(self) -> Mapping[str, Any]:
+    def levels(self) -> Mapping[str, Level]:
         """Every factor with its level, the compared one first."""
         return {self.compare: self.level, **self.cell.levels}
 
@@ -162,10 +162,10 @@ class Trial(Levelled):
     position: int  # order within the block
     seed: int  # impairment and arrival seed, the same for every arm of the block
     compare: str = PROTOCOL_FACTOR
-    level: Any = None  # of the compared factor; None: the arm's name is the level
+    level: Level | None = None  # of the compared factor; None: the arm's name is the level
 
     @property
-    def levels(self) -> Mapping[str, Any]:
+    def levels(self) -> Mapping[str, Level]:
         """Every factor with its level, the compared one first."""
         own = self.arm.removesuffix(AA_SUFFIX) if self.level is None else self.level
         return {self.compare: own, **self.cell.levels}

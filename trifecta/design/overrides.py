@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
+from trifecta.contract.values import JsonValue
 from trifecta.design.arms import factor_words
 from trifecta.design.document import Document, Place, did_you_mean, dotted
 from trifecta.design.errors import UserError
@@ -95,9 +96,9 @@ def _refuse_undoing(document: Document, place: Place, option: str) -> None:
             raise UserError(f"option {option}: {other} sets {dotted(place)} too; leave one out")
 
 
-def by_hand(document: Document) -> dict[Place, Any]:
+def by_hand(document: Document) -> dict[Place, JsonValue]:
     """What options have set so far, by place; a copy."""
-    found: dict[Place, Any] = {}
+    found: dict[Place, JsonValue] = {}
     for place in document.options:
         value: Any = document.tree
         for part in place:
@@ -106,7 +107,7 @@ def by_hand(document: Document) -> dict[Place, Any]:
     return found
 
 
-def refuse_changed(document: Document, before: Mapping[Place, Any], option: str) -> None:
+def refuse_changed(document: Document, before: Mapping[Place, JsonValue], option: str) -> None:
     """UserError where a change by ``option`` has undone what another had set; fields may have been added."""
     after = by_hand(document)
     for place, value in before.items():

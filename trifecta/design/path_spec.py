@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from trifecta.contract.path import ImpairmentDocument
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,8 @@ class PathSpec:
     rate_bits_per_s: int | None = None
     queue_bytes: int | None = None
     loss: float = 0.0
-    forward: tuple[dict[str, Any], ...] = ()
-    backward: tuple[dict[str, Any], ...] = ()
+    forward: tuple[ImpairmentDocument, ...] = ()
+    backward: tuple[ImpairmentDocument, ...] = ()
     trial: TrialLength | Mapping[str, TrialLength] | None = None
     frames: Literal["merged", "wire"] = "merged"
 

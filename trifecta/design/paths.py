@@ -1,25 +1,26 @@
 """Paths: the section of a study that says how packets travel, turned into impairment documents of the engine's link.
 
-In each direction the impairments act in this order, whatever the order in the file: ``loss_schedule``, ``loss``,
-``gilbert_elliott``, ``corrupt``, ``duplicate``, then ``rate`` (with its queue) or ``trace``, then ``delay``,
-``jitter``, ``reorder``. So a lost packet takes no capacity, as in tc-netem(8), and the queue stands before the long
-wire, as in a router.
+In each direction the impairments act in the order of `impairments.KINDS`, whatever the order in the file: losses
+first, then the rate with its queue, then what delays. So a lost packet takes no capacity, as in tc-netem(8), and the
+queue stands before the long wire, as in a router.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Literal, cast
+from collections.abc import Callable, Mapping
+from typing import Literal, cast
 
+from trifecta.contract.path import ImpairmentDocument
+from trifecta.contract.values import JsonValue
 from trifecta.design import quantity
 from trifecta.design.document import Section, one_of
 from trifecta.design.impairments import (
     DEFAULT_QUEUE_PACKETS,
     ETHERNET_FRAME_BYTES,
-    FIELD_READERS,
+    KINDS,
+    PATH_FIELDS,
     DirectionFacts,
-    Impairment,
     Reading,
     ReadTrace,
     no_trace_files,
@@ -31,39 +32,9 @@ from trifecta.design.model import PathSpec
 from trifecta.design.quantity import QueueSize
 
 DIRECTIONS = ("forward", "backward")  # client to server, server to client
-PATH_FIELDS = (
-    "rtt",
-    "delay",
-    "jitter",
-    "rate",
-    "queue",
-    "discipline",
-    "loss",
-    "gilbert_elliott",
-    "loss_schedule",
-    "corrupt",
-    "duplicate",
-    "reorder",
-    "trace",
-    "frames",
-    "trial",
-)
-# The order in which impairments act on a packet, in each direction.
-_ORDER = (
-    "loss_schedule",
-    "loss",
-    "gilbert_elliott",
-    "corrupt",
-    "duplicate",
-    "rate",
-    "trace",
-    "delay",
-    "jitter",
-    "reorder",
-)
 
-Canonical = dict[str, Any]
-ByDirection = dict[str, dict[str, list[Impairment]]]  # direction -> field -> documents
+Canonical = dict[str, JsonValue]
+ByDirection = dict[str, dict[str, list[ImpairmentDocument]]]  # direction -> field -> documents
 
 
 def read_path(name: str, section: Section, read_trace: ReadTrace = no_trace_files) -> tuple[PathSpec, Canonical]:
@@ -82,8 +53,9 @@ def read_path(name: str, section: Section, read_trace: ReadTrace = no_trace_file
         canonical[field] = _merged(written)
 
     _read_delays(section, facts, documents, canonical)
-    for field, read in FIELD_READERS.items():
-        add(field, read)
+    for field, kind in KINDS.items():
+        if kind.read is not None:
+            add(field, kind.read)
     rtt_ns = sum(facts[direction].delay_ns for direction in DIRECTIONS)
     _read_rate(section, facts, documents, canonical, rtt_ns)
     if "trace" in section:
@@ -116,8 +88,8 @@ def read_path(name: str, section: Section, read_trace: ReadTrace = no_trace_file
     return spec, {field: canonical[field] for field in PATH_FIELDS if field in canonical}
 
 
-def _in_order(documents: dict[str, list[Impairment]]) -> tuple[Impairment, ...]:
-    return tuple(document for field in _ORDER for document in documents.get(field, ()))
+def _in_order(documents: dict[str, list[ImpairmentDocument]]) -> tuple[ImpairmentDocument, ...]:
+    return tuple(document for field in KINDS for document in documents.get(field, ()))
 
 
 def _directions(section: Section, field: str) -> dict[str, tuple[Section, str]]:
@@ -130,7 +102,7 @@ def _directions(section: Section, field: str) -> dict[str, tuple[Section, str]]:
     return dict.fromkeys(DIRECTIONS, (section, field))
 
 
-def _merged(written: dict[str, Any]) -> Any:
+def _merged(written: Mapping[str, JsonValue]) -> JsonValue:
     """One value when both directions have the same, else both by name."""
     values = list(written.values())
     return values[0] if len(values) == len(DIRECTIONS) and values[0] == values[1] else written
@@ -175,13 +147,13 @@ def _read_rate(
         return
     queues = _directions(section, "queue")
     disciplines = _directions(section, "discipline")
-    written: dict[str, dict[str, Any]] = {"rate": {}, "queue": {}, "discipline": {}}
+    written: dict[str, dict[str, JsonValue]] = {"rate": {}, "queue": {}, "discipline": {}}
     for direction, (at, key) in _directions(section, "rate").items():
         rate = at.parse(key, quantity.parse_rate_bits_per_s, 0)
         if rate == 0:
             raise at.error(key, "nothing passes at rate 0; give more, or leave the rate out")
         written["rate"][direction] = quantity.format_rate(rate)
-        document: Impairment = {"kind": "rate", "bits_per_s": rate}
+        document: ImpairmentDocument = {"kind": "rate", "bits_per_s": rate}
         default = QueueSize(1, "bdp") if rtt_ns else QueueSize(DEFAULT_QUEUE_PACKETS, "packets")
         queue_at, queue_key = queues.get(direction, (section, "queue"))
         queue = queue_at.parse(queue_key, quantity.parse_queue, default) if direction in queues else default

@@ -11,9 +11,9 @@ import itertools
 import random
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
-from trifecta.design.factors import workload_changes
+from trifecta.contract.values import Level
+from trifecta.design.factors import WORKLOAD_FIELDS
 from trifecta.design.model import AA_SUFFIX, Cell, Levelled, RequestsWorkload, Study, Treatment, Trial
 
 _SEED_BITS = 63  # the column is a signed 64-bit integer
@@ -47,7 +47,7 @@ def cells(study: Study) -> list[Cell]:
     return [cell_of(dict(zip(names, levels, strict=True))) for levels in combinations]
 
 
-def cell_of(levels: dict[str, Any]) -> Cell:
+def cell_of(levels: dict[str, Level]) -> Cell:
     """The cell with these levels; its key lists them in the order given."""
     return Cell(key=",".join(f"{name}={level_text(level)}" for name, level in levels.items()), levels=levels)
 
@@ -146,4 +146,5 @@ def workload_as_written(study: Study, at: Levelled) -> RequestsWorkload:
             warmup_requests=length.warmup_requests,
             warmup_ns=length.warmup_ns,
         )
-    return replace(workload, **workload_changes(at.levels))
+    fields = ((WORKLOAD_FIELDS[name], level) for name, level in at.levels.items() if name in WORKLOAD_FIELDS)
+    return replace(workload, **{field.attribute: field.parse(level) for field, level in fields})

@@ -8,21 +8,21 @@ from typing import Any, Literal, cast
 from trifecta.design import percentiles, plan, quantity
 from trifecta.design.any_level import expand_any
 from trifecta.design.compared import read_baseline, read_compare, refuse_uncompared, refuse_unlike_lengths
-from trifecta.design.document import Document, Section, one_of, parse_flag, parse_text
+from trifecta.design.document import Document, Section, did_you_mean, one_of, parse_flag, parse_text
 from trifecta.design.effort import least_ns
 from trifecta.design.emit import to_yaml
 from trifecta.design.factors import LENGTH_FIELDS, WORKLOAD_FIELDS
 from trifecta.design.lengths import read_length
 from trifecta.design.levels import CLEAN, Surroundings, named_things, read_factors
-from trifecta.design.metrics import METRICS as by_column
-from trifecta.design.metrics import TRIALS
+from trifecta.design.metric import Metric
+from trifecta.design.metrics import METRICS, asked_for
 from trifecta.design.model import PROTOCOL_FACTOR, Baseline, PathSpec, RequestsWorkload, Study, TrialLength
 from trifecta.design.paths import read_path
 from trifecta.design.protocols import CONTENT_METHODS
 from trifecta.design.quantity import QuantityError
-from trifecta.design.workloads.kinds import KINDS, WORKLOADS
+from trifecta.design.workloads.kinds import WORKLOADS
 
-__all__ = ["METRICS", "Surroundings", "resolve"]
+__all__ = ["Surroundings", "resolve"]
 
 DEPTHS = ("off", "quick", "full")  # design.conformance says what each asks
 STUDY_FIELDS = (
@@ -45,7 +45,6 @@ STUDY_FIELDS = (
     "capture",
     "captured_trials_count",
 )
-METRICS: dict[str, str] = {one.asked: one.name for one in TRIALS if one.asked}
 DEFAULT_MAX_BLOCKS = 200
 
 
@@ -77,8 +76,8 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
     if compare != PROTOCOL_FACTOR:  # else left out: the identity of studies from before stays
         canonical["compare"] = compare
     canonical["baseline"] = baseline
-    metric = root.parse("metric", _parse_metric, "latency_p50")
-    canonical["metric"] = metric
+    metric = root.parse("metric", _parse_metric, METRICS["latency_p50_ns"])
+    canonical["metric"] = metric.asked
     margin = root.parse("margin", _parse_margin, 0.05)
     confidence = root.parse("confidence", _parse_confidence, 0.95)
     canonical |= {"margin": quantity.format_ratio(margin), "confidence": quantity.format_ratio(confidence)}
@@ -106,7 +105,7 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
         paths={path: paths[path] for path in used},
         baseline=Baseline(plan.level_text(baseline)),
         compare=compare,
-        metric=METRICS[metric],
+        metric=metric.name,
         margin=margin,
         confidence=confidence,
         min_blocks=min_blocks,
@@ -128,7 +127,7 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
 
 def _read_workload(root: Section, around: Surroundings) -> tuple[RequestsWorkload, dict[str, Any]]:
     section = root.section("workload")
-    named = section.parse("kind", one_of("a workload", *KINDS), "requests")
+    named = section.parse("kind", _parse_kind, "requests")
     kind = WORKLOADS[named]
     section.allow("kind", *kind.fields, *(LENGTH_FIELDS if kind.lengths else ()))
     values = dict(kind.defaults)
@@ -145,7 +144,7 @@ def _read_workload(root: Section, around: Surroundings) -> tuple[RequestsWorkloa
     length, length_text = read_length(section) if kind.lengths else (TrialLength(), {})
     workload = kind.model(
         **values,
-        kind=cast(Any, named),
+        kind=named,
         requests=length.requests,
         duration_ns=length.duration_ns,
         warmup_requests=length.warmup_requests,
@@ -210,7 +209,7 @@ def _refuse_impossible_cells(root: Section, study: Study) -> None:
 
 def _refuse_small_samples(root: Section, study: Study) -> None:
     """A percentile that the requests of a trial cannot hold is no metric: every trial would be without a value."""
-    quantile = by_column[study.metric].quantile
+    quantile = METRICS[study.metric].quantile
     if quantile is None or quantile in (0.5, 1.0) or not study.workload.direct:
         return
     for one in plan.treatments(study):
@@ -218,7 +217,7 @@ def _refuse_small_samples(root: Section, study: Study) -> None:
         if 0 < requests < needs:
             raise root.error(
                 "metric",
-                f"the {by_column[study.metric].label} needs {needs} requests a trial, {one.cell.key} has {requests}; "
+                f"the {METRICS[study.metric].label} needs {needs} requests a trial, {one.cell.key} has {requests}; "
                 f"ask for more (--set requests={needs}) or for another metric",
             )
 
@@ -244,9 +243,18 @@ def _parse_name(value: Any) -> str:
     return text
 
 
-def _parse_metric(value: Any) -> str:
+def _parse_kind(value: Any) -> str:
+    text = parse_text(value)
+    return text if text in WORKLOADS else one_of("a workload", *WORKLOADS)(text)
+
+
+def _parse_metric(value: Any) -> Metric:
     text = parse_text(value).removesuffix("_ns")
-    return one_of("a metric", *METRICS)(text)
+    metric = asked_for(text)
+    if metric is None:
+        choices = (one.asked for one in METRICS.values() if one.asked)
+        raise QuantityError(f"{text!r} is not a metric; {did_you_mean(text, choices)}")
+    return metric
 
 
 def _parse_margin(value: Any) -> float:

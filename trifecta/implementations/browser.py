@@ -11,15 +11,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from trifecta.contract.common import Declared
+from trifecta.contract.errors import ErrorClass
 from trifecta.design import extras
 from trifecta.design.model import BrowserWorkload, Protocol
 from trifecta.implementations.server import Unsupported
 from trifecta.implementations.visit import Fetch, Visit
 
-CRASHED, HUNG, CODEC = "browser:crashed", "browser:hung", "browser:codec"
+CRASHED: Final = "browser:crashed"
+HUNG: Final = "browser:hung"
+CODEC: Final = "browser:codec"
 """Error classes of docs/architecture.md, section 1.1, that only a browser has."""
 
 
@@ -74,7 +77,7 @@ class Job:
 class BrowserFailed(Exception):
     """The browser as a whole is lost: this visit and all later ones have the error class ``error``."""
 
-    def __init__(self, error: str, message: str) -> None:
+    def __init__(self, error: ErrorClass, message: str) -> None:
         """``error``: CRASHED or HUNG; ``message`` goes to the log."""
         self.error = error
         super().__init__(message)
@@ -83,7 +86,7 @@ class BrowserFailed(Exception):
 class VisitFailed(Exception):
     """This visit failed; the next may not. ``error`` is a class of docs/architecture.md, section 1.1."""
 
-    def __init__(self, error: str, message: str) -> None:
+    def __init__(self, error: ErrorClass, message: str) -> None:
         """``message`` goes to the log: the browser's own words."""
         self.error = error
         super().__init__(message)

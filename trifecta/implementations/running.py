@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import cast
 
+from trifecta.contract.stored import Server
 from trifecta.design.errors import CannotError
 from trifecta.implementations.server import Backend, Command, ServerAdapter, ServerOptions, Site
 from trifecta.lab import linux
@@ -20,8 +21,6 @@ from trifecta.lab.cpu_share import CpuShare
 from trifecta.lab.engine import Stopped
 from trifecta.lab.host import Host
 
-ServerFacts = dict[str, Any]
-"""What is recorded of a server: names, times, and what its adapter declares, which may come from outside."""
 READY_TIMEOUT_S = 30.0  # a busy machine has taken more than 5 s
 GRACE_S = 2.0
 RENEWED_GRACE_S = 0.02
@@ -222,9 +221,9 @@ class RunningServer:
         """The first that ended: a backend before the server."""
         return next((program for program in self._programs if program.ended()), None)
 
-    def facts(self) -> ServerFacts:
-        """What is recorded of it in every trial."""
-        return {
+    def facts(self) -> Server:
+        """What is recorded of it in every trial, and what its adapter declares, which may come from outside."""
+        known: Server = {
             "name": self.adapter.name,
             "version": self.version,
             "restarts": self.restarts,
@@ -232,10 +231,10 @@ class RunningServer:
             "tls_version": self.options.tls_version,
             "proxy": self.adapter.is_proxy,
             **self._backend_facts(),
-            **self.adapter.declared(self.options),
         }
+        return cast(Server, {**known, **self.adapter.declared(self.options)})
 
-    def _backend_facts(self) -> dict[str, str]:
+    def _backend_facts(self) -> Server:
         if not self._backends:
             return {}
         return {

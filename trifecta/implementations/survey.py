@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from trifecta.contract.codec import plain
+from trifecta.contract.run import LeftOut, RunDocument
 from trifecta.contract.values import JsonObject
 from trifecta.design import quinn
 from trifecta.design.errors import CannotError, TrifectaError
@@ -101,10 +102,10 @@ class Finder:
         self._look = look
         self.chosen: dict[str, list[str]] = {}
         """Kind -> the names that ``any`` stood for."""
-        self.left_out: list[dict[str, str]] = []
+        self.left_out: list[LeftOut] = []
         """As in ``run.json``: factor, level, reason."""
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> RunDocument:
         """What a run records of it: ``any`` and ``not_found``; nothing when no study asked."""
         return {"any": dict(self.chosen), "not_found": list(self.left_out)} if self.chosen else {}
 

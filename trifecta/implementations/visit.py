@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from trifecta.contract.errors import ErrorClass
+
 
 @dataclass
 class Fetch:
@@ -44,7 +46,7 @@ class Fetch:
     rung: int | None = None
     segment: int | None = None
     media_ns: int | None = None
-    error: str | None = None
+    error: ErrorClass | None = None
     # Not in the row: what the HAR has besides.
     connect_end_ns: int | None = None
     send_start_ns: int | None = None
@@ -101,4 +103,4 @@ class Visit:
     watched_ns: int | None = None
     played_ns: int | None = None
     segments: int | None = None
-    error: str | None = None
+    error: ErrorClass | None = None

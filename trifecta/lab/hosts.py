@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypedDict
+from typing import Self
 
 from trifecta.design.errors import CannotError
 from trifecta.lab.host import Host
@@ -42,13 +42,6 @@ SYSCTLS: dict[str, str] = {
     "net/ipv6/conf/default/addr_gen_mode": "1",
     "net/ipv6/conf/default/dad_transmits": "0",
 }
-
-
-class NetworkFacts(TypedDict):
-    """Settings of the lab's kernel, for ``run.json``, and those that this kernel does not know."""
-
-    settings: dict[str, str]
-    unknown_settings: list[str]
 
 
 class HostGroup(ABC):

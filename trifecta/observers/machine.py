@@ -6,50 +6,11 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
 
-from trifecta.observers.resources import SamplerCost
-from trifecta.observers.transport import TransportGrowth
+from trifecta.contract.machine import MachineShares, StaticFacts
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-
-
-class StaticFacts(TypedDict):
-    """What does not change during a run; None is what this machine does not tell."""
-
-    kernel: str
-    architecture: str
-    cpu_model: str | None
-    cpus: int | None
-    cpus_allowed: int
-    memory_bytes: int | None
-    virtual_machine: bool
-    clocksource: str | None
-    governor: str | None
-    distribution: str | None
-
-
-class MachineShares(TypedDict):
-    """What the machine did over a trial, in shares of one second of one CPU."""
-
-    wall_ns: int
-    steal_share: float | None
-    other_cpu_share: float | None
-    interrupt_share: float | None
-    iowait_share: float | None
-    resolution: float
-    pressure_share: dict[str, float]
-    load_average_1m: float | None
-    cpu_mhz: list[float] | None
-    cpus: int | None
-
-
-class MachineFacts(MachineShares):
-    """``machine_json`` of a trial."""
-
-    transport: TransportGrowth
-    sampler: SamplerCost
 
 
 def _read(path: str) -> str | None:

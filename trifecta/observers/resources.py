@@ -12,8 +12,10 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import cast
 
+from trifecta.contract.machine import SamplerCost
+from trifecta.contract.resources import Reading
 from trifecta.lab.host import Host
 from trifecta.observers import devices
 from trifecta.observers.cgroup import CgroupReader
@@ -26,15 +28,6 @@ __all__ = ["ResourceObserver", "host_row", "rss_bytes", "run_delay_ns"]
 def host_row(name: str, *, loopback: bool = False) -> str:
     """The name in the column ``process`` of what a host's devices carried, or its loopback."""
     return f"host {name} lo" if loopback else f"host {name}"
-
-
-class SamplerCost(TypedDict):
-    """What reading the resources cost so far."""
-
-    samples: int
-    cpu_ns: int
-    wall_ns: int
-    share: float
 
 
 class ResourceObserver:
@@ -62,7 +55,7 @@ class ResourceObserver:
         self._samples = 0
         self._own_cpu_ns = 0
         self._began_ns = time.monotonic_ns()
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[Reading] = []
         before = time.thread_time_ns()
         for role, pid in processes.items():
             self._add(role, pid, (cgroups or {}).get(role, {}))
@@ -79,19 +72,19 @@ class ResourceObserver:
         now = time.monotonic_ns()
         traffic = {namespace: reader.take() for namespace, reader in self._devices.items()}
         for role, process in self._processes.items():
-            row: dict[str, Any] = {"trial": self._trial, "time_ns": now, "process": role}
+            row: Reading = {"trial": self._trial, "time_ns": now, "process": role}
             try:
                 reading = process.take()
             except ProcessLookupError:
                 continue
-            row |= vars(reading)
+            row |= cast(Reading, vars(reading))
             if reading.run_delay_ns is not None:
                 self._delays[role].append(reading.run_delay_ns)
             if role in self._cgroups:
                 group = self._cgroups[role].take()
                 row |= {"cgroup_memory_bytes": group.memory_bytes, "cgroup_cpu_ns": group.cpu_ns}
             if role in self._traffic:
-                row |= vars(traffic[self._traffic[role]][0])
+                row |= cast(Reading, vars(traffic[self._traffic[role]][0]))
             self.rows.append(row)
         for name, namespace in self._hosts.items():
             outside, loopback = traffic[namespace]
@@ -110,12 +103,12 @@ class ResourceObserver:
 
     def cpu_used_ns(self, role: str) -> int | None:
         """CPU time between the first and the last reading of a process; None with fewer than two."""
-        readings = [row["cpu_ns"] for row in self.rows if row["process"] == role]
+        readings = [cpu for row in self.rows if row["process"] == role and (cpu := row["cpu_ns"]) is not None]
         return readings[-1] - readings[0] if len(readings) > 1 else None
 
     def latest_cpu_ns(self) -> dict[str, int]:
         """CPU time of each process as of its last reading, from its own start on."""
-        return {row["process"]: row["cpu_ns"] for row in self.rows if row.get("cpu_ns") is not None}
+        return {row["process"]: cpu for row in self.rows if (cpu := row.get("cpu_ns")) is not None}
 
     def run_delay_ns(self, role: str) -> int | None:
         """Time without a CPU between the first and the last reading; None where the kernel does not report."""
@@ -124,7 +117,8 @@ class ResourceObserver:
 
     def peak_rss_bytes(self, role: str) -> int | None:
         """Largest resident memory seen."""
-        return max((row["rss_bytes"] for row in self.rows if row["process"] == role and row["rss_bytes"]), default=None)
+        seen = (row["rss_bytes"] for row in self.rows if row["process"] == role)
+        return max((rss for rss in seen if rss), default=None)
 
     def cost(self) -> SamplerCost:
         """What observing cost so far: ``samples``, ``cpu_ns``, ``wall_ns`` and ``share`` of one core."""
@@ -166,7 +160,8 @@ class ResourceObserver:
                     self._devices[namespace] = reader
 
     def _add_host(self, now: int, name: str, traffic: TrafficReading) -> None:
-        self.rows.append({"trial": self._trial, "time_ns": now, "process": name, **vars(traffic)})
+        row: Reading = {"trial": self._trial, "time_ns": now, "process": name}
+        self.rows.append(row | cast(Reading, vars(traffic)))
 
 
 def _network_namespace(pid: int) -> int | None:

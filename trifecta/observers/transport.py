@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, cast
 
+from trifecta.contract.machine import TransportGrowth
 from trifecta.lab.host import Host
 from trifecta.observers.kernel_text import (
     parse_conntrack,
@@ -41,19 +42,6 @@ _NETSTAT = {
 _CONNTRACK = ("drop", "early_drop", "insert_failed", "invalid")
 _CONNTRACK_SIZE = "/proc/sys/net/netfilter/nf_conntrack_max"
 _CONNTRACK_COUNT = "/proc/sys/net/netfilter/nf_conntrack_count"
-
-
-class HostGrowth(TypedDict):
-    """How much the counters of a host grew, by the kernel's names; ``conntrack`` has what there is now besides."""
-
-    counters: dict[str, int]
-    devices: dict[str, dict[str, int]]
-    loopback: dict[str, int]
-    conntrack: dict[str, int | None] | None
-
-
-TransportGrowth = dict[str, HostGrowth | int | None]
-"""By host; and ``softnet_drops``, packets dropped by the machine's backlog."""
 
 
 class TransportObserver:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, replace
 
 from trifecta.design import percentiles
-from trifecta.design.metrics import METRICS, MORE_IS_BETTER
+from trifecta.design.metrics import METRICS
 from trifecta.report import naming
 
 _BY_ARM = re.compile(r"\{by_arm:([\w,]+)\}")
@@ -68,7 +68,7 @@ FROM (SELECT *, CASE WHEN metric IN ({more}) THEN coalesce(likely, verdict) = 's
       FROM verdicts) AS t
 WHERE true{and_cell}
 ORDER BY t.cell, t.metric, t.arm, t.reference
-""".replace("{more}", ", ".join(f"'{name}'" for name in MORE_IS_BETTER)),
+""".replace("{more}", ", ".join(f"'{one.name}'" for one in METRICS.values() if one.better == "more")),
     ("cell", "metric", "arm", "reference"),
 )
 

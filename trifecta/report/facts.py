@@ -266,7 +266,11 @@ def read(run: Path) -> RunFacts:
         study=study,
         seed=int(document.get("seed", study["seed"])),
         argv=[str(word) for word in document.get("argv") or []],
-        left_out=[dict(item) for name in ("unsupported", "not_found", "failed") for item in document.get(name) or []],
+        left_out=[
+            dict(item)
+            for items in (document.get("unsupported"), document.get("not_found"), document.get("failed"))
+            for item in items or []
+        ],
         faults=dict(document.get("faults") or {}),
         ending=str(document.get("ended_because") or ""),
         conformance=directory.conformance(),

@@ -17,6 +17,7 @@ import duckdb
 from trifecta.analysis.checks import check_run
 from trifecta.analysis.checks.evidence import RunEvidence
 from trifecta.analysis.verdict import verdicts
+from trifecta.contract.run import RunDocument
 from trifecta.contract.trial import TrialRow
 from trifecta.design import plan
 from trifecta.design.model import Cell, CheckResult, Study, Verdict
@@ -108,14 +109,14 @@ def _evidence(run: RunDirectory) -> tuple[Study, list[Cell], list[TrialRow]]:
     return study, _cells(study, run.facts, rows), rows
 
 
-def _cells(study: Study, facts: Row, rows: Sequence[TrialRow]) -> list[Cell]:
+def _cells(study: Study, facts: RunDocument, rows: Sequence[TrialRow]) -> list[Cell]:
     """The cells that the run could do: the family of its verdicts."""
     every = plan.cells(study)
     if "cells" in facts:
         known = set(facts["cells"])
         return [cell for cell in every if cell.key in known]
     seen = {row["cell"] for row in rows}
-    items = [item for name in ("unsupported", "failed") for item in facts.get(name, [])]
+    items = [*facts.get("unsupported", []), *facts.get("failed", [])]
     out = {(item["factor"], item["level"]) for item in items}
     left = {cell.key for cell in every for name, at in cell.levels.items() if (name, plan.level_text(at)) in out}
     return [cell for cell in every if cell.key in seen or cell.key not in left]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from trifecta.contract.path import ImpairmentDocument
 from trifecta.design.errors import UserError
+from trifecta.design.impairments import lost_share
 from trifecta.design.model import Study
 from trifecta.design.study_file import parse_study
 
@@ -35,29 +36,18 @@ def _rows(study: Study) -> list[str]:
     ]
 
 
-def _row(path: str, wire: str | None, direction: str, asked: Sequence[Mapping[str, Any]]) -> str:
-    kinds = {impairment["kind"] for impairment in asked}
-    survive = 1.0
-    for impairment in asked:
-        if impairment["kind"] == "loss":
-            survive *= 1 - float(impairment["probability"])
-        elif impairment["kind"] == "gilbert_elliott":
-            survive *= 1 - _lost_in_bursts(impairment)
+def _row(path: str, wire: str | None, direction: str, asked: Sequence[ImpairmentDocument]) -> str:
+    lost, _ = lost_share(asked)
+    scheduled = any("drop" in impairment for impairment in asked)
+    traced = any("opportunities_ms" in impairment for impairment in asked)
     delay_ns = sum(int(impairment["delay_ns"]) for impairment in asked if impairment["kind"] == "delay")
     rates = [float(impairment["bits_per_s"]) for impairment in asked if impairment["kind"] == "rate"]
     rate = f"{min(rates)!r}::DOUBLE" if rates else "NULL::DOUBLE"
     named = "NULL::VARCHAR" if wire is None else _quoted(wire)
     return (
-        f"({_quoted(path)}, {named}, '{direction}', {delay_ns}::BIGINT, {1 - survive!r}::DOUBLE, "
-        f"{'loss_schedule' in kinds}, {rate}, {'trace' in kinds})"
+        f"({_quoted(path)}, {named}, '{direction}', {delay_ns}::BIGINT, {lost!r}::DOUBLE, "
+        f"{scheduled}, {rate}, {traced})"
     )
-
-
-def _lost_in_bursts(channel: Mapping[str, Any]) -> float:
-    """The long-run loss of a Gilbert-Elliott channel."""
-    to_bad, to_good = float(channel["good_to_bad"]), float(channel["bad_to_good"])
-    bad = to_bad / (to_bad + to_good) if to_bad + to_good else 0.0
-    return (1 - bad) * float(channel.get("loss_good", 0.0)) + bad * float(channel.get("loss_bad", 1.0))
 
 
 def _quoted(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -129,7 +129,7 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def require(run: Path, facts: Mapping[str, Any], *names: str) -> None:
+def require(run: Path, facts: RunDocument, *names: str) -> None:
     """UserError where ``run.json`` lacks one of these fields; ``study.sha256`` is that of ``study``."""
     for name in names:
         at: Any = facts

@@ -19,7 +19,8 @@ from typing import Any, cast
 
 from trifecta.contract.codec import plain
 from trifecta.contract.link import Links, LinkSummary
-from trifecta.contract.run import Decision
+from trifecta.contract.resources import Reading
+from trifecta.contract.run import Decision, RunDocument
 from trifecta.contract.trial import TrialRow
 from trifecta.contract.values import JsonObject
 from trifecta.design.conformance import ConformanceResult
@@ -56,7 +57,7 @@ class TrialFiles:
     """By the name of the wire; empty where there is only one."""
     captures: Mapping[str, Path] = dataclasses.field(default_factory=dict)
     """As ``link_logs``."""
-    resources: Sequence[Mapping[str, Any]] = ()
+    resources: Sequence[Reading] = ()
 
 
 class RunDirectory:
@@ -69,7 +70,7 @@ class RunDirectory:
         self._lock: int | None = None
 
     @classmethod
-    def create(cls, path: Path, facts: Mapping[str, Any], study_text: str) -> RunDirectory:
+    def create(cls, path: Path, facts: RunDocument, study_text: str) -> RunDirectory:
         """Make a new run directory; UserError when the folder holds something already, CannotError on a bad disk."""
         path = path.resolve()
         files.make_empty(path)
@@ -123,11 +124,11 @@ class RunDirectory:
             self._lock = None
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> RunDocument:
         """The content of ``run.json``."""
-        return {**run_facts.read(self.path)}
+        return run_facts.read(self.path)
 
-    def write_facts(self, facts: Mapping[str, Any]) -> None:
+    def write_facts(self, facts: RunDocument) -> None:
         """Replace ``run.json``."""
         with self._replacing("run.json") as (draft,):
             text = json.dumps(facts, indent=2, sort_keys=True, allow_nan=False) + "\n"
@@ -180,7 +181,7 @@ class RunDirectory:
                 parquet.write(attached.resources, schema.RESOURCES, draft)
                 drafts.append((draft, self.path / "resources" / f"{trial}.parquet"))
             row_draft = self.draft("trials", trial, ".parquet")
-            parquet.write([row], schema.TRIALS, row_draft)
+            parquet.write([row], schema.trials_of(row), row_draft)
             logs = self.path / "qlog" / trial  # as keys; those of servers come later (`add_files`)
             of_client = logs if logs.is_dir() else None
             for folder, made in (("har", attached.har), ("frames", attached.frames), ("qlog", of_client)):
@@ -200,7 +201,7 @@ class RunDirectory:
 
         with files.disk_errors(self.path):
             draft = self.draft("trials", row["trial"], ".parquet")
-            parquet.write([row], schema.TRIALS, draft)
+            parquet.write([row], schema.trials_of(row), draft)
             final = self.path / "trials" / f"{row['trial']}.parquet"
             files.sync_all([draft])
             files.sync_all(self._announce([(draft, final)]))

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from trifecta.contract.trial import TrialRow
+from trifecta.design.metrics import METRICS
 from trifecta.design.tables import BOOL, DOUBLE, INT32, INT64, TEXT, UINT8, UINT16, UINT32, UINT64, Schema, make_schema
 
 # One row a trial. A null means: not measured, or a phase that this protocol does not have, or a percentile that lies
@@ -61,6 +63,13 @@ TRIALS = make_schema(
     ("checks_json", TEXT),
     ("error", TEXT),
 )
+
+
+def trials_of(row: TrialRow) -> Schema:
+    """TRIALS, and a column for each metric of another package that the row has."""
+    more = [(name, DOUBLE) for name in row if name not in TRIALS.types and name in METRICS]
+    return Schema((*TRIALS.columns, *more)) if more else TRIALS
+
 
 # One row a request, written by the engine (engine/crates/record/src/schema.rs). Types as the views promise them.
 SAMPLES = make_schema(

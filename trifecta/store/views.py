@@ -20,6 +20,7 @@ from pathlib import Path
 import duckdb
 
 from trifecta.design import metrics, percentiles
+from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX
 from trifecta.design.tables import Schema
 from trifecta.store import damage, manifest, noted, parquet, schema
@@ -32,7 +33,7 @@ from trifecta.store.visits import BROWSER_TABLES
 # A phase that a protocol does not have is null. Over HTTP/3 there is no TCP connect, and ``tls_ns`` is the whole QUIC
 # handshake, of which TLS is a part. ``latency_censored_ns`` is infinite for a failed request: a percentile over it is
 # infinite when it lies among failures, instead of looking better the more requests fail.
-_SAMPLES_VIEW = """
+SAMPLES_VIEW = """
 SELECT *,
   coalesce(intended_ns, started_ns) AS origin_ns,
   error IS NULL AS success,
@@ -126,7 +127,7 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
     )
     connection.execute("SET enable_external_access = false")
     connection.execute(f"CREATE VIEW trials AS SELECT * {_HELD}, {_LEVEL} FROM {trials}")
-    connection.execute("CREATE VIEW samples AS " + _SAMPLES_VIEW.format(source=_samples(samples)))
+    connection.execute("CREATE VIEW samples AS " + SAMPLES_VIEW.format(source=_samples(samples)))
     connection.execute("CREATE VIEW spans AS " + _SPANS_VIEW.format(source=_scan(spans, schema.SPANS)))
     for name, columns in BROWSER_TABLES.items():
         found = _existing(folder / name, names, ".parquet")
@@ -168,9 +169,17 @@ def _by_wire(folder: Path, names: list[str], suffix: str) -> list[Path]:
 
 
 def _trials(paths: list[Path]) -> str:
-    if _is_of_this_version(paths, schema.TRIALS):
-        return _scan(paths, schema.TRIALS)
-    return f"({schema.trials_select(parquet.listed(paths))})"
+    there = set(parquet.types_of(paths[0])) if paths else set(schema.TRIALS.names)
+    source = _scan(paths, schema.TRIALS)
+    if there != set(schema.TRIALS.names):  # of an earlier version, or with metrics of another package
+        source = f"({schema.trials_select(parquet.listed(paths))})"
+    missing = [f"NULL::DOUBLE AS {name}" for name in METRICS if name not in there | set(schema.TRIALS.names)]
+    return f"(SELECT *, {', '.join(missing)} FROM {source})" if missing else source
+
+
+def of_requests(samples: Path) -> str:
+    """The view ``samples`` of one trial, as a SELECT."""
+    return SAMPLES_VIEW.format(source=_samples([samples]))
 
 
 def _samples(paths: list[Path]) -> str:

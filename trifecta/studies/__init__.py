@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from trifecta.analysis.statements import Published
 from trifecta.analysis.statements import parse as parse_published
+from trifecta.contract.values import Level
 from trifecta.design import plan
 from trifecta.design.any_level import FoundLevels
 from trifecta.design.browsers import BUNDLED_CLIPS, BUNDLED_PAGES
@@ -164,7 +165,25 @@ def find_thing(folder: Path, name: str, bundled_names: Collection[str], what: st
     raise QuantityError(f"no {what} {name!r}; give one of: {', '.join(bundled_names)}, or the path of one{missing}")
 
 
-def describe(study: Study, path: Path) -> dict[str, Any]:
+class Described(TypedDict):
+    """A study for a program to read: what it compares, and its canonical text."""
+
+    name: str
+    title: str
+    file: str
+    factors: dict[str, list[Level]]
+    baseline: str
+    arms: list[str]
+    cells: list[str]
+    metric: str
+    margin: float
+    blocks: dict[str, int]
+    budget: str | None
+    seed: int
+    source: str
+
+
+def describe(study: Study, path: Path) -> Described:
     """A study for a program to read: what it compares, and its canonical text."""
     return {
         "name": study.name,

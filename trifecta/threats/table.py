@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trifecta.design.errors import UserError
 from trifecta.entries import Registry
 from trifecta.threats import (
     alpn_mismatch,
@@ -52,4 +53,4 @@ def _adopt(name: str, threat: Threat, _package: str) -> Threat:
     return threat
 
 
-THREATS = Registry("threat", _OWN, Threat, _adopt)
+THREATS = Registry("threat", _OWN, Threat, _adopt, error=UserError)

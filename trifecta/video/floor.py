@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from trifecta.design.errors import CannotError
 from trifecta.lab.host import Host
@@ -22,7 +22,14 @@ from trifecta.video.local import ADDRESS
 LEAST_FRAMES = 50
 """Of a rung, for a share of it: two seconds."""
 _END_S = 2.0
-Row = dict[str, Any]
+
+
+class Shown(TypedDict):
+    """What of a row of PLAYBACK tells of frames: so many so far, at this rung."""
+
+    rung: int | None
+    frames_shown: int | None
+    frames_dropped: int | None
 
 
 class LocalVideo:
@@ -72,7 +79,7 @@ class LocalVideo:
         return FLOOR_STEP_NS * len(self._video.ladder.renditions)
 
 
-def shares_of(playback: Sequence[Row], rungs: int) -> list[float] | None:
+def shares_of(playback: Sequence[Shown], rungs: int) -> list[float] | None:
     """The share of frames that were dropped at each rung, of rows of PLAYBACK in order; None when one was not seen."""
     total, dropped = [0] * rungs, [0] * rungs
     before: tuple[int, int] = (0, 0)

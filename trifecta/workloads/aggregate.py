@@ -8,18 +8,22 @@ for ever. A percentile that lies among failures is None, instead of looking bett
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.contract.trial import TrialRow
 from trifecta.design import percentiles
-from trifecta.store import parquet
+from trifecta.design.errors import UserError
+from trifecta.design.metrics import METRICS
+from trifecta.store import parquet, schema, views
 
 Numbers = NDArray[np.float64]
 Column = NDArray[Any]
@@ -89,6 +93,7 @@ def aggregate(samples_file: Path) -> Aggregate:
         "transfer_p50_ns": percentile((done - first_byte)[success], 0.5),
         "bytes_in": _sum(found["bytes_in"]),
         "bytes_out": _sum(found["bytes_out"]),
+        **_of_packages(views.of_requests(samples_file)),
     }
     first, second = _halves(latency[success], done[success])
     return Aggregate(
@@ -105,6 +110,27 @@ def aggregate(samples_file: Path) -> Aggregate:
         first_half_p50_ns=first,
         second_half_p50_ns=second,
     )
+
+
+def load() -> None:
+    """Load the metrics of other packages: UserError where one cannot be worked out, before anything is run."""
+    _of_packages(views.SAMPLES_VIEW.format(source=f"({schema.empty_select(schema.SAMPLES)})"))
+
+
+def _of_packages(requests: str) -> dict[str, float | None]:
+    """The metrics of other packages, over these requests; null where one is infinite, as a censored percentile is."""
+    found: dict[str, float | None] = {}
+    for name, metric in METRICS.items():
+        if metric.sql:
+            try:
+                asked = f"SELECT ({metric.sql})::DOUBLE AS value FROM ({requests}) WHERE NOT warmup"  # noqa: S608
+                (row,) = parquet.select(asked)
+            except duckdb.Error as error:
+                said = " ".join(str(error).split())
+                raise UserError(f"metric {name!r} cannot be worked out ({said}); report it to its author") from error
+            value = row["value"]
+            found[name] = value if value is not None and math.isfinite(value) else None
+    return found
 
 
 def _told(column: Column) -> NDArray[np.bool_]:

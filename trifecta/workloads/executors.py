@@ -1,7 +1,4 @@
-"""How each workload is run: which cells can be, what stays up over the trials, and who runs a trial.
-
-A new workload is a line in ``EXECUTORS``.
-"""
+"""How the workloads of each family are run: which cells can be, what stays up, and who runs a trial."""
 
 from __future__ import annotations
 
@@ -11,14 +8,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from trifecta.contract.machine import NetworkFacts
 from trifecta.contract.probe import MeasureSummary
 from trifecta.design.model import Cell, Levelled, Study, Trial
+from trifecta.design.workloads.requests import Family
 from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.registry import BROWSERS, CLIENTS, SERVERS
 from trifecta.implementations.server import ServerAdapter
 from trifecta.lab.host import browser_pin_table, pin_table
-from trifecta.lab.hosts import NetworkFacts
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.faults import NO_FAULTS, Faults
 from trifecta.workloads.services.session import ServicesSession
@@ -154,27 +152,21 @@ def _browsers(common: Common) -> BrowserSession:
     )
 
 
-_OF_REQUESTS = Executor(
-    lambda study, _, adapters: supported(study, adapters.servers, adapters.clients),
-    _requests,
-    TrialRunner,
-    conformance=True,
-)
-_OF_SERVICES = Executor(
-    lambda study, engine, _: services_supported(study, engine), _services, ServicesTrialRunner, phase="services"
-)
-_OF_BROWSERS = Executor(
-    lambda study, _, adapters: browsers_supported(study, adapters.servers, adapters.browsers),
-    _browsers,
-    BrowserTrialRunner,
-    pins=browser_pin_table,
-)
-EXECUTORS: dict[str, Executor] = {
-    "requests": _OF_REQUESTS,
-    "chain": _OF_SERVICES,
-    "fan-in": _OF_SERVICES,
-    "sba-registration": _OF_SERVICES,
-    "page": _OF_BROWSERS,
-    "video": _OF_BROWSERS,
+EXECUTORS: dict[Family, Executor] = {
+    "requests": Executor(
+        lambda study, _, adapters: supported(study, adapters.servers, adapters.clients),
+        _requests,
+        TrialRunner,
+        conformance=True,
+    ),
+    "services": Executor(
+        lambda study, engine, _: services_supported(study, engine), _services, ServicesTrialRunner, phase="services"
+    ),
+    "visits": Executor(
+        lambda study, _, adapters: browsers_supported(study, adapters.servers, adapters.browsers),
+        _browsers,
+        BrowserTrialRunner,
+        pins=browser_pin_table,
+    ),
 }
-"""By the kind of the study's workload."""
+"""By the family of the study's workload."""

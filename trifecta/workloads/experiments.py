@@ -10,9 +10,20 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from trifecta import studies
+from trifecta.contract.threats import (
+    DetectedBy,
+    EffectFound,
+    EffectRow,
+    KneeFound,
+    MeanFound,
+    SplitFound,
+    ThreatFound,
+    TrialsLeftOut,
+    TripsFound,
+)
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.model import Study
@@ -23,7 +34,6 @@ if TYPE_CHECKING:
     from trifecta.analysis.means import Mean
     from trifecta.analysis.switched import Asked, Detected, Switched
 
-Data = dict[str, Any]
 RunOne = Callable[[Study, Path, bool], Any]
 RESULT_FILE = "threats.json"
 
@@ -53,7 +63,7 @@ def run_experiment(
     overrides: Sequence[str] = (),
     without: Sequence[str] = (),
     stop: Callable[[], bool] = lambda: False,
-) -> Data:
+) -> ThreatFound:
     """Run the experiments but for ``without`` into ``folder / NAME``, or go on with them, and say what they show.
 
     Once ``stop`` says so none of them is begun.
@@ -82,15 +92,16 @@ def run_experiment(
     if not any((folder / name / "run.json").is_file() for name in threat.experiments):
         return not_measured(threat, "; ".join(problems))
     found = measured(threat, folder)
-    return found | {"reason": "; ".join((*problems, *([found["reason"]] if found["reason"] else [])))}
+    found["reason"] = "; ".join((*problems, *([found["reason"]] if found["reason"] else [])))
+    return found
 
 
-def not_measured(threat: Threat, reason: str) -> Data:
+def not_measured(threat: Threat, reason: str) -> ThreatFound:
     """A threat whose experiment could not run, or that has none."""
     return {**_head(threat), "outcome": "not measured", "reason": reason, "runs": [], "effects": [], "model": []}
 
 
-def measured(threat: Threat, folder: Path) -> Data:
+def measured(threat: Threat, folder: Path) -> ThreatFound:
     """What the runs of its experiments say of a threat, as plain data (docs/threats.md)."""
     runs = {name: _Run(folder / name) for name in threat.experiments if (folder / name / "run.json").is_file()}
     effects = []
@@ -112,8 +123,8 @@ def measured(threat: Threat, folder: Path) -> Data:
             reason = "no request of a trial that counts failed, so there is nothing to try again"
     model = [item for run in runs.values() for item in _model(threat, run)]
     told = [str(run.path) for run in runs.values()]
-    found = {"outcome": outcome, "reason": reason, "runs": told, "effects": effects, "model": model}
-    return {**_head(threat), **{name: _finite(value) for name, value in found.items()}}
+    found: ThreatFound = {"outcome": outcome, "reason": reason, "runs": told, "effects": effects, "model": model}
+    return {**_head(threat), **cast(ThreatFound, _finite(found))}
 
 
 def _finite(value: Any) -> Any:
@@ -140,7 +151,7 @@ class _Run:
         self.left_out = [str(item["reason"]) for item in (*facts.get("unsupported", ()), *facts.get("failed", ()))]
 
 
-def _head(threat: Threat) -> Data:
+def _head(threat: Threat) -> ThreatFound:
     return {
         "threat": threat.id,
         "title": threat.title,
@@ -151,7 +162,7 @@ def _head(threat: Threat) -> Data:
     }
 
 
-def _carried_out(run: _Run) -> list[Data]:
+def _carried_out(run: _Run) -> list[EffectFound]:
     """What a procedure makes of the requests of a run."""
     from trifecta.store import views
     from trifecta.workloads import retrying
@@ -160,7 +171,7 @@ def _carried_out(run: _Run) -> list[Data]:
         return retrying.effects(connection, run.study)
 
 
-def _effect(threat: Threat, effect: Effect, run: _Run) -> Data:
+def _effect(threat: Threat, effect: Effect, run: _Run) -> EffectFound:
     from trifecta.analysis.switched import Asked, countable, left_out, switched
     from trifecta.design.metrics import METRICS
 
@@ -169,7 +180,7 @@ def _effect(threat: Threat, effect: Effect, run: _Run) -> Data:
     baseline = study.baseline.level
     asked = Asked(effect.factor, effect.off, effect.on, effect.metric, arms, baseline, study.confidence, effect.where)
     metric = METRICS[effect.metric]
-    told = None if threat.check is None else dataclasses.asdict(_detected(asked, threat.check, run))
+    told = None if threat.check is None else cast(DetectedBy, dataclasses.asdict(_detected(asked, threat.check, run)))
     rows = countable(run.rows, threat.check, effect.metric)
     return {
         "title": effect.title,
@@ -184,7 +195,7 @@ def _effect(threat: Threat, effect: Effect, run: _Run) -> Data:
         "margin": study.margin,
         "confidence": study.confidence,
         "detected": told,
-        "left_out": dataclasses.asdict(left_out(rows, asked)),
+        "left_out": cast(TrialsLeftOut, dataclasses.asdict(left_out(rows, asked))),
         "rows": [_row(one, study) for one in switched(rows, asked)],
     }
 
@@ -201,7 +212,7 @@ def _detected(asked: Asked, check: str, run: _Run) -> Detected:
     return detected([{**row, "checks_json": said if row["cell"] in loud else "[]"} for row in run.rows], asked, check)
 
 
-def _row(one: Switched, study: Study) -> Data:
+def _row(one: Switched, study: Study) -> EffectRow:
     found = one.contrast
     return {
         "place": one.place,
@@ -219,11 +230,11 @@ def _row(one: Switched, study: Study) -> Data:
     }
 
 
-def _mean(mean: Mean | None) -> Data | None:
+def _mean(mean: Mean | None) -> MeanFound | None:
     return None if mean is None else {"value": mean.value, "low": mean.low, "high": mean.high, "blocks": mean.blocks}
 
 
-def _outcome(effects: Sequence[Data]) -> str:
+def _outcome(effects: Sequence[EffectFound]) -> str:
     """``effect`` when anything it compares differs, ``no effect`` when all of it is the same, else ``not decided``."""
     rows = [row for effect in effects for row in effect["rows"] if row["blocks"]]
     if not rows:
@@ -234,22 +245,22 @@ def _outcome(effects: Sequence[Data]) -> str:
     return "no effect" if outcomes == {"same"} else "not decided"
 
 
-def _model(threat: Threat, run: _Run) -> list[Data]:
+def _model(threat: Threat, run: _Run) -> list[TripsFound | KneeFound | SplitFound]:
     """What a model makes of the same trials: round trips alone, the parts of the effect, the rate a program reaches."""
     from trifecta.analysis.decomposition import decompose
     from trifecta.analysis.knee import knees
     from trifecta.analysis.round_trips import explained
 
     if threat.model == "round-trips":
-        return [dataclasses.asdict(one) for one in explained(run.study, run.rows)]
+        return [cast(TripsFound, dataclasses.asdict(one)) for one in explained(run.study, run.rows)]
     if threat.model == "knee":
-        return [dataclasses.asdict(one) for one in knees(run.study, run.rows, threat.check or "")]
+        return [cast(KneeFound, dataclasses.asdict(one)) for one in knees(run.study, run.rows, threat.check or "")]
     if threat.model == "decomposition":
-        return [dataclasses.asdict(one) for one in decompose(run.study, run.rows)]
+        return [cast(SplitFound, dataclasses.asdict(one)) for one in decompose(run.study, run.rows)]
     return []
 
 
-def write(folder: Path, found: Sequence[Data]) -> Path:
+def write(folder: Path, found: Sequence[ThreatFound]) -> Path:
     """Leave what was measured in ``threats.json`` of the folder."""
     from trifecta.store import files, noted
 

@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from trifecta.analysis.estimate import Row
 from trifecta.analysis.planner import Planner
 from trifecta.analysis.verdict import verdicts
+from trifecta.contract.run import Extension, RunDocument, StudyOfRun
 from trifecta.design import quantity
 from trifecta.design.errors import UserError
 from trifecta.design.model import Cell, Study
@@ -26,7 +27,7 @@ from trifecta.store import files
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.facts import study_digest
 
-ENTRY = "extended"  # of run.json: a list, one mapping for each time
+ENTRY: Final = "extended"  # of run.json: a list, one mapping for each time
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def extend(run: RunDirectory, study: Study, cells: Sequence[Cell], more: More) -
     budget = "none" if more.budget_ns is None else quantity.format_time(spent_ns + more.budget_ns)
     blocks = {"at_least": at_least, "at_most": at_most}
     longer = _changed(study, blocks, budget, f"resume {more.words()}")
-    entry = {
+    entry: Extension = {
         "utc": datetime.now(UTC).isoformat(timespec="seconds"),
         "argv": sys.argv,
         "asked": more.words(),
@@ -100,14 +101,14 @@ def extend(run: RunDirectory, study: Study, cells: Sequence[Cell], more: More) -
         "most_blocks": most,
     }
     # Facts first: from the entry `current` makes the study's text again, were this process killed in between.
-    about = {**run.facts["study"], "sha256": study_digest(longer)}
+    about: StudyOfRun = {**run.facts["study"], "sha256": study_digest(longer)}
     run.write_facts(run.facts | {ENTRY: [*run.facts.get(ENTRY, []), entry], "study": about})
     files.write_text(run.path / "study.yaml", longer.source)
     run.log_decision({"extended": more.words(), "elapsed_ns": spent_ns, "trials": len(rows)})
     return longer
 
 
-def planner(facts: Mapping[str, Any]) -> type[Planner] | partial[Planner]:
+def planner(facts: RunDocument) -> type[Planner] | partial[Planner]:
     """What makes the planner of a run, which was perhaps extended."""
     entries = facts.get(ENTRY)
     return (

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from trifecta.contract.codec import plain
+from trifecta.contract.run import LeftOut, RunDocument
 from trifecta.design import plan, quinn
 from trifecta.design.errors import UserError
 from trifecta.design.model import Study
@@ -37,7 +37,7 @@ def first_facts(
     here: Supported,
     faults: Faults,
     pins: Mapping[str, frozenset[int] | None],
-) -> dict[str, Any]:
+) -> RunDocument:
     """What is known before the first trial."""
     workload = study.workload
     versions = engine_versions(engine)
@@ -51,9 +51,9 @@ def first_facts(
         "seed": study.seed,
         "argv": sys.argv,
         "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
-        "servers": {name: dict(facts) for name, facts in here.servers.items()},
-        "clients": {name: dict(facts) for name, facts in here.clients.items()},
-        "unsupported": [dict(item) for item in here.left_out],
+        "servers": dict(here.servers),
+        "clients": dict(here.clients),
+        "unsupported": list(here.left_out),
         "machine": static_facts(),
         "pins": describe_pins(pins),
         # The same for every arm by construction; each trial's checks compare what was really used.
@@ -79,7 +79,7 @@ def first_facts(
     }
 
 
-def check_same_study(facts: Mapping[str, Any], study: Study, unsupported: Sequence[Mapping[str, str]]) -> None:
+def check_same_study(facts: RunDocument, study: Study, unsupported: Sequence[LeftOut]) -> None:
     """Refuse to resume a run with another study, or with other levels left out: its blocks would not compare."""
     if facts["study"]["sha256"] != study_digest(study):
         raise UserError("the study is not the one this run began with; start a new run with --out")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from trifecta.analysis.checks import check_run, check_trial, echo, is_valid
 from trifecta.analysis.checks.evidence import Evidence, RunEvidence
 from trifecta.analysis.checks.visits import Visits
 from trifecta.analysis.deliveries import lies
 from trifecta.contract.codec import plain
+from trifecta.contract.machine import StaticFacts
 from trifecta.contract.trial import TrialRow
 from trifecta.design import plan
 from trifecta.design.model import Cell, CheckResult, Study
@@ -33,7 +33,7 @@ class Judge:
         study: Study,
         cells: Sequence[Cell],
         rows: Sequence[TrialRow],
-        facts: Mapping[str, Any],
+        facts: StaticFacts,
         samples_folder: Path,
     ) -> None:
         """``rows`` are the trials committed by an earlier part of a resumed run; ``facts`` those of the machine."""
@@ -87,8 +87,9 @@ class Judge:
         machine = json.loads(row["machine_json"] or "null")
         samples = self._samples_folder / f"{row['trial']}.parquet"
         level = plan.treatment(self._study, outcome.trial.cell, row["arm"]).level
-        own = {"trial": row["trial"], "arm": row["arm"], "position": row["position"], "level": level}
-        trial = dataclasses.replace(outcome.trial, **own)
+        trial = dataclasses.replace(
+            outcome.trial, trial=row["trial"], arm=row["arm"], position=row["position"], level=level
+        )
         return Evidence(
             study=self._study,
             trial=trial,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trifecta.contract.load import LoadSummary
-from trifecta.implementations.running import ServerFacts
+from trifecta.contract.stored import Server
 from trifecta.lab.cpu_share import CpuShare
 
 
@@ -21,7 +21,7 @@ class Limits:
         if self._client is not None:
             self._client.add(pid)
 
-    def record(self, load: LoadSummary | None, server: ServerFacts) -> None:
+    def record(self, load: LoadSummary | None, server: Server) -> None:
         """Add ``cpu_share``, and ``throttled_ns`` since the start, to what is known of client and server."""
         for name, group in self._groups.items():
             throttled_ns = group.throttled_ns() - self._before_ns[name]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
+from trifecta.contract.run import RunDocument
 from trifecta.design.errors import UserError
 from trifecta.design.mapping import MapPlan, read_plan
 from trifecta.design.model import Cell, Study
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from trifecta.workloads.progress import Progress
     from trifecta.workloads.runner import StudyOutcome
 
-FACT = "map"  # in run.json: the plan of a run that is a map
+FACT: Final = "map"  # in run.json: the plan of a run that is a map
 
 
 def is_map(folder: Path) -> bool:
@@ -53,7 +54,7 @@ def run_map(
     stop: Callable[[], bool],
     *,
     resume: bool = False,
-    facts: Mapping[str, Any] | None = None,
+    facts: RunDocument | None = None,
 ) -> StudyOutcome:
     """Measure a map into a new folder, or go on with it; must run inside the sandbox, as `run_study` does."""
 

@@ -6,10 +6,12 @@ threads must not start before the lab's private namespaces are entered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from trifecta.analysis.bets import fewest_blocks
+from trifecta.contract.run import LeftOut
 from trifecta.contract.values import JsonObject
 from trifecta.design import duration, plan, quantity
 from trifecta.design.model import Cell, Study
@@ -36,7 +38,7 @@ class Preflight:
     sent_bytes: int | None
     """Content of requests and answers; None where a trial is as long as its time, or its page is not known."""
     kept_bytes: int | None
-    left_out: Sequence[Mapping[str, str]] = field(default_factory=list)
+    left_out: Sequence[LeftOut] = field(default_factory=list)
     warnings: Sequence[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
@@ -67,14 +69,12 @@ class Preflight:
             "budget_ns": self.budget_ns,
             "sent_bytes": self.sent_bytes,
             "kept_bytes": self.kept_bytes,
-            "left_out": [dict(item) for item in self.left_out],
+            "left_out": [cast(JsonObject, item) for item in self.left_out],
             "warnings": list(self.warnings),
         }
 
 
-def preflight(
-    study: Study, cells: Sequence[Cell] | None = None, left_out: Sequence[Mapping[str, str]] = ()
-) -> Preflight:
+def preflight(study: Study, cells: Sequence[Cell] | None = None, left_out: Sequence[LeftOut] = ()) -> Preflight:
     """What the study comes to with the cells that can run here (all of them by default)."""
     own = list(plan.cells(study) if cells is None else cells)
     fewest, arms = fewest_blocks(study.confidence), plan.arms(study)

@@ -7,34 +7,33 @@ back-off of `analysis.resampling` is carried out on. *Off* is the mean of those 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import duckdb
 import numpy as np
 
 from trifecta.analysis.resampling import NO_NOISE_FLOOR, Block, Change, by_block, change, failures, retries_hidden
 from trifecta.analysis.success import success_rate
+from trifecta.contract.threats import EffectFound, EffectRow, MeanFound
 from trifecta.design import plan
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import Study
 from trifecta.store import request_times
 
-Data = dict[str, Any]
 FACTOR = "retries"  # no factor of the study: what is done with its failures
 OFF, ON = "counted", "hidden"
 
 
-def effects(connection: duckdb.DuckDBPyConnection, study: Study) -> list[Data]:
+def effects(connection: duckdb.DuckDBPyConnection, study: Study) -> list[EffectFound]:
     """What hidden retries do in each cell of a run; nothing where no request failed."""
-    made = []
+    made: list[EffectFound] = []
     for cell in plan.cells(study):
         limits = (study.workload.request_timeout_ns, study.workload.connect_timeout_ns)
         made += of_blocks(by_block(request_times.of_cell(connection, cell.key, *limits)), study, cell.key)
     return made
 
 
-def of_blocks(blocks: Sequence[Block], study: Study, cell: str = "") -> list[Data]:
+def of_blocks(blocks: Sequence[Block], study: Study, cell: str = "") -> list[EffectFound]:
     """The success rates, and the mean time with and without, of each protocol and of their ratio."""
     arms = plan.levels_of(study)
     if not failures(blocks):
@@ -42,12 +41,19 @@ def of_blocks(blocks: Sequence[Block], study: Study, cell: str = "") -> list[Dat
     base = study.baseline.level
     pairs = [*((arm, None) for arm in arms), *((arm, base) for arm in arms if arm != base)]
     confidence = 1 - (1 - study.confidence) / len(pairs)  # they hold together (Bonferroni)
-    rows = []
+    rows: list[EffectRow] = []
     for arm, reference in pairs:
         found = change(blocks, arm, reference, retries_hidden(), NO_NOISE_FLOOR, seed=study.seed, confidence=confidence)
         if found is not None:
             rows.append(_row(arm, reference, _mean(blocks, arm, reference), found, study.margin))
-    head = {"factor": FACTOR, "off": OFF, "on": ON, "baseline": base, "margin": study.margin, "detected": None}
+    head: EffectFound = {
+        "factor": FACTOR,
+        "off": OFF,
+        "on": ON,
+        "baseline": base,
+        "margin": study.margin,
+        "detected": None,
+    }
     head |= {"confidence": study.confidence, "cell": cell}
     return [
         {**head, "title": "requests that succeed", **_of("success_rate"),
@@ -56,7 +62,7 @@ def of_blocks(blocks: Sequence[Block], study: Study, cell: str = "") -> list[Dat
     ]  # fmt: skip
 
 
-def _of(name: str) -> Data:
+def _of(name: str) -> EffectFound:
     metric = METRICS[name]
     return {
         "metric": name, "metric_label": metric.label, "unit": metric.unit, "lower_is_better": metric.lower_is_better,
@@ -74,7 +80,7 @@ def _mean(blocks: Sequence[Block], arm: str, reference: str | None) -> float | N
     return means[0] if reference is None else means[0] / means[1]
 
 
-def _row(arm: str, reference: str | None, off: float | None, found: Change, margin: float) -> Data:
+def _row(arm: str, reference: str | None, off: float | None, found: Change, margin: float) -> EffectRow:
     outcome = "undecided"
     if found.low is not None and found.high is not None:
         if found.low > 1 or found.high < 1:
@@ -82,12 +88,11 @@ def _row(arm: str, reference: str | None, off: float | None, found: Change, marg
         elif found.low >= 1 / (1 + margin) and found.high <= 1 + margin:
             outcome = "same"
     on = None if off is None else off * found.ratio
-    return _plain(arm, reference, off, on, found.blocks) | {
-        "ratio": found.ratio, "low": found.low, "high": found.high, "outcome": outcome,
-    }  # fmt: skip
+    sides = _value(off, found.blocks), _value(on, found.blocks)
+    return _row_of((arm, reference), sides, (found.ratio, found.low, found.high), outcome, found.blocks)
 
 
-def _success(blocks: Sequence[Block], arm: str, confidence: float) -> Data:
+def _success(blocks: Sequence[Block], arm: str, confidence: float) -> EffectRow:
     """The share that succeeds; with retries none is seen to fail."""
     counts = [
         (len(trial.done_ns) + len(trial.failed_ns), len(trial.done_ns))
@@ -95,16 +100,26 @@ def _success(blocks: Sequence[Block], arm: str, confidence: float) -> Data:
         for trial in block.get(arm, ())
     ]
     rate = success_rate(counts, confidence)
-    ends: Mapping[str, float | None] = {"low": rate.low, "high": rate.high}
     outcome = "more" if rate.high is not None and rate.high < 1 else "undecided"
-    told = _plain(arm, None, rate.rate, None if rate.rate is None else 1.0, len(blocks))
-    told["off"] = None if told["off"] is None else {**told["off"], **ends}
-    return told | {"ratio": 1 / rate.rate if rate.rate else None, "low": None, "high": None, "outcome": outcome}
+    off, on = _value(rate.rate, len(blocks)), _value(None if rate.rate is None else 1.0, len(blocks))
+    if off is not None:
+        off |= {"low": rate.low, "high": rate.high}
+    return _row_of((arm, None), (off, on), (1 / rate.rate if rate.rate else None, None, None), outcome, len(blocks))
 
 
-def _plain(arm: str, reference: str | None, off: float | None, on: float | None, blocks: int) -> Data:
-    sides = {
-        side: None if value is None else {"value": value, "low": None, "high": None, "blocks": blocks}
-        for side, value in (("off", off), ("on", on))
-    }
-    return {"place": "", "levels": {}, "arm": arm, "reference": reference, "p_holm": None, "blocks": blocks, **sides}
+def _value(value: float | None, blocks: int) -> MeanFound | None:
+    return None if value is None else {"value": value, "low": None, "high": None, "blocks": blocks}
+
+
+def _row_of(
+    arms: tuple[str, str | None],
+    sides: tuple[MeanFound | None, MeanFound | None],
+    ratio: tuple[float | None, float | None, float | None],
+    outcome: str,
+    blocks: int,
+) -> EffectRow:
+    """``arms``: which, and to which; ``sides``: off and on; ``ratio``: with its bounds."""
+    return {
+        "place": "", "levels": {}, "arm": arms[0], "reference": arms[1], "p_holm": None, "blocks": blocks,
+        "off": sides[0], "on": sides[1], "ratio": ratio[0], "low": ratio[1], "high": ratio[2], "outcome": outcome,
+    }  # fmt: skip

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from trifecta.analysis import checks
 from trifecta.analysis.checks.path import was_delivered
@@ -14,6 +14,7 @@ from trifecta.analysis.estimate import Row
 from trifecta.analysis.planner import Decision, Planner, Stop
 from trifecta.analysis.verdict import verdicts
 from trifecta.contract.codec import plain
+from trifecta.contract.run import LeftOut, RunDocument
 from trifecta.design import plan
 from trifecta.design.conformance import ConformanceResult
 from trifecta.design.errors import CannotError
@@ -27,7 +28,7 @@ from trifecta.lab import sandbox
 from trifecta.lab.engine import Stopped, find_engine
 from trifecta.store import files
 from trifecta.store.run import RunDirectory
-from trifecta.workloads import extending
+from trifecta.workloads import aggregate, extending
 from trifecta.workloads.conformance import study as conformance
 from trifecta.workloads.executors import EXECUTORS, Adapters, AnySession, AnyTrialRunner, Common
 from trifecta.workloads.extending import More
@@ -91,7 +92,7 @@ def run_study(
     clients: Mapping[str, ClientAdapter] = CLIENTS,
     browsers: Mapping[str, BrowserAdapter] = BROWSERS,
     faults: Faults = NO_FAULTS,
-    any_levels: Mapping[str, Any] | None = None,
+    any_levels: RunDocument | None = None,
     planner: MakePlanner = Planner,
     more: More = NO_MORE,
 ) -> StudyOutcome:
@@ -130,10 +131,11 @@ class _Run:
     every_cell: bool = True
     """Whether the planner chooses among all cells that have verdicts: none has been given up."""
 
-    def go(self, resume: bool, any_levels: Mapping[str, Any], more: More) -> StudyOutcome:
+    def go(self, resume: bool, any_levels: RunDocument, more: More) -> StudyOutcome:
         checks.load()
+        aggregate.load()
         engine = find_engine()
-        self.way = EXECUTORS[self.study.workload.kind]
+        self.way = EXECUTORS[self.study.workload.family]
         here = self.way.cells(self.study, engine, self.adapters)
         self.cells, left_out = here.cells, here.left_out
         if resume:
@@ -141,10 +143,14 @@ class _Run:
             self._resume(left_out, more)
             facts = self.run.facts
             self.elapsed_before_ns = max((int(d["elapsed_ns"]) for d in self.run.decisions()), default=0)
-            resumed = {"state": "running", "ended_because": "", "resumed": int(facts.get("resumed", 0)) + 1}
+            resumed: RunDocument = {
+                "state": "running",
+                "ended_because": "",
+                "resumed": int(facts.get("resumed", 0)) + 1,
+            }
             self.run.write_facts(facts | resumed)
         else:
-            facts = first_facts(self.study, engine, here, self.faults, self.way.pins()) | dict(any_levels)
+            facts = first_facts(self.study, engine, here, self.faults, self.way.pins()) | any_levels
             self.run = RunDirectory.create(self.path, facts, self.study.source or to_yaml(self.study))
         try:
             self.rows = self.run.rows()
@@ -169,7 +175,7 @@ class _Run:
         finally:
             self.run.close()
 
-    def _resume(self, left_out: Sequence[Mapping[str, str]], more: More) -> None:
+    def _resume(self, left_out: Sequence[LeftOut], more: More) -> None:
         """The study as it stands now, refused where it is another than the run's."""
         try:
             self.study = extending.current(self.run, self.study)
@@ -292,7 +298,7 @@ class _Run:
             raise CannotError("; ".join(dict.fromkeys(reason for reason in reasons.values() if reason)))
         known = list(self.run.facts.get("failed", []))
         for factor, level, reason in session.failures():
-            item = {"factor": factor, "level": level, "reason": reason}
+            item: LeftOut = {"factor": factor, "level": level, "reason": reason}
             if item not in known:
                 known.append(item)
                 self.progress.level_unsupported(factor, level, reason)

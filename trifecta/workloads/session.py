@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from trifecta.contract.codec import changed
 from trifecta.contract.link import LinkConfig, LinkReady
+from trifecta.contract.machine import NetworkFacts
 from trifecta.contract.probe import MeasureSummary
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
@@ -25,7 +26,6 @@ from trifecta.lab.certificates import Certificates, make_certificates
 from trifecta.lab.cpu_share import CpuShare
 from trifecta.lab.engine import EngineError, EngineProcess, EngineProgram, Stopped, as_user_error
 from trifecta.lab.host import Host, pin_table
-from trifecta.lab.hosts import NetworkFacts
 from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6, Lab
 from trifecta.lab.paths import link_config
 from trifecta.store.files import full

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
+from trifecta.contract.run import LeftOut, ProgramFound
 from trifecta.design import plan, quinn
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
@@ -27,16 +28,16 @@ class Supported:
     """What of a study can run here, and what cannot, with the reason for each."""
 
     cells: list[Cell]
-    servers: dict[str, dict[str, Any]]
-    clients: dict[str, dict[str, Any]]
+    servers: dict[str, ProgramFound]
+    clients: dict[str, ProgramFound]
     """Other clients than the engine's own: ``version``, ``source``, and what is ``declared``."""
-    left_out: list[dict[str, str]] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
     """``factor``, ``level`` (with the cells meant, where not all of it are left out), ``reason``."""
 
 
 def supported(study: Study, servers: Mapping[str, ServerAdapter], clients: Mapping[str, ClientAdapter]) -> Supported:
     """The cells that can run here. UserError for an unknown name, CannotError when there is no cell left."""
-    left_out: list[dict[str, str]] = []
+    left_out: list[LeftOut] = []
     named = [str(level) for level in study.factors.get(CLIENT_FACTOR, (DEFAULT_CLIENT,))]
     foreign = known_here(
         "client", [name for name in named if name != DEFAULT_CLIENT], clients, [DEFAULT_CLIENT, *clients]
@@ -71,11 +72,9 @@ def known_here(
     return {name: adapters[name] for name in names}
 
 
-def found_here(
-    factor: str, adapters: Mapping[str, Adapter], left_out: list[dict[str, str]]
-) -> dict[str, dict[str, Any]]:
+def found_here(factor: str, adapters: Mapping[str, Adapter], left_out: list[LeftOut]) -> dict[str, ProgramFound]:
     """Those that are found, each asked in a process of its own: one that hangs or crashes is as good as missing."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, ProgramFound] = {}
     calls = {name: partial(_ask, adapter) for name, adapter in adapters.items()}
     for name, answer in call_apart(calls, timeout_s=FIND_TIMEOUT_S).items():
         if answer.problem is not None:
@@ -98,7 +97,7 @@ def _ask(adapter: ServerAdapter | ClientAdapter | BrowserAdapter) -> dict[str, A
     return facts | ({} if isinstance(adapter, ServerAdapter) else {"declared": dict(adapter.declared())})
 
 
-def possible_servers(study: Study, adapters: Mapping[str, ServerAdapter], left_out: list[dict[str, str]]) -> list[Cell]:
+def possible_servers(study: Study, adapters: Mapping[str, ServerAdapter], left_out: list[LeftOut]) -> list[Cell]:
     """The cells whose servers are found, speak the protocols of the cell and can answer the work of all their cells.
 
     A cell needs all its arms: where servers are compared, one that is missing leaves nothing to compare it with.
@@ -140,7 +139,7 @@ def _unanswerable(study: Study, adapter: ServerAdapter, own: Sequence[Treatment]
 
 
 def _possible_clients(
-    study: Study, cells: Sequence[Cell], adapters: Mapping[str, ClientAdapter], left_out: list[dict[str, str]]
+    study: Study, cells: Sequence[Cell], adapters: Mapping[str, ClientAdapter], left_out: list[LeftOut]
 ) -> list[Cell]:
     """The cells whose clients can do their work with every arm.
 
@@ -163,7 +162,7 @@ def _possible_clients(
     return possible
 
 
-def _possible_shares(study: Study, cells: Sequence[Cell], left_out: list[dict[str, str]]) -> list[Cell]:
+def _possible_shares(study: Study, cells: Sequence[Cell], left_out: list[LeftOut]) -> list[Cell]:
     """The cells without those that give a program a share of a core, where this machine cannot limit CPU time."""
     shares: dict[str, list[tuple[float | None, float | None]]] = {}
     for cell in cells:
@@ -181,7 +180,7 @@ def _possible_shares(study: Study, cells: Sequence[Cell], left_out: list[dict[st
     return [cell for cell in cells if set(shares[cell.key]) == {(None, None)}]
 
 
-def _possible_quinn(study: Study, cells: Sequence[Cell], left_out: list[dict[str, str]]) -> list[Cell]:
+def _possible_quinn(study: Study, cells: Sequence[Cell], left_out: list[LeftOut]) -> list[Cell]:
     """The cells without those that would change the engine's QUIC library where neither program is the engine's."""
     possible = []
     for cell in cells:

@@ -9,17 +9,20 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 from trifecta.analysis.checks.visits import Visits
 from trifecta.contract.codec import changed, plain
 from trifecta.contract.link import Links, LinkSummary
 from trifecta.contract.load import ClientReady, LoadConfig, LoadSummary
+from trifecta.contract.machine import MachineFacts
 from trifecta.contract.probe import MeasureSummary
+from trifecta.contract.stored import Server
 from trifecta.contract.trial import TrialRow
 from trifecta.design import plan
 from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import AA_SUFFIX, PathSpec, RequestsWorkload, Trial
-from trifecta.implementations.running import RunningServer, ServerFacts
+from trifecta.implementations.running import RunningServer
 from trifecta.implementations.servers.origin import BACKEND_ADDRESS
 from trifecta.lab.engine import (
     EXIT_BAD_INPUT,
@@ -32,7 +35,7 @@ from trifecta.lab.engine import (
 )
 from trifecta.lab.host import keeping_off
 from trifecta.lab.paths import link_config
-from trifecta.observers.machine import MachineFacts, MachineObserver
+from trifecta.observers.machine import MachineObserver
 from trifecta.observers.resources import ResourceObserver
 from trifecta.observers.transport import TransportObserver
 from trifecta.store.files import to_json
@@ -85,7 +88,7 @@ class Details:
     probe: MeasureSummary | None
     load: LoadSummary | None = None
     link: LinkSummary | Links | None = None
-    server: ServerFacts = field(default_factory=dict)
+    server: Server = field(default_factory=Server)
     machine: MachineFacts | None = None
 
 
@@ -241,13 +244,14 @@ class TrialRunner:
             details.server.setdefault("run_delay_ns", resources.run_delay_ns("server"))
             details.server.setdefault("wall_ns", wall_ns)
 
-    def _server_details(self, server: RunningServer, resources: ResourceObserver) -> ServerFacts:
+    def _server_details(self, server: RunningServer, resources: ResourceObserver) -> Server:
         """What is known of the server, what it used, and of what is behind it."""
-        details = server.facts() | {
+        details = cast(Server, {
+            **server.facts(),
             "cpu_ns": resources.cpu_used_ns("server"),
             "peak_rss_bytes": resources.peak_rss_bytes("server"),
             **{f"{role}_cpu_ns": resources.cpu_used_ns(role) for role in server.backend_pids},
-        }
+        })  # fmt: skip
         if server.backend_pids:
             given = self._session.lab.server.congestion_control(BACKEND_ADDRESS)
             details["backend_congestion_control"] = given

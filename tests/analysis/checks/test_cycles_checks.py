@@ -5,9 +5,10 @@ from types import MappingProxyType
 import pytest
 
 from tests.analysis.checks.sound import LOAD, PLAIN, SERVER, Facts, facts, judge
-from trifecta.design.model import PathSpec, ServicesWorkload
+from trifecta.design.model import PathSpec
+from trifecta.design.workloads.services import ChainWorkload, FanInWorkload
 
-CHAIN = ServicesWorkload(requests=200, depth=3, hosts=3)
+CHAIN = ChainWorkload(requests=200, depth=3, hosts=3)
 SERVICES = MappingProxyType(
     {
         "A": {"asked": {"B": "h3"}},
@@ -51,7 +52,7 @@ def test_hops_that_were_not_recorded_are_unknown():
 
 
 def test_every_client_of_a_fan_in_is_to_make_its_requests():
-    fan_in = ServicesWorkload(kind="fan-in", method="GET", request_bytes=0, requests=50, clients=4, depth=2)
+    fan_in = FanInWorkload(method="GET", request_bytes=0, requests=50, clients=4, depth=2)
     one_hop = server(cycles={"expected_hops": 1, "hops": {"1": 200}, "failures": {}})
     assert judge("same_work", path=PLAIN, workload=fan_in, server=one_hop).status == "pass"
     short = judge(
@@ -70,7 +71,7 @@ def test_a_call_within_over_another_protocol_fails():
 
 
 def test_services_of_one_host_have_no_path_to_deliver():
-    alone = ServicesWorkload(requests=200, depth=3, hosts=1)
+    alone = ChainWorkload(requests=200, depth=3, hosts=1)
     nothing = judge("path", path=PathSpec("clean"), workload=alone, server=server(), link=None, probe=None)
     assert nothing.status == "pass"
     assert (
@@ -81,10 +82,10 @@ def test_services_of_one_host_have_no_path_to_deliver():
 
 def test_clients_of_a_fan_in_may_take_their_whole_core_but_an_open_loop_may_not():
     busy = dict(LOAD) | {"busy_ratio": 0.99}
-    fan_in = ServicesWorkload(kind="fan-in", method="GET", request_bytes=0, requests=50, clients=4, depth=2)
+    fan_in = FanInWorkload(method="GET", request_bytes=0, requests=50, clients=4, depth=2)
     result = judge("headroom", path=PLAIN, workload=fan_in, load=busy)
     assert result.status == "warn"
     assert "clients that share a core" in result.remedy
-    paced = ServicesWorkload(kind="fan-in", method="GET", request_bytes=0, requests=50, loop="open", rate_per_s=10.0)
+    paced = FanInWorkload(method="GET", request_bytes=0, requests=50, loop="open", rate_per_s=10.0)
     assert judge("headroom", path=PLAIN, workload=paced, load=busy).status == "fail"
     assert judge("headroom", path=PLAIN, workload=CHAIN, load=busy).status == "fail"

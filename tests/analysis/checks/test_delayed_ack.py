@@ -7,7 +7,7 @@ import pytest
 from tests.analysis.checks.sound import HOST, LOAD, PLAIN, RTT_NS, TCP, TRANSPORT, evidence
 from trifecta.analysis.checks import TRIAL_CHECKS, is_valid
 from trifecta.design import plan
-from trifecta.design.model import ServicesWorkload
+from trifecta.design.workloads.services import ChainWorkload
 
 IDLE = LOAD | {"quic": None, "tcp": TCP, "busy_ratio": 0.06}
 
@@ -41,7 +41,7 @@ def test_a_wait_of_the_timer_for_every_request_warns_with_both_numbers(arm):
         {"delayed": 12},  # a slow answer, without the timer
         {"wait_ns": RTT_NS + 2_000_000},  # the timer ran, but nobody waited for it
         {"wait_ns": None, "connection": "new"},  # handshakes are no wait
-        {"workload": ServicesWorkload(requests=200)},  # nor are several services' calls one round trip
+        {"workload": ChainWorkload(requests=200)},  # nor are several services' calls one round trip
         # What is asked takes longer than the timer on this path.
         {"path": dataclasses.replace(PLAIN, rate_bits_per_s=10**6)},
     ],

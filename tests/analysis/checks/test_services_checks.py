@@ -20,9 +20,9 @@ from tests.analysis.checks.sound import (
     judge,
 )
 from trifecta.analysis.checks import check_trial, is_valid
-from trifecta.design.model import ServicesWorkload
+from trifecta.design.workloads.services import ChainWorkload
 
-FOUR_HOSTS = ServicesWorkload(requests=220, warmup_requests=20, depth=4, hosts=4)
+FOUR_HOSTS = ChainWorkload(requests=220, warmup_requests=20, depth=4, hosts=4)
 WIRES = ("host1-host2", "host2-host3", "host3-host4")
 UNTOUCHED = DIRECTION | {"lost": 0, "delay_given_ns": {"p50": 30_000, "p99": 50_000, "max": 90_000}}
 PLAIN_LINK = LINK | {"a_to_b": UNTOUCHED, "b_to_a": UNTOUCHED}

@@ -39,6 +39,7 @@ from trifecta.analysis.checks import (
 )
 from trifecta.analysis.checks.check import RunCheck, TrialCheck
 from trifecta.analysis.checks.evidence import Evidence, RunEvidence
+from trifecta.design.errors import UserError
 from trifecta.design.model import CheckResult
 from trifecta.entries import Registry
 
@@ -83,8 +84,8 @@ _RUN = {
 }
 
 
-TRIAL_CHECKS = Registry("check", _TRIAL, TrialCheck, _adopt, taken=_RUN, beside=(RunCheck,))
-RUN_CHECKS = Registry("check", _RUN, RunCheck, _adopt, taken=_TRIAL, beside=(TrialCheck,))
+TRIAL_CHECKS = Registry("check", _TRIAL, TrialCheck, _adopt, error=UserError, taken=_RUN, beside=(RunCheck,))
+RUN_CHECKS = Registry("check", _RUN, RunCheck, _adopt, error=UserError, taken=_TRIAL, beside=(TrialCheck,))
 """Entry points of the group ``trifecta.checks`` come after our own: objects TrialCheck or RunCheck."""
 
 

@@ -51,8 +51,8 @@ def shaped(path: PathSpec) -> bool:
 
 def cores(evidence: Evidence) -> int:
     """How many the browser may use: what the trial says, else all of the machine."""
-    told = (evidence.load or {}).get("cpus") or (evidence.machine or {}).get("cpus") or 1
-    return max(1, int(told))
+    machine = evidence.machine.get("cpus") if evidence.machine else None
+    return max(1, (evidence.load or {}).get("cpus") or machine or 1)
 
 
 def _busy(evidence: Evidence, workload: RequestsWorkload, visits: Visits) -> list[Finding]:
@@ -95,7 +95,8 @@ def _strays(evidence: Evidence) -> list[Finding]:
     number = load.get("stray_lookups")
     if not number:
         return []
-    named = f" ({', '.join(load['stray_names'])})" if load.get("stray_names") else ""
+    names = load.get("stray_names")
+    named = f" ({', '.join(names)})" if names else ""
     text = f"{number} look-ups were of names that are not of the page{named}"
     return [Finding("warn", text, float(number), 0.0, "leave out what asks for them: the lab answers none of them")]
 

@@ -13,9 +13,9 @@ Writing every packet twice, TLS keys and events costs the client, the link and t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from trifecta.analysis.checks.evidence import Evidence, Finding, worst
+from trifecta.contract.stored import OneLink
 from trifecta.design.model import CheckResult
 
 
@@ -23,7 +23,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     """Fail where captured trials do not count; warn where packets are missing in the capture or nothing opens it."""
     if not evidence.study.capture:
         return []
-    findings = [finding for wire, link in _links(evidence.link) for finding in _of_wire(wire, link)]
+    findings = [finding for wire, link in evidence.links.items() for finding in _of_wire(wire, link)]
     if not findings:
         findings = [Finding("unknown", "nothing was captured: there is no link whose packets could be kept")]
     if not evidence.study.gives_verdicts:
@@ -34,21 +34,15 @@ def check(evidence: Evidence) -> list[CheckResult]:
     return worst(evidence, "capture", findings)
 
 
-def _links(link: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Summaries by wire; the only wire has no name."""
-    if isinstance(link, dict):
-        links = link.get("links")
-        yield from links.items() if isinstance(links, dict) else [("", link)]
-
-
-def _of_wire(wire: str, link: dict[str, Any]) -> Iterator[Finding]:
+def _of_wire(wire: str, link: OneLink) -> Iterator[Finding]:
     of = f" of {wire}" if wire else ""
     captured, made = link.get("captured_packets"), link.get("capture") or {}
     if captured is None:
         yield Finding("warn", f"the link{of} captured nothing")
         return
     missed = int(link.get("capture_missed") or 0)
-    unread = sum(int((link.get(way) or {}).get("device_drops") or 0) for way in ("a_to_b", "b_to_a"))
+    ways = (link.get("a_to_b"), link.get("b_to_a"))
+    unread = sum(int((way or {}).get("device_drops") or 0) for way in ways)
     unlogged = int(link.get("log_rows_dropped") or 0)
     if missed or unread or unlogged or not made.get("whole", False):
         text = (

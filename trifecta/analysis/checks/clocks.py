@@ -36,7 +36,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
         else:
             text = "all times are of one CLOCK_MONOTONIC and in order"
             findings.append(Finding("pass", text, off, DISORDER_LIMIT_NS))
-    source = (evidence.facts or {}).get("clocksource")
+    source = evidence.facts.get("clocksource") if evidence.facts else None
     if source in SLOW_SOURCES:
         text = f"the kernel's clock source is {source}, which is slow and coarse"
         findings.append(Finding("warn", text, remedy="boot with clocksource=tsc where the processor allows it"))

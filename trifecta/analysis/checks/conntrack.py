@@ -16,7 +16,7 @@ nf_conntrack of Linux: 30 s after the last packet of a flow over UDP, 120 s if i
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 from trifecta.analysis.checks.evidence import Evidence, Finding, worst
 from trifecta.design.model import CheckResult
@@ -32,8 +32,8 @@ _REMEDY = (
 def check(evidence: Evidence) -> list[CheckResult]:
     """Fail on packets that the kernel's full table dropped; warn on those of a table that the study asked for."""
     findings = []
-    for name, grown in (evidence.transport or {}).items():
-        if isinstance(grown, dict) and "conntrack" in grown:
+    for name, grown in evidence.hosts.items():
+        if "conntrack" in grown:
             findings += _host(name, grown["conntrack"])
     return worst(evidence, "conntrack", _condensed(findings))
 
@@ -47,7 +47,7 @@ def _condensed(findings: list[Finding]) -> list[Finding]:
     return [*(finding for finding in findings if finding not in idle), Finding("pass", text, 0.0, 0.0)]
 
 
-def _host(host: str, table: dict[str, Any] | None) -> list[Finding]:
+def _host(host: str, table: Mapping[str, int | None] | None) -> list[Finding]:
     if table is None:
         return [Finding("pass", f"host {host} {_NOTHING}", 0.0, 0.0)]
     entries, room = int(table.get("entries") or 0), _room(table)
@@ -76,9 +76,9 @@ def _host(host: str, table: dict[str, Any] | None) -> list[Finding]:
     return findings or [Finding("pass", text, 0.0, 0.0)]
 
 
-def _room(table: dict[str, Any]) -> int | None:
+def _room(table: Mapping[str, int | None]) -> int | None:
     """How many connections fit; None where that is not known. The lab's own limit is not compared with ``entries``.
 
     The kernel still counts what came before the limit was set; the limit does not.
     """
-    return int(table["max"]) if table.get("limit") is None and table.get("max") else None
+    return (table.get("max") or None) if table.get("limit") is None else None

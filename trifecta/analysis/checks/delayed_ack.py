@@ -52,8 +52,8 @@ def _by_timer(evidence: Evidence) -> int | None:
     """Acknowledgements that a host's timer sent; of the host with the most."""
     counted = [
         grown["counters"]["TcpExtDelayedACKs"]
-        for grown in (evidence.transport or {}).values()
-        if isinstance(grown, dict) and "TcpExtDelayedACKs" in grown.get("counters", {})
+        for grown in evidence.hosts.values()
+        if "TcpExtDelayedACKs" in grown.get("counters", {})
     ]
     return max(map(int, counted), default=None)
 

@@ -15,9 +15,9 @@ Counters of a host's network namespace; the backlog of received packets the kern
 
 from __future__ import annotations
 
-from typing import Any
-
 from trifecta.analysis.checks.evidence import Evidence, Finding, worst
+from trifecta.contract.machine import HostGrowth
+from trifecta.design.impairments import kind_of
 from trifecta.design.model import CheckResult
 
 # Counters of /proc/net/snmp and netstat that say that a host itself threw a packet away, and what mends it.
@@ -48,9 +48,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     """Fail on any packet that a host dropped; what the link drops because it was asked to is not counted here."""
     findings = []
     load = evidence.load or {}
-    corrupting = any(
-        document.get("kind") == "corrupt" for document in (*evidence.path.forward, *evidence.path.backward)
-    )
+    corrupting = any(kind_of(document).damages for document in (*evidence.path.forward, *evidence.path.backward))
     for whose, told in _sockets(evidence).items():
         # A socket counts datagrams with a wrong checksum among those that it dropped (SO_RXQ_OVFL, socket(7)). Where
         # the path damages packets, the host's counters are believed alone: they tell the two apart.
@@ -64,7 +62,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     for name, value in (evidence.transport or {}).items():
         if isinstance(value, dict):
             findings += _host(name, value, corrupting)
-        elif name == "softnet_drops" and value > 0:
+        elif name == "softnet_drops" and value is not None and value > 0:
             text = f"the kernel's packet backlog was full: {value} packets dropped on the whole machine"
             findings.append(_drop(text, value, "raise net.core.netdev_max_backlog"))
     return worst(evidence, "drops", findings)
@@ -78,7 +76,7 @@ def _sockets(evidence: Evidence) -> dict[str, int]:
     return told
 
 
-def _host(host: str, grown: dict[str, Any], corrupting: bool) -> list[Finding]:
+def _host(host: str, grown: HostGrowth, corrupting: bool) -> list[Finding]:
     findings = []
     for name, remedy in _COUNTERS.items():
         count = int(grown.get("counters", {}).get(name, 0))

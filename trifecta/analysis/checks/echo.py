@@ -7,39 +7,42 @@ something else than it was told, is named by the field.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Literal, cast
 
-from trifecta.analysis.checks.evidence import Document, Finding
+from trifecta.analysis.checks.evidence import Finding
 from trifecta.analysis.draws import expected_hits
+from trifecta.contract.path import ImpairmentDocument
+from trifecta.contract.stored import OneLink, Tally
 from trifecta.design import plan
+from trifecta.design.impairments import kind_of
 from trifecta.design.model import PathSpec
 
+DirectionKey = Literal["a_to_b", "b_to_a"]
 REMEDY = "the link did not do what the plan says; look at its configuration in the run's log, and at the engine"
-_DEED = {"corrupt": "corrupted", "duplicate": "duplicated", "reorder": "sent ahead"}
 
 
-def of_link(path: PathSpec, seed: int, wire: str, link: Document) -> list[Finding]:
+def of_link(path: PathSpec, seed: int, wire: str, link: OneLink) -> list[Finding]:
     """Seed and splitting of a link, as it says them, against the plan; nothing where it does not say."""
-    wanted = {
-        "seed": plan.stable_seed("wire", seed, wire) if wire else seed,
-        "split": "real" if path.frames == "wire" else "merge",
+    had_and_wanted = {
+        "seed": (link.get("seed"), plan.stable_seed("wire", seed, wire) if wire else seed),
+        "split": (link.get("split"), "real" if path.frames == "wire" else "merge"),
     }
     return [
         Finding(
             "fail",
-            f"the link{f' {wire}' if wire else ''} had {field} {link[field]}, the plan {value}",
+            f"the link{f' {wire}' if wire else ''} had {field} {had}, the plan {wanted}",
             None,
             None,
             REMEDY,
         )
-        for field, value in wanted.items()
-        if field in link and link[field] != value
+        for field, (had, wanted) in had_and_wanted.items()
+        if had is not None and had != wanted
     ]
 
 
-def of_direction(name: str, key: str, link: Document, asked: Sequence[Document]) -> list[Finding]:
-    """The impairments of a direction (``a_to_b`` or ``b_to_a``), one by one, and how many packets each one hit."""
+def of_direction(name: str, key: DirectionKey, link: OneLink, asked: Sequence[ImpairmentDocument]) -> list[Finding]:
+    """The impairments of a direction, one by one, and how many packets each one hit."""
     report = link[key]
     tallies = report.get("impairments")
     if tallies is None:
@@ -57,10 +60,11 @@ def of_direction(name: str, key: str, link: Document, asked: Sequence[Document])
     return findings or _recounted(name, key, link, asked, tallies)
 
 
-def _differences(said: Document | None, planned: Document) -> list[tuple[str, Any, Any]]:
+def _differences(said: Mapping[str, object] | None, impairment: ImpairmentDocument) -> list[tuple[str, object, object]]:
     if said is None:  # a run from before links said it
         return []
     found = []
+    planned = dict(impairment.items())
     for field in sorted((set(said) | set(planned)) - {"kind"}):
         value = planned.get(field)
         value = len(value) if isinstance(value, list | tuple) else value
@@ -69,14 +73,15 @@ def _differences(said: Document | None, planned: Document) -> list[tuple[str, An
     return found
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: object, other: object) -> bool:
     if isinstance(one, float) or isinstance(other, float):
-        return one is not None and other is not None and math.isclose(float(one), float(other), rel_tol=1e-12)
-    return bool(one == other)
+        numbers = isinstance(one, int | float) and isinstance(other, int | float)
+        return numbers and math.isclose(cast(float, one), cast(float, other), rel_tol=1e-12)
+    return one == other
 
 
 def _recounted(
-    name: str, key: str, link: Document, asked: Sequence[Document], tallies: Sequence[Document]
+    name: str, key: DirectionKey, link: OneLink, asked: Sequence[ImpairmentDocument], tallies: Sequence[Tally]
 ) -> list[Finding]:
     """The link's counts against those that its draws must have given: nothing of this is chance."""
     report = link[key]
@@ -89,7 +94,7 @@ def _recounted(
     ):
         if expected is None or expected == int(tally["hit"]):
             continue
-        deed = _DEED.get(str(impairment["kind"]), "lost")
+        deed = kind_of(impairment).deed
         text = f"{name}: {deed} {tally['hit']} of {tally['met']} packets, by the plan's seed exactly {expected}"
         findings.append(Finding("fail", text, float(tally["hit"]), float(expected), REMEDY, bounded=False))
     return findings

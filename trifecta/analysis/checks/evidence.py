@@ -9,11 +9,12 @@ from typing import Any, Protocol
 
 from trifecta.analysis.checks.visits import Visits
 from trifecta.analysis.estimate import Row
+from trifecta.contract import stored
+from trifecta.contract.machine import HostGrowth, MachineFacts, StaticFacts, TransportGrowth
 from trifecta.design import plan
 from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import Cell, CheckResult, CheckStatus, PathSpec, RequestsWorkload, Study, Trial
 
-Document = Mapping[str, Any]
 # The transport below and the kernel's counter of what a host sent over it: no client can lie about that.
 TRANSPORTS = {"h1": ("TCP", "TcpOutSegs"), "h2": ("TCP", "TcpOutSegs"), "h3": ("UDP", "UdpOutDatagrams")}
 
@@ -82,13 +83,13 @@ class Evidence:
     trial: Trial
     row: Row
     samples: SampleFacts | None = None
-    load: Document | None = None
-    link: Document | None = None
-    server: Document | None = None
-    probe: Document | None = None
-    machine: Document | None = None
-    transport: Document | None = None
-    facts: Document | None = None
+    load: stored.Load | None = None
+    link: stored.Link | None = None
+    server: stored.Server | None = None
+    probe: stored.Probe | None = None
+    machine: MachineFacts | None = None
+    transport: TransportGrowth | None = None
+    facts: StaticFacts | None = None
     visits: Visits | None = None
     siblings: Sequence[Evidence] = field(default_factory=tuple)
     trouble: str | None = None
@@ -105,9 +106,16 @@ class Evidence:
         return self.study.paths.get(name, PathSpec(name=name or "clean"))
 
     @property
-    def links(self) -> dict[str, Document]:
+    def links(self) -> dict[str, stored.OneLink]:
         """What the links of this trial report, by the name of their wire; that of a two-host lab has none ("")."""
-        return by_wire(self.link)
+        if self.link is None:
+            return {}
+        return dict(self.link["links"]) if "links" in self.link else {"": self.link}
+
+    @property
+    def hosts(self) -> dict[str, HostGrowth]:
+        """How much the kernel's counters of each host grew."""
+        return {name: grown for name, grown in (self.transport or {}).items() if isinstance(grown, dict)}
 
     @property
     def client(self) -> str:
@@ -149,15 +157,6 @@ class Evidence:
     ) -> list[CheckResult]:
         """A result of a check of this trial."""
         return [CheckResult(check, self.trial.trial, status, evidence, value, limit, remedy)]
-
-
-def by_wire(document: Document | None) -> dict[str, Document]:
-    """What several links, or a probe, say, by wire; that of a two-host lab has none ("")."""
-    if document is None:
-        return {}
-    if "links" in document:
-        return dict(document["links"])
-    return {str(document.get("wire") or ""): document}
 
 
 @dataclass(frozen=True)
@@ -206,8 +205,9 @@ def worst(evidence: Evidence, check: str, findings: Sequence[Finding]) -> list[C
 
 def nothing_sent(evidence: Evidence) -> bool:
     """Whether the client's host sent nothing over the transport of the protocol that was asked for."""
-    counters = ((evidence.transport or {}).get("client") or {}).get("counters") or {}
-    return bool(counters.get(TRANSPORTS[evidence.trial.protocol][1], 1) == 0)
+    client = evidence.hosts.get("client")
+    counters = (client.get("counters") if client else None) or {}
+    return counters.get(TRANSPORTS[evidence.trial.protocol][1], 1) == 0
 
 
 def counts(values: Mapping[Any, int]) -> str:

@@ -24,8 +24,8 @@ _REMEDY = "let client and server have hosts of their own (`--without loopback-of
 def check(evidence: Evidence) -> list[CheckResult]:
     """Warn where loopback carried frames that no wire has, on the mean; no result where nothing crossed it."""
     findings = []
-    for name, host in (evidence.transport or {}).items():
-        loopback = host.get("loopback") if isinstance(host, dict) else None
+    for name, host in evidence.hosts.items():
+        loopback = host.get("loopback")
         frames = int((loopback or {}).get("rx_packets") or 0)
         if loopback is None or frames < FEW_FRAMES:
             continue

@@ -15,10 +15,10 @@ An instrument at its limit measures itself.
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 from trifecta.analysis.checks.busy import client_busy, server_busy, span_ns
-from trifecta.analysis.checks.evidence import Document, Evidence, Finding, duration, worst
+from trifecta.analysis.checks.evidence import Evidence, Finding, duration, worst
+from trifecta.contract.stored import Load, OneLink, Ran, RanWithShare, Server
 from trifecta.design.model import CheckResult, CheckStatus
 
 BUSY_LIMIT = 0.9  # share of one core; above, the client or link sets the pace
@@ -60,7 +60,7 @@ def _client(evidence: Evidence) -> list[Finding]:
     return findings
 
 
-def _server(evidence: Evidence, server: Document) -> list[Finding]:
+def _server(evidence: Evidence, server: Server) -> list[Finding]:
     """Whether the server kept up with what it was asked; without a rate or a limit of its own nobody can tell."""
     load = evidence.load or {}
     busy = server_busy(server, load)
@@ -71,7 +71,7 @@ def _server(evidence: Evidence, server: Document) -> list[Finding]:
 
 
 def _of_its_share(
-    who: str, busy: float, summary: Document, wall_ns: int, *, remedy: str, beyond: CheckStatus
+    who: str, busy: float, summary: RanWithShare, wall_ns: int, *, remedy: str, beyond: CheckStatus
 ) -> list[Finding]:
     """``busy`` of a core, judged by what of it the program was given, and how long it was kept from running by that."""
     share = summary.get("cpu_share")
@@ -98,10 +98,11 @@ def _kind(finding: Finding) -> float:
     return -(finding.limit or 0.0)
 
 
-def _link(who: str, link: Document) -> list[Finding]:
+def _link(who: str, link: OneLink) -> list[Finding]:
     findings = []
-    if link.get("wall_ns"):
-        busy = (int(link.get("cpu_user_ns", 0)) + int(link.get("cpu_system_ns", 0))) / int(link["wall_ns"])
+    wall_ns = link.get("wall_ns")
+    if wall_ns:
+        busy = (link.get("cpu_user_ns", 0) + link.get("cpu_system_ns", 0)) / wall_ns
         remedy = "ask for less load or use a machine with more cores"
         findings.append(_limit(f"{who} used", busy, "of a core", remedy))
     return findings + _waits(who, link)
@@ -114,10 +115,10 @@ def _limit(who: str, busy: float, of: str, remedy: str, beyond: CheckStatus = "f
     return Finding("pass", text, busy, BUSY_LIMIT)
 
 
-def _waits(who: str, summary: Document, beyond: CheckStatus = "fail", what: str = "for a core") -> list[Finding]:
+def _waits(who: str, summary: Ran, beyond: CheckStatus = "fail", what: str = "for a core") -> list[Finding]:
     """Time that a program was ready to run but had no core: CPU time alone does not show a starved program."""
-    delay: Any = summary.get("run_delay_ns")
-    wall: Any = summary.get("wall_ns") or (int(summary.get("ended_ns") or 0) - int(summary.get("started_ns") or 0))
+    delay = summary.get("run_delay_ns")
+    wall = summary.get("wall_ns") or (int(summary.get("ended_ns") or 0) - int(summary.get("started_ns") or 0))
     if delay is None or wall <= 0:
         return []
     share = int(delay) / int(wall)
@@ -128,7 +129,7 @@ def _waits(who: str, summary: Document, beyond: CheckStatus = "fail", what: str 
     return [Finding("pass", text, share, WAIT_LIMIT)]
 
 
-def _schedule(evidence: Evidence, load: Document) -> list[Finding]:
+def _schedule(evidence: Evidence, load: Load) -> list[Finding]:
     if evidence.workload.loop != "open":
         return []
     findings = []

@@ -7,9 +7,9 @@ protocol's. With one chain everywhere the round trip is the protocol's own, and 
 
 from __future__ import annotations
 
-from typing import Any
-
 from trifecta.analysis.checks.evidence import Evidence, Finding
+from trifecta.contract.stored import Load
+from trifecta.design.impairments import kind_of
 
 _ONE_CHAIN = "have the server show one chain of certificates over every protocol"
 
@@ -38,7 +38,7 @@ def findings(evidence: Evidence) -> list[Finding]:
     return [*found, Finding("pass", f"flights of the server in a handshake: {flights}")]
 
 
-def chain(load: Any) -> str | None:
+def chain(load: Load | None) -> str | None:
     """The certificates of all handshakes in words, octets in DER: ``2 certificates of 1042 B``; None where not told."""
     chains = ((load or {}).get("handshakes") or {}).get("chains") or []
     said = [
@@ -48,7 +48,7 @@ def chain(load: Any) -> str | None:
     return " + ".join(said) or None
 
 
-def server_flights(load: Any) -> int | None:
+def server_flights(load: Load | None) -> int | None:
     """In how many flights the server's part of a handshake came, at the median; None on a path too short to tell."""
     counts = ((load or {}).get("handshakes") or {}).get("flights") or {}
     every = sorted(int(flights) for flights, count in counts.items() for _ in range(count))
@@ -71,5 +71,5 @@ def _comparable(evidence: Evidence, other: Evidence) -> bool:
 
 def _loses(evidence: Evidence) -> bool:
     """A flight that is lost comes again, which is the path's doing."""
-    kinds = {str(each["kind"]) for each in (*evidence.path.forward, *evidence.path.backward)}
-    return bool(kinds & {"loss", "gilbert_elliott", "loss_schedule", "corrupt", "trace"})
+    kinds = [kind_of(each) for each in (*evidence.path.forward, *evidence.path.backward)]
+    return any(kind.removes or kind.damages or (kind.queues and kind.wavers) for kind in kinds)

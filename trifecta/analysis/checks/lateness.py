@@ -8,7 +8,8 @@ other metric (a 99th percentile, a mean, a rate) allows one packet in a hundred.
 
 from __future__ import annotations
 
-from trifecta.analysis.checks.evidence import Document, Finding, duration
+from trifecta.analysis.checks.evidence import Finding, duration
+from trifecta.contract.stored import Direction
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import PathSpec
 
@@ -22,19 +23,19 @@ def tail_is_free(metric: str) -> bool:
     return quantile is not None and quantile <= 0.5
 
 
-def of_direction(path: PathSpec, name: str, report: Document, remedy: str, *, of_median: bool) -> list[Finding]:
+def of_direction(path: PathSpec, name: str, report: Direction, remedy: str, *, of_median: bool) -> list[Finding]:
     """Judge ``lateness_ns`` of one direction of a link, called ``name``; ``remedy`` helps a link that is too slow."""
     late = report.get("lateness_ns") or {}
     limit = max(FLOOR_NS, SHARE * path.rtt_ns)
-    limits = {"p99": limit}
+    limits = [(99, late.get("p99"), limit)]
     if of_median:
-        limits = {"p90": limit, "p99": max(BURST_FLOOR_NS, BURST_SHARE * path.rtt_ns)}
+        limits = [(90, late.get("p90"), limit), (99, late.get("p99"), max(BURST_FLOOR_NS, BURST_SHARE * path.rtt_ns))]
     findings = []
-    for quantile, most in limits.items():
-        if late.get(quantile) is None:
+    for percentile, given, most in limits:
+        if given is None:
             continue
-        value = float(late[quantile])
-        text = f"{name}: {quantile[1:]} % of packets left within {duration(value)} of their time"
+        value = float(given)
+        text = f"{name}: {percentile} % of packets left within {duration(value)} of their time"
         if value > most:
             findings.append(Finding("fail", f"{text} (limit {duration(most)})", value, most, remedy))
         else:

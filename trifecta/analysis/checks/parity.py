@@ -28,11 +28,12 @@ from typing import Any
 
 from trifecta.analysis.checks import inside_handshakes
 from trifecta.analysis.checks.evidence import Evidence, Finding, worst
+from trifecta.contract.stored import Transport
 from trifecta.design import plan, quinn
+from trifecta.design.impairments import kind_of
 from trifecta.design.model import CheckResult
 from trifecta.design.transports import over
 
-_LOSSY = ("loss", "gilbert_elliott", "loss_schedule")
 WINDOW_SPREAD = 1.25  # TCP counts ten segments, QUIC up to 14,720 octets (RFC 6928, RFC 9002 7.2): not exactly equal
 
 
@@ -149,7 +150,7 @@ def _lost_its_first_packet(evidence: Evidence) -> bool:
     """
     tcp = (evidence.load or {}).get("tcp") or {}
     one_segment = int(tcp.get("initial_window_bytes") or 0) <= int(tcp.get("mss_bytes") or 0)
-    lossy = any(impairment["kind"] in _LOSSY for impairment in (*evidence.path.forward, *evidence.path.backward))
+    lossy = any(kind_of(impairment).removes for impairment in (*evidence.path.forward, *evidence.path.backward))
     return bool(one_segment and tcp.get("retransmits") and lossy)
 
 
@@ -188,9 +189,9 @@ def _server_congestion_control(evidence: Evidence) -> str | None:
     return str(declared).lower() if declared else None
 
 
-def _transport(evidence: Evidence) -> dict[str, Any]:
+def _transport(evidence: Evidence) -> Transport:
     load = evidence.load or {}
-    return dict(load.get("tcp") or load.get("quic") or {})
+    return load.get("tcp") or load.get("quic") or {}
 
 
 def _only(values: dict[str, int] | Any) -> str | None:

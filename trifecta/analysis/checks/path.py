@@ -21,11 +21,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from trifecta.analysis.chance import burst_inflation, consistent, plausible_share
+from trifecta.analysis.chance import consistent, plausible_share
 from trifecta.analysis.checks import echo, lateness
-from trifecta.analysis.checks.evidence import Document, Evidence, Finding, by_wire, duration, worst
+from trifecta.analysis.checks.evidence import Evidence, Finding, duration, worst
+from trifecta.contract.path import ImpairmentDocument
+from trifecta.contract.stored import Direction, OneLink, OneProbe, Probe
+from trifecta.design.impairments import kind_of, lost_share
 from trifecta.design.model import CheckResult, PathSpec, RequestsWorkload
 
 DELAY_SHARE, DELAY_FLOOR_NS = 0.02, 100_000  # one direction, by the link: whichever allows more
@@ -36,9 +38,6 @@ PROBED_RATE_SHARE = 0.05  # by a train of tens of packets
 RATE_BUSY_NS = 100_000_000
 MOST_SHOWN = 3  # sentences about links that did not deliver what was asked
 SMALLEST_PAYLOAD_BYTES = 1452  # UDP payload that must pass: MTU 1500 less IPv6 and UDP headers
-_VARIABLE = ("rate", "jitter", "trace", "reorder")  # with one of these a packet's delay is not the constant asked for
-_LOSSY = ("loss", "gilbert_elliott")
-_UNPREDICTED = ("loss_schedule", "duplicate")  # their count does not follow from the number of packets alone
 _BUSY = "give the link a core and real-time priority, and end other programs"
 _NOT_REAL_TIME = "let this user run programs in real time (`trifecta doctor` says how), and end other programs"
 _ASKED_WRONG = "look at the link's configuration in the run's log"
@@ -60,14 +59,17 @@ def check(evidence: Evidence) -> list[CheckResult]:
     return worst(evidence, "path", findings)
 
 
-def was_delivered(path: PathSpec, workload: RequestsWorkload, probe: Document | None) -> bool:
+def was_delivered(path: PathSpec, workload: RequestsWorkload, probe: Probe | None) -> bool:
     """Whether the probe (its summary, as in a trial's ``probe_json``) found the path that was asked for."""
     return all(finding.status == "pass" for finding in _of_probes(path, workload, probe))
 
 
-def _of_probes(path: PathSpec, workload: RequestsWorkload, probe: Document | None) -> list[Finding]:
+def _of_probes(path: PathSpec, workload: RequestsWorkload, probe: Probe | None) -> list[Finding]:
+    if probe is None:
+        return []
     findings = []
-    for name, summary in by_wire(probe).items():
+    every = probe["links"] if "links" in probe else {str(probe.get("wire") or ""): probe}
+    for name, summary in every.items():
         on_path = not name or name in _wires(path, workload)
         findings += _probed(path if on_path else PathSpec(path.name), f"probe {name}".rstrip(), summary)
     return findings
@@ -78,7 +80,7 @@ def _wires(path: PathSpec, workload: RequestsWorkload) -> set[str]:
     return set(workload.impaired_wires) if path.impaired else set()
 
 
-def _link(evidence: Evidence, wire: str, link: Document) -> list[Finding]:
+def _link(evidence: Evidence, wire: str, link: OneLink) -> list[Finding]:
     path = evidence.path
     asked = (path.forward, path.backward) if not wire or wire in _wires(path, evidence.workload) else ((), ())
     near, _, far = wire.partition("-")
@@ -87,7 +89,7 @@ def _link(evidence: Evidence, wire: str, link: Document) -> list[Finding]:
     return echo.of_link(path, evidence.trial.seed, wire, link) + found
 
 
-def alone(path: PathSpec, seed: int, link: Document, probe: Document | None) -> list[Finding]:
+def alone(path: PathSpec, seed: int, link: OneLink, probe: Probe | None) -> list[Finding]:
     """What a link without any study did, and what a probe saw of it (`trifecta link measure`)."""
     said = _directions(path, link, ("to the server", "to the client"), (path.forward, path.backward))
     seen = [] if probe is None else _probed(path, "probe", probe)
@@ -96,15 +98,16 @@ def alone(path: PathSpec, seed: int, link: Document, probe: Document | None) -> 
 
 def _directions(
     path: PathSpec,
-    link: Document,
+    link: OneLink,
     names: tuple[str, str],
-    asked: tuple[Sequence[Document], Sequence[Document]],
+    asked: tuple[Sequence[ImpairmentDocument], Sequence[ImpairmentDocument]],
     *,
     of_median: bool = False,
 ) -> list[Finding]:
     """``of_median``: what is compared is a median of requests, which late packets of a tail do not move."""
     findings = []
-    for key, name, impairments in zip(("a_to_b", "b_to_a"), names, asked, strict=True):
+    keys: tuple[echo.DirectionKey, echo.DirectionKey] = ("a_to_b", "b_to_a")
+    for key, name, impairments in zip(keys, names, asked, strict=True):
         report = link.get(key)
         if report is None:
             findings.append(Finding("fail", f"the link did not report on the packets {name}"))
@@ -142,7 +145,9 @@ def _use_of_limit(finding: Finding) -> float:
     return abs(finding.value / finding.limit)
 
 
-def _direction(path: PathSpec, name: str, report: Document, asked: Sequence[Document], late: str) -> list[Finding]:
+def _direction(
+    path: PathSpec, name: str, report: Direction, asked: Sequence[ImpairmentDocument], late: str
+) -> list[Finding]:
     """``late``: what helps a link that is too slow."""
     packets = int(report.get("wire_packets") or 0)
     findings = []
@@ -150,26 +155,29 @@ def _direction(path: PathSpec, name: str, report: Document, asked: Sequence[Docu
         findings += _delay(name, report, asked, late, one_by_one=path.frames == "wire")
         findings += _loss(name, report, asked, packets)
         findings += _rate(name, report, asked)
-    for field in ("device_drops", "send_errors"):
-        count = int(report.get(field) or 0)
+    for what, lost in (("device drops", report.get("device_drops")), ("send errors", report.get("send_errors"))):
+        count = int(lost or 0)
         if count:
-            text = f"{name}: the link itself lost {count} packets ({field.replace('_', ' ')})"
+            text = f"{name}: the link itself lost {count} packets ({what})"
             findings.append(Finding("fail", text, float(count), 0.0, late))
     return findings
 
 
-def _delay(name: str, report: Document, asked: Sequence[Document], late: str, *, one_by_one: bool) -> list[Finding]:
+def _delay(
+    name: str, report: Direction, asked: Sequence[ImpairmentDocument], late: str, *, one_by_one: bool
+) -> list[Finding]:
     given = (report.get("delay_given_ns") or {}).get("p50")
     if given is None:
         return []
     delay_ns = sum(int(impairment["delay_ns"]) for impairment in asked if impairment["kind"] == "delay")
     limit = max(DELAY_FLOOR_NS, DELAY_SHARE * delay_ns)
     off = int(given) - delay_ns
+    kinds = [kind_of(impairment) for impairment in asked]
     # The frames of a super-packet that leave one by one wait for each other.
-    variable = one_by_one or any(impairment["kind"] in _VARIABLE for impairment in asked)
+    variable = one_by_one or any(kind.wavers or kind.queues for kind in kinds)
     text = f"{name}: median delay {duration(float(given))}, asked {duration(delay_ns)}"
     # Queues and jitter come on top of the constant delay; they never take from it, but for jitter that may.
-    jittered = any(impairment["kind"] in ("jitter", "reorder") for impairment in asked)
+    jittered = any(kind.wavers and not kind.queues for kind in kinds)
     wrong = off < -limit if variable and not jittered else abs(off) > limit and not variable
     if wrong:
         meant = (report.get("delay_scheduled_ns") or {}).get("p50")
@@ -178,15 +186,15 @@ def _delay(name: str, report: Document, asked: Sequence[Document], late: str, *,
     return [Finding("pass", text, float(off), limit)]
 
 
-def _loss(name: str, report: Document, asked: Sequence[Document], packets: int) -> list[Finding]:
-    if any(impairment["kind"] in _UNPREDICTED for impairment in asked):
+def _loss(name: str, report: Direction, asked: Sequence[ImpairmentDocument], packets: int) -> list[Finding]:
+    kinds = [kind_of(impairment) for impairment in asked]
+    if any(kind.uncounted for kind in kinds):
         return []
-    kinds = [impairment["kind"] for impairment in asked]
-    first_loss = next((i for i, kind in enumerate(kinds) if kind in _LOSSY), len(kinds))
+    first_loss = next((i for i, kind in enumerate(kinds) if kind.loses), len(kinds))
     met = packets
-    if any(kind in ("rate", "trace") for kind in kinds[:first_loss]):
+    if any(kind.queues for kind in kinds[:first_loss]):
         met -= int(report.get("queue_dropped") or 0)  # the queue comes first: what it dropped met no loss
-    probability, inflation = _lost_share(asked)
+    probability, inflation = lost_share(asked)
     lost = int(report.get("lost") or 0)
     given = lost / met if met else 0.0
     low, high = plausible_share(met, probability, inflation)
@@ -197,20 +205,7 @@ def _loss(name: str, report: Document, asked: Sequence[Document], packets: int) 
     return [Finding("pass", text, given, probability, bounded=False)]
 
 
-def _lost_share(asked: Sequence[Document]) -> tuple[float, float]:
-    """The share of packets that are to be lost, and by how much bursts widen what chance makes of it."""
-    survive, inflation = 1.0, 1.0
-    for impairment in asked:
-        if impairment["kind"] == "loss":
-            survive *= 1 - float(impairment["probability"])
-        elif impairment["kind"] == "gilbert_elliott":
-            share, factor = burst_inflation(impairment)
-            survive *= 1 - share
-            inflation = max(inflation, factor)
-    return 1 - survive, inflation
-
-
-def _rate(name: str, report: Document, asked: Sequence[Document]) -> list[Finding]:
+def _rate(name: str, report: Direction, asked: Sequence[ImpairmentDocument]) -> list[Finding]:
     rates = [float(impairment["bits_per_s"]) for impairment in asked if impairment["kind"] == "rate"]
     given = report.get("rate_given_bits_per_s")
     if not rates or not given:
@@ -224,7 +219,7 @@ def _rate(name: str, report: Document, asked: Sequence[Document]) -> list[Findin
     # The ends of a busy period are known as well as packets leave on time: a few of them lie in a short trial. With
     # losses it is many: a burst is about a window of TCP, sqrt(3 / 2p) packets (Mathis et al. 1997).
     late = report.get("lateness_ns") or {}
-    bursts = int(report.get("wire_packets") or 0) * math.sqrt(2 * _lost_share(asked)[0] / 3)
+    bursts = int(report.get("wire_packets") or 0) * math.sqrt(2 * lost_share(asked)[0] / 3)
     unsure = 4 * float(late.get("p99") or 0) + bursts * float(late.get("p50") or 0)
     limit = RATE_SHARE + (unsure / float(busy_ns) if busy_ns else 0.0)
     if abs(off) > limit:
@@ -232,14 +227,14 @@ def _rate(name: str, report: Document, asked: Sequence[Document]) -> list[Findin
     return [Finding("pass", text, off, limit)]
 
 
-def _probed(path: PathSpec, who: str, probe: Document) -> list[Finding]:
+def _probed(path: PathSpec, who: str, probe: OneProbe) -> list[Finding]:
     if not probe.get("received"):
         text = f"{who}: none of {probe.get('sent', 0)} packets came back"
         return [Finding("fail", text, 0.0, None, "check that the path carries UDP")]
     findings = []
     both = (*path.forward, *path.backward)
-    rtt: Any = (probe.get("rtt_ns") or {}).get("p50")
-    if rtt is not None and not any(impairment["kind"] in ("jitter", "trace", "reorder") for impairment in both):
+    rtt = (probe.get("rtt_ns") or {}).get("p50")
+    if rtt is not None and not any(kind_of(impairment).wavers for impairment in both):
         limit = max(RTT_FLOOR_NS, RTT_SHARE * path.rtt_ns)
         off = float(rtt) - path.rtt_ns
         text = f"{who}: median RTT {duration(float(rtt))}, asked {duration(path.rtt_ns)}"
@@ -253,7 +248,7 @@ def _probed(path: PathSpec, who: str, probe: Document) -> list[Finding]:
     return findings + _probed_rate(who, probe, path.forward) + _probed_loss(who, probe, path)
 
 
-def _probed_rate(who: str, probe: Document, forward: Sequence[Document]) -> list[Finding]:
+def _probed_rate(who: str, probe: OneProbe, forward: Sequence[ImpairmentDocument]) -> list[Finding]:
     """Rate of a train of full-size packets, where nothing but a rate shapes it."""
     rates = [float(impairment["bits_per_s"]) for impairment in forward if impairment["kind"] == "rate"]
     given = probe.get("rate_bits_per_s")
@@ -266,24 +261,21 @@ def _probed_rate(who: str, probe: Document, forward: Sequence[Document]) -> list
     return [Finding("fail" if wrong else "pass", text, off, PROBED_RATE_SHARE, _BUSY if wrong else "")]
 
 
-def _probed_loss(who: str, probe: Document, path: PathSpec) -> list[Finding]:
+def _probed_loss(who: str, probe: OneProbe, path: PathSpec) -> list[Finding]:
     """Loss as the probe saw it, where the path asks for independent loss or none."""
     findings = []
     sent = int(probe.get("sent") or 0)
     arrived = sent
-    for name, field, asked in (
-        ("to the server", "loss_forward", path.forward),
-        ("to the client", "loss_backward", path.backward),
+    for name, share, asked in (
+        ("to the server", probe.get("loss_forward"), path.forward),
+        ("to the client", probe.get("loss_backward"), path.backward),
     ):
-        share = probe.get(field)
-        if share is None or any(i["kind"] in (*_UNPREDICTED, "gilbert_elliott", "trace", "corrupt") for i in asked):
+        if share is None or any(kind_of(impairment).hidden for impairment in asked):
             continue
-        survive = 1.0
-        for impairment in asked:
-            survive *= 1 - float(impairment["probability"]) if impairment["kind"] == "loss" else 1.0
+        probability, _ = lost_share(asked)
         lost = round(float(share) * arrived)
-        text = f"{who} {name}: lost {lost} of {arrived} packets, asked {1 - survive:.2%}"
-        wrong = not consistent(lost, arrived, 1 - survive)
-        findings.append(Finding("fail" if wrong else "pass", text, float(share), 1 - survive))
+        text = f"{who} {name}: lost {lost} of {arrived} packets, asked {probability:.2%}"
+        wrong = not consistent(lost, arrived, probability)
+        findings.append(Finding("fail" if wrong else "pass", text, float(share), probability))
         arrived -= lost
     return findings

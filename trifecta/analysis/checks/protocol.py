@@ -16,8 +16,11 @@ RFC 7301 (ALPN), RFC 7838 (Alt-Svc).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from trifecta.analysis.checks import protocol_of_visits
-from trifecta.analysis.checks.evidence import TRANSPORTS, Document, Evidence, counts, nothing_sent
+from trifecta.analysis.checks.evidence import TRANSPORTS, Evidence, counts, nothing_sent
+from trifecta.contract.stored import Service
 from trifecta.design import failures
 from trifecta.design.model import PROTOCOL_NAMES, CheckResult
 
@@ -80,7 +83,7 @@ def _among_services(evidence: Evidence) -> list[CheckResult]:
     return evidence.result("protocol", "fail", text, value=0.0, limit=1.0, remedy="look at the services' logs")
 
 
-def _strays(services: Document) -> list[str]:
+def _strays(services: Mapping[str, Service]) -> list[str]:
     """Services that were asked over a protocol that none of their callers was to speak."""
     asked: dict[str, set[str]] = {}
     for facts in services.values():

@@ -29,8 +29,8 @@ def check(evidence: Evidence) -> list[CheckResult]:
     """Warn of a direction in which more than one packet in a hundred was overtaken; no result without a link."""
     findings = []
     for wire, link in evidence.links.items():
-        for key, way in (("a_to_b", "to the server"), ("b_to_a", "to the client")):
-            report = link.get(key) or {}
+        for said, way in ((link.get("a_to_b"), "to the server"), (link.get("b_to_a"), "to the client")):
+            report = said or {}
             packets, late = int(report.get("delivered") or 0), report.get("out_of_order")
             if late is None or not packets:
                 continue

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from trifecta.analysis.checks.evidence import Evidence, Finding, SampleFacts, counts, worst
 from trifecta.design import failures
 from trifecta.design.model import CheckResult
+from trifecta.design.workloads.requests import Family
 
 _EMPTY_ANSWER = ("HEAD", "DELETE")  # no content in their answers: RFC 9110, 9.3.2 and 9.3.5
 _WRONG_ANSWERS = ("length", "content", "status", "malformed")
@@ -28,7 +29,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     facts = evidence.samples
     if facts is None:
         return evidence.result("same_work", "unknown", "no samples to compare")
-    return worst(evidence, "same_work", WORK[evidence.workload.kind](evidence, facts))
+    return worst(evidence, "same_work", WORK[evidence.workload.family](evidence, facts))
 
 
 def _of_responses(evidence: Evidence, facts: SampleFacts) -> list[Finding]:
@@ -124,12 +125,9 @@ def _fail(text: str, wrong: dict[str, int] | dict[int, int]) -> Finding:
     return Finding("fail", text, float(sum(wrong.values())), 0.0, _REMEDY)
 
 
-WORK: Mapping[str, Callable[[Evidence, SampleFacts], list[Finding]]] = {
+WORK: Mapping[Family, Callable[[Evidence, SampleFacts], list[Finding]]] = {
     "requests": _of_responses,
-    "chain": _of_cycles,
-    "fan-in": _of_cycles,
-    "sba-registration": _of_cycles,
-    "page": _of_visits,
-    "video": _of_visits,
+    "services": _of_cycles,
+    "visits": _of_visits,
 }
-"""What is looked at, by the kind of the workload."""
+"""What is looked at, by the family of the workload."""

@@ -13,9 +13,10 @@ What was measured without a service is not the services that the study names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import cast
 
-from trifecta.analysis.checks.evidence import Document, Evidence, Finding, counts, worst
+from trifecta.analysis.checks.evidence import Evidence, Finding, counts, worst
+from trifecta.contract.stored import Service, ServiceSummary
 from trifecta.design import failures
 from trifecta.design.model import CheckResult
 
@@ -29,7 +30,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     """Fail for a service that is gone, or that counts more errors than the client has failures."""
     if evidence.server is None:
         return worst(evidence, "service", [])
-    services: Mapping[str, Document] | None = evidence.server.get("services")
+    services = evidence.server.get("services")
     if services is None:
         return evidence.result("service", "pass", "one server, and no services behind it")
     findings = []
@@ -39,7 +40,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     return worst(evidence, "service", _condensed(findings))
 
 
-def _service(evidence: Evidence, name: str, facts: Document) -> list[Finding]:
+def _service(evidence: Evidence, name: str, facts: Service) -> list[Finding]:
     where = f" on {facts['host']}" if facts.get("host") else ""
     who = f"service {name}{where}"
     if facts.get("ended"):
@@ -52,7 +53,7 @@ def _service(evidence: Evidence, name: str, facts: Document) -> list[Finding]:
     return _errors(evidence, who, summary)
 
 
-def _errors(evidence: Evidence, who: str, summary: Document) -> list[Finding]:
+def _errors(evidence: Evidence, who: str, summary: ServiceSummary) -> list[Finding]:
     met: dict[str, int] = {str(name): int(count) for name, count in (summary.get("errors") or {}).items() if count}
     failed = _failures(evidence)
     grave = {name: count for name, count in met.items() if name not in _ENDINGS}
@@ -70,8 +71,8 @@ def _errors(evidence: Evidence, who: str, summary: Document) -> list[Finding]:
 
 def _failures(evidence: Evidence) -> int:
     """Requests of the client that failed, warm-up included where the load tells."""
-    told: Any = (evidence.load or {}).get("errors")
-    if isinstance(told, Mapping):
+    told = cast(int | Mapping[str, int] | None, (evidence.load or {}).get("errors"))
+    if isinstance(told, Mapping):  # by class
         told = sum(int(count) for count in told.values())
     seen = sum(evidence.samples.errors.values()) if evidence.samples else 0
     return max(int(told or 0), seen)

@@ -6,6 +6,7 @@ from typing import Any, TypedDict
 
 from trifecta.analysis.mapping.search import Outcome
 from trifecta.analysis.mapping.surface import SurfaceDocument
+from trifecta.contract.run import MapPlanDocument
 
 
 class Division(TypedDict, total=False):
@@ -51,7 +52,7 @@ class MapDocument(TypedDict):
     """``map.json`` (docs/map.md)."""
 
     format: int
-    plan: dict[str, Any]
+    plan: MapPlanDocument
     traffic: str
     metric: str
     margin: float

@@ -8,7 +8,7 @@ from typing import Literal, Self
 
 from trifecta.design.path_spec import PathSpec
 from trifecta.design.workloads import estimates
-from trifecta.design.workloads.requests import KindName, Problem, RequestsWorkload
+from trifecta.design.workloads.requests import Family, Problem, RequestsWorkload
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,11 @@ class BrowserWorkload(RequestsWorkload):
     impaired: str = "client-router"
 
     # What its samples are.
+
+    @property
+    def family(self) -> Family:
+        """A browser visits."""
+        return "visits"
 
     @property
     def visiting(self) -> bool:
@@ -148,7 +153,7 @@ class PageWorkload(BrowserWorkload):
 
     page: str = "light"
     filmstrip: bool = True
-    kind: KindName = "page"
+    kind: str = "page"
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -192,7 +197,7 @@ class VideoWorkload(BrowserWorkload):
     watch_ns: int = 90_000_000_000
     visits: int = 1
     warmup_visits: int = 0
-    kind: KindName = "video"
+    kind: str = "video"
 
     @property
     def compared(self) -> tuple[str, ...]:

@@ -1,16 +1,22 @@
-"""The workloads that a study can name: one line each. What a workload's fields mean: docs/services.md and the guide."""
+"""The workloads that a study can name: one line each, or an entry point of the group ``trifecta.workloads``.
+
+What a workload's fields mean: docs/services.md and the guide.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from trifecta.design.errors import UserError
 from trifecta.design.fields import BROWSER_FIELDS, PAGE_FIELDS, REQUESTS_FIELDS, SERVICES_FIELDS, VIDEO_FIELDS
 from trifecta.design.services import SERVER_LEVEL
 from trifecta.design.workloads.browsers import PageWorkload, VideoWorkload
 from trifecta.design.workloads.requests import RequestsWorkload
-from trifecta.design.workloads.services import ServicesWorkload
+from trifecta.design.workloads.services import ChainWorkload, FanInWorkload, RegistrationWorkload
+from trifecta.entries import Registry
 
 _REQUESTS = tuple(entry.name for entry in REQUESTS_FIELDS)
 _OF_ONE_SERVER = ("zero_rtt", "read_timeout", "write_timeout", "client_cpu", "server_cpu")  # not of services
@@ -26,6 +32,7 @@ _BROWSER = (
     "keylog",
 )
 DEFAULT_BROWSER = "chromium"
+_FIELDS = {entry.name for entry in (*REQUESTS_FIELDS, *SERVICES_FIELDS, *BROWSER_FIELDS, *PAGE_FIELDS, *VIDEO_FIELDS)}
 
 
 @dataclass(frozen=True)
@@ -49,17 +56,17 @@ _SERVICES: Mapping[str, Any] = {"fixed": {"server": SERVER_LEVEL}, "clients": No
 _BROWSERS: Mapping[str, Any] = {"fixed": {"connection": "browser"}, "clients": "browser", "lengths": False}
 
 
-WORKLOADS: dict[str, Kind] = {
+_OWN: dict[str, Kind] = {
     "requests": Kind(RequestsWorkload, _REQUESTS),
-    "chain": Kind(ServicesWorkload, (*_SHARED, "depth", "inside", "messages", *_PLACE), **_SERVICES),
+    "chain": Kind(ChainWorkload, (*_SHARED, "depth", "inside", "messages", *_PLACE), **_SERVICES),
     "fan-in": Kind(
-        ServicesWorkload,
+        FanInWorkload,
         (*(name for name in _SHARED if name != "in_flight"), "clients", "messages", *_PLACE),
         {"method": "GET", "request_bytes": 0, "response_bytes": 128, "depth": 2, "clients": 4},
         **_SERVICES,
     ),
     "sba-registration": Kind(
-        ServicesWorkload,
+        RegistrationWorkload,
         (*(name for name in _SHARED if name not in ("method", "request", "response")), "inside", *_PLACE),
         {"request_bytes": 620, "response_bytes": 0},  # the registration request that the AMF is given
         **_SERVICES,
@@ -67,5 +74,21 @@ WORKLOADS: dict[str, Kind] = {
     "page": Kind(PageWorkload, (*(entry.name for entry in PAGE_FIELDS), *_BROWSER), **_BROWSERS),
     "video": Kind(VideoWorkload, (*(entry.name for entry in VIDEO_FIELDS), *_BROWSER), **_BROWSERS),
 }
-assert all(entry.name in WORKLOADS["chain"].fields or entry.name == "clients" for entry in SERVICES_FIELDS)
-KINDS = tuple(WORKLOADS)
+assert all(entry.name in _OWN["chain"].fields or entry.name == "clients" for entry in SERVICES_FIELDS)
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
+
+
+def _adopt(name: str, kind: Kind, _package: str) -> Kind:
+    """A workload of another package: of a family that there is, and of fields that study files have."""
+    if not _NAME.fullmatch(name):
+        raise ValueError("has a name that is not of a-z, 0-9 and -")
+    if kind.model().kind != name:
+        raise ValueError(f"calls itself {kind.model().kind!r}; the class's kind and the entry point must be the same")
+    unknown = [entry for entry in kind.fields if entry not in _FIELDS]
+    if unknown:
+        raise ValueError(f"has the fields {', '.join(unknown)}, which study files have not")
+    return kind
+
+
+WORKLOADS: Registry[Kind] = Registry("workload", _OWN, Kind, _adopt, error=UserError)
+"""By name; entry points of the group ``trifecta.workloads`` last."""

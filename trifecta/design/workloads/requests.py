@@ -12,7 +12,7 @@ from trifecta.design.protocols import CONTENT_METHODS, SAFE_METHODS
 from trifecta.design.transports import APART, BETWEEN, over
 from trifecta.design.workloads import estimates
 
-KindName = Literal["requests", "chain", "fan-in", "sba-registration", "page", "video"]
+Family = Literal["requests", "services", "visits"]
 Problem = tuple[str, str]
 """The field at fault; what is wrong with it and how to mend it."""
 
@@ -58,9 +58,14 @@ class RequestsWorkload:
     write_timeout_ns: int | None = None
     client_cpu: float | None = None
     server_cpu: float | None = None
-    kind: KindName = "requests"
+    kind: str = "requests"
 
     # What its samples are.
+
+    @property
+    def family(self) -> Family:
+        """Of which kind its work is: how it is carried out and what of it is checked goes by that, in tables."""
+        return "requests"
 
     @property
     def visiting(self) -> bool:

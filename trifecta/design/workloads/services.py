@@ -11,12 +11,12 @@ from trifecta.design.graph import Graph
 from trifecta.design.path_spec import PathSpec
 from trifecta.design.protocols import CONTENT_METHODS
 from trifecta.design.workloads import estimates
-from trifecta.design.workloads.requests import KindName, Problem, RequestsWorkload
+from trifecta.design.workloads.requests import Family, Problem, RequestsWorkload
 
 
 @dataclass(frozen=True)
 class ServicesWorkload(RequestsWorkload):
-    """The workloads ``chain``, ``fan-in`` and ``sba-registration``: what one request of a client makes services do.
+    """What the workloads of services share: what one request of a client makes them do.
 
     A *cycle* is one request of the client with every call that it causes (``trifecta.design.services`` has the graph).
     ``depth`` counts the services of a chain, the client included. ``inside`` says what the calls among the services
@@ -40,46 +40,23 @@ class ServicesWorkload(RequestsWorkload):
     clients: int = 1
     messages: str | None = None
     conntrack: str = "off"
-    kind: KindName = "chain"
 
     @property
     def graph(self) -> Graph:
         """Which services there are, and who calls whom."""
-        if self.kind == "sba-registration":
-            return sba.registration()
-        depth = 2 if self.crowd else self.depth
-        return services.chain(depth, self.method, self.response_bytes)
+        raise NotImplementedError
 
     # What its samples are.
+
+    @property
+    def family(self) -> Family:
+        """Services call each other."""
+        return "services"
 
     @property
     def direct(self) -> bool:
         """A service may call others before it answers."""
         return False
-
-    @property
-    def crowd(self) -> bool:
-        """A fan-in is one."""
-        return self.kind == "fan-in"
-
-    @property
-    def samples(self) -> int:
-        """Every client of a fan-in has as many as are asked for."""
-        return self.requests * self._askers
-
-    @property
-    def warmup_samples(self) -> int:
-        """The same of those that come before."""
-        return self.warmup_requests * self._askers
-
-    @property
-    def _askers(self) -> int:
-        return self.clients if self.crowd else 1
-
-    @property
-    def calls(self) -> int:
-        """Of a chain one for each service behind the client."""
-        return self.depth - 1 if self.kind == "chain" else 1
 
     # Where it runs.
 
@@ -107,10 +84,8 @@ class ServicesWorkload(RequestsWorkload):
     # As a trial meets it.
 
     def completed(self) -> Self:
-        """The clients of a fan-in have a connection each, on every protocol."""
-        if not self.crowd:
-            return self
-        return replace(self, in_flight=self.clients, connections=self.clients, streams=1)
+        """How many connections its client has, the protocol says."""
+        return self
 
     # How long it takes.
 
@@ -119,9 +94,8 @@ class ServicesWorkload(RequestsWorkload):
         return (0 if self.place == "native" else estimates.CONTAINER_NS) + super().around_ns(client)
 
     def _paced(self) -> tuple[int, int]:
-        """One at a time, and each client its own; many clients of a fan-in wait for each other."""
-        crowded = self.crowd and self.clients > 10
-        return (self.requests + self.warmup_requests) * (2 if crowded else 1), 1
+        """One at a time."""
+        return self.requests + self.warmup_requests, 1
 
     # What no program can carry out.
 
@@ -160,3 +134,67 @@ class ServicesWorkload(RequestsWorkload):
         if self.messages is not None and self.method not in CONTENT_METHODS:
             return "messages", f"a {self.method} carries no message; use POST, PUT or PATCH"
         return None
+
+
+@dataclass(frozen=True)
+class ChainWorkload(ServicesWorkload):
+    """The workload ``chain``: ``depth`` services, the client included, each of which calls the next."""
+
+    kind: str = "chain"
+
+    @property
+    def graph(self) -> Graph:
+        """Which services there are, and who calls whom."""
+        return services.chain(self.depth, self.method, self.response_bytes)
+
+    @property
+    def calls(self) -> int:
+        """One for each service behind the client."""
+        return self.depth - 1
+
+
+@dataclass(frozen=True)
+class FanInWorkload(ServicesWorkload):
+    """The workload ``fan-in``: ``clients`` of one service, each with a connection of its own."""
+
+    kind: str = "fan-in"
+
+    @property
+    def graph(self) -> Graph:
+        """A client, for all of them, and the service."""
+        return services.chain(2, self.method, self.response_bytes)
+
+    @property
+    def crowd(self) -> bool:
+        """That is what it is."""
+        return True
+
+    @property
+    def samples(self) -> int:
+        """Every client has as many as are asked for."""
+        return self.requests * self.clients
+
+    @property
+    def warmup_samples(self) -> int:
+        """The same of those that come before."""
+        return self.warmup_requests * self.clients
+
+    def completed(self) -> Self:
+        """The clients have a connection each, on every protocol."""
+        return replace(self, in_flight=self.clients, connections=self.clients, streams=1)
+
+    def _paced(self) -> tuple[int, int]:
+        """Each client its own, one at a time; many clients wait for each other."""
+        return (self.requests + self.warmup_requests) * (2 if self.clients > 10 else 1), 1
+
+
+@dataclass(frozen=True)
+class RegistrationWorkload(ServicesWorkload):
+    """The workload ``sba-registration``: a user equipment registers in a 5G core."""
+
+    kind: str = "sba-registration"
+
+    @property
+    def graph(self) -> Graph:
+        """The functions of the core, and the calls of a registration."""
+        return sba.registration()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
-NO_NAME = "browser:name"
-_CLASSES: tuple[tuple[str, str], ...] = (
+from trifecta.contract.errors import ErrorClass
+
+NO_NAME: Final = "browser:name"
+_CLASSES: tuple[tuple[str, ErrorClass], ...] = (
     (r"ERR_CONNECTION_REFUSED", "connect_refused"),
     (r"ERR_CONNECTION_TIMED_OUT", "connect_timeout"),
     (r"ERR_CONNECTION_RESET|ERR_SOCKET_NOT_CONNECTED|ERR_CONNECTION_ABORTED", "connect_reset"),
@@ -31,7 +34,7 @@ _CLASSES: tuple[tuple[str, str], ...] = (
 _NAME = re.compile(r"ERR_[A-Z0-9_]+")
 
 
-def error_class(words: str) -> str:
+def error_class(words: str) -> ErrorClass:
     """The class of ``net::ERR_...`` in what Chromium or its driver said; ``browser:other`` for what is not known."""
     found = _NAME.search(words)
     if found is None:

@@ -28,6 +28,7 @@ from typing import Any, Literal
 from trifecta.contract.browser import BrowserConfig
 from trifecta.contract.codec import encode
 from trifecta.contract.common import Declared, Told
+from trifecta.contract.errors import ErrorClass
 from trifecta.contract.load import ClientLoaded, ClientReady, Ended, LoadSummary
 from trifecta.implementations.browser import CRASHED, HUNG, Job
 from trifecta.implementations.browsers import apart, jobs, records, worker
@@ -67,7 +68,7 @@ class Course:
 
 
 # What the visits that were not made have for an error.
-_LOST = {
+_LOST: dict[str, ErrorClass] = {
     "total_timeout": "timeout", "crashed": CRASHED, "hung": HUNG, "signal": "interrupted", "stdin": "interrupted",
     "requests": CRASHED,
 }  # fmt: skip

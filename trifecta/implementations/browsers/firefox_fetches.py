@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypedDict
 
+from trifecta.contract.errors import ErrorClass
 from trifecta.implementations.visit import Fetch
-
-Request = Mapping[str, Any]
 
 PROTOCOLS = {"http/1.0": "h1", "http/1.1": "h1", "h2": "h2", "h3": "h3"}
 
@@ -20,7 +19,7 @@ KINDS = {
 # nsITransportSecurityInfo.protocolVersion
 TLS_VERSIONS = {1: "1.0", 2: "1.1", 3: "1.2", 4: "1.3"}
 
-ERRORS = {
+ERRORS: dict[str, ErrorClass] = {
     "NS_ERROR_CONNECTION_REFUSED": "connect_refused",
     "NS_ERROR_NET_TIMEOUT": "connect_timeout",
     "NS_ERROR_NET_TIMEOUT_EXTERNAL": "timeout",
@@ -45,7 +44,49 @@ HARMLESS = {"NS_BINDING_REDIRECTED", "NS_ERROR_PARSED_DATA_CACHED", "NS_ERROR_DO
 """States in which a channel ends although nothing failed."""
 
 
-def error_class(error: str | None, tls_error: str | None, protocol: str) -> str | None:
+class Request(TypedDict, total=False):
+    """A request as ``firefox_scripts.WATCH`` tells of it: times in microseconds since 1970, sizes in octets."""
+
+    context: int
+    main: bool
+    url: str
+    host: str
+    method: str
+    type: int
+    initiator: str | None
+    protocol: str | None
+    status: int | None
+    status_text: str
+    mime: str | None
+    request_headers: list[tuple[str, str]]
+    response_headers: list[tuple[str, str]]
+    cached: bool
+    remote_address: str | None
+    local_port: int | None
+    upload_bytes: float | None
+    request_bytes: float | None
+    transfer_bytes: float | None
+    body_bytes: float | None
+    tls_version: int | None
+    cipher: str | None
+    resumed: bool | None
+    error: str | None
+    tls_error: str | None
+    refused: bool
+    ended: bool
+    asyncOpenTime: float
+    domainLookupStartTime: float
+    domainLookupEndTime: float
+    connectStartTime: float
+    tcpConnectEndTime: float
+    secureConnectionStartTime: float
+    connectEndTime: float
+    requestStartTime: float
+    responseStartTime: float
+    responseEndTime: float
+
+
+def error_class(error: str | None, tls_error: str | None, protocol: str) -> ErrorClass | None:
     """The class of docs/architecture.md, section 1.1, of an error of Firefox's; None when it is none.
 
     ``tls_error``: NSS's name of it. ``protocol``: the one that was forced, which tells QUIC's time-outs from TCP's.
@@ -61,7 +102,7 @@ def error_class(error: str | None, tls_error: str | None, protocol: str) -> str 
     return ERRORS.get(error, "browser:other")
 
 
-def error_of(request: Request, protocol: str) -> str | None:
+def error_of(request: Request, protocol: str) -> ErrorClass | None:
     """The error class of a request, the ``protocol`` being forced."""
     if request.get("refused"):
         return "quic" if protocol == "h3" else "tls:alpn"
@@ -91,40 +132,33 @@ def fetches(
 
 
 def _fetch(request: Request, forced: str, wall_ns: int, now_ns: int, opened: set[str]) -> Fetch:
-    def time_ns(name: str) -> int | None:
-        return int(request[name]) * 1000 - wall_ns if request.get(name) else None
+    def time_ns(said: float | None) -> int | None:
+        return int(said) * 1000 - wall_ns if said else None
 
-    def number(name: str) -> int | None:
-        value = request.get(name)
-        return None if value is None else int(value)
-
-    heads = {
-        name: [(str(field).lower(), str(value)) for field, value in request.get(name) or ()]
-        for name in ("request_headers", "response_headers")
-    }
-    answer = dict(heads["response_headers"])
+    asked_fields, answered_fields = _fields(request.get("request_headers")), _fields(request.get("response_headers"))
+    answer = dict(answered_fields)
     cached = bool(request.get("cached"))
     protocol = PROTOCOLS.get(str(request.get("protocol"))) if request.get("status") else None
-    sent = time_ns("requestStartTime")
+    sent = time_ns(request.get("requestStartTime"))
     fetch = Fetch(
         url=str(request.get("url") or ""),
-        started_ns=time_ns("asyncOpenTime") or now_ns,
+        started_ns=time_ns(request.get("asyncOpenTime")) or now_ns,
         method=str(request.get("method") or "GET"),
         kind=KINDS.get(request.get("type") or 0, "other"),
         initiator=request.get("initiator") or None,
-        priority=dict(heads["request_headers"]).get("priority"),
+        priority=dict(asked_fields).get("priority"),
         protocol=None if cached else protocol,
-        status=number("status"),
+        status=_number(request.get("status")),
         mime=request.get("mime") or None,
-        done_ns=time_ns("responseEndTime"),
+        done_ns=time_ns(request.get("responseEndTime")),
         from_cache=cached,
         missing=answer.get("x-trifecta-replay") == "missing",
-        request_headers=heads["request_headers"],
-        response_headers=heads["response_headers"],
+        request_headers=asked_fields,
+        response_headers=answered_fields,
         status_text=str(request.get("status_text") or ""),
         redirect_url=answer.get("location", ""),
         remote_address=request.get("remote_address"),
-        request_body_bytes=number("upload_bytes") or 0,
+        request_body_bytes=_number(request.get("upload_bytes")) or 0,
         error=error_of(request, forced),
     )
     if fetch.error is None and not request.get("ended"):
@@ -133,28 +167,45 @@ def _fetch(request: Request, forced: str, wall_ns: int, now_ns: int, opened: set
         fetch.body_bytes = fetch.wire_bytes = fetch.header_bytes = 0
         return fetch
     fetch.request_sent_ns = fetch.send_start_ns = sent
-    fetch.first_byte_ns = time_ns("responseStartTime")
-    fetch.body_bytes = number("body_bytes")
+    fetch.first_byte_ns = time_ns(request.get("responseStartTime"))
+    fetch.body_bytes = _number(request.get("body_bytes"))
     if "content-encoding" not in answer:
         fetch.decoded_bytes = fetch.body_bytes
     if protocol == "h1":
         # What Firefox says of the heads of HTTP/2 and HTTP/3 is their length as text, not what was sent.
-        fetch.request_header_bytes = number("request_bytes")
-        fetch.wire_bytes = number("transfer_bytes")
+        fetch.request_header_bytes = _number(request.get("request_bytes"))
+        fetch.wire_bytes = _number(request.get("transfer_bytes"))
         if fetch.wire_bytes is not None and fetch.body_bytes is not None and "transfer-encoding" not in answer:
             fetch.header_bytes = fetch.wire_bytes - fetch.body_bytes
     _connection(fetch, request, protocol, time_ns, opened)
     return fetch
 
 
-def _connection(fetch: Fetch, request: Request, protocol: str | None, time_ns: Any, opened: set[str]) -> None:
+def _number(said: float | None) -> int | None:
+    return None if said is None else int(said)
+
+
+def _fields(said: Sequence[tuple[str, str]] | None) -> list[tuple[str, str]]:
+    return [(str(field).lower(), str(value)) for field, value in said or ()]
+
+
+def _connection(
+    fetch: Fetch,
+    request: Request,
+    protocol: str | None,
+    time_ns: Callable[[float | None], int | None],
+    opened: set[str],
+) -> None:
     """The connection: known by its own port. The first request on it has the times of its handshake, if it waited."""
-    for name, key in (("dns_start_ns", "domainLookupStartTime"), ("dns_end_ns", "domainLookupEndTime")):
-        moment = time_ns(key)
+    for name, said in (
+        ("dns_start_ns", request.get("domainLookupStartTime")),
+        ("dns_end_ns", request.get("domainLookupEndTime")),
+    ):
+        moment = time_ns(said)
         setattr(fetch, name, moment if moment is not None and moment >= fetch.started_ns else None)
     if fetch.dns_start_ns is None or fetch.dns_end_ns is None:
         fetch.dns_start_ns = fetch.dns_end_ns = None
-    begun = time_ns("connectStartTime")
+    begun = time_ns(request.get("connectStartTime"))
     waited = begun is not None and begun >= fetch.started_ns
     if protocol is None:
         fetch.connect_start_ns = begun if waited else None
@@ -173,5 +224,5 @@ def _connection(fetch: Fetch, request: Request, protocol: str | None, time_ns: A
     if fetch.connection_reused or not request.get("secureConnectionStartTime"):
         return
     fetch.connect_start_ns = begun
-    fetch.tcp_connected_ns = None if protocol == "h3" else time_ns("tcpConnectEndTime")
-    fetch.secured_ns = fetch.connect_end_ns = time_ns("connectEndTime")
+    fetch.tcp_connected_ns = None if protocol == "h3" else time_ns(request.get("tcpConnectEndTime"))
+    fetch.secured_ns = fetch.connect_end_ns = time_ns(request.get("connectEndTime"))

@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
+from trifecta.contract.errors import ErrorClass
 from trifecta.design.model import Protocol
 from trifecta.implementations.browser import (
     CRASHED,
@@ -48,7 +49,7 @@ class FirefoxView(View):
         self._wall_ns = 0
         self._handshake_ns = 0
         self._filming = False
-        self._requests: list[Params] = []
+        self._requests: list[firefox_fetches.Request] = []
 
     async def navigate(self, url: str, *, frames: bool = False) -> None:
         """As :meth:`View.navigate`."""
@@ -250,7 +251,7 @@ class RunningFirefox(RunningBrowser):
         except BidiClosedError as error:
             raise BrowserFailed(CRASHED, str(error)) from None
 
-    async def lost(self) -> str | None:
+    async def lost(self) -> ErrorClass | None:
         """CRASHED when a process of the tab has crashed since this was asked last."""
         crashes = int(await self.call(firefox_scripts.CRASHES))
         new, self._crashes = crashes > self._crashes, crashes

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import trifecta
+from trifecta.contract.values import JsonObject
 from trifecta.implementations.browsers.records import VisitRecord
 from trifecta.implementations.visit import Fetch
 
@@ -18,7 +19,7 @@ _VERSIONS = {"h1": "HTTP/1.1", "h2": "HTTP/2", "h3": "HTTP/3"}
 _PAGE = "page_1"
 
 
-def document(record: VisitRecord, *, browser: str, version: str, title: str, wall_offset_ns: int) -> dict[str, Any]:
+def document(record: VisitRecord, *, browser: str, version: str, title: str, wall_offset_ns: int) -> JsonObject:
     """The archive of one visit. ``wall_offset_ns``: CLOCK_REALTIME less CLOCK_MONOTONIC."""
     visit = record.visit
     timings: dict[str, Any] = {"onContentLoad": _ms(visit.dom_content_loaded_ns), "onLoad": _ms(visit.load_ns)}
@@ -47,7 +48,7 @@ def document(record: VisitRecord, *, browser: str, version: str, title: str, wal
     }
 
 
-def entries(fetches: Sequence[Fetch], wall_offset_ns: int) -> list[dict[str, Any]]:
+def entries(fetches: Sequence[Fetch], wall_offset_ns: int) -> list[JsonObject]:
     """One entry a request, by start."""
     return [_entry(fetch, wall_offset_ns) for fetch in sorted(fetches, key=lambda each: each.started_ns)]
 

@@ -11,14 +11,19 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from trifecta.contract.errors import ErrorClass
+from trifecta.contract.values import JsonObject
 from trifecta.implementations.browsers.records import PlaybackRow
 
 _MOST_EVENTS = 100_000
 _EVENTS = ("play", "first_frame", "sample", "stall", "resume", "switch", "ended", "error")
-NETWORK, MEDIA, PLAYER, NOT_STARTED = "video:network", "video:media", "video:player", "video:not-started"
-_ERRORS = {"codec": "browser:codec", "network": NETWORK, "media": MEDIA}
+NETWORK: Final = "video:network"
+MEDIA: Final = "video:media"
+PLAYER: Final = "video:player"
+NOT_STARTED: Final = "video:not-started"
+_ERRORS: dict[str, ErrorClass] = {"codec": "browser:codec", "network": NETWORK, "media": MEDIA}
 Moment = Callable[[Any], int | None]
 
 
@@ -41,7 +46,7 @@ class Report:
 
     started_ns: int | None
     """When play was pressed; None: never."""
-    error: str | None
+    error: ErrorClass | None
     details: str | None
     """What the player says went wrong."""
     failed_url: str | None
@@ -75,7 +80,7 @@ def read_report(said: Any, clock: Clock) -> Report:
     rows = [_row(record(each), moment) for each in (events if isinstance(events, list) else [])[:_MOST_EVENTS]]
     kept = sorted((row for row in rows if row is not None), key=lambda row: row.time_ns)
     failure = record(report.get("failure"))
-    error = None
+    error: ErrorClass | None = None
     if failure:
         error = _ERRORS.get(str(failure.get("kind")), PLAYER)
     elif began is None or first is None:
@@ -186,7 +191,7 @@ def _segments(said: Any, moment: Moment) -> dict[str, Segment]:
     return segments
 
 
-def record(value: Any) -> Mapping[str, Any]:
+def record(value: Any) -> JsonObject:
     """An object of the page's, or an empty one."""
     return value if isinstance(value, dict) else {}
 

@@ -6,8 +6,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from trifecta.contract.errors import ErrorClass
 from trifecta.implementations.visit import Fetch, Visit
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _read(kind: type[Record], said: Mapping[str, Any]) -> Record:
 class Played:
     """What a watch of a video gave (``playback.watch``)."""
 
-    error: str | None = None
+    error: ErrorClass | None = None
     visit: dict[str, Any] = field(default_factory=dict)
     """Fields of the visit that it knows: ``startup_ns``, ``rebuffers``, ..."""
     started_ns: int | None = None
@@ -91,7 +92,7 @@ _OF_THE_PAGE = (
 )  # fmt: skip
 
 
-CANCELLED = "browser:cancelled"
+CANCELLED: Final = "browser:cancelled"
 _CLOCK_ERROR_NS = 10_000_000  # of the player's, at the very most
 
 

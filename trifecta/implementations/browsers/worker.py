@@ -15,6 +15,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from trifecta.analysis import speed_index
+from trifecta.contract.errors import ErrorClass
 from trifecta.implementations.browser import (
     HUNG,
     BrowserAdapter,
@@ -150,10 +151,10 @@ class _Visiting:
             await answered(view.close())
         self._after(record)
 
-    async def _before(self, view: View) -> str | None:
+    async def _before(self, view: View) -> ErrorClass | None:
         """What comes before the measured visit; its error class."""
         job = self._job
-        error = None
+        error: ErrorClass | None = None
         if job.view == "warm":
             first = f"https://{job.hosts[0]}{'' if job.port == 443 else f':{job.port}'}"
             error = await self._go(view, first + WARM_PATH, expect_success=False)
@@ -171,7 +172,9 @@ class _Visiting:
             await answered(view.close_connections())
         return error
 
-    async def _go(self, view: View, url: str, *, frames: bool = False, expect_success: bool = True) -> str | None:
+    async def _go(
+        self, view: View, url: str, *, frames: bool = False, expect_success: bool = True
+    ) -> ErrorClass | None:
         """Navigate, wait for load and for what comes late; the error class."""
         try:
             async with asyncio.timeout(self._job.visit_timeout_ns / 1e9):

@@ -7,12 +7,13 @@ request was sent, so both are left out there.
 
 from __future__ import annotations
 
+from trifecta.contract.errors import ErrorClass, of_client
 from trifecta.implementations.client import Job, Output, Row
 from trifecta.implementations.clients.content import monotonic_ns, span_ns
 
 _SPOKEN = {"1.1": "h1", "2": "h2", "3": "h3"}
 # libcurl-errors(3)
-_ERRORS = {
+_ERRORS: dict[int, ErrorClass] = {
     7: "connect_refused", 16: "reset", 18: "closed", 28: "timeout", 35: "tls", 52: "closed", 55: "reset", 56: "reset",
     60: "tls:certificate", 92: "reset", 95: "quic", 96: "quic",
 }  # fmt: skip
@@ -57,11 +58,11 @@ def row(job: Job, output: Output, told: dict[str, str]) -> Row:
     }
 
 
-def _error(told: dict[str, str], secured_ns: int | None, *, new: bool, opened: bool) -> str | None:
+def _error(told: dict[str, str], secured_ns: int | None, *, new: bool, opened: bool) -> ErrorClass | None:
     """The error class; a new connection that was asked for and not made is one too."""
     code = int(told["exit"])
     if code == 0:
         return "client:reused" if new and not opened else None
     if code == 28 and secured_ns is None and (opened or new or told["status"] == "000") and told["sent"] == "0.000000":
         return "connect_timeout"
-    return _ERRORS.get(code, f"client:curl_{code}")
+    return _ERRORS.get(code) or of_client(f"curl_{code}")

@@ -14,11 +14,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
+from trifecta.contract.errors import ErrorClass
 from trifecta.implementations.client import Job, Output, Row
 
 _LEFT_TO_WRITE_NS = 500_000_000
 # The error class of requests that were never made, by why the program stopped before them.
-_NEVER_MADE = {"total_timeout": "timeout", "signal": "interrupted", "no_response": "interrupted"}
+_NEVER_MADE: dict[str, ErrorClass] = {"total_timeout": "timeout", "signal": "interrupted", "no_response": "interrupted"}
 
 
 def write_job(job: Job) -> Path:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
+from trifecta.contract.errors import ErrorClass, is_error_class
 from trifecta.contract.sample import SampleRow
 from trifecta.implementations.client import Job, Output, Row
 
@@ -16,7 +17,9 @@ FILLED_IN = frozenset({"trial", "worker", "request", "warmup"})
 _TIMES = ("connect_start_ns", "tcp_connected_ns", "secured_ns", "request_sent_ns", "first_byte_ns", "done_ns")
 # An answer may come before the request is sent whole (RFC 9113, 8.1), and a body may be sent while the answer arrives.
 _MAY_CROSS = {("request_sent_ns", "first_byte_ns"), ("request_sent_ns", "done_ns")}
-MISSING, KILLED, CRASHED = "client:missing", "timeout", "client:crashed"
+MISSING: Final = "client:missing"
+KILLED: Final = "timeout"
+CRASHED: Final = "client:crashed"
 
 
 def complete(trial: str, job: Job, output: Output, rows: Iterable[Row], *, killed: bool) -> list[SampleRow]:
@@ -31,9 +34,10 @@ def complete(trial: str, job: Job, output: Output, rows: Iterable[Row], *, kille
     if len(found) > job.requests:
         raise ValueError(f"{len(found)} requests were reported, {job.requests} were asked for")
     found.sort(key=lambda row: int(row["started_ns"]))
-    error = KILLED if killed else CRASHED if output.code else MISSING
+    error: ErrorClass = KILLED if killed else CRASHED if output.code else MISSING
     # A request that nobody saw start is put at the end: it must not stretch the time in which the others were served.
-    found += [{"started_ns": output.ended_ns, "error": error}] * (job.requests - len(found))
+    unseen: Row = {"started_ns": output.ended_ns, "error": error}
+    found += [unseen] * (job.requests - len(found))
     filled: list[SampleRow] = []
     for number, row in enumerate(found):
         warmup = number < job.warmup_requests
@@ -62,12 +66,15 @@ def _judged(job: Job, row: Row) -> Row:
         disorder.append("done_ns before started_ns")
     if disorder:
         raise ValueError(f"the times of a request are out of order: {', '.join(disorder)}")
-    if row.get("error") is None:
+    error = row.get("error")
+    if error is None:
         row["error"] = _fault(job, row)
+    elif not is_error_class(error):
+        raise ValueError(f"a request failed with {error!r}, which is no error class")
     return row
 
 
-def _fault(job: Job, row: Row) -> str | None:
+def _fault(job: Job, row: Row) -> ErrorClass | None:
     """The error class of a row that the client takes for a success; None when it is one."""
     done_ns, status = row.get("done_ns"), row.get("status")
     if done_ns is None or status is None:

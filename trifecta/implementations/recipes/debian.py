@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
 from trifecta.implementations.recipe import Recipe, Say
 from trifecta.implementations.recipes.apt import Apt, need_tools, run_tool, system_archive
@@ -66,6 +66,14 @@ def _says(program: Program, flag: str) -> str:
         place = program.arguments[-1]
         raise Unsupported(f"{place} does not run ({error}); run: trifecta get {program.name} --force") from error
     return done.stdout
+
+
+class Manifest(TypedDict):
+    """What was unpacked, and of which day's index; package -> version."""
+
+    suite: str
+    date: str
+    packages: dict[str, str]
 
 
 class DebianPackages(Recipe):
@@ -117,10 +125,9 @@ class DebianPackages(Recipe):
             "OPENSSL_CONF": str(settings) if settings.is_file() else "/dev/null",
         }
 
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> Manifest:
         """What was unpacked: suite, date of its index, version of every package."""
-        found: dict[str, Any] = json.loads((self.folder() / MANIFEST).read_text(encoding="utf-8"))
-        return found
+        return cast(Manifest, json.loads((self.folder() / MANIFEST).read_text(encoding="utf-8")))
 
     def build(self) -> str:
         """Where the program comes from, for the record."""
@@ -151,7 +158,11 @@ class DebianPackages(Recipe):
                 mode = path.lstat().st_mode
                 if stat.S_ISREG(mode) and mode & _SETUID:  # a cache is no place for programs with another's rights
                     path.chmod(stat.S_IMODE(mode) & ~_SETUID)
-            manifest = {"suite": self.suite, "date": date, "packages": {name: version for name, version, _ in packages}}
+            manifest: Manifest = {
+                "suite": self.suite,
+                "date": date,
+                "packages": {name: version for name, version, _ in packages},
+            }
             (root / MANIFEST).write_text(json.dumps(manifest, indent=2), encoding="utf-8")
             for file in files:
                 file.unlink()

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
+from trifecta.contract.values import JsonValue
 from trifecta.implementations.server import ServerOptions, Site
 from trifecta.implementations.servers.replaying import MISSING_TEXT, WELL_KNOWN, WELL_KNOWN_TEXT, keys
 from trifecta.pages.archive import BODIES, Page, Response
@@ -23,7 +23,7 @@ _TYPES = {
     "m4a": "audio/mp4", "jpg": "image/jpeg", "png": "image/png",
 }  # fmt: skip
 
-Route = dict[str, Any]
+Route = dict[str, JsonValue]
 
 
 def routes(site: Site, options: ServerOptions, page: Page | None) -> list[Route]:
@@ -71,7 +71,7 @@ def _replay(folder: Path, page: Page) -> list[Route]:
     }
     groups: list[Route] = []
     for start in range(0, len(page.responses), _GROUP):
-        members = [
+        members: list[Route] = [
             {"match": [{"vars": {"member": [str(n)]}}], "handle": _answer(folder, response), "terminal": True}
             for n, response in enumerate(page.responses[start : start + _GROUP])
         ]
@@ -95,9 +95,10 @@ def _answer(folder: Path, response: Response) -> list[Route]:
         return [_text(response.status, fields, b"")]
     ranges = response.status == 200 and fields.get("accept-ranges") == ["bytes"]
     unasked = _CONDITIONS if ranges else [*_CONDITIONS, "Range", "If-Range"]
+    as_get: list[Route] = [{"handler": "rewrite", "method": "GET"}]
     return [
         {"handler": "rewrite", "uri": f"/{response.body}"},
-        *([{"handler": "rewrite", "method": "GET"}] if response.method not in ("GET", "HEAD") else []),
+        *(as_get if response.method not in ("GET", "HEAD") else []),
         _fields(fields, remove=[name for name in _OF_FILES if name.lower() not in fields], unasked=unasked),
         {
             "handler": "file_server",
@@ -112,7 +113,7 @@ def _fields(fields: dict[str, list[str]], remove: list[str] | None = None, unask
     once = {name: values for name, values in fields.items() if len(values) == 1}
     # `set` would make one field of several values.
     several = {name: values for name, values in fields.items() if len(values) > 1}
-    response = {"deferred": True, "set": once, "add": several, "delete": remove or []}
+    response: Route = {"deferred": True, "set": once, "add": several, "delete": remove or []}
     handler: Route = {"handler": "headers", "response": response}
     return handler | ({"request": {"delete": unasked}} if unasked else {})
 

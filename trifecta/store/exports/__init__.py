@@ -25,7 +25,7 @@ def _adopt(_name: str, exporter: Exporter, package: str) -> Exporter:
 
 
 _OWN = {"csv": Exporter(csv.write), "benchstat": Exporter(benchstat.write)}
-EXPORTERS = Registry("exporter", _OWN, Exporter, _adopt)
+EXPORTERS = Registry("exporter", _OWN, Exporter, _adopt, error=UserError)
 
 
 def export(name: str, connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Path]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import duckdb
 
-from trifecta.design.metrics import TRIALS
+from trifecta.design.metrics import METRICS
 
 _NOT_IN_A_NAME = re.compile(r"[\s/=]+")
 
@@ -24,7 +24,7 @@ _NOT_IN_A_NAME = re.compile(r"[\s/=]+")
 def write(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Path]:
     """One file: https://golang.org/design/14313-benchmark-format."""
     there = {name for (name, *_) in connection.execute("DESCRIBE trials").fetchall()}
-    metrics = [one for one in TRIALS if one.name in there]
+    metrics = [one for one in METRICS.values() if one.name in there]
     lines = [f"Unit {one.name} better={'higher' if one.better == 'more' else 'lower'}" for one in metrics]
     columns = ", ".join(one.name for one in metrics)
     query = f"SELECT cell, arm, samples, {columns} FROM trials WHERE valid AND NOT is_aa ORDER BY cell, arm, block"  # noqa: S608

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from msgspec import structs
 
@@ -184,7 +183,7 @@ class Bench:
         The first result stands, whatever the second attempt gives.
         """
         client = LOAD if result.role == "server" else result.name
-        second: dict[str, Any] | None = None
+        second: evidence.SecondAttempt | None = None
         capture = f"no second attempt: {why_not}" if not again else ""
         if again:
             kept = evidence.private_folder(folder / "second")

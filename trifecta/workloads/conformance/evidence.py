@@ -8,13 +8,21 @@ import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
-from trifecta.design.conformance import ConformanceResult
+from trifecta.design.conformance import ConformanceResult, Outcome
 from trifecta.store import files
 
 LOG_TAIL_BYTES = 1 << 20
 _LARGEST_CONFIGURATION_BYTES = 1 << 20
+
+
+class SecondAttempt(TypedDict):
+    """What came of a second attempt at what had failed."""
+
+    outcome: Outcome
+    error: str | None
+    reason: str
 
 
 def safe_name(*parts: str) -> str:
@@ -49,7 +57,7 @@ def keep_log(log: Path, target: Path, start: int = 0) -> None:
         target.write_bytes(file.read(LOG_TAIL_BYTES))
 
 
-def write_result(folder: Path, result: ConformanceResult, second: dict[str, Any] | None) -> None:
+def write_result(folder: Path, result: ConformanceResult, second: SecondAttempt | None) -> None:
     """Write the row, and what came of the second attempt, beside the evidence."""
     document = {"result": dataclasses.asdict(result), "second_attempt": second}
     files.write_text(folder / "result.json", json.dumps(document, indent=2, ensure_ascii=False) + "\n")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import cast
 
+from trifecta.contract.sample import SampleRow
 from trifecta.design import failures
 from trifecta.design.conformance import ConformanceCase, ConformanceResult, Outcome, Role
 from trifecta.design.model import PROTOCOL_NAMES
@@ -33,14 +34,14 @@ class Finding:
     duration_ns: int | None = None
 
 
-def read_rows(samples_file: Path) -> list[dict[str, Any]]:
+def read_rows(samples_file: Path) -> list[SampleRow]:
     """The rows of a samples file, in order; none when there is no file."""
     if not samples_file.exists():
         return []
-    return parquet.read(samples_file)
+    return cast(list[SampleRow], parquet.read(samples_file))
 
 
-def judge(rows: Sequence[Mapping[str, Any]], case: ConformanceCase, protocol: str) -> Finding:
+def judge(rows: Sequence[SampleRow], case: ConformanceCase, protocol: str) -> Finding:
     """Whether the rows of one request show the object whole, over the protocol asked for.
 
     The client has compared the octets already (``content``); protocol, status and length are looked at once more here,
@@ -70,7 +71,7 @@ def judge(rows: Sequence[Mapping[str, Any]], case: ConformanceCase, protocol: st
     return Finding("fail", error, words, duration)
 
 
-def _contradiction(row: Mapping[str, Any], case: ConformanceCase, protocol: str) -> str | None:
+def _contradiction(row: SampleRow, case: ConformanceCase, protocol: str) -> str | None:
     """The class of what a row without an error still shows to be wrong."""
     if row["protocol"] != protocol:
         return "protocol"

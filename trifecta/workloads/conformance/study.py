@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from trifecta.contract.run import ProgramFound
 from trifecta.design import plan
 from trifecta.design.conformance import QUICK, ConformanceCase, ConformanceResult, cases, own_cases
 from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
@@ -37,7 +38,7 @@ def full(session: Session, clients: Mapping[str, ClientAdapter], cells: Sequence
 def quick(
     session: Session,
     clients: Mapping[str, ClientAdapter],
-    client_facts: Mapping[str, Mapping[str, Any]],
+    client_facts: Mapping[str, ProgramFound],
     cells: Sequence[Cell],
 ) -> list[ConformanceResult]:
     """One object and the study's own requests over each of its protocols, of the servers as they run for it.

@@ -12,6 +12,7 @@ from trifecta.contract.load import LoadConfig, Message
 from trifecta.contract.origin import OriginConfig, RelayConfig, RouteConfig, ServiceConfig
 from trifecta.design import quinn
 from trifecta.design.graph import Graph, Route
+from trifecta.design.impairments import kind_of
 from trifecta.design.model import PathSpec, Protocol, ServicesWorkload, Trial
 from trifecta.lab.certificates import Certificates
 from trifecta.workloads.requests import CIPHER, load_config
@@ -175,7 +176,7 @@ def client_config(
 def total_timeout_ns(graph: Graph, workload: ServicesWorkload, path: PathSpec, requests: int) -> int:
     """When a trial is given up: a generous time for its cycles, every call of which may set up a connection."""
     calls = len(graph.walk())
-    stall = _LOSS_STALL_NS if path.loss or any("corrupt" in str(doc.get("kind")) for doc in path.forward) else 0
+    stall = _LOSS_STALL_NS if path.loss or any(kind_of(one).damages for one in path.forward) else 0
     each = calls * (8 * path.rtt_ns + 10_000_000 + stall)
     if workload.duration_ns:
         expected = workload.duration_ns

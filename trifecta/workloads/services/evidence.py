@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from trifecta.contract.stored import Cycles
 from trifecta.design.graph import Graph
 from trifecta.store import parquet
 
 
-def cycles(spans_file: Path, graph: Graph) -> dict[str, Any]:
+def cycles(spans_file: Path, graph: Graph) -> Cycles:
     """``expected_hops`` of a cycle; ``hops`` -> cycles with that many that did not fail; ``failures`` by hop and class.
 
     The warm-up is left out.

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from trifecta.contract.codec import changed
 from trifecta.contract.link import LinkConfig
+from trifecta.contract.machine import NetworkFacts
 from trifecta.contract.probe import MeasureSummary
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
@@ -20,7 +21,6 @@ from trifecta.design.model import Cell, Levelled, PathSpec, ServicesWorkload, St
 from trifecta.lab.certificates import Certificates, make_certificates
 from trifecta.lab.engine import EngineProcess
 from trifecta.lab.host import pin_table
-from trifecta.lab.hosts import NetworkFacts
 from trifecta.lab.paths import link_config
 from trifecta.lab.topology import Wire, addresses_of
 from trifecta.store.run import RunDirectory

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from trifecta.contract.run import LeftOut, ProgramFound
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.model import Cell, Study
@@ -17,7 +18,7 @@ NATIVE = "native"
 
 def services_supported(study: Study, engine: Path) -> Supported:
     """The cells that can run here. CannotError when there is none."""
-    left_out: list[dict[str, str]] = []
+    left_out: list[LeftOut] = []
     cells: list[Cell] = []
     reasons: dict[tuple[str, str], str | None] = {}
     for cell in plan.cells(study):
@@ -37,7 +38,7 @@ def services_supported(study: Study, engine: Path) -> Supported:
         why = "; ".join(dict.fromkeys(item["reason"] for item in left_out))
         raise CannotError(f"no place of the study can be used here: {why}")
     source = "part of Trifecta (engine/crates/origin)"
-    versions = {"version": engine_versions(engine).engine, "source": source}
+    versions: ProgramFound = {"version": engine_versions(engine).engine, "source": source}
     return Supported(cells, {SERVER_LEVEL: versions}, {}, left_out)
 
 

@@ -7,17 +7,17 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from trifecta.contract.codec import changed
 from trifecta.contract.link import Links, LinkSummary
 from trifecta.contract.load import LoadConfig, LoadSummary
 from trifecta.contract.origin import OriginReady, OriginSummary
+from trifecta.contract.stored import Server, Service, ServiceSummary
 from trifecta.design import services
 from trifecta.design.graph import Graph
 from trifecta.design.model import ServicesWorkload, Trial
 from trifecta.design.services import SERVER_LEVEL
-from trifecta.implementations.running import ServerFacts
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram, as_user_error
 from trifecta.lab.host import keeping_off
 from trifecta.lab.topology import Wire
@@ -259,12 +259,12 @@ def _server(
     last_words: tuple[dict[str, OriginSummary | None], dict[str, str | None]],
     resources: ResourceObserver,
     wall_ns: int,
-) -> ServerFacts:
+) -> Server:
     """``server_json``: every service by name, and the sums that a server of another workload has."""
     told, ends = last_words
     workload, graph, place = session.workload(trial), session.graph(trial), session.place(trial)
     protocols = services.protocols_of(graph, trial.protocol, workload.inside)
-    by_name: dict[str, Any] = {}
+    by_name: dict[str, Service] = {}
     for name in graph.services:
         summary = told.get(name)
         by_name[name] = {
@@ -280,12 +280,14 @@ def _server(
         if name != graph.client:
             spoken = {} if summary is None else summary.spoken()
             ended = ends[name]
-            by_name[name] |= {"protocols_spoken": spoken, "summary": summary, "running": ended is None, "ended": ended}
+            said = cast(ServiceSummary | None, summary)  # becomes its document when the trial is kept
+            by_name[name] |= {"protocols_spoken": spoken, "summary": said, "running": ended is None, "ended": ended}
     others = [facts["cpu_ns"] for name, facts in by_name.items() if name != graph.client]
+    used = [cpu for cpu in others if cpu is not None]
     return {
         "server": SERVER_LEVEL,
         "proxy": False,
-        "cpu_ns": sum(others) if all(cpu is not None for cpu in others) else None,
+        "cpu_ns": sum(used) if len(used) == len(others) else None,
         "congestion_control": {"tcp": workload.congestion_control, "quic": workload.congestion_control},
         "tcp_nodelay": workload.tcp_nodelay,
         "services": by_name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from msgspec import structs
 
@@ -14,7 +15,7 @@ from trifecta.design.model import PROTOCOL_FACTOR, BrowserWorkload, Cell, Trial
 from trifecta.lab.engine import EngineError
 from trifecta.store import parquet
 from trifecta.video.archive import Video
-from trifecta.video.floor import LocalVideo, shares_of
+from trifecta.video.floor import LocalVideo, Shown, shares_of
 from trifecta.workloads.faults import Faults
 from trifecta.workloads.visits.configs import START_NS, Drafts, browser_config, total_timeout_ns
 from trifecta.workloads.visits.place import Place
@@ -75,7 +76,7 @@ class Floors:
                         LoadSummary, (START_NS + total_timeout_ns(alone)) / 1e9 + _GRACE_S, session.stop
                     )
                 assert drafts.playback is not None
-                rows = parquet.read(drafts.playback)
+                rows = cast(list[Shown], parquet.read(drafts.playback))
             except FileNotFoundError as error:
                 raise CannotError("the browser's driver wrote no playback of the video without a network") from error
             finally:

@@ -7,10 +7,11 @@ import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import cast
 
 from trifecta.contract.link import Links, LinkSummary
 from trifecta.contract.load import LoadSummary
-from trifecta.implementations.running import ServerFacts
+from trifecta.contract.stored import Server
 from trifecta.implementations.servers.origin import BACKEND_ADDRESS
 from trifecta.lab.engine import EngineProcess
 from trifecta.lab.topology import Wire
@@ -28,11 +29,12 @@ def server_pids(servers: Sequence[Serving]) -> dict[str, int]:
     return pids | {f"server {serving.host}": serving.running.pid for serving in others}
 
 
-def server_details(place: Place, servers: Sequence[Serving], resources: ResourceObserver, wall_ns: int) -> ServerFacts:
+def server_details(place: Place, servers: Sequence[Serving], resources: ResourceObserver, wall_ns: int) -> Server:
     """What is known of the measured server, what it used, what is behind it and beside it."""
     main, *others = servers
     server = main.running
-    details = server.facts() | {
+    details = cast(Server, {
+        **server.facts(),
         "host": main.host,
         "address": server.site.address,
         "page": main.material.page.name,
@@ -41,7 +43,7 @@ def server_details(place: Place, servers: Sequence[Serving], resources: Resource
         "run_delay_ns": resources.run_delay_ns("server"),
         "wall_ns": wall_ns,
         **{f"{role}_cpu_ns": resources.cpu_used_ns(role) for role in server.backend_pids},
-    }
+    })  # fmt: skip
     if server.backend_pids:
         details["backend_congestion_control"] = place.network.host(main.host).congestion_control(BACKEND_ADDRESS)
     if others:

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, cast
 
 from trifecta.contract.codec import changed
+from trifecta.contract.machine import NetworkFacts
 from trifecta.contract.probe import MeasureSummary
 from trifecta.design import plan
 from trifecta.design.model import BrowserWorkload, Cell, Levelled, PathSpec, Protocol, Study
@@ -21,7 +22,6 @@ from trifecta.implementations.server import ServerAdapter, Site
 from trifecta.lab.certificates import Certificates, make_certificates
 from trifecta.lab.engine import EngineProcess
 from trifecta.lab.host import browser_pin_table
-from trifecta.lab.hosts import NetworkFacts
 from trifecta.lab.paths import link_config
 from trifecta.lab.topology import Wire
 from trifecta.store.run import RunDirectory

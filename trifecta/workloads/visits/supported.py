@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
+from trifecta.contract.run import LeftOut
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.factors import CLIENT_FACTOR
@@ -19,7 +20,7 @@ def browsers_supported(
     study: Study, servers: Mapping[str, ServerAdapter], browsers: Mapping[str, BrowserAdapter]
 ) -> Supported:
     """The cells that can run here. UserError for an unknown name, CannotError when there is no cell left."""
-    left_out: list[dict[str, str]] = []
+    left_out: list[LeftOut] = []
     levels = [str(level) for level in study.factors[CLIENT_FACTOR]]
     found_browsers = found_here(CLIENT_FACTOR, known_here(CLIENT_FACTOR, levels, browsers, list(browsers)), left_out)
     levels = [str(level) for level in study.factors["server"]]
@@ -39,7 +40,7 @@ def browsers_supported(
 
 
 def _with_browser(
-    study: Study, cells: list[Cell], adapters: Mapping[str, BrowserAdapter], left_out: list[dict[str, str]]
+    study: Study, cells: list[Cell], adapters: Mapping[str, BrowserAdapter], left_out: list[LeftOut]
 ) -> list[Cell]:
     """The cells whose browsers speak their protocols and can do their work, with every arm."""
     possible = []
@@ -66,7 +67,7 @@ def _refusal(study: Study, one: Treatment, adapter: BrowserAdapter) -> str | Non
     return None
 
 
-def _with_material(study: Study, cells: list[Cell], left_out: list[dict[str, str]]) -> list[Cell]:
+def _with_material(study: Study, cells: list[Cell], left_out: list[LeftOut]) -> list[Cell]:
     """The cells whose pages or clips are there, or can be made here."""
     reasons: dict[tuple[object, ...], str | None] = {}
     possible = []
@@ -90,7 +91,7 @@ def _with_material(study: Study, cells: list[Cell], left_out: list[dict[str, str
     return possible
 
 
-def _leave_out(left_out: list[dict[str, str]], factor: str, level: str, reason: str) -> None:
-    item = {"factor": factor, "level": level, "reason": reason}
+def _leave_out(left_out: list[LeftOut], factor: str, level: str, reason: str) -> None:
+    item: LeftOut = {"factor": factor, "level": level, "reason": reason}
     if item not in left_out:
         left_out.append(item)

@@ -1,0 +1,71 @@
+"""What was seen of the machine around a trial, and of its hosts: ``machine_json`` (docs/architecture.md, 2.1)."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class StaticFacts(TypedDict):
+    """What does not change during a run; None is what this machine does not tell."""
+
+    kernel: str
+    architecture: str
+    cpu_model: str | None
+    cpus: int | None
+    cpus_allowed: int
+    memory_bytes: int | None
+    virtual_machine: bool
+    clocksource: str | None
+    governor: str | None
+    distribution: str | None
+
+
+class MachineShares(TypedDict):
+    """What the machine did over a trial, in shares of one second of one CPU."""
+
+    wall_ns: int
+    steal_share: float | None
+    other_cpu_share: float | None
+    interrupt_share: float | None
+    iowait_share: float | None
+    resolution: float
+    pressure_share: dict[str, float]
+    load_average_1m: float | None
+    cpu_mhz: list[float] | None
+    cpus: int | None
+
+
+class HostGrowth(TypedDict):
+    """How much the counters of a host grew, by the kernel's names; ``conntrack`` has what there is now besides."""
+
+    counters: dict[str, int]
+    devices: dict[str, dict[str, int]]
+    loopback: dict[str, int]
+    conntrack: dict[str, int | None] | None
+
+
+TransportGrowth = dict[str, HostGrowth | int | None]
+"""By host; and ``softnet_drops``, packets dropped by the machine's backlog."""
+
+
+class NetworkFacts(TypedDict):
+    """Settings of the lab's kernel, for ``run.json``, and those that this kernel does not know."""
+
+    settings: dict[str, str]
+    unknown_settings: list[str]
+
+
+class SamplerCost(TypedDict):
+    """What reading the resources cost so far."""
+
+    samples: int
+    cpu_ns: int
+    wall_ns: int
+    share: float
+
+
+class MachineFacts(MachineShares):
+    """``machine_json`` of a trial."""
+
+    transport: TransportGrowth
+    sampler: SamplerCost
