@@ -285,22 +285,23 @@ def test_caddy_serves_the_site_inside_the_lab(tmp_path: Path) -> None:
         from trifecta.implementations.running import RunningServer
         from trifecta.implementations.server import ServerOptions, Site
         from trifecta.lab.certificates import make_certificates
-        from trifecta.lab.network import Lab, SERVER_ADDRESS
+        from trifecta.lab.network import SERVER_ADDRESS, two_hosts
         from trifecta.workloads.session import write_site
         folder = Path({str(tmp_path)!r})
         certificates = make_certificates(folder / "pki", ["caddy.lab"], [])
         write_site(folder / "site", {{100000}})
-        with Lab() as lab:
+        with two_hosts() as lab:
             site = Site(folder / "site", certificates, SERVER_ADDRESS, 8443, folder / "state")
             adapter = SERVERS["caddy"]
             log = folder / "log"
-            server = RunningServer(adapter, adapter.find(), site, ServerOptions(), lab.server, log=log, cpus=None)
+            host = lab.host("server")
+            server = RunningServer(adapter, adapter.find(), site, ServerOptions(), host, log=log, cpus=None)
             server.start()
             context = ssl.create_default_context(cafile=certificates.authority)
             context.set_alpn_protocols(["http/1.1"])
             context.minimum_version = ssl.TLSVersion.TLSv1_3
             def ask():
-                with lab.server.inside():
+                with host.inside():
                     try:
                         raw = socket.create_connection((SERVER_ADDRESS, 8443), 2)
                     except OSError as error:

@@ -16,7 +16,7 @@ from trifecta.implementations.running import RunningServer
 from trifecta.implementations.server import ServerOptions, Site
 from trifecta.lab import sandbox
 from trifecta.lab.certificates import make_certificates
-from trifecta.lab.topology import Topology
+from trifecta.lab.host_graph import host_graph
 from trifecta.workloads.replay_asking import read_head
 from trifecta.workloads.replaying import ready
 
@@ -30,7 +30,7 @@ def main() -> None:
     adapter = SERVERS[name]
     version = adapter.find()
     sandbox.enter()
-    with Topology(["server"], []) as lab:
+    with host_graph(["server"], []) as lab:
         host, address = lab.host("server"), lab.address("server")
         certificates = make_certificates(work / "pki", [CDN, f"{name}.lab"], [address])
         (work / "state").mkdir()

@@ -19,7 +19,7 @@ from trifecta.design.model import PathSpec
 from trifecta.design.percentiles import holds
 from trifecta.lab.engine import EngineError, EngineProcess, find_engine
 from trifecta.lab.host import pin_table
-from trifecta.lab.network import SERVER_ADDRESS, Lab
+from trifecta.lab.network import SERVER_ADDRESS, WIRE, two_hosts
 from trifecta.lab.paths import link_config
 
 PROBE_PORT = 9
@@ -67,15 +67,15 @@ def measure(
     pins = pin_table()
     with tempfile.TemporaryDirectory(prefix="trifecta-link-") as folder, ExitStack() as stack:
         log = Path(folder) / "engine.log"
-        lab = stack.enter_context(Lab())
+        lab = stack.enter_context(two_hosts())
         try:
-            link = stack.enter_context(EngineProcess(engine, "link", lab.middle, log, cpus=pins["link"]))
+            link = stack.enter_context(EngineProcess(engine, "link", lab.middle(WIRE), log, cpus=pins["link"]))
             link.configure(link_config(told or path, seed))
             link.wait_ready(LinkReady, _START_S, stop)
-            far = stack.enter_context(EngineProcess(engine, "probe", lab.server, log, name="reflector"))
+            far = stack.enter_context(EngineProcess(engine, "probe", lab.host("server"), log, name="reflector"))
             far.configure(ReflectConfig(address=SERVER_ADDRESS, port=PROBE_PORT))
             far.wait_ready(ReflectReady, _START_S, stop)
-            near = stack.enter_context(EngineProcess(engine, "probe", lab.client, log))
+            near = stack.enter_context(EngineProcess(engine, "probe", lab.host("client"), log))
             timeout_ns = _REPLY_TIMEOUT_NS + 2 * path.rtt_ns
             near.configure(
                 MeasureConfig(

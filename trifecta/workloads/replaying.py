@@ -18,6 +18,7 @@ from trifecta.implementations.server import ServerAdapter, ServerOptions, Site, 
 from trifecta.implementations.servers.replaying import WELL_KNOWN
 from trifecta.lab.certificates import make_certificates
 from trifecta.lab.host import Host
+from trifecta.lab.host_graph import host_graph
 from trifecta.lab.topology import Topology
 from trifecta.pages.archive import Page, read_page
 from trifecta.workloads.replay_asking import Asked, Place, ask_all
@@ -65,7 +66,7 @@ def check(
     except Unsupported as error:
         raise CannotError(f"the comparison asks with curl: {error}") from error
     work.mkdir(parents=True, exist_ok=True)
-    with Topology([_HOST], []) as lab:
+    with host_graph([_HOST], []) as lab:
         replay = _Replay(folder, page, lab, work, protocols, stop)
         for name, adapter in adapters.items():
             yield replay.by(name, adapter)

@@ -26,7 +26,7 @@ from trifecta.lab.cpu_share import CpuShare
 from trifecta.lab.engine import EngineError, EngineProcess, EngineProgram, Stopped, as_user_error
 from trifecta.lab.host import Host, pin_table
 from trifecta.lab.hosts import NetworkFacts
-from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6, Lab
+from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6, WIRE, two_hosts
 from trifecta.lab.paths import link_config
 from trifecta.store.files import full
 from trifecta.store.run import RunDirectory
@@ -148,7 +148,7 @@ class Session:
         # Where captured trials count, HTTP/3 alone would pay for it.
         self.qlogs = ServerLogs(self.run, wanted=self.study.capture and not self.study.gives_verdicts)
         try:
-            self.lab = self._stack.enter_context(Lab())
+            self.lab = self._stack.enter_context(two_hosts())
             names = [f"{name}.lab" for name in self.adapters]
             self.certificates: Certificates = make_certificates(
                 self.run.path / "pki", names, [SERVER_ADDRESS, SERVER_ADDRESS_6]
@@ -231,7 +231,7 @@ class Session:
             versions[name],
             site,
             options,
-            self.lab.server,
+            self.lab.host("server"),
             log=self.log(label),
             cpus=self.pins["server"],
         )
@@ -291,11 +291,11 @@ class Session:
     def spawn_client(self, client: str) -> EngineProcess:
         """Start a client where clients run; it waits for its configuration."""
         log = self.log("load" if client == DEFAULT_CLIENT else f"client-{client}")
-        return client_process(client, self.engine, self.lab.client, log, self.pins["client"])
+        return client_process(client, self.engine, self.lab.host("client"), log, self.pins["client"])
 
     def spawn(self, role: str, name: str = "") -> EngineProcess:
         """Start a program of the engine where its role belongs; it waits for its configuration."""
-        host = {"load": self.lab.client, "link": self.lab.middle}[role]
+        host = {"load": self.lab.host("client"), "link": self.lab.middle(WIRE)}[role]
         pin = {"load": "client"}.get(role, role)
         return EngineProcess(self.engine, role, host, self.log(role), cpus=self.pins[pin], name=name)  # type: ignore[arg-type]
 
@@ -306,7 +306,7 @@ class Session:
     @property
     def network(self) -> NetworkFacts:
         """Settings of the lab's kernel, for ``run.json``."""
-        return {"settings": self.lab.settings, "unknown_settings": self.lab.missing_settings}
+        return self.lab.kernel.facts()
 
     def failures(self) -> list[tuple[str, str, str]]:
         """What is given up: factor, level, reason."""
@@ -371,7 +371,7 @@ class Session:
         config = measure_config(path, SERVER_ADDRESS, first=first)
         with self.link(path, seed):
             summary = measure_path(
-                self.engine, (self.lab.client, self.lab.server), self.log("probe"), config, self.stop
+                self.engine, (self.lab.host("client"), self.lab.host("server")), self.log("probe"), config, self.stop
             )
         if not first:
             summary.largest_payload_bytes = self.probes[path.name].largest_payload_bytes

@@ -31,6 +31,7 @@ from trifecta.lab.engine import (
     as_user_error,
 )
 from trifecta.lab.host import keeping_off
+from trifecta.lab.network import WIRE
 from trifecta.lab.paths import link_config
 from trifecta.observers.machine import MachineFacts, MachineObserver
 from trifecta.observers.resources import ResourceObserver
@@ -112,7 +113,8 @@ class TrialRunner:
         self._session = session
         self._faults = faults
         self._machine = MachineObserver()
-        self._transport = TransportObserver(session.lab.hosts)
+        lab = session.lab
+        self._transport = TransportObserver((lab.host("client"), lab.middle(WIRE), lab.host("server")))
         self._ahead: Programs | None = None
         self._ending: list[Programs] = []
         self._start_costs = StartCosts(session)
@@ -249,7 +251,7 @@ class TrialRunner:
             **{f"{role}_cpu_ns": resources.cpu_used_ns(role) for role in server.backend_pids},
         }
         if server.backend_pids:
-            given = self._session.lab.server.congestion_control(BACKEND_ADDRESS)
+            given = self._session.lab.host("server").congestion_control(BACKEND_ADDRESS)
             details["backend_congestion_control"] = given
         return details
 
@@ -347,7 +349,7 @@ class TrialRunner:
 
     def _compete(self) -> subprocess.Popen[bytes]:
         """A program on the client's CPU that only counts."""
-        return self._session.lab.client.start(
+        return self._session.lab.host("client").start(
             ["sh", "-c", "while :; do :; done"], cpus=self._session.pins["client"], stdin=subprocess.DEVNULL
         )
 

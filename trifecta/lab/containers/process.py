@@ -95,7 +95,7 @@ class ContainerProcess(EngineProgram):
             cpuset_cpus=",".join(map(str, sorted(cpus))) if cpus else None,
             dns=[docker.topology.address(docker.host) if bridged else NAMESERVER],
             dns_search=["lab"],
-            sysctls=docker.topology.settings if bridged else None,
+            sysctls=docker.topology.kernel.known if bridged else None,
             # Equal terms with a native service: as large UDP buffers (SO_RCVBUFFORCE, socket(7)), as many files.
             cap_add=["NET_ADMIN"],
             ulimits=[Ulimit(name="nofile", soft=soft, hard=hard)],
@@ -126,7 +126,7 @@ class ContainerProcess(EngineProgram):
                     self._control_congestion(facts["NetworkSettings"]["Networks"][NETWORK])
 
     def _control_congestion(self, address: Mapping[str, str]) -> None:
-        """Give its routes the lab's congestion control, as the host's have it; no sysctl may (see ``Topology``).
+        """Give its routes the lab's congestion control, as the host's have it; no sysctl may (see ``topology.Route``).
 
         The program opens nothing before it is configured, so this comes in time.
         """

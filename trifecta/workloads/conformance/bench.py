@@ -21,8 +21,9 @@ from trifecta.design.model import Cell, PathSpec, Trial
 from trifecta.implementations.server import Site
 from trifecta.lab.certificates import Certificates
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProcess, as_user_error
-from trifecta.lab.network import DEVICE, Lab
+from trifecta.lab.network import DEVICE, WIRE
 from trifecta.lab.paths import link_config
+from trifecta.lab.topology import Topology
 from trifecta.observers.capture import Capture
 from trifecta.workloads.conformance import evidence
 from trifecta.workloads.conformance.judging import Finding, judge, read_rows
@@ -50,7 +51,7 @@ class Bench:
     """The lab as the probe uses it: requests go one at a time, so nobody disturbs anybody."""
 
     engine: Path
-    lab: Lab
+    lab: Topology
     pins: Mapping[str, frozenset[int] | None]
     certificates: Certificates
     folder: Path
@@ -85,7 +86,7 @@ class Bench:
         if self._link is not None and self._link.running() and path == self._link_path == CLEAN:
             return
         self.unlink()
-        link = EngineProcess(self.engine, "link", self.lab.middle, self.log("link"), cpus=self.pins["link"])
+        link = EngineProcess(self.engine, "link", self.lab.middle(WIRE), self.log("link"), cpus=self.pins["link"])
         self._link, self._link_path = link, path
         try:
             link.configure(link_config(path, _SEED))
@@ -132,7 +133,7 @@ class Bench:
     def _run_client(self, client: str, config: LoadConfig, timeout_s: float) -> LoadSummary | Finding:
         """Let a client do its job; its summary, or a finding when it did not do it."""
         log = self.log(f"client-{client}")
-        with client_process(client, self.engine, self.lab.client, log, self.pins["client"]) as process:
+        with client_process(client, self.engine, self.lab.host("client"), log, self.pins["client"]) as process:
             try:
                 process.configure(config)
                 return process.wait_summary(LoadSummary, timeout_s, self.stop)
@@ -189,7 +190,7 @@ class Bench:
         if again:
             kept = evidence.private_folder(folder / "second")
             self.use_path(case.path)
-            with Capture(self.lab.client, DEVICE, target.site.port, kept / "capture.pcap") as watching:
+            with Capture(self.lab.host("client"), DEVICE, target.site.port, kept / "capture.pcap") as watching:
                 finding = self.transfer(client, target, case, str(result.protocol), kept)
             second = {"outcome": finding.outcome, "error": finding.error, "reason": finding.reason}
             how = "failed again" if finding.outcome == "fail" else "passed"

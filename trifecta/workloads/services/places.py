@@ -15,8 +15,9 @@ from trifecta.design.graph import Graph
 from trifecta.design.model import ServicesWorkload
 from trifecta.lab.conntrack import bypass, track
 from trifecta.lab.engine import EngineProcess, EngineProgram, Role
+from trifecta.lab.host_graph import host_graph
 from trifecta.lab.names import Names
-from trifecta.lab.topology import Topology, Wire
+from trifecta.lab.topology import Wire
 
 if TYPE_CHECKING:
     from trifecta.lab.containers import DockerEngine, Network
@@ -68,7 +69,7 @@ class Place:
         self.host_of = services.host_of(graph, workload.hosts)
         hosts = list(dict.fromkeys(self.host_of.values()))
         pairs = services.wires_of(graph, workload.hosts)
-        self.topology = Topology(hosts, [Wire(*pair, impaired=pair in key.impaired) for pair in pairs])
+        self.topology = host_graph(hosts, [Wire(*pair, impaired=pair in key.impaired) for pair in pairs])
         self.links = [wire for wire in self.topology.wires if wire.impaired]
 
     def __enter__(self) -> Self:

@@ -20,9 +20,10 @@ from trifecta.design.model import Cell, Levelled, PathSpec, ServicesWorkload, St
 from trifecta.lab.certificates import Certificates, make_certificates
 from trifecta.lab.engine import EngineProcess
 from trifecta.lab.host import pin_table
+from trifecta.lab.host_graph import addresses_of
 from trifecta.lab.hosts import NetworkFacts
 from trifecta.lab.paths import link_config
-from trifecta.lab.topology import Wire, addresses_of
+from trifecta.lab.topology import Wire
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.probing import measure_config, measure_path
 from trifecta.workloads.services.configs import dns_name
@@ -132,7 +133,7 @@ class ServicesSession:
     def network(self) -> NetworkFacts:
         """Settings of the lab's kernel, for ``run.json``."""
         for place in self.places.values():
-            return {"settings": place.topology.settings, "unknown_settings": place.topology.missing_settings}
+            return place.topology.kernel.facts()
         return {"settings": {}, "unknown_settings": []}
 
     def probe_key(self, at: Levelled) -> Hashable:

@@ -13,7 +13,7 @@ from trifecta.design.errors import CannotError
 from trifecta.design.model import Protocol
 from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerOptions
-from trifecta.lab.access import AccessNetwork, server_address
+from trifecta.lab.access import access_links, server_address
 from trifecta.lab.certificates import Certificates
 from trifecta.lab.engine import EngineProcess
 from trifecta.lab.names import Names
@@ -62,7 +62,7 @@ class Place:
         for key in servers:
             self.address[key] = server_address(key.host, counts.get(key.host, 0))
             counts[key.host] = counts.get(key.host, 0) + 1
-        self.network = AccessNetwork(impaired, counts)
+        self.network = access_links(impaired, counts)
         self.servers: dict[ServerKey, Serving] = {}
 
     def __enter__(self) -> Self:

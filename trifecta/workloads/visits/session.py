@@ -217,7 +217,7 @@ class BrowserSession:
     def network(self) -> NetworkFacts:
         """Settings of the lab's kernel, for ``run.json``."""
         for place in self.places.values():
-            return {"settings": place.network.settings, "unknown_settings": place.network.missing_settings}
+            return place.network.kernel.facts()
         return {"settings": {}, "unknown_settings": []}
 
     def spawn_browser(self, place: Place, browser: str, instead: Sequence[str] = ()) -> EngineProcess:
