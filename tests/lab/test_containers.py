@@ -150,7 +150,7 @@ def test_only_a_bridge_brings_a_firewall_into_the_host_and_a_container_can_raise
             with DockerEngine(lab, "host1", network, find_engine(), folder / "docker") as docker:
                 with ContainerProcess(docker, "origin", folder / "log", readable=[folder]) as service:
                     service.configure(origin(made))
-                    print(json.dumps(len(lab.host("host1").start(["iptables-save"], stdout=subprocess.PIPE)
+                    print(json.dumps(len(lab.host("host1").popen(["iptables-save"], stdout=subprocess.PIPE)
                                          .communicate()[0].splitlines())))
                     print(lab.host("host1").read("/proc/sys/net/ipv4/ip_forward").strip())
                     service.wait_ready(OriginReady, 20)

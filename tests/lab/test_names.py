@@ -132,7 +132,7 @@ def find(name, family):
 print(json.dumps([find(name, family) for name in sys.argv[1:] for family in (socket.AF_INET, socket.AF_INET6)]))
 '''
 def look_up(host, *names):
-    child = host.start([sys.executable, "-c", SEEK, *names], stdout=subprocess.PIPE)
+    child = host.popen([sys.executable, "-c", SEEK, *names], stdout=subprocess.PIPE)
     return json.loads(child.communicate()[0])
 def names_of(topology):
     return {f"{letter}.lab": (topology.address(host), topology.address_6(host))

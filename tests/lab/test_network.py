@@ -23,7 +23,7 @@ def test_hosts_have_their_addresses_neighbours_and_routes() -> None:
         import json, subprocess
         from trifecta.lab.network import WIRE, two_hosts
         def ask(host, *arguments):
-            return json.loads(host.start(["ip", "-j", *arguments], stdout=subprocess.PIPE).communicate()[0])
+            return json.loads(host.popen(["ip", "-j", *arguments], stdout=subprocess.PIPE).communicate()[0])
         with two_hosts() as lab:
             print(json.dumps({
                 "addresses": [a["local"] for a in ask(lab.host("server"), "address", "show", "eth0")[0]["addr_info"]],
@@ -112,7 +112,7 @@ def test_programs_start_in_their_host_on_their_cpus() -> None:
         code += "os.getpgid(0) == os.getpid())"
         with two_hosts() as lab:
             server = lab.host("server")
-            child = server.start([sys.executable, "-c", code], cpus=frozenset({cpu}), stdout=subprocess.PIPE)
+            child = server.popen([sys.executable, "-c", code], cpus=frozenset({cpu}), stdout=subprocess.PIPE)
             out = child.communicate()[0].decode()
             with server.inside():
                 there = os.readlink("/proc/thread-self/ns/net")
@@ -139,7 +139,7 @@ def test_what_shares_the_links_core_lets_it_go_first_where_it_may_not_run_in_rea
         code += f"print(*told, os.getpriority(os.PRIO_PROCESS, 0), os.getsid(0) == {os.getsid(0)})"
         with two_hosts() as lab:
             def nice(cpus, **how):
-                child = lab.host("server").start([sys.executable, "-c", code], cpus=cpus, stdin=subprocess.PIPE,
+                child = lab.host("server").popen([sys.executable, "-c", code], cpus=cpus, stdin=subprocess.PIPE,
                                          stdout=subprocess.PIPE, **how)
                 return child.communicate(b"go")[0].decode().split()
             on, off = frozenset(cpus[:1]), frozenset(cpus[1:2])
@@ -159,7 +159,7 @@ def test_a_missing_program_is_one_clear_line() -> None:
         from trifecta.lab.network import two_hosts
         with two_hosts() as lab:
             try:
-                lab.host("client").start(["no-such-program"])
+                lab.host("client").popen(["no-such-program"])
             except CannotError as error:
                 print(json.dumps(str(error)))
         """

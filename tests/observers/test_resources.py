@@ -201,8 +201,8 @@ def test_traffic_is_told_of_hosts_and_of_a_process_alone_in_its_own() -> None:
         with host_graph(["host1", "host2"], [Wire("host1", "host2")]) as lab:
             one, two = lab.host("host1"), lab.host("host2")
             sleep = ["sleep", "60"]
-            alone = one.start(sleep)
-            pair = [two.start(sleep), two.start(sleep)]
+            alone = one.popen(sleep)
+            pair = [two.popen(sleep), two.popen(sleep)]
             observer = ResourceObserver(
                 "t1", {"A": alone.pid, "B": pair[0].pid, "C": pair[1].pid}, hosts=lab.hosts
             )

@@ -23,11 +23,12 @@ from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerAdapter, ServerOptions, Site
 from trifecta.lab.certificates import Certificates, make_certificates
 from trifecta.lab.cpu_share import CpuShare
-from trifecta.lab.engine import EngineError, EngineProcess, EngineProgram, Stopped, as_user_error
-from trifecta.lab.host import Host, pin_table
+from trifecta.lab.engine import EngineError, EngineProgram, Stopped, as_user_error
+from trifecta.lab.host import pin_table
 from trifecta.lab.hosts import NetworkFacts
 from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6, WIRE, two_hosts
 from trifecta.lab.paths import link_config
+from trifecta.lab.place import LocalPlace, OpenPlace
 from trifecta.store.files import full
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.asking import ask
@@ -103,14 +104,12 @@ def bring_up(server: RunningServer, *, renewed: bool = False) -> None:
         raise ServerFailed(f"the adapter of {server.adapter.name} fails: {type(error).__name__}: {words}") from error
 
 
-def client_process(
-    client: str, engine: Path, host: Host, log: Path, cpus: frozenset[int] | None = None
-) -> EngineProcess:
-    """Start a client in a host: the engine's load, or the driver that runs another program in its place."""
+def start_client(client: str, place: OpenPlace, log: Path, cpus: frozenset[int] | None = None) -> EngineProgram:
+    """Start a client at a place: the engine's load, or the driver that runs another program instead of it."""
     if client == DEFAULT_CLIENT:
-        return EngineProcess(engine, "load", host, log, cpus=cpus)
+        return place.start("load", log, cpus=cpus)
     driver = (sys.executable, "-P", "-m", "trifecta.implementations.clients.driver", client)
-    return EngineProcess(engine, "load", host, log, cpus=cpus, name=f"client {client}", instead=driver)
+    return place.drive(driver, "load", log, cpus=cpus, name=f"client {client}")
 
 
 @dataclass
@@ -136,7 +135,7 @@ class Session:
     Not known of a server that says when it is ready until it was renewed once: its first start is asked over every
     protocol, a renewal is not.
     """
-    lingering: EngineProcess | None = None
+    lingering: EngineProgram | None = None
     """The link of the last trial, which carries the end of its connections while the trial is judged and kept."""
     failed: dict[ServerKey, str] = field(default_factory=dict)
     """Servers that did not come up, with the reason: their cells cannot be measured, those of the others can."""
@@ -149,6 +148,10 @@ class Session:
         self.qlogs = ServerLogs(self.run, wanted=self.study.capture and not self.study.gives_verdicts)
         try:
             self.lab = self._stack.enter_context(two_hosts())
+            self.client, self.middle, self.server = (
+                LocalPlace(host, self.engine)
+                for host in (self.lab.host("client"), self.lab.middle(WIRE), self.lab.host("server"))
+            )
             names = [f"{name}.lab" for name in self.adapters]
             self.certificates: Certificates = make_certificates(
                 self.run.path / "pki", names, [SERVER_ADDRESS, SERVER_ADDRESS_6]
@@ -231,7 +234,7 @@ class Session:
             versions[name],
             site,
             options,
-            self.lab.host("server"),
+            self.server,
             log=self.log(label),
             cpus=self.pins["server"],
         )
@@ -274,11 +277,11 @@ class Session:
             self.lingering.wait_silent(LINGER_S)
             self.lingering = None
 
-    def link(self, path: PathSpec, seed: int) -> EngineProcess:
+    def link(self, path: PathSpec, seed: int) -> EngineProgram:
         """Start the link for a path and wait until it carries packets."""
         self.free_wire()
         config = changed(link_config(path, seed), self.link_changes)
-        return set_to_work(self.spawn("link", f"link {path.name}"), config, self.stop)
+        return set_to_work(self.spawn_link(f"link {path.name}"), config, self.stop)
 
     def client_share(self, share: float | None) -> CpuShare | None:
         """The control group for a client that has this share of a core; None where it is not limited."""
@@ -288,16 +291,14 @@ class Session:
             self.client_shares[share] = CpuShare(f"client-{len(self.client_shares)}", share)
         return self.client_shares[share]
 
-    def spawn_client(self, client: str) -> EngineProcess:
+    def spawn_client(self, client: str) -> EngineProgram:
         """Start a client where clients run; it waits for its configuration."""
         log = self.log("load" if client == DEFAULT_CLIENT else f"client-{client}")
-        return client_process(client, self.engine, self.lab.host("client"), log, self.pins["client"])
+        return start_client(client, self.client, log, self.pins["client"])
 
-    def spawn(self, role: str, name: str = "") -> EngineProcess:
-        """Start a program of the engine where its role belongs; it waits for its configuration."""
-        host = {"load": self.lab.host("client"), "link": self.lab.middle(WIRE)}[role]
-        pin = {"load": "client"}.get(role, role)
-        return EngineProcess(self.engine, role, host, self.log(role), cpus=self.pins[pin], name=name)  # type: ignore[arg-type]
+    def spawn_link(self, name: str = "") -> EngineProgram:
+        """Start a link where links run; it waits for its configuration."""
+        return self.middle.start("link", self.log("link"), cpus=self.pins["link"], name=name)
 
     def begin(self, cells: Sequence[Cell], versions: Mapping[str, str], more_sizes: Iterable[int] = ()) -> None:
         """Raise what stays up over the trials of these cells."""
@@ -370,9 +371,7 @@ class Session:
         first = path.name not in self.probes
         config = measure_config(path, SERVER_ADDRESS, first=first)
         with self.link(path, seed):
-            summary = measure_path(
-                self.engine, (self.lab.host("client"), self.lab.host("server")), self.log("probe"), config, self.stop
-            )
+            summary = measure_path((self.client, self.server), self.log("probe"), config, self.stop)
         if not first:
             summary.largest_payload_bytes = self.probes[path.name].largest_payload_bytes
         self.probes[path.name] = summary
@@ -389,8 +388,9 @@ class Session:
     def _ask(self, server: RunningServer, protocol: str) -> str | None:
         """One real request over a protocol; None when it was answered rightly, else what went wrong."""
         size = min(int(path.name) for path in (server.site.folder / "bytes").iterdir())
+        name = f"load ({server.adapter.name} over {protocol})"
         return ask(
-            self.spawn("load", f"load ({server.adapter.name} over {protocol})"),
+            self.client.start("load", self.log("load"), cpus=self.pins["client"], name=name),
             (server.site.address, server.site.port, f"{server.adapter.name}.lab"),
             protocol,
             self.certificates,

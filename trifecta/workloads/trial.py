@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
@@ -26,13 +25,13 @@ from trifecta.lab.engine import (
     EXIT_CANNOT,
     EXIT_UNSUPPORTED,
     EngineError,
-    EngineProcess,
     EngineProgram,
     as_user_error,
 )
 from trifecta.lab.host import keeping_off
 from trifecta.lab.network import WIRE
 from trifecta.lab.paths import link_config
+from trifecta.lab.place import Program
 from trifecta.observers.machine import MachineFacts, MachineObserver
 from trifecta.observers.resources import ResourceObserver
 from trifecta.observers.transport import TransportObserver
@@ -58,8 +57,8 @@ _DRIVER_READY_S = 30.0  # Python and Arrow are loaded from a cold disk
 class Programs:
     """The link and the load of a trial, started ahead of it: both wait for their configuration."""
 
-    link: EngineProcess
-    load: EngineProcess
+    link: EngineProgram
+    load: EngineProgram
     """The engine's load, or the driver of another client."""
     client: str
 
@@ -128,7 +127,7 @@ class TrialRunner:
             self._ahead.close()
             self._ahead = None
         if self._ahead is None:
-            self._ahead = Programs(self._session.spawn("link"), self._session.spawn_client(client), client)
+            self._ahead = Programs(self._session.spawn_link(), self._session.spawn_client(client), client)
 
     def _take(self, client: str) -> Programs:
         """The programs started ahead, or new ones when they were not, or for another client."""
@@ -165,7 +164,7 @@ class TrialRunner:
         with ExitStack() as stack:
             stack.callback(self._end, programs)
             for _ in range(self._faults.client_competitors):
-                stack.callback(self._compete().kill)
+                stack.callback(self._compete().close)
             asked = changed(capture.on_link(link_config(path, trial.seed)), session.link_changes)
             asked = capture.lingering(asked, last_words_ns(path, LAST_WORDS[trial.protocol]))
             session.free_wire()
@@ -329,7 +328,10 @@ class TrialRunner:
                 limits.add_client(pid)
                 resources.follow("client", pid)
             timeout_s = config.total_timeout_ns / 1e9 + _LOAD_GRACE_S
-            return load.wait_summary(LoadSummary, timeout_s, self._session.stop, resources.sample)
+            summary = load.wait_summary(LoadSummary, timeout_s, self._session.stop, resources.sample)
+            if config.samples_file is not None:
+                load.get(Path(config.samples_file))
+            return summary
         except EngineError as error:
             if error.code == EXIT_CANNOT or (own and error.code in (EXIT_BAD_INPUT, EXIT_UNSUPPORTED)):
                 # Every other trial would meet the same; what the disk or the machine refuses is not a result.
@@ -347,11 +349,11 @@ class TrialRunner:
             latest["client"] = load.cpu_ns
         return time.process_time_ns() + sum(latest.values())
 
-    def _compete(self) -> subprocess.Popen[bytes]:
+    def _compete(self) -> Program:
         """A program on the client's CPU that only counts."""
-        return self._session.lab.host("client").start(
-            ["sh", "-c", "while :; do :; done"], cpus=self._session.pins["client"], stdin=subprocess.DEVNULL
-        )
+        session = self._session
+        spin = ["sh", "-c", "while :; do :; done"]
+        return session.client.run(spin, session.log("competitor"), cpus=session.pins["client"])
 
 
 def phases(marks: Sequence[int]) -> dict[str, int]:

@@ -54,8 +54,6 @@ class ContainerProcess(EngineProgram):
         self._pending = bytearray()
         self._pidfd: int | None = None
         self._pid = 0
-        self.cgroup_paths: dict[str, Path] = {}
-        """Its control groups' folders: ``memory`` and ``cpuacct`` (cgroup v1) or ``unified`` (v2)."""
         with docker.asking(f"the container of {self.name} cannot be made"):
             self._id: str = docker.client.create_container(
                 IMAGE,
@@ -155,6 +153,14 @@ class ContainerProcess(EngineProgram):
     def running(self) -> bool:
         """Whether it still runs."""
         return self._pidfd is not None and not select.select([self._pidfd], [], [], 0)[0]
+
+    def wait_end(self, timeout_s: float) -> None:
+        """Wait until it has ended by itself, for so long at most."""
+        if self._pidfd is not None:
+            select.select([self._pidfd], [], [], timeout_s)
+
+    def get(self, path: Path) -> None:
+        """It is there: what is writable in the container is this machine's own folder."""
 
     def close(self) -> None:
         """End it at once and remove the container."""

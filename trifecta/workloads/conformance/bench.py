@@ -20,15 +20,16 @@ from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import Cell, PathSpec, Trial
 from trifecta.implementations.server import Site
 from trifecta.lab.certificates import Certificates
-from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProcess, as_user_error
+from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram, as_user_error
 from trifecta.lab.network import DEVICE, WIRE
 from trifecta.lab.paths import link_config
+from trifecta.lab.place import LocalPlace
 from trifecta.lab.topology import Topology
 from trifecta.observers.capture import Capture
 from trifecta.workloads.conformance import evidence
 from trifecta.workloads.conformance.judging import Finding, judge, read_rows
 from trifecta.workloads.requests import load_config
-from trifecta.workloads.session import LINK_READY_S, client_process
+from trifecta.workloads.session import LINK_READY_S, start_client
 
 LOAD = DEFAULT_CLIENT
 _SEED = 1
@@ -58,13 +59,18 @@ class Bench:
     """The run's folder: ``logs``, ``site`` and ``conformance`` lie in it."""
     stop: Callable[[], bool]
     scratch: Path = field(init=False)
-    _link: EngineProcess | None = None
+    _link: EngineProgram | None = None
     _link_path: PathSpec | None = None
 
     def __post_init__(self) -> None:
         """Make the folders."""
         (self.folder / "logs").mkdir(parents=True, exist_ok=True)
         self.scratch = Path(tempfile.mkdtemp(prefix=".tmp-conformance-", dir=self.folder))
+
+    @property
+    def server(self) -> LocalPlace:
+        """Where servers run."""
+        return LocalPlace(self.lab.host("server"), self.engine)
 
     def close(self) -> None:
         """End the link and remove what nobody needs."""
@@ -86,7 +92,7 @@ class Bench:
         if self._link is not None and self._link.running() and path == self._link_path == CLEAN:
             return
         self.unlink()
-        link = EngineProcess(self.engine, "link", self.lab.middle(WIRE), self.log("link"), cpus=self.pins["link"])
+        link = LocalPlace(self.lab.middle(WIRE), self.engine).start("link", self.log("link"), cpus=self.pins["link"])
         self._link, self._link_path = link, path
         try:
             link.configure(link_config(path, _SEED))
@@ -120,7 +126,7 @@ class Bench:
             )
             limit_ns = workload.connect_timeout_ns + workload.request_timeout_ns + 1_000_000_000
             config = structs.replace(config, verify_content=True, total_timeout_ns=limit_ns)
-            summary = self._run_client(client, config, limit_ns / 1e9 + _GRACE_S)
+            summary = self._run_client(client, config, samples, limit_ns / 1e9 + _GRACE_S)
             if isinstance(summary, Finding):
                 return summary
             finding = judge(read_rows(samples), case, protocol)
@@ -130,13 +136,16 @@ class Bench:
                 )
             return finding
 
-    def _run_client(self, client: str, config: LoadConfig, timeout_s: float) -> LoadSummary | Finding:
+    def _run_client(self, client: str, config: LoadConfig, samples: Path, timeout_s: float) -> LoadSummary | Finding:
         """Let a client do its job; its summary, or a finding when it did not do it."""
         log = self.log(f"client-{client}")
-        with client_process(client, self.engine, self.lab.host("client"), log, self.pins["client"]) as process:
+        place = LocalPlace(self.lab.host("client"), self.engine)
+        with start_client(client, place, log, self.pins["client"]) as process:
             try:
                 process.configure(config)
-                return process.wait_summary(LoadSummary, timeout_s, self.stop)
+                summary = process.wait_summary(LoadSummary, timeout_s, self.stop)
+                process.get(samples)
+                return summary
             except EngineError as error:
                 if client == LOAD and error.code in (EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED):
                     raise as_user_error(error) from error

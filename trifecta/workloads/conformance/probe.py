@@ -94,7 +94,7 @@ class Probe:
         site = Site(bench.folder / "site", bench.certificates, SERVER_ADDRESS, port, state)
         log = bench.log("server-origin")
         server = RunningServer(
-            adapter, adapter.find(), site, ServerOptions(), bench.lab.host("server"), log=log, cpus=bench.pins["server"]
+            adapter, adapter.find(), site, ServerOptions(), bench.server, log=log, cpus=bench.pins["server"]
         )
         target = Target(adapter.name, site, log)
         try:

@@ -18,7 +18,7 @@ from trifecta.design.errors import CannotError
 from trifecta.design.graph import Graph
 from trifecta.design.model import Cell, Levelled, PathSpec, ServicesWorkload, Study
 from trifecta.lab.certificates import Certificates, make_certificates
-from trifecta.lab.engine import EngineProcess
+from trifecta.lab.engine import EngineProgram
 from trifecta.lab.host import pin_table
 from trifecta.lab.host_graph import addresses_of
 from trifecta.lab.hosts import NetworkFacts
@@ -152,11 +152,11 @@ class ServicesSession:
         key = self._probe_key(at)
         asked = path if wire.impaired else PathSpec("clean")
         config = measure_config(asked, place.topology.address(wire.b), first=key not in self.probes)
-        between = (place.topology.host(wire.a), place.topology.host(wire.b))
+        between = (place.at(wire.a), place.at(wire.b))
         with ExitStack() as stack:
             if wire.impaired:
                 stack.enter_context(self.link(place, wire, path, seed))
-            summary = measure_path(self.engine, between, self.log("probe"), config, self.stop)
+            summary = measure_path(between, self.log("probe"), config, self.stop)
         summary.wire = wire.name
         if key in self.probes:
             summary.largest_payload_bytes = self.probes[key].largest_payload_bytes
@@ -168,7 +168,7 @@ class ServicesSession:
         """What the last probe of a treatment's path found."""
         return self.probes.get(self._probe_key(at))
 
-    def link(self, place: Place, wire: Wire, path: PathSpec, seed: int) -> EngineProcess:
+    def link(self, place: Place, wire: Wire, path: PathSpec, seed: int) -> EngineProgram:
         """Start the link of a wire and wait until it carries packets."""
         return set_to_work(place.start_link(wire), self.link_config(place, wire, path, seed), self.stop)
 

@@ -216,7 +216,10 @@ class ServicesTrialRunner:
         try:
             client.configure(config)
             timeout_s = config.total_timeout_ns / 1e9 + _LOAD_GRACE_S
-            return client.wait_summary(LoadSummary, timeout_s, self._session.stop, resources.sample)
+            summary = client.wait_summary(LoadSummary, timeout_s, self._session.stop, resources.sample)
+            for file in filter(None, (config.samples_file, config.spans_file)):
+                client.get(Path(file))
+            return summary
         except EngineError as error:
             if error.code in (EXIT_CANNOT, EXIT_BAD_INPUT, EXIT_UNSUPPORTED):
                 raise as_user_error(error) from error  # every other trial would meet the same

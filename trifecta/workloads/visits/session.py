@@ -19,10 +19,11 @@ from trifecta.design.model import BrowserWorkload, Cell, Levelled, PathSpec, Pro
 from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerAdapter, Site
 from trifecta.lab.certificates import Certificates, make_certificates
-from trifecta.lab.engine import EngineProcess
+from trifecta.lab.engine import EngineProgram
 from trifecta.lab.host import browser_pin_table
 from trifecta.lab.hosts import NetworkFacts
 from trifecta.lab.paths import link_config
+from trifecta.lab.place import LocalPlace
 from trifecta.lab.topology import Wire
 from trifecta.store.run import RunDirectory
 from trifecta.workloads.capturing import TrialCapture
@@ -166,7 +167,7 @@ class BrowserSession:
             versions[key.server],
             site,
             key.options,
-            host,
+            self.at(place, key.host),
             log=self.log(label),
             cpus=self.pins["server"],
         )
@@ -174,7 +175,7 @@ class BrowserSession:
 
     def _stand(self, wires: Wires, key: ServerKey) -> None:
         """Start a server and wait until it answers; ServerFailed when it does not."""
-        ways = (self.engine, self.log("load"), self.run.path / ".tmp-ready.parquet")
+        ways = (self.at(self.places[wires], key.host), self.log("load"), self.run.path / ".tmp-ready.parquet")
         self.places[wires].stand(key, self.protocols[wires, key], self.certificates, ways=ways, stop=self.stop)
 
     def fail(self, wires: Wires, key: ServerKey, reason: str) -> None:
@@ -220,34 +221,26 @@ class BrowserSession:
             return place.network.kernel.facts()
         return {"settings": {}, "unknown_settings": []}
 
-    def spawn_browser(self, place: Place, browser: str, instead: Sequence[str] = ()) -> EngineProcess:
+    def at(self, place: Place, host: str) -> LocalPlace:
+        """Where programs of a host are started."""
+        return LocalPlace(place.network.host(host), self.engine)
+
+    def spawn_browser(self, place: Place, browser: str, instead: Sequence[str] = ()) -> EngineProgram:
         """Start the driver of a browser where clients run; it waits for its configuration."""
         driver = instead or (sys.executable, "-P", "-m", "trifecta.implementations.browsers.driver", browser)
-        return EngineProcess(
-            self.engine,
-            "load",
-            place.network.host("client"),
-            self.log(f"client-{browser}"),
-            cpus=self.pins["client"],
-            name=f"client {browser}",
-            instead=driver,
+        return self.at(place, "client").drive(
+            driver, "load", self.log(f"client-{browser}"), cpus=self.pins["client"], name=f"client {browser}"
         )
 
     def link(
         self, place: Place, wire: Wire, path: PathSpec, seed: int, capture: TrialCapture | None = None
-    ) -> EngineProcess:
+    ) -> EngineProgram:
         """Start the link of a wire for a path and wait until it carries packets: each wire has weather of its own."""
         own_seed = plan.stable_seed("wire", seed, wire.name)
         own = link_config(path, own_seed, devices=place.network.devices(wire))
         config = changed(own if capture is None else capture.on_link(own, wire.name), self.link_changes)
-        link = EngineProcess(
-            self.engine,
-            "link",
-            place.network.middle(wire),
-            self.log("link"),
-            cpus=self.pins["link"],
-            name=f"link {wire.name}",
-        )
+        middle = LocalPlace(place.network.middle(wire), self.engine)
+        link = middle.start("link", self.log("link"), cpus=self.pins["link"], name=f"link {wire.name}")
         return set_to_work(link, config, self.stop)
 
     def probe_key(self, at: Levelled) -> Hashable:
@@ -269,8 +262,8 @@ class BrowserSession:
             for number, wire in enumerate(place.network.links):
                 # The path on one wire alone: what the study asks of each is what is measured.
                 stack.enter_context(self.link(place, wire, path if number == 0 else PathSpec("clean"), seed))
-            between = (place.network.host("client"), place.network.host(main.host))
-            summary = measure_path(self.engine, between, self.log("probe"), config, self.stop)
+            between = (self.at(place, "client"), self.at(place, main.host))
+            summary = measure_path(between, self.log("probe"), config, self.stop)
         if place.network.links:
             summary.wire = place.network.links[0].name
         if not first:

@@ -17,7 +17,7 @@ from trifecta.contract.link import Links
 from trifecta.contract.load import ClientReady, LoadSummary
 from trifecta.design.model import BrowserWorkload, Trial
 from trifecta.lab import linux
-from trifecta.lab.engine import EXIT_CANNOT, EngineError, EngineProcess, as_user_error
+from trifecta.lab.engine import EXIT_CANNOT, EngineError, EngineProgram, as_user_error
 from trifecta.lab.host import keeping_off
 from trifecta.lab.topology import Wire
 from trifecta.observers.machine import MachineObserver
@@ -52,7 +52,7 @@ _LOADED_S = 60.0  # Python, Arrow and what drives the browser are loaded from a 
 class _Driver:
     """A driver that waits for its configuration, and where and for what it was started."""
 
-    process: EngineProcess
+    process: EngineProgram
     browser: str
     place: Place
 
@@ -82,7 +82,7 @@ class BrowserTrialRunner:
             process = self._session.spawn_browser(place, browser, self._faults.browser_driver)
             self._ahead = _Driver(process, browser, place)
 
-    def _take(self, trial: Trial) -> EngineProcess:
+    def _take(self, trial: Trial) -> EngineProgram:
         """The driver that was started ahead, or a new one when it is for another browser or place."""
         self.start_ahead(trial)
         driver, self._ahead = self._ahead, None
@@ -137,6 +137,8 @@ class BrowserTrialRunner:
             self.start_ahead(trial)  # nothing is measured any more: it loads while this trial is read
             self._tell(place, details.load, floor_error)
             errors += filter(None, (serving.problem() for serving in servers))
+            for written in (*drafts.files, *drafts.folders):
+                driver.get(written)
             found = read_samples(drafts.samples, details.load, errors)
             visits = _read_visits(drafts, found, errors)
             marks.append(time.monotonic_ns())
@@ -160,10 +162,10 @@ class BrowserTrialRunner:
 
     def _start_links(
         self, stack: ExitStack, trial: Trial, place: Place, capture: TrialCapture
-    ) -> dict[Wire, EngineProcess]:
+    ) -> dict[Wire, EngineProgram]:
         """Start the links of all impaired wires; the stack ends them."""
         session, path = self._session, self._session.path(trial)
-        links: dict[Wire, EngineProcess] = {}
+        links: dict[Wire, EngineProgram] = {}
         for wire in place.network.links:
             link = session.link(place, wire, path, trial.seed, capture)
             links[wire] = stack.enter_context(link)
@@ -218,7 +220,7 @@ class BrowserTrialRunner:
         return changed(config, self._faults.load_changes(trial.arm))
 
     def _await(
-        self, driver: EngineProcess, config: BrowserConfig, resources: ResourceObserver, errors: list[str]
+        self, driver: EngineProgram, config: BrowserConfig, resources: ResourceObserver, errors: list[str]
     ) -> LoadSummary | None:
         """Have the driver make the visits; its summary, or None and an error of the trial."""
         try:
