@@ -13,7 +13,7 @@ from trifecta.design.model import Cell, PathSpec, RequestsWorkload, Trial
 from trifecta.lab.certificates import Certificates
 from trifecta.lab.engine import EngineError, EngineProgram, as_user_error
 from trifecta.workloads.aggregate import aggregate, error_summary
-from trifecta.workloads.requests import load_config
+from trifecta.workloads.load_configs import load_config
 
 TIMEOUT_NS = 2_000_000_000
 # The server is there, but what it speaks or answers is not what is asked: no waiting helps, and the checks will say it.

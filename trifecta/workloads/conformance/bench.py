@@ -12,7 +12,6 @@ from typing import Any
 
 from msgspec import structs
 
-from trifecta.contract.link import LinkReady
 from trifecta.contract.load import LoadConfig, LoadSummary
 from trifecta.design.conformance import CLEAN, ConformanceCase, ConformanceResult
 from trifecta.design.errors import CannotError
@@ -28,8 +27,9 @@ from trifecta.lab.topology import Topology
 from trifecta.observers.capture import Capture
 from trifecta.workloads.conformance import evidence
 from trifecta.workloads.conformance.judging import Finding, judge, read_rows
-from trifecta.workloads.requests import load_config
-from trifecta.workloads.session import LINK_READY_S, start_client
+from trifecta.workloads.load_configs import load_config
+from trifecta.workloads.requests.session import start_client
+from trifecta.workloads.session import set_to_work
 
 LOAD = DEFAULT_CLIENT
 _SEED = 1
@@ -93,12 +93,7 @@ class Bench:
             return
         self.unlink()
         link = LocalPlace(self.lab.middle(WIRE), self.engine).start("link", self.log("link"), cpus=self.pins["link"])
-        self._link, self._link_path = link, path
-        try:
-            link.configure(link_config(path, _SEED))
-            link.wait_ready(LinkReady, LINK_READY_S, self.stop)
-        except EngineError as error:
-            raise as_user_error(error) from error
+        self._link, self._link_path = set_to_work(link, link_config(path, _SEED), self.stop), path
 
     def transfer(
         self, client: str, target: Target, case: ConformanceCase, protocol: str, keep: Path | None = None

@@ -56,7 +56,6 @@ class Ground:
     engine: Path
     pins: Mapping[str, frozenset[int] | None]
     folder: Path
-    messages: Path | None = None
 
 
 class Place:
@@ -67,6 +66,7 @@ class Place:
         self.key = key
         self.graph = graph
         self._ground = ground
+        self._messages = workload.messages
         self._docker: dict[str, DockerEngine] = {}
         self.host_of = services.host_of(graph, workload.hosts)
         hosts = list(dict.fromkeys(self.host_of.values()))
@@ -106,11 +106,6 @@ class Place:
     ) -> None:
         """Take everything down."""
         self._stack.close()
-
-    @property
-    def client_cpus(self) -> frozenset[int] | None:
-        """Where the client runs; None for anywhere."""
-        return self._ground.pins["client"]
 
     def address(self, service: str) -> str:
         """The address of the host that a service runs on."""
@@ -164,8 +159,9 @@ class Place:
         role: Role = "load" if service == self.graph.client else "origin"
         pin = self._ground.pins["client" if role == "load" else "server"]
         place, folder = self._of_service(service, role), self._ground.folder
-        for path in (folder / "pki", *([self._ground.messages] if self._ground.messages else [])):
-            place.put(path)
+        place.put(folder / "pki")
+        if self._messages is not None:
+            place.put(Path(self._messages))
         for name in WRITTEN[role]:
             if (folder / name).is_dir():
                 place.put(folder / name, writable=True)
@@ -184,11 +180,6 @@ class Place:
     def at(self, host: str) -> LocalPlace:
         """Where programs of a host are started, outside of containers."""
         return LocalPlace(self.topology.host(host), self._ground.engine)
-
-    def start_link(self, wire: Wire) -> EngineProgram:
-        """Start the link of a wire; it waits for its configuration."""
-        middle, log = LocalPlace(self.topology.middle(wire), self._ground.engine), self._log(f"link-{wire.name}")
-        return middle.start("link", log, cpus=self._ground.pins["link"], name=f"link {wire.name}")
 
     def _log(self, name: str) -> Path:
         return self._ground.folder / "logs" / f"{name}.log"
