@@ -54,18 +54,19 @@ def trials(overrides: list[str], turns: int, folder: Path) -> dict[tuple[str, bo
     from trifecta.implementations.registry import SERVERS
     from trifecta.lab.engine import find_engine
     from trifecta.store.run import RunDirectory
-    from trifecta.workloads.session import Session
-    from trifecta.workloads.supported import supported
-    from trifecta.workloads.trial import TrialRunner
+    from trifecta.workloads.requests.session import RequestsSession
+    from trifecta.workloads.requests.supported import requests_supported
+    from trifecta.workloads.requests.trial import RequestsTrialRunner
+    from trifecta.workloads.session import Common
 
     study = studies.load("race", [*COMMON, *overrides])
     captured = dataclasses.replace(study, capture=True)
-    here = supported(study, SERVERS, {})
+    here = requests_supported(study, SERVERS, {})
     run = RunDirectory.create(folder, {}, study.source)
     found: dict[tuple[str, bool], list[Any]] = {}
-    with Session(find_engine(), run, study, SERVERS, lambda: False) as session:
-        session.start_servers(here.cells, {name: str(facts["version"]) for name, facts in here.servers.items()})
-        runner = TrialRunner(session)
+    with RequestsSession(Common(find_engine(), run, study, lambda: False)) as session:
+        session.begin(here.cells, {name: str(facts["version"]) for name, facts in here.servers.items()})
+        runner = RequestsTrialRunner(session)
         try:
             for turn in range(turns):
                 for trial in plan.block_trials(study, here.cells[0], turn, 0):

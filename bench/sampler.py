@@ -25,6 +25,7 @@ from trifecta.lab import sandbox
 from trifecta.lab.certificates import Certificates, make_certificates
 from trifecta.lab.cgroups import cgroup_paths
 from trifecta.lab.engine import EngineProcess, find_engine
+from trifecta.lab.host_graph import host_graph
 from trifecta.lab.topology import Topology, Wire
 from trifecta.observers.resources import ResourceObserver
 
@@ -148,7 +149,7 @@ def main() -> int:
     sandbox.enter()
     shares: list[float] = []
     wires = [Wire(f"host{a + 1}", f"host{b + 1}") for a, b in itertools.pairwise(range(HOSTS))]
-    with tempfile.TemporaryDirectory() as scratch, Topology([f"host{n + 1}" for n in range(HOSTS)], wires) as lab:
+    with tempfile.TemporaryDirectory() as scratch, host_graph([f"host{n + 1}" for n in range(HOSTS)], wires) as lab:
         folder = Path(scratch)
         certificates = make_certificates(folder / "pki", ["bench.lab"], [])
         with services(lab, certificates, folder) as running:

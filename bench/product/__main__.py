@@ -18,10 +18,10 @@ RAISE_A_LAB = """
 import time
 from trifecta.lab import sandbox
 sandbox.enter()
-from trifecta.lab.network import Lab
+from trifecta.lab.network import two_hosts
 for _ in range(11):
     began = time.monotonic()
-    with Lab():
+    with two_hosts():
         up = time.monotonic()
     print(up - began, time.monotonic() - up, flush=True)
 """

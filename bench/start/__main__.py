@@ -11,6 +11,7 @@ import argparse
 import os
 import statistics
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,19 +25,24 @@ def starts(names: Sequence[str], rounds: int, folder: Path) -> tuple[dict[str, l
     from trifecta.implementations.registry import SERVERS
     from trifecta.lab.engine import find_engine
     from trifecta.store.run import RunDirectory
-    from trifecta.workloads.session import Session
-    from trifecta.workloads.supported import supported
+    from trifecta.workloads.requests.session import RequestsSession
+    from trifecta.workloads.requests.supported import requests_supported
+    from trifecta.workloads.session import Common
 
     study = studies.load("race", [f"server={','.join(names)}", "path=clean", "connection=reused"], names)
-    here = supported(study, SERVERS, {})
+    here = requests_supported(study, SERVERS, {})
     versions = {name: str(facts["version"]) for name, facts in here.servers.items()}
     run = RunDirectory.create(folder, {}, study.source)
     took: dict[str, list[float]] = {name: [] for name in versions}
     try:
-        with Session(find_engine(), run, study, SERVERS, lambda: False) as session:
+        with RequestsSession(Common(find_engine(), run, study, lambda: False)) as session:
+            session.begin(here.cells, versions)
+            standing = [server for key, server in session.servers.items() if key not in session.failed]
             for _ in range(rounds):
-                for name, seconds in session.start_servers(here.cells, versions).items():
-                    took[name].append(seconds)
+                for server in standing:
+                    began = time.monotonic()
+                    session.restart(server)
+                    took[server.adapter.name].append(time.monotonic() - began)
             missing = {item["level"]: item["reason"] for item in here.left_out}
             return took, missing | {name: reason for (name, _), reason in session.failed.items()}
     finally:

@@ -7,7 +7,7 @@ from trifecta.design.errors import UserError
 from trifecta.design.study_file import parse_study
 from trifecta.design.transports import over
 from trifecta.lab.paths import link_config
-from trifecta.workloads.session import options_for
+from trifecta.workloads.requests.session import options_for
 
 MINE = "study: mine\nworkload: {{requests: 10, {}}}\n{}"
 

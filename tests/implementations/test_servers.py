@@ -21,7 +21,8 @@ from trifecta.implementations.server import Backend, Command, ServerAdapter, Ser
 from trifecta.implementations.servers import caddy
 from trifecta.lab.certificates import make_certificates
 from trifecta.lab.engine import Stopped
-from trifecta.lab.host import Host
+from trifecta.lab.host import Here
+from trifecta.lab.place import LocalPlace
 
 
 @pytest.fixture
@@ -86,27 +87,14 @@ class _Script(ServerAdapter):
         return Command((sys.executable, "-c", self.code))
 
 
-class _Here(Host):
-    """This machine's own network."""
-
-    def __init__(self) -> None:
-        self.name = "here"
-        self.descriptor = self._home = -1
-
-    def inside(self):  # type: ignore[no-untyped-def]
-        from contextlib import nullcontext
-
-        return nullcontext()
-
-
 def _server(code: str, site: Site, tmp_path: Path) -> RunningServer:
-    return RunningServer(_Script(code), "1", site, ServerOptions(), _Here(), log=tmp_path / "log", cpus=None)
+    return RunningServer(_Script(code), "1", site, ServerOptions(), LocalPlace(Here()), log=tmp_path / "log", cpus=None)
 
 
 def test_a_server_that_ends_before_it_is_ready_is_told_with_its_words(site: Site, tmp_path: Path) -> None:
     server = _server("import sys; sys.exit('port 9443 is taken')", site, tmp_path)
     server.start()
-    server._programs[-1].process.wait()
+    server._programs[-1].program.wait_end(20)
     with pytest.raises(CannotError, match=r"script ended before it was ready: port 9443 is taken"):
         server.wait_ready(lambda: "refused", lambda: False)
 
@@ -139,7 +127,7 @@ def test_another_program_on_its_port_is_not_taken_for_it(site: Site, tmp_path: P
     server.start()
 
     def ask() -> None:
-        server._programs[-1].process.wait()
+        server._programs[-1].program.wait_end(20)
 
     with pytest.raises(CannotError, match="another program answers in place of script: address in use"):
         server.wait_ready(ask, lambda: False)
@@ -160,7 +148,7 @@ def test_a_server_is_taken_at_its_word(site: Site, tmp_path: Path) -> None:
 def test_a_server_that_ends_instead_is_told_with_its_words(site: Site, tmp_path: Path, word: str) -> None:
     server = _server(f"import sys; {word}sys.exit('port 9443 is taken')", site, tmp_path)
     server.start()
-    server._programs[-1].process.wait()
+    server._programs[-1].program.wait_end(20)
     with pytest.raises(ServerFailed, match=r"script ended before it was ready: (up )?port 9443 is taken"):
         server.wait_word(b"up", lambda: False)
 
@@ -170,7 +158,7 @@ def test_a_server_that_ends_with_its_word_is_not_ready(
 ) -> None:
     server = _server("print('up')", site, tmp_path)
     server.start()
-    server._programs[-1].process.wait()
+    server._programs[-1].program.wait_end(20)
     runs = iter([True, False])
     monkeypatch.setattr(server, "running", lambda: next(runs))
     with pytest.raises(ServerFailed, match="script ended before it was ready: up"):
@@ -201,17 +189,17 @@ def test_who_is_renewed_at_its_word_has_no_time_for_lost_connections(
     server.adapter.says_ready = says_ready
     server.start()
     server.wait_word(b"up", lambda: False)
-    first = server._programs[-1].process
+    first = server._programs[-1].program
     server.start(renewed=True)
     server.close()
-    assert first.returncode == code
+    assert first.exit_code == code
 
 
 def test_restarts_are_counted(site: Site, tmp_path: Path) -> None:
     server = _server("pass", site, tmp_path)
     for expected in (0, 1, 2):
         server.start()
-        server._programs[-1].process.wait()
+        server._programs[-1].program.wait_end(20)
         assert server.facts()["restarts"] == expected
 
 
@@ -233,7 +221,7 @@ _SLEEP = "import time; time.sleep(60)"
 
 def _proxy(code: str, backend: str, site: Site, tmp_path: Path) -> RunningServer:
     return RunningServer(
-        _Proxy(code, backend), "1", site, ServerOptions(), _Here(), log=tmp_path / "proxy.log", cpus=None
+        _Proxy(code, backend), "1", site, ServerOptions(), LocalPlace(Here()), log=tmp_path / "proxy.log", cpus=None
     )
 
 
@@ -267,7 +255,7 @@ def test_a_backend_that_ends_is_told_with_its_words(site: Site, tmp_path: Path) 
     server = _proxy(_SLEEP, "import sys; sys.exit('address in use')", site, tmp_path)
     server.start()
     try:
-        server._programs[0].process.wait()
+        server._programs[0].program.wait_end(20)
         assert server.describe_end() == "backend origin of script ended with code 1"
         with pytest.raises(CannotError, match="script ended before it was ready: address in use"):
             server.wait_ready(lambda: "refused", lambda: False)
@@ -285,22 +273,25 @@ def test_caddy_serves_the_site_inside_the_lab(tmp_path: Path) -> None:
         from trifecta.implementations.running import RunningServer
         from trifecta.implementations.server import ServerOptions, Site
         from trifecta.lab.certificates import make_certificates
-        from trifecta.lab.network import Lab, SERVER_ADDRESS
-        from trifecta.workloads.session import write_site
+        from trifecta.lab.network import SERVER_ADDRESS, two_hosts
+        from trifecta.lab.place import LocalPlace
+        from trifecta.workloads.requests.session import write_site
         folder = Path({str(tmp_path)!r})
         certificates = make_certificates(folder / "pki", ["caddy.lab"], [])
         write_site(folder / "site", {{100000}})
-        with Lab() as lab:
+        with two_hosts() as lab:
             site = Site(folder / "site", certificates, SERVER_ADDRESS, 8443, folder / "state")
             adapter = SERVERS["caddy"]
             log = folder / "log"
-            server = RunningServer(adapter, adapter.find(), site, ServerOptions(), lab.server, log=log, cpus=None)
+            host = lab.host("server")
+            place = LocalPlace(host)
+            server = RunningServer(adapter, adapter.find(), site, ServerOptions(), place, log=log, cpus=None)
             server.start()
             context = ssl.create_default_context(cafile=certificates.authority)
             context.set_alpn_protocols(["http/1.1"])
             context.minimum_version = ssl.TLSVersion.TLSv1_3
             def ask():
-                with lab.server.inside():
+                with host.inside():
                     try:
                         raw = socket.create_connection((SERVER_ADDRESS, 8443), 2)
                     except OSError as error:

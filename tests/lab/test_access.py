@@ -8,14 +8,14 @@ import textwrap
 import pytest
 
 from tests.lab.inside import run_inside
-from trifecta.lab.access import WIRE_NAMES, AccessNetwork, server_address
+from trifecta.lab.access import WIRE_NAMES, access_links, server_address
 
 pytestmark = pytest.mark.lab
 
 HELPERS = """
 import errno, json, socket, time
 from pathlib import Path
-from trifecta.lab.access import AccessNetwork, WIRE_NAMES, server_address
+from trifecta.lab.access import WIRE_NAMES, access_links, server_address
 from trifecta.contract.codec import plain
 from trifecta.contract.link import Delay, LinkConfig, LinkReady, LinkSummary
 from trifecta.lab.engine import EngineProcess, find_engine
@@ -61,7 +61,7 @@ def inside(code: str) -> object:
 def test_the_client_reaches_every_server_through_the_router() -> None:
     found = inside(
         """
-        with AccessNetwork(servers={"web": 3, "video": 2}) as network:
+        with access_links(servers={"web": 3, "video": 2}) as network:
             time.sleep(0.5)
             before = [packets(network, "router", "to-client", 1), packets(network, "switch", "to-web", 9),
                       packets(network, "client", "to-router", 1)]
@@ -83,7 +83,7 @@ def test_the_client_reaches_every_server_through_the_router() -> None:
 def test_nothing_leads_out_and_only_the_router_forwards() -> None:
     found = inside(
         """
-        with AccessNetwork() as network:
+        with access_links() as network:
             found = {}
             for name, host in network.hosts.items():
                 with host.inside():
@@ -111,7 +111,7 @@ def test_nothing_leads_out_and_only_the_router_forwards() -> None:
 def test_an_impaired_wire_carries_only_through_its_link_and_delays_only_what_crosses_it(name: str) -> None:
     found = inside(
         f"""
-        with AccessNetwork([{name!r}]) as network:
+        with access_links([{name!r}]) as network:
             (wire,) = network.links
             before = [connect(network, "client", host) for host in ("web", "video")]
             with link(network, wire, delay_ms=15) as process:
@@ -131,7 +131,7 @@ def test_all_wires_can_be_impaired_and_full_packets_pass() -> None:
     found = inside(
         """
         from contextlib import ExitStack
-        with AccessNetwork(WIRE_NAMES) as network, ExitStack() as stack:
+        with access_links(WIRE_NAMES) as network, ExitStack() as stack:
             for wire in network.links:
                 stack.enter_context(link(network, wire))
             client, server, _ = connect(network, "client", "web")
@@ -162,7 +162,7 @@ def test_congestion_control_holds_at_both_ends_and_can_be_changed() -> None:
         def control(end):
             return end.getsockopt(socket.IPPROTO_TCP, 13, 16).split(b"\\0")[0].decode()
         found = []
-        with AccessNetwork(servers={"web": 2}, congestion_control="reno") as network:
+        with access_links(servers={"web": 2}, congestion_control="reno") as network:
             for name in ("reno", "cubic"):
                 network.use_congestion_control(name)
                 for host, number in (("web", 0), ("web", 1), ("video", 0)):
@@ -176,11 +176,11 @@ def test_congestion_control_holds_at_both_ends_and_can_be_changed() -> None:
 
 def test_what_is_not_there_is_refused() -> None:
     with pytest.raises(ValueError, match="no wire client-web"):
-        AccessNetwork(["client-web"])
+        access_links(["client-web"])
     with pytest.raises(ValueError, match="no server 80"):
         server_address("web", 80)
     with pytest.raises(ValueError, match="on web or video"):
         server_address("client")
     with pytest.raises(ValueError, match="not impaired"):
-        network = AccessNetwork()
+        network = access_links()
         network.devices(network.wires[0])

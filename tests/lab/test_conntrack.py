@@ -21,10 +21,11 @@ import json, os, socket, sys
 sys.path.insert(0, os.getcwd())
 from tests.lab import flows
 from trifecta.lab import conntrack
-from trifecta.lab.topology import Topology, Wire
+from trifecta.lab.host_graph import host_graph
+from trifecta.lab.topology import Wire
 from trifecta.observers.transport import TransportObserver
 
-with Topology(["host1", "host2"], [Wire("host1", "host2")]) as lab:
+with host_graph(["host1", "host2"], [Wire("host1", "host2")]) as lab:
     host = lab.host("host2")
     observer = TransportObserver(lab.hosts.values())
     def seen(count, dropped=lambda: 0):

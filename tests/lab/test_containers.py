@@ -40,7 +40,8 @@ from trifecta.lab.certificates import make_certificates
 from trifecta.lab.containers import ContainerProcess, DockerEngine
 from trifecta.lab.engine import EngineError, EngineProcess, find_engine
 from trifecta.lab.names import Names
-from trifecta.lab.topology import Topology, Wire
+from trifecta.lab.host_graph import host_graph
+from trifecta.lab.topology import Wire
 folder, network = Path(sys.argv[1]), sys.argv[2]
 def names(topology):
     return Names(topology.hosts.values(), {"b.lab": (topology.address("host1"), topology.address_6("host1"))},
@@ -80,7 +81,7 @@ def test_services_in_containers_are_asked_from_processes_and_containers_of_both_
 ) -> None:
     found = inside(
         """
-        with Topology(["host1", "host2"], [Wire("host1", "host2")], congestion_control="reno") as lab, names(lab):
+        with host_graph(["host1", "host2"], [Wire("host1", "host2")], congestion_control="reno") as lab, names(lab):
             made = make_certificates(folder / "pki", ["b.lab"], [])
             (folder / "samples").mkdir()
             with (DockerEngine(lab, "host1", network, find_engine(), folder / "docker1") as one,
@@ -144,12 +145,12 @@ def test_only_a_bridge_brings_a_firewall_into_the_host_and_a_container_can_raise
 ) -> None:
     rules, forward, buffer = inside(
         """
-        with Topology(["host1"], []) as lab, names(lab):
+        with host_graph(["host1"], []) as lab, names(lab):
             made = make_certificates(folder / "pki", ["b.lab"], [])
             with DockerEngine(lab, "host1", network, find_engine(), folder / "docker") as docker:
                 with ContainerProcess(docker, "origin", folder / "log", readable=[folder]) as service:
                     service.configure(origin(made))
-                    print(json.dumps(len(lab.host("host1").start(["iptables-save"], stdout=subprocess.PIPE)
+                    print(json.dumps(len(lab.host("host1").popen(["iptables-save"], stdout=subprocess.PIPE)
                                          .communicate()[0].splitlines())))
                     print(lab.host("host1").read("/proc/sys/net/ipv4/ip_forward").strip())
                     service.wait_ready(OriginReady, 20)
@@ -173,7 +174,7 @@ def test_how_a_container_ends_is_said_as_of_a_process(tmp_path: Path) -> None:
                 service.wait_ready(OriginReady, 20)
             except EngineError as error:
                 return [error.role, error.code, error.message]
-        with Topology(["host1"], []) as lab, names(lab):
+        with host_graph(["host1"], []) as lab, names(lab):
             with DockerEngine(lab, "host1", network, find_engine(), folder / "docker") as docker:
                 with ContainerProcess(docker, "origin", folder / "log", name="B") as service:
                     service.configure(ReflectConfig(address="127.0.0.1", port=9))
@@ -210,7 +211,7 @@ def test_how_a_container_ends_is_said_as_of_a_process(tmp_path: Path) -> None:
 def test_a_container_that_does_not_start_is_one_clear_line_and_leaves_none(tmp_path: Path) -> None:
     found = inside(
         """
-        with Topology(["host1"], []) as lab, names(lab):
+        with host_graph(["host1"], []) as lab, names(lab):
             with DockerEngine(lab, "host1", network, find_engine(), folder / "docker") as docker:
                 try:
                     ContainerProcess(docker, "origin", folder / "log", name="B", readable=[folder / "absent"])
@@ -238,7 +239,7 @@ def test_a_container_that_does_not_start_is_one_clear_line_and_leaves_none(tmp_p
 def test_hosts_of_the_same_name_in_two_topologies_do_not_end_each_others_containers(tmp_path: Path) -> None:
     assert inside(
         """
-        with Topology(["host1"], []) as one, Topology(["host1"], []) as two:
+        with host_graph(["host1"], []) as one, host_graph(["host1"], []) as two:
             engine = find_engine()
             with (DockerEngine(one, "host1", network, engine, folder / "docker1") as first,
                   ContainerProcess(first, "origin", folder / "log") as service):
@@ -277,7 +278,7 @@ def test_what_keeps_the_docker_engine_from_starting_is_one_clear_line(
     monkeypatch.setenv("PATH", _fake(tmp_path, program, f'[ "$1" = --version ] && exec echo version 1.0\n{script}'))
     found = inside(
         """
-        with Topology(["host1"], []) as lab, names(lab):
+        with host_graph(["host1"], []) as lab, names(lab):
             try:
                 DockerEngine(lab, "host1", network, find_engine(), folder / "docker").__enter__()
             except CannotError as error:
@@ -313,7 +314,7 @@ def test_nothing_is_left_however_the_run_ends(victim: str, tmp_path: Path) -> No
     before = _traces()
     process = start(
         """
-        with Topology(["host1", "host2"], [Wire("host1", "host2")]) as lab, names(lab):
+        with host_graph(["host1", "host2"], [Wire("host1", "host2")]) as lab, names(lab):
             with (DockerEngine(lab, "host1", network, find_engine(), folder / "docker1") as one,
                   DockerEngine(lab, "host2", network, find_engine(), folder / "docker2") as two):
                 services = [ContainerProcess(docker, "origin", folder / "log") for docker in (one, two)]

@@ -8,8 +8,6 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -20,7 +18,7 @@ from trifecta.contract.link import Delay, Loss, Rate
 from trifecta.design.errors import CannotError
 from trifecta.lab import engine
 from trifecta.lab.engine import EngineError, EngineProcess, Stopped, as_user_error, engine_versions, find_engine
-from trifecta.lab.host import Host, browser_pin_table, describe_pins, keeping_off, pin_table
+from trifecta.lab.host import Here, browser_pin_table, describe_pins, keeping_off, pin_table
 from trifecta.lab.paths import link_config
 from trifecta.studies import known_servers, load
 
@@ -30,17 +28,6 @@ class Question(msgspec.Struct):
 
     answer: int
     more: str = ""
-
-
-class _Here(Host):
-    """This machine's own network, so that no privileges are needed."""
-
-    def __init__(self) -> None:
-        self.name = "here"
-
-    @contextmanager
-    def inside(self) -> Iterator[None]:
-        yield
 
 
 @pytest.fixture
@@ -54,7 +41,7 @@ def program(tmp_path: Path):
             f"#!{sys.executable}\nimport json, os, sys, time\nconfig = json.loads(sys.stdin.readline())\n{code}"
         )
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        process = EngineProcess(path, "load", _Here(), tmp_path / "log")
+        process = EngineProcess(path, "load", Here(), tmp_path / "log")
         started.append(process)
         process.configure(Question(answer=42))
         return process

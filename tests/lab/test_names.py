@@ -120,7 +120,8 @@ def test_the_sandbox_is_required() -> None:
 LOOK_UP = """
 import json, os, socket, subprocess, sys
 from trifecta.lab.names import Names
-from trifecta.lab.topology import Topology, Wire
+from trifecta.lab.host_graph import host_graph
+from trifecta.lab.topology import Wire
 SEEK = '''
 import json, socket, sys
 def find(name, family):
@@ -131,7 +132,7 @@ def find(name, family):
 print(json.dumps([find(name, family) for name in sys.argv[1:] for family in (socket.AF_INET, socket.AF_INET6)]))
 '''
 def look_up(host, *names):
-    child = host.start([sys.executable, "-c", SEEK, *names], stdout=subprocess.PIPE)
+    child = host.popen([sys.executable, "-c", SEEK, *names], stdout=subprocess.PIPE)
     return json.loads(child.communicate()[0])
 def names_of(topology):
     return {f"{letter}.lab": (topology.address(host), topology.address_6(host))
@@ -142,7 +143,7 @@ LOOK_UP_IN_TWO_HOSTS = (
     LOOK_UP
     + """
 before = open("/etc/resolv.conf").read()
-with Topology(["host1", "host2"], [Wire("host1", "host2")]) as topology:
+with host_graph(["host1", "host2"], [Wire("host1", "host2")]) as topology:
     with Names(topology.hosts.values(), names_of(topology)):
         for host in topology.hosts.values():
             print(json.dumps(look_up(host, "b.lab", "c.lab", "d.lab")))
@@ -165,7 +166,7 @@ def test_a_name_can_be_pointed_elsewhere_and_strays_are_counted() -> None:
         LOOK_UP
         + """
 page = {"www.example.com": ("192.168.2.2",)}
-with Topology(["host1"], []) as topology, Names(topology.hosts.values(), page) as names:
+with host_graph(["host1"], []) as topology, Names(topology.hosts.values(), page) as names:
     host = topology.host("host1")
     print(json.dumps(look_up(host, "www.example.com")))
     print(json.dumps(names.take_strays()))
@@ -211,7 +212,7 @@ def test_the_machine_keeps_its_own_file_meanwhile_and_after_a_kill() -> None:
         LOOK_UP
         + """
 import time
-with Topology(["host1"], []) as topology, Names(topology.hosts.values(), names_of(topology)):
+with host_graph(["host1"], []) as topology, Names(topology.hosts.values(), names_of(topology)):
     print(json.dumps(open("/etc/resolv.conf").read()), flush=True)
     time.sleep(60)
 """
@@ -230,7 +231,7 @@ def test_tcp_answers_several_questions_even_in_pieces_and_many_connections() -> 
         LOOK_UP
         + """
 import dns.message
-with Topology(["host1"], []) as topology, Names(topology.hosts.values(), names_of(topology)):
+with host_graph(["host1"], []) as topology, Names(topology.hosts.values(), names_of(topology)):
     with topology.host("host1").inside():
         idle = [socket.create_connection(("127.0.0.53", 53)) for _ in range(100)]
         talking = socket.create_connection(("127.0.0.53", 53))
@@ -256,7 +257,7 @@ def test_an_address_that_is_taken_is_one_clear_line() -> None:
         LOOK_UP
         + """
 from trifecta.design.errors import CannotError
-with Topology(["host1"], []) as topology:
+with host_graph(["host1"], []) as topology:
     with topology.host("host1").inside():
         taken = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         taken.bind(("127.0.0.53", 53))

@@ -21,17 +21,17 @@ def test_hosts_have_their_addresses_neighbours_and_routes() -> None:
     found = inside(
         """
         import json, subprocess
-        from trifecta.lab.network import Lab
+        from trifecta.lab.network import WIRE, two_hosts
         def ask(host, *arguments):
-            return json.loads(host.start(["ip", "-j", *arguments], stdout=subprocess.PIPE).communicate()[0])
-        with Lab() as lab:
+            return json.loads(host.popen(["ip", "-j", *arguments], stdout=subprocess.PIPE).communicate()[0])
+        with two_hosts() as lab:
             print(json.dumps({
-                "addresses": [a["local"] for a in ask(lab.server, "address", "show", "eth0")[0]["addr_info"]],
-                "mtu": ask(lab.client, "link", "show", "eth0")[0]["mtu"],
-                "neighbours": [(n["dst"], n["state"]) for n in ask(lab.client, "neighbour")],
-                "route": ask(lab.client, "-d", "route")[0],
-                "middle": [a["local"] for d in ask(lab.middle, "address") for a in d["addr_info"]],
-                "devices": sorted(d["ifname"] for d in ask(lab.middle, "link")),
+                "addresses": [a["local"] for a in ask(lab.host("server"), "address", "show", "eth0")[0]["addr_info"]],
+                "mtu": ask(lab.host("client"), "link", "show", "eth0")[0]["mtu"],
+                "neighbours": [(n["dst"], n["state"]) for n in ask(lab.host("client"), "neighbour")],
+                "route": ask(lab.host("client"), "-d", "route")[0],
+                "middle": [a["local"] for d in ask(lab.middle(WIRE), "address") for a in d["addr_info"]],
+                "devices": sorted(d["ifname"] for d in ask(lab.middle(WIRE), "link")),
             }))
         """
     )
@@ -49,11 +49,11 @@ def test_nothing_crosses_without_the_link() -> None:
         inside(
             """
         import json, socket
-        from trifecta.lab.network import Lab, SERVER_ADDRESS
-        with Lab() as lab:
-            with lab.server.inside():
+        from trifecta.lab.network import SERVER_ADDRESS, two_hosts
+        with two_hosts() as lab:
+            with lab.host("server").inside():
                 server = socket.create_server((SERVER_ADDRESS, 80))
-            with lab.client.inside():
+            with lab.host("client").inside():
                 client = socket.socket()
             client.settimeout(0.3)
             try:
@@ -71,17 +71,17 @@ def test_congestion_control_follows_the_lab_and_can_be_changed() -> None:
     assert inside(
         """
         import json, socket
-        from trifecta.lab.network import Lab, SERVER_ADDRESS
+        from trifecta.lab.network import SERVER_ADDRESS, two_hosts
         found = []
-        with Lab() as lab:
+        with two_hosts() as lab:
             for name in ("cubic", "reno", "bbr"):
                 lab.use_congestion_control(name)
-                with lab.client.inside():
+                with lab.host("client").inside():
                     abroad = socket.socket()
                     abroad.setblocking(False)
                     abroad.connect_ex((SERVER_ADDRESS, 80))
                 found.append(abroad.getsockopt(socket.IPPROTO_TCP, 13, 16).split(b"\\0")[0].decode())
-                found.append(lab.server.congestion_control("127.0.0.2"))  # a proxy to the server behind it
+                found.append(lab.host("server").congestion_control("127.0.0.2"))  # a proxy to the server behind it
         print(json.dumps(found))
         """
     ) == ["cubic", "cubic", "reno", "reno", "bbr", "bbr"]
@@ -91,9 +91,9 @@ def test_settings_are_read_back() -> None:
     found = inside(
         """
         import json
-        from trifecta.lab.network import Lab
-        with Lab() as lab:
-            print(json.dumps([lab.settings, lab.client.read("/proc/sys/net/ipv4/tcp_no_metrics_save")]))
+        from trifecta.lab.network import two_hosts
+        with two_hosts() as lab:
+            print(json.dumps([lab.kernel.known, lab.host("client").read("/proc/sys/net/ipv4/tcp_no_metrics_save")]))
         """
     )
     assert isinstance(found, list)
@@ -105,15 +105,16 @@ def test_programs_start_in_their_host_on_their_cpus() -> None:
     found = inside(
         """
         import json, os, subprocess, sys
-        from trifecta.lab.network import Lab
+        from trifecta.lab.network import two_hosts
         before = os.sched_getaffinity(0)
         cpu = max(before)
         code = "import os; print(os.readlink('/proc/self/ns/net'), sorted(os.sched_getaffinity(0)), "
         code += "os.getpgid(0) == os.getpid())"
-        with Lab() as lab:
-            child = lab.server.start([sys.executable, "-c", code], cpus=frozenset({cpu}), stdout=subprocess.PIPE)
+        with two_hosts() as lab:
+            server = lab.host("server")
+            child = server.popen([sys.executable, "-c", code], cpus=frozenset({cpu}), stdout=subprocess.PIPE)
             out = child.communicate()[0].decode()
-            with lab.server.inside():
+            with server.inside():
                 there = os.readlink("/proc/thread-self/ns/net")
             here = os.readlink("/proc/thread-self/ns/net")
         print(json.dumps([out == f"{there} [{cpu}] True\\n", here != there, os.sched_getaffinity(0) == before]))
@@ -129,16 +130,16 @@ def test_what_shares_the_links_core_lets_it_go_first_where_it_may_not_run_in_rea
         import json, os, subprocess, sys
         from trifecta.lab import host, linux
         linux.may_run_in_real_time = lambda: REAL_TIME
-        from trifecta.lab.network import Lab
+        from trifecta.lab.network import two_hosts
         cpus = sorted(os.sched_getaffinity(0))
         host.pin_table = lambda: {"link": frozenset({cpus[0]})}
         code = "import os, threading; told = []; "
         code += "one = threading.Thread(target=lambda: told.append(os.getpriority(os.PRIO_PROCESS, 0))); "
         code += "input(); one.start(); one.join(); "
         code += f"print(*told, os.getpriority(os.PRIO_PROCESS, 0), os.getsid(0) == {os.getsid(0)})"
-        with Lab() as lab:
+        with two_hosts() as lab:
             def nice(cpus, **how):
-                child = lab.server.start([sys.executable, "-c", code], cpus=cpus, stdin=subprocess.PIPE,
+                child = lab.host("server").popen([sys.executable, "-c", code], cpus=cpus, stdin=subprocess.PIPE,
                                          stdout=subprocess.PIPE, **how)
                 return child.communicate(b"go")[0].decode().split()
             on, off = frozenset(cpus[:1]), frozenset(cpus[1:2])
@@ -155,10 +156,10 @@ def test_a_missing_program_is_one_clear_line() -> None:
         """
         import json
         from trifecta.design.errors import CannotError
-        from trifecta.lab.network import Lab
-        with Lab() as lab:
+        from trifecta.lab.network import two_hosts
+        with two_hosts() as lab:
             try:
-                lab.client.start(["no-such-program"])
+                lab.host("client").popen(["no-such-program"])
             except CannotError as error:
                 print(json.dumps(str(error)))
         """

@@ -7,13 +7,15 @@ import json
 import pytest
 
 from tests.lab.inside import run_inside
-from trifecta.lab.topology import Topology, Wire
+from trifecta.lab.host_graph import host_graph
+from trifecta.lab.topology import Wire
 
 pytestmark = pytest.mark.lab
 
 HELPERS = """
 import errno, json, socket, subprocess, sys, time
-from trifecta.lab.topology import Topology, Wire
+from trifecta.lab.host_graph import host_graph
+from trifecta.lab.topology import Wire
 
 def connect(topology, a, b, port, six=False):
     "What a connection from a to b comes to: its two ends, or the name of the error."
@@ -47,7 +49,7 @@ def test_wired_hosts_talk_from_their_own_addresses_and_others_do_not() -> None:
     found = inside(
         """
         found = {}
-        with Topology(["host1", "host2", "host3"], [Wire("host1", "host2"), Wire("host2", "host3")]) as topology:
+        with host_graph(["host1", "host2", "host3"], [Wire("host1", "host2"), Wire("host2", "host3")]) as topology:
             for six in (False, True):
                 for a, b in (("host1", "host2"), ("host3", "host2"), ("host2", "host2"), ("host1", "host3")):
                     ends = connect(topology, a, b, 80 + len(found), six)
@@ -75,7 +77,7 @@ def test_an_impaired_wire_carries_only_through_its_link() -> None:
         from trifecta.contract.link import LinkConfig, LinkReady, LinkSummary
         from trifecta.lab.engine import EngineProcess, find_engine
         wire = Wire("host1", "host2", impaired=True)
-        with Topology(["host1", "host2"], [wire]) as topology:
+        with host_graph(["host1", "host2"], [wire]) as topology:
             before = connect(topology, "host1", "host2", 80)
             left, right = topology.devices(wire)
             config = LinkConfig(a_device=left, b_device=right, seed=1, realtime=False, spin_ns=0)
@@ -95,7 +97,7 @@ def test_nothing_crosses_a_plain_wire_by_itself() -> None:
     """Neighbours are permanent, and no ARP, neighbour discovery or multicast report is sent."""
     assert inside(
         """
-        with Topology(["host1", "host2"], [Wire("host1", "host2")]) as topology:
+        with host_graph(["host1", "host2"], [Wire("host1", "host2")]) as topology:
             def received():
                 row = next(r for r in topology.host("host2").read("/proc/net/dev").splitlines() if "to-host1" in r)
                 return int(row.split()[2])
@@ -113,7 +115,7 @@ def test_congestion_control_holds_between_hosts_and_on_one_host_and_can_be_chang
     found = inside(
         """
         found = []
-        with Topology(["host1", "host2"], [Wire("host1", "host2")], congestion_control="reno") as topology:
+        with host_graph(["host1", "host2"], [Wire("host1", "host2")], congestion_control="reno") as topology:
             for name in ("reno", "cubic"):
                 topology.use_congestion_control(name)
                 for six in (False, True):
@@ -129,9 +131,9 @@ def test_congestion_control_holds_between_hosts_and_on_one_host_and_can_be_chang
 def test_settings_hold_in_every_namespace_and_one_host_needs_no_wire() -> None:
     found = inside(
         """
-        with Topology(["host1"], []) as topology:
+        with host_graph(["host1"], []) as topology:
             ends = connect(topology, "host1", "host1", 80)
-            print(json.dumps([ends[1].getpeername()[0], topology.settings["net.ipv4.tcp_tw_reuse"],
+            print(json.dumps([ends[1].getpeername()[0], topology.kernel.known["net.ipv4.tcp_tw_reuse"],
                               topology.host("host1").read("/proc/sys/net/ipv4/ip_forward")]))
         """
     )
@@ -152,9 +154,9 @@ def test_settings_hold_in_every_namespace_and_one_host_needs_no_wire() -> None:
 )
 def test_what_is_no_graph_is_refused(hosts: list[str], wires: list[Wire], said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        Topology(hosts, wires)
+        host_graph(hosts, wires)
 
 
 def test_a_plain_wire_has_no_middle() -> None:
     with pytest.raises(ValueError, match="not impaired"):
-        Topology(["a", "b"], [Wire("a", "b")]).devices(Wire("a", "b"))
+        host_graph(["a", "b"], [Wire("a", "b")]).devices(Wire("a", "b"))

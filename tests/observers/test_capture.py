@@ -17,9 +17,13 @@ pytestmark = pytest.mark.lab
 SEND = """
 import json, socket, sys
 from pathlib import Path
-from trifecta.lab.network import Lab, SERVER_ADDRESS, SERVER_ADDRESS_6
+from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6, two_hosts
 from trifecta.observers.capture import Capture
-with Lab() as lab, Capture(lab.client, {device!r}, 7000, Path({file!r})) as capture, lab.client.inside():
+with (
+    two_hosts() as lab,
+    Capture(lab.host("client"), {device!r}, 7000, Path({file!r})) as capture,
+    lab.host("client").inside(),
+):
     packets = 0
     for family, address in ((socket.AF_INET, SERVER_ADDRESS), (socket.AF_INET6, SERVER_ADDRESS_6)):
         with socket.socket(family, socket.SOCK_DGRAM) as sender:

@@ -194,14 +194,15 @@ def test_traffic_is_told_of_hosts_and_of_a_process_alone_in_its_own() -> None:
     done = run_inside(
         """
         import json, os, socket, subprocess, sys, threading, time
-        from trifecta.lab.topology import Topology, Wire
+        from trifecta.lab.host_graph import host_graph
+        from trifecta.lab.topology import Wire
         from trifecta.observers.resources import ResourceObserver
         BYTES = 200_000
-        with Topology(["host1", "host2"], [Wire("host1", "host2")]) as lab:
+        with host_graph(["host1", "host2"], [Wire("host1", "host2")]) as lab:
             one, two = lab.host("host1"), lab.host("host2")
             sleep = ["sleep", "60"]
-            alone = one.start(sleep)
-            pair = [two.start(sleep), two.start(sleep)]
+            alone = one.popen(sleep)
+            pair = [two.popen(sleep), two.popen(sleep)]
             observer = ResourceObserver(
                 "t1", {"A": alone.pid, "B": pair[0].pid, "C": pair[1].pid}, hosts=lab.hosts
             )

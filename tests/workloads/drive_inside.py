@@ -16,9 +16,10 @@ from trifecta.implementations import running
 from trifecta.implementations.registry import SERVERS
 from trifecta.implementations.server import ServerOptions, Site
 from trifecta.implementations.servers.origin import Origin
-from trifecta.workloads import requests, trial
+from trifecta.workloads import load_configs
 from trifecta.workloads.extending import More
 from trifecta.workloads.faults import Faults
+from trifecta.workloads.requests import trial
 from trifecta.workloads.runner import run_study
 from trifecta.workloads.stopping import StopFlag
 
@@ -45,7 +46,7 @@ def run(folder: Path, request: dict[str, Any], events: Any) -> int:
         running.READY_TIMEOUT_S = request["ready_timeout_s"]
     if "grace_s" in request:
         trial._LOAD_GRACE_S = request["grace_s"]
-        requests._TIMEOUT_SLACK_NS = int(request["grace_s"] * 1e9)
+        load_configs._TIMEOUT_SLACK_NS = int(request["grace_s"] * 1e9)
     try:
         study = studies.load(request.get("study", "race"), request.get("set", []), studies.known_servers())
         with StopFlag() as stop:

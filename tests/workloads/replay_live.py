@@ -16,7 +16,8 @@ from trifecta.implementations.running import RunningServer
 from trifecta.implementations.server import ServerOptions, Site
 from trifecta.lab import sandbox
 from trifecta.lab.certificates import make_certificates
-from trifecta.lab.topology import Topology
+from trifecta.lab.host_graph import host_graph
+from trifecta.lab.place import LocalPlace
 from trifecta.workloads.replay_asking import read_head
 from trifecta.workloads.replaying import ready
 
@@ -30,20 +31,21 @@ def main() -> None:
     adapter = SERVERS[name]
     version = adapter.find()
     sandbox.enter()
-    with Topology(["server"], []) as lab:
+    with host_graph(["server"], []) as lab:
         host, address = lab.host("server"), lab.address("server")
+        place = LocalPlace(host)
         certificates = make_certificates(work / "pki", [CDN, f"{name}.lab"], [address])
         (work / "state").mkdir()
         site = Site(page, certificates, address, 443, work / "state", replay=page, live=live)
         options = ServerOptions(alt_svc=True)
-        running = RunningServer(adapter, version, site, options, host, log=work / "log", cpus=None)
+        running = RunningServer(adapter, version, site, options, place, log=work / "log", cpus=None)
         command, environment = curl_command()
 
         def ask(path: str, *more: str, protocol: str = "h2") -> dict[str, Any]:
             with tempfile.TemporaryDirectory(dir=work) as folder:
                 words = ["-q", "-sS", FLAGS[protocol], "--cacert", str(certificates.authority), "--noproxy", "*"]
                 words += ["--connect-to", f"::{address}:443", "-D", f"{folder}/head", "-o", f"{folder}/body", "-m", "9"]
-                asking = host.start([*command, *words, *more, f"https://{CDN}{path}"], environment=environment,
+                asking = host.popen([*command, *words, *more, f"https://{CDN}{path}"], environment=environment,
                                     stdin=subprocess.DEVNULL)  # fmt: skip
                 code = asking.wait()
                 status, fields = read_head(Path(f"{folder}/head").read_bytes()) if code == 0 else (code, [])
@@ -51,7 +53,7 @@ def main() -> None:
                 octets = body.read_bytes() if body.exists() else b""
                 return {"status": status, "fields": dict(fields), "body": octets.decode("latin-1")}
 
-        with ready(running, host, CDN, lambda: False):
+        with ready(running, place, CDN, lambda: False):
             told: dict[str, Any] = {}
             (live / "list.m3u8").write_text("one")
             (live / "high" / "1.ts").write_bytes(bytes(range(256)) * 10)

@@ -24,8 +24,10 @@ from trifecta.store.views import connect
 from trifecta.workloads import trial
 from trifecta.workloads.capturing import LONGEST_LINGER_NS, TrialCapture
 from trifecta.workloads.faults import NO_FAULTS
-from trifecta.workloads.session import Session
-from trifecta.workloads.trial import LAST_WORDS, Programs, TrialRunner, let_pass
+from trifecta.workloads.requests import trial as requests_trial
+from trifecta.workloads.requests.session import RequestsSession
+from trifecta.workloads.requests.trial import LAST_WORDS, Programs, RequestsTrialRunner
+from trifecta.workloads.trial import let_pass
 
 
 class Program:
@@ -44,7 +46,7 @@ class Program:
 
 def test_the_programs_of_the_trial_before_are_waited_for_and_then_forgotten() -> None:
     said: list[str] = []
-    runner: Any = TrialRunner.__new__(TrialRunner)
+    runner: Any = RequestsTrialRunner.__new__(RequestsTrialRunner)
     link, load = Program("link", said), Program("load", said)
     runner._ending = [Programs(link, load, "load")]  # type: ignore[arg-type]
     runner._see_off_ending()
@@ -58,17 +60,17 @@ def test_a_trial_lets_those_before_go_before_anything_is_observed_or_sent(monkey
     study = studies.experiment("round-trips")
     one = plan.block_trials(study, plan.cells(study)[0], 0, 0)[0]
     said: list[str] = []
-    runner: Any = TrialRunner.__new__(TrialRunner)
-    runner._session = MagicMock(study=study, link_changes={})
+    runner: Any = RequestsTrialRunner.__new__(RequestsTrialRunner)
+    runner._session = MagicMock(study=study)
     runner._faults, runner._start_costs, runner._ending = NO_FAULTS, MagicMock(), []
     runner._take = lambda _: MagicMock()
     runner._load_config = MagicMock()
     runner._see_off_ending = lambda: said.append("gone")
-    monkeypatch.setattr(trial, "TrialCapture", MagicMock())
+    monkeypatch.setattr(requests_trial, "TrialCapture", MagicMock())
     runner._session.free_wire = lambda: said.append("the wire is free")
-    monkeypatch.setattr(trial, "set_to_work", lambda *_: said.append("the link works"))
+    monkeypatch.setattr(requests_trial, "set_to_work", lambda *_: said.append("the link works"))
 
-    def observe(*_: Any) -> None:
+    def observe(*_: Any, **__: Any) -> None:
         said.append("observed")
         raise Stopped
 
@@ -91,7 +93,7 @@ def speaker(started: list[subprocess.Popen[bytes]], script: str) -> EngineProces
 def test_the_next_link_waits_until_the_one_that_lingers_carries_nothing_more(
     started: list[subprocess.Popen[bytes]],
 ) -> None:
-    session: Any = Session.__new__(Session)
+    session: Any = RequestsSession.__new__(RequestsSession)
     session.lingering = None
     session.free_wire()
     session.lingering = link = speaker(started, "sleep 0.3; echo x; sleep 0.2; exec >&-; sleep 30")

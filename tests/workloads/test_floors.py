@@ -15,7 +15,7 @@ def floors(monkeypatch: pytest.MonkeyPatch, answer: Any) -> tuple[Floors, list[i
     workload = VideoWorkload.__new__(VideoWorkload)
     video = SimpleNamespace(local="folder")
     session = SimpleNamespace(workload=lambda _: workload, material=lambda _: SimpleNamespace(video=video))
-    made = Floors(session, None)  # type: ignore[arg-type]
+    made = Floors(session)  # type: ignore[arg-type]
     asked: list[int] = []
 
     def measure(*_: object) -> list[float]:

@@ -5,7 +5,7 @@ import pytest
 from trifecta import studies
 from trifecta.implementations.registry import CLIENTS, SERVERS
 from trifecta.workloads.preflight import preflight
-from trifecta.workloads.supported import supported
+from trifecta.workloads.requests.supported import requests_supported
 
 NOTHING = "nothing can be decided: no verdict is possible before a cell's block 6, and this study ends at "
 
@@ -61,7 +61,7 @@ def test_a_study_without_verdicts_is_not_warned(settings):
 
 def test_a_server_that_cannot_do_the_work_is_left_out_with_its_reason():
     study = race("method=POST")
-    here = supported(study, SERVERS, CLIENTS)
+    here = requests_supported(study, SERVERS, CLIENTS)
     found = preflight(study, here.cells, here.left_out)
     assert found.cells == 6
     assert any(

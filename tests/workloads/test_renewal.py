@@ -20,8 +20,9 @@ from trifecta.implementations.running import ServerFailed
 from trifecta.implementations.servers.origin import Origin
 from trifecta.store.run import RunDirectory
 from trifecta.studies import known_servers, load
+from trifecta.workloads.requests.session import RequestsSession
 from trifecta.workloads.runner import _Run
-from trifecta.workloads.session import Session
+from trifecta.workloads.session import Common
 
 BLOCK_NS = 1_000_000_000
 
@@ -39,9 +40,9 @@ class _Server:
         self._runs = False
 
 
-def session_of(study: Study, server: _Server, start_ns: int | None, monkeypatch: pytest.MonkeyPatch) -> Session:
-    session = Session(Path("engine"), cast(RunDirectory, None), study, {}, lambda: False)
-    (key,) = session._keys(plan.cells(study)[0])
+def session_of(study: Study, server: _Server, start_ns: int | None, monkeypatch: pytest.MonkeyPatch) -> RequestsSession:
+    session = RequestsSession(Common(Path("engine"), cast(RunDirectory, None), study, lambda: False))
+    (key,) = session.keys_of(plan.cells(study)[0])
     session.servers[key] = cast(Any, server)
     if start_ns is not None:
         session.start_ns[key] = start_ns
@@ -142,7 +143,7 @@ def test_only_a_renewed_server_is_taken_at_its_word(
     monkeypatch.setattr(session, "_start", lambda server, renewed: None)
     monkeypatch.setattr(session, "link", lambda path, seed: nullcontext())
     monkeypatch.setattr(session, "_wait_ready", lambda server: server.known.append("asked"))
-    Session.restart(session, cast(Any, server), renewed=renewed)
+    RequestsSession.restart(session, cast(Any, server), renewed=renewed)
     assert server.known == [expected]
 
 

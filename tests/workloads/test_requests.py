@@ -10,7 +10,7 @@ from trifecta.contract.load import OpenLoop
 from trifecta.design.model import Cell, PathSpec, RequestsWorkload, Trial
 from trifecta.lab.certificates import Certificates
 from trifecta.workloads.faults import Faults
-from trifecta.workloads.requests import load_config, right_answer, streams_of, total_timeout_ns
+from trifecta.workloads.load_configs import load_config, right_answer, streams_of, total_timeout_ns
 
 CERTIFICATES = Certificates(Path("ca.pem"), Path("server.pem"), Path("server.key"))
 

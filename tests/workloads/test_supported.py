@@ -15,7 +15,7 @@ from trifecta.design.study import path, requests, study
 from trifecta.implementations.client import ClientAdapter, Job, Output, Row
 from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
 from trifecta.workloads import supported as module
-from trifecta.workloads.supported import supported
+from trifecta.workloads.requests.supported import requests_supported
 
 
 class Server(ServerAdapter):
@@ -73,7 +73,7 @@ def race(clients: list[str] | None, **workload: Any) -> Study:
 
 
 def here(clients: Mapping[str, Client], given: Study) -> module.Supported:
-    return supported(given, SERVERS, clients)
+    return requests_supported(given, SERVERS, clients)
 
 
 def keys(found: module.Supported) -> set[str]:
@@ -175,7 +175,7 @@ def test_a_server_without_timeouts_is_left_out_where_a_study_asks_for_them():
     given = study(
         "timeouts", workload=requests(requests=10, write_timeout="1 s"), factors={"server": ["patient", "limited"]}
     )
-    found = supported(given, {"patient": patient, "limited": limited}, {})
+    found = requests_supported(given, {"patient": patient, "limited": limited}, {})
     assert [cell.levels["server"] for cell in found.cells] == ["limited"]
     assert (
         found.left_out[0]["reason"]
@@ -195,7 +195,7 @@ def test_a_cell_needs_all_its_arms() -> None:
     }
     two = Server("two")
     two.protocols = frozenset({"h1", "h2"})
-    found = supported(given, {"one": SERVERS["one"], "two": two}, {})
+    found = requests_supported(given, {"one": SERVERS["one"], "two": two}, {})
     assert keys(found) == {"protocol=h2,path=clean,connection=reused"}
     (item,) = found.left_out
     assert item == {"factor": "server", "level": "two with protocol h3", "reason": "two does not speak h3"}

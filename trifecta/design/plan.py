@@ -11,11 +11,13 @@ import itertools
 import random
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TypeVar
 
 from trifecta.contract.values import Level
 from trifecta.design.factors import WORKLOAD_FIELDS
 from trifecta.design.model import AA_SUFFIX, Cell, Levelled, RequestsWorkload, Study, Treatment, Trial
 
+Work = TypeVar("Work", bound=RequestsWorkload)
 _SEED_BITS = 63  # the column is a signed 64-bit integer
 
 
@@ -131,6 +133,14 @@ def workload_for(study: Study, at: Levelled) -> RequestsWorkload:
     Of ``connections`` and ``streams`` both are given or neither.
     """
     return workload_as_written(study, at).completed()
+
+
+def workload_of(kind: type[Work], study: Study, at: Levelled) -> Work:
+    """`workload_for`, for those who run one kind of workload only; TypeError for a study of another."""
+    workload = workload_for(study, at)
+    if not isinstance(workload, kind):
+        raise TypeError(f"{study.workload.kind} is not run this way")
+    return workload
 
 
 def workload_as_written(study: Study, at: Levelled) -> RequestsWorkload:

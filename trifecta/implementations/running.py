@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -19,7 +16,7 @@ from trifecta.implementations.server import Backend, Command, ServerAdapter, Ser
 from trifecta.lab import linux
 from trifecta.lab.cpu_share import CpuShare
 from trifecta.lab.engine import Stopped
-from trifecta.lab.host import Host
+from trifecta.lab.place import OpenPlace, Program
 
 READY_TIMEOUT_S = 30.0  # a busy machine has taken more than 5 s
 GRACE_S = 2.0
@@ -33,12 +30,12 @@ FILE_LIMIT_BYTES = 1 << 30  # of any file a server writes, its log among them: o
 @dataclass(frozen=True)
 class _Program:
     name: str
-    process: subprocess.Popen[bytes]
+    program: Program
     log: Path
     log_start: int
 
     def ended(self) -> bool:
-        return self.process.poll() is not None
+        return not self.program.running()
 
     def last_words(self) -> str:
         """The end of its log since it was started, on one line."""
@@ -72,7 +69,7 @@ class RunningServer:
         version: str,
         site: Site,
         options: ServerOptions,
-        host: Host,
+        place: OpenPlace,
         *,
         log: Path,
         cpus: frozenset[int] | None,
@@ -84,7 +81,7 @@ class RunningServer:
         self.options = options
         self.restarts = 0
         self.renewals = 0
-        self._host = host
+        self._place = place
         self._log = log
         self._cpus = cpus
         share = options.cpu_share
@@ -105,6 +102,7 @@ class RunningServer:
         self.end(RENEWED_GRACE_S if quick else GRACE_S)
         self._programs.clear()
         self.site.state.mkdir(parents=True, exist_ok=True)
+        self._put()
         name = self.adapter.name
         self._backends = self.adapter.backends(self.site, self.options)
         for backend in self._backends:
@@ -116,19 +114,28 @@ class RunningServer:
         self.renewals += renewed
         self.restarts += again and not renewed
 
+    def _put(self) -> None:
+        """What it reads and where it writes is at its place."""
+        site = self.site
+        given = site.certificates
+        for path in (site.folder, given.authority, given.chain, given.key, site.replay, site.live):
+            if path is not None:
+                self._place.put(path)
+        for folder in (site.state, site.qlog):
+            if folder is not None:
+                self._place.put(folder, writable=True)
+
     def _launch(self, name: str, command: Command, path: Path) -> None:
-        with path.open("ab") as log:
-            start = log.tell()
-            process = self._host.start(
-                command.arguments,
-                cpus=self._cpus,
-                environment=command.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-        _limit_files(process.pid)
-        self._programs.append(_Program(name, process, path, start))
+        path.touch()
+        start = path.stat().st_size
+        program = self._place.run(
+            command.arguments,
+            path,
+            cpus=self._cpus,
+            environment=command.environment,
+            largest_file_bytes=FILE_LIMIT_BYTES,
+        )
+        self._programs.append(_Program(name, program, path, start))
 
     def wait_ready(
         self, ask: Callable[[], str | None], stop: Callable[[], bool], timeout_s: float | None = None
@@ -183,12 +190,12 @@ class RunningServer:
     @property
     def pid(self) -> int:
         """Process id of the program; 0 before it is started."""
-        return self._programs[-1].process.pid if self._programs else 0
+        return self._programs[-1].program.pid if self._programs else 0
 
     @property
     def backend_pids(self) -> dict[str, int]:
         """Process ids of the backends, by the role under which their resources are recorded: ``backend``, ..."""
-        pids = [program.process.pid for program in self._programs[:-1]]
+        pids = [program.program.pid for program in self._programs[:-1]]
         return {f"backend{number}" if number else "backend": pid for number, pid in enumerate(pids)}
 
     def running(self) -> bool:
@@ -207,7 +214,7 @@ class RunningServer:
         program = self._ended()
         if program is None:
             return f"server {self.adapter.name} still runs"
-        code = program.process.returncode
+        code = program.program.exit_code or 0
         if code == -signal.SIGXFSZ:
             return f"{program.name} was ended because it wrote a file of more than {FILE_LIMIT_BYTES} octets"
         return f"{program.name} " + (f"was killed by signal {-code}" if code < 0 else f"ended with code {code}")
@@ -251,15 +258,6 @@ class RunningServer:
     def end(self, grace_s: float = GRACE_S) -> None:
         """End the programs, the server before its backends: politely first, and killed after the grace."""
         for program in reversed(self._programs):
-            if not program.ended():
-                program.process.terminate()
-                linux.wait_for_end(program.process.pid, grace_s)
-                if not program.ended():
-                    program.process.kill()
-            program.process.wait()
-
-
-def _limit_files(pid: int) -> None:
-    """Limit the files that a program, and what it starts from now on, may write (getrlimit(2), RLIMIT_FSIZE)."""
-    with suppress(ProcessLookupError, PermissionError):  # it has ended already, or is not ours to limit
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (FILE_LIMIT_BYTES, FILE_LIMIT_BYTES))
+            program.program.stop(grace_s)
+            if self.site.qlog is not None:
+                program.program.get(self.site.qlog)

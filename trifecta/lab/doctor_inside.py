@@ -21,7 +21,7 @@ from trifecta.lab import cgroups, linux, sandbox
 from trifecta.lab.containers import DockerEngine, docker_state
 from trifecta.lab.doctor import UDP_BUFFER_BYTES
 from trifecta.lab.engine import find_engine
-from trifecta.lab.topology import Topology
+from trifecta.lab.host_graph import host_graph
 
 # Constants of linux/if_packet.h, linux/udp.h, asm-generic/socket.h, linux/sockios.h and linux/ethtool.h.
 SOL_PACKET = 263
@@ -103,7 +103,7 @@ def _docker() -> None:
         return
     with (
         tempfile.TemporaryDirectory() as folder,
-        Topology(["host1"], []) as topology,
+        host_graph(["host1"], []) as topology,
         DockerEngine(topology, "host1", "bridge", find_engine(), Path(folder) / "docker.log"),
     ):
         pass

@@ -122,6 +122,8 @@ class EngineProgram(ABC):
         self.role = role
         self.name = name or role
         self._log = log
+        self.cgroup_paths: dict[str, Path] = {}
+        """Folders of control groups that it alone is in: ``memory`` and ``cpuacct`` (cgroup v1) or ``unified`` (v2)."""
         self._buffer = b""
         self._lines: list[dict[str, msgspec.Raw]] = []
         self._poll = select.poll()
@@ -141,6 +143,14 @@ class EngineProgram(ABC):
     @abstractmethod
     def running(self) -> bool:
         """Whether it still runs."""
+
+    @abstractmethod
+    def wait_end(self, timeout_s: float) -> None:
+        """Wait until it has ended by itself, for so long at most."""
+
+    @abstractmethod
+    def get(self, path: Path) -> None:
+        """Have here, at the same path, what it wrote there."""
 
     @abstractmethod
     def close(self) -> None:
@@ -293,7 +303,7 @@ class EngineProcess(EngineProgram):
         """
         super().__init__(role, name, log)
         with log.open("ab") as diagnostics:
-            self.process = host.start(
+            self.process = host.popen(
                 instead or [engine, role, "-"],
                 cpus=cpus,
                 stdin=subprocess.PIPE,
@@ -319,6 +329,9 @@ class EngineProcess(EngineProgram):
         """Wait until it has ended by itself, for so long at most."""
         if self.process.poll() is None:
             linux.wait_for_end(self.process.pid, timeout_s)
+
+    def get(self, path: Path) -> None:
+        """It is there: the program wrote this machine's own file."""
 
     def close(self) -> None:
         """End it at once, whatever it does."""

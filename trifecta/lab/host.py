@@ -52,7 +52,7 @@ class Host:
         with linux.network_namespace(self.descriptor, self._home):
             yield
 
-    def start(
+    def popen(
         self,
         command: Sequence[str | Path],
         *,
@@ -65,13 +65,15 @@ class Host:
     ) -> subprocess.Popen[bytes]:
         """Start a program in this host, on ``cpus`` when given; ``stdin``, ``stdout``, ``stderr`` as in Popen.
 
+        For `lab` itself: above it a program is started at a place (`trifecta.lab.place`).
+
         The program gets its own session, so that a terminal's Ctrl-C does not reach it, or its own process group in
         that of the run: see `yields`. ``yielding`` programs let the link go first where they share a core with it.
         CannotError when it cannot be executed.
         """
         arguments = [os.fspath(part) for part in command]
         before = os.sched_getaffinity(0) if cpus else None
-        together = yields(cpus)
+        together = self._yields(cpus)
         with self.inside():
             try:
                 if cpus:
@@ -95,6 +97,9 @@ class Host:
                 os.setpriority(os.PRIO_PGRP, process.pid, NICE)  # all of its threads, those that it has by now too
         return process
 
+    def _yields(self, cpus: frozenset[int] | None) -> bool:
+        return yields(cpus)
+
     def read(self, path: str) -> str:
         """Text of a file as this host sees it (for /proc/net and /proc/sys/net)."""
         with self.inside():
@@ -114,6 +119,26 @@ class Host:
         """Let go of the namespace; the kernel removes it with its last process."""
         with suppress(OSError):
             os.close(self.descriptor)
+
+
+class Here(Host):
+    """This machine in its own network, without a lab: nothing is made, and no privileges are needed."""
+
+    def __init__(self) -> None:
+        """Nothing to prepare."""
+        self.name = "here"
+        self.tracking = None
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """Where the caller is anyway."""
+        yield
+
+    def _yields(self, cpus: frozenset[int] | None) -> bool:
+        return False  # there is no link
+
+    def close(self) -> None:
+        """Nothing to let go of."""
 
 
 @contextmanager

@@ -1,16 +1,12 @@
-"""What every network of the lab has in common: hosts that come and go together, with the kernel's settings pinned."""
+"""What every host of the lab is given: settings of the kernel that are pinned, and lines of ip(8)."""
 
 from __future__ import annotations
 
-import os
 import subprocess
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from trifecta.contract.machine import NetworkFacts
 from trifecta.design.errors import CannotError
 from trifecta.lab.host import Host
 
@@ -44,66 +40,32 @@ SYSCTLS: dict[str, str] = {
 }
 
 
-class HostGroup(ABC):
-    """Hosts that are raised and taken down together; a context manager. Needs a sandbox (or root with CAP_SYS_ADMIN).
+class KernelSettings:
+    """The settings that were made in each host."""
 
-    A subclass says which hosts there are and how they are cabled.
-    """
+    def __init__(self) -> None:
+        """None yet."""
+        self.known: dict[str, str] = {}
+        """Read back from the kernel."""
+        self.unknown: list[str] = []
+        """What this kernel does not have."""
 
-    def __init__(self, mtu: int = MTU, congestion_control: str = "cubic") -> None:
-        """Prepare; nothing is made before ``__enter__``.
+    def facts(self) -> NetworkFacts:
+        """As they are recorded in ``run.json``."""
+        return {"settings": self.known, "unknown_settings": self.unknown}
 
-        ``congestion_control`` becomes that of every TCP connection in the lab, also of programs that do not choose one.
-        """
-        self.mtu = mtu
-        self.congestion_control = congestion_control
-        self.settings: dict[str, str] = {}
-        """What was set in each namespace, read back from the kernel."""
-        self.missing_settings: list[str] = []
-        """What this kernel does not know."""
-        self._raised: dict[str, Host] = {}
-
-    @abstractmethod
-    def _names(self) -> Iterable[str]:
-        """The names of the namespaces to make."""
-
-    @abstractmethod
-    def _cable(self) -> None:
-        """Make devices, addresses and routes, with all namespaces there."""
-
-    def __enter__(self) -> Self:
-        """Raise the hosts; CannotError when the kernel refuses."""
-        with ExitStack() as undo:
-            try:
-                home = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-                undo.callback(os.close, home)
-                for name in self._names():
-                    host = self._raised[name] = Host(name, home)
-                    undo.callback(host.close)
-                    self._apply_settings(host)
-                self._cable()
-            except OSError as error:
-                raise CannotError(f"cannot raise the lab: {error.strerror or error}; run `trifecta doctor`") from error
-            self._undo = undo.pop_all()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Take the hosts down: the kernel removes devices with their namespaces."""
-        self._undo.close()
-
-    def _apply_settings(self, host: Host) -> None:
+    def apply(self, host: Host) -> None:
+        """Pin them in a new host; CannotError when the kernel refuses."""
         with host.inside():
             for name, value in SYSCTLS.items():
                 path = Path("/proc/sys") / name
                 key = name.replace("/", ".")
                 try:
                     path.write_text(value, encoding="ascii")
-                    self.settings[key] = " ".join(path.read_text(encoding="ascii").split())
+                    self.known[key] = " ".join(path.read_text(encoding="ascii").split())
                 except FileNotFoundError:
-                    if key not in self.missing_settings:
-                        self.missing_settings.append(key)
+                    if key not in self.unknown:
+                        self.unknown.append(key)
                 except OSError as error:
                     raise CannotError(
                         f"cannot set {key} to {value!r} in the lab ({error.strerror}); "

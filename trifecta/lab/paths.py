@@ -7,7 +7,7 @@ from pathlib import Path
 from trifecta.contract.codec import convert
 from trifecta.contract.link import Impairment, LinkConfig
 from trifecta.design.model import PathSpec
-from trifecta.lab.network import LINK_DEVICES
+from trifecta.lab.topology import LINK_DEVICES
 
 SPIN_NS = 60_000  # the last stretch before a packet is due is waited for awake: timers wake up tens of us late
 

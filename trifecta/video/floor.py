@@ -47,7 +47,7 @@ class LocalVideo:
     def __enter__(self) -> LocalVideo:
         command: list[str | Path] = [sys.executable, "-P", "-m", "trifecta.video.local", self._video.local]
         with self._log.open("ab") as log:
-            self._process = self._host.start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
+            self._process = self._host.popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:

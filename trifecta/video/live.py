@@ -84,7 +84,7 @@ class LiveSource:
 
     def _run(self, command: list[str], log: IO[bytes], environment: Mapping[str, str] | None = None) -> None:
         self._processes.append(
-            self._host.start(command, environment=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self._host.popen(command, environment=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         )
 
     def _write_master(self) -> None:

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from trifecta.contract.load import LoadSummary
 from trifecta.design.model import Cell, PathSpec, RequestsWorkload, Trial
 from trifecta.lab.certificates import Certificates
-from trifecta.lab.engine import EngineError, EngineProcess, as_user_error
+from trifecta.lab.engine import EngineError, EngineProgram, as_user_error
 from trifecta.workloads.aggregate import aggregate, error_summary
-from trifecta.workloads.requests import load_config
+from trifecta.workloads.load_configs import load_config
 
 TIMEOUT_NS = 2_000_000_000
 # The server is there, but what it speaks or answers is not what is asked: no waiting helps, and the checks will say it.
@@ -21,7 +21,7 @@ _ANSWERED_OTHERWISE = {"tls:alpn", "tls:version", "length", "content"}
 
 
 def ask(
-    load: EngineProcess,
+    load: EngineProgram,
     where: tuple[str, int, str],
     protocol: str,
     certificates: Certificates,
@@ -62,6 +62,7 @@ def ask(
             summary = load.wait_summary(LoadSummary, 2 * TIMEOUT_NS / 1e9 + 10, stop)
             if summary.errors == 0:
                 return None
+            load.get(draft)
             errors = aggregate(draft).errors
             return None if set(errors) <= _ANSWERED_OTHERWISE else f"{protocol}: {error_summary(errors)}"
         except EngineError as error:

@@ -22,7 +22,7 @@ from trifecta.observers.machine import static_facts
 from trifecta.store.facts import SCHEMA_VERSION
 from trifecta.workloads import code
 from trifecta.workloads.faults import Faults
-from trifecta.workloads.requests import CIPHER, MAX_UDP_PAYLOAD_BYTES, UDP_RECEIVE_BUFFER_BYTES
+from trifecta.workloads.load_configs import CIPHER, MAX_UDP_PAYLOAD_BYTES, UDP_RECEIVE_BUFFER_BYTES
 from trifecta.workloads.supported import Supported
 
 

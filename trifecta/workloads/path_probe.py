@@ -17,10 +17,11 @@ from trifecta.contract.probe import MeasureConfig, MeasureSummary, ReflectConfig
 from trifecta.design.errors import CannotError
 from trifecta.design.model import PathSpec
 from trifecta.design.percentiles import holds
-from trifecta.lab.engine import EngineError, EngineProcess, find_engine
+from trifecta.lab.engine import EngineError, find_engine
 from trifecta.lab.host import pin_table
-from trifecta.lab.network import SERVER_ADDRESS, Lab
+from trifecta.lab.network import SERVER_ADDRESS, WIRE, two_hosts
 from trifecta.lab.paths import link_config
+from trifecta.lab.place import LocalPlace
 
 PROBE_PORT = 9
 TRAIN_PACKETS = 100  # of full size, back to back: their spacing at the far end is the rate
@@ -67,15 +68,15 @@ def measure(
     pins = pin_table()
     with tempfile.TemporaryDirectory(prefix="trifecta-link-") as folder, ExitStack() as stack:
         log = Path(folder) / "engine.log"
-        lab = stack.enter_context(Lab())
+        lab = stack.enter_context(two_hosts())
         try:
-            link = stack.enter_context(EngineProcess(engine, "link", lab.middle, log, cpus=pins["link"]))
+            link = stack.enter_context(LocalPlace(lab.middle(WIRE), engine).start("link", log, cpus=pins["link"]))
             link.configure(link_config(told or path, seed))
             link.wait_ready(LinkReady, _START_S, stop)
-            far = stack.enter_context(EngineProcess(engine, "probe", lab.server, log, name="reflector"))
+            far = stack.enter_context(LocalPlace(lab.host("server"), engine).start("probe", log, name="reflector"))
             far.configure(ReflectConfig(address=SERVER_ADDRESS, port=PROBE_PORT))
             far.wait_ready(ReflectReady, _START_S, stop)
-            near = stack.enter_context(EngineProcess(engine, "probe", lab.client, log))
+            near = stack.enter_context(LocalPlace(lab.host("client"), engine).start("probe", log))
             timeout_ns = _REPLY_TIMEOUT_NS + 2 * path.rtt_ns
             near.configure(
                 MeasureConfig(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from trifecta.contract.probe import MeasureConfig, MeasureSummary, ReflectConfig, ReflectReady
 from trifecta.design.model import PathSpec
-from trifecta.lab.engine import EngineError, EngineProcess, as_user_error
-from trifecta.lab.host import Host
+from trifecta.lab.engine import EngineError, as_user_error
+from trifecta.lab.place import Place
 
 PROBE_PORT = 9
 PROBE_PACKETS = 200
@@ -34,12 +34,11 @@ def measure_config(path: PathSpec, address: str, *, first: bool) -> MeasureConfi
 
 
 def measure_path(
-    engine: Path, between: tuple[Host, Host], log: Path, config: MeasureConfig, stop: Callable[[], bool]
+    between: tuple[Place, Place], log: Path, config: MeasureConfig, stop: Callable[[], bool]
 ) -> MeasureSummary:
-    """The probe's summary, from the first host to the second; CannotError when it cannot work."""
+    """The probe's summary, from the first place to the second; CannotError when it cannot work."""
     near, far = between
-    reflect = EngineProcess(engine, "probe", far, log, name="probe (far end)")
-    with reflect, EngineProcess(engine, "probe", near, log) as measure:
+    with far.start("probe", log, name="probe (far end)") as reflect, near.start("probe", log) as measure:
         try:
             reflect.configure(ReflectConfig(address=config.address, port=PROBE_PORT))
             reflect.wait_ready(ReflectReady, _READY_S, stop)

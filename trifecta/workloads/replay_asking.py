@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from trifecta.design.errors import CannotError
 from trifecta.design.model import PROTOCOL_NAMES, Protocol
 from trifecta.implementations.clients.curl import curl_command
 from trifecta.implementations.server import Unsupported
+from trifecta.lab.place import OpenPlace
 from trifecta.pages.archive import Page, Response, digest_of
 
 _ASKED: dict[Protocol, tuple[str, str]] = {"h1": ("http1.1", "1.1"), "h2": ("http2", "2"), "h3": ("http3-only", "3")}
@@ -21,8 +21,6 @@ ADDED = frozenset({"content-length", "date", "server", "connection", "keep-alive
 _NO_CONTENT = digest_of(b"")
 _TIMEOUT_S = 30
 _IN_FLIGHT = 20
-
-Start = Callable[[Sequence[str | Path], Mapping[str, str]], "subprocess.Popen[bytes]"]
 
 
 @dataclass(frozen=True)
@@ -55,18 +53,18 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where the server is."""
+class Asker:
+    """Whom to ask, and from where."""
 
     address: str
     port: int
     authority: Path
     """Whom its certificate is from."""
-    start: Start
-    """Starts a program where the server can be reached."""
+    place: OpenPlace
+    """Where the server can be reached."""
 
 
-def ask_all(page: Page, protocol: Protocol, place: Place, state: Path) -> Asked:
+def ask_all(page: Page, protocol: Protocol, asker: Asker, state: Path) -> Asked:
     """Ask for every response of a page, and for one of each host that it lacks; ``state`` is a new folder.
 
     CannotError when curl with HTTP/3 is missing.
@@ -78,8 +76,8 @@ def ask_all(page: Page, protocol: Protocol, place: Place, state: Path) -> Asked:
         raise CannotError(str(error)) from error
     state.mkdir(parents=True)
     options = (
-        f"{_ASKED[protocol][0]}\ntlsv1.3\ncacert = {_quoted(place.authority)}\n"
-        f'connect-to = "::{place.address}:{place.port}"\nnoproxy = "*"\ngloboff\npath-as-is\nmax-time = {_TIMEOUT_S}\n'
+        f"{_ASKED[protocol][0]}\ntlsv1.3\ncacert = {_quoted(asker.authority)}\n"
+        f'connect-to = "::{asker.address}:{asker.port}"\nnoproxy = "*"\ngloboff\npath-as-is\nmax-time = {_TIMEOUT_S}\n'
         'write-out = "{\\"number\\":@NUMBER@,\\"exit\\":%{exitcode},\\"version\\":\\"%{http_version}\\"}\\n"\n'
     )
     with (state / "transfers").open("w", encoding="ascii") as file:
@@ -100,7 +98,7 @@ def ask_all(page: Page, protocol: Protocol, place: Place, state: Path) -> Asked:
         "-K",
         state / "transfers",
     ]
-    lines = _run(place.start, arguments, environment, state, len(wanted))
+    lines = _run(asker.place, arguments, environment, state, len(wanted))
     return _compare(page, wanted, protocol, lines, state)
 
 
@@ -112,16 +110,13 @@ def _missing(host: str) -> Response:
 
 
 def _run(
-    start: Start, arguments: Sequence[str | Path], environment: Mapping[str, str], state: Path, transfers: int
+    place: OpenPlace, arguments: Sequence[str | Path], environment: Mapping[str, str], state: Path, transfers: int
 ) -> dict[int, dict[str, str]]:
     words = [part.name if isinstance(part, Path) else part for part in arguments]
     script: list[str | Path] = ["/bin/sh", "-c", 'cd "$0" && exec "$@" > told 2> errors', state, *words]
-    process = start(script, environment)
-    try:
-        process.wait(_TIMEOUT_S + transfers / 10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    asking = place.run(script, state / "log", environment=environment)
+    asking.wait_end(_TIMEOUT_S + transfers / 10)
+    asking.close()
     told = (state / "told").read_text(encoding="ascii", errors="replace") if (state / "told").exists() else ""
     lines = [json.loads(line) for line in told.splitlines() if line.endswith("}")]
     return {int(line["number"]): line for line in lines}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,14 +16,16 @@ from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerAdapter, ServerOptions, Site, Unsupported
 from trifecta.implementations.servers.replaying import WELL_KNOWN
 from trifecta.lab.certificates import make_certificates
-from trifecta.lab.host import Host
+from trifecta.lab.host_graph import host_graph
+from trifecta.lab.place import LocalPlace, OpenPlace
 from trifecta.lab.topology import Topology
 from trifecta.pages.archive import Page, read_page
-from trifecta.workloads.replay_asking import Asked, Place, ask_all
+from trifecta.workloads.replay_asking import Asked, Asker, ask_all
 
 PORT = 443
 _HOST = "server"
 _MOST_TOLD = 10
+_ASKED_S = 10.0  # curl ends by itself before
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def check(
     except Unsupported as error:
         raise CannotError(f"the comparison asks with curl: {error}") from error
     work.mkdir(parents=True, exist_ok=True)
-    with Topology([_HOST], []) as lab:
+    with host_graph([_HOST], []) as lab:
         replay = _Replay(folder, page, lab, work, protocols, stop)
         for name, adapter in adapters.items():
             yield replay.by(name, adapter)
@@ -98,27 +99,22 @@ class _Replay:
         return Replayed(name, version, len(self.page.responses), self.page.bytes, asked, reason)
 
     def _ask(self, name: str, adapter: ServerAdapter, version: str, scratch: Path) -> Iterator[Asked]:
-        host, address = self.lab.host(_HOST), self.lab.address(_HOST)
+        there, address = LocalPlace(self.lab.host(_HOST)), self.lab.address(_HOST)
         certificates = make_certificates(scratch / "pki", [f"{name}.lab", *self.page.hosts], [address])
         state = scratch / "state"
         state.mkdir()
         site = Site(self.folder, certificates, address, PORT, state, replay=self.folder)
         log = self.work / f"{name}.log"
-        running = RunningServer(adapter, version, site, ServerOptions(), host, log=log, cpus=None)
-
-        def start(words: Sequence[str | Path], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-            return host.start(words, environment=environment, stdin=subprocess.DEVNULL)
-
-        with ready(running, host, self.page.hosts[0], self.stop):
+        running = RunningServer(adapter, version, site, ServerOptions(), there, log=log, cpus=None)
+        with ready(running, there, self.page.hosts[0], self.stop):
             for protocol in (each for each in self.protocols if each in adapter.protocols):
                 received = scratch / protocol
-                place = Place(address, PORT, certificates.authority, start)
-                yield ask_all(self.page, protocol, place, received)
+                yield ask_all(self.page, protocol, Asker(address, PORT, certificates.authority, there), received)
                 shutil.rmtree(received, ignore_errors=True)
 
 
 @contextmanager
-def ready(running: RunningServer, host: Host, name: str, stop: Callable[[], bool]) -> Iterator[None]:
+def ready(running: RunningServer, place: OpenPlace, name: str, stop: Callable[[], bool]) -> Iterator[None]:
     """The server while it runs; ready when it answers the path that every replaying server has."""
     command, environment = curl_command()
     site = running.site
@@ -126,14 +122,12 @@ def ready(running: RunningServer, host: Host, name: str, stop: Callable[[], bool
     words += ["--noproxy", "*", "--connect-to", f"::{site.address}:{site.port}", "-w", "%{http_code}"]
 
     def ask() -> str | None:
-        asking = host.start(
-            [*command, *words, f"https://{name}{WELL_KNOWN}"],
-            environment=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        said = asking.communicate()[0].decode(errors="replace").strip()
+        answer = site.state / "asked"
+        answer.unlink(missing_ok=True)
+        asking = place.run([*command, *words, f"https://{name}{WELL_KNOWN}"], answer, environment=environment)
+        asking.wait_end(_ASKED_S)
+        asking.close()
+        said = answer.read_text(encoding="utf-8", errors="replace").strip()
         return None if said.endswith("200") else said or "no answer"
 
     try:

@@ -30,14 +30,15 @@ from trifecta.store import files
 from trifecta.store.run import RunDirectory
 from trifecta.workloads import aggregate, extending
 from trifecta.workloads.conformance import study as conformance
-from trifecta.workloads.executors import EXECUTORS, Adapters, AnySession, AnyTrialRunner, Common
+from trifecta.workloads.executors import EXECUTORS, AnySession, AnyTrialRunner
 from trifecta.workloads.extending import More
 from trifecta.workloads.facts import check_same_study, first_facts
 from trifecta.workloads.faults import NO_FAULTS, Faults
 from trifecta.workloads.judge import Judge
 from trifecta.workloads.preflight import preflight
 from trifecta.workloads.progress import NoProgress, Progress
-from trifecta.workloads.session import Session
+from trifecta.workloads.requests.session import RequestsSession
+from trifecta.workloads.session import Adapters, Common
 from trifecta.workloads.supported import Supported
 
 PROBE_EVERY_S = 60.0  # a path that was delivered; see _Run._probe_when_due
@@ -166,9 +167,9 @@ class _Run:
             self.progress.phase("lab")
             try:
                 common = Common(engine, self.run, self.study, self.stop, self.adapters, self.faults)
-                with self.way.session(common) as session:
+                with self.way.session(common) as (session, make_runner):
                     self._mark("lab")
-                    ending = self._measure(session, here)
+                    ending = self._measure(session, make_runner, here)
             except Stopped:
                 ending = Stop("stopped by the user; finished trials are kept", "interrupted")
             return self._finish(ending)
@@ -188,10 +189,10 @@ class _Run:
             self.run.close()
             raise
 
-    def _measure(self, session: AnySession, here: Supported) -> Stop:
+    def _measure(self, session: AnySession, make_runner: Callable[[], AnyTrialRunner], here: Supported) -> Stop:
         self._begin(session, here, {name: str(facts["version"]) for name, facts in here.servers.items()})
         self.run.write_facts(self.run.facts | {"network": session.network})
-        runner = self.way.runner(session, self.faults)
+        runner = make_runner()
         try:
             while True:
                 if not self.planner:
@@ -207,7 +208,7 @@ class _Run:
     def _begin(self, session: AnySession, here: Supported, versions: Mapping[str, str]) -> None:
         """Servers up, those that do not come up given up, and what they serve compared, as deep as the study asks."""
         depth = "off" if self.run.conformance() else self.study.conformance  # of a resumed run, the first probe stands
-        probed = session if self.way.conformance and isinstance(session, Session) else None
+        probed = session if self.way.conformance and isinstance(session, RequestsSession) else None
         if probed and depth == "full":
             self.progress.phase("conformance", ", ".join(sorted(versions)))
             self._conformance(conformance.full(probed, self.adapters.clients, self.cells))

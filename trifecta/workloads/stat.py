@@ -8,34 +8,25 @@ from __future__ import annotations
 
 import os
 import ssl
-import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
-import msgspec
-
-from trifecta.contract.codec import decode, encode
 from trifecta.contract.common import Protocol
 from trifecta.contract.load import ClosedLoop, LoadConfig, LoadReady, LoadSummary
 from trifecta.design.errors import CannotError, UserError
 from trifecta.design.stat import Asked, Attempt, Target
-from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED
+from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError
+from trifecta.lab.host import Here
+from trifecta.lab.place import LocalPlace
 
 _HTTPS_PORT = 443
 _KEPT = "/%:@!$&'()*+,;=~-._?"  # of a path with query, besides letters and digits: RFC 3986, 3.3 and 3.4
 _BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 _GRACE_S = 30.0  # getaddrinfo(3) has a time limit of its own, 5 s and two attempts for each of its servers
-
-
-class _Ready(msgspec.Struct):
-    ready: LoadReady
-
-
-class _Summary(msgspec.Struct):
-    summary: LoadSummary
 
 
 def read_url(text: str) -> Target:
@@ -74,26 +65,20 @@ def system_roots() -> Path:
 def ask_once(engine: Path, target: Target, protocol: str, asked: Asked, authorities: Path) -> Attempt:
     """Make one request over one protocol. UserError and CannotError for what would fail on every protocol."""
     with tempfile.TemporaryDirectory(prefix="trifecta-stat-") as folder:
-        config, samples = Path(folder) / "load.json", Path(folder) / "samples.parquet"
-        config.write_bytes(encode(_config(target, protocol, asked, authorities, samples)))
+        samples = Path(folder) / "samples.parquet"
         limit_s = 3 * asked.timeout_ns / 1e9 + _GRACE_S
-        try:
-            # Not by a pipe: the load ends when one closes.
-            done = subprocess.run(
-                [engine, "load", config],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=limit_s,
-            )
-        except subprocess.TimeoutExpired:
-            raise CannotError(f"the load did not end within {limit_s:g} s; look at the machine's resolver") from None
-        except OSError as error:
-            raise CannotError(f"cannot start {engine}: {error.strerror}") from None
-        _raise_for(done.returncode, done.stderr, target, authorities)
-        said = done.stdout.splitlines()
-        ready, summary = decode(_Ready, said[0]).ready, decode(_Summary, said[-1]).summary
+        deadline = time.monotonic() + limit_s
+        with LocalPlace(Here(), engine).start("load", Path(folder) / "log") as load:
+            try:
+                load.configure(_config(target, protocol, asked, authorities, samples))
+                ready = load.wait_ready(LoadReady, limit_s)
+                summary = load.wait_summary(LoadSummary, deadline - time.monotonic())
+            except EngineError as error:
+                if error.code is None and time.monotonic() >= deadline:
+                    late = f"the load did not end within {limit_s:g} s; look at the machine's resolver"
+                    raise CannotError(late) from None
+                raise _as_said(error, target, authorities) from None
+            load.get(samples)
         return _attempt(protocol, ready, summary, _last_row(samples))
 
 
@@ -145,19 +130,18 @@ def _config(target: Target, protocol: str, asked: Asked, authorities: Path, samp
     )
 
 
-def _raise_for(code: int, words: str, target: Target, authorities: Path) -> None:
-    if code == 0:
-        return
-    said = " ".join(words.split()).removeprefix("error: ")
-    if said.startswith("server_name:") and code == EXIT_CANNOT:
-        raise CannotError(f"URL {target.url!r}: {said.removeprefix('server_name: ')}; check the name and the resolver")
+def _as_said(error: EngineError, target: Target, authorities: Path) -> UserError | CannotError:
+    """What the load said of its end, for the user."""
+    said = error.message.removeprefix("error: ")
+    if said.startswith("server_name:") and error.code == EXIT_CANNOT:
+        return CannotError(f"URL {target.url!r}: {said.removeprefix('server_name: ')}; check the name and the resolver")
     if said.startswith("ca_file:"):
-        raise UserError(f"certificate authorities {authorities}: {said.removeprefix('ca_file: ')}; give --ca FILE")
-    if code == EXIT_BAD_INPUT:
-        raise UserError(f"URL {target.url!r}: {said}")
-    if code in (EXIT_CANNOT, EXIT_UNSUPPORTED):
-        raise CannotError(said)
-    raise CannotError(f"the load ended with exit code {code}: {said or 'without a message'}")
+        return UserError(f"certificate authorities {authorities}: {said.removeprefix('ca_file: ')}; give --ca FILE")
+    if error.code == EXIT_BAD_INPUT:
+        return UserError(f"URL {target.url!r}: {said}")
+    if error.code in (EXIT_CANNOT, EXIT_UNSUPPORTED):
+        return CannotError(said)
+    return CannotError(f"the load failed: {said}")
 
 
 def _last_row(samples: Path) -> dict[str, Any] | None:

@@ -1,24 +1,21 @@
-"""Which cells of a study can run here: with the servers and clients that are found, and the work that each can do."""
+"""Which cells of a study can run here, and why the others cannot: the questions of its workload, asked in turn."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
 from trifecta.contract.run import LeftOut, ProgramFound
-from trifecta.design import plan, quinn
+from trifecta.design import plan
 from trifecta.design.errors import CannotError, UserError
-from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
-from trifecta.design.model import PROTOCOL_FACTOR, Cell, Study, Treatment
+from trifecta.design.model import Cell, Study, Treatment
 from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
-from trifecta.implementations.clients import jobs
 from trifecta.implementations.isolated import call_apart
 from trifecta.implementations.server import ServerAdapter, Unsupported
 from trifecta.implementations.survey import FIND_TIMEOUT_S
-from trifecta.lab import cpu_share
 
 Adapter = TypeVar("Adapter", ServerAdapter, ClientAdapter, BrowserAdapter)
 
@@ -30,36 +27,62 @@ class Supported:
     cells: list[Cell]
     servers: dict[str, ProgramFound]
     clients: dict[str, ProgramFound]
-    """Other clients than the engine's own: ``version``, ``source``, and what is ``declared``."""
+    """Other clients than the engine's own."""
     left_out: list[LeftOut] = field(default_factory=list)
     """``factor``, ``level`` (with the cells meant, where not all of it are left out), ``reason``."""
 
 
-def supported(study: Study, servers: Mapping[str, ServerAdapter], clients: Mapping[str, ClientAdapter]) -> Supported:
-    """The cells that can run here. UserError for an unknown name, CannotError when there is no cell left."""
-    left_out: list[LeftOut] = []
-    named = [str(level) for level in study.factors.get(CLIENT_FACTOR, (DEFAULT_CLIENT,))]
-    foreign = known_here(
-        "client", [name for name in named if name != DEFAULT_CLIENT], clients, [DEFAULT_CLIENT, *clients]
-    )
-    known = known_here("server", [str(level) for level in study.factors["server"]], servers, list(servers))
-    found_servers = found_here("server", known, left_out)
-    found_clients = found_here("client", foreign, left_out)
-    cells = possible_servers(study, {name: servers[name] for name in found_servers}, left_out)
-    cells = _possible_clients(study, cells, {name: clients[name] for name in found_clients}, left_out)
-    cells = _possible_quinn(study, cells, left_out)
-    cells = _possible_shares(study, cells, left_out)
+@dataclass(frozen=True)
+class Refusal:
+    """What of a study cannot be, why, and the cells that go with it; without a reason it was said before."""
+
+    cells: Collection[Cell]
+    factor: str = ""
+    level: str = ""
+    reason: str = ""
+
+
+Question = Callable[[Study, Sequence[Cell]], Iterable[Refusal]]
+"""What cannot be of the cells that are left."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The programs of a study that are here, and what was left out while they were looked for."""
+
+    servers: dict[str, ProgramFound]
+    clients: dict[str, ProgramFound]
+    left_out: list[LeftOut]
+
+
+def supported(
+    study: Study, found: Found, questions: Iterable[Question], nothing: Callable[[Sequence[str]], str]
+) -> Supported:
+    """The cells that no question refuses; CannotError when none is left, as ``nothing`` words the reasons."""
+    left_out = list(found.left_out)
+    cells = plan.cells(study)
+    for question in questions:
+        refused: set[str] = set()
+        for refusal in question(study, cells):
+            refused.update(cell.key for cell in refusal.cells)
+            item: LeftOut = {"factor": refusal.factor, "level": refusal.level, "reason": refusal.reason}
+            if refusal.reason and item not in left_out:
+                left_out.append(item)
+        cells = [cell for cell in cells if cell.key not in refused]
     if not cells:
-        reasons = "; ".join(item["reason"] for item in left_out)
-        who = "server or client" if found_servers and foreign else "server"
-        raise CannotError(f"no {who} of the study can be used here: {reasons}")
-    used = {one.server for one in plan.treatments(study, cells)}, {one.client for one in plan.treatments(study, cells)}
+        raise CannotError(nothing([item["reason"] for item in left_out]))
+    used = plan.treatments(study, cells)
     return Supported(
         cells,
-        {name: facts for name, facts in found_servers.items() if name in used[0]},
-        {name: facts for name, facts in found_clients.items() if name in used[1]},
+        _of(found.servers, (one.server for one in used)),
+        _of(found.clients, (one.client for one in used)),
         left_out,
     )
+
+
+def _of(programs: Mapping[str, ProgramFound], names: Iterable[str]) -> dict[str, ProgramFound]:
+    used = set(names)
+    return {name: facts for name, facts in programs.items() if name in used}
 
 
 def known_here(
@@ -97,31 +120,35 @@ def _ask(adapter: ServerAdapter | ClientAdapter | BrowserAdapter) -> dict[str, A
     return facts | ({} if isinstance(adapter, ServerAdapter) else {"declared": dict(adapter.declared())})
 
 
-def possible_servers(study: Study, adapters: Mapping[str, ServerAdapter], left_out: list[LeftOut]) -> list[Cell]:
-    """The cells whose servers are found, speak the protocols of the cell and can answer the work of all their cells.
+def refused_servers(adapters: Mapping[str, ServerAdapter]) -> Question:
+    """Cells whose servers are not found, do not speak a protocol of the cell or cannot answer the work of their cells.
 
     A cell needs all its arms: where servers are compared, one that is missing leaves nothing to compare it with.
     """
-    every = plan.cells(study)
-    impossible = {cell.key for cell in every for one in plan.treatments_of(study, cell) if one.server not in adapters}
-    for name, adapter in adapters.items():
-        own = [cell for cell in every if any(one.server == name for one in plan.treatments_of(study, cell))]
-        refused: dict[str, list[Cell]] = {}
-        for cell in own:
-            mine = [one for one in plan.treatments_of(study, cell) if one.server == name]
-            missing = [one.protocol for one in mine if one.protocol not in adapter.protocols]
-            if missing:
-                reason = f"{name} does not speak {', '.join(dict.fromkeys(missing))}"
-                refused.setdefault(reason, []).append(cell)
-        spoken = [cell for cell in own if not any(cell in without for without in refused.values())]
-        unable = _unanswerable(study, adapter, [one for one in plan.treatments(study, spoken) if one.server == name])
-        if unable is not None:
-            refused[unable] = spoken
-        for why, without in refused.items():
-            where = "" if why == unable else _where(without, own)
-            left_out.append({"factor": "server", "level": f"{name}{where}", "reason": why})
-            impossible.update(cell.key for cell in without)
-    return [cell for cell in every if cell.key not in impossible]
+
+    def question(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
+        used = {cell.key: [one.server for one in plan.treatments_of(study, cell)] for cell in cells}
+        yield Refusal([cell for cell in cells if any(name not in adapters for name in used[cell.key])])
+        for name, adapter in adapters.items():
+            yield from _refused(study, adapter, name, [cell for cell in cells if name in used[cell.key]])
+
+    return question
+
+
+def _refused(study: Study, adapter: ServerAdapter, name: str, own: Sequence[Cell]) -> Iterator[Refusal]:
+    silent: dict[str, list[Cell]] = {}
+    for cell in own:
+        mine = [one for one in plan.treatments_of(study, cell) if one.server == name]
+        missing = [one.protocol for one in mine if one.protocol not in adapter.protocols]
+        if missing:
+            reason = f"{name} does not speak {', '.join(dict.fromkeys(missing))}"
+            silent.setdefault(reason, []).append(cell)
+    spoken = [cell for cell in own if not any(cell in without for without in silent.values())]
+    unable = _unanswerable(study, adapter, [one for one in plan.treatments(study, spoken) if one.server == name])
+    for why, without in silent.items():
+        yield Refusal(without, "server", f"{name}{where(without, own)}", why)
+    if unable is not None:
+        yield Refusal(spoken, "server", name, unable)
 
 
 def _unanswerable(study: Study, adapter: ServerAdapter, own: Sequence[Treatment]) -> str | None:
@@ -138,79 +165,7 @@ def _unanswerable(study: Study, adapter: ServerAdapter, own: Sequence[Treatment]
     return None
 
 
-def _possible_clients(
-    study: Study, cells: Sequence[Cell], adapters: Mapping[str, ClientAdapter], left_out: list[LeftOut]
-) -> list[Cell]:
-    """The cells whose clients can do their work with every arm.
-
-    A client may be able to do some cells and not others (reused connections but not new ones): those it can do stay.
-    """
-    refused: dict[tuple[str, str], list[Cell]] = {}
-    possible = []
-    for cell in cells:
-        others = [one for one in plan.treatments_of(study, cell) if one.client != DEFAULT_CLIENT]
-        missing = any(one.client not in adapters for one in others)
-        reasons = [(one.client, _refusal(study, one, adapters[one.client])) for one in others if not missing]
-        known = [(name, reason) for name, reason in reasons if reason is not None]
-        for name, reason in dict.fromkeys(known[:1] if study.compare == PROTOCOL_FACTOR else known):
-            refused.setdefault((name, reason), []).append(cell)
-        if not missing and not known:
-            possible.append(cell)
-    for (name, reason), without in refused.items():
-        own = [cell for cell in cells if any(one.client == name for one in plan.treatments_of(study, cell))]
-        left_out.append({"factor": CLIENT_FACTOR, "level": f"{name}{_where(without, own)}", "reason": reason})
-    return possible
-
-
-def _possible_shares(study: Study, cells: Sequence[Cell], left_out: list[LeftOut]) -> list[Cell]:
-    """The cells without those that give a program a share of a core, where this machine cannot limit CPU time."""
-    shares: dict[str, list[tuple[float | None, float | None]]] = {}
-    for cell in cells:
-        workloads = [plan.workload_for(study, one) for one in plan.treatments_of(study, cell)]
-        shares[cell.key] = [(workload.client_cpu, workload.server_cpu) for workload in workloads]
-    every = [pair for pairs in shares.values() for pair in pairs]
-    if all(pair == (None, None) for pair in every):
-        return list(cells)
-    reason = cpu_share.problem()
-    if reason is None:
-        return list(cells)
-    for factor, place in (("client_cpu", 0), ("server_cpu", 1)):
-        levels = dict.fromkeys(pair[place] for pair in every if pair[place] is not None)
-        left_out += [{"factor": factor, "level": f"{level:.0%}", "reason": reason} for level in levels]
-    return [cell for cell in cells if set(shares[cell.key]) == {(None, None)}]
-
-
-def _possible_quinn(study: Study, cells: Sequence[Cell], left_out: list[LeftOut]) -> list[Cell]:
-    """The cells without those that would change the engine's QUIC library where neither program is the engine's."""
-    possible = []
-    for cell in cells:
-        reasons = dict.fromkeys(filter(None, (_no_quinn(study, one) for one in plan.treatments_of(study, cell))))
-        left_out += [
-            {"factor": "quinn", "level": f"{level} in {cell.key}", "reason": reason} for level, reason in reasons
-        ]
-        if not reasons:
-            possible.append(cell)
-    return possible
-
-
-def _no_quinn(study: Study, one: Treatment) -> tuple[str, str] | None:
-    """What is asked of the engine's QUIC library that a treatment does not use, and why it cannot be."""
-    level = plan.workload_for(study, one).quinn
-    if level == quinn.ADAPTED or one.server == "origin" or one.client == DEFAULT_CLIENT:
-        return None
-    return level, f"neither {one.server} nor {one.client} uses {quinn.LIBRARY}; use server: origin or client: load"
-
-
-def _refusal(study: Study, one: Treatment, adapter: ClientAdapter) -> str | None:
-    workload = plan.workload_for(study, one)
-    try:
-        jobs.refuse(adapter, workload.for_protocol(one.protocol), one.protocol, one.connection)
-    except Unsupported as error:
-        return str(error)
-    return None
-
-
-def _where(without: Collection[Cell], own: Collection[Cell]) -> str:
+def where(without: Collection[Cell], own: Collection[Cell]) -> str:
     """Which of its own cells are meant, in words: nothing when it is all, a level when it is all of that level."""
     if len(without) == len(own):
         return ""

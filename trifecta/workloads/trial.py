@@ -1,84 +1,35 @@
-"""One trial: programs are started, the load does its work, everything that was seen is gathered."""
+"""One trial, whatever its workload: programs are started, the client works, everything that was seen is gathered."""
 
 from __future__ import annotations
 
-import subprocess
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack, closing, suppress
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
+from typing import Any, Generic, TypeVar
 
 from trifecta.analysis.checks.visits import Visits
-from trifecta.contract.codec import changed, plain
+from trifecta.contract.codec import plain
 from trifecta.contract.link import Links, LinkSummary
-from trifecta.contract.load import ClientReady, LoadConfig, LoadSummary
+from trifecta.contract.load import LoadSummary
 from trifecta.contract.machine import MachineFacts
 from trifecta.contract.probe import MeasureSummary
 from trifecta.contract.stored import Server
 from trifecta.contract.trial import TrialRow
-from trifecta.design import plan
-from trifecta.design.factors import DEFAULT_CLIENT
-from trifecta.design.model import AA_SUFFIX, PathSpec, RequestsWorkload, Trial
-from trifecta.implementations.running import RunningServer
-from trifecta.implementations.servers.origin import BACKEND_ADDRESS
-from trifecta.lab.engine import (
-    EXIT_BAD_INPUT,
-    EXIT_CANNOT,
-    EXIT_UNSUPPORTED,
-    EngineError,
-    EngineProcess,
-    EngineProgram,
-    as_user_error,
-)
-from trifecta.lab.host import keeping_off
-from trifecta.lab.paths import link_config
+from trifecta.design.model import AA_SUFFIX, PathSpec, Trial
+from trifecta.lab.engine import EngineError, EngineProgram, as_user_error
+from trifecta.lab.host import Host, keeping_off
 from trifecta.observers.machine import MachineObserver
 from trifecta.observers.resources import ResourceObserver
 from trifecta.observers.transport import TransportObserver
 from trifecta.store.files import to_json
 from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate, aggregate, cpu_per_request
-from trifecta.workloads.capturing import ONLY, TrialCapture
-from trifecta.workloads.faults import NO_FAULTS, Faults
-from trifecta.workloads.limits import Limits
-from trifecta.workloads.requests import load_config
-from trifecta.workloads.session import Session, set_to_work
-from trifecta.workloads.start_cost import StartCosts
-
-# Round trips until nothing more is sent: QUIC's CONNECTION_CLOSE goes one way (RFC 9000, 10.2); TCP's FIN, the FIN of
-# the other side and its acknowledgement (RFC 9293, 3.6) would be sent again into the next trial, while its link starts.
-LAST_WORDS = {"h1": 1.5, "h2": 1.5, "h3": 0.5}
-_LOAD_GRACE_S = 5.0  # beyond its own total timeout the load is taken for hung
-_END_S = 2.0  # a program that said its last word and still runs is ended
-_DRIVER_READY_S = 30.0  # Python and Arrow are loaded from a cold disk
-
-
-@dataclass
-class Programs:
-    """The link and the load of a trial, started ahead of it: both wait for their configuration."""
-
-    link: EngineProcess
-    load: EngineProcess
-    """The engine's load, or the driver of another client."""
-    client: str
-
-    @property
-    def role(self) -> str:
-        """Under which name the load's resources are recorded."""
-        return "client" if self.client == DEFAULT_CLIENT else "driver"
-
-    def wait_end(self, timeout_s: float) -> None:
-        """Wait until both have ended by themselves."""
-        self.load.wait_end(timeout_s)
-        self.link.wait_end(timeout_s)
-
-    def close(self) -> None:
-        """End both."""
-        self.load.close()
-        self.link.close()
+from trifecta.workloads.capturing import TrialCapture
+from trifecta.workloads.session import Session
 
 
 @dataclass
@@ -107,253 +58,165 @@ class Outcome:
     """What a browser did; None in other workloads."""
 
 
-class TrialRunner:
-    """Runs the trials of a session, one at a time."""
+@dataclass(kw_only=True)
+class Staged:
+    """A trial under way: what was prepared for it, and what was said and seen until now."""
 
-    def __init__(self, session: Session, faults: Faults = NO_FAULTS) -> None:
-        """``faults`` are only for showing that checks fail."""
+    trial: Trial
+    path: PathSpec
+    samples: Path
+    capture: TrialCapture
+    details: Details
+    errors: list[str] = field(default_factory=list)
+    ended_ns: int = 0
+    """When the client was done."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Whose resources and counters are read in a trial."""
+
+    processes: dict[str, int]
+    """Process ids by role."""
+    counted: Sequence[Host]
+    """Hosts whose kernel counters are read before and after."""
+    hosts: Mapping[str, Host] = field(default_factory=dict)
+    """Hosts that are read as often as the programs."""
+    cgroups: Mapping[str, Mapping[str, Path]] = field(default_factory=dict)
+
+
+Own = TypeVar("Own", bound=Session[Any, Any])
+One = TypeVar("One", bound=Staged)
+
+
+class TrialRunner(ABC, Generic[Own, One]):
+    """Runs the trials of a session, one at a time. What its workload does, a subclass says, step by step."""
+
+    def __init__(self, session: Own) -> None:
+        """Nothing is started yet."""
         self._session = session
-        self._faults = faults
+        self._faults = session.faults
         self._machine = MachineObserver()
-        self._transport = TransportObserver(session.lab.hosts)
-        self._ahead: Programs | None = None
-        self._ending: list[Programs] = []
-        self._start_costs = StartCosts(session)
 
     def start_ahead(self, trial: Trial) -> None:
-        """Start the programs of the next trial, which likely has the client of this one; waiting costs no CPU."""
-        self._start_ahead(trial.client)
-
-    def _start_ahead(self, client: str) -> None:
-        if self._ahead is not None and self._ahead.client != client:
-            self._ahead.close()
-            self._ahead = None
-        if self._ahead is None:
-            self._ahead = Programs(self._session.spawn("link"), self._session.spawn_client(client), client)
-
-    def _take(self, client: str) -> Programs:
-        """The programs started ahead, or new ones when they were not, or for another client."""
-        self._start_ahead(client)
-        programs, self._ahead = self._ahead, None
-        assert programs is not None
-        return programs
+        """Start what the next trial likely needs, while the one that ended is judged."""
 
     def close(self) -> None:
         """End what was started ahead."""
-        for programs in (*self._ending, *([self._ahead] if self._ahead else [])):
-            programs.close()
-        self._ahead = None
-        self._ending = []
 
     def run(self, trial: Trial) -> Outcome:
         """Run a trial. What goes wrong in it is in its row; CannotError when no trial could be run at all.
 
         Stopped when the user asks for it: then nothing is kept.
         """
-        session = self._session
-        workload = plan.workload_for(session.study, trial).for_protocol(trial.protocol)
-        path = session.study.paths[trial.path]
-        server = session.server_for(trial)
-        session.lab.use_congestion_control(workload.congestion_control)
-        samples = session.run.draft("samples", trial.trial, ".parquet")
-        capture = TrialCapture(session.run, session.study, trial, workload)
-        config = self._load_config(trial, workload, path, server, samples=samples, capture=capture)
-        start_cpu_ns = self._start_costs.cpu_ns(trial.client, config)
+        one = self._prepare(trial)
+        details = one.details
         marks = [time.monotonic_ns()]
-        programs = self._take(trial.client)
-        details = Details(probe=session.probe_of(trial))
-        errors: list[str] = []
         with ExitStack() as stack:
-            stack.callback(self._end, programs)
-            for _ in range(self._faults.client_competitors):
-                stack.callback(self._compete().kill)
-            asked = changed(capture.on_link(link_config(path, trial.seed)), session.link_changes)
-            asked = capture.lingering(asked, last_words_ns(path, LAST_WORDS[trial.protocol]))
-            session.free_wire()
-            set_to_work(programs.link, asked, session.stop)
-            self._wait_loaded(programs)
-            self._see_off_ending()
+            self._start(one, stack)
             marks.append(time.monotonic_ns())
-            # The process of another client is there only later; what drives it is not what is measured.
-            processes = {"server": server.pid, programs.role: programs.load.pid, "link": programs.link.pid}
-            resources = stack.enter_context(closing(ResourceObserver(trial.trial, processes | server.backend_pids)))
+            seen = self._watched(one)
+            transport = TransportObserver(seen.counted)
+            resources = stack.enter_context(
+                closing(ResourceObserver(trial.trial, seen.processes, cgroups=seen.cgroups, hosts=seen.hosts))
+            )
             wall = datetime.now(UTC)
-            self._begin_observing(resources)
-            limits = Limits(session.client_share(workload.client_cpu), server.cpu_share)
-            marks.append(time.monotonic_ns())
-            with keeping_off(session.pins["client"]):
-                details.load = self._await_load(programs, config, resources, errors, limits)
-            marks.append(time.monotonic_ns())
+            transport.begin()
             resources.sample()
-            details.link = said = finish_link(programs.link, errors) if asked.linger_ns else None
-            details.machine = self._end_observing(resources, details.load)
-            if not server.running():
-                errors.append(server.describe_end())
-            found = read_samples(samples, details.load, errors)
+            self._about_to_work(one)
+            self._machine.begin(time.monotonic_ns(), self._own_cpu_ns(one, resources))
             marks.append(time.monotonic_ns())
-            if not asked.linger_ns:
-                let_pass(path, since_ns=marks[3], round_trips=LAST_WORDS[trial.protocol])
-                details.link = said = finish_link(programs.link, errors)
-            capture.finish({ONLY: said}, errors)
-            self._let_end(programs, details, lingers=asked.linger_ns > 0)
+            with keeping_off(self._session.pins["client"]):
+                details.load = self._await_client(one, resources)
+            one.ended_ns = time.monotonic_ns()
+            marks.append(one.ended_ns)
+            resources.sample()
+            self._worked(one)
+            shares = self._machine.end(time.monotonic_ns(), self._own_cpu_ns(one, resources))
+            details.machine = {**shares, "transport": transport.end(), "sampler": resources.cost()}
+            found = self._condense(one)
+            marks.append(time.monotonic_ns())
+            self._end_links(one)
         marks.append(time.monotonic_ns())
-        details.server = self._server_details(server, resources)
-        limits.record(details.load, details.server)
-        self._add_costs(details, said, resources, start_cpu_ns, wall_ns=marks[3] - marks[2])
-        outcome = Outcome(
+        self._describe(one, found, resources, wall_ns=marks[3] - marks[2])
+        return Outcome(
             trial=trial,
-            row=row_of(trial, found, details, errors, measured=(marks[2], marks[3]), wall=wall),
-            files=TrialFiles(
-                samples=samples if found is not None else None,
-                link_summary=details.link,
-                link_logs=capture.logs,
-                captures=capture.captures,
-                resources=resources.rows,
-            ),
+            row=self._row(one, row_of(trial, found, details, one.errors, measured=(marks[2], marks[3]), wall=wall)),
+            files=self._files(one, found, resources),
             aggregate=found,
             details=details,
             phase_ns=phases(marks),
+            visits=self._visits(one),
         )
-        return outcome
 
-    def _begin_observing(self, resources: ResourceObserver) -> None:
-        self._transport.begin()
-        resources.sample()
-        self._machine.begin(time.monotonic_ns(), self._own_cpu_ns(resources))
-
-    def _end_observing(self, resources: ResourceObserver, load: LoadSummary | None) -> MachineFacts:
-        shares = self._machine.end(time.monotonic_ns(), self._own_cpu_ns(resources, load))
-        return {**shares, "transport": self._transport.end(), "sampler": resources.cost()}
-
-    def _add_costs(
-        self,
-        details: Details,
-        link: LinkSummary | None,
-        resources: ResourceObserver,
-        start_cpu_ns: int | None,
-        *,
-        wall_ns: int,
-    ) -> None:
-        """Add what is known from outside of the programs to what they said."""
-        if details.load is not None:
-            details.load.start_cpu_ns = start_cpu_ns
-            watched(details.load, resources.run_delay_ns("client"), wall_ns)
-        if link is not None:
-            link.run_delay_ns = resources.run_delay_ns("link")
-        if resources.run_delay_ns("server") is not None:
-            details.server.setdefault("run_delay_ns", resources.run_delay_ns("server"))
-            details.server.setdefault("wall_ns", wall_ns)
-
-    def _server_details(self, server: RunningServer, resources: ResourceObserver) -> Server:
-        """What is known of the server, what it used, and of what is behind it."""
-        details = cast(Server, {
-            **server.facts(),
-            "cpu_ns": resources.cpu_used_ns("server"),
-            "peak_rss_bytes": resources.peak_rss_bytes("server"),
-            **{f"{role}_cpu_ns": resources.cpu_used_ns(role) for role in server.backend_pids},
-        })  # fmt: skip
-        if server.backend_pids:
-            given = self._session.lab.server.congestion_control(BACKEND_ADDRESS)
-            details["backend_congestion_control"] = given
-        return details
-
-    def _see_off_ending(self) -> None:
-        """Let the programs of the trial before be gone before a packet is sent.
-
-        The link's memory and sockets are given back on the core that the next link has. A kernel that is built without
-        preemption lets nobody in meanwhile, whatever its priority: packets left up to 3 ms late.
-        """
-        for programs in self._ending:
-            programs.wait_end(_END_S)
-            programs.close()
-        self._ending = []
-
-    def _let_end(self, programs: Programs, details: Details, *, lingers: bool) -> None:
-        """Let programs that have said their last word end by themselves, while the trial is judged and kept.
-
-        The kernel takes 12 ms to close the link's sockets: nobody has to wait for that but the next load.
-        """
-        if details.link is not None and details.load is not None:
-            self._ending.append(programs)
-            self._session.lingering = programs.link if lingers else None
-
-    def _end(self, programs: Programs) -> None:
-        """End the programs of a trial, unless they are ending by themselves."""
-        if programs not in self._ending:
-            programs.close()
-
-    def _load_config(
-        self,
-        trial: Trial,
-        workload: RequestsWorkload,
-        path: PathSpec,
-        server: RunningServer,
-        *,
-        samples: Path,
-        capture: TrialCapture,
-    ) -> LoadConfig:
-        self._session.qlogs.begin(trial.trial, time.time_ns())  # what servers write from now on is of this trial
-        config = load_config(
-            trial,
-            workload,
-            path,
-            address=server.site.address,
-            port=server.site.port,
-            server_name=f"{server.adapter.name}.lab",
-            certificates=self._session.certificates,
-            samples_file=samples,
-            keylog_file=capture.keylog(),
-            qlog_dir=capture.qlog_dir,
-        )
-        return changed(config, self._faults.load_changes(trial.arm))
-
-    def _wait_loaded(self, programs: Programs) -> None:
-        """What drives another client is loaded before the trial is measured; the engine's load is so at once."""
-        if programs.client != DEFAULT_CLIENT:
-            with suppress(EngineError):  # it says so again when it is asked to work
-                programs.load.wait_loaded(_DRIVER_READY_S, self._session.stop)
-
-    def _await_load(
-        self,
-        programs: Programs,
-        config: LoadConfig,
-        resources: ResourceObserver,
-        errors: list[str],
-        limits: Limits,
-    ) -> LoadSummary | None:
-        load, own = programs.load, programs.client == DEFAULT_CLIENT
+    def _await_client(self, one: One, resources: ResourceObserver) -> LoadSummary | None:
+        """Have the client do its work; its summary, or None and an error of the trial."""
         try:
-            if own:
-                limits.add_client(load.pid)
-            load.configure(config)
-            if not own:
-                pid = load.wait_ready(ClientReady, _DRIVER_READY_S, self._session.stop).pid
-                limits.add_client(pid)
-                resources.follow("client", pid)
-            timeout_s = config.total_timeout_ns / 1e9 + _LOAD_GRACE_S
-            return load.wait_summary(LoadSummary, timeout_s, self._session.stop, resources.sample)
+            return self._work(one, resources)
         except EngineError as error:
-            if error.code == EXIT_CANNOT or (own and error.code in (EXIT_BAD_INPUT, EXIT_UNSUPPORTED)):
+            if error.code in self._codes_for_all(one):
                 # Every other trial would meet the same; what the disk or the machine refuses is not a result.
                 raise as_user_error(error) from error
-            errors.append(error.message.removeprefix("error: ") if not own else f"client {error.message}")
+            one.errors.append(self._blame(one, error))
             return None
 
-    def _own_cpu_ns(self, resources: ResourceObserver, load: LoadSummary | None = None) -> int:
-        """CPU time of this process and of everything it runs for the trial, as of the last reading.
+    @abstractmethod
+    def _prepare(self, trial: Trial) -> One:
+        """Configurations and drafts, before anything is started."""
 
-        A client that was driven is gone by now; its last reading lacks its end, its summary has the whole.
-        """
-        latest = resources.latest_cpu_ns()
-        if load is not None and load.client is not None:
-            latest["client"] = load.cpu_ns
-        return time.process_time_ns() + sum(latest.values())
+    @abstractmethod
+    def _start(self, one: One, stack: ExitStack) -> None:
+        """Start programs and links, which ``stack`` ends, and wait until they can be used."""
 
-    def _compete(self) -> subprocess.Popen[bytes]:
-        """A program on the client's CPU that only counts."""
-        return self._session.lab.client.start(
-            ["sh", "-c", "while :; do :; done"], cpus=self._session.pins["client"], stdin=subprocess.DEVNULL
-        )
+    @abstractmethod
+    def _watched(self, one: One) -> Watched:
+        """Whose resources and counters are read."""
+
+    def _about_to_work(self, one: One) -> None:
+        """What is to be done last, before the client works."""
+
+    @abstractmethod
+    def _work(self, one: One, resources: ResourceObserver) -> LoadSummary:
+        """Set the client to work and wait for its summary; EngineError when there is none."""
+
+    @abstractmethod
+    def _codes_for_all(self, one: One) -> Collection[int]:
+        """Exit codes of the client that every other trial would meet too."""
+
+    @abstractmethod
+    def _blame(self, one: One, error: EngineError) -> str:
+        """The error of a trial whose client did not do its work."""
+
+    def _worked(self, one: One) -> None:
+        """What is to be done first, when the client has worked."""
+
+    def _own_cpu_ns(self, one: One, resources: ResourceObserver) -> int:
+        """CPU time of this process and of everything it runs for the trial, as of the last reading."""
+        return time.process_time_ns() + sum(resources.latest_cpu_ns().values())
+
+    @abstractmethod
+    def _condense(self, one: One) -> Aggregate | None:
+        """What the samples say; None when they are not whole."""
+
+    @abstractmethod
+    def _end_links(self, one: One) -> None:
+        """Let the last packets pass and end the links, unless they have ended."""
+
+    @abstractmethod
+    def _describe(self, one: One, found: Aggregate | None, resources: ResourceObserver, *, wall_ns: int) -> None:
+        """Add to the details what is known of links and servers, and of all programs from outside."""
+
+    @abstractmethod
+    def _files(self, one: One, found: Aggregate | None, resources: ResourceObserver) -> TrialFiles:
+        """The files that the trial leaves."""
+
+    def _row(self, one: One, row: TrialRow) -> TrialRow:
+        """The row of the trial, with the columns that only this workload has."""
+        return row
+
+    def _visits(self, one: One) -> Visits | None:
+        """What a browser did; None in other workloads."""
+        return None
 
 
 def phases(marks: Sequence[int]) -> dict[str, int]:
@@ -375,7 +238,7 @@ def read_samples(samples: Path, summary: LoadSummary | None, errors: list[str]) 
     return aggregate(samples)
 
 
-def watched(load: LoadSummary, run_delay_ns: int | None, wall_ns: int) -> None:
+def beside_client(load: LoadSummary, run_delay_ns: int | None, wall_ns: int) -> None:
     """Add how long a client waited for a core, and for how long it was watched, to what it said itself."""
     if run_delay_ns is not None:
         load.run_delay_ns = run_delay_ns if load.run_delay_ns is None else load.run_delay_ns

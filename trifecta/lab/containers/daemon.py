@@ -92,7 +92,7 @@ class DockerEngine:
         self._closed = False
         with log.open("ab") as diagnostics:
             self._log_start = diagnostics.seek(0, os.SEEK_END)
-            self._process = topology.host(host).start(
+            self._process = topology.host(host).popen(
                 ["unshare", "--mount", "sh", "-c", _SCRIPT, "sh", _CONTAINERD, *self._arguments()],
                 # With `container` set dockerd takes itself for one in a container, and loads no AppArmor profile into
                 # the machine's kernel.

@@ -54,8 +54,6 @@ class ContainerProcess(EngineProgram):
         self._pending = bytearray()
         self._pidfd: int | None = None
         self._pid = 0
-        self.cgroup_paths: dict[str, Path] = {}
-        """Its control groups' folders: ``memory`` and ``cpuacct`` (cgroup v1) or ``unified`` (v2)."""
         with docker.asking(f"the container of {self.name} cannot be made"):
             self._id: str = docker.client.create_container(
                 IMAGE,
@@ -95,7 +93,7 @@ class ContainerProcess(EngineProgram):
             cpuset_cpus=",".join(map(str, sorted(cpus))) if cpus else None,
             dns=[docker.topology.address(docker.host) if bridged else NAMESERVER],
             dns_search=["lab"],
-            sysctls=docker.topology.settings if bridged else None,
+            sysctls=docker.topology.kernel.known if bridged else None,
             # Equal terms with a native service: as large UDP buffers (SO_RCVBUFFORCE, socket(7)), as many files.
             cap_add=["NET_ADMIN"],
             ulimits=[Ulimit(name="nofile", soft=soft, hard=hard)],
@@ -126,7 +124,7 @@ class ContainerProcess(EngineProgram):
                     self._control_congestion(facts["NetworkSettings"]["Networks"][NETWORK])
 
     def _control_congestion(self, address: Mapping[str, str]) -> None:
-        """Give its routes the lab's congestion control, as the host's have it; no sysctl may (see ``Topology``).
+        """Give its routes the lab's congestion control, as the host's have it; no sysctl may (see ``topology.Route``).
 
         The program opens nothing before it is configured, so this comes in time.
         """
@@ -155,6 +153,14 @@ class ContainerProcess(EngineProgram):
     def running(self) -> bool:
         """Whether it still runs."""
         return self._pidfd is not None and not select.select([self._pidfd], [], [], 0)[0]
+
+    def wait_end(self, timeout_s: float) -> None:
+        """Wait until it has ended by itself, for so long at most."""
+        if self._pidfd is not None:
+            select.select([self._pidfd], [], [], timeout_s)
+
+    def get(self, path: Path) -> None:
+        """It is there: what is writable in the container is this machine's own folder."""
 
     def close(self) -> None:
         """End it at once and remove the container."""

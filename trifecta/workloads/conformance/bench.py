@@ -11,7 +11,6 @@ from pathlib import Path
 
 from msgspec import structs
 
-from trifecta.contract.link import LinkReady
 from trifecta.contract.load import LoadConfig, LoadSummary
 from trifecta.design.conformance import CLEAN, ConformanceCase, ConformanceResult
 from trifecta.design.errors import CannotError
@@ -19,14 +18,17 @@ from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import Cell, PathSpec, Trial
 from trifecta.implementations.server import Site
 from trifecta.lab.certificates import Certificates
-from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProcess, as_user_error
-from trifecta.lab.network import DEVICE, Lab
+from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram, as_user_error
+from trifecta.lab.network import DEVICE, WIRE
 from trifecta.lab.paths import link_config
+from trifecta.lab.place import LocalPlace
+from trifecta.lab.topology import Topology
 from trifecta.observers.capture import Capture
 from trifecta.workloads.conformance import evidence
 from trifecta.workloads.conformance.judging import Finding, judge, read_rows
-from trifecta.workloads.requests import load_config
-from trifecta.workloads.session import LINK_READY_S, client_process
+from trifecta.workloads.load_configs import load_config
+from trifecta.workloads.requests.session import start_client
+from trifecta.workloads.session import set_to_work
 
 LOAD = DEFAULT_CLIENT
 _SEED = 1
@@ -49,20 +51,25 @@ class Bench:
     """The lab as the probe uses it: requests go one at a time, so nobody disturbs anybody."""
 
     engine: Path
-    lab: Lab
+    lab: Topology
     pins: Mapping[str, frozenset[int] | None]
     certificates: Certificates
     folder: Path
     """The run's folder: ``logs``, ``site`` and ``conformance`` lie in it."""
     stop: Callable[[], bool]
     scratch: Path = field(init=False)
-    _link: EngineProcess | None = None
+    _link: EngineProgram | None = None
     _link_path: PathSpec | None = None
 
     def __post_init__(self) -> None:
         """Make the folders."""
         (self.folder / "logs").mkdir(parents=True, exist_ok=True)
         self.scratch = Path(tempfile.mkdtemp(prefix=".tmp-conformance-", dir=self.folder))
+
+    @property
+    def server(self) -> LocalPlace:
+        """Where servers run."""
+        return LocalPlace(self.lab.host("server"), self.engine)
 
     def close(self) -> None:
         """End the link and remove what nobody needs."""
@@ -84,13 +91,8 @@ class Bench:
         if self._link is not None and self._link.running() and path == self._link_path == CLEAN:
             return
         self.unlink()
-        link = EngineProcess(self.engine, "link", self.lab.middle, self.log("link"), cpus=self.pins["link"])
-        self._link, self._link_path = link, path
-        try:
-            link.configure(link_config(path, _SEED))
-            link.wait_ready(LinkReady, LINK_READY_S, self.stop)
-        except EngineError as error:
-            raise as_user_error(error) from error
+        link = LocalPlace(self.lab.middle(WIRE), self.engine).start("link", self.log("link"), cpus=self.pins["link"])
+        self._link, self._link_path = set_to_work(link, link_config(path, _SEED), self.stop), path
 
     def transfer(
         self, client: str, target: Target, case: ConformanceCase, protocol: str, keep: Path | None = None
@@ -118,7 +120,7 @@ class Bench:
             )
             limit_ns = workload.connect_timeout_ns + workload.request_timeout_ns + 1_000_000_000
             config = structs.replace(config, verify_content=True, total_timeout_ns=limit_ns)
-            summary = self._run_client(client, config, limit_ns / 1e9 + _GRACE_S)
+            summary = self._run_client(client, config, samples, limit_ns / 1e9 + _GRACE_S)
             if isinstance(summary, Finding):
                 return summary
             finding = judge(read_rows(samples), case, protocol)
@@ -128,13 +130,16 @@ class Bench:
                 )
             return finding
 
-    def _run_client(self, client: str, config: LoadConfig, timeout_s: float) -> LoadSummary | Finding:
+    def _run_client(self, client: str, config: LoadConfig, samples: Path, timeout_s: float) -> LoadSummary | Finding:
         """Let a client do its job; its summary, or a finding when it did not do it."""
         log = self.log(f"client-{client}")
-        with client_process(client, self.engine, self.lab.client, log, self.pins["client"]) as process:
+        place = LocalPlace(self.lab.host("client"), self.engine)
+        with start_client(client, place, log, self.pins["client"]) as process:
             try:
                 process.configure(config)
-                return process.wait_summary(LoadSummary, timeout_s, self.stop)
+                summary = process.wait_summary(LoadSummary, timeout_s, self.stop)
+                process.get(samples)
+                return summary
             except EngineError as error:
                 if client == LOAD and error.code in (EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED):
                     raise as_user_error(error) from error
@@ -188,7 +193,7 @@ class Bench:
         if again:
             kept = evidence.private_folder(folder / "second")
             self.use_path(case.path)
-            with Capture(self.lab.client, DEVICE, target.site.port, kept / "capture.pcap") as watching:
+            with Capture(self.lab.host("client"), DEVICE, target.site.port, kept / "capture.pcap") as watching:
                 finding = self.transfer(client, target, case, str(result.protocol), kept)
             second = {"outcome": finding.outcome, "error": finding.error, "reason": finding.reason}
             how = "failed again" if finding.outcome == "fail" else "passed"

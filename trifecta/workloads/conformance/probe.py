@@ -17,12 +17,12 @@ from trifecta.implementations.server import ServerAdapter, ServerOptions, Site, 
 from trifecta.implementations.servers.origin import Origin
 from trifecta.lab.certificates import make_certificates
 from trifecta.lab.host import pin_table
-from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6, Lab
+from trifecta.lab.network import SERVER_ADDRESS, SERVER_ADDRESS_6, two_hosts
 from trifecta.workloads.conformance.bench import LOAD, Bench, Target
 from trifecta.workloads.conformance.clients import ClientProbe
 from trifecta.workloads.conformance.judging import Finding, result_of
 from trifecta.workloads.conformance.servers import ServerProbe
-from trifecta.workloads.session import write_site
+from trifecta.workloads.requests.session import write_site
 
 FIND_TIMEOUT_S = 30.0
 FIRST_PORT = 9443  # one for each implementation: what is left of a dead one never answers in place of the next
@@ -94,7 +94,7 @@ class Probe:
         site = Site(bench.folder / "site", bench.certificates, SERVER_ADDRESS, port, state)
         log = bench.log("server-origin")
         server = RunningServer(
-            adapter, adapter.find(), site, ServerOptions(), bench.lab.server, log=log, cpus=bench.pins["server"]
+            adapter, adapter.find(), site, ServerOptions(), bench.server, log=log, cpus=bench.pins["server"]
         )
         target = Target(adapter.name, site, log)
         try:
@@ -144,7 +144,7 @@ def standalone_bench(engine: Path, folder: Path, servers: Iterable[str], stop: C
     folder.mkdir(parents=True, exist_ok=True)
     names = [f"{name}.lab" for name in dict.fromkeys((*servers, Origin.name))]
     certificates = make_certificates(folder / "pki", names, [SERVER_ADDRESS, SERVER_ADDRESS_6])
-    with Lab() as lab:
+    with two_hosts() as lab:
         bench = Bench(engine, lab, pin_table(), certificates, folder, stop)
         try:
             yield bench

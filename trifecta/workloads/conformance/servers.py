@@ -100,7 +100,7 @@ class ServerProbe:
             self.version,
             site,
             ServerOptions(),
-            bench.lab.server,
+            bench.server,
             log=bench.log(f"server-{self.adapter.name}"),
             cpus=bench.pins["server"],
         )

@@ -17,17 +17,19 @@ from trifecta.workloads.conformance.bench import LOAD, Bench, Target
 from trifecta.workloads.conformance.clients import ClientProbe
 from trifecta.workloads.conformance.judging import Finding, result_of
 from trifecta.workloads.conformance.probe import Probe, Subjects
-from trifecta.workloads.session import Session
+from trifecta.workloads.requests.session import RequestsSession
 
 QUICK_SIZES = frozenset(case.octets for case in QUICK)
 
 
-def full(session: Session, clients: Mapping[str, ClientAdapter], cells: Sequence[Cell]) -> list[ConformanceResult]:
+def full(
+    session: RequestsSession, clients: Mapping[str, ClientAdapter], cells: Sequence[Cell]
+) -> list[ConformanceResult]:
     """Every object of every server and client that the study names; before the study's own servers are started."""
     named = list(map(str, session.study.factors["server"]))
     others = [str(name) for name in session.study.factors.get(CLIENT_FACTOR, ()) if name != DEFAULT_CLIENT]
     subjects = Subjects(
-        {name: session.adapters[name] for name in named},
+        {name: session.adapters.servers[name] for name in named},
         {name: clients[name] for name in others},
         (*cases("full"), *own(session, cells)),
     )
@@ -36,7 +38,7 @@ def full(session: Session, clients: Mapping[str, ClientAdapter], cells: Sequence
 
 
 def quick(
-    session: Session,
+    session: RequestsSession,
     clients: Mapping[str, ClientAdapter],
     client_facts: Mapping[str, ProgramFound],
     cells: Sequence[Cell],
@@ -87,13 +89,13 @@ def answers(case: ConformanceCase, up: Sequence[tuple[ServerAdapter, Target]]) -
     return up[0][1]
 
 
-def own(session: Session, cells: Sequence[Cell]) -> tuple[ConformanceCase, ...]:
+def own(session: RequestsSession, cells: Sequence[Cell]) -> tuple[ConformanceCase, ...]:
     """The requests that the study makes in its cells, each once: method, size of the answer, size of what is sent."""
     return own_cases(plan.workload_for(session.study, one) for one in plan.treatments(session.study, cells))
 
 
 @contextmanager
-def _bench(session: Session) -> Iterator[Bench]:
+def _bench(session: RequestsSession) -> Iterator[Bench]:
     bench = Bench(session.engine, session.lab, session.pins, session.certificates, session.run.path, session.stop)
     try:
         yield bench

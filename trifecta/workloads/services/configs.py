@@ -15,7 +15,7 @@ from trifecta.design.graph import Graph, Route
 from trifecta.design.impairments import kind_of
 from trifecta.design.model import PathSpec, Protocol, ServicesWorkload, Trial
 from trifecta.lab.certificates import Certificates
-from trifecta.workloads.requests import CIPHER, load_config
+from trifecta.workloads.load_configs import CIPHER, load_config
 
 FIRST_PORT = 8443
 POOL = 4  # connections that a service keeps to the next over HTTP/2 and HTTP/3; each takes up to 100 streams

@@ -14,9 +14,12 @@ from trifecta.design import services
 from trifecta.design.graph import Graph
 from trifecta.design.model import ServicesWorkload
 from trifecta.lab.conntrack import bypass, track
-from trifecta.lab.engine import EngineProcess, EngineProgram, Role
+from trifecta.lab.engine import EngineProgram, Role
+from trifecta.lab.host_graph import host_graph
 from trifecta.lab.names import Names
-from trifecta.lab.topology import Topology, Wire
+from trifecta.lab.place import LocalPlace
+from trifecta.lab.place import Place as ProgramPlace
+from trifecta.lab.topology import Wire
 
 if TYPE_CHECKING:
     from trifecta.lab.containers import DockerEngine, Network
@@ -53,7 +56,6 @@ class Ground:
     engine: Path
     pins: Mapping[str, frozenset[int] | None]
     folder: Path
-    messages: Path | None = None
 
 
 class Place:
@@ -64,11 +66,12 @@ class Place:
         self.key = key
         self.graph = graph
         self._ground = ground
+        self._messages = workload.messages
         self._docker: dict[str, DockerEngine] = {}
         self.host_of = services.host_of(graph, workload.hosts)
         hosts = list(dict.fromkeys(self.host_of.values()))
         pairs = services.wires_of(graph, workload.hosts)
-        self.topology = Topology(hosts, [Wire(*pair, impaired=pair in key.impaired) for pair in pairs])
+        self.topology = host_graph(hosts, [Wire(*pair, impaired=pair in key.impaired) for pair in pairs])
         self.links = [wire for wire in self.topology.wires if wire.impaired]
 
     def __enter__(self) -> Self:
@@ -104,11 +107,6 @@ class Place:
         """Take everything down."""
         self._stack.close()
 
-    @property
-    def client_cpus(self) -> frozenset[int] | None:
-        """Where the client runs; None for anywhere."""
-        return self._ground.pins["client"]
-
     def address(self, service: str) -> str:
         """The address of the host that a service runs on."""
         return self.topology.address(self.host_of[service])
@@ -140,8 +138,7 @@ class Place:
 
     def cgroups(self, running: Mapping[str, EngineProgram]) -> dict[str, Mapping[str, Path]]:
         """The control groups of those services that have their own."""
-        paths = {name: getattr(process, "cgroup_paths", {}) for name, process in running.items()}
-        return {name: found for name, found in paths.items() if found}
+        return {name: process.cgroup_paths for name, process in running.items() if process.cgroup_paths}
 
     def start_services(self, stack: ExitStack, services: Sequence[str]) -> dict[str, EngineProgram]:
         """Start the programs of services, which ``stack`` ends; they wait for their configurations.
@@ -161,30 +158,28 @@ class Place:
         """Start the program of a service; it waits for its configuration."""
         role: Role = "load" if service == self.graph.client else "origin"
         pin = self._ground.pins["client" if role == "load" else "server"]
-        host, log, name = self.host_of[service], self._log(f"service-{service}"), f"service {service}"
+        place, folder = self._of_service(service, role), self._ground.folder
+        place.put(folder / "pki")
+        if self._messages is not None:
+            place.put(Path(self._messages))
+        for name in WRITTEN[role]:
+            if (folder / name).is_dir():
+                place.put(folder / name, writable=True)
+        return place.start(role, self._log(f"service-{service}"), cpus=pin, name=f"service {service}")
+
+    def _of_service(self, service: str, role: Role) -> ProgramPlace:
+        """Where the program of a service is started."""
+        host = self.host_of[service]
         if self.key.place == NATIVE:
-            return EngineProcess(self._ground.engine, role, self.topology.host(host), log, cpus=pin, name=name)
-        from trifecta.lab.containers import ContainerProcess
+            return self.at(host)
+        from trifecta.lab.containers import ContainerPlace
 
-        folder = self._ground.folder
-        return ContainerProcess(
-            self._docker[host],
-            role,
-            log,
-            cpus=pin,
-            name=name,
-            aliases=[dns_name(service)],
-            ports=[port_of(self.graph, service)] if role == "origin" else [],
-            readable=[folder / "pki", *([self._ground.messages] if self._ground.messages else [])],
-            writable=[folder / name for name in WRITTEN[role] if (folder / name).is_dir()],
-        )
+        ports = [port_of(self.graph, service)] if role == "origin" else []
+        return ContainerPlace(self._docker[host], aliases=[dns_name(service)], ports=ports)
 
-    def start_link(self, wire: Wire) -> EngineProcess:
-        """Start the link of a wire; it waits for its configuration."""
-        middle, log = self.topology.middle(wire), self._log(f"link-{wire.name}")
-        return EngineProcess(
-            self._ground.engine, "link", middle, log, cpus=self._ground.pins["link"], name=f"link {wire.name}"
-        )
+    def at(self, host: str) -> LocalPlace:
+        """Where programs of a host are started, outside of containers."""
+        return LocalPlace(self.topology.host(host), self._ground.engine)
 
     def _log(self, name: str) -> Path:
         return self._ground.folder / "logs" / f"{name}.log"

@@ -2,44 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from trifecta.contract.run import LeftOut, ProgramFound
+from trifecta.contract.run import ProgramFound
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.model import Cell, Study
 from trifecta.design.services import SERVER_LEVEL
 from trifecta.lab.conntrack import find_nft
 from trifecta.lab.engine import engine_versions
-from trifecta.workloads.supported import Supported
+from trifecta.workloads.supported import Found, Refusal, Supported, supported
 
 NATIVE = "native"
 
 
 def services_supported(study: Study, engine: Path) -> Supported:
     """The cells that can run here. CannotError when there is none."""
-    left_out: list[LeftOut] = []
-    cells: list[Cell] = []
-    reasons: dict[tuple[str, str], str | None] = {}
-    for cell in plan.cells(study):
-        possible = True
-        for one in plan.treatments_of(study, cell):
-            needed = plan.workload_for(study, one).needs
-            for factor, level in needed:
-                if (factor, level) not in reasons:
-                    reason = why_not(level) if factor == "place" else why_not_tracked(level)
-                    reasons[factor, level] = reason
-                    if reason is not None:
-                        left_out.append({"factor": factor, "level": level, "reason": reason})
-            possible = possible and all(reasons[factor_and_level] is None for factor_and_level in needed)
-        if possible:
-            cells.append(cell)
-    if not cells:
-        why = "; ".join(dict.fromkeys(item["reason"] for item in left_out))
-        raise CannotError(f"no place of the study can be used here: {why}")
     source = "part of Trifecta (engine/crates/origin)"
     versions: ProgramFound = {"version": engine_versions(engine).engine, "source": source}
-    return Supported(cells, {SERVER_LEVEL: versions}, {}, left_out)
+    return supported(
+        study,
+        Found({SERVER_LEVEL: versions}, {}, []),
+        [_without_needs],
+        lambda why: f"no place of the study can be used here: {'; '.join(dict.fromkeys(why))}",
+    )
+
+
+def _without_needs(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
+    """Cells that need what is not here: containers, or a table of connections."""
+    reasons: dict[tuple[str, str], str | None] = {}
+    for cell in cells:
+        for one in plan.treatments_of(study, cell):
+            for factor, level in plan.workload_for(study, one).needs:
+                if (factor, level) not in reasons:
+                    reasons[factor, level] = why_not(level) if factor == "place" else why_not_tracked(level)
+                if (reason := reasons[factor, level]) is not None:
+                    yield Refusal([cell], factor, level, reason)
 
 
 def why_not_tracked(conntrack: str) -> str | None:

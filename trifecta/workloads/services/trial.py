@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import ExitStack, closing
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Collection
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -19,14 +18,11 @@ from trifecta.design.graph import Graph
 from trifecta.design.model import ServicesWorkload, Trial
 from trifecta.design.services import SERVER_LEVEL
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram, as_user_error
-from trifecta.lab.host import keeping_off
 from trifecta.lab.topology import Wire
-from trifecta.observers.machine import MachineObserver
 from trifecta.observers.resources import ResourceObserver
-from trifecta.observers.transport import TransportObserver
 from trifecta.store.run import TrialFiles
+from trifecta.workloads.aggregate import Aggregate
 from trifecta.workloads.capturing import TrialCapture
-from trifecta.workloads.faults import NO_FAULTS, Faults
 from trifecta.workloads.services.configs import client_config, origin_config
 from trifecta.workloads.services.evidence import cycles
 from trifecta.workloads.services.places import Place
@@ -34,14 +30,14 @@ from trifecta.workloads.services.session import ServicesSession
 from trifecta.workloads.session import set_to_work
 from trifecta.workloads.trial import (
     Details,
-    Outcome,
+    Staged,
+    TrialRunner,
+    Watched,
+    beside_client,
     beside_link,
     finish_link,
     let_pass,
-    phases,
     read_samples,
-    row_of,
-    watched,
 )
 
 _READY_S = 15.0
@@ -49,135 +45,75 @@ _LOAD_GRACE_S = 5.0
 _FINISH_S = 5.0
 
 
-@dataclass
-class _Cast:
-    """The programs of one trial by service, and the links by wire."""
+@dataclass(kw_only=True)
+class _Cycles(Staged):
+    """A trial of services under way."""
 
-    name: str
-    client: EngineProgram
-    services: dict[str, EngineProgram]
-    links: dict[Wire, EngineProgram]
+    workload: ServicesWorkload
+    graph: Graph
+    place: Place
+    spans: Path
+    client: EngineProgram = field(init=False)
+    services: dict[str, EngineProgram] = field(default_factory=dict)
+    """Without the client."""
+    links: dict[Wire, EngineProgram] = field(default_factory=dict)
+    told: dict[str, OriginSummary | None] = field(default_factory=dict)
+    """The last words of each service."""
+    ends: dict[str, str | None] = field(default_factory=dict)
+    """How each service died; None for one that did not."""
+    said: dict[str, LinkSummary | None] = field(default_factory=dict)
+    """The last words of the link of each wire."""
 
     @property
     def everyone(self) -> dict[str, EngineProgram]:
         """The client and the services by name."""
-        return {self.name: self.client, **self.services}
+        return {self.graph.client: self.client, **self.services}
 
 
-class ServicesTrialRunner:
-    """Runs the trials of a session, one at a time. Every trial has new services, so that none sees another's past."""
+class ServicesTrialRunner(TrialRunner[ServicesSession, _Cycles]):
+    """Every trial has new services, so that none sees another's past.
 
-    def __init__(self, session: ServicesSession, faults: Faults = NO_FAULTS) -> None:
-        """``faults`` are only for showing that checks fail."""
-        self._session = session
-        self._faults = faults
-        self._machine = MachineObserver()
+    Nothing is started ahead: an idle service would hold memory that is not its own trial's.
+    """
 
-    def start_ahead(self, trial: Trial) -> None:
-        """Nothing is started ahead: an idle service would hold memory that is not its own trial's."""
-
-    def close(self) -> None:
-        """Nothing outlives a trial."""
-
-    def run(self, trial: Trial) -> Outcome:
-        """Run a trial. What goes wrong in it is in its row; CannotError when no trial could be run at all."""
+    def _prepare(self, trial: Trial) -> _Cycles:
         session = self._session
-        workload, path, graph = session.workload(trial), session.path(trial), session.graph(trial)
-        place = session.place(trial)
+        workload, place = session.workload(trial), session.place(trial)
         place.topology.use_congestion_control(workload.congestion_control)
-        samples = session.run.draft("samples", trial.trial, ".parquet")
-        spans = session.run.draft("spans", trial.trial, ".parquet")
-        details = Details(probe=session.probe_of(trial))
-        errors: list[str] = []
-        transport = TransportObserver(tuple(place.topology.hosts.values()))
-        marks = [time.monotonic_ns()]
-        with ExitStack() as stack:
-            place.track_connections(workload.conntrack)
-            capture = TrialCapture(session.run, session.study, trial, workload)
-            cast = self._start(stack, trial, workload, (graph, place), capture)
-            marks.append(time.monotonic_ns())
-            processes = {name: process.pid for name, process in cast.everyone.items()}
-            processes |= {process.name: process.pid for process in cast.links.values()}
-            groups, hosts = place.cgroups(cast.everyone), place.topology.hosts
-            resources = stack.enter_context(
-                closing(ResourceObserver(trial.trial, processes, cgroups=groups, hosts=hosts))
-            )
-            wall = datetime.now(UTC)
-            transport.begin()
-            resources.sample()
-            self._machine.begin(time.monotonic_ns(), self._own_cpu_ns(resources))
-            marks.append(time.monotonic_ns())
-            config = self._client_config(trial, workload, graph, (samples, spans), capture)
-            with keeping_off(place.client_cpus):
-                details.load = self._await_client(cast.client, config, resources, errors)
-            marks.append(time.monotonic_ns())
-            resources.sample()
-            shares = self._machine.end(time.monotonic_ns(), self._own_cpu_ns(resources))
-            details.machine = {**shares, "transport": transport.end(), "sampler": resources.cost()}
-            let_pass(path, since_ns=marks[3])
-            ends: dict[str, str | None] = {}
-            told = {name: _finish(name, process, errors, ends) for name, process in cast.services.items()}
-            links = {wire.name: finish_link(process, errors) for wire, process in cast.links.items()}
-            capture.finish(links, errors)
-            found = read_samples(samples, details.load, errors)
-            if found is None:
-                spans.unlink(missing_ok=True)  # as the samples: of a client that died they are not whole
-            marks.append(time.monotonic_ns())
-        marks.append(time.monotonic_ns())
-        details.link = _links(cast.links, links, resources, marks[3] - marks[2]) if links else None
-        details.server = _server(session, trial, (told, ends), resources, marks[3] - marks[2])
-        if found is not None and spans.exists():
-            details.server["cycles"] = cycles(spans, graph)
-        if details.load is not None:
-            watched(details.load, resources.run_delay_ns(graph.client), marks[3] - marks[2])
-        outcome = Outcome(
+        return _Cycles(
             trial=trial,
-            row=row_of(trial, found, details, errors, measured=(marks[2], marks[3]), wall=wall),
-            files=TrialFiles(
-                samples=samples if found is not None else None,
-                spans=spans if found is not None and spans.exists() else None,
-                link_summary=details.link,
-                link_logs=capture.logs,
-                captures=capture.captures,
-                resources=resources.rows,
-            ),
-            aggregate=found,
-            details=details,
+            path=session.path(trial),
+            samples=session.run.draft("samples", trial.trial, ".parquet"),
+            capture=TrialCapture(session.run, session.study, trial, workload),
+            details=Details(probe=session.probe_of(trial)),
+            workload=workload,
+            graph=session.graph(trial),
+            place=place,
+            spans=session.run.draft("spans", trial.trial, ".parquet"),
         )
-        outcome.phase_ns = phases(marks)
-        return outcome
 
-    def _start(
-        self,
-        stack: ExitStack,
-        trial: Trial,
-        workload: ServicesWorkload,
-        where: tuple[Graph, Place],
-        capture: TrialCapture,
-    ) -> _Cast:
-        """Start services and links, and wait until each can be used; services are told what to do the last first."""
-        graph, place = where
-        session = self._session
-        path = session.path(trial)
-        connection = trial.connection
-        protocols = services.protocols_of(graph, trial.protocol, workload.inside)
+    def _start(self, one: _Cycles, stack: ExitStack) -> None:
+        """Services are told what to do the last first."""
+        session, trial, graph, place = self._session, one.trial, one.graph, one.place
+        place.track_connections(one.workload.conntrack)
+        protocols = services.protocols_of(graph, trial.protocol, one.workload.inside)
         programs = place.start_services(stack, [graph.client, *reversed(graph.services[1:])])
-        client = programs.pop(graph.client)
-        links: dict[Wire, EngineProgram] = {}
+        one.client = programs.pop(graph.client)
+        one.services = programs
         for wire in place.links:
-            links[wire] = stack.enter_context(place.start_link(wire))
-            asked = capture.on_link(session.link_config(place, wire, path, trial.seed), wire.name)
-            set_to_work(links[wire], asked, session.stop)
+            link = one.links[wire] = stack.enter_context(session.spawn_wire(place, wire))
+            asked = session.link_config(one.path, trial.seed, wire.name, one.capture)
+            set_to_work(link, asked, session.stop)
         for name in reversed(graph.services[1:]):
             config = origin_config(
                 graph,
                 name,
-                workload,
+                one.workload,
                 protocols,
-                connection=connection,
+                connection=trial.connection,
                 address=place.listen_address(name),
                 certificates=session.certificates,
-                keylog_file=capture.keylog(name),
+                keylog_file=one.capture.keylog(name),
             )
             programs[name].configure(changed(config, self._faults.service_changes(name)))
         for process in programs.values():
@@ -185,46 +121,77 @@ class ServicesTrialRunner:
                 process.wait_ready(OriginReady, _READY_S, session.stop)
             except EngineError as error:
                 raise as_user_error(error) from error
-        return _Cast(graph.client, client, programs, links)
 
-    def _client_config(
-        self,
-        trial: Trial,
-        workload: ServicesWorkload,
-        graph: Graph,
-        files: tuple[Path, Path],
-        capture: TrialCapture,
-    ) -> LoadConfig:
-        session = self._session
-        config = client_config(
-            trial,
-            graph,
-            workload,
-            session.path(trial),
-            certificates=session.certificates,
-            samples_file=files[0],
-            spans_file=files[1],
-            messages=session.messages,
-            keylog_file=capture.keylog(),
-            qlog_dir=capture.qlog_dir,
+    def _watched(self, one: _Cycles) -> Watched:
+        processes = {name: process.pid for name, process in one.everyone.items()}
+        processes |= {process.name: process.pid for process in one.links.values()}
+        hosts = one.place.topology.hosts
+        return Watched(processes, tuple(hosts.values()), hosts, one.place.cgroups(one.everyone))
+
+    def _work(self, one: _Cycles, resources: ResourceObserver) -> LoadSummary:
+        config = self._client_config(one)
+        one.client.configure(config)
+        timeout_s = config.total_timeout_ns / 1e9 + _LOAD_GRACE_S
+        summary = one.client.wait_summary(LoadSummary, timeout_s, self._session.stop, resources.sample)
+        for file in (one.samples, one.spans):
+            one.client.get(file)
+        return summary
+
+    def _codes_for_all(self, one: _Cycles) -> Collection[int]:
+        return (EXIT_CANNOT, EXIT_BAD_INPUT, EXIT_UNSUPPORTED)
+
+    def _blame(self, one: _Cycles, error: EngineError) -> str:
+        return f"client: {error.message.removeprefix('error: ')}"
+
+    def _condense(self, one: _Cycles) -> Aggregate | None:
+        """The services are new for the next trial: they end, and the links, before the samples are read."""
+        let_pass(one.path, since_ns=one.ended_ns)
+        for name, process in one.services.items():
+            one.told[name] = _finish(name, process, one.errors, one.ends)
+        one.said = {wire.name: finish_link(process, one.errors) for wire, process in one.links.items()}
+        one.capture.finish(one.said, one.errors)
+        found = read_samples(one.samples, one.details.load, one.errors)
+        if found is None:
+            one.spans.unlink(missing_ok=True)  # as the samples: of a client that died they are not whole
+        return found
+
+    def _end_links(self, one: _Cycles) -> None:
+        """They have ended."""
+
+    def _describe(self, one: _Cycles, found: Aggregate | None, resources: ResourceObserver, *, wall_ns: int) -> None:
+        details = one.details
+        details.link = _links(one.links, one.said, resources, wall_ns) if one.links else None
+        details.server = _server(one, resources, wall_ns)
+        if found is not None and one.spans.exists():
+            details.server["cycles"] = cycles(one.spans, one.graph)
+        if details.load is not None:
+            beside_client(details.load, resources.run_delay_ns(one.graph.client), wall_ns)
+
+    def _files(self, one: _Cycles, found: Aggregate | None, resources: ResourceObserver) -> TrialFiles:
+        return TrialFiles(
+            samples=one.samples if found is not None else None,
+            spans=one.spans if found is not None and one.spans.exists() else None,
+            link_summary=one.details.link,
+            link_logs=one.capture.logs,
+            captures=one.capture.captures,
+            resources=resources.rows,
         )
-        return changed(config, self._faults.load_changes(trial.arm))
 
-    def _await_client(
-        self, client: EngineProgram, config: LoadConfig, resources: ResourceObserver, errors: list[str]
-    ) -> LoadSummary | None:
-        try:
-            client.configure(config)
-            timeout_s = config.total_timeout_ns / 1e9 + _LOAD_GRACE_S
-            return client.wait_summary(LoadSummary, timeout_s, self._session.stop, resources.sample)
-        except EngineError as error:
-            if error.code in (EXIT_CANNOT, EXIT_BAD_INPUT, EXIT_UNSUPPORTED):
-                raise as_user_error(error) from error  # every other trial would meet the same
-            errors.append(f"client: {error.message.removeprefix('error: ')}")
-            return None
-
-    def _own_cpu_ns(self, resources: ResourceObserver) -> int:
-        return time.process_time_ns() + sum(resources.latest_cpu_ns().values())
+    def _client_config(self, one: _Cycles) -> LoadConfig:
+        messages = one.workload.messages
+        config = client_config(
+            one.trial,
+            one.graph,
+            one.workload,
+            one.path,
+            certificates=self._session.certificates,
+            samples_file=one.samples,
+            spans_file=one.spans,
+            messages=None if messages is None else Path(messages),
+            keylog_file=one.capture.keylog(),
+            qlog_dir=one.capture.qlog_dir,
+        )
+        return changed(config, self._faults.load_changes(one.trial.arm))
 
 
 def _finish(name: str, process: EngineProgram, errors: list[str], ends: dict[str, str | None]) -> OriginSummary | None:
@@ -253,22 +220,15 @@ def _links(
     return Links(links=said)
 
 
-def _server(
-    session: ServicesSession,
-    trial: Trial,
-    last_words: tuple[dict[str, OriginSummary | None], dict[str, str | None]],
-    resources: ResourceObserver,
-    wall_ns: int,
-) -> Server:
+def _server(one: _Cycles, resources: ResourceObserver, wall_ns: int) -> Server:
     """``server_json``: every service by name, and the sums that a server of another workload has."""
-    told, ends = last_words
-    workload, graph, place = session.workload(trial), session.graph(trial), session.place(trial)
-    protocols = services.protocols_of(graph, trial.protocol, workload.inside)
+    workload, graph = one.workload, one.graph
+    protocols = services.protocols_of(graph, one.trial.protocol, workload.inside)
     by_name: dict[str, Service] = {}
     for name in graph.services:
-        summary = told.get(name)
+        summary = one.told.get(name)
         by_name[name] = {
-            "host": place.host_of[name],
+            "host": one.place.host_of[name],
             "place": workload.place,
             "client": name == graph.client,
             "cpu_ns": resources.cpu_used_ns(name),
@@ -279,7 +239,7 @@ def _server(
         }
         if name != graph.client:
             spoken = {} if summary is None else summary.spoken()
-            ended = ends[name]
+            ended = one.ends[name]
             said = cast(ServiceSummary | None, summary)  # becomes its document when the trial is kept
             by_name[name] |= {"protocols_spoken": spoken, "summary": said, "running": ended is None, "ended": ended}
     others = [facts["cpu_ns"] for name, facts in by_name.items() if name != graph.client]

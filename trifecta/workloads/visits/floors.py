@@ -16,7 +16,6 @@ from trifecta.lab.engine import EngineError
 from trifecta.store import parquet
 from trifecta.video.archive import Video
 from trifecta.video.floor import LocalVideo, Shown, shares_of
-from trifecta.workloads.faults import Faults
 from trifecta.workloads.visits.configs import START_NS, Drafts, browser_config, total_timeout_ns
 from trifecta.workloads.visits.place import Place
 from trifecta.workloads.visits.session import BrowserSession
@@ -27,10 +26,9 @@ _GRACE_S = 15.0
 class Floors:
     """The answers so far."""
 
-    def __init__(self, session: BrowserSession, faults: Faults) -> None:
+    def __init__(self, session: BrowserSession) -> None:
         """Nothing is played before it is asked for."""
         self._session = session
-        self._faults = faults
         self._known: dict[tuple[object, ...], tuple[list[float] | None, str | None]] = {}
 
     def shares(self, trial: Trial, place: Place) -> tuple[Sequence[float] | None, str | None]:
@@ -70,7 +68,7 @@ class Floors:
             assert config.video is not None
             config = structs.replace(config, video=structs.replace(config.video, player_url=local.player_url()))
             try:
-                with session.spawn_browser(place, browser, self._faults.browser_driver) as driver:
+                with session.spawn_browser(place, browser, session.faults.browser_driver) as driver:
                     driver.configure(config)
                     driver.wait_summary(
                         LoadSummary, (START_NS + total_timeout_ns(alone)) / 1e9 + _GRACE_S, session.stop

@@ -13,10 +13,10 @@ from trifecta.design.errors import CannotError
 from trifecta.design.model import Protocol
 from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerOptions
-from trifecta.lab.access import AccessNetwork, server_address
+from trifecta.lab.access import access_links, server_address
 from trifecta.lab.certificates import Certificates
-from trifecta.lab.engine import EngineProcess
 from trifecta.lab.names import Names
+from trifecta.lab.place import LocalPlace
 from trifecta.video.live import LiveSource
 from trifecta.workloads.asking import ask
 from trifecta.workloads.session import READY_MORE_S, bring_up
@@ -62,7 +62,7 @@ class Place:
         for key in servers:
             self.address[key] = server_address(key.host, counts.get(key.host, 0))
             counts[key.host] = counts.get(key.host, 0) + 1
-        self.network = AccessNetwork(impaired, counts)
+        self.network = access_links(impaired, counts)
         self.servers: dict[ServerKey, Serving] = {}
 
     def __enter__(self) -> Self:
@@ -98,12 +98,12 @@ class Place:
         protocols: Iterable[Protocol],
         certificates: Certificates,
         *,
-        ways: tuple[Path, Path, Path],
+        ways: tuple[LocalPlace, Path, Path],
         stop: Callable[[], bool],
     ) -> None:
         """Start a server, or start it again, and wait until it answers over each protocol; ServerFailed if it does not.
 
-        It is asked from its own host. ``ways``: the engine, its log, and where samples may be drafted.
+        It is asked from its own host. ``ways``: where the engine runs there, its log, and where samples may be drafted.
         """
         serving = self.servers[key]
         server = serving.running
@@ -116,15 +116,15 @@ class Place:
         # Before it starts: the connections that a proxy opens now to the server behind it stay open over the trials.
         self.network.use_congestion_control(server.options.congestion_control)
         bring_up(server)
-        engine, log, draft = ways
-        host, question = self.network.host(key.host), serving.material.question(key.host)
+        here, log, draft = ways
+        question = serving.material.question(key.host)
         where = (self.address[key], PORT, question.name)
         limit: float | None = None
         for protocol in protocols:
 
             def once(protocol: str = protocol) -> str | None:
                 name = f"load ({server.adapter.name} over {protocol})"
-                load = EngineProcess(engine, "load", host, log, name=name)
+                load = here.start("load", log, name=name)
                 return ask(
                     load,
                     where,

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import resource
-import subprocess
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import cast
 
 from trifecta.contract.link import Links, LinkSummary
 from trifecta.contract.load import LoadSummary
 from trifecta.contract.stored import Server
 from trifecta.implementations.servers.origin import BACKEND_ADDRESS
-from trifecta.lab.engine import EngineProcess
+from trifecta.lab.engine import EngineProgram
 from trifecta.lab.topology import Wire
 from trifecta.observers.resources import ResourceObserver
 from trifecta.workloads.trial import beside_link
@@ -33,8 +31,7 @@ def server_details(place: Place, servers: Sequence[Serving], resources: Resource
     """What is known of the measured server, what it used, what is behind it and beside it."""
     main, *others = servers
     server = main.running
-    details = cast(Server, {
-        **server.facts(),
+    used = {
         "host": main.host,
         "address": server.site.address,
         "page": main.material.page.name,
@@ -43,7 +40,8 @@ def server_details(place: Place, servers: Sequence[Serving], resources: Resource
         "run_delay_ns": resources.run_delay_ns("server"),
         "wall_ns": wall_ns,
         **{f"{role}_cpu_ns": resources.cpu_used_ns(role) for role in server.backend_pids},
-    })  # fmt: skip
+    }
+    details = cast(Server, {**server.facts(), **used})
     if server.backend_pids:
         details["backend_congestion_control"] = place.network.host(main.host).congestion_control(BACKEND_ADDRESS)
     if others:
@@ -55,7 +53,7 @@ def server_details(place: Place, servers: Sequence[Serving], resources: Resource
 
 
 def links_said(
-    links: dict[Wire, EngineProcess], said: dict[Wire, LinkSummary | None], resources: ResourceObserver, wall_ns: int
+    links: dict[Wire, EngineProgram], said: dict[Wire, LinkSummary | None], resources: ResourceObserver, wall_ns: int
 ) -> Links:
     """``link_json``: what the link of each wire says, and how long it waited for a core."""
     told: dict[str, LinkSummary] = {}
@@ -73,7 +71,7 @@ def own_cpu_ns(resources: ResourceObserver) -> int:
     return time.process_time_ns() + sum(cpu for role, cpu in latest.items() if role not in ("driver", "client"))
 
 
-def ended_cpu_ns(driver: EngineProcess) -> int:
+def ended_cpu_ns(driver: EngineProgram) -> int:
     """Wait for the end of a driver; CPU time of it and of everything it started, the browser too (getrusage(2))."""
 
     def reaped_ns() -> int:
@@ -81,8 +79,7 @@ def ended_cpu_ns(driver: EngineProcess) -> int:
         return int((used.ru_utime + used.ru_stime) * 1e9)
 
     before = reaped_ns()
-    with suppress(subprocess.TimeoutExpired):
-        driver.process.wait(_END_S)
+    driver.wait_end(_END_S)
     driver.close()
     return reaped_ns() - before
 

@@ -4,91 +4,78 @@ from __future__ import annotations
 
 import shutil
 import sys
-import time
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from pathlib import Path
-from types import TracebackType
-from typing import Any, cast
 
-from trifecta.contract.codec import changed
-from trifecta.contract.machine import NetworkFacts
 from trifecta.contract.probe import MeasureSummary
 from trifecta.design import plan
-from trifecta.design.model import BrowserWorkload, Cell, Levelled, PathSpec, Protocol, Study
+from trifecta.design.model import BrowserWorkload, Cell, Levelled, PathSpec, Protocol
 from trifecta.implementations.running import RunningServer, ServerFailed
-from trifecta.implementations.server import ServerAdapter, Site
-from trifecta.lab.certificates import Certificates, make_certificates
-from trifecta.lab.engine import EngineProcess
+from trifecta.implementations.server import Site
+from trifecta.lab.engine import EngineProgram
 from trifecta.lab.host import browser_pin_table
-from trifecta.lab.paths import link_config
-from trifecta.lab.topology import Wire
-from trifecta.store.run import RunDirectory
+from trifecta.lab.place import LocalPlace
+from trifecta.lab.topology import Topology, Wire
 from trifecta.workloads.capturing import TrialCapture
 from trifecta.workloads.probing import measure_config, measure_path
-from trifecta.workloads.session import set_to_work
+from trifecta.workloads.session import Common, Session, set_to_work
 from trifecta.workloads.visits.configs import PORT, options_for
 from trifecta.workloads.visits.material import Key, Material, material_of, start_live
 from trifecta.workloads.visits.place import Place, ServerKey, Serving
 
 Wires = tuple[str, ...]
+Needed = tuple[Wires, ServerKey]
+"""A server, in the place with these wires impaired."""
 STATE = ".tmp-browsers"  # what browsers keep while they run; removed with the leftovers of a run
 
 
-@dataclass
-class BrowserSession:
-    """Raised by ``with``, taken down at its end. Everything it starts runs in the lab's namespaces."""
+class BrowserSession(Session[BrowserWorkload, Needed]):
+    """A network for each set of impaired wires, with names, and servers that stay over the run."""
 
-    engine: Path
-    run: RunDirectory
-    study: Study
-    adapters: Mapping[str, ServerAdapter]
-    stop: Callable[[], bool]
-    link_changes: Mapping[str, Any] = field(default_factory=dict)
-    probes: dict[str, MeasureSummary] = field(default_factory=dict)
-    probed_at: dict[str, float] = field(default_factory=dict)
-    places: dict[Wires, Place] = field(default_factory=dict)
-    materials: dict[Key, Material] = field(default_factory=dict)
-    protocols: dict[tuple[Wires, ServerKey], list[Protocol]] = field(default_factory=dict)
-    """What each server is asked over."""
-    failed: dict[tuple[Wires, ServerKey], str] = field(default_factory=dict)
-    """Servers that did not come up, with the reason: their cells cannot be measured, those of the others can."""
-
-    def __enter__(self) -> BrowserSession:
-        """Make room for what browsers keep; the rest is raised when the cells are known."""
-        self.pins = browser_pin_table()
-        self._stack = ExitStack()
+    def __init__(self, common: Common) -> None:
+        """Prepare; nothing is raised before ``__enter__``."""
+        super().__init__(common, BrowserWorkload, browser_pin_table())
+        self.places: dict[Wires, Place] = {}
+        self.materials: dict[Key, Material] = {}
+        self.protocols: dict[Needed, list[Protocol]] = {}
+        """What each server is asked over."""
         self.state = self.run.path / STATE
+
+    def _raise(self) -> None:
+        """Room for what browsers keep; the rest is raised when the cells are known."""
         self.state.mkdir(exist_ok=True)
-        return self
+        self._stack.callback(shutil.rmtree, self.state, ignore_errors=True)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End servers and take the networks down."""
-        self._stack.close()
-        shutil.rmtree(self.state, ignore_errors=True)
-
-    def workload(self, at: Levelled) -> BrowserWorkload:
-        """The workload of a treatment."""
-        return cast(BrowserWorkload, plan.workload_for(self.study, at))
-
-    def path(self, at: Levelled) -> PathSpec:
-        """The path of a treatment."""
-        return self.study.paths[at.path]
+    @property
+    def topologies(self) -> Sequence[Topology]:
+        """Those of all places."""
+        return [place.network for place in self.places.values()]
 
     def wires(self, at: Levelled) -> Wires:
         """The wires that the path lies on; none when it does nothing to packets and nothing is captured."""
         linked = self.path(at).linked or self.study.capture
         return self.workload(at).impaired_wires if linked else ()
 
-    def keys(self, at: Levelled) -> tuple[ServerKey, ...]:
+    def keys(self, at: Levelled) -> tuple[Needed, ...]:
         """The servers of a treatment, the measured one first."""
+        wires = self.wires(at)
+        return tuple((wires, key) for key in self.server_keys(at))
+
+    def server_keys(self, at: Levelled) -> tuple[ServerKey, ...]:
+        """What tells the servers of a treatment apart in their place, the measured one first."""
         workload = self.workload(at)
         material, options = workload.material, options_for(workload)
         hosts = self.materials[material].serving
         return tuple(ServerKey(at.server, options, material, host) for host in hosts)
+
+    def level(self, key: Needed) -> tuple[str, str]:
+        """The server, by name."""
+        return "server", key[1].server
+
+    def problem(self, key: Needed) -> str | None:
+        """How the server ended, in words; None while all of it runs."""
+        wires, own = key
+        return self.places[wires].servers[own].problem()
 
     def place(self, at: Levelled) -> Place:
         """Where a treatment runs."""
@@ -97,7 +84,7 @@ class BrowserSession:
     def servers(self, at: Levelled) -> tuple[Serving, ...]:
         """The servers of a treatment, the measured one first."""
         place = self.place(at)
-        return tuple(place.servers[key] for key in self.keys(at))
+        return tuple(place.servers[key] for key in self.server_keys(at))
 
     def material(self, at: Levelled) -> Material:
         """What is served."""
@@ -107,10 +94,6 @@ class BrowserSession:
         """Where a visit goes."""
         lives = [serving.live for serving in self.servers(at) if serving.live is not None]
         return lives[0].player_url() if lives else self.material(at).url
-
-    def log(self, name: str) -> Path:
-        """The log file of a program."""
-        return self.run.path / "logs" / f"{name}.log"
 
     def begin(self, cells: Sequence[Cell], versions: Mapping[str, str], more_sizes: Iterable[int] = ()) -> None:
         """Raise the networks that the cells need, and start their servers; those that do not come up are in ``failed``.
@@ -123,12 +106,12 @@ class BrowserSession:
             if workload.material not in self.materials:
                 self.materials[workload.material] = material_of(workload)
         names = dict.fromkeys(name for material in self.materials.values() for name in material.places)
-        self.certificates: Certificates = make_certificates(self.run.path / "pki", list(names), [])
+        self.certify(list(names), [])
         wanted: dict[Wires, dict[ServerKey, None]] = {}
         for at in treatments:
-            wanted.setdefault(self.wires(at), {}).update(dict.fromkeys(self.keys(at)))
-            for key in self.keys(at):
-                asked = self.protocols.setdefault((self.wires(at), key), [])
+            wanted.setdefault(self.wires(at), {}).update(dict.fromkeys(self.server_keys(at)))
+            for needed in self.keys(at):
+                asked = self.protocols.setdefault(needed, [])
                 if at.protocol not in asked:
                     asked.append(at.protocol)
         for wires, keys in wanted.items():
@@ -139,9 +122,9 @@ class BrowserSession:
         for wires, place in self.places.items():
             for key in place.servers:
                 try:
-                    self._stand(wires, key)
+                    self._stand((wires, key))
                 except ServerFailed as error:
-                    self.fail(wires, key, str(error))
+                    self.fail((wires, key), str(error))
 
     def _serving(self, place: Place, key: ServerKey, versions: Mapping[str, str], number: int) -> Serving:
         material, host = self.materials[key.material], place.network.host(key.host)
@@ -162,126 +145,58 @@ class BrowserSession:
         if live is not None:
             live.folder.mkdir(exist_ok=True)
         running = RunningServer(
-            self.adapters[key.server],
+            self.adapters.servers[key.server],
             versions[key.server],
             site,
             key.options,
-            host,
+            self.at(place, key.host),
             log=self.log(label),
             cpus=self.pins["server"],
         )
         return Serving(running, material, key.host, live)
 
-    def _stand(self, wires: Wires, key: ServerKey) -> None:
-        """Start a server and wait until it answers; ServerFailed when it does not."""
-        ways = (self.engine, self.log("load"), self.run.path / ".tmp-ready.parquet")
-        self.places[wires].stand(key, self.protocols[wires, key], self.certificates, ways=ways, stop=self.stop)
+    def _stand(self, key: Needed) -> None:
+        wires, own = key
+        place = self.places[wires]
+        ways = (self.at(place, own.host), self.log("load"), self.run.path / ".tmp-ready.parquet")
+        place.stand(own, self.protocols[key], self.certificates, ways=ways, stop=self.stop)
 
-    def fail(self, wires: Wires, key: ServerKey, reason: str) -> None:
-        """Give a server up: it is ended, so that it takes nothing from the others."""
-        self.failed[wires, key] = reason
-        self.places[wires].servers[key].running.close()
+    def _end(self, key: Needed) -> None:
+        wires, own = key
+        self.places[wires].servers[own].running.close()
 
-    def has_failed(self, cell: Cell) -> str | None:
-        """Why a server of a cell is given up; None when none is."""
-        every = plan.treatments_of(self.study, cell)
-        reasons = (self.failed.get((self.wires(at), key)) for at in every for key in self.keys(at))
-        return next(filter(None, reasons), None)
+    def at(self, place: Place, host: str) -> LocalPlace:
+        """Where programs of a host are started."""
+        return LocalPlace(place.network.host(host), self.engine)
 
-    def failures(self) -> list[tuple[str, str, str]]:
-        """What is given up: factor, level, reason."""
-        return [("server", key.server, reason) for (_, key), reason in self.failed.items()]
-
-    def down(self, cell: Cell) -> str | None:
-        """How a server of a cell ended, in words; None while all run."""
-        every = plan.treatments_of(self.study, cell)
-        return next(filter(None, (serving.problem() for at in every for serving in self.servers(at))), None)
-
-    def stand_up(self, cell: Cell) -> bool:
-        """Start those servers of a cell again that ended; False when one does not come up, and is given up."""
-        for at in plan.treatments_of(self.study, cell):
-            wires = self.wires(at)
-            for key, serving in zip(self.keys(at), self.servers(at), strict=True):
-                if serving.problem() is not None and (wires, key) not in self.failed:
-                    try:
-                        self._stand(wires, key)
-                    except ServerFailed as error:
-                        self.fail(wires, key, str(error))
-        return self.down(cell) is None
-
-    def renew(self, cell: Cell, block_ns: int) -> bool:
-        """Servers stay over the run, and so does a live video behind them; browsers are new for every visit."""
-        return True
-
-    @property
-    def network(self) -> NetworkFacts:
-        """Settings of the lab's kernel, for ``run.json``."""
-        for place in self.places.values():
-            return {"settings": place.network.settings, "unknown_settings": place.network.missing_settings}
-        return {"settings": {}, "unknown_settings": []}
-
-    def spawn_browser(self, place: Place, browser: str, instead: Sequence[str] = ()) -> EngineProcess:
+    def spawn_browser(self, place: Place, browser: str, instead: Sequence[str] = ()) -> EngineProgram:
         """Start the driver of a browser where clients run; it waits for its configuration."""
         driver = instead or (sys.executable, "-P", "-m", "trifecta.implementations.browsers.driver", browser)
-        return EngineProcess(
-            self.engine,
-            "load",
-            place.network.host("client"),
-            self.log(f"client-{browser}"),
-            cpus=self.pins["client"],
-            name=f"client {browser}",
-            instead=driver,
+        return self.at(place, "client").drive(
+            driver, "load", self.log(f"client-{browser}"), cpus=self.pins["client"], name=f"client {browser}"
         )
 
     def link(
         self, place: Place, wire: Wire, path: PathSpec, seed: int, capture: TrialCapture | None = None
-    ) -> EngineProcess:
-        """Start the link of a wire for a path and wait until it carries packets: each wire has weather of its own."""
-        own_seed = plan.stable_seed("wire", seed, wire.name)
-        own = link_config(path, own_seed, devices=place.network.devices(wire))
-        config = changed(own if capture is None else capture.on_link(own, wire.name), self.link_changes)
-        link = EngineProcess(
-            self.engine,
-            "link",
-            place.network.middle(wire),
-            self.log("link"),
-            cpus=self.pins["link"],
-            name=f"link {wire.name}",
-        )
-        return set_to_work(link, config, self.stop)
+    ) -> EngineProgram:
+        """Start the link of a wire for a path and wait until it carries packets."""
+        config = self.link_config(path, seed, wire.name, capture)
+        return set_to_work(self.spawn_link(place.network, wire, f"link {wire.name}"), config, self.stop)
 
     def probe_key(self, at: Levelled) -> Hashable:
         """The same for treatments whose packets take the same way."""
-        return self._probe_key(at)
+        return self.path(at).name, self.wires(at), self.material(at).main
 
-    def probe_due(self, at: Levelled, every_s: float) -> bool:
-        """Whether the path of a treatment was not probed for so long."""
-        last = self.probed_at.get(self._probe_key(at))
-        return last is None or time.monotonic() - last >= every_s
-
-    def probe(self, at: Levelled, seed: int) -> MeasureSummary:
-        """Measure what one wire with the path on it does to packets, from the client to the host that serves."""
-        place, path, name = self.place(at), self.path(at), self._probe_key(at)
-        main = self.keys(at)[0]
-        first = name not in self.probes
+    def _measure(self, at: Levelled, seed: int, *, first: bool) -> MeasureSummary:
+        """What one wire with the path on it does to packets, from the client to the host that serves."""
+        place, path, main = self.place(at), self.path(at), self.server_keys(at)[0]
         config = measure_config(path, place.address[main], first=first)
         with ExitStack() as stack:
             for number, wire in enumerate(place.network.links):
                 # The path on one wire alone: what the study asks of each is what is measured.
                 stack.enter_context(self.link(place, wire, path if number == 0 else PathSpec("clean"), seed))
-            between = (place.network.host("client"), place.network.host(main.host))
-            summary = measure_path(self.engine, between, self.log("probe"), config, self.stop)
+            between = (self.at(place, "client"), self.at(place, main.host))
+            summary = measure_path(between, self.log("probe"), config, self.stop)
         if place.network.links:
             summary.wire = place.network.links[0].name
-        if not first:
-            summary.largest_payload_bytes = self.probes[name].largest_payload_bytes
-        self.probes[name] = summary
-        self.probed_at[name] = time.monotonic()
         return summary
-
-    def probe_of(self, at: Levelled) -> MeasureSummary | None:
-        """What the last probe of a treatment's path found."""
-        return self.probes.get(self._probe_key(at))
-
-    def _probe_key(self, at: Levelled) -> str:
-        return f"{self.path(at).name} on {' '.join(self.wires(at))} to {self.material(at).main}"

@@ -8,7 +8,7 @@ from trifecta.contract.load import LoadConfig, StartCost
 from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.implementations.clients.jobs import only_start
 from trifecta.lab.engine import EngineError
-from trifecta.workloads.session import Session
+from trifecta.workloads.requests.session import RequestsSession
 
 _TIMEOUT_S = 90.0  # the driver loads Python and Arrow, then starts the program three times, with 20 s for each
 
@@ -16,7 +16,7 @@ _TIMEOUT_S = 90.0  # the driver loads Python and Arrow, then starts the program 
 class StartCosts:
     """The answers so far."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: RequestsSession) -> None:
         """Nothing is started before it is asked for."""
         self._session = session
         self._known: dict[tuple[str, str, str], int | None] = {}

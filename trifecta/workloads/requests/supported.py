@@ -1,0 +1,111 @@
+"""Which cells of a study of requests can run here: with the servers and clients that are found, and their work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from trifecta.contract.run import LeftOut
+from trifecta.design import plan, quinn
+from trifecta.design.factors import CLIENT_FACTOR, DEFAULT_CLIENT
+from trifecta.design.model import PROTOCOL_FACTOR, Cell, Study, Treatment
+from trifecta.implementations.client import ClientAdapter
+from trifecta.implementations.clients import jobs
+from trifecta.implementations.server import ServerAdapter, Unsupported
+from trifecta.lab import cpu_share
+from trifecta.workloads.supported import (
+    Found,
+    Question,
+    Refusal,
+    Supported,
+    found_here,
+    known_here,
+    refused_servers,
+    supported,
+    where,
+)
+
+
+def requests_supported(
+    study: Study, servers: Mapping[str, ServerAdapter], clients: Mapping[str, ClientAdapter]
+) -> Supported:
+    """The cells that can run here. UserError for an unknown name, CannotError when there is no cell left."""
+    left_out: list[LeftOut] = []
+    named = [str(level) for level in study.factors.get(CLIENT_FACTOR, (DEFAULT_CLIENT,))]
+    foreign = known_here(
+        "client", [name for name in named if name != DEFAULT_CLIENT], clients, [DEFAULT_CLIENT, *clients]
+    )
+    known = known_here("server", [str(level) for level in study.factors["server"]], servers, list(servers))
+    found = Found(found_here("server", known, left_out), found_here("client", foreign, left_out), left_out)
+    who = "server or client" if found.servers and foreign else "server"
+    questions = (
+        refused_servers({name: servers[name] for name in found.servers}),
+        _refused_clients({name: clients[name] for name in found.clients}),
+        _without_quinn,
+        _without_shares,
+    )
+    return supported(study, found, questions, lambda why: f"no {who} of the study can be used here: {'; '.join(why)}")
+
+
+def _refused_clients(adapters: Mapping[str, ClientAdapter]) -> Question:
+    """Cells whose clients are not found, or cannot do their work with every arm.
+
+    A client may be able to do some cells and not others (reused connections but not new ones): those it can do stay.
+    """
+
+    def question(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
+        refused: dict[tuple[str, str], list[Cell]] = {}
+        for cell in cells:
+            others = [one for one in plan.treatments_of(study, cell) if one.client != DEFAULT_CLIENT]
+            if any(one.client not in adapters for one in others):
+                yield Refusal([cell])
+                continue
+            reasons = [(one.client, _refusal(study, one, adapters[one.client])) for one in others]
+            known = [(name, reason) for name, reason in reasons if reason is not None]
+            for name, reason in dict.fromkeys(known[:1] if study.compare == PROTOCOL_FACTOR else known):
+                refused.setdefault((name, reason), []).append(cell)
+        for (name, reason), without in refused.items():
+            own = [cell for cell in cells if any(one.client == name for one in plan.treatments_of(study, cell))]
+            yield Refusal(without, CLIENT_FACTOR, f"{name}{where(without, own)}", reason)
+
+    return question
+
+
+def _refusal(study: Study, one: Treatment, adapter: ClientAdapter) -> str | None:
+    workload = plan.workload_for(study, one)
+    try:
+        jobs.refuse(adapter, workload.for_protocol(one.protocol), one.protocol, one.connection)
+    except Unsupported as error:
+        return str(error)
+    return None
+
+
+def _without_quinn(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
+    """Cells that would change the engine's QUIC library where neither program is the engine's."""
+    for cell in cells:
+        reasons = dict.fromkeys(filter(None, (_no_quinn(study, one) for one in plan.treatments_of(study, cell))))
+        for level, reason in reasons:
+            yield Refusal([cell], "quinn", f"{level} in {cell.key}", reason)
+
+
+def _no_quinn(study: Study, one: Treatment) -> tuple[str, str] | None:
+    """What is asked of the engine's QUIC library that a treatment does not use, and why it cannot be."""
+    level = plan.workload_for(study, one).quinn
+    if level == quinn.ADAPTED or one.server == "origin" or one.client == DEFAULT_CLIENT:
+        return None
+    return level, f"neither {one.server} nor {one.client} uses {quinn.LIBRARY}; use server: origin or client: load"
+
+
+def _without_shares(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
+    """Cells that give a program a share of a core, where this machine cannot limit CPU time."""
+    shares: dict[str, list[tuple[float | None, float | None]]] = {}
+    for cell in cells:
+        workloads = [plan.workload_for(study, one) for one in plan.treatments_of(study, cell)]
+        shares[cell.key] = [(workload.client_cpu, workload.server_cpu) for workload in workloads]
+    every = [pair for pairs in shares.values() for pair in pairs]
+    reason = None if all(pair == (None, None) for pair in every) else cpu_share.problem()
+    if reason is None:
+        return
+    for factor, place in (("client_cpu", 0), ("server_cpu", 1)):
+        for level in dict.fromkeys(pair[place] for pair in every if pair[place] is not None):
+            without = [cell for cell in cells if any(pair[place] == level for pair in shares[cell.key])]
+            yield Refusal(without, factor, f"{level:.0%}", reason)
