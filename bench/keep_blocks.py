@@ -11,8 +11,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from trifecta import studies
+from trifecta.conclude import queries
 from trifecta.design.model import PathSpec, Study
-from trifecta.report import queries
 from trifecta.store.run import RunDirectory
 
 USUAL_REQUESTS = 10  # of a trial over a reused connection on a path that is not clean

@@ -18,8 +18,8 @@ from typing import Any
 
 from trifecta import studies
 from trifecta.analysis.published import Evaluation
-from trifecta.report.reproduction import again
-from trifecta.report.reproduction.result import evaluation_data
+from trifecta.conclude.reproduction import again
+from trifecta.conclude.reproduction.result import evaluation_data
 
 FOLDER = Path(__file__).resolve().parent / "reproductions"
 _ABOUT = ("studies", "depth", "began", "elapsed_s", "version", "machine", "programs")

@@ -28,7 +28,8 @@ def measure(run: Path) -> dict[str, float]:
     """Analyse and report ``run`` in this process."""
     started = time.perf_counter()
     from trifecta.analysis.verdict import verdicts
-    from trifecta.report import facts, html, terminal
+    from trifecta.conclude import facts
+    from trifecta.report import html, terminal
     from trifecta.store.run import RunDirectory
     from trifecta.studies import load
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from trifecta.analysis.conditions import Cell, Test, branches, changes, estimates, put, span
+from trifecta.analysis.conditions import Cell, Test, branches, changes, estimates, put
 from trifecta.analysis.intervals import Estimate
 
 HALF, SLOWER, SAME = Test("about", 0.5), Test("above"), Test("same")
@@ -81,6 +82,6 @@ def test_cells_that_say_the_same_stand_together() -> None:
         ("true", {"connection": "new"}, ("40 ms", "70 ms")),
         ("false", {"connection": "reused"}, ("40 ms",)),
     ]
-    assert span(made[1].cells, lambda one: one.ratio) == (0.50, 0.51)
+    assert made[1].ratios == (0.50, 0.51)
     assert branches(cells, 0) == []  # that side has no test
-    assert span([], lambda one: one.ratio) is None
+    assert replace(made[1], cells=()).ratios is None

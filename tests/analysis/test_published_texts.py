@@ -9,9 +9,9 @@ import pytest
 from trifecta import studies
 from trifecta.analysis.published import Place, matching
 from trifecta.analysis.statements import parse
+from trifecta.conclude.visits.published import levels_of
 from trifecta.design import plan
 from trifecta.design.campaign import parse_campaign
-from trifecta.report.visits.published import levels_of
 
 
 def campaign_cells(name: str, depth: Any) -> list[Place]:

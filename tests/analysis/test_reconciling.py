@@ -6,8 +6,8 @@ import pytest
 
 from trifecta import studies
 from trifecta.analysis.reconciling import Pair, Side, parse, reconcile
+from trifecta.conclude.reconcile.read import pairs as read_pairs
 from trifecta.report.reconcile import words
-from trifecta.report.reconcile.read import pairs as read_pairs
 from trifecta.threats import THREATS
 
 PAIR = Pair(

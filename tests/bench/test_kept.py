@@ -13,7 +13,8 @@ from bench import kept
 from tests.report.synthetic_reproduction import write_reproduction
 from tests.report.test_report_compared import changed, effects
 from trifecta import studies
-from trifecta.report.reproduction import again, compared
+from trifecta.conclude.reproduction import again
+from trifecta.conclude.reproduction.compared import compare
 
 KEPT = sorted(kept.FOLDER.glob("*.json"))
 
@@ -28,7 +29,7 @@ def test_what_is_kept_compares_as_the_whole_and_names_nothing_of_the_machine(
     (path,) = (tmp_path / "kept").iterdir()
     assert path.name == "2026-01-02T030405Z.json"
     assert path.name in capsys.readouterr().out
-    made = compared.compare(folder, path)
+    made = compare(folder, path)
     assert {one.relation for one in (*made.claims, *made.figures, *made.threats)} <= {"same", "open in both"}
     assert len(made.threats) == 1
     assert [one for one in (*made.claims, *made.figures, *made.threats) if one.changed] == []
@@ -76,7 +77,7 @@ def test_a_ratio_far_from_the_published_one_is_not_confirmed_when_it_is_judged_a
 
 @pytest.mark.parametrize("pair", list(combinations(KEPT, 2)), ids=lambda pair: " and ".join(path.stem for path in pair))
 def test_two_that_are_kept_agree_on_what_both_decided(pair: tuple[Path, Path]) -> None:
-    made = compared.compare(*pair)
+    made = compare(*pair)
     pairs = (*made.claims, *made.figures, *made.threats)
     assert [one.id for one in pairs if one.relation == "differs"] == []
     assert sum(one.relation == "same" for one in pairs) > len(pairs) / 4

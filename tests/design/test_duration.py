@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from trifecta import studies
-from trifecta.design import duration, plan
+from trifecta.design import duration, numbers, plan
 from trifecta.design.campaign import Campaign, parse_campaign
 from trifecta.design.study import path, requests, study
-from trifecta.report import numbers
 
 # Seconds that the runs of `reproduce all --quick` took, by study.
 MEASURED = {"bourbon2020": 342.0, "baccichet2021": 419.0, "ding2022": 66.0, "milicevic2023": 240.0}

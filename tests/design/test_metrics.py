@@ -10,10 +10,9 @@ import pytest
 
 import trifecta
 from trifecta import studies
-from trifecta.design import metrics
+from trifecta.conclude.catalogue import VERDICTS
+from trifecta.design import metrics, numbers
 from trifecta.design.metrics import METRICS, asked_for, find, label
-from trifecta.report import numbers
-from trifecta.report.catalogue import VERDICTS
 from trifecta.store.schema import TRIALS
 
 SOURCES = sorted(Path(trifecta.__file__).parent.rglob("*.py"))

@@ -13,13 +13,13 @@ import trifecta
 from trifecta import studies
 from trifecta.analysis.estimate import log_value
 from trifecta.analysis.transport.quantiles import quantiles
+from trifecta.conclude.catalogue import HEADROOM, PERCENTILES, PROBES
+from trifecta.conclude.reproduction.places import SAMPLES
+from trifecta.conclude.services.catalogue import CLIENTS, WATERFALL
+from trifecta.conclude.visits.catalogue import SEGMENTS
 from trifecta.design.errors import UserError
 from trifecta.design.metrics import METRICS
 from trifecta.design.percentiles import held_sql, holds, needed
-from trifecta.report.catalogue import HEADROOM, PERCENTILES, PROBES
-from trifecta.report.reproduction.places import SAMPLES
-from trifecta.report.services.catalogue import CLIENTS, WATERFALL
-from trifecta.report.visits.catalogue import SEGMENTS
 from trifecta.workloads.aggregate import percentile
 
 SOURCES = sorted(Path(trifecta.__file__).parent.rglob("*.py"))

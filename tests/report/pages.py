@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 
-from trifecta.report.numbers import FORMATS
+from trifecta.design.numbers import FORMATS
 from trifecta.store import views
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 
 from tests.report.synthetic import Shape, write_run
-from trifecta.report.comparisons import levels
+from trifecta.conclude.comparisons import levels
 from trifecta.store import views
 
 NEAR, FAR = "bourbon2020/near", "milicevic2023/far"

@@ -8,7 +8,15 @@ import pytest
 from rich.console import Console
 
 from tests.report.synthetic import Shape, write_run
-from trifecta.report import explain, html, naming, queries, terminal, words
+from trifecta.conclude import queries
+from trifecta.conclude.explain.chain import explain as explain_run
+from trifecta.design import naming
+from trifecta.report import (
+    explain,
+    html,
+    terminal,
+    words,
+)
 from trifecta.report.figures import style
 
 SHAPE = Shape(
@@ -76,7 +84,7 @@ def test_the_numbers_beside_the_verdicts_are_of_the_levels(run, page):
 
 
 def test_explain_says_what_the_study_varies(run):
-    found = explain.explain(run, "protocol=h3", "caddy")
+    found = explain_run(run, "protocol=h3", "caddy")
     out = io.StringIO()
     explain.print_chains(found, [], Console(file=out, width=200))
     said = " ".join(out.getvalue().split())

@@ -16,8 +16,10 @@ from rich.console import Console
 from scipy import stats
 
 from tests.analysis.test_agreement import said
+from trifecta.conclude.reproduction import switches
+from trifecta.conclude.reproduction.compared import Comparison, compare
 from trifecta.design.errors import UserError
-from trifecta.report.reproduction import compared, switches
+from trifecta.report.reproduction import compared
 
 
 def folder(path: Path, *claims: dict[str, Any], **about: Any) -> Path:
@@ -30,7 +32,7 @@ def folder(path: Path, *claims: dict[str, Any], **about: Any) -> Path:
     return path
 
 
-def printed(made: compared.Comparison, width: int = 160) -> str:
+def printed(made: Comparison, width: int = 160) -> str:
     out = Console(file=io.StringIO(), width=width)
     compared.print_comparison(made, out)
     text: str = out.file.getvalue()  # type: ignore[attr-defined]
@@ -40,7 +42,7 @@ def printed(made: compared.Comparison, width: int = 160) -> str:
 def test_what_differs_stands_first_with_both_values(tmp_path: Path) -> None:
     first = folder(tmp_path / "a", said("x", "confirmed", 1.2), said("y", "contradicted", 0.8), said("z", "open", None))
     second = folder(tmp_path / "b", said("x", "confirmed", 1.3), said("y", "confirmed", 1.4), said("z", "confirmed"))
-    made = compared.compare(first, second)
+    made = compare(first, second)
     assert not made.agree
     text = printed(made)
     assert text.index("Text of y.") < text.index("Text of x.") < text.index("Text of z.")
@@ -88,7 +90,7 @@ def test_what_threats_do_is_compared_too(tmp_path: Path, first: str, second: str
         own = changed("more", 9.0, None)  # of one protocol: no comparison of two
         document["threats"] = effects(changed(outcome, ratios[outcome]), own)
         (side / "reproduction.json").write_text(json.dumps(document))
-    made = compared.compare(*sides)
+    made = compare(*sides)
     assert [one.relation for one in made.threats] == [relation]
     assert made.agree == (relation != "differs")
     text = printed(made)
@@ -109,7 +111,7 @@ def test_a_small_effect_is_not_more_in_one_and_the_same_in_the_other(tmp_path: P
         sides.append(folder(tmp_path / name, said("x", "confirmed")))
         document = json.loads((sides[-1] / "reproduction.json").read_text())
         (sides[-1] / "reproduction.json").write_text(json.dumps({**document, "threats": effects(row)}))
-    made = compared.compare(*sides)
+    made = compare(*sides)
     assert [one.relation for one in made.threats] == ["only in the first"]  # the second is too near to the margin
     assert made.agree
 
@@ -139,12 +141,12 @@ def test_two_sessions_of_one_truth_hardly_ever_contradict_each_other(truth: floa
 
 def test_successes_are_compared_for_each_protocol_and_runs_without_threats_have_none(tmp_path: Path) -> None:
     first, second = (folder(tmp_path / name, said("x", "confirmed")) for name in ("a", "b"))
-    assert compared.compare(first, second).threats == []
-    assert "threat" not in printed(compared.compare(first, second))
+    assert compare(first, second).threats == []
+    assert "threat" not in printed(compare(first, second))
     document = json.loads((first / "reproduction.json").read_text())
     document["threats"] = effects(changed("less", 0.5, None), metric="success_rate")
     (first / "reproduction.json").write_text(json.dumps(document))
-    assert [one.relation for one in compared.compare(first, second).threats] == ["only in the first"]
+    assert [one.relation for one in compare(first, second).threats] == ["only in the first"]
 
 
 @pytest.mark.parametrize("threats", [3, [3], [{"threat": "x", "title": "t", "effects": [{"metric": "m"}]}], {"a": 1}])
@@ -153,7 +155,7 @@ def test_threats_that_are_none_are_refused_in_one_line(tmp_path: Path, threats: 
     document = json.loads((first / "reproduction.json").read_text())
     (first / "reproduction.json").write_text(json.dumps({**document, "threats": threats}))
     with pytest.raises(UserError, match=r"a/reproduction\.json: 'threats' is not a list"):
-        compared.compare(first, second)
+        compare(first, second)
 
 
 def test_two_that_agree_say_so_and_what_else_was_not_the_same(tmp_path: Path) -> None:
@@ -165,7 +167,7 @@ def test_two_that_agree_say_so_and_what_else_was_not_the_same(tmp_path: Path) ->
         (where / "s" / "one" / "run.json").write_text(json.dumps({"schema": 1} | facts))
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "run.json").write_text('{"servers": {"stranger": {"version": "9"}}}')
-    made = compared.compare(first, second)
+    made = compare(first, second)
     assert made.agree
     assert compared.differences(made) == ["depth: quick, full", "version: 0.1.0, 0.2.0", "caddy: 1.0, 1.1"]
     assert "stranger" not in json.dumps(compared.as_data(made))  # a folder never leads outside
@@ -194,7 +196,7 @@ def made_of(path: Path, began: str, code: str | None, **about: Any) -> Path:
 )
 def test_two_of_one_day_are_no_proof_of_another_day(tmp_path: Path, second: str, days: str) -> None:
     first = made_of(tmp_path / "a", "2026-01-02T03:04:05Z", "abc")
-    made = compared.compare(first, made_of(tmp_path / "b", second, "abc"))
+    made = compare(first, made_of(tmp_path / "b", second, "abc"))
     warned = compared.warnings(made)
     assert [one for one in warned if not one.startswith(days)] == []
     assert len(warned) == bool(days)
@@ -204,7 +206,7 @@ def test_two_of_one_day_are_no_proof_of_another_day(tmp_path: Path, second: str,
 
 def test_one_night_over_midnight_is_not_two_days(tmp_path: Path) -> None:
     first = made_of(tmp_path / "a", "2026-01-02T23:50:00Z", "abc")
-    made = compared.compare(first, made_of(tmp_path / "b", "2026-01-03T00:30:00Z", "abc"))
+    made = compare(first, made_of(tmp_path / "b", "2026-01-03T00:30:00Z", "abc"))
     (said,) = compared.warnings(made)
     assert said.startswith("they are of two days (UTC), but of one night, begun 40 min apart")
 
@@ -220,17 +222,17 @@ def test_another_version_or_code_or_machine_is_warned_of(tmp_path: Path) -> None
         "not the same machine": made_of(tmp_path / "e", days[1], "abc", machine=other),
     }
     for words, second in cases.items():
-        (said,) = compared.warnings(compared.compare(first, second))
+        (said,) = compared.warnings(compare(first, second))
         assert words in said
-    assert compared.differences(compared.compare(first, cases["code: trifecta"])) == ["code: trifecta: abc, def"]
-    assert compared.warnings(compared.compare(first, made_of(tmp_path / "f", days[1], "abc"))) == []
+    assert compared.differences(compare(first, cases["code: trifecta"])) == ["code: trifecta: abc, def"]
+    assert compared.warnings(compare(first, made_of(tmp_path / "f", days[1], "abc"))) == []
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_it_fits_any_width(tmp_path: Path, width: int) -> None:
     forms = (("x", "confirmed", 1.2, "ratio"), ("y", "open", 3.0, "difference"), ("z", "open", None, "ratio"))
     rows = [said(name, state, by, form=form, difference=by) for name, state, by, form in forms]
-    made = compared.compare(folder(tmp_path / "a", *rows), folder(tmp_path / "b", *rows))
+    made = compare(folder(tmp_path / "a", *rows), folder(tmp_path / "b", *rows))
     prose = ("first", "second", "Half", "!")
     table = [line for line in printed(made, width).splitlines() if not line.startswith(prose)]
     assert max(map(len, table)) <= width
@@ -253,7 +255,7 @@ def test_what_is_no_reproduction_is_refused_in_one_line(tmp_path: Path, text: st
     if text is not None:
         (bad / "reproduction.json").write_text(text)
     with pytest.raises(UserError, match=message) as error:
-        compared.compare(good, bad)
+        compare(good, bad)
     assert "\n" not in str(error.value)
 
 
@@ -271,7 +273,7 @@ def test_no_document_makes_it_fail_otherwise(tmp_path_factory: pytest.TempPathFa
     where = tmp_path_factory.mktemp("any")
     (where / "reproduction.json").write_text(json.dumps(document))
     try:
-        made = compared.compare(where, where)
+        made = compare(where, where)
     except UserError:
         return
     assert made.agree
@@ -284,6 +286,6 @@ def test_a_document_that_names_its_programs_needs_no_runs_beside_it(tmp_path: Pa
         folder(tmp_path / name, said("x", "confirmed"), programs=told)
         for name, told in (("a", programs), ("b", programs | {"caddy": "2.12"}))
     )
-    made = compared.compare(first / "reproduction.json", second / "reproduction.json")
+    made = compare(first / "reproduction.json", second / "reproduction.json")
     assert compared.differences(made) == ["caddy: 2.11, 2.12"]
     assert not [line for line in compared.warnings(made) if "earlier versions" in line]

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from trifecta.report.comparisons import Comparison, levels, place_words, standing
+from trifecta.conclude.comparisons import Comparison, levels, standing
+from trifecta.report import verdict_words
+from trifecta.report.verdict_words import place_words
 
 ARMS = ["h1", "h2", "h3"]
 
@@ -32,34 +34,38 @@ def test_a_place_is_given_only_when_the_verdicts_leave_no_other(
     h3_h2: str, h3_h1: str, h1_h2: str, words: list[str]
 ) -> None:
     found = [verdict("h3", "h2", h3_h2), verdict("h3", "h1", h3_h1), verdict("h1", "h2", h1_h2)]
-    assert standing(ARMS, found).words() == words
+    assert verdict_words.standing_words(standing(ARMS, found)) == words
 
 
 def test_two_protocols() -> None:
-    assert standing(["h2", "h3"], [verdict("h3", "h2", "slower")]).words() == ["1st HTTP/2", "2nd HTTP/3"]
+    assert verdict_words.standing_words(standing(["h2", "h3"], [verdict("h3", "h2", "slower")])) == [
+        "1st HTTP/2",
+        "2nd HTTP/3",
+    ]
 
 
 def test_headline_and_interval() -> None:
     one = verdict("h3", "h2", "faster", ratio=0.7, factor=1.4285, factor_low=1.38, factor_high=1.49)
     assert (
-        one.statement("median latency") == "HTTP/3 has 0.70 × the median latency of HTTP/2: 1.43× faster [1.38, 1.49]"
+        verdict_words.statement(one, "median latency")
+        == "HTTP/3 has 0.70 × the median latency of HTTP/2: 1.43× faster [1.38, 1.49]"
     )
-    assert one.headline("x") == "1.43x faster"
-    assert one.interval() == "[1.38, 1.49]"
-    assert one.needs() == ""
+    assert verdict_words.headline(one, "x") == "1.43x faster"
+    assert verdict_words.interval(one) == "[1.38, 1.49]"
+    assert verdict_words.needs(one) == ""
 
 
 def test_what_is_open_says_what_it_needs() -> None:
     near = verdict(
         "h3", "h2", "undecided", factor_low=None, factor_high=1.2, blocks=8, blocks_needed_low=20, blocks_needed_high=31
     )
-    assert near.interval() == "[0, 1.20]"
-    assert near.needs() == "needs 12 to 23 more blocks"
-    assert near.more() == "12-23 more"
+    assert verdict_words.interval(near) == "[0, 1.20]"
+    assert verdict_words.needs(near) == "needs 12 to 23 more blocks"
+    assert verdict_words.more(near) == "12-23 more"
     some = verdict("h3", "h2", "undecided", blocks=8, blocks_needed_low=20, blocks_needed_high=None)
-    assert (some.needs(), some.more()) == ("needs 12 or more further blocks", "12+ more")
+    assert (verdict_words.needs(some), verdict_words.more(some)) == ("needs 12 or more further blocks", "12+ more")
     soon = verdict("h3", "h2", "undecided", blocks=8, blocks_needed_low=9, blocks_needed_high=9)
-    assert (soon.needs(), soon.more()) == ("needs 1 more block", "1 more")
+    assert (verdict_words.needs(soon), verdict_words.more(soon)) == ("needs 1 more block", "1 more")
     far = verdict(
         "h3",
         "h2",
@@ -70,19 +76,22 @@ def test_what_is_open_says_what_it_needs() -> None:
         blocks_needed_low=None,
         blocks_needed_high=None,
     )
-    assert far.interval() == "[no interval]"
-    assert (far.needs(), far.more()) == ("not within reach", "far off")
+    assert verdict_words.interval(far) == "[no interval]"
+    assert (verdict_words.needs(far), verdict_words.more(far)) == ("not within reach", "far off")
     early = verdict("h3", "h2", "undecided", blocks=9, blocks_needed_low=None, blocks_needed_high=None)
-    assert (early.needs(), early.more()) == ("too few blocks for a forecast", "too early")
+    assert (verdict_words.needs(early), verdict_words.more(early)) == ("too few blocks for a forecast", "too early")
 
 
 def test_what_is_likely_says_so_and_columns_have_one_scale() -> None:
     ends = {"low": 0.6, "high": 0.8, "family_low": 0.5, "family_high": 1.1}
     one = verdict("h3", "h2", "undecided", likely="faster", factor=1.37, blocks=6, **ends)
-    assert one.headline("x") == "likely 1.37x faster"
-    assert (one.ratio_interval(), one.family_interval()) == ("[0.60, 0.80]", "{0.50, 1.10}")
+    assert verdict_words.headline(one, "x") == "likely 1.37x faster"
+    assert (verdict_words.ratio_interval(one), verdict_words.family_interval(one)) == ("[0.60, 0.80]", "{0.50, 1.10}")
     decided = verdict("h3", "h2", "faster", likely=None, factor=1.37, blocks=9, **ends)
-    assert (decided.headline("x"), decided.ratio_interval()) == ("1.37x faster", "[0.60, 0.80]")
+    assert (verdict_words.headline(decided, "x"), verdict_words.ratio_interval(decided)) == (
+        "1.37x faster",
+        "[0.60, 0.80]",
+    )
 
 
 def test_cells_in_words() -> None:
@@ -105,4 +114,4 @@ def test_cells_in_words() -> None:
     ],
 )
 def test_a_headline_fits_the_metric(metric: str, kind: str, said: str) -> None:
-    assert verdict("h3", "h2", kind, metric=metric, factor=1.49, likely=None).headline() == said
+    assert verdict_words.headline(verdict("h3", "h2", kind, metric=metric, factor=1.49, likely=None)) == said

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.report.synthetic import Shape, write_run
+from trifecta.conclude.exclusions import BY_ARM, uneven
+from trifecta.conclude.queries import Answer
 from trifecta.report import terminal
-from trifecta.report.exclusions import BY_ARM, uneven
 from trifecta.report.html import write_report
-from trifecta.report.queries import Answer
 
 
 def answer(counts: dict[str, dict[str, tuple[int, int]]]) -> Answer:

@@ -20,9 +20,16 @@ from tests.report.synthetic_packets import write_traces
 from tests.report.synthetic_visits import VIDEO, VIDEO_FACTORS, VisitsShape, write_visits_run
 from trifecta.analysis.causes import ASK, LATE, TRANSFER, TRIPS, WHOLE_SETUP
 from trifecta.analysis.starts import PLAYER, SEGMENT, START_PARTS
+from trifecta.conclude.explain import parts, resampled
+from trifecta.conclude.explain.chain import Chain, Explained
+from trifecta.conclude.explain.chain import explain as explain_run
 from trifecta.design.errors import UserError
 from trifecta.report import explain
-from trifecta.report.explain import brief, parts, resampled, shares, words
+from trifecta.report.explain import (
+    brief,
+    shares,
+    words,
+)
 from trifecta.store import views
 
 NEW = "path=far,connection=new,server=origin"
@@ -38,11 +45,11 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def explained(small: Path) -> explain.Explained:
-    return explain.explain(small)
+def explained(small: Path) -> Explained:
+    return explain_run(small)
 
 
-def chain_of(found: explain.Explained, cell: str, arm: str = "h3", reference: str = "h2") -> explain.Chain:
+def chain_of(found: Explained, cell: str, arm: str = "h3", reference: str = "h2") -> Chain:
     return next(
         one
         for one in found.chains
@@ -50,11 +57,11 @@ def chain_of(found: explain.Explained, cell: str, arm: str = "h3", reference: st
     )
 
 
-def sentences(found: explain.Explained, chain: explain.Chain) -> dict[str, str]:
+def sentences(found: Explained, chain: Chain) -> dict[str, str]:
     return {link.name: " ".join(link.sentences) for link in words.links(found.about, chain)}
 
 
-def test_a_saved_round_trip_is_the_cause_of_new_connections(explained: explain.Explained) -> None:
+def test_a_saved_round_trip_is_the_cause_of_new_connections(explained: Explained) -> None:
     chain = chain_of(explained, NEW)
     causes = chain.splits[0].causes
     assert causes.told_apart and causes.causes[0].part == TRIPS
@@ -68,7 +75,7 @@ def test_a_saved_round_trip_is_the_cause_of_new_connections(explained: explain.E
     assert causes.causes[0].share_low < 1.0 < causes.causes[0].share_high
 
 
-def test_without_a_handshake_there_is_no_such_cause(explained: explain.Explained) -> None:
+def test_without_a_handshake_there_is_no_such_cause(explained: Explained) -> None:
     causes = chain_of(explained, REUSED).splits[0].causes
     assert TRIPS not in [one.part for one in causes.causes]
 
@@ -77,14 +84,14 @@ def test_what_a_client_does_not_tell_over_one_protocol_is_not_split_over_any(tmp
     shape = Shape(blocks=7, samples_per_trial=60, paths=("far",), connections=("new",), servers=("origin",))
     shape.troubles = False
     run = write_run(tmp_path / "run", shape)
-    whole = explain.explain(run, arm="h3").chains[0].splits[0].causes.whole.whole
+    whole = explain_run(run, arm="h3").chains[0].splits[0].causes.whole.whole
     for file in (run / "samples").glob("*.parquet"):  # as curl: not when a request was sent over HTTP/3, no TLS
         rows = pq.read_table(file)
         for name in ("tls_version", *(["request_sent_ns"] if "h3" in rows["protocol"].to_pylist() else [])):
             field = rows.schema.field(name)
             rows = rows.set_column(rows.schema.get_field_index(name), field, pa.nulls(rows.num_rows, field.type))
         pq.write_table(rows, file)
-    found = explain.explain(run, arm="h3")
+    found = explain_run(run, arm="h3")
     split = found.chains[0].splits[0]
     assert split.parts.names == (LATE, WHOLE_SETUP, ASK, TRANSFER) and split.parts.round_trips == {}
     assert split.causes.causes[0].part == WHOLE_SETUP
@@ -96,7 +103,7 @@ def test_what_a_client_does_not_tell_over_one_protocol_is_not_split_over_any(tmp
 def test_of_a_verdict_that_excludes_nothing_no_cause_is_told(tmp_path: Path) -> None:
     shape = Shape(blocks=5, samples_per_trial=60, paths=("far",), connections=("new",), servers=("origin",))
     shape.troubles = False
-    found = explain.explain(write_run(tmp_path / "run", shape), arm="h3")
+    found = explain_run(write_run(tmp_path / "run", shape), arm="h3")
     chain = found.chains[0]
     assert chain.splits[0].causes.causes == ()
     said = sentences(found, chain)
@@ -106,7 +113,7 @@ def test_of_a_verdict_that_excludes_nothing_no_cause_is_told(tmp_path: Path) -> 
     assert "Of the difference" not in words.conclusion(found.about, chain)
 
 
-def test_every_link_is_there(explained: explain.Explained) -> None:
+def test_every_link_is_there(explained: Explained) -> None:
     said = sentences(explained, chain_of(explained, NEW))
     assert list(said) == ["differed", "ruled_out", "causes", "overturn", "threats"]
     assert "largest segment bytes (1452 and 1448)" in said["differed"]
@@ -117,7 +124,7 @@ def test_every_link_is_there(explained: explain.Explained) -> None:
 
 
 def test_what_a_check_says_is_a_doubt(run: Path) -> None:
-    found = explain.explain(run, "path=clean,connection=new,server=caddy")
+    found = explain_run(run, "path=clean,connection=new,server=caddy")
     doubts = [link for chain in found.chains for link in words.links(found.about, chain) if link.name == "doubts"]
     assert doubts  # the synthetic run has trials that fail
     assert any("failed in 1" in said for link in doubts for said in link.sentences)
@@ -126,7 +133,7 @@ def test_what_a_check_says_is_a_doubt(run: Path) -> None:
 
 
 def test_a_decided_verdict_says_what_would_overturn_it(run: Path) -> None:
-    found = explain.explain(run)
+    found = explain_run(run)
     chain = next(one for one in found.chains if one.comparison.kind == "faster" and one.comparison.reference == "h2")
     said = sentences(found, chain)["overturn"]
     assert "by chance HTTP/2, run against itself, differs by up to" in said
@@ -134,7 +141,7 @@ def test_a_decided_verdict_says_what_would_overturn_it(run: Path) -> None:
     assert "The same verdict by: " in said
 
 
-def test_evidence_of_a_check_says_which_protocol_it_is_of(explained: explain.Explained) -> None:
+def test_evidence_of_a_check_says_which_protocol_it_is_of(explained: Explained) -> None:
     said = sentences(explained, chain_of(explained, NEW))["ruled_out"]
     found = re.findall(r"The check protocol passed in all \d+ trials; of one with (HTTP/[123]): ([^.]*)\.", said)
     assert [protocol for protocol, _ in found] in (["HTTP/2"], ["HTTP/3"])  # the pair's, and it says which
@@ -145,13 +152,13 @@ def test_a_captured_run_splits_its_time_by_packets_first(tmp_path: Path) -> None
     shape.troubles = False
     run = write_run(tmp_path / "run", shape)
     write_traces(run, size=30_000, lose=(12,))
-    found = explain.explain(run, arm="h3")
+    found = explain_run(run, arm="h3")
     chain = found.chains[0]
     assert [split.parts.of for split in chain.splits] == [parts.PACKETS, parts.REQUESTS]
     assert all(one.share_low < one.share < one.share_high for one in chain.splits[0].causes.causes if one.share)
     said = sentences(found, chain)["causes"]
     assert "a request, by its packets" in said and "a request, by the times of its samples" in said
-    assert [split.parts.of for split in explain.explain(run, arm="h3", packets=False).chains[0].splits] == ["requests"]
+    assert [split.parts.of for split in explain_run(run, arm="h3", packets=False).chains[0].splits] == ["requests"]
 
 
 def test_captured_trials_that_do_not_count_are_explained_by_their_packets_alone(tmp_path: Path) -> None:
@@ -165,9 +172,9 @@ def test_captured_trials_that_do_not_count_are_explained_by_their_packets_alone(
         rows = pq.read_table(file)
         at = rows.column_names.index("valid")
         pq.write_table(rows.set_column(at, "valid", pa.array([False] * rows.num_rows)), file)
-    found = explain.explain(run, arm="h3")
+    found = explain_run(run, arm="h3")
     assert [split.parts.of for split in found.chains[0].splits] == [parts.PACKETS]
-    found = explain.explain(run, arm="h3", packets=False)  # as the report does, which has them elsewhere
+    found = explain_run(run, arm="h3", packets=False)  # as the report does, which has them elsewhere
     said = sentences(found, found.chains[0])["causes"]
     assert said.startswith("Samples cannot split the difference") and "With --capture" not in said
 
@@ -176,7 +183,7 @@ def test_the_load_of_a_page_is_not_explained_by_the_mean_of_its_requests(tmp_pat
     factors = {"path": "[bare]", "client": "[chromium]", "page": "[light]"}
     run = write_visits_run(tmp_path / "page", VisitsShape(factors=factors, blocks=7, failing=False))
     write_traces(run, size=30_000)
-    found = explain.explain(run, arm="h3")
+    found = explain_run(run, arm="h3")
     chain = found.chains[0]
     assert [split.parts.of for split in chain.splits] == [parts.LOADS, parts.PACKETS]
     said = sentences(found, chain)["causes"]
@@ -189,7 +196,7 @@ def test_the_load_of_a_page_is_not_explained_by_the_mean_of_its_requests(tmp_pat
 
 def test_a_start_of_a_video_is_split(tmp_path: Path) -> None:
     run = write_visits_run(tmp_path / "video", VisitsShape(VIDEO, dict(VIDEO_FACTORS), blocks=7))
-    found = explain.explain(run, arm="h3")
+    found = explain_run(run, arm="h3")
     split = found.chains[0].splits[0]
     assert split.parts.of == parts.STARTS and split.parts.names == START_PARTS
     with views.connect(run) as connection:
@@ -207,16 +214,16 @@ def test_a_start_of_a_video_is_split(tmp_path: Path) -> None:
 
 
 def test_a_cell_is_named_by_levels_that_it_alone_has(small: Path) -> None:
-    found = explain.explain(small, "connection=new", "h3")
+    found = explain_run(small, "connection=new", "h3")
     assert {chain.comparison.cell for chain in found.chains} == {NEW}
     with pytest.raises(UserError, match="fits 2 cells"):
-        explain.explain(small, "path=far")
+        explain_run(small, "path=far")
     with pytest.raises(UserError, match="no cell 'path=mars'; choose from "):
-        explain.explain(small, "path=mars")
+        explain_run(small, "path=mars")
 
 
 def test_the_terminal_and_the_program_get_the_same(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = explain.explain(small, NEW, "h3")
+    found = explain_run(small, NEW, "h3")
     concluded = resampled.conclusions(small, [NEW], draws=50)
     assert {one.procedure for one in concluded} == {"single-load", "no-noise-floor"}
     console = Console(record=True, width=100, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
@@ -231,7 +238,7 @@ def test_the_terminal_and_the_program_get_the_same(small: Path, capsys: pytest.C
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_a_screen_has_fifty_lines_and_says_how_to_see_the_rest(run: Path, width: int) -> None:
-    found = explain.explain(run)
+    found = explain_run(run)
     decided = [chain.comparison for chain in found.chains if chain.comparison.decided]
     stream = io.StringIO()
     explain.print_brief(found, Console(file=stream, width=width, highlight=False))
@@ -247,7 +254,7 @@ def test_a_screen_has_fifty_lines_and_says_how_to_see_the_rest(run: Path, width:
 
 def test_of_one_cell_a_screen_has_the_open_verdicts_too(run: Path) -> None:
     cell = "path=rough,connection=new,server=caddy"
-    found = explain.explain(run, cell)
+    found = explain_run(run, cell)
     assert not all(chain.comparison.decided for chain in found.chains)
     stream = io.StringIO()
     explain.print_brief(found, Console(file=stream, width=80, highlight=False))

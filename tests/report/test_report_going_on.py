@@ -10,9 +10,11 @@ import pytest
 from rich.console import Console
 
 from trifecta.analysis.bets import fewest_blocks
-from trifecta.report import facts, going_on, terminal
-from trifecta.report.comparisons import Comparison
-from trifecta.report.explain import as_data, explain, print_chains
+from trifecta.conclude import facts, more_blocks
+from trifecta.conclude.comparisons import Comparison
+from trifecta.conclude.explain.chain import explain
+from trifecta.report import terminal
+from trifecta.report.explain import as_data, print_chains
 
 COMMAND = re.compile(r"trifecta resume (\S+) --blocks (\d+)")
 
@@ -38,15 +40,15 @@ def one(blocks, low, high, verdict="undecided"):
 )
 def test_how_many_blocks_are_asked_for(small, comparison, asked):
     about = facts.read(small)
-    assert going_on.blocks(about, comparison) == asked
-    assert going_on.blocks(dataclasses.replace(about, rest={"map": {}}), comparison) is None
+    assert more_blocks.of(about, comparison) == asked
+    assert more_blocks.of(dataclasses.replace(about, rest={"map": {}}), comparison) is None
 
 
 def test_of_several_half_are_decided_and_none_is_kept_below_six_blocks(small):
     about = facts.read(small)
-    assert going_on.asked(about, [one(20, 21, 23), one(20, 25, 30), one(20, 60, 90), one(0, None, None)]) == 10
-    assert going_on.asked(about, [one(5, 6, 6), one(5, 6, 6), one(1, None, None)]) == 5
-    assert going_on.asked(about, [one(20, None, None, "same")]) is None
+    assert more_blocks.asked(about, [one(20, 21, 23), one(20, 25, 30), one(20, 60, 90), one(0, None, None)]) == 10
+    assert more_blocks.asked(about, [one(5, 6, 6), one(5, 6, 6), one(1, None, None)]) == 5
+    assert more_blocks.asked(about, [one(20, None, None, "same")]) is None
 
 
 def test_the_fewest_blocks_that_can_decide():

@@ -9,6 +9,7 @@ import pytest
 from tests.analysis.mapping.plane import a_plan, a_study, explore
 from tests.report.synthetic import Shape, write_run
 from trifecta.analysis.mapping.result import Answer, Noise, work_out
+from trifecta.conclude import maps
 from trifecta.design.errors import UserError
 from trifecta.design.mapping import make_plan, parse_place
 from trifecta.report import html
@@ -31,7 +32,7 @@ def test_the_files_are_there_and_read_back(made, tmp_path):
     written = page.write(made, tmp_path)
     there = {"map.json", "map.svg", "map.png", "map.html", "results.sha256"}
     assert {path.name for path in tmp_path.iterdir()} == there
-    assert page.load(tmp_path).document() == made.document()
+    assert maps.load(tmp_path).document() == made.document()
     text = written.read_text()
     assert "<script" not in text
     for drawn in (text, (tmp_path / "map.svg").read_text()):
@@ -145,6 +146,6 @@ def test_the_headline_has_every_part(made):
 def test_a_damaged_file_is_one_line(text, tmp_path):
     (tmp_path / "map.json").write_text(text)
     with pytest.raises(UserError, match=r"map\.json"):
-        page.load(tmp_path)
+        maps.load(tmp_path)
     with pytest.raises(UserError, match="not there yet"):
-        page.load(tmp_path / "none")
+        maps.load(tmp_path / "none")

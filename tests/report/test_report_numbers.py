@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from trifecta.report import numbers
+from trifecta.design import numbers
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ import pytest
 from tests.report import pages
 from tests.report.synthetic import Shape, write_run
 from tests.report.test_report_terminal import printed
-from trifecta.report import catalogue, opening, opening_grid, queries, terminal
-from trifecta.report.comparisons import Comparison
+from trifecta.conclude import catalogue, queries
+from trifecta.conclude.comparisons import Comparison
+from trifecta.report import opening, opening_grid, terminal
 from trifecta.report.html import render
 from trifecta.report.opening import PathRow
 from trifecta.store import views

@@ -13,8 +13,8 @@ import pytest
 
 from tests.report.synthetic import Shape, write_run
 from tests.report.synthetic_packets import write_traces
-from trifecta.report import queries
-from trifecta.report.packets.metrics import counted, look
+from trifecta.conclude import queries
+from trifecta.conclude.packets.metrics import counted, look
 from trifecta.store import noted
 from trifecta.store.trace_schema import SCHEMAS
 

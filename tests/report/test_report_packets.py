@@ -16,12 +16,12 @@ from tests.report import pages
 from tests.report.synthetic import Shape, write_run
 from tests.report.synthetic_packets import write_traces
 from trifecta.analysis.published import Place, evaluate, matching
+from trifecta.conclude import queries
+from trifecta.conclude.packets import catalogue
+from trifecta.conclude.packets.metrics import look
+from trifecta.conclude.visits.published import known
 from trifecta.design.errors import CannotError
-from trifecta.report import queries
 from trifecta.report.html import render, write_report
-from trifecta.report.packets import catalogue
-from trifecta.report.packets.metrics import look
-from trifecta.report.visits.published import known
 from trifecta.store import views
 from trifecta.store.schema import TRIALS
 
@@ -170,7 +170,7 @@ def test_times_of_requests_are_means_over_all_blocks_and_add_up(captured: Path) 
 
 
 def test_every_trial_has_its_values_of_packets(captured: Path) -> None:
-    from trifecta.report.packets.metrics import trial_values
+    from trifecta.conclude.packets.metrics import trial_values
 
     with queries.connect(captured) as connection:
         rows = trial_values(connection)
@@ -199,7 +199,7 @@ def test_only_a_check_on_captures_may_have_failed(captured: Path, tmp_path: Path
     files = sorted((run / "trials").iterdir())
     for file, name in zip(files[:2], ("capture", "path"), strict=True):
         fail(file, name)
-    from trifecta.report.packets.metrics import trial_values
+    from trifecta.conclude.packets.metrics import trial_values
 
     with queries.connect(run) as connection:
         kept = {row["trial"] for row in trial_values(connection)}

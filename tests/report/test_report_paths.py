@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 import pytest
 
+from trifecta.design import numbers, path_words
 from trifecta.design.study_file import parse_study
-from trifecta.report import numbers, paths
 
 STUDY = """
 study: x
@@ -56,7 +56,7 @@ paths:
 )
 def test_a_path_is_told_as_it_was_asked_for(path, words):
     study = asdict(parse_study(STUDY.format(path=path), "x.yaml"))
-    assert paths.in_words(study["paths"]["p"]) == words
+    assert path_words.in_words(study["paths"]["p"]) == words
 
 
 @pytest.mark.parametrize(

@@ -15,18 +15,19 @@ from PIL import Image
 from tests.report.synthetic_packets import MS, World, tables
 from trifecta.analysis.transport import blocking, overhead
 from trifecta.analysis.transport import parts as request_parts
+from trifecta.conclude.packets import flights, series
+from trifecta.conclude.packets.captured import Captured, captures
+from trifecta.conclude.packets.derive import Shown, _parts
+from trifecta.conclude.packets.points import Flight, Ladder
 from trifecta.report.figures import part_bars, svg
 from trifecta.report.figures.blocking import Waited
 from trifecta.report.figures.blocking import blocking as blocked
-from trifecta.report.figures.packet_points import Flight, Ladder
 from trifecta.report.figures.packet_sizes import packet_sizes
 from trifecta.report.figures.panels import Drawn
 from trifecta.report.figures.part_bars import TIME, Bar
 from trifecta.report.figures.setup_ladder import setup_ladder
 from trifecta.report.figures.time_sequence import time_sequence
-from trifecta.report.packets import flights, parts, series, write_figures
-from trifecta.report.packets.captured import Captured, captures
-from trifecta.report.packets.derive import Shown, _parts
+from trifecta.report.packets import parts, write_figures
 from trifecta.report.packets.pictures import groups, pictures
 from trifecta.store.trace_schema import SCHEMAS
 

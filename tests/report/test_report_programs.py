@@ -17,9 +17,10 @@ from tests.report.synthetic import Shape, write_run
 from tests.report.test_report_terminal import printed
 from trifecta.analysis.programs import Program
 from trifecta.analysis.shares import Decomposition, Share
+from trifecta.conclude.comparisons import Comparison
+from trifecta.conclude.explain import chain
 from trifecta.report import claims, terminal
-from trifecta.report.comparisons import Comparison
-from trifecta.report.explain import chain, words
+from trifecta.report.explain import words
 from trifecta.report.html import render, write_report
 from trifecta.store import views
 

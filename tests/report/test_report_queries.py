@@ -7,9 +7,9 @@ from typing import TypedDict
 import duckdb
 import pytest
 
-from trifecta.report import queries
-from trifecta.report.catalogue import Query
-from trifecta.report.queries import Answer
+from trifecta.conclude import queries
+from trifecta.conclude.catalogue import Query
+from trifecta.conclude.queries import Answer
 
 
 class Row(TypedDict):

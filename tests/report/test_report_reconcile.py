@@ -21,13 +21,15 @@ from trifecta.analysis.mapping.result import work_out
 from trifecta.analysis.places import paired
 from trifecta.analysis.resampling import Concluded
 from trifecta.analysis.statements import Says
+from trifecta.conclude.reconcile.experiments import Experiments
+from trifecta.conclude.reconcile.maps import read as read_maps
+from trifecta.conclude.reconcile.procedures import together
+from trifecta.conclude.reconcile.read import Reconciled, read
+from trifecta.conclude.reconcile.read import pairs as read_pairs
 from trifecta.design.errors import UserError
 from trifecta.report import reconcile
 from trifecta.report.map import page as map_page
 from trifecta.report.reconcile import cite, conditions, maps, page, words
-from trifecta.report.reconcile.experiments import Experiments
-from trifecta.report.reconcile.procedures import together
-from trifecta.report.reconcile.read import pairs as read_pairs
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +43,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(folder: Path) -> reconcile.Reconciled:
-    made = reconcile.read(folder, draws=40)
+def found(folder: Path) -> Reconciled:
+    made = read(folder, draws=40)
     reconcile.write(made)
     return made
 
 
-def test_both_sides_are_found_where_they_hold(found: reconcile.Reconciled) -> None:
+def test_both_sides_are_found_where_they_hold(found: Reconciled) -> None:
     first = found.pairs[0]
     assert first.found.pair.id == "slowest-or-faster"
     assert {place.run for place in first.found.places[0]} == {NEAR}
@@ -60,7 +62,7 @@ def test_both_sides_are_found_where_they_hold(found: reconcile.Reconciled) -> No
     assert any("round trips of set-up" in said for said in because)
 
 
-def test_the_page_is_whole_and_its_figures_are_files(folder: Path, found: reconcile.Reconciled) -> None:
+def test_the_page_is_whole_and_its_figures_are_files(folder: Path, found: Reconciled) -> None:
     reader = pages.read((folder / "reconciliation.html").read_text())
     assert reader.faults == []
     root = reader.root
@@ -81,7 +83,7 @@ def test_the_page_is_whole_and_its_figures_are_files(folder: Path, found: reconc
     assert len(ids) == len(set(ids))
 
 
-def test_procedures_of_the_studies_are_carried_out(found: reconcile.Reconciled) -> None:
+def test_procedures_of_the_studies_are_carried_out(found: Reconciled) -> None:
     made = {(one.study, one.name): one for one in found.procedures}
     assert set(made) == {("bourbon2020", "no-noise-floor"), ("milicevic2023", "no-noise-floor")}
     far = made["milicevic2023", "no-noise-floor"]
@@ -127,7 +129,7 @@ def test_a_rate_of_an_experiment_is_turned_into_a_time(folder: Path) -> None:
         assert own.low is not None and own.high is not None and own.low <= own.ratio <= own.high
 
 
-def test_experiments_say_at_what_a_side_becomes_true(folder: Path, found: reconcile.Reconciled) -> None:
+def test_experiments_say_at_what_a_side_becomes_true(folder: Path, found: Reconciled) -> None:
     """The invented runs: HTTP/3 needs half the time with new connections on both paths, and not on reused ones."""
     first = found.pairs[0]
     assert {cell.experiment for cell in first.cells} == {"round-trips"}
@@ -158,7 +160,7 @@ def test_a_map_says_where_either_sentence_is_true(slope: float, says: str, folde
     rows, stop, _ = explore(plan, study, lambda x, _: slope * (x - 0.5))
     map_page.write(work_out(plan, study, rows, ending=stop.reason), tmp_path)
     pair = next(one for one in read_pairs() if one.id == "chain-or-fan-in")
-    told = maps.sentences(pair, maps.read([tmp_path]))
+    told = maps.sentences(pair, read_maps([tmp_path]))
     assert len(told) == 2  # one a side
     mine = next(said for said in told if says in said)
     other = next(said for said in told if says not in said)
@@ -166,23 +168,23 @@ def test_a_map_says_where_either_sentence_is_true(slope: float, says: str, folde
     assert f"to {last}" in mine.split("within")[1].split(" and ")[0], mine
     assert first in other.split("within")[1], other
     half = next(one for one in read_pairs() if one.id == "slowest-or-faster")
-    assert maps.sentences(half, maps.read([tmp_path])) == []  # it maps another traffic than that pair is about
+    assert maps.sentences(half, read_maps([tmp_path])) == []  # it maps another traffic than that pair is about
     with pytest.raises(UserError, match=r"map\.json is not there yet"):
-        maps.read([folder])
+        read_maps([folder])
 
 
-def test_the_same_folder_makes_the_same_files(folder: Path, found: reconcile.Reconciled) -> None:
+def test_the_same_folder_makes_the_same_files(folder: Path, found: Reconciled) -> None:
     """Byte for byte: page, figures (vector and not), tables, references."""
     kinds = {".svg", ".pdf", ".png", ".csv", ".html", ".bib"}
     paths = [folder / "reconciliation.html", folder / "reconciliation.bib",
              *(folder / "reconciliation-figures").iterdir()]  # fmt: skip
     before = {path: path.read_bytes() for path in paths}
     assert {path.suffix for path in before} == kinds
-    reconcile.write(reconcile.read(folder, draws=40))
+    reconcile.write(read(folder, draws=40))
     assert [path.name for path, text in before.items() if path.read_bytes() != text] == []
 
 
-def test_the_terminal_says_conditions_and_what_is_missing(found: reconcile.Reconciled) -> None:
+def test_the_terminal_says_conditions_and_what_is_missing(found: Reconciled) -> None:
     console = Console(record=True, width=300, file=io.StringIO())
     reconcile.print_reconciled(found, console)
     text = console.export_text()
@@ -202,7 +204,7 @@ def test_a_damaged_or_partial_folder_is_told_not_crashed(folder: Path, tmp_path:
     (copy / "reproduction.json").write_text(json.dumps(document))
     (copy / "threats" / "round-trips" / "study.yaml").write_text("workload: [")  # what was measured cannot be read
     (copy / NEAR / "run.json").write_text("{")
-    made = reconcile.read(copy, draws=5)
+    made = read(copy, draws=5)
     reconcile.write(made)
     reader = pages.read((copy / "reconciliation.html").read_text())
     assert reader.faults == []
@@ -212,19 +214,19 @@ def test_a_damaged_or_partial_folder_is_told_not_crashed(folder: Path, tmp_path:
     assert "round-trips" in conditions.missing(made.pairs[0])
 
 
-def test_what_a_program_gets_is_json(found: reconcile.Reconciled) -> None:
+def test_what_a_program_gets_is_json(found: Reconciled) -> None:
     assert json.loads(reconcile.as_json(found))["pairs"][0]["outcome"] in ("both", "first", "second", "open")
 
 
 def test_a_folder_without_a_reproduction_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no reproduction\.json here; give the folder"):
-        reconcile.read(tmp_path)
+        read(tmp_path)
     (tmp_path / "reproduction.json").write_text("[1, 2")
     with pytest.raises(UserError, match="is not valid JSON"):
-        reconcile.read(tmp_path)
+        read(tmp_path)
     (tmp_path / "reproduction.json").write_text('{"claims": {}}')
     with pytest.raises(UserError, match="is not what 'trifecta reproduce' writes"):
-        reconcile.read(tmp_path)
+        read(tmp_path)
 
 
 def test_a_run_never_leaves_the_folder(tmp_path: Path) -> None:
@@ -234,12 +236,12 @@ def test_a_run_never_leaves_the_folder(tmp_path: Path) -> None:
     claim = {"id": "bourbon2020.clean-h3-highest", "state": "open", "metric": "latency_p50_ns", "cells": cells}
     (tmp_path / "reproduction.json").write_text(json.dumps({"reproduction": {}, "claims": [claim]}))
     with pytest.raises(UserError, match="is outside of the folder"):
-        reconcile.read(tmp_path)
+        read(tmp_path)
 
 
 def test_without_any_run_the_page_says_so(tmp_path: Path) -> None:
     (tmp_path / "reproduction.json").write_text(json.dumps({"reproduction": {}, "claims": []}))
-    found = reconcile.read(tmp_path)
+    found = read(tmp_path)
     text = page.render(found)
     assert {one.found.outcome for one in found.pairs} == {"not run"}
     assert text.count("Nothing was run that tells.") >= len(found.pairs)
@@ -248,5 +250,5 @@ def test_without_any_run_the_page_says_so(tmp_path: Path) -> None:
 
 def test_the_command_names_no_folder_of_this_machine() -> None:
     argv = ["/here/trifecta", "reproduce", "all", "--quick", "--out", "/here/runs/four"]
-    made = reconcile.Reconciled(folder=Path("four"), asked={"argv": argv}, claims={}, runs=[], missing=[])
+    made = Reconciled(folder=Path("four"), asked={"argv": argv}, claims={}, runs=[], missing=[])
     assert cite.command(made) == "trifecta reproduce all --quick --out FOLDER"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,15 @@ from tests.report import pages
 from tests.report.synthetic import Shape, write_run
 from trifecta import studies
 from trifecta.analysis.published import evaluate
+from trifecta.conclude.reproduction.places import half_sample_mode
+from trifecta.conclude.reproduction.places import read as read_places
+from trifecta.conclude.reproduction.resampled import OfRun, kept, outcome
+from trifecta.conclude.reproduction.result import Result, as_data
+from trifecta.conclude.reproduction.result import read as read_result
 from trifecta.design.campaign import parse_campaign
 from trifecta.design.errors import UserError
-from trifecta.report.reproduction import Result, as_data, print_result, write
-from trifecta.report.reproduction import read as read_result
-from trifecta.report.reproduction.places import half_sample_mode
-from trifecta.report.reproduction.places import read as read_places
-from trifecta.report.reproduction.resampled import outcome, words
+from trifecta.report.reproduction import print_result, write
+from trifecta.report.reproduction.resampled import words
 from trifecta.store import campaign as campaigns
 from trifecta.store import reproduction
 
@@ -158,10 +161,10 @@ def test_metrics_of_single_requests_are_those_of_the_samples(result: Result) -> 
 
 def test_every_metric_of_a_statement_is_one_that_is_read() -> None:
     """A metric that nobody measures would leave its claim open for ever."""
+    from trifecta.conclude.packets.metrics import METRICS as OF_PACKETS
+    from trifecta.conclude.reproduction.places import CPU_SHARE, SAMPLES, SERVICES
+    from trifecta.conclude.visits.metrics import PAGE, VIDEO
     from trifecta.design.metrics import METRICS
-    from trifecta.report.packets.metrics import METRICS as OF_PACKETS
-    from trifecta.report.reproduction.places import CPU_SHARE, SAMPLES, SERVICES
-    from trifecta.report.visits.metrics import PAGE, VIDEO
 
     known = {*METRICS, *SERVICES, CPU_SHARE, "latency_mode_ns", "dns_ns"} | {
         one.name for one in (*OF_PACKETS, *PAGE, *VIDEO)
@@ -196,10 +199,23 @@ def test_a_folder_that_is_no_reproduction_is_refused_in_one_line(tmp_path: Path)
         reproduction.read(tmp_path)
 
 
+def concluded(**said: float | None) -> OfRun:
+    """200 conclusions on one comparison that HTTP/3 wins."""
+    nothing = dict.fromkeys(("rate", "low", "high", "ratio", "ratio_low", "ratio_high"))
+    return OfRun("single-load", "path=far", "h3", "h2", "h3", 200, 20, 0, **{**nothing, **said}, run="r")
+
+
+def test_what_was_concluded_is_read_back_as_it_was_kept() -> None:
+    one = concluded(rate=0.1, low=0.05, high=0.2)
+    assert next(iter(one.as_data())) == "run"
+    assert kept([one.as_data()]) == [one]
+
+
 def test_a_procedure_without_traffic_says_how_often_it_would_have_been_wrong() -> None:
-    one = {"run": "r", "arm": "h3", "reference": "h2", "draws": 200, "low": 0.4, "high": 0.6, "winner": "h3"}
-    open_, same = {**one, "rate": None, "winner": None}, {**one, "rate": 1.0, "winner": "same"}
-    said = words([{**one, "rate": 0.1}, {**one, "rate": 0.5}, {**one, "rate": 0.2}, open_, open_, same])
+    one = concluded(low=0.4, high=0.6)
+    open_, same = replace(one, winner=None), replace(one, rate=1.0, winner="same")
+    decided = [replace(one, rate=rate) for rate in (0.1, 0.5, 0.2)]
+    said = words([*decided, open_, open_, same])
     assert "200 times on each of 6 comparisons" in said
     assert "where our verdict names the faster protocol (3 of 6)" in said
     assert "in 1 there is no difference beyond the margin, and it names one all the same" in said
@@ -221,7 +237,7 @@ def test_a_procedure_without_traffic_says_how_often_it_would_have_been_wrong() -
     ],
 )
 def test_a_procedure_has_an_effect_none_or_is_open(known: list[tuple[float | None, float | None]], said: str) -> None:
-    found = [{"draws": 200, "rate": None if low is None else 0.1, "low": low, "high": high} for low, high in known]
+    found = [concluded(rate=None if low is None else 0.1, low=low, high=high) for low, high in known]
     assert outcome(found) == said
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from tests.report import pages
 from tests.report.synthetic import Shape, write_run
-from trifecta.report import numbers
+from trifecta.analysis.sequential import histogram as of_samples
+from trifecta.design import numbers
 from trifecta.report.figures import sequential, svg
 from trifecta.report.html import write_report
 from trifecta.store import views
@@ -137,6 +138,6 @@ def test_many_requests_in_flight_have_none_of_it(small: Path) -> None:
 def test_a_histogram_is_of_shares_of_each_protocol_s_requests() -> None:
     few, many = np.full(40, 2e6), np.full(4000, 3e6)
     with svg.drawing():
-        drawn = sequential.histogram({"h2": few, "h3": many}, "round trip", "w0h")
+        drawn = sequential.histogram(of_samples({"h2": few, "h3": many}), "round trip", "w0h")
     assert "HTTP/2: 2.00 ms to 2.00 ms" in drawn
     assert "100 %" in drawn

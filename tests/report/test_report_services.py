@@ -16,10 +16,12 @@ import pytest
 from tests.report import pages
 from tests.report.synthetic_services import CHAIN, ServicesShape, write_services_run
 from tests.report.test_report_terminal import printed
-from trifecta.report import facts, queries, services, terminal
+from trifecta.conclude import facts, queries
+from trifecta.conclude.queries import Row
+from trifecta.conclude.services import catalogue
+from trifecta.conclude.services.derive import derive
+from trifecta.report import terminal
 from trifecta.report.html import render, write_report
-from trifecta.report.queries import Row
-from trifecta.report.services import catalogue
 from trifecta.store import schema, views
 from trifecta.store.derived import DERIVED
 
@@ -351,7 +353,7 @@ def test_other_runs_have_no_services(small: Path) -> None:
     page = pages.read(render(small)).root
     assert not [one for one in page.all("section") if one.attributes.get("id") == "services"]
     with queries.connect(small) as connection:
-        assert services.derive(connection, facts.read(small)) is None
+        assert derive(connection, facts.read(small)) is None
     assert json.loads(terminal.as_json(small))["services"] == {"said": []}
 
 
@@ -404,7 +406,7 @@ def test_a_cell_that_has_no_trial_yet_is_left_out_of_the_services(registration: 
 
 def test_cpu_is_a_share_of_the_time_too(tmp_path: Path) -> None:
     """bourbon2020 shows CPU in per cent: what a request takes is more where requests are few, a share is less."""
-    from trifecta.report.reproduction import places
+    from trifecta.conclude.reproduction import places
 
     factors = {"path": "[lag]", "connection": "[new]", "place": "[native]"}
     run = tmp_path / "run"

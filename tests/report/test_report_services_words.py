@@ -6,8 +6,8 @@ import pytest
 
 from trifecta.analysis.scaling import Axis, Step
 from trifecta.analysis.success import Difference
+from trifecta.conclude.comparisons import Comparison
 from trifecta.design.metrics import METRICS
-from trifecta.report.comparisons import Comparison
 from trifecta.report.services import words
 
 PAIR = ("h3", "h2")

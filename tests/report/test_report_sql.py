@@ -12,7 +12,7 @@ import pytest
 
 from tests.report import pages
 from trifecta.analysis.checks.busy import client_busy
-from trifecta.report import catalogue
+from trifecta.conclude import catalogue
 from trifecta.store import views
 
 

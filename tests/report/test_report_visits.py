@@ -17,14 +17,15 @@ import pytest
 from tests.report import pages
 from tests.report.synthetic_visits import PAGE, VIDEO, VIDEO_FACTORS, VisitsShape, write_visits_run
 from tests.report.test_report_terminal import printed
-from trifecta.report import queries, terminal
-from trifecta.report.facts import read as read_facts
+from trifecta.conclude import queries
+from trifecta.conclude.facts import read as read_facts
+from trifecta.conclude.queries import Row
+from trifecta.conclude.visits import catalogue, metrics
+from trifecta.conclude.visits.published import known
+from trifecta.report import terminal
 from trifecta.report.figures.connections import lanes
 from trifecta.report.figures.page_waterfall import Load, bars, rows_of
 from trifecta.report.html import render, write_report
-from trifecta.report.queries import Row
-from trifecta.report.visits import catalogue, metrics
-from trifecta.report.visits.published import known
 from trifecta.store import views
 from trifecta.store.schema import TRIALS
 from trifecta.store.visits import FETCHES, PLAYBACK, VISITS

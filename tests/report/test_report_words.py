@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from trifecta.report import catalogue
-from trifecta.report.comparisons import Comparison
-from trifecta.report.queries import Answer
+from trifecta.conclude import catalogue
+from trifecta.conclude.comparisons import Comparison
+from trifecta.conclude.queries import Answer
 from trifecta.report.words import _checks, command_line, reach
 
 FAILED = {"check_name": "machine", "passed": 0, "warned": 0, "failed": 9, "unknown": 0}

@@ -19,9 +19,9 @@ import pytest
 
 from tests.store.sealed import seal, small
 from trifecta.cli import main
+from trifecta.conclude.packets.dissected import dissect_run
 from trifecta.design import extras
 from trifecta.design.errors import UserError
-from trifecta.report.packets.files import dissect_run
 from trifecta.store import files, manifest, schema
 from trifecta.store import trace_schema as trace
 from trifecta.store.run import RunDirectory, TrialFiles

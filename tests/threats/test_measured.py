@@ -97,7 +97,8 @@ def test_the_rate_from_which_a_program_measures_itself_is_said():
         step | {"rate_per_s": 800.0, "loud": 6, "trials": 6, "state": "departs", "used": 0.98},
     ]
     knee = dict.fromkeys(Knee.__dataclass_fields__)
-    knee |= {"place": "client_cpu 10 %", "levels": {}, "arm": "h3", "low": 100.0, "high": 800.0, "most_per_s": 410.0}
+    knee |= {"place": "client_cpu 10 %", "levels": {}, "arm": "h3", "against": "", "low": 100.0, "high": 800.0}
+    knee["most_per_s"] = 410.0
     said = _model_lines([knee | {"steps": steps}])
     assert said[0] == (
         "client_cpu 10 %, HTTP/3: becomes the bottleneck between 100/s and 800/s. It did 410/s [no interval] at most."

@@ -9,7 +9,7 @@ beyond it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -104,6 +104,12 @@ class Branch:
     along: tuple[str, ...]
     cells: tuple[Cell, ...]
 
+    @property
+    def ratios(self) -> tuple[float, float] | None:
+        """The least and the largest of what is known."""
+        known = [one.ratio for one in self.cells if one.ratio is not None]
+        return (min(known), max(known)) if known else None
+
 
 def branches(cells: Sequence[Cell], side: int, along: str = "path") -> list[Branch]:
     """The cells of each experiment by what they say to a side, and by the factors that the experiment changes.
@@ -136,9 +142,3 @@ def changes(cells: Sequence[Cell]) -> list[str]:
     """The factors of which an experiment has several levels."""
     names = list(dict.fromkeys(name for one in cells for name in one.levels))
     return [name for name in names if len({one.levels.get(name, "") for one in cells}) > 1]
-
-
-def span(cells: Sequence[Cell], of: Callable[[Cell], float | None]) -> tuple[float, float] | None:
-    """The least and the largest of what is known."""
-    known = [value for value in map(of, cells) if value is not None]
-    return (min(known), max(known)) if known else None

@@ -9,7 +9,7 @@ independent, and a p-value of such a test says only how large the sample was. Th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,6 +70,25 @@ class ByBlocks:
     p: float | None
     """Of the signed rank test of log ratios, two-sided, for a number of blocks set in advance."""
     blocks: int
+
+
+@dataclass(frozen=True)
+class Bars:
+    """A histogram of the samples of an arm: the share in each bin, and what they are apart from it, in their unit."""
+
+    shares: Floats
+    fullest: int
+    smallest: float
+    largest: float
+    mean: float
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """The samples of every arm in the same bins; what is longer than the last edge is in none."""
+
+    edges: Floats
+    arms: dict[str, Bars]
 
 
 def progression(sent_ns: int, done_ns: Sequence[int]) -> Floats:
@@ -145,6 +164,18 @@ def bins(values: Sequence[Floats]) -> Floats:
     width = min((width for width in widths if width > 0), default=(high - low) / _BINS[0])
     number = int(np.clip(math.ceil((high - low) / width), *_BINS))
     return np.linspace(low, high, number + 1)
+
+
+def histogram(samples: Mapping[str, Floats]) -> Histogram:
+    """By arm, of as many bins as the samples tell apart."""
+    edges = bins(list(samples.values()))
+    return Histogram(edges, {arm: _bars(found, edges) for arm, found in samples.items()})
+
+
+def _bars(found: Floats, edges: Floats) -> Bars:
+    counts, _ = np.histogram(found, edges)
+    smallest, largest, mean = (float(one) for one in (found.min(), found.max(), found.mean()))
+    return Bars(counts / len(found), int(counts.argmax()), smallest, largest, mean)
 
 
 def _t_interval(values: Floats, confidence: float) -> tuple[float, float | None, float | None]:

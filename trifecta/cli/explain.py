@@ -30,13 +30,13 @@ def command(*, run: Path, cell: str | None, arm: str | None, full: bool, as_json
     With --full, for each verdict: what differed, what was ruled out, the share of each cause, what would overturn it,
     the threats, and what a published procedure would have concluded from the same samples. --json has all of it.
     """
+    from trifecta.conclude.explain import chain, resampled
     from trifecta.report import explain
-    from trifecta.report.explain import resampled
     from trifecta.store import damage
 
     with damage.named(run):
-        found = explain.explain(run, cell, arm)
-        cells = [chain.comparison.cell for chain in found.chains]
+        found = chain.explain(run, cell, arm)
+        cells = [one.comparison.cell for one in found.chains]
         concluded = resampled.conclusions(run, cells) if cells and (full or as_json) else []
     for said in found.about.doubts:
         click.echo(f"trifecta: {run}: {said}", err=True)

@@ -195,10 +195,11 @@ def _shown(made: MapResult, folder: Path, *, as_json: bool) -> int:
 
 
 def _look_up(folder: Path, place: str, *, as_json: bool) -> int:
+    from trifecta.conclude import maps
     from trifecta.design.mapping import parse_place
     from trifecta.report.map import page, words
 
-    made = page.load(folder)
+    made = maps.load(folder)
     answer = made.at(*parse_place("--at", made.plan, place))
     if as_json:
         click.echo(json.dumps(answer.document(), indent=1))

@@ -34,9 +34,10 @@ def command(*, folder: Path, maps: tuple[Path, ...], as_json: bool) -> None:
     FOLDER is that of 'trifecta reproduce'. Writes reconciliation.html there, its figures as SVG, PDF, PNG and CSV,
     and reconciliation.bib to cite it by.
     """
+    from trifecta.conclude.reconcile.read import read
     from trifecta.report import reconcile
 
-    found = reconcile.read(folder, maps=maps)
+    found = read(folder, maps=maps)
     reconcile.write(found)
     if as_json:
         click.echo(reconcile.as_json(found))

@@ -142,9 +142,10 @@ def _refuse_others(context: click.Context) -> None:
 
 
 def _compare(first: Path, second: Path, *, as_json: bool) -> int:
+    from trifecta.conclude.reproduction.compared import compare
     from trifecta.report.reproduction import compared as shown
 
-    made = shown.compare(first, second)
+    made = compare(first, second)
     if as_json:
         click.echo(json.dumps(shown.as_data(made), indent=1, ensure_ascii=False))
     else:

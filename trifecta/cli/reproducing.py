@@ -31,6 +31,7 @@ def carry_out(
     experiments = _experiments(asked)
     enter_lab([*(study for one in campaigns.values() for study in one.studies.values()), *experiments.values()])
 
+    from trifecta.conclude.reproduction.result import StudyResult, as_data, read
     from trifecta.report import reproduction as shown
     from trifecta.workloads.stopping import StopFlag
 
@@ -39,7 +40,7 @@ def carry_out(
         click.echo(_ahead(parts, folder), err=True)
     problems: dict[str, dict[str, str]] = {}
     measured: dict[str, ThreatFound] = {}
-    kept: dict[str, shown.StudyResult] = {}
+    kept: dict[str, StudyResult] = {}
     with StopFlag() as stop:
         for name, campaign in campaigns.items():
             if stop():
@@ -52,22 +53,22 @@ def carry_out(
                 with _timed(folder, asked, f"{name}, threats"):
                     _measure(name, folder, asked, measured, stop, quiet=quiet)
             kept.pop(name, None)
-            result = shown.read(folder, campaigns, problems, kept)
+            result = read(folder, campaigns, problems, kept)
             shown.write(result)
             if not quiet and not as_json:
                 click.echo(f"{name}: {shown.study_summary(result, name)}", err=True)
-        result = shown.read(folder, campaigns, problems, kept)
+        result = read(folder, campaigns, problems, kept)
         shown.write(result)
         page = _reconcile(folder) if asked["all"] else None
         if as_json:
-            click.echo(json.dumps(shown.as_data(result), indent=1, ensure_ascii=False, default=str))
+            click.echo(json.dumps(as_data(result), indent=1, ensure_ascii=False, default=str))
         else:
             shown.print_result(result)
             if page is not None:
                 click.echo(f"Reconciliation: {page}")
         if stop():
             return INTERRUPTED
-    return 0 if any(run.valid for study in result.studies for run in study.runs) else 1
+    return 0 if any(run["valid"] for study in result.studies for run in study.runs) else 1
 
 
 @contextmanager
@@ -112,7 +113,7 @@ def _left(parts: dict[Path, Study]) -> str:
 
 def _words(ahead: Ahead) -> str:
     """``36 runs, 6,966 trials, about 4 days``, ``9 of 36 runs left, 1,240 trials, about 9 h``."""
-    from trifecta.report import numbers
+    from trifecta.design import numbers
     from trifecta.report.words import counted
 
     if not ahead.runs:
@@ -149,9 +150,10 @@ def _run_campaign(
 
 def _reconcile(folder: Path) -> Path:
     """Write the page that takes the claims of all studies that contradict each other."""
+    from trifecta.conclude.reconcile.read import read
     from trifecta.report import reconcile
 
-    reconcile.write(reconcile.read(folder))
+    reconcile.write(read(folder))
     return folder / reconcile.PAGE
 
 
@@ -197,6 +199,7 @@ def _measure(
 ) -> None:
     """Measure the threats to a study that are not yet measured; one that threatens several studies runs once."""
     from trifecta.cli.campaigns import runner
+    from trifecta.conclude.reproduction.resampled import concluded, kept
     from trifecta.report import html
     from trifecta.report.reproduction import resampled
     from trifecta.store import files, reproduction
@@ -206,7 +209,7 @@ def _measure(
     with files.disk_errors(target):
         target.mkdir(exist_ok=True)
     run = runner(stop, quiet=quiet)
-    procedures = resampled.concluded(_runs(folder / name)) if any(not t.experiment for t in _threats_of(name)) else {}
+    procedures = concluded(_runs(folder / name)) if any(not t.experiment for t in _threats_of(name)) else {}
 
     def run_one(study: Any, path: Path, resume: bool) -> Any:
         outcome = run(study, path, resume)
@@ -218,7 +221,7 @@ def _measure(
             continue
         if threat.experiment is None:
             before = measured[threat.id].get("resampled", []) if threat.id in measured else []
-            found = [*before, *procedures.get(threat.id, ())]
+            found = [*kept(before), *procedures.get(threat.id, ())]
             told = experiments.not_measured(threat, threat.elsewhere)
             measured[threat.id] = resampled.measured(told, found) if found else told
         else:

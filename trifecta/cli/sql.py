@@ -31,7 +31,7 @@ def command(run: Path, query: str | None, as_json: bool, as_csv: bool) -> None:
     (infinity, not a number) is printed as a string there.
     """
     from trifecta.cli import tables
-    from trifecta.report import results
+    from trifecta.conclude import results
     from trifecta.store import damage, noted, views
     from trifecta.store.derived import DERIVED
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypedDict, final
+from typing import TypedDict, final
+
+from trifecta.contract.values import JsonObject
 
 
 class MeanFound(TypedDict):
@@ -85,24 +87,6 @@ class TripsFound(TypedDict):
     high: float | None
 
 
-class StepFound(TypedDict):
-    """One rate of a sweep: `analysis.knee.Step`."""
-
-    rate_per_s: float
-    latency_ns: float | None
-    latency_low_ns: float | None
-    latency_high_ns: float | None
-    against_ns: float | None
-    ratio: float | None
-    low: float | None
-    high: float | None
-    done_per_s: float | None
-    used: float | None
-    loud: int
-    trials: int
-    state: Literal["keeps up", "departs", "open"]
-
-
 @final
 class KneeFound(TypedDict):
     """A sweep of request rates over one protocol: `analysis.knee.Knee`."""
@@ -116,7 +100,7 @@ class KneeFound(TypedDict):
     most_per_s: float | None
     most_low: float | None
     most_high: float | None
-    steps: list[StepFound]
+    steps: list[JsonObject]
 
 
 class ShareFound(TypedDict):
@@ -138,28 +122,6 @@ class SplitFound(TypedDict):
     shares: list[ShareFound]
 
 
-class Resampled(TypedDict):
-    """What a procedure concluded of one comparison of a run: `analysis.resampling.Concluded`."""
-
-    run: str
-    procedure: str
-    cell: str
-    arm: str
-    reference: str
-    winner: str | None
-    draws: int
-    wrong: int
-    opposite: int
-    rate: float | None
-    low: float | None
-    high: float | None
-    ratio: float | None
-    ratio_low: float | None
-    ratio_high: float | None
-    named: float | None
-    contradict: float | None
-
-
 class ThreatFound(TypedDict, total=False):
     """A threat with what its experiments, or its procedure carried out on our samples, showed."""
 
@@ -174,4 +136,4 @@ class ThreatFound(TypedDict, total=False):
     runs: list[str]
     effects: list[EffectFound]
     model: list[TripsFound | KneeFound | SplitFound]
-    resampled: list[Resampled]
+    resampled: list[JsonObject]

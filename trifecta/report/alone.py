@@ -7,15 +7,17 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from trifecta.conclude import queries
+from trifecta.conclude.catalogue import Query
+from trifecta.conclude.comparisons import levels
+from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.queries import Answer
 from trifecta.contract.values import JsonObject
-from trifecta.design import percentiles
-from trifecta.report import grids, numbers, queries, tables
-from trifecta.report.catalogue import Query
-from trifecta.report.comparisons import levels, place_words
-from trifecta.report.facts import RunFacts
+from trifecta.design import numbers, percentiles
+from trifecta.report import grids, tables
 from trifecta.report.figures.style import name
-from trifecta.report.queries import Answer
 from trifecta.report.tables import Column, Table
+from trifecta.report.verdict_words import place_words
 
 _TAILS = {"p90_ns": ("q[2]", 0.9), "p95_ns": ("q[3]", 0.95), "p99_ns": ("q[4]", 0.99), "p999_ns": ("q[5]", 0.999)}
 # Both runs of a block count: they are of one protocol.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, MutableMapping
+from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -13,15 +13,25 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from trifecta.conclude import facts, queries
+from trifecta.conclude.campaign import left_out
+from trifecta.conclude.catalogue import VERDICTS, Query
+from trifecta.conclude.cells import cells_in_order, comparisons_of
+from trifecta.conclude.comparisons import Comparison, levels
+from trifecta.conclude.visits.derive import derive
+from trifecta.conclude.visits.published import Claim
 from trifecta.contract.values import JsonObject
+from trifecta.design import numbers
 from trifecta.design.campaign import Campaign
 from trifecta.design.factors import CONNECTION_LEVELS
-from trifecta.report import content, facts, grids, numbers, queries, visits, words
-from trifecta.report.catalogue import VERDICTS, Query
-from trifecta.report.comparisons import Comparison, levels
+from trifecta.report import (
+    grids,
+    verdict_words,
+    words,
+)
 from trifecta.report.figures import style
 from trifecta.report.sections import TEMPLATES
-from trifecta.report.visits.published import Claim
+from trifecta.report.visits.published import ours, with_place
 from trifecta.report.visits.said import cell_words, claim_summary
 
 PAGE = "index.html"
@@ -101,22 +111,6 @@ class RunRead:
     """None: not of visits."""
 
 
-def left_out(campaign: Campaign, folder: Path, problems: Mapping[str, str]) -> dict[str, str]:
-    """Studies that were not run, and levels that a run had to leave out (``study, factor level``), with the reason.
-
-    ``problems`` are studies that could not run, with the reason.
-    """
-    found = dict(problems)
-    for name in campaign.studies:
-        run = folder / name
-        if not (run / "run.json").is_file():
-            found.setdefault(name, "not run")
-            continue
-        for item in facts.read(run).left_out:
-            found[f"{name}, {item['factor']} {item['level']}"] = str(item["reason"])
-    return found
-
-
 def overview(
     campaign: Campaign, folder: Path, problems: dict[str, str], kept: MutableMapping[str, RunRead] | None = None
 ) -> Overview:
@@ -155,9 +149,9 @@ def _read(campaign: Campaign, name: str, run: Path) -> RunRead:
     with queries.connect(run) as connection:
         arms = queries.ask(connection, ARMS)
         verdicts = queries.ask(connection, VERDICTS)
-        cells = content.cells_in_order(about, dict.fromkeys(row["cell"] for row in arms))
-        found = content.comparisons(about, verdicts, cells)
-        seen = visits.derive(connection, about, found)
+        cells = cells_in_order(about, dict.fromkeys(row["cell"] for row in arms))
+        found = comparisons_of(about, verdicts, cells)
+        seen = derive(connection, about, found)
     lines = []
     for cell in cells:
         own = levels(cell)
@@ -177,7 +171,7 @@ def _read(campaign: Campaign, name: str, run: Path) -> RunRead:
                 comparisons={(one.arm, one.reference): one for one in found if one.cell == cell},
             )
         )
-    claims = [(one, cell_words(one.cell)) for one in seen.claims] if seen else None
+    claims = [with_place(one, cell_words(one.cell)) for one in seen.claims] if seen else None
     return RunRead(about, lines, claims)
 
 
@@ -189,6 +183,7 @@ def write_page(made: Overview, folder: Path) -> Path:
 
     environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
     environment.filters |= {"name": style.name, "duration": _duration, "share": _share}
+    environment.filters |= {"headline": verdict_words.headline, "ratio_interval": verdict_words.ratio_interval}
     css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
     text = environment.get_template("campaign.html.j2").render(made=made, css=css)
     target = folder / PAGE
@@ -260,7 +255,7 @@ def as_data(made: Overview, folder: Path) -> JsonObject:
             for line in made.lines
         ],
         "claims": [{"id": claim.id, "cell": claim.cell, "study": claim.study, "text": claim.text,
-                    "relation": claim.relation, "here": claim.ours} for claim, _ in made.claims],
+                    "relation": claim.relation, "here": ours(claim.said)} for claim, _ in made.claims],
     }  # fmt: skip
 
 
@@ -273,7 +268,7 @@ def _arm(row: dict[str, Any] | None) -> str:
 
 
 def _verdict(one: Comparison | None) -> str:
-    return numbers.NO_VALUE if one is None else one.headline("x").replace(" ", "\n")
+    return numbers.NO_VALUE if one is None else verdict_words.headline(one, "x").replace(" ", "\n")
 
 
 def _duration(value: float | None) -> str:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from trifecta.analysis.layout import CLIENT, CROSSED, PROGRAM, PROTOCOL, SERVER
 from trifecta.analysis.parts import NOISE
 from trifecta.analysis.pooled import EVERYWHERE
-from trifecta.analysis.programs import OWN_CLIENT, Program, place_of
+from trifecta.analysis.programs import Program
 from trifecta.analysis.shares import Decomposition, Share
+from trifecta.conclude.comparisons import Comparison, levels
+from trifecta.conclude.programs import program_at
+from trifecta.design import naming
 from trifecta.design.metric import Metric
-from trifecta.report import naming
-from trifecta.report.comparisons import Comparison, levels
 from trifecta.report.figures.style import name
 from trifecta.report.words import counted, listed, sentence
 
@@ -54,12 +55,6 @@ class PlaceClaims:
     sentences: list[str]
 
 
-def program_at(cell: str) -> Program:
-    """The programs of a cell."""
-    there = levels(cell)
-    return Program(there.get("server", ""), there.get("client", OWN_CLIENT))
-
-
 def whom(programs: Iterable[Program], everyone: Iterable[Program], only: str = "") -> str:
     """``behind caddy``, ``with curl``, ``behind caddy, whatever the client``; ``only`` is put after the names."""
     chosen, known = list(dict.fromkeys(programs)), set(everyone)
@@ -93,10 +88,10 @@ def _alone(programs: Iterable[Program], everyone: Iterable[Program]) -> bool:
 
 def claims_by_place(found: Sequence[Comparison], pairs: Sequence[tuple[str, str]]) -> list[PlaceClaims]:
     """For every place, a sentence for each pair: for which programs which verdict holds."""
-    places = list(dict.fromkeys(place_of(one.cell) for one in found))
+    places = list(dict.fromkeys(one.place for one in found))
     made = []
     for place in places:
-        here = [one for one in found if place_of(one.cell) == place]
+        here = [one for one in found if one.place == place]
         said = [_claim(pair, [one for one in here if (one.arm, one.reference) == pair]) for pair in pairs]
         made.append(PlaceClaims(place, [one for one in said if one]))
     return made

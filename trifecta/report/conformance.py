@@ -15,12 +15,12 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from trifecta.conclude.catalogue import Query
+from trifecta.conclude.queries import Answer
 from trifecta.contract.values import JsonObject
 from trifecta.design.conformance import CASES, LARGE, MARKS, OUTCOME_WORDS, OWN, ConformanceCase, ConformanceResult
 from trifecta.design.model import PROTOCOL_NAMES, PROTOCOLS
 from trifecta.report import grids, tables
-from trifecta.report.catalogue import Query
-from trifecta.report.queries import Answer
 from trifecta.report.tables import Column
 
 HOP = "†"

@@ -1,23 +1,17 @@
-"""Gathers everything a report shows: answers, comparisons, tables and figures, cell by cell."""
+"""Asks everything that a report shows of the verdicts and checks of a run, and of its samples."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import duckdb
 
-from trifecta.contract.trial import TrialRow
-from trifecta.design.errors import UserError
-from trifecta.design.metrics import METRICS
-from trifecta.design.model import AA_SUFFIX
-from trifecta.report import catalogue, conformance, exclusions, queries
-from trifecta.report.comparisons import Comparison, VerdictRow, from_rows, levels
-from trifecta.report.facts import RunFacts
-from trifecta.report.queries import Answer
+from trifecta.conclude import catalogue, exclusions, queries
+from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.queries import Answer
+from trifecta.report import conformance
 
 _WHOLE_RUN = (
     catalogue.TOTALS,
@@ -68,25 +62,6 @@ def ask_all(connection: duckdb.DuckDBPyConnection, facts: RunFacts, pool: Thread
     return Answers(small, large)
 
 
-def cells_in_order(facts: RunFacts, keys: Iterable[str]) -> list[str]:
-    """Cells in the order of the study's levels, unknown ones last."""
-    factors = facts.study.get("factors") or {}
-    positions = {name: {str(level): i for i, level in enumerate(found)} for name, found in factors.items()}
-
-    def position(cell: str) -> tuple[Any, ...]:
-        there = levels(cell)
-        return (*(positions[name].get(there.get(name, ""), 999) for name in facts.factors), cell)
-
-    return sorted(set(keys), key=position)
-
-
-def comparisons(facts: RunFacts, verdicts: Answer, cells: Sequence[str]) -> list[Comparison]:
-    """Comparisons of the study's metric, cell by cell in order."""
-    place = {cell: i for i, cell in enumerate(cells)}
-    found = from_rows(verdicts.of(VerdictRow), facts.metric)
-    return sorted(found, key=lambda one: (place.get(one.cell, len(place)), one.arm, one.reference))
-
-
 class CellChecks(TypedDict, total=False):
     """Of `catalogue.CHECKS_BY_CELL`: what the checks of a cell's trials said, and how many trials that excludes."""
 
@@ -102,34 +77,7 @@ def checks_of(answer: Answer, cell: str) -> CellChecks | None:
     return next(iter(answer.of(CellChecks, cell=cell)), None)
 
 
-def arms_of(facts: RunFacts) -> list[str]:
-    """Arms that figures and tables show, oldest protocol first; the A/A run shows in the ratios only."""
-    return facts.arms
-
-
-def aa_arm(facts: RunFacts) -> str:
-    """The baseline's second run."""
-    return facts.baseline + AA_SUFFIX
-
-
-def finite(value: Any) -> bool:
-    """Whether a value is a usable number."""
-    return value is not None and math.isfinite(value)
-
-
 def queries_of_cells(facts: RunFacts) -> list[catalogue.Query]:
     """The queries behind the figures of a cell."""
     ratios = catalogue.for_metric(catalogue.BLOCK_RATIOS, facts.metric)
     return [ratios, catalogue.ECDF, catalogue.PHASES, catalogue.THROUGHPUT, catalogue.COST]
-
-
-def trial_values(connection: duckdb.DuckDBPyConnection, metric: str) -> dict[str, list[TrialRow]]:
-    """The values of trials that the analysis needs, by cell."""
-    if metric not in METRICS:
-        raise UserError(f"metric {metric!r} of the study is not known; known are {', '.join(METRICS)}")
-    columns = ", ".join(dict.fromkeys(("cell", "arm", "block", "valid", "samples", "success_rate", metric)))
-    sql = f"SELECT {columns} FROM trials ORDER BY block, trial"  # noqa: S608 - known columns
-    found: dict[str, list[TrialRow]] = {}
-    for row in queries.select(connection, TrialRow, sql):
-        found.setdefault(row["cell"], []).append(row)
-    return found

@@ -6,14 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from trifecta.analysis.estimate import Row
-from trifecta.report import catalogue, numbers, pairs, words
-from trifecta.report.comparisons import Comparison, levels, place_words
-from trifecta.report.content import Answers, arms_of
-from trifecta.report.facts import RunFacts
+from trifecta.conclude import catalogue, pairs
+from trifecta.conclude.comparisons import Comparison, levels
+from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.pairs import PairSeries
+from trifecta.design import numbers
+from trifecta.report import words
+from trifecta.report.content import Answers
 from trifecta.report.figure import Figure
 from trifecta.report.figures import latency, load, ratios, scales, style
-from trifecta.report.figures.ratios import ForestRow, PairSeries
+from trifecta.report.figures.ratios import ForestRow
 from trifecta.report.opening import Opening
+from trifecta.report.verdict_words import place_words
 
 
 def ratio_panels(
@@ -61,7 +65,7 @@ def _sequence_caption(series: Sequence[PairSeries]) -> str:
 
 def sample_panels(facts: RunFacts, cell: str, number: int, answers: Answers) -> list[Figure]:
     """The four panels over samples and costs; of browsers only the distribution."""
-    arms = arms_of(facts)
+    arms = facts.arms
     made: list[Figure] = []
 
     def by_arm(query: catalogue.Query) -> dict[str, dict[str, Any]]:

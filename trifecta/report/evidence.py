@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trifecta.report import catalogue, naming, tables, words
-from trifecta.report.content import Answers, arms_of
-from trifecta.report.facts import RunFacts
+from trifecta.conclude import catalogue
+from trifecta.conclude.facts import RunFacts
+from trifecta.design import naming
+from trifecta.report import tables, words
+from trifecta.report.content import Answers
 from trifecta.report.tables import Column, Table
 
 CELL_NOTES = (
@@ -54,7 +56,7 @@ def percentiles(facts: RunFacts, answers: Answers, cell: str, number: int) -> Ta
         ("protocol", "arm"),
         columns,
         cell=cell,
-        order=arms_of(facts),
+        order=facts.arms,
     )
 
 
@@ -77,7 +79,7 @@ def phases(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
         ("protocol", "arm"),
         columns,
         cell=cell,
-        order=arms_of(facts),
+        order=facts.arms,
     )
 
 
@@ -100,7 +102,7 @@ def cost(facts: RunFacts, answers: Answers, cell: str, number: int) -> Table:
         ("protocol", "arm"),
         columns,
         cell=cell,
-        order=arms_of(facts),
+        order=facts.arms,
     )
 
 

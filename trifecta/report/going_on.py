@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
-from statistics import median
 
-from trifecta.analysis.bets import fewest_blocks
-from trifecta.report import numbers
-from trifecta.report.comparisons import Comparison
-from trifecta.report.facts import RunFacts
-
-
-def blocks(facts: RunFacts, one: Comparison) -> int | None:
-    """How many more blocks to ask for: the upper end of the forecast, else as many again as there were.
-
-    None where more blocks are no help: of a decided verdict, of one without a valid block, and in a map.
-    """
-    done = int(one.row["blocks"] or 0)
-    if one.decided or not done or facts.is_map:
-        return None
-    low, high = one.blocks_more or (done, done)
-    ask = high if high is not None else max(low, done)
-    return max(ask, fewest_blocks(facts.confidence) - done)
-
-
-def asked(facts: RunFacts, found: Iterable[Comparison]) -> int | None:
-    """Blocks that decide half of the open verdicts or more, and without which none of them can be; None: no help."""
-    helped = [(more, int(one.row["blocks"])) for one in found if (more := blocks(facts, one)) is not None]
-    if not helped:
-        return None
-    fewest = fewest_blocks(facts.confidence) - min(done for _, done in helped)
-    return max(math.ceil(median(more for more, _ in helped)), fewest)
+from trifecta.conclude import more_blocks
+from trifecta.conclude.comparisons import Comparison
+from trifecta.conclude.facts import RunFacts
+from trifecta.design import numbers
 
 
 def command(facts: RunFacts, more: int | None) -> str | None:
@@ -43,18 +19,14 @@ def command(facts: RunFacts, more: int | None) -> str | None:
 
 def estimate(facts: RunFacts, found: Iterable[Comparison], trials: int) -> str:
     """How long that takes if nothing is decided before: ``about 4 min at most``; empty where it cannot be known."""
-    opened = [one for one in found if blocks(facts, one) is not None]
-    elapsed_ns, more = facts.rest.get("elapsed_ns"), asked(facts, opened)
-    if more is None or not trials or not isinstance(elapsed_ns, int | float):
-        return ""
-    each_ns = elapsed_ns / trials * (len(facts.arms) + 1)
-    return f"about {numbers.wall(more * len({one.cell for one in opened}) * each_ns)} at most"
+    took_ns = more_blocks.estimated_ns(facts, found, trials)
+    return "" if took_ns is None else f"about {numbers.wall(took_ns)} at most"
 
 
 def sentence(facts: RunFacts, found: Iterable[Comparison], trials: int) -> str:
     """``More blocks: `trifecta resume runs/race --blocks 12` (about 4 min at most).``; empty where they are no help."""
     ones = list(found)
-    line, took = command(facts, asked(facts, ones)), estimate(facts, ones, trials)
+    line, took = command(facts, more_blocks.asked(facts, ones)), estimate(facts, ones, trials)
     return f"More blocks: `{line}`{took and f' ({took})'}." if line else ""
 
 

@@ -6,37 +6,43 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
+from trifecta.conclude import catalogue, derived, exclusions, facts, queries
+from trifecta.conclude.cells import cells_in_order, comparisons_of, trial_values
+from trifecta.conclude.comparisons import Comparison, Standing, levels, standing
+from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.packets.derive import Packets
+from trifecta.conclude.packets.dissected import dissect_run
+from trifecta.conclude.queries import Views
 from trifecta.contract.trial import TrialRow
+from trifecta.design import naming
 from trifecta.design.conformance import MARKS
+from trifecta.design.numbers import FORM_OF_UNIT, FORMATS, NO_VALUE, significant
 from trifecta.report import (
     alone,
-    catalogue,
     conformance,
     content,
     evidence,
-    exclusions,
-    facts,
-    naming,
     opening,
     packets,
-    queries,
+    verdict_words,
     words,
 )
-from trifecta.report.comparisons import Comparison, Standing, levels, place_words, standing
 from trifecta.report.drawing import opening_forests, overview_limits, overviews, ratio_panels, sample_panels
-from trifecta.report.facts import RunFacts
 from trifecta.report.figure import Figure
 from trifecta.report.figures import latency, style, svg
-from trifecta.report.numbers import FORM_OF_UNIT, FORMATS, NO_VALUE, significant
-from trifecta.report.sections import TEMPLATES, Known, Run, Section, Views, known
+from trifecta.report.sections import TEMPLATES, Known, Run, Section, known
 from trifecta.report.tables import Table, row_key
+from trifecta.report.verdict_words import place_words
 from trifecta.store.run import RunDirectory
 
 # A number and its unit stay on one line.
@@ -74,17 +80,11 @@ def write_report(run_dir: Path) -> Path:
 
     Raises ``UserError`` when the folder is no run and ``CannotError`` when the file cannot be written.
     """
-    from trifecta.store import files, noted
-    from trifecta.store.run import RunDirectory
+    from trifecta.store import files
 
     target = run_dir / "report.html"
-    packets.dissect_run(run_dir)
-    text, derived, captured = _render(run_dir)
-    folder = RunDirectory.open(run_dir)
-    for name, rows in derived.items():
-        folder.write_derived(name, rows)  # so that the SQL in the report finds them
-    with files.disk_errors(target):
-        noted.note(folder.path, [f"{name}.parquet" for name in derived])
+    dissect_run(run_dir)
+    text, captured = _render(run_dir, partial(derived.write, run_dir))
     with files.disk_errors(target):
         files.write_text(target, text)
     if captured is not None:
@@ -93,32 +93,31 @@ def write_report(run_dir: Path) -> Path:
 
 
 def render(run_dir: Path) -> str:
-    """The report of a run as HTML."""
-    return _render(run_dir)[0]
+    """The report of a run as HTML; nothing is written."""
+    return _render(run_dir, queries.attach)[0]
 
 
-def _render(run_dir: Path) -> tuple[str, Views, packets.Packets | None]:
-    """The page, the rows of the views that its SQL reads besides those of the run, and what is shown of packets."""
+def _render(run_dir: Path, leave: Callable[[duckdb.DuckDBPyConnection, Views], None]) -> tuple[str, Packets | None]:
+    """The page, and what is shown of packets; ``leave`` puts the derived tables where the page's SQL finds them."""
     about, every = facts.read(run_dir), known()
     with about.naming(), queries.connect(run_dir) as connection, ThreadPoolExecutor(1) as pool:
         answers = content.ask_all(connection, about, pool)
-        rows = content.trial_values(connection, about.metric)
+        rows = trial_values(connection, about.metric)
         paths, found = _sections(about, answers)
         by_itself = alone.ask(connection, about)
         single = None if by_itself is None else alone.table(about, by_itself)
         totals, matrix = answers[catalogue.TOTALS].rows[0], answers[catalogue.CHECK_MATRIX]
         first = opening.opening(about, found, opening.ask(connection, about), totals, matrix)
         run = Run(connection, about, found)
-        derived = [(one, made) for one in every.sections if (made := one.derive(run)) is not None]
-        views: Views = {name: made for one, of in derived for name, made in one.rows(of).items()}
-        queries.attach(connection, views)
+        concluded = [(one, made) for one in every.sections if (made := one.derive(run)) is not None]
+        leave(connection, {name: made for one, of in concluded for name, made in one.rows(of).items()})
         with svg.drawing():
             _draw(about, answers, rows, paths, found)
             forests = opening_forests(about, first) if first else []
-            shown = [(one, drawn) for one, of in derived if (drawn := one.draw(run, of)) is not None]
+            shown = [(one, drawn) for one, of in concluded if (drawn := one.draw(run, of)) is not None]
         page = _fill(about, answers, paths, found, _Parts(every, shown, single, first, forests))
-        captured = next((of for one, of in derived if one.name == packets.SECTION.name), None)
-        return page, views, captured
+        captured = next((of for one, of in concluded if one.name == packets.SECTION.name), None)
+        return page, captured
 
 
 @dataclass(frozen=True)
@@ -145,8 +144,8 @@ def _sections(about: RunFacts, answers: content.Answers) -> tuple[list[PathSecti
     known = {row["cell"] for row in answers[catalogue.COST]}
     if not about.is_map:  # most places of a map have no block
         known |= {row["cell"] for row in answers[catalogue.VERDICTS]}
-    cells = content.cells_in_order(about, known)
-    found = [one for one in content.comparisons(about, answers[catalogue.VERDICTS], cells) if one.cell in known]
+    cells = cells_in_order(about, known)
+    found = [one for one in comparisons_of(about, answers[catalogue.VERDICTS], cells) if one.cell in known]
     made = [_cell_section(about, answers, number, cell, found) for number, cell in enumerate(cells)]
     grouped = groupby(made, key=lambda one: levels(one.cell).get("path", ""))
     paths = [
@@ -213,6 +212,8 @@ def _fill(
     environment.globals["factor"] = naming.factor
     environment.globals["title"] = naming.title
     environment.filters["tie"] = lambda text: _UNIT.sub("\\1\u00a0\\2", str(text))
+    for said in ("headline", "needs", "ranks", "ratio_interval", "standing_words", "statement"):
+        environment.filters[said] = getattr(verdict_words, said)
     environment.filters["code"] = words.code
     environment.filters["sentence"] = words.sentence
     environment.filters["svg"] = Markup  # figures come from svg.render, which escapes their text

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from trifecta.analysis.interactions import Apart, Interaction
 from trifecta.analysis.programs import OWN_CLIENT
+from trifecta.conclude.comparisons import levels
+from trifecta.design import naming, numbers
 from trifecta.design.metrics import METRICS
-from trifecta.report import naming, numbers
-from trifecta.report.comparisons import levels, place_words
 from trifecta.report.figures.style import name
+from trifecta.report.verdict_words import place_words
 
 MOST_SHOWN = 6
 

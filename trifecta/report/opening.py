@@ -10,14 +10,15 @@ from itertools import groupby
 
 import duckdb
 
-from trifecta.design import percentiles
+from trifecta.conclude import more_blocks, queries
+from trifecta.conclude.catalogue import Query
+from trifecta.conclude.comparisons import Comparison, levels, standing
+from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.queries import Answer
+from trifecta.design import numbers, percentiles
 from trifecta.design.metrics import METRICS
-from trifecta.report import going_on, numbers, queries
-from trifecta.report.catalogue import Query
-from trifecta.report.comparisons import Comparison, levels, standing
-from trifecta.report.facts import RunFacts
+from trifecta.report import going_on
 from trifecta.report.figures.style import name
-from trifecta.report.queries import Answer
 from trifecta.report.tables import row_key
 
 Ends = tuple[float | None, float | None]
@@ -141,7 +142,7 @@ def _open(facts: RunFacts, found: Sequence[Comparison]) -> str:
     opened = [one for one in found if not one.decided]
     if not opened:
         return "decided"
-    more = going_on.asked(facts, opened)
+    more = more_blocks.asked(facts, opened)
     left = f"{len(opened)} of {len(found)} open"
     return left if more is None else f"{left}: {numbers.count(more)} more block{'' if more == 1 else 's'}"
 
@@ -151,7 +152,7 @@ def _next(facts: RunFacts, found: Sequence[Comparison], totals: Mapping[str, int
     remedy = checks.rows[0]["remedy"] if checks else ""
     if remedy and 2 * totals["excluded_trials"] >= totals["trials"]:
         return f"Most trials failed a check. {remedy[:1].upper()}{remedy[1:].rstrip('.')}, then measure again."
-    more = going_on.asked(facts, found)
+    more = more_blocks.asked(facts, found)
     if more is not None:
         took = going_on.estimate(facts, found, totals["trials"])
         return f"Measure more: `{going_on.command(facts, more)}`{took and f' ({took})'}."

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from trifecta.conclude.comparisons import Comparison
+from trifecta.conclude.facts import RunFacts
 from trifecta.report import grids, opening
-from trifecta.report.comparisons import Comparison
-from trifecta.report.facts import RunFacts
 from trifecta.report.figures import scales
 from trifecta.report.figures.style import name
 from trifecta.report.opening import Opening, PathRow

@@ -18,13 +18,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from trifecta.conclude.comparisons import levels
 from trifecta.contract.probe import MeasureSummary
 from trifecta.contract.trial import TrialRow
-from trifecta.design import duration
+from trifecta.design import duration, numbers
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import CheckResult, Study, Trial, Verdict
-from trifecta.report import numbers
-from trifecta.report.comparisons import levels
 from trifecta.report.figures import style
 
 REDRAW_S = 0.1

@@ -6,7 +6,7 @@ A line says ``module:attribute``. Another package adds a section of its own with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from operator import attrgetter
@@ -15,14 +15,15 @@ from typing import Any
 
 import duckdb
 
-from trifecta.report.comparisons import Comparison
-from trifecta.report.facts import RunFacts
+from trifecta.conclude.comparisons import Comparison
+from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.queries import Views
 
 GROUP = "trifecta.sections"
 TEMPLATES = Path(__file__).parent / "templates"
 # In the order of the page, and of the parts of a cell.
 SECTIONS = (
-    "trifecta.report.decomposition:SECTION",
+    "trifecta.report.programs:SECTION",
     "trifecta.report.sweep:SECTION",
     "trifecta.report.sequential:SECTION",
     "trifecta.report.services:SECTION",
@@ -30,9 +31,6 @@ SECTIONS = (
     "trifecta.report.packets:SECTION",
     "trifecta.report.explain:SECTION",
 )
-
-Views = Mapping[str, Sequence[Mapping[str, object]]]
-"""Rows of derived views; each section says of what type its own are."""
 
 
 @dataclass(frozen=True)

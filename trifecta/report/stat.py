@@ -15,10 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from trifecta.contract.values import JsonObject
-from trifecta.design import failures
+from trifecta.design import failures, numbers
 from trifecta.design.model import PROTOCOL_NAMES
 from trifecta.design.stat import PHASES, Asked, Attempt, Target
-from trifecta.report import numbers
 
 Attempts = Mapping[str, Sequence[Attempt]]
 

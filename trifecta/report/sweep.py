@@ -4,28 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict
 
 import duckdb
 
-from trifecta.analysis.knee import RATE, Knee, knees
-from trifecta.contract.trial import TrialRow
-from trifecta.design.study_file import parse_study
-from trifecta.report import numbers, queries, tables
-from trifecta.report.catalogue import Query
-from trifecta.report.facts import RunFacts
+from trifecta.analysis.knee import Knee
+from trifecta.conclude import queries
+from trifecta.conclude.catalogue import Query
+from trifecta.conclude.sweep import EVERYWHERE, Sweep, derive
+from trifecta.design import numbers
+from trifecta.report import tables
 from trifecta.report.figure import Figure
 from trifecta.report.figures import curves, style
 from trifecta.report.sections import Section
 from trifecta.report.tables import Column, Table
-from trifecta.store.run import RunDirectory
-
-CHECK = "headroom"
-EVERYWHERE = "all cells"
-_COLUMNS = (
-    "cell", "arm", "block", "valid", "error", "checks_json", "load_json", "server_json", "factors_json",
-    "latency_p50_ns", "requests_per_s", "success_rate", "samples", "errors",
-)  # fmt: skip
 
 STEPS = Query(
     "rate_sweep",
@@ -58,60 +49,9 @@ class Content:
     figures: list[Figure]
 
 
-def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts) -> list[Knee] | None:
-    """Work it out from the trials; None for a study without several rates."""
-    if len((about.study.get("factors") or {}).get(RATE) or ()) < 2:
-        return None
-    study = parse_study(RunDirectory.open(about.folder).study_text, "study.yaml")
-    sql = f"SELECT {', '.join(_COLUMNS)} FROM trials ORDER BY block, trial"  # noqa: S608 - known columns
-    return knees(study, queries.select(connection, TrialRow, sql), CHECK)
-
-
-class SweepRow(TypedDict):
-    """A row of the view ``rate_sweep``: a step of a sweep of request rates, and where the program's knee is."""
-
-    place: str
-    arm: str
-    rate_per_s: float
-    latency_ns: float | None
-    latency_ns_low: float | None
-    latency_ns_high: float | None
-    against: str
-    against_ns: float | None
-    ratio: float | None
-    ratio_low: float | None
-    ratio_high: float | None
-    done_per_s: float | None
-    used: float | None
-    loud: int
-    trials: int
-    state: str
-    knee_low: float | None
-    knee_high: float | None
-    most_per_s: float | None
-    most_per_s_low: float | None
-    most_per_s_high: float | None
-
-
-def rows(found: Sequence[Knee]) -> dict[str, list[SweepRow]]:
-    """The rows of the view ``rate_sweep``."""
-    made: list[SweepRow] = [
-        {
-            "place": one.place or EVERYWHERE, "arm": one.arm, "rate_per_s": step.rate_per_s,
-            "latency_ns": step.latency_ns, "latency_ns_low": step.latency_low_ns,
-            "latency_ns_high": step.latency_high_ns, "against": one.against, "against_ns": step.against_ns,
-            "ratio": step.ratio, "ratio_low": step.low, "ratio_high": step.high, "done_per_s": step.done_per_s,
-            "used": step.used, "loud": step.loud, "trials": step.trials, "state": step.state, "knee_low": one.low,
-            "knee_high": one.high, "most_per_s": one.most_per_s, "most_per_s_low": one.most_low,
-            "most_per_s_high": one.most_high,
-        }
-        for one in found for step in one.steps
-    ]  # fmt: skip
-    return {"rate_sweep": made}
-
-
-def draw(connection: duckdb.DuckDBPyConnection, found: Sequence[Knee]) -> Content:
+def draw(connection: duckdb.DuckDBPyConnection, derived: Sweep) -> Content:
     """Everything the page shows. Ask within ``svg.drawing()``."""
+    found = derived.knees
     ends, steps = queries.ask(connection, KNEES), queries.ask(connection, STEPS)
     places = list(dict.fromkeys(one.place or EVERYWHERE for one in found))
     made_ends, made_steps, figures = [], [], []
@@ -180,6 +120,5 @@ SECTION = Section(
     "Request rates",
     derive=lambda run: derive(run.connection, run.about),
     draw=lambda run, derived: draw(run.connection, derived),
-    rows=rows,
     page="sweep.html.j2",
 )

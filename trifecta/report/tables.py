@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trifecta.report import naming, numbers
-from trifecta.report.comparisons import place_words
+from trifecta.conclude.queries import Answer, Row
+from trifecta.design import naming, numbers
 from trifecta.report.figures import style
-from trifecta.report.queries import Answer, Row
+from trifecta.report.verdict_words import place_words
 
 _ARMS = ("arm", "level")  # columns of what is compared
 _BY_UNIT = ("unit", "unit_interval")
@@ -66,6 +66,31 @@ class Table:
     sql: str
     key_columns: tuple[str, ...]
     notes: list[str] = field(default_factory=list)
+
+
+def values_of_arms(arms: Sequence[str], form: str = "unit", ending: str = "") -> list[Column]:
+    """A value of every arm and its interval, side by side; ``ending`` is that of the columns' names."""
+    made = []
+    for arm in arms:
+        own = naming.column(arm)
+        made.append(Column(style.name(arm), f"{own}_value{ending}", form))
+        made.append(Column("interval", f"{own}_low{ending},{own}_high{ending}", f"{form}_interval"))
+    return made
+
+
+def changes_of_arms(arms: Sequence[str], baseline: str) -> list[Column]:
+    """Of every other arm, the newest first, its ratio to the baseline and its difference from it, with intervals."""
+    made, base = [], style.name(baseline)
+    for arm in reversed(arms):
+        if arm != baseline:
+            name, own = style.name(arm), naming.column(arm)
+            made += [
+                Column(f"{name} ÷ {base}", f"{own}_ratio", "ratio"),
+                Column("interval", f"{own}_ratio_low,{own}_ratio_high", "known_interval"),
+                Column(f"{name} less {base}", f"{own}_difference", "unit"),
+                Column("interval", f"{own}_difference_low,{own}_difference_high", "unit_interval"),
+            ]
+    return made
 
 
 def row_key(values: Iterable[object]) -> str:

@@ -15,38 +15,38 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from trifecta.conclude import catalogue, exclusions, facts, more_blocks, queries
+from trifecta.conclude.cells import cells_in_order, comparisons_of
+from trifecta.conclude.comparisons import UNTOLD, Comparison, Standing, levels, standing
+from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.programs import Derived, derive
+from trifecta.conclude.queries import Answer
+from trifecta.conclude.services.derive import Services
+from trifecta.conclude.services.derive import derive as derive_services
+from trifecta.conclude.visits.derive import Visits
+from trifecta.conclude.visits.derive import derive as derive_visits
 from trifecta.contract.values import JsonObject
+from trifecta.design import naming
 from trifecta.design.metric import TIME
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import PROTOCOL_FACTOR, PROTOCOL_NAMES
 from trifecta.report import (
     alone,
-    catalogue,
     claims,
     conformance,
     content,
-    decomposition,
-    exclusions,
-    facts,
     going_on,
     grids,
     interactions,
-    naming,
     opening,
     opening_grid,
-    queries,
     services,
+    verdict_words,
     visits,
     words,
 )
-from trifecta.report.comparisons import UNTOLD, Comparison, Standing, levels, standing
-from trifecta.report.decomposition import Derived
-from trifecta.report.facts import RunFacts
 from trifecta.report.figures import style
 from trifecta.report.opening import Opening
-from trifecta.report.queries import Answer
-from trifecta.report.services import Services
-from trifecta.report.visits import Visits
 
 WIDE = 170
 _STYLES = {"faster": "green", "slower": "red", "same": "", "undecided": "dim"}
@@ -84,12 +84,12 @@ def summarise(run_dir: Path) -> Summary:
         totals = queries.ask(connection, catalogue.TOTALS).rows[0]
         by_arm = queries.ask(connection, exclusions.BY_ARM)
         single, values = alone.ask(connection, about), opening.ask(connection, about)
-        programs = decomposition.derive(run_dir, connection, about)
+        programs = derive(run_dir, connection, about)
         proxies = queries.ask(connection, conformance.PROXIES)
-        cells = content.cells_in_order(about, (row["cell"] for row in verdicts))
-        found = content.comparisons(about, verdicts, cells)
-        calls = services.derive(connection, about)
-        loads = visits.derive(connection, about, found)
+        cells = cells_in_order(about, (row["cell"] for row in verdicts))
+        found = comparisons_of(about, verdicts, cells)
+        calls = derive_services(connection, about)
+        loads = derive_visits(connection, about, found)
         queries.attach(connection, calls.rows if calls else {})
         told = services.brief(connection, about, calls, found) if calls else []
         said = []
@@ -156,7 +156,7 @@ def _data(run_dir: Path, summary: Summary) -> dict[str, Any]:
                 "adds_hop": levels(cell).get("server") in summary.proxies.values("server"),
                 "places": [list(arms) for arms in places],
                 "verdicts": [
-                    {**_finite(one.row), "resume": going_on.command(summary.about, going_on.blocks(summary.about, one))}
+                    {**_finite(one.row), "resume": going_on.command(summary.about, more_blocks.of(summary.about, one))}
                     for one in here
                 ],
                 "checks": {
@@ -179,7 +179,7 @@ def _data(run_dir: Path, summary: Summary) -> dict[str, Any]:
         "seed": summary.about.seed,
         "decided": sum(one.decided for one in summary.comparisons),
         "verdicts": len(summary.comparisons),
-        "resume": going_on.command(summary.about, going_on.asked(summary.about, summary.comparisons)),
+        "resume": going_on.command(summary.about, more_blocks.asked(summary.about, summary.comparisons)),
         "trials": summary.totals["trials"],
         "excluded_trials": summary.totals["excluded_trials"],
         "warnings": summary.words.warnings,
@@ -187,7 +187,7 @@ def _data(run_dir: Path, summary: Summary) -> dict[str, Any]:
         "alone": None if summary.single is None else alone.as_data(summary.single),
         "programs": {
             "claims": claims.claims(summary.comparisons, summary.about.pairs),
-            **{name: [_finite(row) for row in rows] for name, rows in summary.programs.rows().items()},
+            **{name: [_finite(row) for row in rows] for name, rows in summary.programs.rows.items()},
         },
         "services": {
             "said": summary.service_words,
@@ -327,21 +327,23 @@ def _order(places: Standing, wide: bool) -> Text:
     if not any(places.places):
         return Text("open", style="dim")
     if wide:
-        known = [" = ".join(style.name(arm) for arm in arms) if arms else "open" for _, arms in places.ranks()]
+        known = [
+            " = ".join(style.name(arm) for arm in arms) if arms else "open" for _, arms in verdict_words.ranks(places)
+        ]
         return Text(" > ".join(known))
     lines = []
-    for rank, arms in places.ranks():
+    for rank, arms in verdict_words.ranks(places):
         tied = "=" if len(arms) > 1 else " "
         lines += [f"{rank[0]}{tied} {style.name(arm)}" for arm in arms] or [f"{rank[0]}  open"]
     return Text("\n".join(lines))
 
 
 def _pair(one: Comparison, wide: bool) -> str:
-    headline = one.headline("x")
+    headline = verdict_words.headline(one, "x")
     if one.likely is not None and not wide:
         headline = headline.replace(" ", "\n", 1)
-    parts = [headline, one.ratio_interval() if one.has_interval else "no interval"]
-    parts.append(one.more() if one.kind == "undecided" else one.family_interval())
+    parts = [headline, verdict_words.ratio_interval(one) if one.has_interval else "no interval"]
+    parts.append(verdict_words.more(one) if one.kind == "undecided" else verdict_words.family_interval(one))
     return (" " if wide else "\n").join(parts)
 
 

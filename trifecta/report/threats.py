@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
+import msgspec
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -21,14 +22,12 @@ from trifecta.contract.threats import (
     ThreatFound,
     TripsFound,
 )
+from trifecta.design import numbers
 from trifecta.design.metrics import BY_DIFFERENCE
 from trifecta.design.model import PROTOCOL_NAMES
-from trifecta.report import grids, numbers
+from trifecta.report import grids
 from trifecta.threats import Threat
 from trifecta.threats.threat import Change
-
-if TYPE_CHECKING:
-    from trifecta.analysis.knee import Knee
 
 
 class ThreatData(TypedDict):
@@ -216,43 +215,23 @@ def _model_lines(model: Sequence[TripsFound | KneeFound | SplitFound]) -> list[s
 
 def _knee_lines(item: KneeFound) -> list[str]:
     """Where a program becomes the bottleneck, and its sweep."""
+    from trifecta.analysis.knee import Knee
     from trifecta.report import sweep  # draws, which takes a while to load
 
-    said = [f"{sweep.sentence(_knee(item))} It did {_most(item)} at most."]
-    for step in item["steps"]:
+    found = msgspec.convert(item, Knee)
+    most = f"{numbers.per_second(found.most_per_s)} {numbers.interval((found.most_low, found.most_high))}"
+    said = [f"{sweep.sentence(found)} It did {most} at most."]
+    for step in found.steps:
         compared = ""
-        if step["ratio"] is not None:
-            ends = numbers.interval((step["low"], step["high"]))
-            compared = f", {numbers.ratio(step['ratio'])} {ends} times that {item['against']}"
-        missing = "no answer in time" if step["trials"] else "no trial that counts"
-        latency = missing if step["latency_ns"] is None else numbers.duration(step["latency_ns"])
-        used = "" if step["used"] is None else f", {numbers.percent(step['used'])} of its CPU time"
-        heard = f"the check warned or failed in {step['loud']} of {step['trials']}"
-        said.append(f"  {numbers.per_second(step['rate_per_s'])}: {latency}{compared}{used}; {heard}: {step['state']}")
+        if step.ratio is not None:
+            ends = numbers.interval((step.low, step.high))
+            compared = f", {numbers.ratio(step.ratio)} {ends} times that {found.against}"
+        missing = "no answer in time" if step.trials else "no trial that counts"
+        latency = missing if step.latency_ns is None else numbers.duration(step.latency_ns)
+        used = "" if step.used is None else f", {numbers.percent(step.used)} of its CPU time"
+        heard = f"the check warned or failed in {step.loud} of {step.trials}"
+        said.append(f"  {numbers.per_second(step.rate_per_s)}: {latency}{compared}{used}; {heard}: {step.state}")
     return said
-
-
-def _knee(item: KneeFound) -> Knee:
-    from trifecta.analysis.knee import Knee, Step
-
-    steps = tuple(Step(**step) for step in item["steps"])
-    return Knee(
-        place=item["place"],
-        levels=item["levels"],
-        arm=item["arm"],
-        against=item["against"],
-        low=item["low"],
-        high=item["high"],
-        most_per_s=item["most_per_s"],
-        most_low=item["most_low"],
-        most_high=item["most_high"],
-        steps=steps,
-    )
-
-
-def _most(item: KneeFound) -> str:
-    ends = numbers.interval((item["most_low"], item["most_high"]))
-    return f"{numbers.per_second(item['most_per_s'])} {ends}".rstrip()
 
 
 def _comparison(effect: EffectFound, row: EffectRow) -> str:

@@ -10,14 +10,16 @@ from itertools import groupby
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from trifecta.analysis.bets import fewest_blocks
+from trifecta.conclude.comparisons import Comparison, levels
+from trifecta.conclude.exclusions import uneven
+from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.queries import Answer
+from trifecta.design import naming, numbers
 from trifecta.design.metric import TIME
 from trifecta.design.metrics import METRICS
-from trifecta.report import alone, exclusions, going_on, naming, numbers
-from trifecta.report.comparisons import Comparison, levels, place_words
-from trifecta.report.facts import RunFacts
+from trifecta.report import alone, exclusions, going_on, verdict_words
 from trifecta.report.figures.style import name
-from trifecta.report.queries import Answer
+from trifecta.report.verdict_words import place_words
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -61,7 +63,7 @@ def compose(
         rows = [row for row in rows if row["check_name"] not in _OF_CELLS]
     return Words(
         headline=answer + _mostly_excluded(totals),
-        uneven=[one.text for one in exclusions.uneven(by_arm)],
+        uneven=[exclusions.text(one) for one in uneven(by_arm)],
         scope=_scope(facts, totals),
         count=f"{sum(one.decided for one in found)} of {numbers.count(len(found))} decided",
         size=f"{counted(totals['trials'], 'trial')}, {totals['excluded_trials'] or 'none'} excluded",
@@ -263,7 +265,7 @@ def _open(facts: RunFacts, found: Sequence[Comparison]) -> str:
     places = list(dict.fromkeys(one.cell for one in undecided))
     stay = "stays" if len(undecided) == 1 else "stay"
     opening = f"{len(undecided)} of {counted(len(found), 'verdict')} {stay} open"
-    fewest, most = fewest_blocks(facts.confidence), facts.study.get("max_blocks")
+    fewest, most = facts.fewest_blocks, facts.study.get("max_blocks")
     if most is not None and most < fewest:
         ends = f"and this study ends at {counted(most, 'block')}"
         return f"{opening}: none can be decided before a cell's block {fewest}, {ends}."
@@ -272,7 +274,10 @@ def _open(facts: RunFacts, found: Sequence[Comparison]) -> str:
     said = []
     for cell in places:
         here = [one for one in undecided if one.cell == cell]
-        pairs = [f"{name(one.arm)} against {name(one.reference)} {one.interval()} {one.needs()}" for one in here]
+        pairs = [
+            f"{name(one.arm)} against {name(one.reference)} {verdict_words.interval(one)} {verdict_words.needs(one)}"
+            for one in here
+        ]
         where = ", ".join(part for part in (levels(cell).get("path", ""), place_words(cell)) if part)
         said.append(f"{where}: {listed(pairs)}")
     return f"{opening}. In {'; '.join(said)}."

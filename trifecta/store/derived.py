@@ -1,4 +1,4 @@
-"""Schemas of what a report works out of the trials and leaves in the run's folder, so that its SQL finds it."""
+"""Schemas of what is concluded of a run and left in its folder, so that the SQL of its report finds it."""
 
 from __future__ import annotations
 
@@ -7,282 +7,149 @@ from trifecta.design.tables import BOOL, DOUBLE, INT32, INT64, TEXT, Schema, mak
 _TEXT, _NUMBER, _COUNT = TEXT, DOUBLE, INT32
 
 
-def _with_interval(name: str) -> tuple[tuple[str, str], ...]:
-    return (name, _NUMBER), (f"{name}_low", _NUMBER), (f"{name}_high", _NUMBER)
+def _schema(*columns: tuple[str, str]) -> Schema:
+    """Columns in order: a type, and the names that have it."""
+    return make_schema(*((name, kind) for kind, names in columns for name in names.split()))
 
 
 DERIVED: dict[str, Schema] = {
     # One row a place, arm and part of its effect (analysis/decomposition.py); the part is null when nothing could be
     # split.
-    "decomposition": make_schema(
-        ("place", _TEXT),
-        ("arm", _TEXT),
-        ("reference", _TEXT),
-        ("part", _TEXT),
-        ("share", _NUMBER),
-        ("low", _NUMBER),
-        ("high", _NUMBER),
-        ("population_low", _NUMBER),
-        ("population_high", _NUMBER),
-        ("without_low", _NUMBER),
-        ("without_high", _NUMBER),
-        ("ratio", _NUMBER),
-        ("elsewhere_low", _NUMBER),
-        ("elsewhere_high", _NUMBER),
-        ("servers", _COUNT),
-        ("clients", _COUNT),
-        ("cells", _COUNT),
-        ("blocks", _COUNT),
-        ("left_out", _TEXT),
-        ("pooled", BOOL),
-        ("weighs", _TEXT),
+    "decomposition": _schema(
+        (_TEXT, "place arm reference part"),
+        (_NUMBER, "share low high population_low population_high without_low without_high ratio elsewhere_low"),
+        (_NUMBER, "elsewhere_high"),
+        (_COUNT, "servers clients cells blocks"),
+        (_TEXT, "left_out"),
+        (BOOL, "pooled"),
+        (_TEXT, "weighs"),
     ),
     # One row a place, protocol and program (analysis/league.py).
-    "league": make_schema(
-        ("place", _TEXT),
-        ("arm", _TEXT),
-        ("server", _TEXT),
-        ("client", _TEXT),
-        ("proxy", BOOL),
-        ("best", _COUNT),
-        ("worst", _COUNT),
-        ("value", _NUMBER),
-        ("low", _NUMBER),
-        ("high", _NUMBER),
-        ("blocks", _COUNT),
-        ("censored", _COUNT),
-        ("starts", _COUNT),
+    "league": _schema(
+        (_TEXT, "place arm server client"),
+        (BOOL, "proxy"),
+        (_COUNT, "best worst"),
+        (_NUMBER, "value low high"),
+        (_COUNT, "blocks censored starts"),
     ),
     # One row a cell, arm and part of a cycle, in the order of time: geometric mean over blocks of the trials' medians.
-    "hops": make_schema(
-        ("cell", _TEXT),
-        ("arm", _TEXT),
-        ("position", _COUNT),
-        ("name", _TEXT),
-        ("value_ns", _NUMBER),
-        ("low_ns", _NUMBER),
-        ("high_ns", _NUMBER),
-        ("blocks", _COUNT),
+    "hops": _schema(
+        (_TEXT, "cell arm"),
+        (_COUNT, "position"),
+        (_TEXT, "name"),
+        (_NUMBER, "value_ns low_ns high_ns"),
+        (_COUNT, "blocks"),
     ),
     # One row a cell and arm (analysis/success.py).
-    "success": make_schema(
-        ("cell", _TEXT),
-        ("arm", _TEXT),
-        ("requests", INT64),
-        ("failed", INT64),
-        ("trials", _COUNT),
-        ("rate", _NUMBER),
-        ("low", _NUMBER),
-        ("high", _NUMBER),
-        ("design_effect", _NUMBER),
-        ("excluded_requests", INT64),
-        ("excluded_failed", INT64),
+    "success": _schema(
+        (_TEXT, "cell arm"),
+        (INT64, "requests failed"),
+        (_COUNT, "trials"),
+        (_NUMBER, "rate low high design_effect"),
+        (INT64, "excluded_requests excluded_failed"),
     ),
     # One row a cell, arm and service: geometric mean over blocks.
-    "service_costs": make_schema(
-        ("cell", _TEXT),
-        ("arm", _TEXT),
-        ("service", _TEXT),
-        ("host", _TEXT),
-        *_with_interval("cpu_ns_per_1000"),
-        *_with_interval("cpu_ns_per_mb"),
-        *_with_interval("rss_bytes"),
-        *_with_interval("cgroup_memory_bytes"),
-        ("blocks", _COUNT),
+    "service_costs": _schema(
+        (_TEXT, "cell arm service host"),
+        (_NUMBER, "cpu_ns_per_1000 cpu_ns_per_1000_low cpu_ns_per_1000_high cpu_ns_per_mb cpu_ns_per_mb_low"),
+        (_NUMBER, "cpu_ns_per_mb_high rss_bytes rss_bytes_low rss_bytes_high cgroup_memory_bytes"),
+        (_NUMBER, "cgroup_memory_bytes_low cgroup_memory_bytes_high"),
+        (_COUNT, "blocks"),
     ),
     # One row a comparison of two cells that differ in one factor (analysis/contrasts.py). With a reference the ratio is
     # that of the arm's ratio to it: what the change does to the arm beyond what it does to the reference.
-    "contrasts": make_schema(
-        ("factor", _TEXT),
-        ("level", _TEXT),
-        ("against", _TEXT),
-        ("place", _TEXT),
-        ("metric", _TEXT),
-        ("arm", _TEXT),
-        ("reference", _TEXT),
-        ("ratio", _NUMBER),
-        ("low", _NUMBER),
-        ("high", _NUMBER),
-        ("p_holm", _NUMBER),
-        ("outcome", _TEXT),
-        ("blocks", _COUNT),
-        ("against_blocks", _COUNT),
+    "contrasts": _schema(
+        (_TEXT, "factor level against place metric arm reference"),
+        (_NUMBER, "ratio low high p_holm"),
+        (_TEXT, "outcome"),
+        (_COUNT, "blocks against_blocks"),
     ),
     # One row a factor, place, arm and level: the study's metric, in its unit.
-    "curves": make_schema(
-        ("factor", _TEXT),
-        ("place", _TEXT),
-        ("arm", _TEXT),
-        ("level", _NUMBER),
-        ("text", _TEXT),
-        ("value", _NUMBER),
-        ("low", _NUMBER),
-        ("high", _NUMBER),
-        ("blocks", _COUNT),
+    "curves": _schema(
+        (_TEXT, "factor place arm"),
+        (_NUMBER, "level"),
+        (_TEXT, "text"),
+        (_NUMBER, "value low high"),
+        (_COUNT, "blocks"),
     ),
     # One row a place and pair of protocols, at the edge and inside (analysis/mixing.py).
-    "combinations": make_schema(
-        ("place", _TEXT),
-        ("edge", _TEXT),
-        ("inside", _TEXT),
-        ("best", _COUNT),
-        ("worst", _COUNT),
-        ("value", _NUMBER),
-        ("low", _NUMBER),
-        ("high", _NUMBER),
-        ("ratio", _NUMBER),
-        ("ratio_low", _NUMBER),
-        ("ratio_high", _NUMBER),
-        ("p_holm", _NUMBER),
-        ("blocks", _COUNT),
+    "combinations": _schema(
+        (_TEXT, "place edge inside"),
+        (_COUNT, "best worst"),
+        (_NUMBER, "value low high ratio ratio_low ratio_high p_holm"),
+        (_COUNT, "blocks"),
     ),
     # One row a cell, arm and metric of browsers' visits: over blocks the geometric mean of the trials' medians with a
     # ratio to the baseline, of what can be zero the mean with a difference.
-    "visit_metrics": make_schema(
-        ("cell", _TEXT),
-        ("arm", _TEXT),
-        ("metric", _TEXT),
-        ("label", _TEXT),
-        ("unit", _TEXT),
-        ("place", _COUNT),
-        ("value", _NUMBER),
-        ("low", _NUMBER),
-        ("high", _NUMBER),
-        ("ratio", _NUMBER),
-        ("ratio_low", _NUMBER),
-        ("ratio_high", _NUMBER),
-        ("difference", _NUMBER),
-        ("difference_low", _NUMBER),
-        ("difference_high", _NUMBER),
-        ("noise", _NUMBER),
-        ("blocks", _COUNT),
+    "visit_metrics": _schema(
+        (_TEXT, "cell arm metric label unit"),
+        (_COUNT, "place"),
+        (_NUMBER, "value low high ratio ratio_low ratio_high difference difference_low difference_high noise"),
+        (_COUNT, "blocks"),
     ),
     # One row a sweep of rates, arm and rate (analysis/knee.py); the knee lies between knee_low and knee_high.
-    "rate_sweep": make_schema(
-        ("place", _TEXT),
-        ("arm", _TEXT),
-        ("rate_per_s", _NUMBER),
-        *_with_interval("latency_ns"),
-        ("against", _TEXT),
-        ("against_ns", _NUMBER),
-        *_with_interval("ratio"),
-        ("done_per_s", _NUMBER),
-        ("used", _NUMBER),
-        ("loud", _COUNT),
-        ("trials", _COUNT),
-        ("state", _TEXT),
-        ("knee_low", _NUMBER),
-        ("knee_high", _NUMBER),
-        *_with_interval("most_per_s"),
+    "rate_sweep": _schema(
+        (_TEXT, "place arm"),
+        (_NUMBER, "rate_per_s latency_ns latency_ns_low latency_ns_high"),
+        (_TEXT, "against"),
+        (_NUMBER, "against_ns ratio ratio_low ratio_high done_per_s used"),
+        (_COUNT, "loud trials"),
+        (_TEXT, "state"),
+        (_NUMBER, "knee_low knee_high most_per_s most_per_s_low most_per_s_high"),
     ),
     # Of requests made one after the other (analysis/sequential.py). One row a cell, arm and number of requests that
     # were answered: requests per second so far.
-    "progress": make_schema(
-        ("cell", _TEXT),
-        ("arm", _TEXT),
-        ("place", _COUNT),
-        ("value", _NUMBER),
-        ("low", _NUMBER),
-        ("high", _NUMBER),
-        ("smallest", _NUMBER),
-        ("largest", _NUMBER),
-        ("trials", _COUNT),
+    "progress": _schema(
+        (_TEXT, "cell arm"),
+        (_COUNT, "place"),
+        (_NUMBER, "value low high smallest largest"),
+        (_COUNT, "trials"),
     ),
     # One row a cell and pair: the tests of no difference, by blocks and by samples.
-    "trip_tests": make_schema(
-        ("cell", _TEXT),
-        ("arm", _TEXT),
-        ("reference", _TEXT),
-        ("hypothesis", _TEXT),
-        ("metric", _TEXT),
-        *_with_interval("ratio"),
-        ("difference_ns", _NUMBER),
-        ("difference_low_ns", _NUMBER),
-        ("difference_high_ns", _NUMBER),
-        ("p_blocks", _NUMBER),
-        ("blocks", _COUNT),
-        ("faster", _NUMBER),
-        ("distance", _NUMBER),
-        ("p_samples", _NUMBER),
-        ("samples", INT64),
-        ("reference_samples", INT64),
+    "trip_tests": _schema(
+        (_TEXT, "cell arm reference hypothesis metric"),
+        (_NUMBER, "ratio ratio_low ratio_high difference_ns difference_low_ns difference_high_ns p_blocks"),
+        (_COUNT, "blocks"),
+        (_NUMBER, "faster distance p_samples"),
+        (INT64, "samples reference_samples"),
     ),
     # The same of captured trials (docs/packets.md).
-    "packet_metrics": make_schema(
-        ("cell", _TEXT),
-        ("arm", _TEXT),
-        ("metric", _TEXT),
-        ("label", _TEXT),
-        ("unit", _TEXT),
-        ("place", _COUNT),
-        ("value", _NUMBER),
-        ("low", _NUMBER),
-        ("high", _NUMBER),
-        *_with_interval("ratio"),
-        *_with_interval("difference"),
-        ("noise", _NUMBER),
-        ("blocks", _COUNT),
+    "packet_metrics": _schema(
+        (_TEXT, "cell arm metric label unit"),
+        (_COUNT, "place"),
+        (_NUMBER, "value low high ratio ratio_low ratio_high difference difference_low difference_high noise"),
+        (_COUNT, "blocks"),
     ),
     # One row a cell, arm and part of what a figure of packets stacks, of the trial that is shown.
-    "packet_parts": make_schema(
-        ("cell", _TEXT),
-        ("arm", _TEXT),
-        ("kind", _TEXT),  # overhead (octets), blocking (ns a request), stalls (ns)
-        ("part", _TEXT),
-        ("label", _TEXT),
-        ("unit", _TEXT),
-        ("place", _COUNT),
-        ("value", _NUMBER),
-        ("share", _NUMBER),
+    # ``kind``: overhead (octets), blocking (ns a request), stalls (ns)
+    "packet_parts": _schema(
+        (_TEXT, "cell arm kind part label unit"),
+        (_COUNT, "place"),
+        (_NUMBER, "value share"),
     ),
     # One row a cell, arm and part of a request's time, and one for the whole: means over blocks, and how much more
     # than the baseline's.
-    "packet_times": make_schema(
-        ("cell", _TEXT),
-        ("arm", _TEXT),
-        ("part", _TEXT),
-        ("label", _TEXT),
-        ("unit", _TEXT),
-        ("place", _COUNT),
-        ("value", _NUMBER),
-        ("share", _NUMBER),
-        *_with_interval("difference"),
-        ("blocks", _COUNT),
+    "packet_times": _schema(
+        (_TEXT, "cell arm part label unit"),
+        (_COUNT, "place"),
+        (_NUMBER, "value share difference difference_low difference_high"),
+        (_COUNT, "blocks"),
     ),
     # One row a comparison to the baseline and part of the time of a request, cycle or page load (analysis/causes.py);
     # the part ``whole`` is all of it.
-    "causes": make_schema(
-        ("cell", _TEXT),
-        ("arm", _TEXT),
-        ("reference", _TEXT),
-        ("source", _TEXT),
-        ("part", _TEXT),
-        ("place", _COUNT),
-        ("arm_ns", _NUMBER),
-        ("reference_ns", _NUMBER),
-        ("difference_ns", _NUMBER),
-        ("low_ns", _NUMBER),
-        ("high_ns", _NUMBER),
-        *_with_interval("share"),
-        ("blocks", _COUNT),
+    "causes": _schema(
+        (_TEXT, "cell arm reference source part"),
+        (_COUNT, "place"),
+        (_NUMBER, "arm_ns reference_ns difference_ns low_ns high_ns share share_low share_high"),
+        (_COUNT, "blocks"),
     ),
     # One row a cell, number that a study published, and arm (trifecta/studies/published).
-    "published": make_schema(
-        ("cell", _TEXT),
-        ("study", _TEXT),
-        ("subject", _TEXT),
-        ("metric", _TEXT),
-        ("label", _TEXT),
-        ("unit", _TEXT),
-        ("place", _COUNT),
-        ("arm", _TEXT),
-        ("published", _NUMBER),
-        ("published_ratio", _NUMBER),
-        ("value", _NUMBER),
-        ("ratio", _NUMBER),
-        ("ratio_low", _NUMBER),
-        ("ratio_high", _NUMBER),
-        ("relation", _TEXT),
+    "published": _schema(
+        (_TEXT, "cell study subject metric label unit"),
+        (_COUNT, "place"),
+        (_TEXT, "arm"),
+        (_NUMBER, "published published_ratio value ratio ratio_low ratio_high"),
+        (_TEXT, "relation"),
     ),
 }
 """View and file name (``hops.parquet``) -> columns."""

@@ -271,14 +271,6 @@ class RunDirectory:
             self._draft_records(judged, verdicts, schema.VERDICTS)
             self._draft_decision(decisions, decision)
 
-    def write_derived(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Replace one of the files of `derived.DERIVED`: what a report worked out of the trials."""
-        from trifecta.store import parquet
-        from trifecta.store.derived import DERIVED
-
-        with files.draft_of(self.path / f"{name}.parquet") as draft:
-            parquet.write(rows, DERIVED[name], draft)
-
     def verdicts(self) -> list[Verdict]:
         """The verdicts last written; none before the first block."""
         return [Verdict(**record) for record in self._read_records("verdicts.parquet")]

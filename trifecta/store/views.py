@@ -133,7 +133,7 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
         found = _existing(folder / name, names, ".parquet")
         connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {_scan(found, columns)}")
     connection.execute(f"CREATE VIEW resources AS SELECT * FROM {_resources(resources)}")
-    changed = manifest.results_changed(folder)  # nobody reads those: `report.results` puts others in their place
+    changed = manifest.results_changed(folder)  # nobody reads those: `conclude.results` puts others in their place
     connection.execute(f"CREATE VIEW checks AS {_checks_select(folder, changed)}")
     for name, columns in (("verdicts", schema.VERDICTS), ("conformance", schema.CONFORMANCE)):
         connection.execute(

@@ -8,7 +8,7 @@ import pytest
 
 from tests.analysis.transport.scenes import MS, Scene
 from trifecta.analysis.transport.attribution import ONE_SIDE, RequestTime, attribute
-from trifecta.analysis.transport.differences import by_block, difference, mean_of, mean_parts, sentence
+from trifecta.analysis.transport.differences import by_block, difference, mean_of, mean_parts
 from trifecta.analysis.transport.parts import (
     BLOCKING,
     CONGESTION,
@@ -23,6 +23,7 @@ from trifecta.analysis.transport.parts import (
     SERVER,
     Stall,
 )
+from trifecta.report.packets.differences import sentence
 
 
 def split(scene: Scene, *stalls: Stall, setup: bool | None = None) -> list[RequestTime]:

@@ -77,9 +77,15 @@ class MapResult:
 
     def sides(self) -> Sides | None:
         """Every place of the grid; None where no block counts."""
-        return None if self.surface is None else self._judged(np.array(self.plan.shares()))
+        return None if self.surface is None else self.sides_at(np.array(self.plan.shares()))
 
-    def _judged(self, places: Floats) -> Sides:
+    def fine(self, places: int) -> tuple[Floats, Sides]:
+        """So many places on each axis, as shares, where a block counts; the second axis is the outer one."""
+        steps = np.linspace(0, 1, places)
+        return steps, self.sides_at(np.array([(x, y) for y in steps for x in steps]))
+
+    def sides_at(self, places: Floats) -> Sides:
+        """Any places, as shares of both axes (places, 2), where a block counts."""
         assert self.surface is not None
         prediction = self.surface.at(places)
         return classify(prediction, margin=self.margin, confidence=self.confidence, floor=self.noise.floor)
@@ -89,7 +95,7 @@ class MapResult:
         if self.surface is None:
             raise UserError("the map has no block that counts; see its page for the checks that failed")
         share = np.array([[self.plan.x.share(x), self.plan.y.share(y)]])
-        sides = self._judged(share)
+        sides = self.sides_at(share)
         nearby, near = self._near(share[0])
         return Answer(
             map=self,

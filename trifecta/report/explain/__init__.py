@@ -1,8 +1,7 @@
 """Why a verdict is what it is: the chain of evidence, in a terminal, in the report, and for programs."""
 
 from trifecta.report.explain.brief import print_brief
-from trifecta.report.explain.chain import Chain, Explained, explain
-from trifecta.report.explain.section import SECTION, CellPart, derive
+from trifecta.report.explain.section import SECTION
 from trifecta.report.explain.shown import as_data, print_chains
 
-__all__ = ["SECTION", "CellPart", "Chain", "Explained", "as_data", "derive", "explain", "print_brief", "print_chains"]
+__all__ = ["SECTION", "as_data", "print_brief", "print_chains"]

@@ -9,9 +9,9 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from trifecta.conclude.explain.chain import Chain, Explained
 from trifecta.report import going_on, grids
 from trifecta.report.explain import words
-from trifecta.report.explain.chain import Chain, Explained
 from trifecta.report.explain.shown import place
 from trifecta.report.figures.style import name
 from trifecta.report.words import counted, listed, reach

@@ -1,26 +1,23 @@
-"""The chains of evidence in a report: the view ``causes``, and under each cell the links of its verdicts."""
+"""The chains of evidence in a report: under each cell the links of its verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import duckdb
 
-from trifecta.analysis.causes import Cause
-from trifecta.report import queries, tables
-from trifecta.report.catalogue import Query
-from trifecta.report.comparisons import Comparison
+from trifecta.conclude import queries
+from trifecta.conclude.catalogue import Query
+from trifecta.conclude.comparisons import Comparison
+from trifecta.conclude.explain.derive import Derived, derive
+from trifecta.conclude.facts import RunFacts
+from trifecta.report import tables
 from trifecta.report.explain import words
-from trifecta.report.explain.chain import Chain, Explained, chains
 from trifecta.report.explain.words import Link
-from trifecta.report.facts import RunFacts
 from trifecta.report.figures.style import name
 from trifecta.report.sections import Section
 from trifecta.report.tables import Column, Table
-
-Row = dict[str, Any]
 
 CAUSES = Query(
     "causes",
@@ -57,46 +54,6 @@ class Content:
     """The verdicts of every cell, explained."""
 
     cells: Mapping[str, CellPart]
-
-
-@dataclass(frozen=True)
-class Derived:
-    """The chains of a run, and the rows of the view ``causes``."""
-
-    explained: Explained
-    rows: dict[str, list[Row]]
-
-
-def derive(connection: duckdb.DuckDBPyConnection, about: RunFacts, found: Sequence[Comparison]) -> Derived:
-    """Explain every comparison to the baseline. Packets are left to their own section, which shows the same split;
-    verdicts by other metrics to ``trifecta explain``."""
-    chosen = [one for one in found if one.reference == about.baseline]
-    made = chains(connection, about, found, chosen, packets=False, metrics=False)
-    return Derived(made, {"causes": [row for chain in made.chains for row in _rows(chain)]})
-
-
-def _rows(chain: Chain) -> list[Row]:
-    one = chain.comparison
-    made = []
-    for split in chain.splits:
-        whole = split.causes.whole
-        head = {"cell": one.cell, "arm": one.arm, "reference": one.reference, "source": split.parts.of}
-        shares = {cause.part: cause for cause in split.causes.causes}
-        for place, part in enumerate((*(whole.parts if split.causes.told_apart else ()), whole.whole)):
-            made.append(
-                head
-                | {"part": part.part, "place": place, "arm_ns": part.arm_ns, "reference_ns": part.reference_ns}
-                | {"difference_ns": part.difference_ns, "low_ns": part.low_ns, "high_ns": part.high_ns}
-                | _share(shares.get(part.part))
-                | {"blocks": whole.blocks}
-            )
-    return made
-
-
-def _share(cause: Cause | None) -> Row:
-    """Nulls of the whole, of a part that neither arm has, and without a difference."""
-    shares = (cause.share, cause.share_low, cause.share_high) if cause else (None, None, None)
-    return dict(zip(("share", "share_low", "share_high"), shares, strict=True))
 
 
 def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Derived) -> Content:

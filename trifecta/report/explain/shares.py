@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from trifecta.analysis.causes import TRIPS, Cause, Causes
 from trifecta.analysis.transport.parts import CONGESTION, CPU, PROPAGATION, REST, TRANSMISSION
-from trifecta.report import numbers
-from trifecta.report.comparisons import Comparison
-from trifecta.report.explain.chain import Chain, Split
-from trifecta.report.explain.parts import CYCLES, LOADS, PACKETS, REQUESTS, STARTS, of_the_verdict
-from trifecta.report.facts import RunFacts
+from trifecta.conclude.comparisons import Comparison
+from trifecta.conclude.explain.chain import Chain, Split
+from trifecta.conclude.explain.parts import CYCLES, LOADS, PACKETS, REQUESTS, STARTS, of_the_verdict
+from trifecta.conclude.facts import RunFacts
+from trifecta.design import numbers
 from trifecta.report.words import counted
 
 _OF = {

@@ -11,13 +11,14 @@ from rich.padding import Padding
 from rich.text import Text
 
 from trifecta.analysis.resampling import Concluded
+from trifecta.conclude.comparisons import levels
+from trifecta.conclude.explain.chain import Chain, Explained
 from trifecta.contract.values import JsonObject
 from trifecta.report import grids
-from trifecta.report.comparisons import levels, place_words
 from trifecta.report.explain import words
-from trifecta.report.explain.chain import Chain, Explained
 from trifecta.report.explain.resampled import told
 from trifecta.report.figures.style import name
+from trifecta.report.verdict_words import place_words
 
 
 def print_chains(found: Explained, concluded: list[Concluded], console: Console | None = None) -> None:

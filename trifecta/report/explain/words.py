@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trifecta.analysis.challenges import Challenge
+from trifecta.conclude import more_blocks
+from trifecta.conclude.comparisons import Comparison, levels
+from trifecta.conclude.explain.chain import Chain, Checked, Setting
+from trifecta.conclude.facts import RunFacts
+from trifecta.design import naming, numbers
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import Verdict
-from trifecta.report import going_on, naming, numbers
+from trifecta.report import going_on, verdict_words
 from trifecta.report import interactions as apart
-from trifecta.report.comparisons import Comparison, levels
 from trifecta.report.explain import shares
-from trifecta.report.explain.chain import Chain, Checked, Setting
-from trifecta.report.facts import RunFacts
 from trifecta.report.figures.style import name
 from trifecta.report.words import counted, listed, sentence
 
@@ -52,7 +54,7 @@ def links(about: RunFacts, chain: Chain) -> list[Link]:
 
 def conclusion(about: RunFacts, chain: Chain) -> str:
     """The verdict and its largest cause in one sentence."""
-    said = sentence(chain.comparison.statement(about.metric_label))
+    said = sentence(verdict_words.statement(chain.comparison, about.metric_label))
     found = shares.first(about, chain)
     told = found.causes[:1] if found is not None and found.told_apart else ()
     if not told or told[0].share is None or told[0].share < 0.1:
@@ -138,9 +140,13 @@ def _distance(about: RunFacts, one: Comparison, pair: tuple[str, str]) -> str:
         reach = max((max(end, 1 / end) for end in ends), default=None)
         margin = numbers.percent((reach or 1) - 1)
         return f"A margin below {margin}, which is how far the interval reaches from 1{noise}."
-    needs = "another verdict is not within reach" if one.needs() == "not within reach" else one.needs()
+    needs = (
+        "another verdict is not within reach"
+        if verdict_words.needs(one) == "not within reach"
+        else verdict_words.needs(one)
+    )
     said = sentence(f"Nothing is decided: {one.row['reason'] or 'no reason is known'}{needs and f' ({needs})'}")
-    more = going_on.command(about, going_on.blocks(about, one))
+    more = going_on.command(about, more_blocks.of(about, one))
     return f"{said} More blocks for it: `{more}`." if more else said
 
 
@@ -187,7 +193,9 @@ def _neighbours(chain: Chain) -> list[str]:
         if cell.kind == chain.comparison.kind:
             held.setdefault(factor, []).append(level)
         elif cell.decided:
-            other.setdefault(factor, []).append(f"{level} ({cell.headline()} {cell.interval()})")
+            other.setdefault(factor, []).append(
+                f"{level} ({verdict_words.headline(cell)} {verdict_words.interval(cell)})"
+            )
     told = [
         f"Another {factor}: with {listed(found)} instead of {levels(chain.comparison.cell)[factor]} the "
         "verdict differs."

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from trifecta.report import numbers
+from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.panels import Drawn, dots, panels
+from trifecta.report.figures.panels import Drawn, dots, panels, points
 
 
 @dataclass(frozen=True)
@@ -41,14 +39,16 @@ def blocking(shown: Sequence[tuple[str, str, Sequence[Waited]]]) -> Drawn:
         svg.ticks(target, "y", ticks, labels if place == 0 else ["" for _ in labels])
         steps = [tick for tick in scales.linear_ticks(max(len(waits) - 1, 1), 4) if tick == int(tick)]
         svg.ticks(target, "x", steps, [f"{int(tick) + 1}" for tick in steps], grid=False)
-        other, own = np.array([one.other_ns for one in waits]), np.array([one.own_ns for one in waits])
-        rows = np.arange(len(waits))
+        other, own, rows = [one.other_ns for one in waits], [one.own_ns for one in waits], range(len(waits))
         if len(waits) <= _MOST_BARS:
-            target.bar(rows - 0.2, other, width=0.4, color=style.PART_CROSSED, linewidth=0)
-            target.bar(rows + 0.2, own, width=0.4, color=style.LATE, edgecolor=style.PAPER, hatch="//", linewidth=0.2)
+            target.bar([row - 0.2 for row in rows], other, width=0.4, color=style.PART_CROSSED, linewidth=0)
+            target.bar(
+                [row + 0.2 for row in rows], own, width=0.4, color=style.LATE, edgecolor=style.PAPER, hatch="//",
+                linewidth=0.2,
+            )  # fmt: skip
         else:
-            dots(target, np.column_stack([rows, other]), style.PART_CROSSED)
-            dots(target, np.column_stack([rows, own]), style.LATE)
+            dots(target, points(rows, other), style.PART_CROSSED)
+            dots(target, points(rows, own), style.LATE)
         if waits and not any(one.longest_ns for one in waits):
             target.text(
                 0.5, 0.5, "nothing waited", transform=target.transAxes, ha="center", va="center", color=style.MUTED,

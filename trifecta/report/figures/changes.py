@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from matplotlib.transforms import blended_transform_factory
 
+from trifecta.design.numbers import FORMATS
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.numbers import FORMATS
+from trifecta.report.figures.ratios import estimate, ratio_frame
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,9 @@ def changes(rows: Sequence[Change], margin: float, label: str, identity: str) ->
     target = svg.axes(made, 12, 6, 16, 40)
     ends = [value for row in rows for value in (row.ratio, row.low, row.high) if value]
     low, high = scales.ratio_limits([min(max(value, 1 / 20), 20.0) for value in ends], margin)
-    target.set_xscale("log")
-    target.set_xlim(low, high)
     target.set_ylim(len(rows), 0)
-    svg.ticks(target, "x", *scales.ratio_ticks(low, high))
+    ratio_frame(target, low, high, margin, "x")
     svg.ticks(target, "y", [], [])
-    target.axvspan(1 / (1 + margin), 1 + margin, color=style.BAND, linewidth=0, zorder=0)
-    target.axvline(1.0, color=style.INK, linewidth=1.0, zorder=1)
     mixed = blended_transform_factory(target.transAxes, target.transData)
     for place, row in enumerate(rows):
         look = style.look(row.arm)
@@ -47,15 +43,7 @@ def changes(rows: Sequence[Change], margin: float, label: str, identity: str) ->
             continue
         span = [max(row.low or row.ratio, low), min(row.high or row.ratio, high)]
         target.plot(span, [place + 0.72] * 2, color=look.colour, linewidth=2.2, solid_capstyle="butt")
-        target.plot(
-            [np.clip(row.ratio, low, high)],
-            [place + 0.72],
-            look.marker,
-            markersize=6.5,
-            markerfacecolor=look.colour if row.decided else style.PAPER,
-            markeredgecolor=look.colour,
-            markeredgewidth=1.4,
-        )
+        estimate(target, scales.within(row.ratio, low, high), place + 0.72, look, filled=row.decided)
     target.set_xlabel(f"{label} (log)", color=style.INK, fontsize=svg.FONT)
     said = "; ".join(
         f"{row.label}: {FORMATS['ratio'](row.ratio)} {FORMATS['interval']((row.low, row.high))}" for row in rows

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from matplotlib.axes import Axes
 
+from trifecta.design.numbers import FORMATS
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.numbers import FORMATS
+from trifecta.report.figures.ratios import estimate
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def values(curves: Mapping[str, Sequence[Point]], label: str, metric: str, unit:
         known = [point for point in points if point.value is not None]
         target.plot(
             [point.level for point in known],
-            [point.value or np.nan for point in known],
+            [point.value or math.nan for point in known],
             linestyle=look.line,
             color=look.colour,
             linewidth=1.6,
@@ -87,7 +88,7 @@ def ratios(points: Sequence[Point], pair: tuple[str, str], label: str, margin: f
     """The ratio of two protocols over the levels: filled where the verdict is decided, hollow where it is open."""
     target, render = _frame(points, label, 46)
     ends = [value for point in points for value in (point.value, point.low, point.high) if value]
-    low, high = scales.ratio_limits([min(max(value, 1 / 20), 20.0) for value in ends if np.isfinite(value)], margin)
+    low, high = scales.ratio_limits([min(max(value, 1 / 20), 20.0) for value in ends if math.isfinite(value)], margin)
     target.set_yscale("log")
     target.set_ylim(low, high)
     svg.ticks(target, "y", *scales.ratio_ticks(low, high))
@@ -98,7 +99,7 @@ def ratios(points: Sequence[Point], pair: tuple[str, str], label: str, margin: f
     known = [point for point in points if point.value is not None]
     target.plot(
         [point.level for point in known],
-        [point.value or np.nan for point in known],
+        [point.value or math.nan for point in known],
         color=look.colour,
         linewidth=0.8,
         alpha=0.6,
@@ -106,15 +107,7 @@ def ratios(points: Sequence[Point], pair: tuple[str, str], label: str, margin: f
     for point in known:
         ends_here = [max(point.low or low, low), min(point.high or high, high)]
         target.plot([point.level] * 2, ends_here, color=look.colour, linewidth=2.0, solid_capstyle="butt")
-        target.plot(
-            [point.level],
-            [np.clip(point.value or np.nan, low, high)],
-            look.marker,
-            markersize=6.5,
-            markerfacecolor=look.colour if point.decided else style.PAPER,
-            markeredgecolor=look.colour,
-            markeredgewidth=1.4,
-        )
+        estimate(target, point.level, scales.within(point.value or math.nan, low, high), look, filled=point.decided)
     _title(target, f"{style.name(arm)} ÷ {style.name(reference)} (log)")
     said = "; ".join(
         f"at {point.text} {FORMATS['ratio'](point.value)} {FORMATS['interval']((point.low, point.high))}"

@@ -12,7 +12,7 @@ from matplotlib.transforms import blended_transform_factory
 from trifecta.analysis.layout import CLIENT, CROSSED, PROGRAM, PROTOCOL, SERVER
 from trifecta.analysis.parts import NOISE
 from trifecta.analysis.shares import Share
-from trifecta.report import numbers
+from trifecta.design import numbers
 from trifecta.report.figures import style, svg
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from trifecta.report import numbers
+from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
 
 _MARK_AT = {"h1": 4, "h2": 10, "h3": 16}  # in % of the requests, modulo 20
@@ -19,7 +18,7 @@ def ecdf(
     """The empirical distribution of each arm; it stays below 100 % where requests failed."""
     made = svg.figure(252)
     target = svg.axes(made, 46, 20, 14, 40)
-    finite = [value for curve in curves.values() for value in curve if np.isfinite(value) and value > 0]
+    finite = [value for curve in curves.values() for value in curve if math.isfinite(value) and value > 0]
     low, high = (min(finite), max(finite)) if finite else (1e6, 1e9)
     target.set_xscale("log")
     low, high = low * 0.94, max(high * 1.06, low * 1.5)
@@ -30,7 +29,7 @@ def ecdf(
     svg.ticks(target, "y", [0, 0.25, 0.5, 0.75, 1.0], ["0", "25 %", "50 %", "75 %", "100 %"])
     for number, (arm, curve) in enumerate(curves.items()):
         look = style.look(arm)
-        points = [(value, share) for value, share in zip(curve, shares, strict=True) if np.isfinite(value)]
+        points = [(value, share) for value, share in zip(curve, shares, strict=True) if math.isfinite(value)]
         if not points:
             continue
         xs, ys = zip(*points, strict=True)

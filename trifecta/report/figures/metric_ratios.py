@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from trifecta.report import numbers
+from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.ratios import ratio_frame, say_sides
+from trifecta.report.figures.ratios import estimate, ratio_frame, say_sides
 
 _MOST = 20.0  # a ratio beyond this, or its inverse, lies on the edge
 
@@ -47,10 +45,7 @@ def metric_ratios(rows: Sequence[MetricRow], baseline: str, margin: float, ident
                 ends_here = [max(left or low, low), min(right or high, high)]
                 target.plot(ends_here, [at] * 2, color=look.colour, linewidth=2.0, solid_capstyle="butt")
             clear = (left is not None and left > 1) or (right is not None and right < 1)
-            target.plot(
-                [np.clip(ratio, low, high)], [at], look.marker, markersize=6.0, markeredgecolor=look.colour,
-                markerfacecolor=look.colour if clear else style.PAPER, markeredgewidth=1.3,
-            )  # fmt: skip
+            estimate(target, scales.within(ratio, low, high), at, look, filled=clear, size=6.0)
     say_sides(target, ("← less", "more →"), low, high)
     said = "; ".join(
         f"{row.label}: {', '.join(f'{style.name(arm)} {_said(ratio)}' for arm, ratio in row.ratios.items())}"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-import numpy as np
 from matplotlib.axes import Axes
 
-from trifecta.report import numbers
+from trifecta.conclude.packets.points import Acknowledged, Rates
+from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.packet_points import Acknowledged, Rates
 from trifecta.report.figures.panels import Drawn, panels
 
 
@@ -26,7 +26,7 @@ def rates(shown: Sequence[tuple[str, str, Rates]]) -> Drawn:
         svg.ticks(
             target, "y", ticks, [(numbers.bit_rate(tick) if tick else "0") if place == 0 else "" for tick in ticks]
         )
-        edges = np.arange(len(one.down) + 1) * one.bin_ns
+        edges = [place * one.bin_ns for place in range(len(one.down) + 1)]
         target.stairs(one.down, edges, color=style.look(arm).colour, linewidth=1.4)
         target.stairs(one.up, edges, color=style.MUTED, linewidth=0.9)
     said = "; ".join(f"{title}: {_peak(one)}" for title, _, one in shown)
@@ -37,14 +37,14 @@ def acknowledgements(shown: Sequence[tuple[str, str, Acknowledged]]) -> Drawn:
     """Draw captures, each (title, arm, what the client acknowledged), on one pair of axes."""
     made, targets = panels([f"{title}: {_mean(one)}" for title, _, one in shown], 220)
     right = max((one.end_ns for _, _, one in shown), default=1e6) or 1e6
-    each = [one.each[np.isfinite(one.each)] for _, _, one in shown]
-    top = max((float(one.max(initial=0)) for one in each), default=0.0) * 1.1 or 1.0
+    known = [float(each) for _, _, one in shown for each in one.each if math.isfinite(each)]
+    top = max(known, default=0.0) * 1.1 or 1.0
     for place, (target, (_, arm, one)) in enumerate(zip(targets, shown, strict=True)):
         _axes(target, right)
         target.set_ylim(0, top)
         ticks = scales.linear_ticks(top, 4)
         svg.ticks(target, "y", ticks, [scales.plain(tick) if place == 0 else "" for tick in ticks])
-        edges = np.arange(len(one.each) + 1) * one.bin_ns
+        edges = [place * one.bin_ns for place in range(len(one.each) + 1)]
         target.stairs(one.each, edges, color=style.look(arm).colour, linewidth=1.4, baseline=None)
     said = "; ".join(f"{title}: {_mean(one)}" for title, _, one in shown)
     return Drawn(made, f"Packets with data for each acknowledgement of the client, over time. {said}")

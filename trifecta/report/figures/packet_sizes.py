@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from trifecta.report import numbers
+from trifecta.conclude.packets.points import Gaps
+from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.panels import Drawn, dots, mark_size, panels
+from trifecta.report.figures.panels import Drawn, dots, mark_size, panels, points
 
 Sizes = tuple[Any, Any]  # (ns, octets)
 _WORDS = {"down": "server to client", "up": "client to server"}
@@ -32,8 +31,8 @@ def packet_sizes(shown: Sequence[tuple[str, str, Sizes, Sizes]]) -> Drawn:
         target.axhline(0, color=style.MUTED, linewidth=0.8)
         target.set_xlabel("time since the first packet", color=style.INK, fontsize=svg.SMALL)
         size = mark_size(max(len(times) for times, _ in every)) if every else 2.2
-        dots(target, np.column_stack([down[0], down[1]]), style.look(arm).colour, size=size)
-        dots(target, np.column_stack([up[0], -up[1]]), style.MUTED, size=size)
+        dots(target, points(down[0], down[1]), style.look(arm).colour, size=size)
+        dots(target, points(up[0], -up[1]), style.MUTED, size=size)
         for word, at in (("down", 0.995), ("up", 0.005)):
             target.text(
                 0.995, at, _WORDS[word], transform=target.transAxes, ha="right", va="top" if at > 0.5 else "bottom",
@@ -47,13 +46,13 @@ def _largest(down: Sizes, up: Sizes) -> str:
     return numbers.count(max((float(octets.max()) for _, octets in (down, up) if len(octets)), default=None)) + " B"
 
 
-def packet_gaps(shown: Sequence[tuple[str, str, Any, Any]]) -> Drawn:
-    """Distribution of gaps, each capture (title, arm, down, up) with sorted gaps in ns; up is drawn thin."""
+def packet_gaps(shown: Sequence[tuple[str, str, Gaps, Gaps]]) -> Drawn:
+    """Distribution of gaps, each capture (title, arm, down, up); up is drawn thin."""
     made = svg.figure(252)
     target = svg.axes(made, 46, 20, 14, 40)
-    known = [gaps[gaps > 0] for _, _, *both in shown for gaps in both]
-    low = max(1_000.0, min((float(gaps[0]) for gaps in known if len(gaps)), default=1_000.0))
-    high = max((float(gaps[-1]) for gaps in known if len(gaps)), default=1e9) * 1.1
+    known = [gaps for _, _, *both in shown for gaps in both]
+    low = max(1_000.0, min((gaps.least for gaps in known if gaps.least is not None), default=1_000.0))
+    high = max((gaps.most for gaps in known if gaps.most is not None), default=1e9) * 1.1
     high = max(high, low * 10)
     target.set_xscale("log")
     target.set_xlim(low, high)
@@ -64,10 +63,8 @@ def packet_gaps(shown: Sequence[tuple[str, str, Any, Any]]) -> Drawn:
     for title, arm, down, up in shown:
         look = style.look(arm)
         for gaps, width in ((down, 1.8), (up, 0.8)):
-            if len(gaps):
-                shares = np.linspace(0, 1, min(len(gaps), 200))
-                places = np.maximum(np.quantile(gaps, shares), low)
-                target.plot(places, shares, color=look.colour, linestyle=look.line, linewidth=width)
+            if gaps.count:
+                target.plot(gaps.at.clip(low), gaps.shares, color=look.colour, linestyle=look.line, linewidth=width)
         said.append(f"{title}: median {_median(down)} down, {_median(up)} up")
     target.set_xlabel("time between packets of a direction, where they arrive", color=style.INK, fontsize=svg.FONT)
     target.text(
@@ -77,5 +74,5 @@ def packet_gaps(shown: Sequence[tuple[str, str, Any, Any]]) -> Drawn:
     return Drawn(made, f"Gaps between packets. {'; '.join(said)}")
 
 
-def _median(gaps: Any) -> str:
-    return numbers.duration(float(np.median(gaps))) if len(gaps) else "none"
+def _median(gaps: Gaps) -> str:
+    return "none" if gaps.median is None else numbers.duration(gaps.median)

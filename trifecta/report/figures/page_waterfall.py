@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.transforms import blended_transform_factory
 
-from trifecta.report import numbers
+from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
 from trifecta.report.figures.latency import Phase
 

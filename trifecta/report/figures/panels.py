@@ -55,6 +55,11 @@ def fitted(text: str, width: float) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most - most // 2 - 1) :]}"
 
 
+def points(xs: Sequence[float], ys: Sequence[float]) -> Any:
+    """Places (number, 2) for `dots` and `crosses`."""
+    return np.column_stack([xs, ys])
+
+
 def dots(target: Axes, points: Any, colour: str, *, size: float = 2.0, layer: float = 2.0) -> None:
     """Mark points with small squares: one path, and no two marks on the same pixel.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from matplotlib.transforms import blended_transform_factory
 
+from trifecta.conclude.packets import labels
 from trifecta.report.figures import scales, style, svg
 from trifecta.report.figures.panels import WIDE, Drawn
 
@@ -21,47 +22,61 @@ class PartLook:
     texture: str = ""
 
 
-TIME: Mapping[str, PartLook] = {
-    "handshake": PartLook("handshake", style.QUIC, "xx", "quic"),
-    "propagation": PartLook("propagation", style.PART_NOISE),
-    "server": PartLook("server", style.WAIT),
-    "transmission": PartLook("transmission", style.PART_CLIENT),
-    "congestion window": PartLook("congestion window", style.PART_PROTOCOL),
-    "loss recovery": PartLook("loss recovery", style.LATE, "//", "tcp"),
-    "head-of-line blocking": PartLook("head-of-line blocking", style.PART_CROSSED, "\\\\", "tls"),
-    "flow control": PartLook("flow control", style.TCP),
-    "queueing": PartLook("queueing", style.TRANSFER),
-    "cpu": PartLook("CPU", style.CLIENT),
-    "rest": PartLook("rest", style.SEND),
-}
+def _looks(words: Mapping[str, str], drawn: Mapping[str, tuple[str, ...]]) -> Mapping[str, PartLook]:
+    """Each part with its words, colour, hatching and texture."""
+    return {part: PartLook(said, *drawn[part]) for part, said in words.items()}
+
+
+TIME = _looks(
+    labels.TIME,
+    {
+        "handshake": (style.QUIC, "xx", "quic"),
+        "propagation": (style.PART_NOISE,),
+        "server": (style.WAIT,),
+        "transmission": (style.PART_CLIENT,),
+        "congestion window": (style.PART_PROTOCOL,),
+        "loss recovery": (style.LATE, "//", "tcp"),
+        "head-of-line blocking": (style.PART_CROSSED, "\\\\", "tls"),
+        "flow control": (style.TCP,),
+        "queueing": (style.TRANSFER,),
+        "cpu": (style.CLIENT,),
+        "rest": (style.SEND,),
+    },
+)
 """Parts of a request's time (`analysis.transport.attribution`), in the order in which they are drawn."""
 
-OCTETS: Mapping[str, PartLook] = {
-    "content": PartLook("content", style.TRANSFER),
-    "fields": PartLook("header fields", style.WAIT),
-    "http_framing": PartLook("HTTP framing", style.PART_CLIENT, "//", "tcp"),
-    "protection": PartLook("TLS records, QUIC packets", style.QUIC, "xx", "quic"),
-    "transport_frames": PartLook("QUIC frames", style.PART_CROSSED),
-    "padding": PartLook("padding", style.PART_PROTOCOL),
-    "handshake": PartLook("handshake", style.DNS),
-    "transport": PartLook("TCP or UDP headers", style.TCP),
-    "ip": PartLook("IP headers", style.TLS, "\\\\", "tls"),
-    "link": PartLook("link-layer headers", style.SEND),
-    "acknowledgements": PartLook("only acknowledge", style.CLIENT),
-    "retransmissions": PartLook("sent again", style.LATE, "//", "tcp"),
-    "unknown": PartLook("not decrypted", style.PART_NOISE),
-}
+OCTETS = _looks(
+    labels.OCTETS,
+    {
+        "content": (style.TRANSFER,),
+        "fields": (style.WAIT,),
+        "http_framing": (style.PART_CLIENT, "//", "tcp"),
+        "protection": (style.QUIC, "xx", "quic"),
+        "transport_frames": (style.PART_CROSSED,),
+        "padding": (style.PART_PROTOCOL,),
+        "handshake": (style.DNS,),
+        "transport": (style.TCP,),
+        "ip": (style.TLS, "\\\\", "tls"),
+        "link": (style.SEND,),
+        "acknowledgements": (style.CLIENT,),
+        "retransmissions": (style.LATE, "//", "tcp"),
+        "unknown": (style.PART_NOISE,),
+    },
+)
 """Parts of the octets on the wire (`analysis.transport.overhead`)."""
 
-HELD: Mapping[str, PartLook] = {
-    "sender": PartLook("sender: pacing, CPU", style.CLIENT),
-    "application": PartLook("server has nothing to send", style.WAIT),
-    "congestion_window": PartLook("congestion window", style.QUIC, "xx", "quic"),
-    "stream_window": PartLook("window of the stream", style.PART_CROSSED, "\\\\", "tls"),
-    "connection_window": PartLook("window of the connection", style.LATE, "//", "tcp"),
-    "receiver_window": PartLook("window of TCP", style.TCP),
-    "unknown": PartLook("not known", style.PART_NOISE),
-}
+HELD = _looks(
+    labels.HELD,
+    {
+        "sender": (style.CLIENT,),
+        "application": (style.WAIT,),
+        "congestion_window": (style.QUIC, "xx", "quic"),
+        "stream_window": (style.PART_CROSSED, "\\\\", "tls"),
+        "connection_window": (style.LATE, "//", "tcp"),
+        "receiver_window": (style.TCP,),
+        "unknown": (style.PART_NOISE,),
+    },
+)
 """What a sender of responses waited for (`analysis.transport.stalls`)."""
 
 

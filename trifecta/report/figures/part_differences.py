@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from trifecta.analysis.transport.differences import Difference, PartDifference
-from trifecta.report import numbers
+from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
 from trifecta.report.figures.panels import WIDE, Drawn
 from trifecta.report.figures.part_bars import PartLook

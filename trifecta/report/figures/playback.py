@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
 
-from trifecta.report import numbers
+from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
 from trifecta.report.figures.page_waterfall import WIDE
 

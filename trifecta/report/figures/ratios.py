@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.transforms import blended_transform_factory
 
-from trifecta.report import numbers
+from trifecta.conclude.pairs import PairSeries
+from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
 
 
-@dataclass(frozen=True)
-class PairSeries:
-    """The ratios of one arm to one reference: a value a block, the final interval, the interval after each block."""
-
-    arm: str
-    reference: str
-    blocks: Sequence[int]
-    ratios: Sequence[float]
-    ratio: float | None
-    low: float | None
-    high: float | None
-    looks: Sequence[int] = ()
-    lows: Sequence[float | None] = ()
-    highs: Sequence[float | None] = ()
-    middles: Sequence[float] = ()
-
-    @property
-    def label(self) -> str:
-        """``HTTP/3 / HTTP/2``."""
-        return f"{style.name(self.arm)} ÷ {style.name(self.reference)}"
-
-
 def _known(values: Sequence[float | None]) -> list[float]:
-    return [value for value in values if value is not None and np.isfinite(value) and value > 0]
+    return [value for value in values if value is not None and math.isfinite(value) and value > 0]
 
 
 def ratio_frame(target: Axes, low: float, high: float, margin: float, axis: str) -> None:
@@ -56,13 +35,13 @@ def ratio_frame(target: Axes, low: float, high: float, margin: float, axis: str)
 def say_sides(target: Axes, words: tuple[str, str], low: float, high: float) -> None:
     """Name the sides of 1 above a ratio axis, where there is room for it."""
     mixed = blended_transform_factory(target.transData, target.transAxes)
-    span = np.log(high / low)
-    gap = max(1.015, float(np.exp(0.012 * span)))
-    if -np.log(low) / span > 0.18:
+    span = math.log(high / low)
+    gap = max(1.015, math.exp(0.012 * span))
+    if -math.log(low) / span > 0.18:
         target.text(
             1 / gap, 1.015, words[0], transform=mixed, ha="right", va="bottom", color=style.MUTED, fontsize=svg.SMALL
         )
-    if np.log(high) / span > 0.18:
+    if math.log(high) / span > 0.18:
         target.text(
             gap, 1.015, words[1], transform=mixed, ha="left", va="bottom", color=style.MUTED, fontsize=svg.SMALL
         )
@@ -78,11 +57,19 @@ def interval_bar(
     width: float = 2.0,
 ) -> None:
     """An interval on a ratio axis, with an arrowhead where it goes on beyond the axis or has no bound."""
-    (low, high), left, right = limits, ends[0] or 0.0, ends[1] or np.inf
+    (low, high), left, right = limits, ends[0] or 0.0, ends[1] or math.inf
     target.plot([max(left, low), min(right, high)], [at] * 2, color=colour, linewidth=width, solid_capstyle="butt")
     for goes_on, edge, head in ((left < low, low, "<"), (right > high, high, ">")):
         if goes_on:
             target.plot([edge], [at], head, color=colour, markersize=6.0, markeredgewidth=0, clip_on=False)
+
+
+def estimate(target: Axes, x: float, y: float, look: style.Look, *, filled: bool, size: float = 6.5) -> None:
+    """The mark of an estimate: filled when decided, hollow when open."""
+    target.plot(
+        [x], [y], look.marker, markersize=size, markerfacecolor=look.colour if filled else style.PAPER,
+        markeredgecolor=look.colour, markeredgewidth=1.4 if size > 6 else 1.3,
+    )  # fmt: skip
 
 
 def blocks(series: Sequence[PairSeries], margin: float, metric: str, sides: tuple[str, str], identity: str) -> str:
@@ -104,10 +91,11 @@ def blocks(series: Sequence[PairSeries], margin: float, metric: str, sides: tupl
         if row:
             target.axhline(row, color=style.GRID, linewidth=0.8)
         if one.ratios:
-            heights = row + 0.34 + 0.34 * np.arange(len(one.ratios)) / max(1, len(one.ratios) - 1)
+            count = len(one.ratios)
+            heights = [row + 0.34 + 0.34 * place / max(1, count - 1) for place in range(count)]
             size = 3.6 if len(one.ratios) <= 30 else 2.4
             target.plot(
-                np.clip(one.ratios, low, high),
+                [scales.within(ratio, low, high) for ratio in one.ratios],
                 heights,
                 look.marker,
                 color=look.colour,
@@ -115,10 +103,10 @@ def blocks(series: Sequence[PairSeries], margin: float, metric: str, sides: tupl
                 alpha=0.65,
                 markeredgewidth=0,
             )
-        if one.ratio is not None and np.isfinite(one.ratio):
+        if one.ratio is not None and math.isfinite(one.ratio):
             interval_bar(target, (one.low, one.high), (low, high), row + 0.84, look.colour, width=2.2)
             target.plot(
-                [np.clip(one.ratio, low, high)],
+                [scales.within(one.ratio, low, high)],
                 [row + 0.84],
                 look.marker,
                 color=look.colour,
@@ -220,22 +208,9 @@ def small_forest(
     for row, one in enumerate(rows):
         if one.ratio is not None:
             interval_bar(target, (one.low, one.high), limits, row, look.colour)
-            _estimate(target, one, row, limits, look)
+            estimate(target, scales.within(one.ratio or 1.0, *limits), row, look, filled=one.decided)
     said = "; ".join(f"{one.label}: {_said(one.ratio, one.low, one.high)}" for one in rows)
     return svg.render(made, identity, f"{style.name(pair[0])} against {style.name(pair[1])}, cell by cell. {said}")
-
-
-def _estimate(target: Axes, one: ForestRow, at: float, limits: tuple[float, float], look: style.Look) -> None:
-    """The mark of an estimate: filled when decided, hollow when open."""
-    target.plot(
-        [np.clip(one.ratio or 1.0, *limits)],
-        [at],
-        look.marker,
-        markersize=6.5,
-        markerfacecolor=look.colour if one.decided else style.PAPER,
-        markeredgecolor=look.colour,
-        markeredgewidth=1.4,
-    )
 
 
 def forest(
@@ -264,7 +239,7 @@ def forest(
         if one.ratio is None:
             continue
         interval_bar(target, (one.low, one.high), limits, row + 0.74, look.colour)
-        _estimate(target, one, row + 0.74, limits, look)
+        estimate(target, scales.within(one.ratio or 1.0, *limits), row + 0.74, look, filled=one.decided)
     say_sides(target, sides, low, high)
     said = "; ".join(f"{one.label}: {_said(one.ratio, one.low, one.high)}" for one in rows)
     return svg.render(

@@ -5,9 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from trifecta.report import numbers
+from trifecta.design import numbers
 
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+
+
+def within(value: float, low: float, high: float) -> float:
+    """The value, or the end of the axis that it lies beyond; NaN stays NaN."""
+    return min(max(value, low), high)
 
 
 def plain(value: float) -> str:

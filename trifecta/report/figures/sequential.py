@@ -2,41 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-import numpy as np
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 
-from trifecta.analysis.sequential import Progress, bins
-from trifecta.report import numbers
+from trifecta.analysis.sequential import Histogram, Progress
+from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
 from trifecta.report.figures.panels import WIDE
 
-Floats = NDArray[np.float64]
 _HEIGHT = 280
 
 
-def histogram(latencies: Mapping[str, Floats], word: str, identity: str) -> str:
+def histogram(latencies: Histogram, word: str, identity: str) -> str:
     """The round trips of every arm in the same bins; what is longer than the axis is said beside it."""
     made = svg.figure(_HEIGHT, WIDE)
     target = svg.axes(made, 58, 24, 14, 42)
-    edges = bins(list(latencies.values()))
+    edges = latencies.edges
     target.set_xlim(edges[0] - 0.01 * (edges[-1] - edges[0]), edges[-1])
     top, said = 0.0, []
-    for arm, found in latencies.items():
-        look = style.look(arm)
-        counts, _ = np.histogram(found, edges)
-        shares = counts / len(found)
+    for arm, found in latencies.arms.items():
+        look, shares = style.look(arm), found.shares
         top = max(top, float(shares.max(initial=0.0)))
         target.stairs(shares, edges, fill=True, facecolor=look.colour, alpha=0.16, linewidth=0)
         target.stairs(shares, edges, edgecolor=look.colour, linewidth=1.5, linestyle=look.line)
-        fullest = int(counts.argmax())
-        middle = (edges[fullest] + edges[fullest + 1]) / 2
-        target.plot([middle], [shares[fullest]], look.marker, color=look.colour, markersize=6, clip_on=False)
+        middle = (edges[found.fullest] + edges[found.fullest + 1]) / 2
+        target.plot([middle], [shares[found.fullest]], look.marker, color=look.colour, markersize=6, clip_on=False)
         said.append(
-            f"{style.name(arm)}: {numbers.duration(float(found.min()))} to {numbers.duration(float(found.max()))}, "
-            f"most about {numbers.duration(middle)}, mean {numbers.duration(float(found.mean()))}"
+            f"{style.name(arm)}: {numbers.duration(found.smallest)} to {numbers.duration(found.largest)}, "
+            f"most about {numbers.duration(middle)}, mean {numbers.duration(found.mean)}"
         )
     target.set_ylim(0, top * 1.1 or 1.0)
     span = [one for one in scales.linear_ticks(float(edges[-1]), 8) if one >= edges[0]]
@@ -68,8 +62,8 @@ def progression(points: Sequence[Progress], identity: str) -> str:
         if known:
             lows, highs = [point.low or 0.0 for point in known], [point.high or 0.0 for point in known]
             target.fill_between(
-                [point.place for point in known], lows, np.minimum(highs, top), color=look.colour, alpha=0.16,
-                linewidth=0,
+                [point.place for point in known], lows, [min(high, top) for high in highs], color=look.colour,
+                alpha=0.16, linewidth=0,
             )  # fmt: skip
         for ends in ([point.smallest for point in own], [point.largest for point in own]):
             target.plot(xs, ends, color=look.colour, linewidth=0.6, alpha=0.7)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from trifecta.report import numbers
+from trifecta.conclude.packets.points import Flight, Ladder
+from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.packet_points import Flight, Ladder
 from trifecta.report.figures.panels import WIDE, Drawn, fitted, panels
 
 _HEIGHT, _STEP = 430.0, 13.0

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-import numpy as np
 from matplotlib.collections import PolyCollection
 from matplotlib.transforms import blended_transform_factory
 
-from trifecta.report import numbers
+from trifecta.conclude.packets.points import Lane
+from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.packet_points import Lane
-from trifecta.report.figures.panels import Drawn, crosses, dots, fitted, panels
+from trifecta.report.figures.panels import Drawn, crosses, dots, fitted, panels, points
 
 MOST_LANES = 60
 _GUTTER = 66.0
@@ -38,15 +38,13 @@ def stream_lanes(shown: Sequence[tuple[str, str, Sequence[Lane]]]) -> Drawn:
             known = [box for box in boxes if box]
             if known:
                 target.add_collection(PolyCollection(known, facecolors=colour, linewidths=0), autolim=False)
-        points = [(at, row + 0.55) for row, lane in enumerate(lanes) for at in lane.sent_ns]
-        dots(target, np.array(points, float).reshape(-1, 2), style.look(arm).colour, size=2.4, layer=3)
+        dots(target, _moments([lane.sent_ns for lane in lanes]), style.look(arm).colour, size=2.4, layer=3)
         if not lanes:
             target.text(
                 0.5, 0.5, "cannot be known", transform=target.transAxes, ha="center", va="center", color=style.MUTED,
                 fontsize=svg.SMALL,
             )  # fmt: skip
-        lost = [(at, row + 0.55) for row, lane in enumerate(lanes) for at in lane.lost_ns]
-        crosses(target, np.array(lost, float).reshape(-1, 2))
+        crosses(target, _moments([lane.lost_ns for lane in lanes]))
         if named:
             mixed = blended_transform_factory(target.transAxes, target.transData)
             for row, lane in enumerate(lanes):
@@ -64,6 +62,12 @@ def _end(lane: Lane) -> float:
 
 def _last(lanes: Sequence[Lane]) -> float | None:
     return max((lane.done_ns for lane in lanes if lane.done_ns is not None), default=None)
+
+
+def _moments(lanes: Sequence[Iterable[float]]) -> Any:
+    """The middle of its lane at each moment."""
+    found = [(at, row + 0.55) for row, moments in enumerate(lanes) for at in moments]
+    return points([at for at, _ in found], [row for _, row in found])
 
 
 def _box(left: float | None, right: float | None, row: int) -> list[tuple[float, float]]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from trifecta.design import naming, numbers
 from trifecta.design.model import AA_SUFFIX
-from trifecta.report import naming, numbers
 
 INK = "#010001"
 MUTED = "#010002"

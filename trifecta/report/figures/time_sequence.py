@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
-from trifecta.report import numbers
+from trifecta.conclude.packets.points import Octets
+from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
-from trifecta.report.figures.packet_points import Octets
 from trifecta.report.figures.panels import Drawn, crosses, dots, mark_size, panels
 
 _MEANS = {
@@ -33,7 +31,7 @@ def time_sequence(shown: Sequence[tuple[str, str, Octets]]) -> Drawn:
         target.set_xlabel("time since the first packet", color=style.INK, fontsize=svg.SMALL)
         size = mark_size(max(len(each.sent) for _, _, each in shown))
         if len(one.acknowledged):
-            marks = one.acknowledged[np.argsort(one.acknowledged[:, 0])]
+            marks = one.acknowledged[one.acknowledged[:, 0].argsort()]
             dots(target, marks, style.OTHER, size=0.55 * size, layer=1.5)
         dots(target, one.arrived, style.TRANSFER, size=0.64 * size, layer=1.8)
         dots(target, one.sent, style.look(arm).colour, size=size, layer=3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from trifecta.report import numbers
+from trifecta.design import numbers
 from trifecta.report.figures import scales, style, svg
 
 

@@ -7,22 +7,20 @@ import math
 import shlex
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from trifecta.analysis.mapping.documents import MapDocument
-from trifecta.analysis.mapping.result import MapResult, read
-from trifecta.design.errors import UserError
+from trifecta.analysis.mapping.result import MapResult
+from trifecta.conclude.maps import FILE
+from trifecta.design import naming, numbers
 from trifecta.design.metrics import METRICS
-from trifecta.report import naming, numbers
 from trifecta.report.claims import is_
 from trifecta.report.figures import picture_files, style, svg
 from trifecta.report.map import picture, words
 from trifecta.report.sections import TEMPLATES
 from trifecta.report.words import counted
-from trifecta.store import documents, files, noted
-from trifecta.store import facts as run_facts
+from trifecta.store import files, noted
 
-FILE, PAGE = "map.json", "map.html"
+PAGE = "map.html"
 _SIGNS = {"faster": "▲", "slower": "▼", "same": "=", "open": "?"}
 
 
@@ -45,18 +43,6 @@ def _write(made: MapResult, folder: Path) -> Path:
     page = folder / PAGE
     files.write_text(page, html(made, folder))
     return page
-
-
-def load(folder: Path) -> MapResult:
-    """The map that was written into a folder."""
-    path, remedy = folder / FILE, f"run 'trifecta map {folder}' to write it again"
-    if not path.is_file():
-        raise UserError(f"{path} is not there yet; `trifecta resume {folder}` goes on with the map")
-    document = cast(MapDocument, documents.read_object(path, remedy, {}))
-    if (folder / run_facts.FILE).is_file():  # a map may be kept without its run
-        run_facts.read(folder)
-        noted.check(folder, [FILE], remedy)
-    return read(document)
 
 
 def html(made: MapResult, folder: Path) -> str:

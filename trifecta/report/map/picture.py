@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
 from trifecta.analysis.mapping.result import MapResult
-from trifecta.analysis.mapping.search import Sides, classify
+from trifecta.analysis.mapping.search import Sides
+from trifecta.design import numbers
 from trifecta.design.axes import Axis
 from trifecta.design.metrics import METRICS
-from trifecta.report import numbers
 from trifecta.report.claims import is_
 from trifecta.report.figures import scales, style, svg
 from trifecta.report.figures.panels import Drawn
@@ -35,10 +34,7 @@ def draw(made: MapResult) -> Drawn:
     arm, reference = style.name(made.plan.arm), style.name(made.plan.reference)
     label = f"{arm} against {reference} over {made.plan.x.name} and {made.plan.y.name}"
     if made.surface is not None:
-        steps = np.linspace(0, 1, _FINE)
-        places = np.array([(x, y) for y in steps for x in steps])
-        prediction = made.surface.at(places)
-        sides = classify(prediction, margin=made.margin, confidence=made.confidence, floor=made.noise.floor)
+        steps, sides = made.fine(_FINE)
         largest = _colours(target, made, sides, steps)
         _border(target, made, sides, steps)
         _legend(figure, made, largest)
@@ -62,7 +58,7 @@ def _colours(target: Axes, made: MapResult, sides: Sides, steps: Any) -> float:
     Filled with the protocol's own colour and thinned by its opacity, so that light and dark pages both can show it.
     """
     mean = sides.mean.reshape(_FINE, _FINE)
-    reach = float(np.abs(mean).max())
+    reach = float(abs(mean).max())
     used = [step for step in STEPS if math.log(step) < reach]
     bounds = [*(math.log(step) for step in used), reach + 0.01]
     for number, shade in enumerate(SHADES[: len(used)]):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from trifecta.analysis.mapping.result import Answer, MapResult, Noise
+from trifecta.design import numbers
 from trifecta.design.metric import TIME, Metric
 from trifecta.design.metrics import METRICS
-from trifecta.report import numbers
 from trifecta.report.claims import is_
 from trifecta.report.figures.style import name
 from trifecta.report.words import counted, listed

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trifecta.analysis.transport.differences import sentence
-from trifecta.report import numbers
+from trifecta.conclude.packets.captured import Captured
+from trifecta.conclude.packets.times import Times
+from trifecta.design import numbers
 from trifecta.report.figures import style
 from trifecta.report.figures.blocking import Waited, blocking
 from trifecta.report.figures.part_bars import HELD, OCTETS, TIME, Bar, legend, part_bars
 from trifecta.report.figures.part_differences import part_differences
-from trifecta.report.packets.captured import Captured
+from trifecta.report.packets.differences import sentence
 from trifecta.report.packets.picture import Picture
-from trifecta.report.packets.times import Times
 
 _PATH = (
     "A request's critical path, walked back from its last octet. propagation: the least delay of the path, once there "

@@ -7,17 +7,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trifecta.conclude.packets import flights, series
+from trifecta.conclude.packets.captured import Captured, captures
+from trifecta.conclude.packets.points import Ladder
+from trifecta.conclude.packets.times import Times
 from trifecta.report.figures import style, svg
 from trifecta.report.figures.over_time import acknowledgements, rates
-from trifecta.report.figures.packet_points import Ladder
 from trifecta.report.figures.packet_sizes import packet_gaps, packet_sizes
 from trifecta.report.figures.setup_ladder import setup_ladder
 from trifecta.report.figures.stream_lanes import MOST_LANES, stream_lanes
 from trifecta.report.figures.time_sequence import swatches, time_sequence
-from trifecta.report.packets import flights, parts, series
-from trifecta.report.packets.captured import Captured, captures
+from trifecta.report.packets import parts
 from trifecta.report.packets.picture import Picture
-from trifecta.report.packets.times import Times
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,8 +58,8 @@ def pictures(shown: Sequence[Captured], times: Times | None = None) -> list[Pict
     if ladders:
         made.append(_ladder(ladders))
     made += parts.what_was_carried(shown) + parts.what_waited(shown)
-    gaps = [(one.label, one.arm, series.gaps(one, "down"), series.gaps(one, "up")) for one in shown]
-    if any(len(one) for _, _, *both in gaps for one in both):
+    gaps = [(one.label, one.arm, series.gap_shares(one, "down"), series.gap_shares(one, "up")) for one in shown]
+    if any(one.count for _, _, *both in gaps for one in both):
         caption = "Bold: server to client. Thin: client to server."
         arms = [(label, style.CSS_VARIABLES[style.look(arm).colour], "") for label, arm, _, _ in gaps]
         made.append(

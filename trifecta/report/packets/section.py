@@ -7,20 +7,22 @@ from dataclasses import dataclass, field
 
 import duckdb
 
-from trifecta.report import naming, queries, tables
-from trifecta.report.comparisons import place_words
-from trifecta.report.facts import RunFacts
+from trifecta.conclude import queries
+from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.packets import catalogue
+from trifecta.conclude.packets.derive import Packets, Shown, derive
+from trifecta.conclude.queries import Answer
+from trifecta.conclude.visits.published import Claim
+from trifecta.report import tables
 from trifecta.report.figure import Figure
 from trifecta.report.figures import style
-from trifecta.report.packets import catalogue
-from trifecta.report.packets.derive import Packets, Shown, derive
 from trifecta.report.packets.picture import Picture
 from trifecta.report.packets.pictures import pictures
-from trifecta.report.queries import Answer
 from trifecta.report.sections import Section
 from trifecta.report.tables import Column, Table
+from trifecta.report.verdict_words import place_words
 from trifecta.report.visits import said
-from trifecta.report.visits.published import Claim, published_table, sources
+from trifecta.report.visits.published import published_table, sources, with_place
 from trifecta.report.words import listed
 
 MOST_BYTES = 3_000_000  # of all pictures of a report; the others are files
@@ -64,7 +66,7 @@ def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Packet
     published = answers[catalogue.PUBLISHED.name] if not about.is_browser else Answer(catalogue.PUBLISHED, [])
     return Content(
         claim_words=said.claim_summary(derived.claims),
-        claims=[(one, place_words(one.cell, without="")) for one in derived.claims],
+        claims=[with_place(one, place_words(one.cell, without="")) for one in derived.claims],
         published=published_table(published),
         published_sources=sources(published),
         cells=cells,
@@ -123,27 +125,8 @@ def _not_shown(answer: Answer, cell: str) -> str:
 
 
 def _metric_tables(about: RunFacts, answers: dict[str, Answer], cell: str, number: int) -> list[Table]:
-    values = [
-        column
-        for arm in about.arms
-        for column in (
-            Column(style.name(arm), f"{naming.column(arm)}_value", "unit"),
-            Column("interval", f"{naming.column(arm)}_low,{naming.column(arm)}_high", "unit_interval"),
-        )
-    ]
-    ratios = [
-        column
-        for arm in reversed(about.arms)
-        if arm != about.baseline
-        for column in (
-            Column(f"{style.name(arm)} ÷ {style.name(about.baseline)}", f"{naming.column(arm)}_ratio", "ratio"),
-            Column("interval", f"{naming.column(arm)}_ratio_low,{naming.column(arm)}_ratio_high", "known_interval"),
-            Column(f"{style.name(arm)} less {style.name(about.baseline)}", f"{naming.column(arm)}_difference", "unit"),
-            Column(
-                "interval", f"{naming.column(arm)}_difference_low,{naming.column(arm)}_difference_high", "unit_interval"
-            ),
-        )
-    ]
+    values = tables.values_of_arms(about.arms)
+    ratios = tables.changes_of_arms(about.arms, about.baseline)
     notes = [
         "Of captured trials, as the client's side of the link saw them; of lost packets and of those sent again the "
         "sender's side. Geometric mean over blocks with a t interval; of what can be zero the mean. They describe: "

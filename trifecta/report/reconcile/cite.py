@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trifecta import __version__, studies
-from trifecta.report import numbers
-from trifecta.report.reconcile.read import Reconciled, run_facts
+from trifecta.conclude.reconcile.read import Reconciled, run_facts
+from trifecta.design import numbers
 from trifecta.report.words import counted, listed
 
 FOLDER = "FOLDER"

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from trifecta.analysis.conditions import Branch, Cell, Truth, branches, span
+from trifecta.analysis.conditions import Branch, Cell, Truth
 from trifecta.analysis.reconciling import Place
-from trifecta.report import numbers
-from trifecta.report.comparisons import UNTOLD
+from trifecta.conclude.comparisons import UNTOLD
+from trifecta.conclude.reconcile.read import PairFound
+from trifecta.design import numbers
 from trifecta.report.figures.style import name
-from trifecta.report.reconcile.read import PairFound
 from trifecta.report.words import counted, listed
 
 _WORDS: Mapping[tuple[str, str], str] = {
@@ -49,7 +49,7 @@ def short(one: PairFound) -> list[str]:
     """Of each side in which treatments it held, at what experiments make it true, or that nothing does."""
     made = []
     for side, told in enumerate(one.found.pair.sides):
-        found = [branch for branch in branches(one.cells, side) if branch.truth in ("true", "further")]
+        found = [branch for branch in one.branches(side) if branch.truth in ("true", "further")]
         if one.found.holds[side] == "yes":
             made.append(f"“{told.says}” held in {_held(one, side)}.")
         for experiment in dict.fromkeys(branch.experiment for branch in found):
@@ -95,7 +95,7 @@ def _branch(one: PairFound, branch: Branch) -> str:
     told = listed([level(factor, value) for factor, value in branch.levels.items()])
     arms = f"{name(one.found.pair.arm)} ÷ {name(one.found.pair.to)}"
     parts = [f"with {told}" if told else "", _sweep(branch.along)]
-    return f"{', '.join(filter(None, parts)) or 'in all its cells'} ({arms} {_range(branch.cells)})"
+    return f"{', '.join(filter(None, parts)) or 'in all its cells'} ({arms} {_range(branch.ratios)})"
 
 
 def _sweep(levels: Sequence[str]) -> str:
@@ -107,12 +107,11 @@ def _sweep(levels: Sequence[str]) -> str:
     return f"on the path {listed([f'“{one}”' for one in told])}" if told else ""
 
 
-def _range(cells: Sequence[Cell]) -> str:
-    """``0.50``, ``0.67 to 0.68``: of the ratios."""
-    found = span(cells, lambda one: one.ratio)
-    if found is None:
+def _range(ends: tuple[float, float] | None) -> str:
+    """``0.50``, ``0.67 to 0.68``."""
+    if ends is None:
         return "no ratio"
-    low, high = (numbers.ratio(end) for end in found)
+    low, high = map(numbers.ratio, ends)
     return low if low == high else f"{low} to {high}"
 
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.transforms import blended_transform_factory
 
-from trifecta.analysis.conditions import Test, changes
+from trifecta.analysis.conditions import Test
+from trifecta.conclude.reconcile.procedures import Procedure
+from trifecta.conclude.reconcile.read import PairFound
 from trifecta.contract.reproduction import Judged
-from trifecta.report import numbers
+from trifecta.design import numbers
 from trifecta.report.figures import ratios, scales, style, svg
 from trifecta.report.figures.panels import Drawn
 from trifecta.report.reconcile import conditions, words
-from trifecta.report.reconcile.procedures import Procedure
-from trifecta.report.reconcile.read import PairFound
 
 WIDTH = 780.0
 _LEFT, _RIGHT, _LINE, _AIR, _HEAD = 330.0, 150.0, 12.5, 9.0, 26.0
@@ -76,8 +76,9 @@ def pair(one: PairFound, claims: Mapping[str, Judged]) -> Drawn | None:
 
 def _sides(target: Axes, first: str, low: float, high: float) -> None:
     """Which side of 1 is which, just above the axes, however tall they are."""
-    for words_, align, room in ((f"← {first} less", "right", -np.log(low)), (f"{first} more →", "left", np.log(high))):
-        if room / np.log(high / low) > 0.18:
+    ends = ((f"← {first} less", "right", -math.log(low)), (f"{first} more →", "left", math.log(high)))
+    for words_, align, room in ends:
+        if room / math.log(high / low) > 0.18:
             target.annotate(
                 words_, (1.0, 1.0), xytext=(-5 if align == "right" else 5, 4), textcoords="offset points",
                 xycoords=blended_transform_factory(target.transData, target.transAxes), ha=align, va="bottom",
@@ -111,7 +112,7 @@ def _experiments(one: PairFound) -> list[Row]:
     for name in dict.fromkeys(cell.experiment for cell in one.cells):
         made.append(Row((f"Experiment {name}",), "", bold=True))
         here = [cell for cell in one.cells if cell.experiment == name]
-        changed = changes(here)
+        changed = one.changed(name)
         for cell in here:
             if cell.ratio is None:
                 continue
@@ -139,18 +140,18 @@ def _row(target: Axes, row: Row, top: float, limits: tuple[float, float], arm: s
     _text(target, at, row.said, 0, right=True, weight=weight)
     look, (low, high) = style.look(arm), limits
     if row.test is not None and row.test.ratio is not None:
-        first, last = (float(np.clip(end or 1.0, low, high)) for end in row.test.band(_MARGIN))
+        first, last = (scales.within(end or 1.0, low, high) for end in row.test.band(_MARGIN))
         target.fill_betweenx([top, top + row.height], first, last, facecolor=style.BAND, edgecolor="none", zorder=0.5)
     if row.ratio is None:
         return
     left, right = max(row.low or low, low), min(row.high or high, high)
     if left < right:
         target.plot([left, right], [at, at], color=look.colour, linewidth=2.0, solid_capstyle="butt")
-    middle = float(np.clip(row.ratio, low, high))
+    middle = scales.within(row.ratio, low, high)
     target.plot([middle], [at], look.marker, markersize=6.5, markeredgecolor=look.colour, markeredgewidth=1.4,
                 markerfacecolor=look.colour if row.filled else style.PAPER)  # fmt: skip
     if row.published is not None:
-        target.plot([float(np.clip(row.published, low, high))], [at], "D", markersize=5.5, markerfacecolor="none",
+        target.plot([scales.within(row.published, low, high)], [at], "D", markersize=5.5, markerfacecolor="none",
                     markeredgecolor=style.INK, markeredgewidth=1.1)  # fmt: skip
 
 

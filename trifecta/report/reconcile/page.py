@@ -10,13 +10,14 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from trifecta.conclude.reconcile.experiments import Experiment
+from trifecta.conclude.reconcile.read import PairFound, Reconciled, run_facts
 from trifecta.contract.reproduction import RunTold
-from trifecta.report import numbers
+from trifecta.design import numbers
 from trifecta.report.figures import picture_files, style, svg
 from trifecta.report.figures.panels import Drawn
+from trifecta.report.map import picture
 from trifecta.report.reconcile import cite, conditions, figures, maps, tables, words
-from trifecta.report.reconcile.experiments import Experiment
-from trifecta.report.reconcile.read import PairFound, Reconciled, run_facts
 from trifecta.report.sections import TEMPLATES
 from trifecta.report.words import counted
 
@@ -71,7 +72,7 @@ def _drawn(found: Reconciled) -> Sequence[tuple[str, Drawn]]:
     """Each figure with its name."""
     made = [(one.found.pair.id, figures.pair(one, found.claims)) for one in found.pairs]
     made.append(("procedures", figures.procedures(found.procedures)))
-    made += [(one.name, one.drawn()) for one in found.maps]
+    made += [(one.name, picture.draw(one.made)) for one in found.maps]
     return [(name, drawn) for name, drawn in made if drawn is not None]
 
 
@@ -101,7 +102,7 @@ def render(found: Reconciled) -> str:
         versions=cite.versions(found),
         runs=_runs(found),
         missing=[{name: str(one.get(name, "")) for name in ("study", "what", "reason")} for one in found.missing],
-        maps=[(one.name, one.told, drawn[one.name], one.command) for one in found.maps],
+        maps=[(one.name, maps.told(one), drawn[one.name], maps.command(one)) for one in found.maps],
         figures=FIGURES,
         css=css,
     )

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from trifecta.conclude.reconcile.read import PairFound, Reconciled
 from trifecta.contract.values import JsonObject
 from trifecta.report.reconcile import cite, conditions, maps, words
-from trifecta.report.reconcile.read import PairFound, Reconciled
 
 _PLACES = ("kind", "side", "claim", "run", "cell", "metric", "ratio", "low", "high", "blocks", "state", "published")
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trifecta.analysis.reconciling import Found, Place, Side
+from trifecta.conclude.comparisons import levels
+from trifecta.conclude.reconcile.procedures import Procedure
+from trifecta.conclude.reconcile.read import Explained
 from trifecta.contract.threats import ThreatFound
+from trifecta.design import numbers
 from trifecta.design.metrics import find
 from trifecta.design.metrics import label as label_of
-from trifecta.report import numbers, threats
-from trifecta.report.comparisons import levels, place_words
+from trifecta.report import threats
 from trifecta.report.explain import words as chains
 from trifecta.report.explain.resampled import WORDS
 from trifecta.report.figures.style import name
-from trifecta.report.reconcile.procedures import Procedure
-from trifecta.report.reconcile.read import Explained
+from trifecta.report.verdict_words import place_words
 from trifecta.report.words import counted, listed, sentence
 
 

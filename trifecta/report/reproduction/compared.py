@@ -1,113 +1,26 @@
-"""Two reproductions side by side: claim by claim, figure by figure, threat by threat, and what else differed."""
+"""Two reproductions side by side, in words: what differs, what warns, the printed tables, the data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from trifecta import studies
-from trifecta.analysis import agreement
-from trifecta.analysis.agreement import Moved, Pair
-from trifecta.analysis.statements import Statement
-from trifecta.contract.reproduction import Judged
+from trifecta.analysis.agreement import DIFFERS, OPEN_IN_BOTH, RELATIONS, SAME, Moved, Pair
+from trifecta.conclude.reproduction.compared import Comparison
+from trifecta.conclude.reproduction.programs import CODE
 from trifecta.contract.values import JsonObject
-from trifecta.design.errors import UserError
-from trifecta.report import grids, numbers
-from trifecta.report.reproduction import again, switches
-from trifecta.report.reproduction.programs import CODE, programs_of
-from trifecta.report.reproduction.result import DATA_FILE
-from trifecta.store import documents, noted
+from trifecta.design import numbers
+from trifecta.report import grids
 
-_COLOURS = {agreement.DIFFERS: "bold red", agreement.SAME: "green", agreement.OPEN_IN_BOTH: "dim"}
+_COLOURS = {DIFFERS: "bold red", SAME: "green", OPEN_IN_BOTH: "dim"}
 _APART = timedelta(hours=12)  # sessions nearer than this share what a day has: load, temperature, boot
 _STATED = ("studies", "depth", "version", "seed", "machine", "programs")
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What two reproductions say of the same statements."""
-
-    first: Mapping[str, Any]
-    second: Mapping[str, Any]
-    claims: list[Pair]
-    figures: list[Pair]
-    threats: list[Pair]
-    moved: Moved | None
-
-    @property
-    def agree(self) -> bool:
-        """Whether every claim, figure and effect of a threat that both decided is decided alike."""
-        return agreement.agree([*self.claims, *self.figures, *self.threats])
-
-
-def compare(first: Path, second: Path) -> Comparison:
-    """Read two folders of `trifecta reproduce`, or their reproduction.json, and compare them."""
-    documents = [_document(path) for path in (first, second)]
-    claims, figures, threats = (
-        agreement.compare(documents[0][kind], documents[1][kind]) for kind in ("claims", "figures", "threats")
-    )
-    abouts = [_about(path, document) for path, document in zip((first, second), documents, strict=True)]
-    return Comparison(abouts[0], abouts[1], claims, figures, threats, agreement.moved([*claims, *figures]))
-
-
-def _document(path: Path) -> dict[str, Any]:
-    file = path / DATA_FILE if path.is_dir() else path
-    if not file.exists():
-        raise UserError(f"{file} does not exist; give two folders that `trifecta reproduce` made")
-    document = documents.read_json(file, "give a folder of `trifecta reproduce`")
-    noted.check(file.parent, [file.name], f"`trifecta resume {file.parent}` writes it again")
-    for field in ("claims", "figures"):
-        rows = document.get(field) if isinstance(document, dict) else None
-        if not isinstance(rows, list) or not all(
-            isinstance(row, dict) and {"id", "kind", "text", "state"} <= row.keys() for row in rows
-        ):
-            raise UserError(f"{file}: '{field}' is not a list of statements; give a folder of `trifecta reproduce`")
-    if not isinstance(document.get("reproduction"), dict):
-        raise UserError(f"{file}: 'reproduction' is missing; give a folder of `trifecta reproduce`")
-    today = {one.id: one for study in studies.published().values() for one in study.statements}
-    judged = {kind: [_today(row, today) for row in document[kind]] for kind in ("claims", "figures")}
-    return {**document, **judged, "threats": switches.statements(file, document.get("threats"))}
-
-
-def _today(row: Judged, today: Mapping[str, Statement]) -> Judged:
-    """By today's rule, where it is today's statement: two rules would differ where two runs do not."""
-    statement = today.get(str(row["id"]))
-    if statement is None or row.get("defined") != statement.defined:
-        return row
-    return again.judged(row, statement)
-
-
-def _about(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
-    """When it was made, of what, and with what."""
-    said = document["reproduction"]
-    facts = said.get("machine") or {}
-    machine = facts.get("machine") or {}
-    return {
-        "folder": str(path),
-        "began": said.get("began"),
-        "studies": said.get("studies"),
-        "depth": said.get("depth"),
-        "version": said.get("version"),
-        "seed": facts.get("seed"),
-        "machine": {name: machine.get(name) for name in ("cpu_model", "cpus", "kernel", "distribution")},
-        "programs": _programs(path, document),
-    }
-
-
-def _programs(path: Path, document: Mapping[str, Any]) -> dict[str, str]:
-    """As the document says, which needs no runs beside it; else, of an earlier version, as its runs say."""
-    told = document["reproduction"].get("programs")
-    if isinstance(told, dict):
-        return {str(name): str(version) for name, version in told.items()}
-    folders = [str(run.get("folder", "")) for run in document.get("runs") or ()]
-    return programs_of(path if path.is_dir() else path.parent, folders)
 
 
 def differences(made: Comparison) -> list[str]:
@@ -176,7 +89,7 @@ def as_data(made: Comparison) -> JsonObject:
         "second": dict(made.second),
         "differences": differences(made),
         "warnings": warnings(made),
-        "counts": {kind: agreement.counted(pairs) for kind, pairs in kinds.items()},
+        "counts": made.counts,
         "moved": None if made.moved is None else asdict(made.moved),
         **{kind: [_row(one) for one in pairs] for kind, pairs in kinds.items()},
     }
@@ -217,10 +130,10 @@ def print_comparison(made: Comparison, console: Console | None = None) -> None:
         if pairs:
             out.print(_grid(out, pairs, what))
             out.print()
-    out.print(Text(_counts(made.claims, "claim"), style="bold"))
-    out.print(Text(_counts(made.figures, "published figure")))
+    out.print(Text(_counts(made.counts["claims"], "claim"), style="bold"))
+    out.print(Text(_counts(made.counts["figures"], "published figure")))
     if made.threats:
-        out.print(Text(_counts(made.threats, "effect of a threat", "effects of threats")))
+        out.print(Text(_counts(made.counts["threats"], "effect of a threat", "effects of threats")))
     if made.moved is not None:
         out.print(Text(moved_words(made.moved)), soft_wrap=True)
     verdict = "Everything that both decided is decided alike." if made.agree else "The two contradict each other."
@@ -241,10 +154,10 @@ def moved_words(moved: Moved) -> str:
     )
 
 
-def _counts(pairs: Sequence[Pair], what: str, several: str = "") -> str:
-    found = agreement.counted(pairs)
+def _counts(found: Mapping[str, int], what: str, several: str = "") -> str:
+    total = sum(found.values())
     said = ", ".join(f"{number} {relation}" for relation, number in found.items() if number)
-    return f"Of {len(pairs)} {what if len(pairs) == 1 else several or what + 's'}: {said or 'none'}."
+    return f"Of {total} {what if total == 1 else several or what + 's'}: {said or 'none'}."
 
 
 def _grid(out: Console, pairs: Sequence[Pair], what: str) -> Grid:
@@ -253,7 +166,7 @@ def _grid(out: Console, pairs: Sequence[Pair], what: str) -> Grid:
     grid.add_column("first", overflow="fold", ratio=3)
     grid.add_column("second", overflow="fold", ratio=3)
     grid.add_column("", overflow="fold", ratio=2)
-    for pair in sorted(pairs, key=lambda one: agreement.RELATIONS.index(one.relation)):
+    for pair in sorted(pairs, key=lambda one: RELATIONS.index(one.relation)):
         relation = pair.relation + (f"; not the same statement: {', '.join(pair.changed)}" if pair.changed else "")
         grid.add_row(
             Text(pair.id if pair.kind == "threat" else f"{pair.text} ({pair.id})"),

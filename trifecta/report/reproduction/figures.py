@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 from matplotlib.transforms import blended_transform_factory
 
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN, OTHER_SIZE
 from trifecta.analysis.published import Evaluation
-from trifecta.report import numbers
+from trifecta.conclude.reproduction.result import StudyResult
+from trifecta.design import numbers
 from trifecta.report.figures import ratios, scales, style, svg
-from trifecta.report.reproduction.result import StudyResult
 
 _LEGEND = (
     "Filled circle: confirmed, triangle: the same direction and another size, filled square: contradicted, "
@@ -84,10 +83,10 @@ def _forest(shown: Sequence[Evaluation], identity: str) -> str:
         )
         ratios.interval_bar(target, (one.low, one.high), (low, high), row + 0.74, colour)
         fill = colour if one.state != "open" else style.PAPER
-        target.plot([np.clip(one.value or 1.0, low, high)], [row + 0.74], marker, markersize=6.5,
+        target.plot([scales.within(one.value or 1.0, low, high)], [row + 0.74], marker, markersize=6.5,
                     markerfacecolor=fill, markeredgecolor=colour, markeredgewidth=1.4)  # fmt: skip
         if said:
-            target.plot([np.clip(said, low, high)], [row + 0.74], "D", markersize=6.0, markerfacecolor="none",
+            target.plot([scales.within(said, low, high)], [row + 0.74], "D", markersize=6.0, markerfacecolor="none",
                         markeredgecolor=style.INK, markeredgewidth=1.2)  # fmt: skip
     target.set_xlabel("ratio (log)", color=style.INK, fontsize=svg.FONT)
     words = "; ".join(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
+from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN, OTHER_SIZE
 from trifecta.analysis.published import Effect, Evaluation
 from trifecta.analysis.statements import Statement
-from trifecta.design import metrics
-from trifecta.report import numbers
-from trifecta.report.comparisons import levels, place_words
+from trifecta.conclude.comparisons import levels
+from trifecta.design import metrics, numbers
+from trifecta.report.verdict_words import place_words
 from trifecta.report.visits.published import estimate_words
 from trifecta.report.words import counted
 
@@ -90,3 +94,17 @@ def check_words(one: Evaluation) -> str:
     return "checks that warned or failed: " + ", ".join(
         f"{name} in {counted(number, 'trial')}" for name, number in found[:4]
     )
+
+
+def summary(evaluations: Sequence[Evaluation], what: str) -> str:
+    """``Of 14 claims: 6 confirmed, 1 of the same direction and another size, 4 contradicted and 3 open.``."""
+    found = Counter(one.state for one in evaluations)
+    said = [f"{found[CONFIRMED]} confirmed"]
+    if found[OTHER_SIZE]:
+        said.append(f"{found[OTHER_SIZE]} of the same direction and another size")
+    said += [f"{found[CONTRADICTED]} contradicted", f"{found[OPEN]} open"]
+    if found["not compared"]:
+        said.append(f"{found['not compared']} not comparable")
+    words = f"{', '.join(said[:-1])} and {said[-1]}"
+    plural = "" if len(evaluations) == 1 else "s"
+    return f"Of {len(evaluations)} {what}{plural}: {words}."

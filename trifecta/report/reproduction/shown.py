@@ -12,9 +12,9 @@ from rich.text import Text
 from trifecta import __version__
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED, OPEN, OTHER_SIZE
 from trifecta.analysis.published import Evaluation
+from trifecta.conclude.reproduction.result import Result, StudyResult, machine_of, write_data
 from trifecta.report import grids, threats
 from trifecta.report.reproduction import figures, said
-from trifecta.report.reproduction.result import Result, StudyResult, machine_of, summary, write_data
 from trifecta.report.sections import TEMPLATES
 from trifecta.report.words import code, command_line, counted, sentence
 from trifecta.store import files
@@ -54,7 +54,7 @@ def render(result: Result) -> str:
     return environment.get_template("reproduction.html.j2").render(
         result=result,
         css=css,
-        summary=summary,
+        summary=said.summary,
         claims=[one for study in result.studies for one in study.claims],
         pictures=figures.of_studies(result.studies),
         threats=[(one, threats.sentences(one)) for one in result.threats],
@@ -76,7 +76,7 @@ def _made(result: Result) -> dict[str, Any] | None:
 def study_summary(result: Result, name: str) -> str:
     """``Of 14 claims: 6 confirmed, 4 contradicted and 4 open.``."""
     found = next(one for one in result.studies if one.published.id == name)
-    return summary(found.claims, "claim")
+    return said.summary(found.claims, "claim")
 
 
 def print_result(result: Result, console: Console | None = None) -> None:
@@ -90,8 +90,8 @@ def print_result(result: Result, console: Console | None = None) -> None:
             out.print(Text(f"{one['threat']}: {'; '.join(threats.sentences(one))}"), soft_wrap=True)
         out.print()
     everything = list(result.evaluations())
-    out.print(Text(summary([one for one in everything if one.statement.kind == "claim"], "claim"), style="bold"))
-    out.print(Text(summary([one for one in everything if one.statement.kind == "figure"], "published figure")))
+    out.print(Text(said.summary([one for one in everything if one.statement.kind == "claim"], "claim"), style="bold"))
+    out.print(Text(said.summary([one for one in everything if one.statement.kind == "figure"], "published figure")))
     out.print(f"Page: {result.folder / PAGE}", soft_wrap=True, markup=False)
 
 

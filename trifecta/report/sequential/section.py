@@ -7,16 +7,18 @@ from dataclasses import dataclass
 import duckdb
 
 from trifecta.analysis.sequential import Progress
-from trifecta.report import naming, queries, tables
-from trifecta.report.facts import RunFacts
+from trifecta.conclude import queries
+from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.queries import Answer
+from trifecta.conclude.sequential import catalogue
+from trifecta.conclude.sequential.derive import Sequential, derive, is_reused
+from trifecta.conclude.visits import published
+from trifecta.design import naming
+from trifecta.report import tables
 from trifecta.report.figure import Figure
 from trifecta.report.figures import sequential, style
-from trifecta.report.queries import Answer
 from trifecta.report.sections import Section
-from trifecta.report.sequential import catalogue
-from trifecta.report.sequential.derive import Sequential, derive, is_reused
 from trifecta.report.tables import Column, Table
-from trifecta.report.visits import published
 
 STUDY = "milicevic2023"
 
@@ -49,7 +51,7 @@ def _part(about: RunFacts, answers: dict[str, Answer], derived: Sequential, plac
     number, cell = place
     reused = is_reused(cell)
     word = f"round trip, {'sent to answered' if reused else 'from the first packet of its connection to the answer'}"
-    found = derived.latencies[cell]
+    found = derived.cells[cell]
     figures = [
         Figure(
             "Round trips",

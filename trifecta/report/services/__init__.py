@@ -1,7 +1,6 @@
 """What the report shows of services that call each other: hops, success, costs, places, scaling, mixed protocols."""
 
-from trifecta.report.services.derive import Services, derive
 from trifecta.report.services.said import brief
 from trifecta.report.services.section import SECTION
 
-__all__ = ["SECTION", "Services", "brief", "derive"]
+__all__ = ["SECTION", "brief"]

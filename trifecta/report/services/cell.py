@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trifecta.report import naming, tables
-from trifecta.report.facts import RunFacts
+from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.queries import Answer
+from trifecta.conclude.services import catalogue
+from trifecta.design import naming
+from trifecta.report import tables
 from trifecta.report.figure import Figure
 from trifecta.report.figures import style
 from trifecta.report.figures.latency import Phase
 from trifecta.report.figures.waterfall import HOP_PHASES, Hop, is_wide, waterfall
-from trifecta.report.queries import Answer
-from trifecta.report.services import catalogue
 from trifecta.report.tables import Column, Table
 from trifecta.report.words import listed
 
@@ -99,14 +100,7 @@ def _waterfalls(about: RunFacts, answer: Answer, cell: str, number: int) -> list
 
 
 def _hop_table(about: RunFacts, answer: Answer, cell: str, number: int) -> Table:
-    columns = [
-        column
-        for arm in about.arms
-        for column in (
-            Column(style.name(arm), f"{naming.column(arm)}_value_ns", "duration"),
-            Column("interval", f"{naming.column(arm)}_low_ns,{naming.column(arm)}_high_ns", "duration_interval"),
-        )
-    ]
+    columns = tables.values_of_arms(about.arms, "duration", "_ns")
     notes = [
         "elapsedXY: from X's call to its arrival at Y, or from Y's reply to its return; the way there holds the "
         "handshake. Medians of a trial, geometric mean over blocks; medians of parts do not add up to that of the "

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 
 import duckdb
 
-from trifecta.analysis import scaling, success
-from trifecta.analysis.reordering import reorders
-from trifecta.report import queries
-from trifecta.report.comparisons import Comparison, levels, place_words
-from trifecta.report.facts import RunFacts
-from trifecta.report.queries import Answer
-from trifecta.report.services import catalogue, words
-from trifecta.report.services.derive import Services
-from trifecta.report.services.rows import CombinationRow, ContrastRow, SuccessRow
+from trifecta.analysis.scaling import Axis, turns
+from trifecta.conclude import queries
+from trifecta.conclude.comparisons import Comparison, levels
+from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.queries import Answer
+from trifecta.conclude.services import catalogue
+from trifecta.conclude.services.derive import Services
+from trifecta.conclude.services.rows import CombinationRow, ContrastRow, SuccessRow
+from trifecta.report.services import words
+from trifecta.report.verdict_words import place_words
 
 Answers = Mapping[str, Answer]
 
@@ -56,7 +57,7 @@ def said(about: RunFacts, derived: Services, found: Sequence[Comparison], answer
     more_is_better = "" if about.lower_is_better else about.metric_label
     metrics = metrics_of(about, contrasts)
     return Said(
-        success=words.success(answers[catalogue.SUCCESS.name].of(SuccessRow), _differences(about, derived), alpha),
+        success=words.success(answers[catalogue.SUCCESS.name].of(SuccessRow), derived.differences, alpha),
         turning=_turning(about, derived, found),
         along=_along(about, derived, found),
         paths=_along_paths(about, found),
@@ -68,7 +69,7 @@ def said(about: RunFacts, derived: Services, found: Sequence[Comparison], answer
             )
         ],
         mixed=_mixed(about, answers[catalogue.COMBINATIONS.name], alpha),
-        reordering=_reordering(about, derived, contrasts, more_is_better),
+        reordering=_reordering(derived, contrasts, more_is_better),
     )
 
 
@@ -91,21 +92,6 @@ def place_of(cell: str) -> str:
     return "everywhere" if cell in ("", "server=services") else place_words(cell, without="")
 
 
-def _differences(about: RunFacts, derived: Services) -> dict[tuple[str, str], success.Difference | None]:
-    """The success rate of each protocol against another, for the pairs that the study compares."""
-    rates: dict[str, dict[tuple[str, int], float]] = {}
-    for cell, rows in derived.measured.trials.items():
-        for row in rows:
-            if row["valid"] and row["requests"]:
-                rate = row["succeeded"] / row["requests"]
-                rates.setdefault(row["arm"], {})[cell, int(row["block"])] = rate
-    return {
-        pair: success.difference(rates[pair[0]], rates[pair[1]], about.confidence)
-        for pair in about.pairs
-        if pair[0] in rates and pair[1] in rates
-    }
-
-
 def _newest(about: RunFacts) -> list[tuple[str, str]]:
     """The comparisons that the newest protocol is in."""
     return [pair for pair in about.pairs if pair[0] == about.arms[-1]]
@@ -114,8 +100,8 @@ def _newest(about: RunFacts) -> list[tuple[str, str]]:
 def _turning(about: RunFacts, derived: Services, found: Sequence[Comparison]) -> list[str]:
     """The summary: on how many axes the verdict changes, and from path to path."""
     kinds = {(one.cell, one.arm, one.reference): one.kind for one in found}
-    by_factor: dict[str, list[scaling.Axis]] = {}
-    for axis in scaling.axes(derived.measured.cells):
+    by_factor: dict[str, list[Axis]] = {}
+    for axis in derived.axes:
         by_factor.setdefault(axis.factor, []).append(axis)
     said = []
     for pair in _newest(about):
@@ -133,12 +119,11 @@ def _turning(about: RunFacts, derived: Services, found: Sequence[Comparison]) ->
 def _along(about: RunFacts, derived: Services, found: Sequence[Comparison]) -> list[Group]:
     made = []
     kinds = {(one.cell, one.arm, one.reference): one.kind for one in found}
-    for axis in scaling.axes(derived.measured.cells):
+    for axis in derived.axes:
         said = [words.along(axis, pair, found) for pair in _newest(about)]
         heading = f"{words.FACTORS.get(axis.factor, axis.factor)}: {place_of(axis.place)}"
         changes = any(
-            scaling.turns([kinds.get((step.cell, *pair), "undecided") for step in axis.steps])
-            for pair in _newest(about)
+            turns([kinds.get((step.cell, *pair), "undecided") for step in axis.steps]) for pair in _newest(about)
         )
         made.append(Group(heading, [sentence for sentence in said if sentence], changes))
     return [group for group in made if group.sentences]
@@ -148,7 +133,7 @@ def _along_paths(about: RunFacts, found: Sequence[Comparison]) -> list[Group]:
     places: dict[str, dict[tuple[str, str], dict[str, Comparison]]] = {}
     for one in found:
         there = levels(one.cell)
-        place = scaling.place_without(there, "path")
+        place = one.without("path")
         places.setdefault(place, {}).setdefault((one.arm, one.reference), {})[there.get("path", "")] = one
     made = []
     for place, pairs in places.items():
@@ -165,11 +150,11 @@ def _mixed(about: RunFacts, answer: Answer, alpha: float) -> list[Group]:
     ]
 
 
-def _reordering(about: RunFacts, derived: Services, contrasts: Answer, more_is_better: str) -> list[Group]:
+def _reordering(derived: Services, contrasts: Answer, more_is_better: str) -> list[Group]:
     other = dict(derived.variants)
     made = []
-    for path, spec in (about.study.get("paths") or {}).items():
-        if reorders(spec) and any(there.get("path") == path for there in derived.measured.cells.values()):
+    for path in derived.reordering:
+        if any(there.get("path") == path for there in derived.measured.cells.values()):
             rows = contrasts.of(ContrastRow, factor="path", level=path)
             made.append(Group(path, words.reordering(path, other.get(path), rows, more_is_better)))
     return made

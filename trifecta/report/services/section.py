@@ -8,20 +8,22 @@ from typing import Any
 
 import duckdb
 
-from trifecta.analysis import scaling
+from trifecta.conclude import queries
+from trifecta.conclude.comparisons import Comparison
+from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.queries import Answer
+from trifecta.conclude.services import catalogue
+from trifecta.conclude.services.derive import EVERYWHERE, Services, derive
+from trifecta.design import naming, numbers
 from trifecta.design.metrics import METRICS
-from trifecta.report import naming, numbers, queries, tables
-from trifecta.report.comparisons import Comparison
-from trifecta.report.facts import RunFacts
+from trifecta.report import tables
 from trifecta.report.figure import Figure
 from trifecta.report.figures import curves, style
 from trifecta.report.figures.changes import Change, changes
 from trifecta.report.figures.curves import Point
-from trifecta.report.queries import Answer
 from trifecta.report.sections import Section
-from trifecta.report.services import catalogue, words
+from trifecta.report.services import words
 from trifecta.report.services.cell import CellPart, cell_part, success_table
-from trifecta.report.services.derive import EVERYWHERE, Services, derive
 from trifecta.report.services.said import Said, metrics_of, place_of, said
 from trifecta.report.tables import Column, Table
 
@@ -121,7 +123,7 @@ def _curves(
     about: RunFacts, derived: Services, answer: Answer, found: Sequence[Comparison]
 ) -> list[tuple[str, list[Figure]]]:
     """Figures along each axis, those with the most levels first: two points make no curve, but better than nothing."""
-    axes = sorted(scaling.axes(derived.measured.cells), key=lambda axis: -len(axis.steps))
+    axes = sorted(derived.axes, key=lambda axis: -len(axis.steps))
     by_pair = {(one.cell, one.arm, one.reference): one for one in found}
     made = []
     for number, axis in enumerate(axes[:_MOST_CURVES]):

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from trifecta.analysis.scaling import Axis, Turn, turns
 from trifecta.analysis.success import Difference
+from trifecta.conclude.comparisons import Comparison
+from trifecta.conclude.services.rows import CombinationRow, ContrastRow, SuccessRow, best_rank
+from trifecta.design import numbers
 from trifecta.design.metric import Metric
-from trifecta.report import numbers
+from trifecta.report import verdict_words
 from trifecta.report.claims import is_
-from trifecta.report.comparisons import Comparison
 from trifecta.report.figures.style import name
-from trifecta.report.services.rows import CombinationRow, ContrastRow, SuccessRow, best_rank
 from trifecta.report.words import counted, listed, sentence
 
 FACTORS = {
@@ -83,13 +84,13 @@ def _turn(change: Turn, texts: Sequence[str], ones: Sequence[Comparison]) -> str
 
 
 def _at(text: str, one: Comparison) -> str:
-    return f"{text} ({one.headline()} {one.interval()})"
+    return f"{text} ({verdict_words.headline(one)} {verdict_words.interval(one)})"
 
 
 def _size(text: str, one: Comparison) -> str:
     """The same where the sentence has said already who is faster."""
     size = "" if one.kind == "same" else f"{numbers.ratio(one.row['factor'])}× "
-    return f"{text} ({size}{one.interval()})"
+    return f"{text} ({size}{verdict_words.interval(one)})"
 
 
 def _open(texts: Sequence[str], ones: Sequence[Comparison], said: set[int]) -> str:

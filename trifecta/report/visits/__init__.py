@@ -1,7 +1,6 @@
 """What the report shows of browsers: page loads and watches of a video, protocols side by side."""
 
-from trifecta.report.visits.derive import Visits, derive
 from trifecta.report.visits.said import brief
 from trifecta.report.visits.section import SECTION
 
-__all__ = ["SECTION", "Visits", "brief", "derive"]
+__all__ = ["SECTION", "brief"]

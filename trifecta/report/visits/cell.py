@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from trifecta.report import naming, tables
-from trifecta.report.catalogue import Query
-from trifecta.report.facts import RunFacts
+from trifecta.conclude.catalogue import Query
+from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.queries import Answer
+from trifecta.conclude.visits import catalogue
+from trifecta.conclude.visits.films import find, progress
+from trifecta.design import naming
+from trifecta.report import tables
 from trifecta.report.figure import Figure
 from trifecta.report.figures import style
 from trifecta.report.figures.connections import connections
@@ -27,9 +31,8 @@ from trifecta.report.figures.page_waterfall import (
 from trifecta.report.figures.picture_files import Legend
 from trifecta.report.figures.playback import Event, Second, playback, watches
 from trifecta.report.figures.visual_progress import visual_progress
-from trifecta.report.queries import Answer
 from trifecta.report.tables import Column, Table
-from trifecta.report.visits import catalogue, frames
+from trifecta.report.visits import frames
 from trifecta.report.words import listed
 
 MOST_OPEN = 60  # lines of a waterfall that are shown at once
@@ -123,7 +126,7 @@ def _pictures(about: RunFacts, answers: Mapping[str, Answer], cell: str, number:
     films = {
         arm: film
         for arm in about.arms
-        if arm in marks and (film := frames.find(about.folder, marks[arm]["trial"], marks[arm]["visit"])) is not None
+        if arm in marks and (film := find(about.folder, marks[arm]["trial"], marks[arm]["visit"])) is not None
     }
     if not films:
         return []
@@ -132,7 +135,7 @@ def _pictures(about: RunFacts, answers: Mapping[str, Answer], cell: str, number:
     for arm, film in films.items():
         if (strip := frames.strip(film, marks[arm], high)) is not None:
             strips[arm] = strip
-    curves = {arm: points for arm, film in films.items() if (points := frames.progress(film))}
+    curves = {arm: points for arm, film in films.items() if (points := progress(film))}
     chosen = listed([f"{style.name(arm)} {marks[arm]['trial']}, visit {marks[arm]['visit']}" for arm in films])
     whose = f"Of the filmed visits the one with the median load time of each {naming.noun()}: {chosen}."
     if all(marks[arm]["warmup"] for arm in films):
@@ -169,27 +172,8 @@ def _watch_figures(about: RunFacts, answers: Mapping[str, Answer], cell: str, nu
 
 
 def _metric_tables(about: RunFacts, answers: Mapping[str, Answer], cell: str, number: int) -> list[Table]:
-    values: list[Column] = []
-    ratios: list[Column] = []
-    for arm in about.arms:
-        values += [
-            Column(style.name(arm), f"{naming.column(arm)}_value", "unit"),
-            Column("interval", f"{naming.column(arm)}_low,{naming.column(arm)}_high", "unit_interval"),
-        ]
-    for arm in reversed(about.arms):
-        if arm != about.baseline:
-            ratios += [
-                Column(f"{style.name(arm)} ÷ {style.name(about.baseline)}", f"{naming.column(arm)}_ratio", "ratio"),
-                Column("interval", f"{naming.column(arm)}_ratio_low,{naming.column(arm)}_ratio_high", "known_interval"),
-                Column(
-                    f"{style.name(arm)} less {style.name(about.baseline)}", f"{naming.column(arm)}_difference", "unit"
-                ),
-                Column(
-                    "interval",
-                    f"{naming.column(arm)}_difference_low,{naming.column(arm)}_difference_high",
-                    "unit_interval",
-                ),
-            ]
+    values = tables.values_of_arms(about.arms)
+    ratios = tables.changes_of_arms(about.arms, about.baseline)
     since = "play" if about.is_video else "the start of the navigation"
     notes = [
         "Geometric mean over blocks of the medians of trials, with a t interval of the logarithms: descriptive, for a "

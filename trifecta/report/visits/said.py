@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OTHER_SIZE
-from trifecta.report import numbers
-from trifecta.report.comparisons import levels, place_words
-from trifecta.report.facts import RunFacts
+from trifecta.conclude.comparisons import levels
+from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.visits.derive import Visits
+from trifecta.conclude.visits.metrics import MetricOfArm, metrics_of
+from trifecta.conclude.visits.published import Claim
+from trifecta.design import numbers
 from trifecta.report.figures import style
-from trifecta.report.visits.derive import Visits
-from trifecta.report.visits.metrics import MetricOfArm, metrics_of
-from trifecta.report.visits.published import Claim
+from trifecta.report.verdict_words import place_words
 from trifecta.report.words import counted
 
 # Metrics that a sentence names.

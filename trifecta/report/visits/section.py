@@ -7,20 +7,24 @@ from dataclasses import dataclass, field
 
 import duckdb
 
-from trifecta.report import naming, queries, tables
-from trifecta.report.facts import RunFacts
+from trifecta.conclude import queries
+from trifecta.conclude.facts import RunFacts
+from trifecta.conclude.queries import Answer
+from trifecta.conclude.visits import catalogue
+from trifecta.conclude.visits.derive import Visits, derive
+from trifecta.conclude.visits.metrics import metrics_of
+from trifecta.conclude.visits.published import Claim
+from trifecta.design import naming
+from trifecta.report import tables
 from trifecta.report.figure import Figure
 from trifecta.report.figures import style
 from trifecta.report.figures.metric_ratios import MetricRow, metric_ratios
-from trifecta.report.queries import Answer
 from trifecta.report.sections import Section
 from trifecta.report.tables import Column, Table
-from trifecta.report.visits import catalogue, said
+from trifecta.report.visits import said
 from trifecta.report.visits.cell import CellPart, cell_part
-from trifecta.report.visits.derive import Visits, derive
 from trifecta.report.visits.frames import MOST_BYTES
-from trifecta.report.visits.metrics import metrics_of
-from trifecta.report.visits.published import Claim, published_table, sources
+from trifecta.report.visits.published import published_table, sources, with_place
 from trifecta.report.visits.said import cell_words
 
 _MOST_RATIOS = 12  # cells whose ratios are drawn; their tables have all
@@ -41,7 +45,7 @@ class Content:
     heading: str
     ratios: list[Figure]  # one a cell
     claim_words: str
-    claims: list[tuple[Claim, str]]  # with the cell in words
+    claims: list[tuple[Claim, str]]  # with the cell in words, and ours
     published: Table
     published_sources: list[str]
     work: Table
@@ -62,7 +66,7 @@ def draw(connection: duckdb.DuckDBPyConnection, about: RunFacts, derived: Visits
         heading="Video" if about.is_video else "Page loads",
         ratios=_ratio_figures(about, derived),
         claim_words=said.claim_summary(derived.claims),
-        claims=[(one, cell_words(one.cell)) for one in derived.claims],
+        claims=[with_place(one, cell_words(one.cell)) for one in derived.claims],
         published=published_table(answers[catalogue.PUBLISHED.name]),
         published_sources=sources(answers[catalogue.PUBLISHED.name]),
         work=_work_table(about, answers),

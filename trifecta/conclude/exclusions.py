@@ -1,0 +1,97 @@
+"""Whether trials of one arm were left out more often than those of others: its verdicts rest on what was left of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trifecta.conclude.catalogue import Query
+from trifecta.conclude.queries import Answer
+
+LEVEL = 0.05
+"""Fewer draws than this leave out as many trials of the arm when it is drawn at random which of a cell's are."""
+
+# One row a cell and arm; a trial of the A/A pair is one of its arm. What failed most often there, with its remedy.
+BY_ARM = Query(
+    "excluded_by_arm",
+    """
+SELECT t.cell, replace(t.arm, '#aa', '') AS arm, count(DISTINCT t.trial) AS trials,
+       count(DISTINCT t.trial) FILTER (WHERE NOT t.valid) AS excluded,
+       mode(c.check) FILTER (WHERE NOT t.valid) AS check_name, mode(c.remedy) FILTER (WHERE NOT t.valid) AS remedy
+FROM trials AS t LEFT JOIN checks AS c ON c.scope = t.trial AND c.status = 'fail'
+GROUP BY t.cell, replace(t.arm, '#aa', '')
+ORDER BY t.cell, arm
+""",
+    ("cell", "arm"),
+)
+
+
+@dataclass(frozen=True)
+class Uneven:
+    """An arm of which more was left out: so many of its trials, and of those of the other arms."""
+
+    arm: str
+    excluded: int
+    trials: int
+    others_excluded: int
+    others: int
+    cells: int
+    check: str
+    remedy: str
+
+
+def uneven(by_arm: Answer) -> list[Uneven]:
+    """The arms of which more trials were left out than of the others in the same cells, beyond chance; worst first."""
+    found = []
+    for arm in sorted({str(row["arm"]) for row in by_arm}):
+        tables = _tables(by_arm.rows, arm)
+        hit = [table for table in tables if table[1]]
+        if not hit or _chance(tables) > LEVEL:
+            continue
+        mine = [row for row in by_arm if row["arm"] == arm and row["excluded"]]
+        worst = max(mine, key=lambda row: int(row["excluded"]))
+        trials, excluded, others, others_excluded = (sum(column) for column in zip(*tables, strict=True))
+        found.append(
+            Uneven(
+                arm=arm,
+                excluded=excluded,
+                trials=trials,
+                others_excluded=others_excluded,
+                others=others,
+                cells=len(hit),
+                check=str(worst["check_name"] or ""),
+                remedy=str(worst["remedy"] or ""),
+            )
+        )
+    return sorted(found, key=lambda one: -one.excluded / one.trials)
+
+
+def _tables(rows: Sequence[dict[str, Any]], arm: str) -> list[tuple[int, int, int, int]]:
+    """By cell that has other arms too: trials and excluded ones of the arm, then of the others."""
+    made = []
+    for cell in dict.fromkeys(row["cell"] for row in rows):
+        here = [row for row in rows if row["cell"] == cell]
+        mine = [row for row in here if row["arm"] == arm]
+        others = [row for row in here if row["arm"] != arm]
+        if mine and others:
+            counts = [sum(int(row[of]) for row in part) for part in (mine, others) for of in ("trials", "excluded")]
+            made.append((counts[0], counts[1], counts[2], counts[3]))
+    return made
+
+
+def _chance(tables: Sequence[tuple[int, int, int, int]]) -> float:
+    """Fisher's exact test over all cells: the chance of as many excluded ones of the arm, given those of each cell."""
+    total, seen = np.ones(1), 0
+    for trials, excluded, others, others_excluded in tables:
+        seen += excluded
+        drawn = excluded + others_excluded
+        here = [
+            math.comb(trials, own) * math.comb(others, drawn - own) / math.comb(trials + others, drawn)
+            for own in range(min(trials, drawn) + 1)
+        ]
+        total = np.convolve(total, here)
+    return float(total[seen:].sum())

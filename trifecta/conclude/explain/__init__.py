@@ -1,0 +1,1 @@
+"""Why a verdict is what it is: the chain of evidence."""

@@ -1,0 +1,111 @@
+"""Runs the catalogue over a run's views and keeps each answer together with the SQL that gives it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import duckdb
+
+from trifecta.conclude import results
+from trifecta.conclude.catalogue import Query
+from trifecta.store import schema, views
+from trifecta.store.derived import DERIVED
+
+Row = dict[str, Any]
+R = TypeVar("R")
+Views = Mapping[str, Sequence[Mapping[str, object]]]
+"""Rows of derived views."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The rows of a query and the query."""
+
+    query: Query
+    rows: list[Row]
+
+    def where(self, **wanted: Any) -> list[Row]:
+        """Rows whose columns have these values."""
+        return [row for row in self.rows if all(row[name] == value for name, value in wanted.items())]
+
+    def of(self, kind: type[R], **wanted: Any) -> list[R]:
+        """The same as ``kind``, a TypedDict of columns of the query; TypeError names one that the query lacks."""
+        found = self.where(**wanted)
+        return _as_kind(kind, list(found[0]) if found else None, found)
+
+    def values(self, column: str) -> list[Any]:
+        """A column, nulls and NaN left out."""
+        found = (row[column] for row in self.rows)
+        return [value for value in found if value is not None and not (isinstance(value, float) and math.isnan(value))]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+
+def connect(run: Path) -> duckdb.DuckDBPyConnection:
+    """Open the run's views, the same that ``trifecta sql`` offers, with the small ones held in memory.
+
+    ``trials`` and ``checks`` lie in one file a trial and are read by nearly every query: once is enough. Verdicts that
+    are not the run's are those that the trials give.
+    """
+    connection = views.connect(run)
+    found = results.attach(connection, run)
+    for name in ("trials", "checks") if found.checks is None else ("trials",):
+        connection.execute(f"CREATE TEMP TABLE held AS SELECT * FROM {name}")  # noqa: S608 - constants
+        connection.execute(f"DROP VIEW {name}")
+        connection.execute(f"CREATE TABLE {name} AS SELECT * FROM held")  # noqa: S608 - constants
+        connection.execute("DROP TABLE held")
+    return connection
+
+
+def ask(connection: duckdb.DuckDBPyConnection, query: Query, cell: str | None = None) -> Answer:
+    """Run a query of the catalogue for one cell, or for all of them."""
+    cursor = connection.cursor()
+    try:
+        result = cursor.execute(query.text(cell))
+        return Answer(query, _rows(result)[1])
+    finally:
+        cursor.close()
+
+
+def select(
+    connection: duckdb.DuckDBPyConnection, kind: type[R], sql: str, parameters: Sequence[object] = ()
+) -> list[R]:
+    """The rows of a SELECT as ``kind``, a TypedDict of its columns; TypeError names one that it does not select."""
+    return _as_kind(kind, *_rows(connection.execute(sql, list(parameters))))
+
+
+def _rows(answer: duckdb.DuckDBPyConnection) -> tuple[list[str], list[Row]]:
+    """The columns of an answer, and its rows."""
+    names = [column[0] for column in answer.description or ()]
+    return names, [dict(zip(names, values, strict=True)) for values in answer.fetchall()]
+
+
+def _as_kind(kind: type[R], columns: Sequence[str] | None, rows: Sequence[object]) -> list[R]:
+    """Rows of these columns (None: there are none to look at) as the TypedDict that names them."""
+    wanted = sorted(vars(kind).get("__required_keys__", ()))
+    lacking = [name for name in wanted if columns is not None and name not in columns]
+    if lacking:
+        raise TypeError(f"{kind.__name__}: not among the columns: {', '.join(lacking)}")
+    return cast(list[R], list(rows))
+
+
+def attach(connection: duckdb.DuckDBPyConnection, derived: Views) -> None:
+    """Put rows in place of what a former report, perhaps of another version, left in the run's folder, by view."""
+    for name, rows in derived.items():
+        connection.execute(f"CREATE TABLE fresh AS {schema.empty_select(DERIVED[name])}")
+        if rows:
+            columns = list(rows[0])
+            connection.executemany(
+                f"INSERT INTO fresh ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",  # noqa: S608 - fields
+                [[row[column] for column in columns] for row in rows],
+            )
+        connection.execute(f"DROP VIEW {name}")
+        connection.execute(f"ALTER TABLE fresh RENAME TO {name}")

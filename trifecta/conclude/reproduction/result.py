@@ -1,0 +1,249 @@
+"""What a reproduction found: every published statement evaluated, the threats measured, and what could not be run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+from trifecta import __version__, studies
+from trifecta.analysis.judging import OPEN
+from trifecta.analysis.published import Evaluation, Place, evaluate, matching
+from trifecta.analysis.statements import Published
+from trifecta.conclude.campaign import left_out
+from trifecta.conclude.reproduction import places
+from trifecta.conclude.reproduction.programs import programs_of
+from trifecta.conclude.visits.published import levels_of
+from trifecta.contract.reproduction import RunTold
+from trifecta.contract.threats import ThreatFound
+from trifecta.contract.trial import TrialValues
+from trifecta.contract.values import JsonObject
+from trifecta.design import plan
+from trifecta.design.campaign import Campaign
+from trifecta.design.errors import UserError
+from trifecta.store import documents, files, noted, reproduction
+from trifecta.store.campaign import CAMPAIGN_FILE
+from trifecta.store.run import RunDirectory
+
+DATA_FILE = "reproduction.json"
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """One published study: what the runs say to it."""
+
+    published: Published
+    evaluations: tuple[Evaluation, ...]
+    runs: tuple[RunTold, ...] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """What could not be run, with the reason."""
+
+    @property
+    def claims(self) -> list[Evaluation]:
+        """The sentences a reader takes home."""
+        return [one for one in self.evaluations if one.statement.kind == "claim"]
+
+    @property
+    def figures(self) -> list[Evaluation]:
+        """The published figures."""
+        return [one for one in self.evaluations if one.statement.kind == "figure"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """All of it."""
+
+    folder: Path
+    asked: Mapping[str, Any]
+    studies: tuple[StudyResult, ...]
+    threats: tuple[ThreatFound, ...] = ()
+
+    @property
+    def quick(self) -> bool:
+        """Whether it was the quick depth."""
+        return self.asked.get("depth") == "quick"
+
+    def evaluations(self) -> Iterator[Evaluation]:
+        """Those of every study."""
+        for one in self.studies:
+            yield from one.evaluations
+
+
+def read(
+    folder: Path,
+    campaigns_read: Mapping[str, Campaign],
+    problems: Mapping[str, Mapping[str, str]],
+    kept: MutableMapping[str, StudyResult] | None = None,
+) -> Result:
+    """Evaluate what is there now; ``problems`` has by study what could not run in this session.
+
+    ``kept`` has studies that were evaluated before and did not change since; the others are added to it.
+    """
+    known, kept = studies.published(), {} if kept is None else kept
+    asked = reproduction.read(folder)
+    names = [name for name in asked["studies"] if name in known]
+    for name in names:
+        if name not in kept:
+            kept[name] = _study(folder / name, known[name], campaigns_read[name], problems.get(name, {}))
+    return Result(folder, asked, tuple(kept[name] for name in names), tuple(_threats(folder)))
+
+
+def _study(folder: Path, published: Published, campaign: Campaign, problems: Mapping[str, str]) -> StudyResult:
+    if not (folder / CAMPAIGN_FILE).is_file():
+        found = tuple(evaluate(one, []) for one in published.statements)
+        return StudyResult(published, found, (), dict.fromkeys(campaign.studies, "not run yet"))
+    runs: list[RunTold] = []
+    cells: list[Place] = []
+    captured: list[Place] = []
+    for name, study in campaign.studies.items():
+        run = folder / name
+        if not (run / "run.json").is_file():
+            continue
+        here = places.read(run, f"{published.id}/{name}")
+        (captured if study.capture else cells).extend(here)
+        report = run / "report.html"
+        runs.append(
+            RunTold(
+                study=published.id,
+                name=name,
+                folder=f"{published.id}/{name}",
+                report=f"{published.id}/{name}/report.html" if report.exists() else "",
+                trials=sum(place.trials for place in here),
+                valid=sum(len(place.rows) for place in here),
+            )
+        )
+    cells += [_without_times(place) for place in captured] if cells else captured
+    missing = left_out(campaign, folder, problems)
+    absent = _absent(campaign, missing)
+    found = tuple(_with_absent(evaluate(one, cells), absent) for one in published.statements)
+    return StudyResult(published, found, tuple(runs), missing)
+
+
+def _absent(campaign: Campaign, problems: Mapping[str, str]) -> list[tuple[Place, str]]:
+    """The cells that were not run, each with the reason (empty: not yet), as ``conclude.campaign`` names them."""
+    made = []
+    for name, study in campaign.studies.items():
+        reasons = {what: why for what, why in problems.items() if what == name or what.startswith(f"{name}, ")}
+        for cell in plan.cells(study) if reasons else ():
+            parts = (reasons.get(f"{name}, {factor} {level}") for factor, level in cell.levels.items())
+            why = next((part for part in parts if part), reasons.get(name))
+            if why:
+                made.append((Place(name, cell.key, levels_of(study, cell), []), "" if why == "not run" else why))
+    return made
+
+
+def _with_absent(one: Evaluation, absent: Sequence[tuple[Place, str]]) -> Evaluation:
+    """An open statement about cells that were not run names them, and why they were not."""
+    if one.state != OPEN or one.blocks:
+        return one
+    runs: dict[str, list[str]] = {}
+    for place, why in absent:
+        names = runs.setdefault(why, [])
+        if place.run not in names and matching(one.statement, [place]):
+            names.append(place.run)
+    told = [
+        f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'} not run{why and f': {why}'}"
+        for why, names in runs.items()
+        if names
+    ]
+    return replace(one, reason="; ".join([one.reason, *told])) if told else one
+
+
+def _without_times(place: Place) -> Place:
+    """Capturing costs time: where the same was timed without, a captured run tells of packets only."""
+    timed = ("_ns", "_per_s", "progression", "later_to")
+    rows = [
+        {name: value for name, value in row.items() if not any(word in name for word in timed)} for row in place.rows
+    ]
+    return replace(place, rows=cast(list[TrialValues], rows))
+
+
+def _threats(folder: Path) -> list[ThreatFound]:
+    """What the experiments left in ``threats.json``, run by run."""
+    path = folder / reproduction.THREATS_FOLDER / "threats.json"
+    if not path.is_file():
+        return []
+    remedy = "remove it; the experiments of the threats stay, and `trifecta resume` reads them again"
+    found = documents.read_json(path, remedy)
+    noted.check(path.parent, [path.name], remedy)
+    if not isinstance(found, list):
+        raise UserError(f"{path}: is not a list; {remedy}")
+    return [cast(ThreatFound, one) for one in found if isinstance(one, dict)]
+
+
+def as_data(result: Result) -> JsonObject:
+    """The same for a program; keys are stable (docs/reproduce.md)."""
+    runs = [run for study in result.studies for run in study.runs]
+    told = {"version": __version__, "folder": str(result.folder), "machine": machine_of(result)}
+    return {
+        "reproduction": {name: value for name, value in result.asked.items() if name != "campaigns"}
+        | told
+        | {"programs": programs_of(result.folder, [run["folder"] for run in runs])},
+        "claims": [evaluation_data(one) for one in result.evaluations() if one.statement.kind == "claim"],
+        "figures": [evaluation_data(one) for one in result.evaluations() if one.statement.kind == "figure"],
+        "threats": [cast(JsonObject, one) for one in result.threats],
+        "runs": [cast(JsonObject, run) for run in runs],
+        "missing": [
+            {"study": study.published.id, "what": name, "reason": reason}
+            for study in result.studies
+            for name, reason in study.missing.items()
+        ],
+    }
+
+
+def machine_of(result: Result) -> Any:
+    """The machine and the seed of the first run there is; None without any."""
+    for study in result.studies:
+        for run in study.runs:
+            facts = RunDirectory.open(result.folder / run["folder"]).facts
+            return {name: facts.get(name) for name in ("machine", "versions", "seed") if name in facts}
+    return None
+
+
+def evaluation_data(one: Evaluation) -> JsonObject:
+    """One statement for a program; ``ratio`` is null where a difference is compared."""
+    statement = one.statement
+    only = one.effects[0] if len({(effect.run, effect.cell) for effect in one.effects}) == 1 else None
+    return {
+        "id": statement.id,
+        "study": statement.study,
+        "kind": statement.kind,
+        "defined": statement.defined,
+        "text": statement.text,
+        "source": statement.source,
+        "state": one.state,
+        "reason": one.reason,
+        "depends": one.depends,
+        "metric": statement.says.metric if statement.says else None,
+        "is": statement.says.relation if statement.says else None,
+        "of": one.change(),
+        "form": "difference" if one.difference else "ratio",
+        "ratio": None if one.difference else one.value,
+        "difference": one.value if one.difference else None,
+        "low": one.low,
+        "high": one.high,
+        "blocks": one.blocks,
+        "published": statement.published,
+        "published_range": list(statement.says.size) if statement.says and statement.says.size else None,
+        "said": statement.said,
+        "quote": statement.quote,
+        "here": statement.here,
+        "size": one.size,
+        "arms": dict(one.arms),
+        "run": only.run if only else None,
+        "cell": only.cell if only else None,
+        "cells": [vars(effect) for effect in one.effects],
+        "checks": dict(one.checks),
+        "threats": list(statement.threats),
+    }
+
+
+def write_data(result: Result) -> Path:
+    """Write ``reproduction.json``."""
+    path = result.folder / DATA_FILE
+    with files.disk_errors(path):
+        files.write_text(path, json.dumps(as_data(result), indent=1, ensure_ascii=False, default=str) + "\n")
+        noted.note(result.folder, [DATA_FILE])
+    return path

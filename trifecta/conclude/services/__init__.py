@@ -1,0 +1,1 @@
+"""Services that call each other: hops, success, costs, places, scaling, mixed protocols."""
