@@ -315,10 +315,10 @@ def reach(undecided: Sequence[Comparison]) -> str:
         first = min(low for low, _ in reach)
         ends = [high for _, high in reach if high is not None]
         last = f" to {max(ends)}" if len(ends) == len(reach) and max(ends) > first else ""
-        least = "at least " if len(ends) < len(reach) else ""
+        last = last or ("+" if len(ends) < len(reach) else "")
         block = "block" if first == 1 and not last else "blocks"
         each = " each" if len(reach) > 1 else ""
-        said.append(f"{len(reach)} would need an estimated {least}{numbers.count(first)}{last} more {block}{each}.")
+        said.append(f"{len(reach)} would need an estimated {numbers.count(first)}{last} more {block}{each}.")
     if far:
         said.append(f"{far} would need more than ten times the blocks so far.")
     if early:
