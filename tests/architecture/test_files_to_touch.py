@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TYPE, TABLE, WORDS = "trifecta/contract/link.py", "trifecta/design/impairments.py", "trifecta/report/paths.py"
+TYPE, TABLE, WORDS = "trifecta/contract/link.py", "trifecta/design/impairments.py", "trifecta/design/path_words.py"
 ENGINE = "engine/crates/link/src"
 
 
