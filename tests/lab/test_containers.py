@@ -197,7 +197,7 @@ def test_how_a_container_ends_is_said_as_of_a_process(tmp_path: Path) -> None:
     )
     role, code, message = found[0]  # type: ignore[misc]
     assert (role, code) == ("B", 2)
-    assert message.startswith("error: no: unknown field")
+    assert message.startswith("error: role: unknown field")  # a probe's document, which says whose it is
     assert found[1] == ["C", -9, "was killed by signal 9"]
     assert found[2] is False
     role, code, message = found[3]  # type: ignore[misc]
