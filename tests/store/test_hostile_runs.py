@@ -217,6 +217,19 @@ def test_a_study_that_is_damaged(
         assert str(run / "study.yaml") in one_line(command, run, capsys)
 
 
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_study_that_is_a_folder(
+    whole: dict[bool, Path], tmp_path: Path, sealed: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_of(whole, tmp_path, sealed)
+    (run / "study.yaml").unlink()
+    (run / "study.yaml").mkdir()
+    for command in READERS:
+        code = main.run([word.format(run=run) for word in command])
+        error = capsys.readouterr().err
+        assert code == 0 or (code == 2 and str(run / "study.yaml") in error), error
+
+
 @pytest.mark.parametrize("name", ["campaign.json", "reproduce.json"])
 @pytest.mark.parametrize("content", [*TEXTS.values(), b'{"text": 1}', b'{"studies": ["x"], "text": "a"}'])
 def test_what_was_asked_of_many_runs_is_damaged(

@@ -170,7 +170,7 @@ class Manifest:
 
     def _differs(self, name: str, wanted: str) -> bool:
         path = self.folder / name
-        return not path.exists() or digest(path) != wanted
+        return not path.is_file() or digest(path) != wanted
 
     def compact(self) -> None:
         """One line a file, the last."""
@@ -217,7 +217,7 @@ def check_study(run: Path) -> None:
     wanted = about.get("study", {}).get("sha256")
     if wanted is None or not path.exists() or not Manifest(run).exists():
         return
-    if digest(path) != wanted:
+    if not path.is_file() or digest(path) != wanted:
         raise UserError(f"{path}: is not the study of this run (run.json, study.sha256); {COPY}")
 
 
