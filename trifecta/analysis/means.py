@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.estimate import Row, log_value, usable
-from trifecta.analysis.student import t_quantile
+from trifecta.analysis.student import reach_of_mean
 from trifecta.design.metric import Metric
 from trifecta.design.model import AA_SUFFIX
 
@@ -59,7 +59,6 @@ def geometric_mean(logs: Floats, confidence: float) -> Mean:
     middle = float(np.quantile(logs, 0.5, method="inverted_cdf")) if censored else float(logs.mean())
     low = high = None
     if not censored and len(logs) > 1:
-        reach = t_quantile((1 + confidence) / 2, len(logs) - 1) * float(logs.std(ddof=1))
-        reach /= math.sqrt(len(logs))
+        reach = reach_of_mean(logs, confidence)
         low, high = math.exp(middle - reach), math.exp(middle + reach)
     return Mean(math.exp(middle) if math.isfinite(middle) else None, low, high, len(logs), censored)

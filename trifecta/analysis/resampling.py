@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trifecta.analysis.intervals import linear
-from trifecta.analysis.student import t_quantile
+from trifecta.analysis.student import reach_of_mean
 from trifecta.analysis.success import clopper_pearson
 
 Floats = NDArray[np.float64]
@@ -330,7 +330,7 @@ def change(
     middle = float(known.mean())
     if len(known) < 2:
         return Change(math.exp(middle), None, None, 1)
-    reach = t_quantile((1 + confidence) / 2, len(known) - 1) * float(known.std(ddof=1)) / math.sqrt(len(known))
+    reach = reach_of_mean(known, confidence)
     return Change(math.exp(middle), math.exp(middle - reach), math.exp(middle + reach), len(known))
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from trifecta.analysis.estimate import Row, pair_blocks
 from trifecta.analysis.fixed import fixed_analysis
 from trifecta.analysis.means import Mean, geometric_mean
-from trifecta.analysis.student import t_quantile
+from trifecta.analysis.student import reach_of_mean
 from trifecta.design.metrics import METRICS
 
 Floats = NDArray[np.float64]
@@ -182,5 +182,5 @@ def _t_interval(values: Floats, confidence: float) -> tuple[float, float | None,
     middle = float(values.mean())
     if len(values) < 2:
         return middle, None, None
-    reach = float(t_quantile((1 + confidence) / 2, len(values) - 1) * values.std(ddof=1)) / math.sqrt(len(values))
+    reach = reach_of_mean(values, confidence)
     return middle, middle - reach, middle + reach

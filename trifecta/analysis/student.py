@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 @lru_cache(maxsize=1024)
@@ -11,6 +15,12 @@ def t_quantile(share: float, freedom: float) -> float:
     from scipy import special
 
     return float(special.stdtrit(freedom, share))
+
+
+def reach_of_mean(values: NDArray[np.float64], confidence: float) -> float:
+    """Half the interval of the mean of two or more values, in their unit."""
+    of_one = t_quantile((1 + confidence) / 2, len(values) - 1) * float(values.std(ddof=1))
+    return of_one / math.sqrt(len(values))
 
 
 def two_sided_p(t: float, freedom: float) -> float:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from trifecta.analysis.confidence import LARGEST_LOG_RATIO, Interval
 from trifecta.analysis.fixed import permutation_p
-from trifecta.analysis.student import t_quantile
+from trifecta.analysis.student import reach_of_mean, t_quantile
 
 Floats = NDArray[np.float64]
 
@@ -133,6 +133,6 @@ def difference(
     values = np.array([float(np.mean(blocks[block])) for block in sorted(blocks)])
     middle, low, high = float(values.mean()), None, None
     if len(values) > 1 and np.ptp(values) > 0:
-        reach = float(t_quantile((1 + confidence) / 2, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))
+        reach = reach_of_mean(values, confidence)
         low, high = middle - reach, middle + reach
     return Difference(middle, low, high, permutation_p(values), len(values))

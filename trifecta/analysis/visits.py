@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trifecta.analysis.student import t_quantile
+from trifecta.analysis.student import reach_of_mean
 from trifecta.contract.trial import TrialValues, value_of
 from trifecta.design.model import AA_SUFFIX
 
@@ -101,7 +101,7 @@ def _spread(values: Floats, confidence: float, *, zero: bool) -> Spread:
     middle = float(values.mean())
     if len(values) < 2 or float(np.ptp(values)) == 0:
         return Spread(_finite(write(middle)), None, None, len(values))
-    reach = t_quantile((1 + confidence) / 2, len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
+    reach = reach_of_mean(values, confidence)
     low, high = write(middle - reach), write(middle + reach)
     return Spread(_finite(write(middle)), _finite(low), _finite(high), len(values))
 
