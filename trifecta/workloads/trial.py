@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from trifecta.analysis.checks.visits import Visits
 from trifecta.contract.codec import plain
@@ -20,6 +20,8 @@ from trifecta.contract.probe import MeasureSummary
 from trifecta.contract.stored import Server
 from trifecta.contract.trial import TrialRow
 from trifecta.design.model import AA_SUFFIX, PathSpec, Trial
+from trifecta.implementations.running import RunningServer
+from trifecta.implementations.servers.origin import BACKEND_ADDRESS
 from trifecta.lab.engine import EngineError, EngineProgram, as_user_error
 from trifecta.lab.host import Host, keeping_off
 from trifecta.observers.machine import MachineObserver
@@ -236,6 +238,19 @@ def read_samples(samples: Path, summary: LoadSummary | None, errors: list[str]) 
     if summary.ended in ("signal", "stdin"):
         errors.append("the client was asked to end early")
     return aggregate(samples)
+
+
+def server_used(server: RunningServer, host: Host, resources: ResourceObserver) -> Server:
+    """What is known of the measured server in ``host``, what it used, and of what is behind it."""
+    used = {
+        "cpu_ns": resources.cpu_used_ns("server"),
+        "peak_rss_bytes": resources.peak_rss_bytes("server"),
+        **{f"{role}_cpu_ns": resources.cpu_used_ns(role) for role in server.backend_pids},
+    }
+    details = cast(Server, {**server.facts(), **used})
+    if server.backend_pids:
+        details["backend_congestion_control"] = host.congestion_control(BACKEND_ADDRESS)
+    return details
 
 
 def beside_client(load: LoadSummary, run_delay_ns: int | None, wall_ns: int) -> None:

@@ -7,16 +7,13 @@ from collections.abc import Collection
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 from trifecta.contract.codec import changed
 from trifecta.contract.link import LinkSummary
 from trifecta.contract.load import ClientReady, LoadConfig, LoadSummary
-from trifecta.contract.stored import Server
 from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import RequestsWorkload, Trial
 from trifecta.implementations.running import RunningServer
-from trifecta.implementations.servers.origin import BACKEND_ADDRESS
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram
 from trifecta.lab.network import WIRE
 from trifecta.lab.place import Program
@@ -39,6 +36,7 @@ from trifecta.workloads.trial import (
     last_words_ns,
     let_pass,
     read_samples,
+    server_used,
 )
 
 # Round trips until nothing more is sent: QUIC's CONNECTION_CLOSE goes one way (RFC 9000, 10.2); TCP's FIN, the FIN of
@@ -224,7 +222,7 @@ class RequestsTrialRunner(TrialRunner[RequestsSession, _Requests]):
 
     def _describe(self, one: _Requests, found: Aggregate | None, resources: ResourceObserver, *, wall_ns: int) -> None:
         details = one.details
-        details.server = self._server_details(one.server, resources)
+        details.server = server_used(one.server, self._session.lab.host("server"), resources)
         one.limits.record(details.load, details.server)
         if details.load is not None:
             details.load.start_cpu_ns = one.start_cpu_ns
@@ -243,19 +241,6 @@ class RequestsTrialRunner(TrialRunner[RequestsSession, _Requests]):
             captures=one.capture.captures,
             resources=resources.rows,
         )
-
-    def _server_details(self, server: RunningServer, resources: ResourceObserver) -> Server:
-        """What is known of the server, what it used, and of what is behind it."""
-        used = {
-            "cpu_ns": resources.cpu_used_ns("server"),
-            "peak_rss_bytes": resources.peak_rss_bytes("server"),
-            **{f"{role}_cpu_ns": resources.cpu_used_ns(role) for role in server.backend_pids},
-        }
-        details = cast(Server, {**server.facts(), **used})
-        if server.backend_pids:
-            given = self._session.lab.host("server").congestion_control(BACKEND_ADDRESS)
-            details["backend_congestion_control"] = given
-        return details
 
     def _see_off_ending(self) -> None:
         """Let the programs of the trial before be gone before a packet is sent.

@@ -5,16 +5,14 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Sequence
-from typing import cast
 
 from trifecta.contract.link import Links, LinkSummary
 from trifecta.contract.load import LoadSummary
 from trifecta.contract.stored import Server
-from trifecta.implementations.servers.origin import BACKEND_ADDRESS
 from trifecta.lab.engine import EngineProgram
 from trifecta.lab.topology import Wire
 from trifecta.observers.resources import ResourceObserver
-from trifecta.workloads.trial import beside_link
+from trifecta.workloads.trial import beside_link, server_used
 from trifecta.workloads.visits.place import Place, Serving
 
 _END_S = 5.0  # a driver has said its last word and ends its browser
@@ -30,20 +28,14 @@ def server_pids(servers: Sequence[Serving]) -> dict[str, int]:
 def server_details(place: Place, servers: Sequence[Serving], resources: ResourceObserver, wall_ns: int) -> Server:
     """What is known of the measured server, what it used, what is behind it and beside it."""
     main, *others = servers
-    server = main.running
-    used = {
+    details = server_used(main.running, place.network.host(main.host), resources)
+    details |= {
         "host": main.host,
-        "address": server.site.address,
+        "address": main.running.site.address,
         "page": main.material.page.name,
-        "cpu_ns": resources.cpu_used_ns("server"),
-        "peak_rss_bytes": resources.peak_rss_bytes("server"),
         "run_delay_ns": resources.run_delay_ns("server"),
         "wall_ns": wall_ns,
-        **{f"{role}_cpu_ns": resources.cpu_used_ns(role) for role in server.backend_pids},
     }
-    details = cast(Server, {**server.facts(), **used})
-    if server.backend_pids:
-        details["backend_congestion_control"] = place.network.host(main.host).congestion_control(BACKEND_ADDRESS)
     if others:
         details["beside"] = {
             each.host: {"address": each.running.site.address, "cpu_ns": resources.cpu_used_ns(f"server {each.host}")}
