@@ -124,6 +124,15 @@ def trifecta(site, *arguments):
     )  # fmt: skip
 
 
+def refused_before_it_begins(site):
+    """The one line with which a race is refused; nothing was written."""
+    done = trifecta(site, "race", "--blocks", "1", "--out", "run", "--quiet")
+    assert done.returncode == 2
+    (line,) = done.stderr.strip().splitlines()
+    assert not (site / "run").exists()
+    return line
+
+
 def test_a_threat_is_listed(tmp_path):
     install(tmp_path, "my-threat", ENTRIES["threat"], THREAT)
     listed = {one["id"]: one for one in json.loads(trifecta(tmp_path, "threats", "--json").stdout)}
@@ -208,12 +217,9 @@ def test_a_metric_is_null_where_a_run_lacks_it(tmp_path):
 )
 def test_a_broken_metric_ends_a_run_before_it_begins(tmp_path, change, said):
     install(tmp_path, "my-metric", ENTRIES["metric"], METRIC.replace(*change))
-    done = trifecta(tmp_path, "race", "--blocks", "1", "--out", "run", "--quiet")
-    assert done.returncode == 2
-    (line,) = done.stderr.strip().splitlines()
+    line = refused_before_it_begins(tmp_path)
     assert said in line
     assert "my-metric 1.5" in line
-    assert not (tmp_path / "run").exists()
 
 
 def test_a_metric_that_cannot_be_worked_out_ends_a_run_before_it_begins(tmp_path):
@@ -286,12 +292,9 @@ def test_a_section_is_in_the_report(tmp_path):
 )  # fmt: skip
 def test_a_broken_check_ends_a_run_before_it_begins(tmp_path, entries, code, said):
     install(tmp_path, "my-part", entries, code)
-    done = trifecta(tmp_path, "race", "--blocks", "1", "--out", "run", "--quiet")
-    assert done.returncode == 2
-    (line,) = done.stderr.strip().splitlines()
+    line = refused_before_it_begins(tmp_path)
     assert said in line
     assert "my-part" in line
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,14 @@ def marked(mark: str) -> list[psutil.Process]:
     return found
 
 
+def ended(process: psutil.Process) -> bool:
+    """Whether a process is gone, or only waits to be read; it may go while it is asked."""
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
 def network_namespaces() -> set[str]:
     """The network namespaces that any process lives in."""
     found = set()
@@ -124,7 +132,7 @@ class _Killer:
             return False
         self.left -= 1
         self.victims.append(name)
-        wait_until(lambda: not victim.is_running() or victim.status() == psutil.STATUS_ZOMBIE, 5)
+        wait_until(lambda: ended(victim), 5)
         return name.endswith("-m")
 
 
