@@ -11,6 +11,7 @@ import pytest
 from tests.docs.examples import PAGES, ROOT, blocks
 
 MEASURES = re.compile(r"trifecta (race|run|resume)\b")
+LATE = "% of packets left within"
 SHELL_PATH = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
 
 
@@ -49,6 +50,9 @@ def test_console_examples(page, long, tmp_path):
             # What is said may be broken into lines anywhere.
             if MEASURES.match(command) and "failed a check and do not count" in " ".join(done.stdout.split()):
                 allowed.add(1)  # this machine is busy with something else, and the run says so
+            complaints = [line for line in done.stdout.splitlines() if line.startswith("not as asked:")]
+            if complaints and all(LATE in line for line in complaints):
+                allowed.add(1)  # the same, and the measured link says so; any other complaint is a fault
             assert done.returncode in allowed, place
             for line in shown.splitlines():
                 assert line in done.stdout + done.stderr, place
