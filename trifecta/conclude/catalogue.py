@@ -115,28 +115,21 @@ ORDER BY t.cell, t.arm
 )
 
 # Means, because the means of the phases of a request add up to the mean of the request; medians do not.
-# A connection that was opened before the request began is not part of it. With 0-RTT the request leaves before the
-# handshake ends, so the handshake counts until then.
 PHASES = Query(
     "phases",
     """
-SELECT cell, arm, count(*) AS requests, avg(started_ns - intended_ns) AS late_start_ns,
-       sum(tcp_connected_ns - opening_ns) / count(*) AS tcp_connect_ns,
-       sum(opened_ns - tcp_connected_ns) / count(*) AS tls_ns,
-       sum(opened_ns - opening_ns) FILTER (WHERE tcp_connected_ns IS NULL) / count(*) AS quic_handshake_ns,
-       avg(request_sent_ns - coalesce(opened_ns, started_ns)) AS send_ns,
-       avg(first_byte_ns - request_sent_ns) AS wait_ns,
-       avg(done_ns - first_byte_ns) AS transfer_ns,
-       avg(done_ns - coalesce(intended_ns, started_ns)) AS total_ns
-FROM (SELECT t.cell, t.arm, s.intended_ns, s.started_ns, s.request_sent_ns, s.first_byte_ns, s.done_ns,
-             CASE WHEN s.connect_start_ns >= s.started_ns THEN s.connect_start_ns END AS opening_ns,
-             CASE WHEN s.connect_start_ns >= s.started_ns THEN s.tcp_connected_ns END AS tcp_connected_ns,
-             CASE WHEN s.connect_start_ns >= s.started_ns AND s.secured_ns IS NOT NULL
-                  THEN least(s.secured_ns, s.request_sent_ns) END AS opened_ns
-      FROM samples AS s JOIN trials AS t USING (trial)
-      WHERE t.valid AND NOT t.is_aa AND NOT s.warmup AND s.success{and_cell})
-GROUP BY cell, arm
-ORDER BY cell, arm
+SELECT t.cell, t.arm, sum(s.requests)::BIGINT AS requests, sum(s.late_ns) / sum(s.scheduled) AS late_start_ns,
+       sum(s.tcp_connect_ns) / sum(s.requests) AS tcp_connect_ns,
+       sum(s.tls_ns) / sum(s.requests) AS tls_ns,
+       sum(s.quic_handshake_ns) / sum(s.requests) AS quic_handshake_ns,
+       sum(s.send_ns) / sum(s.sent) AS send_ns,
+       sum(s.wait_ns) / sum(s.sent) FILTER (WHERE s.answered) AS wait_ns,
+       sum(s.transfer_ns) / sum(s.requests) FILTER (WHERE s.answered) AS transfer_ns,
+       sum(s.total_ns) / sum(s.requests) AS total_ns
+FROM request_sums AS s JOIN trials AS t USING (trial)
+WHERE t.valid AND NOT t.is_aa AND NOT s.warmup AND s.success{and_cell}
+GROUP BY t.cell, t.arm
+ORDER BY t.cell, t.arm
 """,
     ("cell", "arm"),
 )
@@ -286,17 +279,18 @@ ORDER BY path
 PARITY = Query(
     "parity",
     """
-SELECT level, protocol, server, count(*) AS trials, string_agg(DISTINCT key_exchange, ', ') AS key_exchange,
-       string_agg(DISTINCT congestion, ', ') AS client_congestion,
-       string_agg(DISTINCT server_congestion, ', ') AS server_congestion,
-       string_agg(DISTINCT initial_window, ', ') AS initial_window_bytes,
-       string_agg(DISTINCT segment, ', ') AS largest_segment_bytes,
-       string_agg(DISTINCT nodelay, ', ') AS tcp_nodelay,
-       string_agg(DISTINCT certificates, ', ') AS certificates,
-       string_agg(DISTINCT flights, ', ') AS flights,
+SELECT level, protocol, server, count(*) AS trials,
+       string_agg(DISTINCT key_exchange, ', ' ORDER BY key_exchange) AS key_exchange,
+       string_agg(DISTINCT congestion, ', ' ORDER BY congestion) AS client_congestion,
+       string_agg(DISTINCT server_congestion, ', ' ORDER BY server_congestion) AS server_congestion,
+       string_agg(DISTINCT initial_window, ', ' ORDER BY initial_window) AS initial_window_bytes,
+       string_agg(DISTINCT segment, ', ' ORDER BY segment) AS largest_segment_bytes,
+       string_agg(DISTINCT nodelay, ', ' ORDER BY nodelay) AS tcp_nodelay,
+       string_agg(DISTINCT certificates, ', ' ORDER BY certificates) AS certificates,
+       string_agg(DISTINCT flights, ', ' ORDER BY flights) AS flights,
        string_agg(DISTINCT adaptations, '; ') AS adaptations,
-       string_agg(DISTINCT server_version, ', ') AS server_version,
-       string_agg(DISTINCT engine_version, ', ') AS engine_version
+       string_agg(DISTINCT server_version, ', ' ORDER BY server_version) AS server_version,
+       string_agg(DISTINCT engine_version, ', ' ORDER BY engine_version) AS engine_version
 FROM (SELECT level, protocol, server, json_extract_string(load_json, 'key_exchange') AS key_exchange,
              json_extract_string(transport, 'congestion_control') AS congestion,
              json_extract_string(json_extract(server_json, 'congestion_control'), layer) AS server_congestion,
@@ -324,10 +318,13 @@ ORDER BY server, protocol, level
 TLS = Query(
     "tls",
     """
-SELECT t.level, t.protocol, t.server, string_agg(DISTINCT s.protocol, ', ') AS negotiated,
-       string_agg(DISTINCT s.tls_version, ', ') AS tls_version, string_agg(DISTINCT s.cipher, ', ') AS cipher,
-       count(*) AS samples, count(*) FILTER (WHERE s.resumed) AS resumed, count(*) FILTER (WHERE s.zero_rtt) AS zero_rtt
-FROM (SELECT trial, protocol, tls_version, cipher, resumed, zero_rtt FROM samples) AS s JOIN trials AS t USING (trial)
+SELECT t.level, t.protocol, t.server, string_agg(DISTINCT s.protocol, ', ' ORDER BY s.protocol) AS negotiated,
+       string_agg(DISTINCT s.tls_version, ', ' ORDER BY s.tls_version) AS tls_version,
+       string_agg(DISTINCT s.cipher, ', ' ORDER BY s.cipher) AS cipher,
+       sum(s.requests)::BIGINT AS samples,
+       coalesce(sum(s.requests) FILTER (WHERE s.resumed), 0)::BIGINT AS resumed,
+       coalesce(sum(s.requests) FILTER (WHERE s.zero_rtt), 0)::BIGINT AS zero_rtt
+FROM request_sums AS s JOIN trials AS t USING (trial)
 GROUP BY t.level, t.protocol, t.server
 ORDER BY t.server, t.protocol, t.level
 """,
@@ -434,8 +431,9 @@ def for_metric(query: Query, metric: str) -> Query:
 ERRORS = Query(
     "errors",
     """
-SELECT t.cell, t.arm, s.error, count(*) AS requests
-FROM (SELECT trial, error FROM samples WHERE error IS NOT NULL) AS s JOIN trials AS t USING (trial)
+SELECT t.cell, t.arm, s.error, sum(s.requests)::BIGINT AS requests
+FROM request_sums AS s JOIN trials AS t USING (trial)
+WHERE s.error IS NOT NULL
 GROUP BY t.cell, t.arm, s.error
 ORDER BY t.cell, t.arm, requests DESC
 """,

@@ -58,11 +58,15 @@ def connect(run: Path) -> duckdb.DuckDBPyConnection:
     connection = views.connect(run)
     found = results.attach(connection, run)
     for name in ("trials", "checks") if found.checks is None else ("trials",):
-        connection.execute(f"CREATE TEMP TABLE held AS SELECT * FROM {name}")  # noqa: S608 - constants
-        connection.execute(f"DROP VIEW {name}")
-        connection.execute(f"CREATE TABLE {name} AS SELECT * FROM held")  # noqa: S608 - constants
-        connection.execute("DROP TABLE held")
+        hold(connection, name)
     return connection
+
+
+def hold(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Keep the rows of a view in memory, where several queries read it: what it costs is paid once."""
+    connection.execute(f"CREATE TABLE held AS SELECT * FROM {name}")  # noqa: S608 - a view's name
+    connection.execute(f"DROP VIEW {name}")
+    connection.execute(f"ALTER TABLE held RENAME TO {name}")
 
 
 def ask(connection: duckdb.DuckDBPyConnection, query: Query, cell: str | None = None) -> Answer:

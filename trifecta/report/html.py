@@ -101,6 +101,7 @@ def _render(run_dir: Path, leave: Callable[[duckdb.DuckDBPyConnection, Views], N
     """The page, and what is shown of packets; ``leave`` puts the derived tables where the page's SQL finds them."""
     about, every = facts.read(run_dir), known()
     with about.naming(), queries.connect(run_dir) as connection, ThreadPoolExecutor(1) as pool:
+        queries.hold(connection, "request_sums")
         answers = content.ask_all(connection, about, pool)
         rows = trial_values(connection, about.metric)
         paths, found = _sections(about, answers)

@@ -1,12 +1,12 @@
 """SQL views over a run directory, read in place by DuckDB.
 
-Views: ``trials``, ``samples``, ``checks``, ``verdicts``, ``conformance`` (one row an implementation, protocol and
-object), ``link`` (one row per trial, wire and direction; ``wire`` is null in a lab of two hosts), ``link_packets``
-(when the link's log was kept: of captured trials; ``wire`` as in ``link``), ``resources``,
- ``spans`` (one row per hop of a cycle; runs without services have none),
-``visits``, ``fetches`` and ``playback`` (of browsers; other runs have none), and what the last report worked out of
-them (``derived.DERIVED``); ``packets``, ``frames``, ``messages`` and ``connections`` of captured trials, once
-`trifecta trace` has dissected the run (``trifecta.store.trace_schema``).
+Views: ``trials``, ``samples``, ``request_sums`` (`trifecta.store.request_sums`), ``checks``, ``verdicts``,
+``conformance`` (one row an implementation, protocol and object), ``link`` (one row per trial, wire and direction;
+``wire`` is null in a lab of two hosts), ``link_packets`` (when the link's log was kept: of captured trials; ``wire`` as
+in ``link``), ``resources``, ``spans`` (one row per hop of a cycle; runs without services have none), ``visits``,
+``fetches`` and ``playback`` (of browsers; other runs have none), and what the last report worked out of them
+(``derived.DERIVED``); ``packets``, ``frames``, ``messages`` and ``connections`` of captured trials, once `trifecta
+trace` has dissected the run (``trifecta.store.trace_schema``).
 Only committed trials are seen. With no trial yet, they are empty.
 """
 # Statements are put together from constants of this package and quoted paths of one run's own folder.
@@ -23,7 +23,7 @@ from trifecta.design import metrics, percentiles
 from trifecta.design.metrics import METRICS
 from trifecta.design.model import AA_SUFFIX
 from trifecta.design.tables import Schema
-from trifecta.store import damage, manifest, noted, parquet, schema
+from trifecta.store import damage, manifest, noted, parquet, request_sums, schema
 from trifecta.store import trace_schema as trace
 from trifecta.store.asked import asked_select
 from trifecta.store.derived import DERIVED
@@ -128,6 +128,7 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
     connection.execute("SET enable_external_access = false")
     connection.execute(f"CREATE VIEW trials AS SELECT * {_HELD}, {_LEVEL} FROM {trials}")
     connection.execute("CREATE VIEW samples AS " + SAMPLES_VIEW.format(source=_samples(samples)))
+    connection.execute(f"CREATE VIEW request_sums AS {request_sums.SQL}")
     connection.execute("CREATE VIEW spans AS " + _SPANS_VIEW.format(source=_scan(spans, schema.SPANS)))
     for name, columns in BROWSER_TABLES.items():
         found = _existing(folder / name, names, ".parquet")

@@ -105,6 +105,7 @@ def explain(run: Path, cell: str | None = None, arm: str | None = None, *, packe
     """
     about = facts.read(run)
     with about.naming(), queries.connect(run) as connection:
+        queries.hold(connection, "request_sums")
         verdicts = queries.ask(connection, catalogue.VERDICTS)
         cells = cells_in_order(about, (row["cell"] for row in verdicts))
         found = comparisons_of(about, verdicts, cells)
@@ -194,12 +195,12 @@ _COLUMNS = ", ".join(["cell", "arm", "block", "valid", "samples", *METRICS])
 _TRIALS = f"SELECT {_COLUMNS} FROM trials WHERE cell = ? ORDER BY block, trial"  # noqa: S608 - known columns
 # What was read back of each arm, as the report's parity has it, of one cell.
 _SETTINGS = """
-SELECT cell, arm, string_agg(DISTINCT key_exchange, ', ') AS key_exchange,
-       string_agg(DISTINCT congestion, ', ') AS congestion_control_of_the_client,
-       string_agg(DISTINCT server_congestion, ', ') AS congestion_control_of_the_server,
-       string_agg(DISTINCT initial_window, ', ') AS initial_window_bytes,
-       string_agg(DISTINCT segment, ', ') AS largest_segment_bytes,
-       string_agg(DISTINCT server_version, ', ') AS version_of_the_server
+SELECT cell, arm, string_agg(DISTINCT key_exchange, ', ' ORDER BY key_exchange) AS key_exchange,
+       string_agg(DISTINCT congestion, ', ' ORDER BY congestion) AS congestion_control_of_the_client,
+       string_agg(DISTINCT server_congestion, ', ' ORDER BY server_congestion) AS congestion_control_of_the_server,
+       string_agg(DISTINCT initial_window, ', ' ORDER BY initial_window) AS initial_window_bytes,
+       string_agg(DISTINCT segment, ', ' ORDER BY segment) AS largest_segment_bytes,
+       string_agg(DISTINCT server_version, ', ' ORDER BY server_version) AS version_of_the_server
 FROM (SELECT cell, level AS arm, json_extract_string(load_json, 'key_exchange') AS key_exchange,
              json_extract_string(transport, 'congestion_control') AS congestion,
              json_extract_string(json_extract(server_json, 'congestion_control'), layer) AS server_congestion,
@@ -213,10 +214,10 @@ FROM (SELECT cell, level AS arm, json_extract_string(load_json, 'key_exchange') 
 GROUP BY cell, arm
 """
 _TLS = """
-SELECT t.cell, t.level AS arm, string_agg(DISTINCT s.tls_version, ', ') AS version_of_tls,
-       string_agg(DISTINCT s.cipher, ', ') AS cipher
-FROM (SELECT DISTINCT trial, tls_version, cipher FROM samples WHERE NOT warmup AND success) AS s
-JOIN trials AS t USING (trial) WHERE list_contains(?, t.cell) AND t.valid GROUP BY t.cell, t.level
+SELECT t.cell, t.level AS arm, string_agg(DISTINCT s.tls_version, ', ' ORDER BY s.tls_version) AS version_of_tls,
+       string_agg(DISTINCT s.cipher, ', ' ORDER BY s.cipher) AS cipher
+FROM request_sums AS s JOIN trials AS t USING (trial)
+WHERE list_contains(?, t.cell) AND t.valid AND NOT s.warmup AND s.success GROUP BY t.cell, t.level
 """
 
 

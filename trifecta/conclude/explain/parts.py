@@ -34,26 +34,20 @@ from trifecta.conclude.queries import select
 
 REQUESTS, CYCLES, LOADS, STARTS, PACKETS = "requests", "cycles", "page loads", "video starts", "packets"
 
-# A connection that was opened before the request began is not part of it (as in the report's phases).
 _REQUESTS = """
-SELECT t.cell, t.arm, t.block, t.trial, avg(s.started_ns - coalesce(s.intended_ns, s.started_ns)) AS late_ns,
-       avg(coalesce(s.opened_ns - s.opening_ns, 0)) AS setup_ns,
-       avg(s.request_sent_ns - coalesce(s.opened_ns, s.started_ns)) AS send_ns,
-       avg(s.first_byte_ns - s.request_sent_ns) AS wait_ns, avg(s.done_ns - s.first_byte_ns) AS transfer_ns,
-       avg(s.first_byte_ns - coalesce(s.opened_ns, s.started_ns)) AS ask_ns,
-       count(*) AS requests, count(s.request_sent_ns) AS told
-FROM (SELECT *, CASE WHEN connect_start_ns >= started_ns THEN connect_start_ns END AS opening_ns,
-             CASE WHEN connect_start_ns >= started_ns AND secured_ns IS NOT NULL
-                  THEN least(secured_ns, request_sent_ns) END AS opened_ns
-      FROM samples WHERE NOT warmup AND success AND first_byte_ns IS NOT NULL) AS s
-JOIN trials AS t USING (trial)
-WHERE t.valid AND list_contains(?, t.cell)
+SELECT t.cell, t.arm, t.block, t.trial, coalesce(sum(s.late_ns), 0) / sum(s.requests) AS late_ns,
+       coalesce(sum(s.setup_ns), 0) / sum(s.requests) AS setup_ns,
+       sum(s.send_ns) / sum(s.sent) AS send_ns, sum(s.wait_ns) / sum(s.sent) AS wait_ns,
+       sum(s.transfer_ns) / sum(s.requests) AS transfer_ns, sum(s.ask_ns) / sum(s.requests) AS ask_ns,
+       sum(s.requests)::BIGINT AS requests, sum(s.sent)::BIGINT AS told
+FROM request_sums AS s JOIN trials AS t USING (trial)
+WHERE t.valid AND list_contains(?, t.cell) AND NOT s.warmup AND s.success AND s.answered
 GROUP BY t.cell, t.arm, t.block, t.trial ORDER BY t.trial
 """
 _OPENED = """
-SELECT trial, protocol, tls_version, resumed, zero_rtt, count(*) AS requests
-FROM samples JOIN (SELECT trial FROM trials WHERE valid AND list_contains(?, cell)) USING (trial)
-WHERE NOT warmup AND success AND connect_start_ns >= started_ns AND secured_ns IS NOT NULL
+SELECT s.trial, s.protocol, s.tls_version, s.resumed, s.zero_rtt, sum(s.requests)::BIGINT AS requests
+FROM request_sums AS s JOIN trials AS t USING (trial)
+WHERE t.valid AND list_contains(?, t.cell) AND NOT s.warmup AND s.success AND s.opened
 GROUP BY ALL
 """
 # Where paths are compared there is no one round trip of a cell.

@@ -16,7 +16,7 @@ CHOSEN = Query(
 WITH {captured},
 trial AS (
   SELECT o.cell, o.arm, o.trial, max(o.end_ns) - min(o.start_ns) AS duration_ns,
-         arg_max(o.capture, o.packets) AS capture
+         arg_max(o.capture, o.packets ORDER BY o.capture) AS capture
   FROM one AS o WHERE NOT o.is_aa GROUP BY o.cell, o.arm, o.trial),
 placed AS (
   SELECT *, row_number() OVER (PARTITION BY cell, arm ORDER BY duration_ns, trial) AS place,

@@ -69,7 +69,7 @@ ORDER BY o.block, o.trial
 # The capture of each trial that is looked at packet by packet: of several wires the one with the most packets.
 CAPTURES = """
 WITH {captured}
-SELECT o.cell, o.arm, o.block, o.trial, arg_max(o.capture, o.packets) AS capture
+SELECT o.cell, o.arm, o.block, o.trial, arg_max(o.capture, o.packets ORDER BY o.capture) AS capture
 FROM one AS o GROUP BY o.cell, o.arm, o.block, o.trial ORDER BY o.cell, o.block, o.trial
 """.replace("{captured}", CAPTURED.strip())
 

@@ -38,7 +38,8 @@ WITH measured AS (
   SELECT t.cell, s.*, row_number() OVER (PARTITION BY s.trial ORDER BY s.done_ns) AS place,
          count(*) OVER (PARTITION BY s.trial) AS requests,
          s.done_ns - min(s.request_sent_ns) OVER (PARTITION BY s.trial) AS since_ns,
-         row_number() OVER (PARTITION BY s.trial, s.worker, s.connection ORDER BY s.request_sent_ns) AS of_connection
+         row_number() OVER (PARTITION BY s.trial, s.worker, s.connection
+                            ORDER BY s.request_sent_ns, s.stream, s.started_ns, s.request) AS of_connection
   FROM samples AS s JOIN trials AS t USING (trial)
   WHERE NOT s.warmup{and_cell}),
 trial AS (
