@@ -27,7 +27,8 @@ FROM (SELECT i, i * 1000 AS started_ns FROM range(1, 2001) AS r(i))
 # Each request by itself: how long its phases took.
 _PHASES = """
 SELECT avg(started_ns - intended_ns) AS late_start_ns,
-       avg(request_sent_ns - coalesce(until_ns, started_ns)) AS send_ns, avg(first_byte_ns - request_sent_ns) AS wait_ns,
+       avg(request_sent_ns - coalesce(until_ns, started_ns)) AS send_ns,
+       avg(first_byte_ns - request_sent_ns) AS wait_ns,
        avg(done_ns - first_byte_ns) AS transfer_ns, avg(done_ns - coalesce(intended_ns, started_ns)) AS total_ns,
        sum(until_ns - tcp_connected_ns) / count(*) AS tls_ns,
        sum(until_ns - connect_start_ns) FILTER (WHERE tcp_connected_ns IS NULL) / count(*) AS quic_handshake_ns,

@@ -1,8 +1,10 @@
-"""Draws the figures of a report: the first screen's, six panels a cell, one overview a path and pair."""
+"""Sketches the figures of a report: the first screen's, six panels a cell, one overview a path and pair."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from trifecta.analysis.estimate import Row
@@ -19,6 +21,23 @@ from trifecta.report.figures.ratios import ForestRow
 from trifecta.report.opening import Opening
 from trifecta.report.verdict_words import place_words
 
+PANELS = 6
+"""Figures of a cell."""
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A figure that is still to be drawn (`figure.Figure`)."""
+
+    title: str
+    caption: str
+    draw: partial[str]
+    query: str = ""
+
+    def figure(self, svg: str) -> Figure:
+        """The figure, drawn."""
+        return Figure(self.title, self.caption, svg, query=self.query)
+
 
 def ratio_panels(
     facts: RunFacts,
@@ -28,7 +47,7 @@ def ratio_panels(
     rows: Sequence[Row],
     found: Sequence[Comparison],
     answers: Answers,
-) -> list[Figure]:
+) -> list[Sketch]:
     """The two panels that need no samples: ratios by block, and their interval over blocks."""
     series = pairs.series_of_cell(facts, cell, rows, found, answers.small[catalogue.BLOCK_RATIOS.name])
     if not series:
@@ -38,18 +57,18 @@ def ratio_panels(
     label = facts.metric_label
     compared = [one for one in series if (one.arm, one.reference) in facts.pairs]
     return [
-        Figure(
+        Sketch(
             "Paired ratios, block by block",
             "A mark is a block, the first on top; the bar is the "
             f"{numbers.percent(facts.confidence)} interval, the large mark the estimate. The band is the margin. "
             f"{style.name(facts.baseline)} against itself shows the noise.",
-            ratios.blocks(series, margin, label, facts.sides, f"c{number}r"),
+            partial(ratios.blocks, series, margin, label, facts.sides, f"c{number}r"),
             query=catalogue.BLOCK_RATIOS.name,
         ),
-        Figure(
+        Sketch(
             "What was known after each block",
             _sequence_caption(compared),
-            ratios.sequence(compared, margin, label, f"c{number}q"),
+            partial(ratios.sequence, compared, margin, label, f"c{number}q"),
             query=catalogue.BLOCK_RATIOS.name,
         ),
     ]
@@ -63,18 +82,18 @@ def _sequence_caption(series: Sequence[PairSeries]) -> str:
     return said
 
 
-def sample_panels(facts: RunFacts, cell: str, number: int, answers: Answers) -> list[Figure]:
+def sample_panels(facts: RunFacts, cell: str, number: int, answers: Answers) -> list[Sketch]:
     """The four panels over samples and costs; of browsers only the distribution."""
     arms = facts.arms
-    made: list[Figure] = []
+    made: list[Sketch] = []
 
     def by_arm(query: catalogue.Query) -> dict[str, dict[str, Any]]:
         found = {row["arm"]: row for row in answers[query].where(cell=cell)}
         return {arm: found[arm] for arm in arms if arm in found}
 
-    def add(title: str, caption: str, query: catalogue.Query, draw: Callable[[], str]) -> None:
+    def add(title: str, caption: str, query: catalogue.Query, draw: partial[str]) -> None:
         if answers[query].where(cell=cell):
-            made.append(Figure(title, caption, draw(), query=query.name))
+            made.append(Sketch(title, caption, draw, query.name))
 
     curves = {arm: row["latency_ns"] for arm, row in by_arm(catalogue.ECDF).items()}
     word = facts.latency_word
@@ -83,7 +102,7 @@ def sample_panels(facts: RunFacts, cell: str, number: int, answers: Answers) -> 
         f"All {words.plural(facts.sample_word)} of all valid trials, warm-up left out; a failed one is never done."
         f"{_late(facts)}",
         catalogue.ECDF,
-        lambda: latency.ecdf(curves, catalogue.ECDF_SHARES, word, f"c{number}e", words.plural(facts.sample_word)),
+        partial(latency.ecdf, curves, catalogue.ECDF_SHARES, word, f"c{number}e", words.plural(facts.sample_word)),
     )
     if facts.is_browser:
         return made  # phases and throughput of single requests: report.visits has them
@@ -92,21 +111,21 @@ def sample_panels(facts: RunFacts, cell: str, number: int, answers: Answers) -> 
         "Where the time went",
         _phase_caption(parts),
         catalogue.PHASES,
-        lambda: latency.phases(parts, f"c{number}p"),
+        partial(latency.phases, parts, f"c{number}p"),
     )
     lines = {arm: line for arm in arms if (line := _line(answers[catalogue.THROUGHPUT].where(cell=cell, arm=arm)))}
     add(
         "Throughput over the time of a trial",
         "Requests completed, mean over the trials of an arm.",
         catalogue.THROUGHPUT,
-        lambda: load.throughput(lines, warmup_ns(facts, cell), f"c{number}t"),
+        partial(load.throughput, lines, warmup_ns(facts, cell), f"c{number}t"),
     )
     add(
         "CPU cost",
         "User and system time of the client's and the server's process a request: median over trials, line: quartiles. "
         "Solid: client. Hatched: server.",
         catalogue.COST,
-        lambda: load.cpu(by_arm(catalogue.COST), f"c{number}u"),
+        partial(load.cpu, by_arm(catalogue.COST), f"c{number}u"),
     )
     return made
 
@@ -141,7 +160,7 @@ def warmup_ns(facts: RunFacts, cell: str) -> float:
 
 def overviews(
     facts: RunFacts, path: str, number: int, found: Sequence[Comparison], limits: tuple[float, float]
-) -> list[Figure]:
+) -> list[Sketch]:
     """A forest plot for each pair over the cells of a path."""
     drawn = []
     for arm, reference in facts.pairs:
@@ -156,7 +175,8 @@ def overviews(
         title = f"{style.name(arm)} against {style.name(reference)}"
         identity = f"o{number}{arm}{reference}"
         pair, sides = (arm, reference), facts.sides
-        drawn.append(Figure(title, "", ratios.forest(rows, pair, limits, facts.margin, identity, sides=sides)))
+        draw = partial(ratios.forest, rows, pair, limits, facts.margin, identity, sides=sides)
+        drawn.append(Sketch(title, "", draw))
     return drawn
 
 

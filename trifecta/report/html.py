@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -37,9 +38,18 @@ from trifecta.report import (
     verdict_words,
     words,
 )
-from trifecta.report.drawing import opening_forests, overview_limits, overviews, ratio_panels, sample_panels
+from trifecta.report.drawing import (
+    PANELS,
+    Sketch,
+    opening_forests,
+    overview_limits,
+    overviews,
+    ratio_panels,
+    sample_panels,
+)
 from trifecta.report.figure import Figure
-from trifecta.report.figures import latency, style, svg
+from trifecta.report.figures import beside, latency, style, svg
+from trifecta.report.figures.beside import Drawer
 from trifecta.report.sections import TEMPLATES, Known, Run, Section, known
 from trifecta.report.tables import Table, row_key
 from trifecta.report.verdict_words import place_words
@@ -100,11 +110,15 @@ def render(run_dir: Path) -> str:
 def _render(run_dir: Path, leave: Callable[[duckdb.DuckDBPyConnection, Views], None]) -> tuple[str, Packets | None]:
     """The page, and what is shown of packets; ``leave`` puts the derived tables where the page's SQL finds them."""
     about, every = facts.read(run_dir), known()
-    with about.naming(), queries.connect(run_dir) as connection, ThreadPoolExecutor(1) as pool:
+    with ExitStack() as opened:
+        opened.enter_context(about.naming())
+        connection = opened.enter_context(queries.connect(run_dir))
         queries.hold(connection, "request_sums")
-        answers = content.ask_all(connection, about, pool)
-        rows = trial_values(connection, about.metric)
+        answers = content.ask_all(connection, about, opened.enter_context(ThreadPoolExecutor(1)))
         paths, found = _sections(about, answers)
+        figures = 0 if about.is_map else PANELS * sum(len(path.cells) for path in paths)
+        drawer = opened.enter_context(beside.drawer(figures, about.compare, about.arms))
+        rows = trial_values(connection, about.metric)
         by_itself = alone.ask(connection, about)
         single = None if by_itself is None else alone.table(about, by_itself)
         totals, matrix = answers[catalogue.TOTALS].rows[0], answers[catalogue.CHECK_MATRIX]
@@ -113,7 +127,9 @@ def _render(run_dir: Path, leave: Callable[[duckdb.DuckDBPyConnection, Views], N
         concluded = [(one, made) for one in every.sections if (made := one.derive(run)) is not None]
         leave(connection, {name: made for one, of in concluded for name, made in one.rows(of).items()})
         with svg.drawing():
-            _draw(about, answers, rows, paths, found)
+            if not about.is_map:  # which has its picture on a page of its own
+                first_ones = _without_samples(about, answers, rows, paths, found)
+                _draw(about, answers, paths, first_ones, drawer)
             forests = opening_forests(about, first) if first else []
             shown = [(one, drawn) for one, of in concluded if (drawn := one.draw(run, of)) is not None]
         page = _fill(about, answers, paths, found, _Parts(every, shown, single, first, forests))
@@ -164,29 +180,44 @@ def _cell_section(
     return CellSection(number, cell, place, here, standing(about.arms, here.values()), checks)
 
 
-def _draw(
+Wanted = list[tuple[list[Figure], Sequence[Sketch]]]
+"""Sketches, and where each figure goes."""
+
+
+def _without_samples(
     about: RunFacts,
     answers: content.Answers,
     rows: dict[str, list[TrialRow]],
     paths: list[PathSection],
     found: Sequence[Comparison],
-) -> None:
-    """Draw what needs no samples first: meanwhile the large queries run. A map has its picture on a page of its own."""
-    if about.is_map:
-        return
+) -> Wanted:
     limits = overview_limits(about, found)
-    cells = [cell for path in paths for cell in path.cells]
-    for path in paths:
-        path.overviews = overviews(about, path.path, path.number, found, limits)
-    for one in cells:
+    made: Wanted = [(path.overviews, overviews(about, path.path, path.number, found, limits)) for path in paths]
+    for one in (cell for path in paths for cell in path.cells):
         trials = rows.get(one.cell, [])
-        one.panels = ratio_panels(about, one.cell, one.number, rows=trials, found=found, answers=answers)
+        made.append((one.panels, ratio_panels(about, one.cell, one.number, rows=trials, found=found, answers=answers)))
+    return made
+
+
+def _draw(
+    about: RunFacts, answers: content.Answers, paths: list[PathSection], without_samples: Wanted, drawer: Drawer
+) -> None:
+    """Draw what needs no samples first: meanwhile the large queries run."""
+    cells = [cell for path in paths for cell in path.cells]
+    _fill_with(drawer, without_samples)
+    _fill_with(drawer, [(one.panels, sample_panels(about, one.cell, one.number, answers)) for one in cells])
     for one in cells:
-        one.panels += sample_panels(about, one.cell, one.number, answers)
         makers = evidence.BROWSER_TABLES if about.is_browser else evidence.TABLES
         one.tables = [made for make in makers if (made := make(about, answers, one.cell, one.number)).lines]
         texts = {query.name: query.text(one.cell) for query in content.queries_of_cells(about)}
         one.sql = {panel.title: texts[panel.query] for panel in one.panels}
+
+
+def _fill_with(drawer: Drawer, wanted: Wanted) -> None:
+    """Draw the sketches, and add each to its list."""
+    drawn = iter(drawer.draw([sketch.draw for _, sketches in wanted for sketch in sketches]))
+    for panels, sketches in wanted:
+        panels.extend(sketch.figure(next(drawn)) for sketch in sketches)
 
 
 def _fill(
