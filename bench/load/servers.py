@@ -68,8 +68,10 @@ def _wait(host: Host, port: int, log: Path) -> None:
 
 
 @contextlib.contextmanager
-def run(name: str, folder: Path, server: Host, client: Host, port: int) -> Iterator[list[int]]:
-    """Run ``nginx`` or ``origin``; yield the ids of the processes that serve."""
+def run(
+    name: str, folder: Path, server: Host, client: Host, port: int, *, engine: Path = ENGINE
+) -> Iterator[list[int]]:
+    """Run ``nginx`` or ``origin`` (of ``engine``); yield the ids of the processes that serve."""
     log = folder / f"{name}.log"
     if name == "nginx":
         config = folder / "nginx.conf"
@@ -81,7 +83,7 @@ def run(name: str, folder: Path, server: Host, client: Host, port: int) -> Itera
             "certificate_file": str(folder / "cert.pem"), "key_file": str(folder / "key.pem"),
             "protocols": ["h1", "h2", "h3"], "key_exchanges": ["X25519"], "max_concurrent_streams": 256,
         }  # fmt: skip
-        context = serving([str(ENGINE), "origin", "-"], server, log, json.dumps(document) + "\n")
+        context = serving([str(engine), "origin", "-"], server, log, json.dumps(document) + "\n")
     with context as process:
         _wait(client, port, log)
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()

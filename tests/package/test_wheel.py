@@ -243,6 +243,7 @@ def test_the_source_distribution_builds_the_same_wheel(sdist: Path, wheel: Path,
     pins = {"PIP_CONSTRAINT": str(LOCK), "PIP_BUILD_CONSTRAINT": str(LOCK)}
     subprocess.run(pip, check=True, cwd=tmp_path, env=os.environ | pins)
     (again,) = (tmp_path / "made").iterdir()
-    assert again.name == wheel.name
+    # A build for this machine alone (PEP 517) claims no older C library: "linux" in place of "manylinux".
+    assert again.name.rpartition("-")[0] == wheel.name.rpartition("-")[0]
     with zipfile.ZipFile(again) as one, zipfile.ZipFile(wheel) as other:
         assert set(one.namelist()) == set(other.namelist())
