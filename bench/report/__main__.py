@@ -20,7 +20,7 @@ from pathlib import Path
 
 BLOCKS = 9
 TRIALS = 12 * 4 * BLOCKS
-LIMIT_S = 10.0
+LIMIT_S = 8.0
 LIMIT_BYTES = 2_000_000_000
 
 
