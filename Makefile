@@ -10,8 +10,9 @@ ENGINE := --manifest-path engine/Cargo.toml --target-dir engine/target --locked
 PYTHON_FILES := trifecta tests scripts $(wildcard bench)
 FUZZ_SECONDS ?= 600
 FUZZ_INPUTS ?= 100000000
-# Tests that neither time anything nor raise a network share the processors; the others have the machine for themselves.
-SIDE_BY_SIDE := $(addprefix tests/,analysis bench design report store trace)
+# Tests that neither time anything nor raise a network share the processors; the others have the machine for themselves,
+# as have those here that do raise one (the mark `lab`).
+SIDE_BY_SIDE := $(addprefix tests/,analysis architecture bench cli contract design docs pages report store threats trace video)
 ONE_BY_ONE := $(filter-out $(SIDE_BY_SIDE) %.py %/__pycache__,$(wildcard tests/*))
 
 .PHONY: help
@@ -39,7 +40,8 @@ test-engine: setup-dev
 
 .PHONY: test-python
 test-python: setup-dev
-	OPENBLAS_NUM_THREADS=1 $(PYTHON) -m pytest -m "not long" --durations 20 -n logical --dist loadfile $(SIDE_BY_SIDE)
+	OPENBLAS_NUM_THREADS=1 $(PYTHON) -m pytest -m "not long and not lab" --durations 20 -n logical --dist loadfile $(SIDE_BY_SIDE)
+	$(PYTHON) -m pytest -m "not long and lab" --durations 20 $(SIDE_BY_SIDE)
 	$(PYTHON) -m pytest -m "not long" --durations 20 $(ONE_BY_ONE)
 
 .PHONY: test-long

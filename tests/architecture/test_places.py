@@ -13,6 +13,7 @@ MAKERS = {"EngineProcess", "ContainerProcess", "Popen", "popen"}
 APART = {
     "implementations/clients/driver.py": "is started at a place itself, and starts the client beside it",
     "implementations/clients/quic_probe.py": "tells before a run what a client can",
+    "report/figures/beside.py": "draws figures of a run that is over",
     "recording/proxy.py": "records a page, outside of any lab",
     "trace/tshark.py": "dissects what was captured",
     "video/floor.py": "serves a video to the host that it is in",
