@@ -12,8 +12,8 @@ from rich.console import Console
 
 from tests.report import pages
 from tests.report.synthetic import Shape, write_run
-from trifecta.design.conformance import CASES, MARKS, ConformanceResult
-from trifecta.design.numbers import FORMATS
+from trifecta.design.conformance import CASES, ConformanceResult
+from trifecta.design.numbers import FORMATS, MARKS
 from trifecta.report import conformance, terminal
 from trifecta.report.html import write_report
 from trifecta.store import views

@@ -17,9 +17,6 @@ DEPTHS: tuple[Depth, ...] = ("off", "quick", "full")
 Outcome = Literal["pass", "fail", "not_offered", "unsupported", "not_run"]
 Role = Literal["server", "client"]
 
-MARKS: dict[str, str] = {"pass": "✓", "fail": "✗", "not_offered": "–", "unsupported": "∅", "not_run": "…"}
-"""A sign for each outcome, so that colour is never needed to tell them apart."""
-
 OUTCOME_WORDS: dict[str, str] = {
     "pass": "every octet as asked",
     "fail": "failed, with the class of the error",

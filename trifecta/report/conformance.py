@@ -18,8 +18,9 @@ from rich.text import Text
 from trifecta.conclude.catalogue import Query
 from trifecta.conclude.queries import Answer
 from trifecta.contract.values import JsonObject
-from trifecta.design.conformance import CASES, LARGE, MARKS, OUTCOME_WORDS, OWN, ConformanceCase, ConformanceResult
+from trifecta.design.conformance import CASES, LARGE, OUTCOME_WORDS, OWN, ConformanceCase, ConformanceResult
 from trifecta.design.model import PROTOCOL_NAMES, PROTOCOLS
+from trifecta.design.numbers import MARKS
 from trifecta.report import grids, tables
 from trifecta.report.tables import Column
 

@@ -26,8 +26,7 @@ from trifecta.conclude.packets.dissected import dissect_run
 from trifecta.conclude.queries import Views
 from trifecta.contract.trial import TrialRow
 from trifecta.design import naming
-from trifecta.design.conformance import MARKS
-from trifecta.design.numbers import FORM_OF_UNIT, FORMATS, NO_VALUE, significant
+from trifecta.design.numbers import FORM_OF_UNIT, FORMATS, MARKS, NO_VALUE, significant
 from trifecta.report import (
     alone,
     conformance,
