@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TYPE, TABLE, WORDS = "trifecta/contract/link.py", "trifecta/design/impairments.py", "trifecta/design/path_words.py"
+TYPE, TABLE = "trifecta/contract/impairments.py", "trifecta/design/impairments.py"
+WORDS = "trifecta/design/path_words.py"
 ENGINE = "engine/crates/link/src"
 
 

@@ -17,7 +17,8 @@ import errno, json, socket, time
 from pathlib import Path
 from trifecta.lab.access import WIRE_NAMES, access_links, server_address
 from trifecta.contract.codec import plain
-from trifecta.contract.link import Delay, LinkConfig, LinkReady, LinkSummary
+from trifecta.contract.impairments import Delay
+from trifecta.contract.link import LinkConfig, LinkReady, LinkSummary
 from trifecta.lab.engine import EngineProcess, find_engine
 
 def link(network, wire, delay_ms=0):

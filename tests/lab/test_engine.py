@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from trifecta import __version__
-from trifecta.contract.link import Delay, Loss, Rate
+from trifecta.contract.impairments import Delay, Loss, Rate
 from trifecta.design.errors import CannotError
 from trifecta.lab import engine
 from trifecta.lab.engine import EngineError, EngineProcess, Stopped, as_user_error, engine_versions, find_engine

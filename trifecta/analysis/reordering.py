@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from trifecta.contract.path import ImpairmentDocument, PathDocument
+from trifecta.contract.impairments import ImpairmentDocument
+from trifecta.contract.path import PathDocument
 
 
 def reorders(path: PathDocument) -> bool:

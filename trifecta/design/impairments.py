@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from trifecta.contract.path import ImpairmentDocument
+from trifecta.contract.impairments import ImpairmentDocument
 from trifecta.contract.values import JsonValue
 from trifecta.design import quantity
 from trifecta.design.document import Section, one_of, parse_flag, parse_text
@@ -276,7 +276,7 @@ KINDS: dict[str, Kind] = {
     "jitter": Kind(_read_jitter, wavers=True),
     "reorder": Kind(_read_reorder, _independent, "sent ahead", wavers=True),
 }
-"""In the order in which they act on a packet. A new one is a line here, a field above, a type in `contract.link`."""
+"""In the order in which they act on a packet. A new one is a line here and a field above."""
 
 
 def kind_of(document: ImpairmentDocument) -> Kind:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from trifecta.contract.path import ImpairmentDocument
+from trifecta.contract.impairments import ImpairmentDocument
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-from trifecta.contract.path import ImpairmentDocument, PathDocument
+from trifecta.contract.impairments import ImpairmentDocument
+from trifecta.contract.path import PathDocument
 from trifecta.design import numbers, quantity
 
 NOTHING = "no impairment"

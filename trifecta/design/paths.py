@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Literal, cast
 
-from trifecta.contract.path import ImpairmentDocument
+from trifecta.contract.impairments import ImpairmentDocument
 from trifecta.contract.values import JsonValue
 from trifecta.design import quantity
 from trifecta.design.document import Section, one_of

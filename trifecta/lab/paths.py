@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from trifecta.contract.codec import convert
-from trifecta.contract.link import Impairment, LinkConfig
+from trifecta.contract.impairments import Impairment
+from trifecta.contract.link import LinkConfig
 from trifecta.design.model import PathSpec
 from trifecta.lab.topology import LINK_DEVICES
 

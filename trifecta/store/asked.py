@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trifecta.contract.path import ImpairmentDocument
+from trifecta.contract.impairments import ImpairmentDocument
 from trifecta.design.errors import UserError
 from trifecta.design.impairments import lost_share
 from trifecta.design.model import Study

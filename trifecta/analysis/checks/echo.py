@@ -12,7 +12,7 @@ from typing import Literal, cast
 
 from trifecta.analysis.checks.evidence import Finding
 from trifecta.analysis.draws import expected_hits
-from trifecta.contract.path import ImpairmentDocument
+from trifecta.contract.impairments import ImpairmentDocument
 from trifecta.contract.stored import OneLink, Tally
 from trifecta.design import plan
 from trifecta.design.impairments import kind_of

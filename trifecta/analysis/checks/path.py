@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from trifecta.analysis.chance import consistent, plausible_share
 from trifecta.analysis.checks import echo, lateness
 from trifecta.analysis.checks.evidence import Evidence, Finding, duration, worst
-from trifecta.contract.path import ImpairmentDocument
+from trifecta.contract.impairments import ImpairmentDocument
 from trifecta.contract.stored import Direction, OneLink, OneProbe, Probe
 from trifecta.design.impairments import kind_of, lost_share
 from trifecta.design.model import CheckResult, PathSpec, RequestsWorkload
