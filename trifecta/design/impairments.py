@@ -1,16 +1,19 @@
-"""The impairments of a path: each field of a study file to a document of the engine's link and its canonical form."""
+"""The impairments of a path: each field of a study file to a document of the engine's link and its canonical form.
+
+And that document in words: quantities stand as they were asked for.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from trifecta.contract.impairments import ImpairmentDocument
 from trifecta.contract.values import JsonValue
-from trifecta.design import quantity
+from trifecta.design import numbers, quantity
 from trifecta.design.document import Section, one_of, parse_flag, parse_text
+from trifecta.design.impairment_kind import DirectionFacts, Kind, Reading, both_ways, each_way
 from trifecta.design.quantity import QuantityError, QueueSize
 
 ETHERNET_FRAME_BYTES = 1514  # MTU 1500 and its Ethernet header, without FCS: how the link counts
@@ -23,22 +26,11 @@ _JITTER_FIELDS = {
 }
 
 ReadTrace = Callable[[str], Sequence[int]]
-Reading = tuple[list[ImpairmentDocument], JsonValue]  # the documents for the link, and the field in its canonical form
 
 
 def no_trace_files(name: str) -> Sequence[int]:
     """The reader of trace files where there is no folder to read them from."""
     raise QuantityError(f"the trace file {name!r} cannot be read here; list its opportunities instead")
-
-
-@dataclass
-class DirectionFacts:
-    """What one direction of a path is asked to do, gathered field by field."""
-
-    delay_ns: int = 0
-    rate_bits_per_s: int | None = None
-    queue_bytes: int | None = None
-    loss: float = 0.0
 
 
 def read_discipline(section: Section, key: str) -> tuple[ImpairmentDocument, JsonValue]:
@@ -190,38 +182,6 @@ def trace_problem(opportunities: Sequence[int]) -> str | None:
     return None if opportunities[-1] > 0 else "the trace ends at 0 ms and could not repeat; let it end later"
 
 
-@dataclass(frozen=True)
-class Kind:
-    """What others ask of an impairment: how it is read, and what it does to packets.
-
-    ``read``: its field of a path; None where it is read together with others. ``share``: the share of packets that it
-    hits in the long run, and by how much bursts widen the count beyond chance; None where its hits do not follow from
-    a chance. ``deed``: what becomes of a packet that it hits. ``removes``: that goes no further. ``copies``: it is
-    followed by a copy. ``damages``: it arrives damaged. ``queues``: packets wait in it, and are dropped where it is
-    full. ``wavers``: it delays packets differently. ``hidden``: what a probe counts as lost does not follow from it.
-    """
-
-    read: Callable[[Section, str, DirectionFacts], Reading] | None = None
-    share: Callable[[ImpairmentDocument], tuple[float, float]] | None = None
-    deed: str = "lost"
-    removes: bool = False
-    copies: bool = False
-    damages: bool = False
-    queues: bool = False
-    wavers: bool = False
-    hidden: bool = False
-
-    @property
-    def loses(self) -> bool:
-        """Whether packets end in it by chance."""
-        return self.removes and self.share is not None
-
-    @property
-    def uncounted(self) -> bool:
-        """Whether how many packets are lost or come does not follow from their number and a chance."""
-        return self.copies or (self.removes and self.share is None)
-
-
 def _independent(document: ImpairmentDocument) -> tuple[float, float]:
     return float(document["probability"]), 1.0
 
@@ -246,6 +206,48 @@ def burst_share(channel: ImpairmentDocument) -> tuple[float, float]:
     return share, max(1.0, 1 + 2 * memory / (1 - memory) * between / own)
 
 
+def _say_delay(there: ImpairmentDocument | None, back: ImpairmentDocument | None) -> list[str]:
+    forward, backward = (document["delay_ns"] if document else 0 for document in (there, back))
+    if abs(forward - backward) <= 1:  # half of an odd number of ns
+        return [f"{quantity.format_time(forward + backward)} round trip"] if forward + backward else []
+    return [f"{quantity.format_time(forward)} there and {quantity.format_time(backward)} back"]
+
+
+def _say_rate(document: ImpairmentDocument) -> list[str]:
+    packets, octets = document.get("queue_packets"), document.get("queue_bytes")
+    told = f"{packets:,} packets" if packets else numbers.plain(numbers.size(octets)) if octets else ""
+    codel = "CoDel" if document.get("discipline") == "codel" else ""
+    queue = " with ".join(filter(None, (told and f"a queue of {told}", codel)))
+    return [quantity.format_rate(document["bits_per_s"]), queue]
+
+
+def _say_chance(deed: str) -> Callable[[ImpairmentDocument], str]:
+    return lambda document: f"{quantity.format_ratio(document['probability'])} {deed}"
+
+
+def _say_bursts(document: ImpairmentDocument) -> str:
+    to_bad, to_good = float(document["good_to_bad"]), float(document["bad_to_good"])
+    bad = to_bad / (to_bad + to_good) if to_bad else 0.0
+    mean = bad * float(document["loss_bad"]) + (1 - bad) * float(document["loss_good"])
+    return f"bursts of loss ({numbers.percent(mean)} in all)"
+
+
+def _say_schedule(document: ImpairmentDocument) -> str:
+    drop = document["drop"]
+    return f"packets {', '.join(map(str, drop))} lost" if len(drop) <= 5 else f"{len(drop)} packets lost by a schedule"
+
+
+def _say_jitter(document: ImpairmentDocument) -> str:
+    kind = document["distribution"]
+    sizes = {"normal": "sigma_ns", "uniform": "range_ns", "pareto": "scale_ns"}
+    size = f" of {quantity.format_time(cast(Mapping[str, int], document)[sizes[kind]])}" if kind in sizes else ""
+    return f"{kind} jitter{size}{' that reorders' if document.get('reorder') else ''}"
+
+
+def _say_reorder(document: ImpairmentDocument) -> str:
+    return f"{quantity.format_ratio(document['probability'])} sent {quantity.format_time(document['gap_ns'])} ahead"
+
+
 # As a study file has them, in this order.
 PATH_FIELDS = (
     "rtt",
@@ -265,18 +267,26 @@ PATH_FIELDS = (
     "trial",
 )
 KINDS: dict[str, Kind] = {
-    "loss_schedule": Kind(_read_loss_schedule, removes=True, hidden=True),
-    "loss": Kind(_read_loss, _independent, removes=True),
-    "gilbert_elliott": Kind(_read_gilbert_elliott, burst_share, removes=True, hidden=True),
-    "corrupt": Kind(_read_corrupt, _independent, "corrupted", damages=True, hidden=True),
-    "duplicate": Kind(_read_duplicate, _independent, "duplicated", copies=True, hidden=True),
-    "rate": Kind(queues=True),
-    "trace": Kind(queues=True, wavers=True, hidden=True),
-    "delay": Kind(),
-    "jitter": Kind(_read_jitter, wavers=True),
-    "reorder": Kind(_read_reorder, _independent, "sent ahead", wavers=True),
+    "loss_schedule": Kind(each_way(_say_schedule), _read_loss_schedule, removes=True, hidden=True),
+    "loss": Kind(each_way(_say_chance("loss")), _read_loss, _independent, removes=True),
+    "gilbert_elliott": Kind(each_way(_say_bursts), _read_gilbert_elliott, burst_share, removes=True, hidden=True),
+    "corrupt": Kind(
+        each_way(_say_chance("corrupted")), _read_corrupt, _independent, deed="corrupted", damages=True, hidden=True
+    ),
+    "duplicate": Kind(
+        each_way(_say_chance("sent twice")), _read_duplicate, _independent, deed="duplicated", copies=True, hidden=True
+    ),
+    "rate": Kind(both_ways(_say_rate), about="capacity", queues=True),
+    "trace": Kind(
+        both_ways(lambda _: ["deliveries by a trace"]), about="capacity", queues=True, wavers=True, hidden=True
+    ),
+    "delay": Kind(_say_delay, about="distance"),
+    "jitter": Kind(each_way(_say_jitter), _read_jitter, about="timing", wavers=True),
+    "reorder": Kind(
+        each_way(_say_reorder), _read_reorder, _independent, about="timing", deed="sent ahead", wavers=True
+    ),
 }
-"""In the order in which they act on a packet. A new one is a line here and a field above."""
+"""In the order in which they act on a packet. A new one is a line here, and a field above."""
 
 
 def kind_of(document: ImpairmentDocument) -> Kind:

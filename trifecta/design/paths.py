@@ -15,13 +15,12 @@ from trifecta.contract.impairments import ImpairmentDocument
 from trifecta.contract.values import JsonValue
 from trifecta.design import quantity
 from trifecta.design.document import Section, one_of
+from trifecta.design.impairment_kind import DirectionFacts, Reading
 from trifecta.design.impairments import (
     DEFAULT_QUEUE_PACKETS,
     ETHERNET_FRAME_BYTES,
     KINDS,
     PATH_FIELDS,
-    DirectionFacts,
-    Reading,
     ReadTrace,
     no_trace_files,
     read_discipline,
