@@ -56,6 +56,7 @@ lint: setup-dev ## Check style, types and the arrows between packages
 	$(PYTHON) -m mypy --strict -p trifecta
 	.venv/bin/lint-imports --no-logo --no-cache
 	$(CARGO) fmt --manifest-path engine/Cargo.toml --all --check
+	rustfmt --check --edition 2024 --config-path engine engine/crates/link/src/impair/*.rs # a macro names these modules
 	$(CARGO) clippy $(ENGINE) --workspace --all-targets --quiet -- -D warnings
 
 .PHONY: bench

@@ -1,6 +1,6 @@
 //! The impairments of one direction, in the order they act.
 
-use crate::impair::{Impairment, Outcome, WirePacket};
+use crate::impair::{Impair, Impairment, Outcome, WirePacket};
 
 /// Why a packet went no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,15 +71,11 @@ impl Chain {
     pub fn least_delay_ns(&self) -> u64 {
         let mut least_ns = 0u64;
         for stage in &self.stages {
-            match &stage.impairment {
-                // What comes after depends on when it is looked at.
-                _ if stage.deferred => break,
-                Impairment::Delay(delay) => least_ns += delay.delay_ns(),
-                Impairment::Jitter(jitter) => least_ns = least_ns.saturating_sub(jitter.most_ahead_ns()),
-                Impairment::Reorder(reorder) => least_ns = least_ns.saturating_sub(reorder.gap_ns()),
-                Impairment::Codel(_) => return 0,
-                _ => {}
+            // What comes after depends on when it is looked at.
+            if stage.deferred || stage.impairment.needs_real_time() {
+                break;
             }
+            least_ns = stage.impairment.least_ns(least_ns);
         }
         least_ns
     }
@@ -97,10 +93,9 @@ impl Chain {
     /// Lets impairment `stage` give out what it holds, as asked for by `Sink::wake`.
     pub fn release(&mut self, stage: usize, until_ns: u64, sink: &mut impl Sink) {
         let mut released = Vec::new();
-        if let Impairment::Codel(codel) = &mut self.stages[stage].impairment {
-            codel.release(until_ns, |packet, outcome| released.push((packet, outcome)));
-        }
-        self.stages[stage].wake_ns = None;
+        let Stage { impairment, wake_ns, .. } = &mut self.stages[stage];
+        impairment.release(until_ns, |packet, outcome| released.push((packet, outcome)));
+        *wake_ns = None;
         for (packet, outcome) in released {
             if outcome == Outcome::Pass {
                 self.run(packet, stage + 1, false, sink);
@@ -113,8 +108,9 @@ impl Chain {
     }
 
     fn ask_for_wake(&mut self, stage: usize, sink: &mut impl Sink) {
-        let Stage { impairment: Impairment::Codel(codel), wake_ns, .. } = &mut self.stages[stage] else { return };
-        if let Some(due_ns) = codel.next_release_ns().filter(|due_ns| wake_ns.is_none_or(|asked| *due_ns < asked)) {
+        let Stage { impairment, wake_ns, .. } = &mut self.stages[stage];
+        let sooner = |due_ns: &u64| wake_ns.is_none_or(|asked| *due_ns < asked);
+        if let Some(due_ns) = impairment.next_release_ns().filter(sooner) {
             *wake_ns = Some(due_ns);
             sink.wake(stage, due_ns);
         }

@@ -173,4 +173,6 @@ fn the_least_delay_is_what_no_packet_undercuts() {
     assert_eq!(chain(1, &uniform).least_delay_ns(), 7_000_000);
     let codel = format!(r#"{delay}, {{"kind": "rate", "bits_per_s": 1000000, "discipline": "codel"}}, {delay}"#);
     assert_eq!(chain(1, &codel).least_delay_ns(), 10_000_000);
+    let behind_codel = format!(r#"{{"kind": "rate", "bits_per_s": 1000000, "discipline": "codel"}}, {delay}"#);
+    assert_eq!(chain(1, &behind_codel).least_delay_ns(), 0);
 }

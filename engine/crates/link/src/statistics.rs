@@ -4,7 +4,7 @@ use crate::chain::{Chain, Tally};
 use crate::config::Spec;
 use crate::frame::Refusal;
 use crate::histogram::Histogram;
-use crate::impair::Impairment;
+use crate::impair::{Impair, Impairment};
 use crate::summary::{DirectionSummary, ImpairmentSummary, RefusedSummary};
 
 /// Counters of one direction. Wire packets are Ethernet frames without FCS, after splitting super-packets.
@@ -95,8 +95,7 @@ impl Statistics {
     #[must_use]
     pub fn summary(&self, specs: &[Spec], chain: &Chain, of_devices: OfDevices) -> DirectionSummary {
         let stages: Vec<(&Impairment, Tally)> = chain.stages().collect();
-        let delay_of = |stage: &Impairment| if let Impairment::Delay(delay) = stage { delay.delay_ns() } else { 0 };
-        let passed: f64 = stages.iter().map(|(stage, tally)| 1.0 - loss_asked(stage, *tally)).product();
+        let passed: f64 = stages.iter().map(|(stage, tally)| 1.0 - stage.loss_asked(tally.met)).product();
         let of_stage = |((stage, tally), spec): (&(&Impairment, Tally), &Spec)| ImpairmentSummary {
             kind: spec.kind.clone(),
             asked: spec.asked(),
@@ -117,17 +116,17 @@ impl Statistics {
             queue_dropped: self.queue_dropped,
             corrupted: self.corrupted,
             duplicated: self.duplicated,
-            reordered: hits(&stages, |stage| matches!(stage, Impairment::Reorder(_))),
+            reordered: stages.iter().filter(|(stage, _)| stage.overtakes()).map(|(_, tally)| tally.hit).sum(),
             out_of_order: self.out_of_order,
             memory_dropped: self.memory_dropped,
             in_flight: of_devices.in_flight,
-            delay_asked_ns: stages.iter().map(|(stage, _)| delay_of(stage)).sum(),
+            delay_asked_ns: stages.iter().map(|(stage, _)| stage.delay_asked_ns()).sum(),
             delay_given_ns: (&self.given).into(),
             delay_scheduled_ns: (&self.scheduled).into(),
             lateness_ns: (&self.lateness).into(),
             loss_asked: 1.0 - passed,
             loss_given: (met > 0).then(|| self.lost as f64 / met as f64),
-            rate_asked_bits_per_s: stages.iter().filter_map(|(stage, _)| rate_of(stage)).min(),
+            rate_asked_bits_per_s: stages.iter().filter_map(|(stage, _)| stage.rate_asked_bits_per_s()).min(),
             rate_given_bits_per_s: self.busy_rate(),
             rate_busy_ns: self.busy_ns,
             queue_peak_bytes: stages.iter().filter_map(|(stage, _)| stage.queue_peak_bytes()).max(),
@@ -148,32 +147,23 @@ impl Statistics {
     }
 }
 
-fn hits(stages: &[(&Impairment, Tally)], kind: impl Fn(&Impairment) -> bool) -> u64 {
-    stages.iter().filter(|(stage, _)| kind(stage)).map(|(_, tally)| tally.hit).sum()
-}
-
-fn rate_of(stage: &Impairment) -> Option<u64> {
-    match stage {
-        Impairment::Rate(rate) => Some(rate.bits_per_s()),
-        Impairment::Codel(codel) => Some(codel.bits_per_s()),
-        Impairment::Trace(trace) => Some(trace.mean_bits_per_s()),
-        _ => None,
-    }
-}
-
-/// Share of the packets it met that an impairment was asked to lose.
-fn loss_asked(stage: &Impairment, tally: Tally) -> f64 {
-    match stage {
-        Impairment::Loss(loss) => loss.probability(),
-        Impairment::GilbertElliott(loss) => loss.channel().loss(),
-        Impairment::LossSchedule(schedule) if tally.met > 0 => schedule.asked(tally.met) as f64 / tally.met as f64,
-        _ => 0.0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn what_was_asked_is_put_together_from_all_impairments() {
+        let document = r#"{"a_device": "a", "b_device": "b", "a_to_b": [
+            {"kind": "loss", "probability": 0.5}, {"kind": "loss", "probability": 0.5},
+            {"kind": "rate", "bits_per_s": 9000000, "discipline": "codel"}, {"kind": "rate", "bits_per_s": 12000000},
+            {"kind": "delay", "delay_ns": 5000000}, {"kind": "delay", "delay_ns": 7000000}]}"#;
+        let config = Config::parse(document).unwrap();
+        let chain = Chain::new(config.impairments(0, 0).unwrap());
+        let told = Statistics::default().summary(&config.directions[0], &chain, OfDevices::default());
+        assert_eq!((told.delay_asked_ns, told.loss_asked), (12_000_000, 0.75));
+        assert_eq!(told.rate_asked_bits_per_s, Some(9_000_000));
+    }
 
     fn leaving(ordinal: u64, left_ns: u64, back_to_back: bool) -> Leaving {
         Leaving { packets: 1, bytes: 1000, ordinal, copy: 0, back_to_back, arrived_ns: 0, due_ns: left_ns, left_ns }

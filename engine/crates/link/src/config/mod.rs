@@ -4,25 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::impair::Impairment;
+use crate::impair::{Form, Impair, Impairment, KINDS, build};
+use crate::place::{ConfigError, Place};
 use crate::random::Draws;
-
-mod table;
-
-use table::{KINDS, build};
-
-/// What is wrong with a field, and what to do.
-#[derive(Debug, PartialEq, Eq)]
-pub struct ConfigError {
-    pub field: String,
-    pub message: String,
-}
-
-impl ConfigError {
-    fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        ConfigError { field: field.into(), message: message.into() }
-    }
-}
 
 /// Whether the survivors of a super-packet that fall due together leave as one super-packet or each by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -43,10 +27,10 @@ pub struct Document {
     #[serde(default = "merge")]
     split: Split,
     #[serde(default)]
-    #[schemars(with = "Vec<table::Form>")]
+    #[schemars(with = "Vec<Form>")]
     a_to_b: Vec<Value>,
     #[serde(default)]
-    #[schemars(with = "Vec<table::Form>")]
+    #[schemars(with = "Vec<Form>")]
     b_to_a: Vec<Value>,
     #[serde(default)]
     log_file: Option<String>,
@@ -180,12 +164,13 @@ impl Config {
             let field = format!("{}[{index}]", DIRECTIONS[direction]);
             let occurrence = specs[..index].iter().filter(|earlier| earlier.kind == spec.kind).count() as u64;
             let draws = Draws::new(self.seed, direction as u8, &spec.kind, occurrence);
-            let impairment = build(&field, spec, draws, start_ns)?;
-            if matches!(impairment, Impairment::Reorder(_)) && !delayed {
+            let place = Place { field: &field, draws, start_ns };
+            let impairment = build(&spec.kind, &spec.document, place)?;
+            if impairment.overtakes() && !delayed {
                 let message = "has no delay before it in which to overtake; put it behind a delay or jitter";
                 return Err(ConfigError::new(field, message));
             }
-            delayed |= matches!(impairment, Impairment::Delay(_) | Impairment::Jitter(_));
+            delayed |= impairment.can_be_overtaken();
             built.push(impairment);
         }
         Ok(built)
@@ -200,7 +185,7 @@ fn specs(field: &str, documents: Vec<Value>) -> Result<Vec<Spec>, ConfigError> {
             .ok_or_else(|| ConfigError::new(&field, "is no object; write for example {\"kind\": \"delay\", ...}"))?;
         match object.remove("kind") {
             Some(Value::String(kind)) => Ok(Spec { kind, document }),
-            _ => Err(ConfigError::new(format!("{field}.kind"), format!("is missing; use one of {KINDS}"))),
+            _ => Err(ConfigError::new(format!("{field}.kind"), format!("is missing; use one of {}", KINDS.join(", ")))),
         }
     };
     documents.into_iter().enumerate().map(spec).collect()

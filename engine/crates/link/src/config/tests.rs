@@ -41,6 +41,14 @@ fn every_kind_is_in_the_table() {
 }
 
 #[test]
+fn the_schema_has_the_kinds_of_the_table() {
+    let schema = schemars::schema_for!(Form);
+    let forms = schema.get("oneOf").and_then(Value::as_array).unwrap();
+    let kinds: Vec<&str> = forms.iter().map(|form| form["properties"]["kind"]["const"].as_str().unwrap()).collect();
+    assert_eq!(kinds, KINDS);
+}
+
+#[test]
 fn what_is_wrong_is_named_with_its_field() {
     let cases = [
         (r#"[{"kind": "loss", "probability": 1.5}]"#, "a_to_b[0].probability"),

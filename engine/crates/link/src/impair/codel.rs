@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 
 use super::queue::Limit;
-use super::rate::Serializer;
-use super::{Outcome, WirePacket};
+use super::serializer::Serializer;
+use super::{Impair, Outcome, WirePacket};
 
 /// RFC 8289 section 5.4: with no more than one full packet waiting the queue is good.
 const MAX_PACKET_BYTES: u64 = 1514;
@@ -44,43 +44,6 @@ impl Codel {
             count: 0,
             lastcount: 0,
             dropping: false,
-        }
-    }
-
-    #[must_use]
-    pub fn bits_per_s(&self) -> u64 {
-        self.link.bits_per_s()
-    }
-
-    #[must_use]
-    pub fn queue_peak_bytes(&self) -> u64 {
-        self.peak_bytes
-    }
-
-    /// Puts the packet at the end of the queue; a full queue drops it.
-    pub fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
-        if !self.limit.admits(self.bytes, self.queue.len(), packet.bytes) {
-            return Outcome::QueueDropped;
-        }
-        self.bytes += u64::from(packet.bytes);
-        self.peak_bytes = self.peak_bytes.max(self.bytes);
-        self.queue.push_back(*packet);
-        Outcome::Held
-    }
-
-    /// When the next packet is taken out: at once on an idle link, else when the one before it has left.
-    #[must_use]
-    pub fn next_release_ns(&self) -> Option<u64> {
-        self.queue.front().map(|packet| packet.at_ns.max(self.link.free_ns()))
-    }
-
-    /// Takes out the packets whose time has come by `until_ns`, the dropped ones with `QueueDropped`.
-    pub fn release(&mut self, until_ns: u64, mut out: impl FnMut(WirePacket, Outcome)) {
-        while let Some(now_ns) = self.next_release_ns().filter(|due_ns| *due_ns <= until_ns) {
-            if let Some(mut packet) = self.dequeue(now_ns, &mut out) {
-                self.link.send(&mut packet);
-                out(packet, Outcome::Pass);
-            }
         }
     }
 
@@ -136,6 +99,53 @@ impl Codel {
 
     fn control_law(&self, from_ns: u64) -> u64 {
         from_ns + (self.interval_ns as f64 / (self.count as f64).sqrt()) as u64
+    }
+}
+
+impl Impair for Codel {
+    /// Puts the packet at the end of the queue; a full queue drops it.
+    fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
+        if !self.limit.admits(self.bytes, self.queue.len(), packet.bytes) {
+            return Outcome::QueueDropped;
+        }
+        self.bytes += u64::from(packet.bytes);
+        self.peak_bytes = self.peak_bytes.max(self.bytes);
+        self.queue.push_back(*packet);
+        Outcome::Held
+    }
+
+    /// At once on an idle link, else when the packet before it has left.
+    fn next_release_ns(&self) -> Option<u64> {
+        self.queue.front().map(|packet| packet.at_ns.max(self.link.free_ns()))
+    }
+
+    fn release(&mut self, until_ns: u64, mut out: impl FnMut(WirePacket, Outcome)) {
+        while let Some(now_ns) = self.next_release_ns().filter(|due_ns| *due_ns <= until_ns) {
+            if let Some(mut packet) = self.dequeue(now_ns, &mut out) {
+                self.link.send(&mut packet);
+                out(packet, Outcome::Pass);
+            }
+        }
+    }
+
+    fn needs_order(&self) -> bool {
+        true
+    }
+
+    fn needs_real_time(&self) -> bool {
+        true
+    }
+
+    fn delays(&self) -> bool {
+        true
+    }
+
+    fn rate_asked_bits_per_s(&self) -> Option<u64> {
+        Some(self.link.bits_per_s())
+    }
+
+    fn queue_peak_bytes(&self) -> Option<u64> {
+        Some(self.peak_bytes)
     }
 }
 
@@ -196,7 +206,7 @@ mod tests {
         // One is on the link at once when the second arrives at the same time, so five are taken.
         assert_eq!(left.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
         assert_eq!(dropped, [5, 6, 7, 8, 9]);
-        assert_eq!(codel.queue_peak_bytes(), 4 * 1514);
+        assert_eq!(codel.queue_peak_bytes(), Some(4 * 1514));
     }
 
     #[test]

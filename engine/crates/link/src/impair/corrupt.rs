@@ -1,7 +1,22 @@
 //! `corrupt`: one random bit of the IP payload is flipped, as a faulty router or a bad cable with a lucky FCS would.
 
-use super::{Outcome, WirePacket};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Impair, Impairment, Outcome, WirePacket};
+use crate::place::{ConfigError, Place};
 use crate::random::Draws;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fields {
+    probability: f64,
+}
+
+pub fn build(fields: Fields, place: Place<'_>) -> Result<Impairment, ConfigError> {
+    let probability = place.probability("probability", fields.probability)?;
+    Ok(Impairment::Corrupt(Corrupt::new(probability, place.draws)))
+}
 
 #[derive(Debug)]
 pub struct Corrupt {
@@ -14,8 +29,10 @@ impl Corrupt {
     pub fn new(probability: f64, draws: Draws) -> Self {
         Corrupt { probability, draws }
     }
+}
 
-    pub fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
+impl Impair for Corrupt {
+    fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
         if self.draws.happens(self.probability, packet.identity, 0) {
             Outcome::Corrupted(self.draws.bits(packet.identity, 1))
         } else {

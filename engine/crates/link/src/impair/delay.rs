@@ -1,6 +1,20 @@
 //! `delay`: every packet takes the same time.
 
-use super::{Outcome, WirePacket};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Impair, Impairment, Outcome, WirePacket};
+use crate::place::{ConfigError, Place};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fields {
+    delay_ns: u64,
+}
+
+pub fn build(fields: Fields, place: Place<'_>) -> Result<Impairment, ConfigError> {
+    Ok(Impairment::Delay(Delay::new(place.time_ns("delay_ns", fields.delay_ns)?)))
+}
 
 #[derive(Debug)]
 pub struct Delay {
@@ -12,14 +26,27 @@ impl Delay {
     pub fn new(delay_ns: u64) -> Self {
         Delay { delay_ns }
     }
+}
 
-    #[must_use]
-    pub fn delay_ns(&self) -> u64 {
-        self.delay_ns
-    }
-
-    pub fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
+impl Impair for Delay {
+    fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
         packet.at_ns += self.delay_ns;
         Outcome::Pass
+    }
+
+    fn delays(&self) -> bool {
+        true
+    }
+
+    fn can_be_overtaken(&self) -> bool {
+        true
+    }
+
+    fn least_ns(&self, before_ns: u64) -> u64 {
+        before_ns + self.delay_ns
+    }
+
+    fn delay_asked_ns(&self) -> u64 {
+        self.delay_ns
     }
 }

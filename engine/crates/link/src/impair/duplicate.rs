@@ -1,7 +1,22 @@
 //! `duplicate`: a copy follows the packet; both meet the impairments after this one, each with draws of its own.
 
-use super::{Outcome, WirePacket};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Impair, Impairment, Outcome, WirePacket};
+use crate::place::{ConfigError, Place};
 use crate::random::Draws;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fields {
+    probability: f64,
+}
+
+pub fn build(fields: Fields, place: Place<'_>) -> Result<Impairment, ConfigError> {
+    let probability = place.probability("probability", fields.probability)?;
+    Ok(Impairment::Duplicate(Duplicate::new(probability, place.draws)))
+}
 
 #[derive(Debug)]
 pub struct Duplicate {
@@ -14,8 +29,10 @@ impl Duplicate {
     pub fn new(probability: f64, draws: Draws) -> Self {
         Duplicate { probability, draws }
     }
+}
 
-    pub fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
+impl Impair for Duplicate {
+    fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
         if self.draws.happens(self.probability, packet.identity, 0) { Outcome::Duplicated } else { Outcome::Pass }
     }
 }

@@ -3,8 +3,37 @@
 //! A packet is lost with the probability of the state it meets; then the state may change. The first state is drawn
 //! from the stationary distribution, so that the expected loss is the same from the first packet on.
 
-use super::{Outcome, WirePacket};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Impair, Impairment, Outcome, WirePacket};
+use crate::place::{ConfigError, Place};
 use crate::random::{Draws, Identity};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fields {
+    good_to_bad: f64,
+    bad_to_good: f64,
+    #[serde(default)]
+    loss_good: f64,
+    #[serde(default = "certain")]
+    loss_bad: f64,
+}
+
+fn certain() -> f64 {
+    1.0
+}
+
+pub fn build(fields: Fields, place: Place<'_>) -> Result<Impairment, ConfigError> {
+    let channel = Channel {
+        good_to_bad: place.probability("good_to_bad", fields.good_to_bad)?,
+        bad_to_good: place.probability("bad_to_good", fields.bad_to_good)?,
+        loss_good: place.probability("loss_good", fields.loss_good)?,
+        loss_bad: place.probability("loss_bad", fields.loss_bad)?,
+    };
+    Ok(Impairment::GilbertElliott(GilbertElliott::new(channel, place.draws)))
+}
 
 /// Probabilities, each for one packet.
 #[derive(Clone, Copy, Debug)]
@@ -59,13 +88,10 @@ impl GilbertElliott {
         let bad = draws.happens(channel.bad_share(), before_all, 0);
         GilbertElliott { channel, draws, bad }
     }
+}
 
-    #[must_use]
-    pub fn channel(&self) -> Channel {
-        self.channel
-    }
-
-    pub fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
+impl Impair for GilbertElliott {
+    fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
         let channel = self.channel;
         let (loss, change) =
             if self.bad { (channel.loss_bad, channel.bad_to_good) } else { (channel.loss_good, channel.good_to_bad) };
@@ -74,6 +100,14 @@ impl GilbertElliott {
             self.bad = !self.bad;
         }
         if lost { Outcome::Lost } else { Outcome::Pass }
+    }
+
+    fn needs_order(&self) -> bool {
+        true
+    }
+
+    fn loss_asked(&self, _met: u64) -> f64 {
+        self.channel.loss()
     }
 }
 

@@ -1,7 +1,65 @@
 //! `jitter`: a random time on top of the delay before it.
 
-use super::{Outcome, WirePacket};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Impair, Impairment, Outcome, WirePacket};
+use crate::place::{ConfigError, Place};
 use crate::random::Draws;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(tag = "distribution", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Fields {
+    Normal {
+        sigma_ns: u64,
+        #[serde(default)]
+        reorder: bool,
+    },
+    Uniform {
+        range_ns: u64,
+        #[serde(default)]
+        reorder: bool,
+    },
+    Pareto {
+        scale_ns: u64,
+        shape: f64,
+        #[serde(default)]
+        reorder: bool,
+    },
+    Table {
+        table_ns: Vec<i64>,
+        #[serde(default)]
+        reorder: bool,
+    },
+}
+
+pub fn build(fields: Fields, place: Place<'_>) -> Result<Impairment, ConfigError> {
+    let (distribution, reorder) = match fields {
+        Fields::Normal { sigma_ns, reorder } => {
+            (Distribution::Normal { sigma_ns: place.time_ns("sigma_ns", sigma_ns)? as f64 }, reorder)
+        }
+        Fields::Uniform { range_ns, reorder } => {
+            (Distribution::Uniform { range_ns: place.time_ns("range_ns", range_ns)? as f64 }, reorder)
+        }
+        Fields::Pareto { scale_ns, shape, reorder } => {
+            if !(shape > 0.0 && shape <= 1000.0) {
+                let message = format!("{shape} is no Pareto shape; give a number above 0, at most 1000");
+                return Err(place.wrong_in("shape", message));
+            }
+            (Distribution::Pareto { scale_ns: place.time_ns("scale_ns", scale_ns)? as f64, shape }, reorder)
+        }
+        Fields::Table { table_ns, reorder } => {
+            if table_ns.is_empty() {
+                return Err(place.wrong_in("table_ns", "is empty; give at least one time"));
+            }
+            for value in &table_ns {
+                place.time_ns("table_ns", value.unsigned_abs())?;
+            }
+            (Distribution::Table { table_ns }, reorder)
+        }
+    };
+    Ok(Impairment::Jitter(Jitter::new(distribution, reorder, place.draws)))
+}
 
 /// How the extra time is distributed.
 #[derive(Clone, Debug)]
@@ -33,14 +91,8 @@ impl Jitter {
         Jitter { distribution, reorder, draws, last_ns: 0, clamped: 0 }
     }
 
-    #[must_use]
-    pub fn breaks_order(&self) -> bool {
-        self.reorder
-    }
-
     /// How much earlier than without it a packet may be due, in ns; exceeded by 3 in 100,000 normal draws.
-    #[must_use]
-    pub fn most_ahead_ns(&self) -> u64 {
+    fn most_ahead_ns(&self) -> u64 {
         match &self.distribution {
             Distribution::Normal { sigma_ns } => (4.0 * sigma_ns) as u64,
             Distribution::Uniform { range_ns } => *range_ns as u64,
@@ -49,11 +101,6 @@ impl Jitter {
                 table_ns.iter().map(|time| time.min(&0).unsigned_abs()).max().unwrap_or(0)
             }
         }
-    }
-
-    #[must_use]
-    pub fn clamped(&self) -> u64 {
-        self.clamped
     }
 
     fn draw_ns(&self, packet: &WirePacket) -> f64 {
@@ -65,8 +112,10 @@ impl Jitter {
             Distribution::Table { table_ns } => table_ns[(unit() * table_ns.len() as f64) as usize] as f64,
         }
     }
+}
 
-    pub fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
+impl Impair for Jitter {
+    fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
         /// No draw moves a packet further than this (11 days), so that times stay far from overflow.
         const LIMIT_NS: f64 = 1e15;
         let jitter_ns = self.draw_ns(packet).clamp(-LIMIT_NS, LIMIT_NS) as i64;
@@ -80,6 +129,30 @@ impl Jitter {
             self.last_ns = packet.at_ns;
         }
         Outcome::Pass
+    }
+
+    fn breaks_order(&self) -> bool {
+        self.reorder
+    }
+
+    fn needs_order(&self) -> bool {
+        !self.reorder
+    }
+
+    fn delays(&self) -> bool {
+        true
+    }
+
+    fn can_be_overtaken(&self) -> bool {
+        true
+    }
+
+    fn least_ns(&self, before_ns: u64) -> u64 {
+        before_ns.saturating_sub(self.most_ahead_ns())
+    }
+
+    fn clamped(&self) -> u64 {
+        self.clamped
     }
 }
 

@@ -1,7 +1,22 @@
 //! `loss`: each packet is lost with the same probability, whatever happened to the others.
 
-use super::{Outcome, WirePacket};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Impair, Impairment, Outcome, WirePacket};
+use crate::place::{ConfigError, Place};
 use crate::random::Draws;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fields {
+    probability: f64,
+}
+
+pub fn build(fields: Fields, place: Place<'_>) -> Result<Impairment, ConfigError> {
+    let probability = place.probability("probability", fields.probability)?;
+    Ok(Impairment::Loss(Loss::new(probability, place.draws)))
+}
 
 #[derive(Debug)]
 pub struct Loss {
@@ -14,14 +29,15 @@ impl Loss {
     pub fn new(probability: f64, draws: Draws) -> Self {
         Loss { probability, draws }
     }
+}
 
-    #[must_use]
-    pub fn probability(&self) -> f64 {
-        self.probability
+impl Impair for Loss {
+    fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
+        if self.draws.happens(self.probability, packet.identity, 0) { Outcome::Lost } else { Outcome::Pass }
     }
 
-    pub fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
-        if self.draws.happens(self.probability, packet.identity, 0) { Outcome::Lost } else { Outcome::Pass }
+    fn loss_asked(&self, _met: u64) -> f64 {
+        self.probability
     }
 }
 

@@ -1,6 +1,20 @@
 //! `loss_schedule`: exactly these packets are lost, counted from 0 in the order they arrived. Duplicates are spared.
 
-use super::{Outcome, WirePacket};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Impair, Impairment, Outcome, WirePacket};
+use crate::place::{ConfigError, Place};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fields {
+    drop: Vec<u64>,
+}
+
+pub fn build(fields: Fields, _place: Place<'_>) -> Result<Impairment, ConfigError> {
+    Ok(Impairment::LossSchedule(LossSchedule::new(fields.drop)))
+}
 
 #[derive(Debug)]
 pub struct LossSchedule {
@@ -20,10 +34,16 @@ impl LossSchedule {
     pub fn asked(&self, packets: u64) -> u64 {
         self.drop.partition_point(|ordinal| *ordinal < packets) as u64
     }
+}
 
-    pub fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
+impl Impair for LossSchedule {
+    fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
         let listed = packet.identity.copy == 0 && self.drop.binary_search(&packet.identity.ordinal).is_ok();
         if listed { Outcome::Lost } else { Outcome::Pass }
+    }
+
+    fn loss_asked(&self, met: u64) -> f64 {
+        if met == 0 { 0.0 } else { self.asked(met) as f64 / met as f64 }
     }
 }
 

@@ -1,23 +1,17 @@
-//! Impairments: what may happen to a wire packet on its way. One file each; a new one is a file, a kind in
-//! `Impairment` and a line in `config.rs`.
+//! Impairments: what may happen to a wire packet on its way. One file each; a new one is a file and a line in the table
+//! at the end of this one.
 //!
 //! An impairment works in virtual time: it is given the time at which a packet reaches it and moves that time on, so a
 //! link that wakes up late still computes the schedule that was asked for.
 
+use schemars::JsonSchema;
+use serde_json::Value;
+
+use crate::place::{ConfigError, Place};
 use crate::random::Identity;
 
-pub mod codel;
-pub mod corrupt;
-pub mod delay;
-pub mod duplicate;
-pub mod gilbert_elliott;
-pub mod jitter;
-pub mod loss;
-pub mod loss_schedule;
 pub mod queue;
-pub mod rate;
-pub mod reorder;
-pub mod trace;
+pub mod serializer;
 
 #[cfg(test)]
 pub mod testing;
@@ -57,92 +51,198 @@ pub enum Outcome {
     Held,
 }
 
-/// One impairment and its state.
-#[derive(Debug)]
-pub enum Impairment {
-    Delay(delay::Delay),
-    Jitter(jitter::Jitter),
-    Loss(loss::Loss),
-    GilbertElliott(gilbert_elliott::GilbertElliott),
-    LossSchedule(loss_schedule::LossSchedule),
-    Corrupt(corrupt::Corrupt),
-    Duplicate(duplicate::Duplicate),
-    Reorder(reorder::Reorder),
-    Rate(rate::Rate),
-    Codel(codel::Codel),
-    Trace(trace::Trace),
-}
-
-impl Impairment {
+/// What an impairment does, and what the chain, the configuration and the summary ask of it.
+pub trait Impair {
     /// Takes a packet that reaches the impairment at `packet.at_ns`.
-    pub fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
-        match self {
-            Impairment::Delay(delay) => delay.apply(packet),
-            Impairment::Jitter(jitter) => jitter.apply(packet),
-            Impairment::Loss(loss) => loss.apply(packet),
-            Impairment::GilbertElliott(loss) => loss.apply(packet),
-            Impairment::LossSchedule(loss) => loss.apply(packet),
-            Impairment::Corrupt(corrupt) => corrupt.apply(packet),
-            Impairment::Duplicate(duplicate) => duplicate.apply(packet),
-            Impairment::Reorder(reorder) => reorder.apply(packet),
-            Impairment::Rate(rate) => rate.apply(packet),
-            Impairment::Codel(codel) => codel.apply(packet),
-            Impairment::Trace(trace) => trace.apply(packet),
-        }
+    fn apply(&mut self, packet: &mut WirePacket) -> Outcome;
+
+    /// When the next packet it holds comes out.
+    fn next_release_ns(&self) -> Option<u64> {
+        None
     }
 
+    /// Gives out the packets it holds whose time has come by `until_ns`, the dropped ones with `QueueDropped`.
+    fn release(&mut self, _until_ns: u64, _out: impl FnMut(WirePacket, Outcome)) {}
+
     /// Whether packets may leave in another order than they came.
-    #[must_use]
-    pub fn breaks_order(&self) -> bool {
-        match self {
-            Impairment::Jitter(jitter) => jitter.breaks_order(),
-            Impairment::Reorder(_) => true,
-            _ => false,
-        }
+    fn breaks_order(&self) -> bool {
+        false
     }
 
     /// Whether the outcome depends on the order in which packets come.
-    #[must_use]
-    pub fn needs_order(&self) -> bool {
-        matches!(
-            self,
-            Impairment::GilbertElliott(_) | Impairment::Rate(_) | Impairment::Codel(_) | Impairment::Trace(_)
-        ) || matches!(self, Impairment::Jitter(jitter) if !jitter.breaks_order())
+    fn needs_order(&self) -> bool {
+        false
     }
 
     /// Whether it may only be given packets when their time has come.
-    #[must_use]
-    pub fn needs_real_time(&self) -> bool {
-        matches!(self, Impairment::Codel(_))
+    fn needs_real_time(&self) -> bool {
+        false
     }
 
     /// Whether packets leave it later than they came.
-    #[must_use]
-    pub fn delays(&self) -> bool {
-        matches!(
-            self,
-            Impairment::Delay(_)
-                | Impairment::Jitter(_)
-                | Impairment::Rate(_)
-                | Impairment::Codel(_)
-                | Impairment::Trace(_)
-        )
+    fn delays(&self) -> bool {
+        false
     }
 
-    /// Largest backlog so far in octets, for impairments with a queue.
-    #[must_use]
-    pub fn queue_peak_bytes(&self) -> Option<u64> {
-        match self {
-            Impairment::Rate(rate) => Some(rate.queue_peak_bytes()),
-            Impairment::Codel(codel) => Some(codel.queue_peak_bytes()),
-            Impairment::Trace(trace) => Some(trace.queue_peak_bytes()),
-            _ => None,
-        }
+    /// Whether a later impairment may take back some of its delay.
+    fn can_be_overtaken(&self) -> bool {
+        false
+    }
+
+    /// Whether the packets it hits are sent ahead of others, for which it needs a delay before it.
+    fn overtakes(&self) -> bool {
+        false
+    }
+
+    /// The least time from arrival that a packet behind it has surely spent, when that is `before_ns` before it.
+    fn least_ns(&self, before_ns: u64) -> u64 {
+        before_ns
+    }
+
+    /// The constant delay asked for.
+    fn delay_asked_ns(&self) -> u64 {
+        0
+    }
+
+    /// Share of the `met` packets it met that it was asked to lose.
+    fn loss_asked(&self, _met: u64) -> f64 {
+        0.0
+    }
+
+    /// The rate asked for, of those that limit it.
+    fn rate_asked_bits_per_s(&self) -> Option<u64> {
+        None
+    }
+
+    /// Largest backlog so far in octets, of those with a queue.
+    fn queue_peak_bytes(&self) -> Option<u64> {
+        None
     }
 
     /// Packets whose delay would have been negative and was cut to none.
-    #[must_use]
-    pub fn clamped(&self) -> u64 {
-        if let Impairment::Jitter(jitter) = self { jitter.clamped() } else { 0 }
+    fn clamped(&self) -> u64 {
+        0
     }
+}
+
+/// The answer of whichever impairment this is; a `match`, since `apply` is asked for every packet.
+macro_rules! of_whichever {
+    ($impairment:expr, [$($Type:ident)*], $it:ident => $answer:expr) => {
+        match $impairment { $(Impairment::$Type($it) => $answer,)* }
+    };
+}
+
+/// Makes all that is known of impairments from a line for each kind: its module, which has its `Fields` and `build`, and
+/// the type that is built. What it may build besides follows after `or`.
+macro_rules! impairments {
+    ($($kind:ident => $Type:ident $(or $other:ident => $Other:ident)*,)*) => {
+        $(pub mod $kind; $(pub mod $other;)*)*
+
+        /// One impairment and its state.
+        #[derive(Debug)]
+        pub enum Impairment {
+            $($Type($kind::$Type), $($Other($other::$Other),)*)*
+        }
+
+        /// An impairment as a document has it; for the schema, since messages about its fields name their place in the list.
+        #[derive(JsonSchema)]
+        #[serde(tag = "kind", rename_all = "snake_case")]
+        #[allow(dead_code, reason = "only its schema is wanted")]
+        pub(crate) enum Form {
+            $($Type($kind::Fields),)*
+        }
+
+        /// The kinds, for messages.
+        pub(crate) const KINDS: &[&str] = &[$(stringify!($kind)),*];
+
+        /// Checks the fields of an impairment and builds it.
+        pub(crate) fn build(kind: &str, document: &Value, place: Place<'_>) -> Result<Impairment, ConfigError> {
+            match kind {
+                $(stringify!($kind) => $kind::build(place.read(kind, document)?, place),)*
+                other => {
+                    let message = format!("unknown '{other}'; use one of {}", KINDS.join(", "));
+                    Err(place.wrong_in("kind", message))
+                }
+            }
+        }
+
+        impairments! { @dispatch [$($Type $($Other)*)*] }
+    };
+    (@dispatch $types:tt) => {
+        impl Impair for Impairment {
+            fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
+                of_whichever!(self, $types, it => it.apply(packet))
+            }
+
+            fn next_release_ns(&self) -> Option<u64> {
+                of_whichever!(self, $types, it => it.next_release_ns())
+            }
+
+            fn release(&mut self, until_ns: u64, out: impl FnMut(WirePacket, Outcome)) {
+                of_whichever!(self, $types, it => it.release(until_ns, out))
+            }
+
+            fn breaks_order(&self) -> bool {
+                of_whichever!(self, $types, it => it.breaks_order())
+            }
+
+            fn needs_order(&self) -> bool {
+                of_whichever!(self, $types, it => it.needs_order())
+            }
+
+            fn needs_real_time(&self) -> bool {
+                of_whichever!(self, $types, it => it.needs_real_time())
+            }
+
+            fn delays(&self) -> bool {
+                of_whichever!(self, $types, it => it.delays())
+            }
+
+            fn can_be_overtaken(&self) -> bool {
+                of_whichever!(self, $types, it => it.can_be_overtaken())
+            }
+
+            fn overtakes(&self) -> bool {
+                of_whichever!(self, $types, it => it.overtakes())
+            }
+
+            fn least_ns(&self, before_ns: u64) -> u64 {
+                of_whichever!(self, $types, it => it.least_ns(before_ns))
+            }
+
+            fn delay_asked_ns(&self) -> u64 {
+                of_whichever!(self, $types, it => it.delay_asked_ns())
+            }
+
+            fn loss_asked(&self, met: u64) -> f64 {
+                of_whichever!(self, $types, it => it.loss_asked(met))
+            }
+
+            fn rate_asked_bits_per_s(&self) -> Option<u64> {
+                of_whichever!(self, $types, it => it.rate_asked_bits_per_s())
+            }
+
+            fn queue_peak_bytes(&self) -> Option<u64> {
+                of_whichever!(self, $types, it => it.queue_peak_bytes())
+            }
+
+            fn clamped(&self) -> u64 {
+                of_whichever!(self, $types, it => it.clamped())
+            }
+        }
+    };
+}
+
+// The table.
+impairments! {
+    delay => Delay,
+    jitter => Jitter,
+    loss => Loss,
+    gilbert_elliott => GilbertElliott,
+    loss_schedule => LossSchedule,
+    corrupt => Corrupt,
+    duplicate => Duplicate,
+    reorder => Reorder,
+    rate => Rate or codel => Codel,
+    trace => Trace,
 }

@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use crate::place::{ConfigError, Place};
+
 /// How much fits: nothing is taken in that would go beyond a given limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limit {
@@ -11,6 +13,17 @@ pub struct Limit {
 }
 
 impl Limit {
+    /// From the fields `queue_bytes` and `queue_packets`.
+    pub fn from_fields(bytes: Option<u64>, packets: Option<u64>, place: &Place<'_>) -> Result<Self, ConfigError> {
+        for (name, value) in [("queue_bytes", bytes), ("queue_packets", packets)] {
+            if value == Some(0) {
+                let message = "is 0, so nothing would pass; give more, or leave it out for no limit";
+                return Err(place.wrong_in(name, message));
+            }
+        }
+        Ok(Limit { bytes, packets })
+    }
+
     /// Whether a packet still fits behind a backlog.
     #[must_use]
     pub fn admits(&self, backlog_bytes: u64, backlog_packets: usize, bytes: u32) -> bool {

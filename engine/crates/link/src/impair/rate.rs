@@ -2,48 +2,60 @@
 //!
 //! Every departure follows from a virtual clock at arrival: a packet starts when the one before it has left.
 
-use super::queue::{Backlog, Limit};
-use super::{Outcome, WirePacket};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
-/// The time of a sender of constant rate, without rounding error over many packets.
-#[derive(Debug)]
-pub struct Serializer {
-    bits_per_s: u64,
-    free_ns: u64,
-    /// Numerator of the part of a nanosecond left over by the packet before, over `bits_per_s`.
-    remainder: u64,
+use super::codel::Codel;
+use super::queue::{Backlog, Limit};
+use super::serializer::Serializer;
+use super::{Impair, Impairment, Outcome, WirePacket};
+use crate::place::{ConfigError, Place};
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Discipline {
+    #[default]
+    Droptail,
+    Codel,
 }
 
-impl Serializer {
-    #[must_use]
-    pub fn new(bits_per_s: u64) -> Self {
-        Serializer { bits_per_s, free_ns: 0, remainder: 0 }
-    }
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fields {
+    bits_per_s: u64,
+    #[serde(default)]
+    queue_bytes: Option<u64>,
+    #[serde(default)]
+    queue_packets: Option<u64>,
+    #[serde(default)]
+    discipline: Discipline,
+    /// RFC 8289 section 4.3.
+    #[serde(default)]
+    target_ns: Option<u64>,
+    #[serde(default)]
+    interval_ns: Option<u64>,
+}
 
-    #[must_use]
-    pub fn bits_per_s(&self) -> u64 {
-        self.bits_per_s
+pub fn build(fields: Fields, place: Place<'_>) -> Result<Impairment, ConfigError> {
+    if !(1_000..=1_000_000_000_000).contains(&fields.bits_per_s) {
+        let message = format!("{} is out of range; give 1000 to 1000000000000", fields.bits_per_s);
+        return Err(place.wrong_in("bits_per_s", message));
     }
-
-    /// When the last octet of what was sent so far has left.
-    #[must_use]
-    pub fn free_ns(&self) -> u64 {
-        self.free_ns
-    }
-
-    /// Sends a packet at `at_ns` or as soon as the link is free; moves the packet's time to the end of it.
-    pub fn send(&mut self, packet: &mut WirePacket) {
-        packet.back_to_back = self.free_ns >= packet.at_ns;
-        let start_ns = self.free_ns.max(packet.at_ns);
-        if !packet.back_to_back {
-            self.remainder = 0;
+    let limit = Limit::from_fields(fields.queue_bytes, fields.queue_packets, &place)?;
+    if fields.discipline == Discipline::Droptail {
+        if fields.target_ns.is_some() || fields.interval_ns.is_some() {
+            let message =
+                "a droptail queue has no target_ns and interval_ns; set discipline to codel or leave them out";
+            return Err(place.wrong(message));
         }
-        let numerator = u64::from(packet.bytes) * 8_000_000_000 + self.remainder;
-        self.free_ns = start_ns + numerator / self.bits_per_s;
-        self.remainder = numerator % self.bits_per_s;
-        packet.at_ns = self.free_ns;
-        packet.floor_ns = self.free_ns;
+        return Ok(Impairment::Rate(Rate::new(fields.bits_per_s, limit)));
     }
+    let target_ns = place.time_ns("target_ns", fields.target_ns.unwrap_or(5_000_000))?;
+    let interval_ns = place.time_ns("interval_ns", fields.interval_ns.unwrap_or(100_000_000))?;
+    if target_ns == 0 || target_ns >= interval_ns {
+        return Err(place.wrong_in("target_ns", "must lie between 0 and interval_ns; make it smaller"));
+    }
+    Ok(Impairment::Codel(Codel::new(fields.bits_per_s, limit, target_ns, interval_ns)))
 }
 
 #[derive(Debug)]
@@ -57,24 +69,32 @@ impl Rate {
     pub fn new(bits_per_s: u64, limit: Limit) -> Self {
         Rate { link: Serializer::new(bits_per_s), backlog: Backlog::new(limit) }
     }
+}
 
-    #[must_use]
-    pub fn bits_per_s(&self) -> u64 {
-        self.link.bits_per_s()
-    }
-
-    #[must_use]
-    pub fn queue_peak_bytes(&self) -> u64 {
-        self.backlog.peak_bytes()
-    }
-
-    pub fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
+impl Impair for Rate {
+    fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
         if !self.backlog.admits(packet.at_ns, packet.bytes) {
             return Outcome::QueueDropped;
         }
         self.link.send(packet);
         self.backlog.push(packet.at_ns, packet.bytes);
         Outcome::Pass
+    }
+
+    fn needs_order(&self) -> bool {
+        true
+    }
+
+    fn delays(&self) -> bool {
+        true
+    }
+
+    fn rate_asked_bits_per_s(&self) -> Option<u64> {
+        Some(self.link.bits_per_s())
+    }
+
+    fn queue_peak_bytes(&self) -> Option<u64> {
+        Some(self.backlog.peak_bytes())
     }
 }
 
@@ -118,7 +138,7 @@ mod tests {
             let outcomes: Vec<Outcome> = packets(5, 0).map(|mut p| rate.apply(&mut p)).collect();
             assert_eq!(outcomes[..3], [Outcome::Pass; 3]);
             assert_eq!(outcomes[3..], [Outcome::QueueDropped; 2]);
-            assert_eq!(rate.queue_peak_bytes(), 3 * 1514);
+            assert_eq!(rate.queue_peak_bytes(), Some(3 * 1514));
             // The first has left after 1 ms, not before.
             let mut early = packets(1, 0).next().unwrap();
             early.at_ns += 999_999;

@@ -3,8 +3,25 @@
 //! tc-netem sends the chosen packets at once. Here they are at most `gap_ns` early, never before they arrived or left
 //! the last queue; a gap of the whole delay before it is tc-netem's behaviour.
 
-use super::{Outcome, WirePacket};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Impair, Impairment, Outcome, WirePacket};
+use crate::place::{ConfigError, Place};
 use crate::random::Draws;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fields {
+    probability: f64,
+    gap_ns: u64,
+}
+
+pub fn build(fields: Fields, place: Place<'_>) -> Result<Impairment, ConfigError> {
+    let gap_ns = place.time_ns("gap_ns", fields.gap_ns)?;
+    let probability = place.probability("probability", fields.probability)?;
+    Ok(Impairment::Reorder(Reorder::new(probability, gap_ns, place.draws)))
+}
 
 #[derive(Debug)]
 pub struct Reorder {
@@ -18,18 +35,27 @@ impl Reorder {
     pub fn new(probability: f64, gap_ns: u64, draws: Draws) -> Self {
         Reorder { probability, gap_ns, draws }
     }
+}
 
-    #[must_use]
-    pub fn gap_ns(&self) -> u64 {
-        self.gap_ns
-    }
-
-    pub fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
+impl Impair for Reorder {
+    fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
         if !self.draws.happens(self.probability, packet.identity, 0) {
             return Outcome::Pass;
         }
         packet.at_ns = packet.at_ns.saturating_sub(self.gap_ns).max(packet.floor_ns);
         Outcome::Marked
+    }
+
+    fn breaks_order(&self) -> bool {
+        true
+    }
+
+    fn overtakes(&self) -> bool {
+        true
+    }
+
+    fn least_ns(&self, before_ns: u64) -> u64 {
+        before_ns.saturating_sub(self.gap_ns)
     }
 }
 

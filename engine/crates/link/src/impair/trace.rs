@@ -4,12 +4,42 @@
 //! packets share one, a packet may need several, and what is not used while the queue is empty is gone. After the last
 //! time the trace starts again.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use super::queue::{Backlog, Limit};
-use super::{Outcome, WirePacket};
+use super::{Impair, Impairment, Outcome, WirePacket};
+use crate::place::{ConfigError, MAX_TIME_NS, Place};
 
 /// A full-size Ethernet frame at MTU 1500, without FCS.
 const OPPORTUNITY_BYTES: u32 = 1514;
 const MS: u64 = 1_000_000;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fields {
+    opportunities_ms: Vec<u64>,
+    #[serde(default)]
+    queue_bytes: Option<u64>,
+    #[serde(default)]
+    queue_packets: Option<u64>,
+}
+
+pub fn build(fields: Fields, place: Place<'_>) -> Result<Impairment, ConfigError> {
+    let times = fields.opportunities_ms;
+    let problem = match times.last() {
+        None => Some("is empty; give at least one time in ms"),
+        Some(0) => Some("ends at 0 ms and could not repeat; let it end later"),
+        Some(last) if *last > MAX_TIME_NS / MS => Some("is longer than an hour; check the unit"),
+        Some(_) if !times.is_sorted() => Some("goes back in time; sort it"),
+        Some(_) => None,
+    };
+    if let Some(problem) = problem {
+        return Err(place.wrong_in("opportunities_ms", problem));
+    }
+    let limit = Limit::from_fields(fields.queue_bytes, fields.queue_packets, &place)?;
+    Ok(Impairment::Trace(Trace::new(times, limit, place.start_ns)))
+}
 
 #[derive(Debug)]
 pub struct Trace {
@@ -28,11 +58,6 @@ impl Trace {
     #[must_use]
     pub fn new(opportunities_ms: Vec<u64>, limit: Limit, start_ns: u64) -> Self {
         Trace { opportunities_ms, start_ns, next: 0, current_ns: start_ns, left_bytes: 0, backlog: Backlog::new(limit) }
-    }
-
-    #[must_use]
-    pub fn queue_peak_bytes(&self) -> u64 {
-        self.backlog.peak_bytes()
     }
 
     fn period_ns(&self) -> u64 {
@@ -64,8 +89,10 @@ impl Trace {
         }
         opportunity
     }
+}
 
-    pub fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
+impl Impair for Trace {
+    fn apply(&mut self, packet: &mut WirePacket) -> Outcome {
         if !self.backlog.admits(packet.at_ns, packet.bytes) {
             return Outcome::QueueDropped;
         }
@@ -86,6 +113,22 @@ impl Trace {
         packet.floor_ns = self.current_ns;
         self.backlog.push(packet.at_ns, packet.bytes);
         Outcome::Pass
+    }
+
+    fn needs_order(&self) -> bool {
+        true
+    }
+
+    fn delays(&self) -> bool {
+        true
+    }
+
+    fn rate_asked_bits_per_s(&self) -> Option<u64> {
+        Some(self.mean_bits_per_s())
+    }
+
+    fn queue_peak_bytes(&self) -> Option<u64> {
+        Some(self.backlog.peak_bytes())
     }
 }
 
@@ -137,6 +180,6 @@ mod tests {
     fn what_does_not_fit_is_dropped() {
         let mut trace = Trace::new(vec![10], Limit { bytes: Some(3028), packets: None }, START);
         assert_eq!(departures(&mut trace, packets(5, 0)), [10, 20]);
-        assert_eq!(trace.queue_peak_bytes(), 3028);
+        assert_eq!(trace.queue_peak_bytes(), Some(3028));
     }
 }
