@@ -205,3 +205,15 @@ def test_losses_in_bursts_do_not_convict_an_honest_link():
         rows += [{"trial": "t", "arm": "h1", "block": block, "seed": block, "path": "clean", "cell": "c",
                   "link_json": json.dumps(said)}]  # fmt: skip
     assert deliveries.lies(study, rows) == {}
+
+
+def test_of_a_kind_whose_draws_are_not_known_nothing_is_counted(monkeypatch):
+    """Nor of what comes behind it; what came before it is."""
+    monkeypatch.setitem(draws.KINDS, "burst_of_rain", dataclasses.replace(draws.KINDS["loss"]))
+    loss = {"kind": "loss", "probability": 0.5}
+    tallies = [{"met": 1000, "hit": 0}]
+    (hits,) = draws.expected_hits(7, "a_to_b", [loss], 1000, tallies)
+    assert hits
+    asked = [loss, {"kind": "burst_of_rain", "drops_per_s": 3}, loss]
+    tallies += [{"met": 1000 - hits, "hit": 0}] * 2
+    assert draws.expected_hits(7, "a_to_b", asked, 1000, tallies) == [hits, None, None]

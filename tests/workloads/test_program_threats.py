@@ -43,7 +43,9 @@ def test_a_request_in_two_pieces_waits_for_the_timer_and_is_named(tmp_path: Path
 
 def test_http1_under_the_name_of_http2_fails(tmp_path: Path) -> None:
     need(CLIENTS["go-client-own-tls"])
-    found = judged(tmp_path / "run", "threats/alpn-mismatch", "protocol", "client", ["requests=20", "warmup=10 requests"])
+    found = judged(
+        tmp_path / "run", "threats/alpn-mismatch", "protocol", "client", ["requests=20", "warmup=10 requests"]
+    )
     wrong = "go-client-own-tls"
     assert found == {
         ("go-client", "h2"): {"pass"}, ("go-client", "h3"): {"pass"}, (wrong, "h2"): {"fail"}, (wrong, "h3"): {"pass"},

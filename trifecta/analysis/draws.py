@@ -87,8 +87,10 @@ def expected_hits(
             if len(ordinals) > MOST_IN_BURSTS:
                 break
             hit = _bursts(start, impairment, ordinals, copies)
-        else:
+        elif "probability" in impairment:
             hit = units(start, ordinals, copies) < float(impairment["probability"])
+        else:
+            break  # how this kind draws is not known here, nor who comes through
         found[index] = int(hit.sum())
         if kind.removes:
             ordinals, copies = ordinals[~hit], copies[~hit]
