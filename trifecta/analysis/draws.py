@@ -81,16 +81,9 @@ def expected_hits(
             continue
         if kind.share is None and not kind.removes:
             continue  # every packet goes on
-        if "drop" in impairment:
-            hit = np.isin(ordinals, np.array(impairment["drop"], dtype=np.uint64))
-        elif "good_to_bad" in impairment:
-            if len(ordinals) > MOST_IN_BURSTS:
-                break
-            hit = _bursts(start, impairment, ordinals, copies)
-        elif "probability" in impairment:
-            hit = units(start, ordinals, copies) < float(impairment["probability"])
-        else:
-            break  # how this kind draws is not known here, nor who comes through
+        hit = _hit(start, impairment, ordinals, copies)
+        if hit is None:
+            break  # nor is it known who comes through
         found[index] = int(hit.sum())
         if kind.removes:
             ordinals, copies = ordinals[~hit], copies[~hit]
@@ -98,6 +91,17 @@ def expected_hits(
             ordinals = np.concatenate([ordinals, ordinals[hit]])
             copies = np.concatenate([copies, copies[hit] + np.uint64(1)])
     return found
+
+
+def _hit(start: int, impairment: ImpairmentDocument, ordinals: Words, copies: Words) -> NDArray[np.bool_] | None:
+    """Which packets it hits; None where how its kind draws is not known here, or would take too long."""
+    if "drop" in impairment:
+        return np.isin(ordinals, np.array(impairment["drop"], dtype=np.uint64))
+    if "good_to_bad" in impairment:
+        return _bursts(start, impairment, ordinals, copies) if len(ordinals) <= MOST_IN_BURSTS else None
+    if "probability" in impairment:
+        return units(start, ordinals, copies) < float(impairment["probability"])
+    return None
 
 
 def _bursts(start: int, channel: ImpairmentDocument, ordinals: Words, copies: Words) -> NDArray[np.bool_]:
