@@ -17,6 +17,12 @@ def run(tmp_path_factory):
     return write_run(tmp_path_factory.mktemp("runs") / "made up", shape)
 
 
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch):
+    """Nothing is broken into lines; xdist tells its workers of a terminal's width."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 def test_without_a_query_it_lists_every_column_with_type_and_meaning(run, capsys):
     assert main.run(["sql", str(run)]) == 0
     text = capsys.readouterr().out
