@@ -334,7 +334,9 @@ def test_nothing_is_left_however_the_run_ends(victim: str, tmp_path: Path) -> No
         parent = psutil.Process(process.pid)
         init = next(child for child in parent.children() if child.children())
         assert {"dockerd", "containerd"} <= {child.name() for child in init.children(recursive=True)}
-        {"parent": parent, "init": init, "run": init.children()[0]}[victim].kill()
+        # Its first child is the run; the daemons' orphans that it takes in later may have lower ids.
+        run = min(init.children(), key=psutil.Process.create_time)
+        {"parent": parent, "init": init, "run": run}[victim].kill()
     process.communicate(timeout=60)
     if victim == "nobody":
         assert process.returncode == 7
