@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from trifecta.conclude import catalogue
 from trifecta.conclude.comparisons import Comparison
 from trifecta.conclude.queries import Answer
-from trifecta.report.words import _checks, command_line, reach
+from trifecta.report.words import _checks, _open, command_line, reach
 
 FAILED = {"check_name": "machine", "passed": 0, "warned": 0, "failed": 9, "unknown": 0}
 MENDS = "To fix most of them: end other programs."
@@ -59,3 +61,12 @@ def opened(blocks: int, low: int | None, high: int | None, likely: str | None = 
 )  # fmt: skip
 def test_how_far_off_open_verdicts_are(found: list[Comparison], said: str) -> None:
     assert reach(found) == said
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "said"),
+    [(0, "There is no verdict yet."), (1, "The one verdict is decided."), (2, "All 2 verdicts are decided.")],
+)
+def test_one_verdict_is_not_all_of_them(verdicts: int, said: str) -> None:
+    decided = SimpleNamespace(decided=True)
+    assert _open(SimpleNamespace(arms=["a", "b"]), [decided] * verdicts) == said

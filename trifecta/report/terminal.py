@@ -263,7 +263,7 @@ def _print_notes(out: Console, summary: Summary) -> None:
         Text(
             f"Metric: {label}. {how}. [a, b]: {level} confidence sequence of the median ratio of the first to the "
             "second, an interval that stays valid under continuous monitoring, for this comparison alone; {a, b}: "
-            f"corrected for all {len(summary.comparisons)} comparisons; the verdict rests on it (on average at most "
+            f"corrected for {_all(len(summary.comparisons))}; the verdict rests on it (on average at most "
             f"{1 - summary.about.confidence:.0%} of the verdicts are false). likely: would be decided if it were the "
             "only comparison. more: further blocks needed, right in four of five cases. All of it holds for this "
             "session: unless a server is restarted for every block, another start may shift times by about 1 %.",
@@ -360,3 +360,7 @@ def _checks(row: content.CellChecks | None, wide: bool) -> Text:
             said.append((", " if wide else "\n") if said else "")
             said.append(f"{count} {word}", style=colour)
     return said or Text("passed")
+
+
+def _all(comparisons: int) -> str:
+    return "the one comparison" if comparisons == 1 else f"all {comparisons} comparisons"

@@ -261,6 +261,8 @@ def _open(facts: RunFacts, found: Sequence[Comparison]) -> str:
         return "Nothing: one protocol alone gives no verdict."
     undecided = [one for one in found if not one.decided]
     if not undecided:
+        if len(found) == 1:
+            return "The one verdict is decided."
         return f"All {len(found)} verdicts are decided." if found else "There is no verdict yet."
     places = list(dict.fromkeys(one.cell for one in undecided))
     stay = "stays" if len(undecided) == 1 else "stay"
