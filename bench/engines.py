@@ -7,15 +7,14 @@ CPU time (user and system), medians, and the new by the old; 1 is as before.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.load import servers
-from bench.load.clients import NAME
-from bench.testbed import SERVER, Host, hosts, measured, process_cpu_s
+from bench.load.clients import Work, load
+from bench.testbed import Host, hosts, process_cpu_s
 
 PORT = 8443
 BULK = 100_000_000
@@ -40,25 +39,15 @@ CELLS = (
 )
 
 
-def cost(engine: Path, protocol: str, cell: Cell, folder: Path, client: Host, server: Host) -> tuple[float, float]:
+def cost(engine: Path, work: Work, folder: Path, client: Host, server: Host) -> tuple[float, float]:
     """CPU of the client and of the server, us a request; SystemExit where a request failed."""
-    connections, streams = (cell.in_flight, 1) if protocol == "h1" or cell.new else (1, cell.in_flight)
-    config = {
-        "trial": "bench", "protocol": protocol, "address": SERVER, "port": PORT, "server_name": NAME,
-        "ca_file": str(folder / "ca.pem"), "connections": connections, "streams": streams,
-        "connection_mode": "new" if cell.new else "reused", "loop": {"kind": "closed"}, "requests": cell.requests,
-        "duration_ns": 0, "method": "GET", "path": f"/bytes/{cell.size}", "expect_body_bytes": cell.size,
-        "total_timeout_ns": 100_000_000_000, "samples_file": str(folder / "samples.parquet"),
-    }  # fmt: skip
     with servers.run("origin", folder, server, client, PORT, engine=engine) as pids:
         before = process_cpu_s(pids)
-        done = measured([str(engine), "load", "-"], client, json.dumps(config) + "\n")
+        asked = load(work, client, engine=engine)
         served = process_cpu_s(pids) - before
-    summaries = [line for line in done.stdout.splitlines() if '"summary"' in line]
-    summary = json.loads(summaries[-1])["summary"] if summaries else {}
-    if done.code or summary.get("samples") != cell.requests or summary.get("errors"):
-        raise SystemExit(f"bench.engines: {engine} failed at {protocol}, {cell.label}: {done.stderr[-300:]}")
-    return done.cpu_s * 1e6 / cell.requests, served * 1e6 / cell.requests
+    if not asked.ok or asked.completed != work.requests:
+        raise SystemExit(f"bench.engines: {engine}: {asked.completed} of {work.requests} done; {work}: {asked.note}")
+    return asked.cpu_us_per_request, served * 1e6 / work.requests
 
 
 def main() -> None:
@@ -77,11 +66,13 @@ def main() -> None:
         servers.certificates(folder)
         for cell in CELLS:
             for protocol in ("h1", "h2", "h3"):
+                ca_file = str(folder / "ca.pem")
+                work = Work(protocol, cell.in_flight, cell.size, cell.requests, cell.new, PORT, ca_file)
                 costs: dict[Path, list[tuple[float, float]]] = {options.old: [], options.new: []}
                 for turn in range(options.repetitions):
                     order = (options.old, options.new) if turn % 2 else (options.new, options.old)
                     for engine in order:
-                        costs[engine].append(cost(engine, protocol, cell, folder, client, server))
+                        costs[engine].append(cost(engine, work, folder, client, server))
                 told = []
                 for side in (0, 1):
                     old, new = (statistics.median(one[side] for one in costs[e]) for e in (options.old, options.new))

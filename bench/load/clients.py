@@ -37,6 +37,7 @@ class Cost:
     cpu_us_per_request: float
     requests_per_s: float
     note: str = ""
+    completed: int = 0
 
 
 def _cost(done: Finished, completed: int, wall_s: float, work: Work) -> Cost:
@@ -45,11 +46,11 @@ def _cost(done: Finished, completed: int, wall_s: float, work: Work) -> Cost:
         "" if ok else f"{completed} of {work.requests} done, exit {done.code}: {(done.stderr or done.stdout)[-160:]!r}"
     )
     each = max(completed, 1)
-    return Cost(ok, done.cpu_s * 1e6 / each, completed / wall_s if wall_s else 0.0, note)
+    return Cost(ok, done.cpu_s * 1e6 / each, completed / wall_s if wall_s else 0.0, note, completed)
 
 
-def load(work: Work, host: Host) -> Cost:
-    """Our client: every sample recorded and written, responses validated, certificate verified."""
+def load(work: Work, host: Host, *, engine: Path = ENGINE) -> Cost:
+    """Our client (of ``engine``): every sample recorded and written, responses validated, certificate verified."""
     connections, streams = (work.in_flight, 1) if work.protocol == "h1" or work.new else (1, work.in_flight)
     with tempfile.TemporaryDirectory() as folder:
         config = {
@@ -59,7 +60,7 @@ def load(work: Work, host: Host) -> Cost:
             "duration_ns": 0, "method": "GET", "path": f"/bytes/{work.size}", "expect_body_bytes": work.size,
             "total_timeout_ns": 100_000_000_000, "samples_file": f"{folder}/samples.parquet",
         }  # fmt: skip
-        done = measured([str(ENGINE), "load", "-"], host, json.dumps(config) + "\n")
+        done = measured([str(engine), "load", "-"], host, json.dumps(config) + "\n")
     lines = [line for line in done.stdout.splitlines() if '"summary"' in line]
     if not lines:
         return Cost(False, 0.0, 0.0, f"no summary, exit {done.code}: {done.stderr[-200:]!r}")
