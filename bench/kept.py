@@ -18,7 +18,7 @@ from typing import Any
 
 from trifecta import studies
 from trifecta.analysis.published import Evaluation
-from trifecta.conclude.reproduction import again
+from trifecta.conclude.reproduction import rejudge
 from trifecta.conclude.reproduction.result import evaluation_data
 
 FOLDER = Path(__file__).resolve().parent / "reproductions"
@@ -53,7 +53,7 @@ def kept(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def judged_again(document: Mapping[str, Any]) -> dict[str, Any]:
+def rejudged(document: Mapping[str, Any]) -> dict[str, Any]:
     """What is kept of a reproduction, by today's statements and rules."""
     today = {one.id: one for study in studies.published().values() for one in study.statements}
     made, gone = dict(document), list(document.get("no_longer", ()))
@@ -66,7 +66,7 @@ def judged_again(document: Mapping[str, Any]) -> dict[str, Any]:
                 continue
             told = evaluation_data(Evaluation(statement, row["state"], row["reason"]))
             words = {name: told[name] for name in ("text", "source", "quote", "published", "published_range")}
-            rows.append({name: _shorter(value) for name, value in again.judged({**row, **words}, statement).items()})
+            rows.append({name: _shorter(value) for name, value in rejudge.judged({**row, **words}, statement).items()})
         made[kind] = [_of(row, _STATEMENT) for row in rows]
     return {**made, "no_longer": gone}
 
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str]) -> int:
     """Write the file, named after when the reproduction began (UTC), or judge all again; 2 when there is none."""
     if list(arguments) == ["--again"]:
         for path in sorted(FOLDER.glob("*.json")):
-            _write(path, judged_again(json.loads(path.read_text(encoding="utf-8"))))
+            _write(path, rejudged(json.loads(path.read_text(encoding="utf-8"))))
         return 0
     if len(arguments) != 1:
         print("give the folder of one `trifecta reproduce all --quick`", file=sys.stderr)

@@ -15,7 +15,7 @@ from trifecta.analysis.causes import (
     WAIT,
     TrialParts,
     causes,
-    setup_trips,
+    least_setup_round_trips,
     share_interval,
     split_setup,
 )
@@ -172,4 +172,4 @@ def test_a_handshake_cannot_wait_longer_than_it_took():
     ],
 )
 def test_round_trips_of_set_up(protocol, version, resumed, early, trips):
-    assert setup_trips(protocol, version, resumed=resumed, zero_rtt=early) == trips
+    assert least_setup_round_trips(protocol, version, resumed=resumed, zero_rtt=early) == trips

@@ -13,7 +13,7 @@ from bench import kept
 from tests.report.synthetic_reproduction import write_reproduction
 from tests.report.test_report_compared import changed, effects
 from trifecta import studies
-from trifecta.conclude.reproduction import again
+from trifecta.conclude.reproduction import rejudge
 from trifecta.conclude.reproduction.compared import compare
 
 KEPT = sorted(kept.FOLDER.glob("*.json"))
@@ -63,16 +63,16 @@ def test_one_that_is_kept_has_statements_that_are_still_made_and_no_path(path: P
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
 def test_one_that_is_kept_is_judged_by_todays_rules(path: Path) -> None:
     document = json.loads(path.read_text())
-    assert kept.judged_again(document) == document
+    assert kept.rejudged(document) == document
 
 
-def test_a_ratio_far_from_the_published_one_is_not_confirmed_when_it_is_judged_again() -> None:
+def test_a_ratio_far_from_the_published_one_is_not_confirmed_when_it_is_rejudged() -> None:
     statement = next(one for one in studies.published()["bourbon2020"].statements if one.id.endswith("fan-in-lag-4"))
     row = {"id": statement.id, "state": "confirmed", "reason": "", "ratio": 271.0, "low": 262.0, "high": 280.0}
-    made = again.judged({**row, "blocks": 6, "form": "ratio"}, statement)
+    made = rejudge.judged({**row, "blocks": 6, "form": "ratio"}, statement)
     assert (made["state"], made["size"]) == ("same direction, other size", "larger")
     opened = {**row, "state": "open", "reason": "it depends on the place", "blocks": 6}
-    assert again.judged(opened, statement) == opened
+    assert rejudge.judged(opened, statement) == opened
 
 
 @pytest.mark.parametrize("pair", list(combinations(KEPT, 2)), ids=lambda pair: " and ".join(path.stem for path in pair))

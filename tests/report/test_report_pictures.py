@@ -45,10 +45,10 @@ def only(**changes: Any) -> Captured:
 def test_one_lost_packet_is_lost_once_and_sent_again_once(arm: str, of: str) -> None:
     found = series.octets(only(arm=arm, lose=(40,)))
     assert found.of == of
-    assert (len(found.lost), len(found.again)) == (1, 1)
-    assert found.again[0, 1] == found.lost[0, 1], "the same octets"
-    assert found.again[0, 0] - found.lost[0, 0] == 60 * MS
-    assert len(found.arrived) == len(found.sent) + len(found.again) - 1
+    assert (len(found.lost), len(found.retransmitted)) == (1, 1)
+    assert found.retransmitted[0, 1] == found.lost[0, 1], "the same octets"
+    assert found.retransmitted[0, 0] - found.lost[0, 0] == 60 * MS
+    assert len(found.arrived) == len(found.sent) + len(found.retransmitted) - 1
     lag = np.sort(found.arrived[:, 0])[0] - found.sent[:, 0].min()
     assert lag == 20 * MS
 
@@ -56,7 +56,7 @@ def test_one_lost_packet_is_lost_once_and_sent_again_once(arm: str, of: str) -> 
 def test_nothing_lost_nothing_sent_again() -> None:
     for arm in ("h1", "h2", "h3"):
         found = series.octets(only(arm=arm, lose=()))
-        assert (len(found.lost), len(found.again)) == (0, 0)
+        assert (len(found.lost), len(found.retransmitted)) == (0, 0)
 
 
 def test_streams_of_quic_and_connections_stand_on_top_of_each_other() -> None:
@@ -96,7 +96,7 @@ def test_without_keys_datagrams_are_counted_and_no_stream_is_told() -> None:
     captured = only(arm="h3", keys=False)
     found = series.octets(captured)
     assert found.of == "datagrams"
-    assert len(found.again) == 0, "whether octets came again cannot be known"
+    assert len(found.retransmitted) == 0, "whether octets came again cannot be known"
     assert series.lanes(captured) == []
     names = {one.name for one in pictures([captured])}
     assert "streams" not in names

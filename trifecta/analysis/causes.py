@@ -139,7 +139,7 @@ def split_setup(setup_ns: float, round_trips: float, rtt_ns: float | None) -> di
     return {TRIPS: waited, SETUP: setup_ns - waited}
 
 
-def setup_trips(protocol: str, tls_version: str | None, *, resumed: bool, zero_rtt: bool) -> int | None:
+def least_setup_round_trips(protocol: str, tls_version: str | None, *, resumed: bool, zero_rtt: bool) -> int | None:
     """Round trips before a request can be sent on a new connection; None where the version of TLS is not known.
 
     TCP 1 (RFC 9293, 3.5); TLS 1.3 1 (RFC 8446, 2), none with early data; TLS 1.2 2, resumed 1 (RFC 5246, 7.3); QUIC 1

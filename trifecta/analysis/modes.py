@@ -47,10 +47,10 @@ class Apart:
         """``2 of 7 trials of HTTP/2 took one round trip less``."""
         who = f"{self.apart} of {self.trials} trials of {name}"
         if metric.unit == "ns" and rtt_ns:
-            trips = round(abs(self.shift) / rtt_ns)
-            if 1 <= trips <= 9 and abs(abs(self.shift) - trips * rtt_ns) <= _OF_A_ROUND_TRIP * rtt_ns:
-                many = ("one round trip", "two round trips", "three round trips")[trips - 1 : trips] or [
-                    f"{trips} round trips"
+            round_trips = round(abs(self.shift) / rtt_ns)
+            if 1 <= round_trips <= 9 and abs(abs(self.shift) - round_trips * rtt_ns) <= _OF_A_ROUND_TRIP * rtt_ns:
+                many = ("one round trip", "two round trips", "three round trips")[round_trips - 1 : round_trips] or [
+                    f"{round_trips} round trips"
                 ]
                 return f"{who} took {many[0]} {'more' if self.shift > 0 else 'less'}"
         return f"{who} {'form a mode' if self.is_mode else 'stand apart'} at {self.factor:.2f} times the others"

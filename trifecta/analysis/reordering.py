@@ -33,9 +33,11 @@ def variants(paths: Mapping[str, PathDocument]) -> list[tuple[str, str]]:
 
 def _but_for_order(path: PathDocument) -> str:
     """What a path is when nobody looks at the order of packets."""
-    ways = [[step for one in way or () if (step := _plain(one))] for way in (path.get("forward"), path.get("backward"))]
+    directions = [
+        [step for one in way or () if (step := _plain(one))] for way in (path.get("forward"), path.get("backward"))
+    ]
     scalars = [path.get("rtt_ns"), path.get("rate_bits_per_s"), path.get("queue_bytes"), path.get("loss")]
-    return repr((ways, scalars))
+    return repr((directions, scalars))
 
 
 def _plain(document: ImpairmentDocument) -> Sequence[tuple[str, object]]:

@@ -60,12 +60,12 @@ def summarise(
     """
     own, base = (_by_block(rows, name, which, zero=zero) for which in ((arm, arm + AA_SUFFIX), _both(baseline)))
     first, second = (_by_block(rows, name, (which,), zero=zero) for which in _both(baseline))
-    again = _differences(second, first)
+    repeated = _differences(second, first)
     return Summary(
         value=_spread(np.array([own[block] for block in sorted(own)]), confidence, zero=zero),
         change=NOTHING if arm == baseline else _spread(_differences(own, base), confidence, zero=zero),
-        repeat=_spread(again, confidence, zero=zero),
-        noise=_noise(again, zero=zero),
+        repeat=_spread(repeated, confidence, zero=zero),
+        noise=_noise(repeated, zero=zero),
     )
 
 
@@ -116,9 +116,9 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _noise(again: Floats, *, zero: bool) -> float | None:
+def _noise(repeated: Floats, *, zero: bool) -> float | None:
     """Two runs of a block differ by sqrt(2) times what one of them does. Their mean difference is no noise."""
-    if len(again) < 2:
+    if len(repeated) < 2:
         return None
-    one = float(again.std(ddof=1)) / math.sqrt(2)
+    one = float(repeated.std(ddof=1)) / math.sqrt(2)
     return one if zero else _finite(_exp(one) - 1)

@@ -73,7 +73,7 @@ class EffectFound(TypedDict, total=False):
 
 
 @final
-class TripsFound(TypedDict):
+class RoundTripsFound(TypedDict):
     """What round trips alone would make of a ratio, and what was measured: `analysis.round_trips.Explained`."""
 
     cell: str
@@ -135,5 +135,5 @@ class ThreatFound(TypedDict, total=False):
     reason: str
     runs: list[str]
     effects: list[EffectFound]
-    model: list[TripsFound | KneeFound | SplitFound]
+    model: list[RoundTripsFound | KneeFound | SplitFound]
     resampled: list[JsonObject]

@@ -95,7 +95,7 @@ class RunningServer:
 
         ``renewed``: it did not have to be started again, but for a block of its own; such starts are counted apart.
         """
-        again = bool(self._programs)
+        restarted = bool(self._programs)
         # Connections whose last packet was lost on the path would hold an end up for a second, more than blocks have.
         # What they have left to say is for qlog only.
         quick = renewed and self.adapter.says_ready is not None and self.site.qlog is None
@@ -112,7 +112,7 @@ class RunningServer:
         if self.cpu_share is not None:
             self.cpu_share.add(self.pid)
         self.renewals += renewed
-        self.restarts += again and not renewed
+        self.restarts += restarted and not renewed
 
     def _put(self) -> None:
         """What it reads and where it writes is at its place."""

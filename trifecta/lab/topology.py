@@ -230,7 +230,7 @@ class Topology:
         late = [spec for spec in self._specs.values() if _made_by_kernel(spec)]
         for spec in self._specs.values():
             with self.host(spec.name).inside():
-                ip_batch([*self._devices(spec), *(self._ways(spec) if spec not in late else ())])
+                ip_batch([*self._devices(spec), *(self._routes(spec) if spec not in late else ())])
                 if spec.forwards:
                     Path("/proc/sys/net/ipv4/ip_forward").write_text("1", encoding="ascii")
         for spec in late:
@@ -238,7 +238,7 @@ class Topology:
                 for address in _made_by_kernel(spec):
                     _await_local_route(address)
                 removed = [f"route del local {address} dev lo table local" for address in _made_by_kernel(spec)]
-                ip_batch([*removed, *self._ways(spec)])
+                ip_batch([*removed, *self._routes(spec)])
         for wire in self.links:
             with self.middle(wire).inside():
                 ip_batch([f"link set {device} up" for device in self.devices(wire)])
@@ -273,7 +273,7 @@ class Topology:
                 yield f"link set {device.name} master {_BRIDGE}"
             yield f"link set {device.name} up"
 
-    def _ways(self, spec: HostSpec) -> Iterator[str]:
+    def _routes(self, spec: HostSpec) -> Iterator[str]:
         """Routes and neighbours of a host."""
         yield from (route.line(self.congestion_control) for route in spec.routes)
         if spec.bridge:

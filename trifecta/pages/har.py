@@ -62,7 +62,7 @@ def read_har(
         start = log.renamed(rules.tidy_url(start))
     creator = f"{log.creator.get('name', '?')} {log.creator.get('version', '')}".strip()[:200]
     facts: dict[str, Scalar | list[str]] = {
-        "kind": "har", "tool": creator, "entries": log.entries, "coded_again": log.coded_again,
+        "kind": "har", "tool": creator, "entries": log.entries, "coded_again": log.recompressed,
         "coding_dropped": log.coding_dropped,
     }  # fmt: skip
     facts = {key: _printable(value) if isinstance(value, str) else value for key, value in facts.items()}
@@ -81,7 +81,7 @@ class _Log:
         self.seen: list[har_start.Entry] = []
         self.title = ""
         self.creator: Mapping[str, Any] = {}
-        self.entries = self.coded_again = self.coding_dropped = self.cookies = self.fields_dropped = 0
+        self.entries = self.recompressed = self.coding_dropped = self.cookies = self.fields_dropped = 0
 
     def fail(self, place: str, problem: str) -> NoReturn:
         raise UserError(f"{self.file}: {place}: {problem}")
@@ -236,7 +236,7 @@ class _Log:
         if len(codings) == 1 and coding.known(codings[0]):
             if coding.is_encoded(body, codings[0]):
                 return headers, body
-            self.coded_again += 1
+            self.recompressed += 1
             return headers, coding.encode(body, codings[0])
         self.coding_dropped += 1
         return [each for each in headers if each[0] != "content-encoding"], body

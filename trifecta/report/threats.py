@@ -18,9 +18,9 @@ from trifecta.contract.threats import (
     EffectRow,
     KneeFound,
     MeanFound,
+    RoundTripsFound,
     SplitFound,
     ThreatFound,
-    TripsFound,
 )
 from trifecta.design import numbers
 from trifecta.design.metrics import BY_DIFFERENCE
@@ -189,7 +189,7 @@ def _rates(effect: EffectFound) -> str:
     return f"{effect['title'] or 'requests that succeed'}: {'; '.join(words)}"
 
 
-def _model_lines(model: Sequence[TripsFound | KneeFound | SplitFound]) -> list[str]:
+def _model_lines(model: Sequence[RoundTripsFound | KneeFound | SplitFound]) -> list[str]:
     """Measured ratios beside those that round trips alone make, the rate a program reaches, or a decomposition."""
     said = []
     for item in model:

@@ -98,7 +98,7 @@ def _head_octets(way: int, row: dict[str, str], count: int) -> int | None:
 
 def place_messages(
     connection: int,
-    ways: tuple[Direction, Direction],
+    directions: tuple[Direction, Direction],
     plains: tuple[Plaintext | None, ...],
     streams: tuple[Stream, Stream],
     frames: Frames,
@@ -106,7 +106,7 @@ def place_messages(
     from_start: bool,
 ) -> tuple[list[Message], list[str]]:
     """The requests of a connection with their responses, their frames, and what is wrong."""
-    requests, responses, notes = ways[0].messages, ways[1].messages, []
+    requests, responses, notes = directions[0].messages, directions[1].messages, []
     if not from_start:
         # Responses come in the order of the requests, some of which were sent before the capture began.
         first = requests[0].packet if requests else 0

@@ -167,10 +167,12 @@ def _row_at(stream: Stream, packet_end: int) -> int:
     return int(stream.row[stream.piece(packet_end - 1)])
 
 
-def gather(connection: int, ways: tuple[Direction, Direction], plains: tuple[Plaintext | None, ...]) -> list[Message]:
+def gather(
+    connection: int, directions: tuple[Direction, Direction], plains: tuple[Plaintext | None, ...]
+) -> list[Message]:
     """Requests with their responses, by stream (RFC 9113 8.1)."""
     messages: dict[int, Message] = {}
-    for way, found in enumerate(ways):
+    for way, found in enumerate(directions):
         plain, at = plains[way], _PREFACE if found.preface else 0
         section, promise = 0, False  # the stream that a CONTINUATION goes on with
         for one in found.frames:
@@ -194,15 +196,15 @@ def gather(connection: int, ways: tuple[Direction, Direction], plains: tuple[Pla
             if span is not None:
                 half.ranges.append(span)
     for message in messages.values():
-        for half, found in zip(message.halves, ways, strict=True):
+        for half, found in zip(message.halves, directions, strict=True):
             half.header_bytes = None if half.vague or found.odd else half.header_bytes
             half.body_bytes = None if found.odd else half.body_bytes  # some of its frames may not be among these
     return [messages[one] for one in sorted(messages)]
 
 
-def pushed(ways: tuple[Direction, Direction]) -> int:
+def pushed(directions: tuple[Direction, Direction]) -> int:
     """How many responses were promised."""
-    return sum(one.kind == _PUSH_PROMISE for one in ways[1].frames)
+    return sum(one.kind == _PUSH_PROMISE for one in directions[1].frames)
 
 
 def _take(message: Message, half: Half, way: int, one: Seen) -> None:

@@ -38,9 +38,9 @@ class Joined:
         self.connection = self.connection[flows.origin]
         used, place = np.unique(self.connection, return_inverse=True)
         self.connection = place + first
-        again = {int(one): at + first for at, one in enumerate(used)}
-        self.numbers = [{key: again[one] for key, one in names.items() if one in again} for names in self.numbers]
-        self.migrated = {again[one] for one in self.migrated if one in again}
+        moved = {int(one): at + first for at, one in enumerate(used)}
+        self.numbers = [{key: moved[one] for key, one in names.items() if one in moved} for names in self.numbers]
+        self.migrated = {moved[one] for one in self.migrated if one in moved}
         self.time_ns = trace.capture.time_ns[trace.headers.index]
         # The first arrival at the far side, by the place of the original; -1: none.
         self.arrival = np.full(count, -1, dtype=np.int64)

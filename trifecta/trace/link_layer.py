@@ -141,9 +141,9 @@ def _radiotap(octets: Octets, at: Ints) -> Ints:
     length, present = octets.number(at + 2, 2, little=True), octets.number(at + 4, 4, little=True)
     fields, more = at + 8, present
     for _ in range(_MOST_LABELS):
-        again = more >> 31 & 1 == 1
-        more = np.where(again, octets.number(fields, 4, little=True), 0)
-        fields = np.where(again, fields + 4, fields)
+        follows = more >> 31 & 1 == 1
+        more = np.where(follows, octets.number(fields, 4, little=True), 0)
+        fields = np.where(follows, fields + 4, fields)
     has_time = present & 1 == 1
     fields = np.where(has_time, at + (fields - at + 7 & ~7) + 8, fields)
     padded = (present & 2 > 0) & (octets.number(fields, 1) & 0x20 > 0)

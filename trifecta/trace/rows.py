@@ -137,7 +137,7 @@ class Packed:
     """A part with arrays for its long lists: they are small, and go from process to process quickly."""
 
     frame_rows: Ints
-    frame_ways: Ints
+    frame_directions: Ints
     frames: dict[str, pa.Array[Any]]
     messages: list[Message]
     facts: dict[int, Facts]

@@ -126,8 +126,8 @@ def number_segments(capture: CaptureFile, headers: Headers, flows: Flows) -> Num
             numbers.window[rows] = np.where(plain, headers.window[rows], headers.window[rows] << scale[key])
         for side in (-1, 0, 1):
             _find_retransmissions(headers, numbers, rows[flows.side[rows] == side])
-    again = flows.origin != np.arange(count)
-    numbers.retransmission[again] = numbers.retransmission[flows.origin[again]]
+    copied = flows.origin != np.arange(count)
+    numbers.retransmission[copied] = numbers.retransmission[flows.origin[copied]]
     return numbers
 
 

@@ -122,7 +122,7 @@ def _families(connection: Connection) -> Iterator[tuple[str, bool | None, list[F
     for family, work in directed:
         for up in (True, False):
             yield family, up, *work(connection, up)
-    yield "again", False, *_again(connection)
+    yield "again", False, *_repeated(connection)
 
 
 def _setup(connection: Connection) -> tuple[list[Found], list[str]]:
@@ -228,7 +228,7 @@ def _slow_start(connection: Connection, up: bool) -> tuple[list[Found], list[str
     return rows, notes
 
 
-def _again(connection: Connection) -> tuple[list[Found], list[str]]:
+def _repeated(connection: Connection) -> tuple[list[Found], list[str]]:
     if connection.row["decrypted"] is False:
         names = (("responses", "1"), ("window_kept", "1"), ("ramp", "ns"), ("not_regained", "1"))
         return [(name, None, unit, None) for name, unit in names], [

@@ -247,7 +247,7 @@ def _frames(joined: Joined, name: str) -> dict[str, pa.Array[Any]]:
     columns: dict[str, list[pa.Array[Any]]] = {one: [] for one in (*FRAMES.names, "row", "way")}
     trace, index = joined.trace, joined.trace.headers.index
     for part, numbers in zip(joined.parts, joined.numbers, strict=True):
-        rows, ways, found = part.frame_rows, part.frame_ways, part.frames
+        rows, directions, found = part.frame_rows, part.frame_directions, part.frames
         if not len(rows):
             continue
         keys = found["connection"].to_numpy()
@@ -257,9 +257,9 @@ def _frames(joined: Joined, name: str) -> dict[str, pa.Array[Any]]:
         columns["number"].append(pa.array(index[rows] + 1).cast(pa.uint64()))
         columns["time_ns"].append(pa.array(joined.time_ns[rows]))
         columns["side"].append(choose(trace.flows.side[rows], ("a", "b")))
-        columns["direction"].append(choose(ways, DIRECTIONS))
+        columns["direction"].append(choose(directions, DIRECTIONS))
         columns["row"].append(pa.array(rows))
-        columns["way"].append(pa.array(ways))
+        columns["way"].append(pa.array(directions))
         for key, values in found.items():
             if key != "connection":
                 columns[key].append(values)

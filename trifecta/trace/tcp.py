@@ -81,9 +81,9 @@ def dissect_tcp(trace: Trace, connections: list[int], keys: bytes) -> Part:
             if row["tls.record.length"] or row["http2.type"] or row["http.request.method"]:
                 part.info[int(stream.row[place])] = row[tshark.INFO]
     for connection in connections:
-        ways = (streams[connection, 0], streams[connection, 1])
+        directions = (streams[connection, 0], streams[connection, 1])
         whole = (records[connection, 0], records[connection, 1])
-        _finish(trace, connection, found[connection], both=ways, records=whole, part=part)
+        _finish(trace, connection, found[connection], both=directions, records=whole, part=part)
         _missing(connection, lacks[connection], part)
     return part
 

@@ -19,10 +19,10 @@ from trifecta.contract.threats import (
     EffectRow,
     KneeFound,
     MeanFound,
+    RoundTripsFound,
     SplitFound,
     ThreatFound,
     TrialsLeftOut,
-    TripsFound,
 )
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
@@ -245,14 +245,14 @@ def _outcome(effects: Sequence[EffectFound]) -> str:
     return "no effect" if outcomes == {"same"} else "not decided"
 
 
-def _model(threat: Threat, run: _Run) -> list[TripsFound | KneeFound | SplitFound]:
+def _model(threat: Threat, run: _Run) -> list[RoundTripsFound | KneeFound | SplitFound]:
     """What a model makes of the same trials: round trips alone, the parts of the effect, the rate a program reaches."""
     from trifecta.analysis.decomposition import decompose
     from trifecta.analysis.knee import knees
     from trifecta.analysis.round_trips import explained
 
     if threat.model == "round-trips":
-        return [cast(TripsFound, dataclasses.asdict(one)) for one in explained(run.study, run.rows)]
+        return [cast(RoundTripsFound, dataclasses.asdict(one)) for one in explained(run.study, run.rows)]
     if threat.model == "knee":
         return [cast(KneeFound, dataclasses.asdict(one)) for one in knees(run.study, run.rows, threat.check or "")]
     if threat.model == "decomposition":

@@ -106,11 +106,11 @@ def compare(measured: Measured) -> list[Line]:
     """What was asked beside what was given, a line each."""
     path, probe = measured.path, measured.probe
     lines = [Line("round trip, median", path.rtt_ns / 1e6, _ms(probe.rtt_ns.p50), "ms")]
-    ways = (
+    directions = (
         ("forward", path.forward, measured.link.a_to_b, probe.one_way_forward_ns, probe.loss_forward),
         ("backward", path.backward, measured.link.b_to_a, probe.one_way_backward_ns, probe.loss_backward),
     )
-    for title, documents, summary, one_way, lost in ways:
+    for title, documents, summary, one_way, lost in directions:
         asked_ms = sum(d["delay_ns"] for d in documents if d["kind"] == "delay") / 1e6
         lines.append(Line(f"{title} delay, median", asked_ms, _ms(one_way.p50), "ms"))
         tail = _ms(one_way.p99) if holds(0.99, probe.received) else None

@@ -41,8 +41,8 @@ def _of_wire(wire: str, link: OneLink) -> Iterator[Finding]:
         yield Finding("warn", f"the link{of} captured nothing")
         return
     missed = int(link.get("capture_missed") or 0)
-    ways = (link.get("a_to_b"), link.get("b_to_a"))
-    unread = sum(int((way or {}).get("device_drops") or 0) for way in ways)
+    directions = (link.get("a_to_b"), link.get("b_to_a"))
+    unread = sum(int((way or {}).get("device_drops") or 0) for way in directions)
     unlogged = int(link.get("log_rows_dropped") or 0)
     if missed or unread or unlogged or not made.get("whole", False):
         text = (

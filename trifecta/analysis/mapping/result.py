@@ -281,9 +281,9 @@ def noise_of(study: Study, blocks: Sequence[Block]) -> Noise:
     for block in blocks:
         trials = [cast(TrialValues, row) for row in block.trials if row.get("valid")]
         values = {str(row["arm"]): value_of(row, metric.name) for row in trials}
-        again, once = values.get(baseline + AA_SUFFIX), values.get(baseline)
-        if again and once:
-            pairs.append((math.log(float(again)), math.log(float(once))))
+        repeated, once = values.get(baseline + AA_SUFFIX), values.get(baseline)
+        if repeated and once:
+            pairs.append((math.log(float(repeated)), math.log(float(once))))
     if not pairs:
         return Noise(0)
     logs = np.array(pairs)

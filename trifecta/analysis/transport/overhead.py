@@ -93,12 +93,12 @@ def _segments(rows: Rows) -> dict[str, Ints]:
     payload, wire = rows["payload_bytes"], rows["wire_bytes"]
     new = rows.derived("new octets", _new_of_tcp)
     opening = rows["syn"] == 1
-    again = (payload > 0) & (new == 0) | repeated(rows["connection"], opening)
+    retransmitted = (payload > 0) & (new == 0) | repeated(rows["connection"], opening)
     pure = (payload == 0) & (rows["ack"] == 1) & ~opening & (rows["fin"] != 1) & (rows["rst"] != 1)
-    rest = ~again & ~pure
+    rest = ~retransmitted & ~pure
     return {
         "acknowledgements": wire * pure,
-        "retransmissions": wire * again + (payload - new) * rest,
+        "retransmissions": wire * retransmitted + (payload - new) * rest,
         "new": new * rest,
         **_headers(rows, rest),
     }
@@ -232,8 +232,8 @@ def _datagrams(frames: Rows, rows: Rows) -> dict[str, Ints | Bools]:
     new, whole = frames.derived("new octets", _new_of_quic), frames.derived("whole", _whole)
     octets = sums_by(packet, len(rows), frames["length"] * carries)
     pure = rows["pure_ack"] == 1
-    again = ~pure & (octets > 0) & (sums_by(packet, len(rows), new) == 0)
-    rest = ~pure & ~again
+    retransmitted = ~pure & (octets > 0) & (sums_by(packet, len(rows), new) == 0)
+    rest = ~pure & ~retransmitted
     unprotected = (rows["type_retry"] == 1) | (rows["type_version"] == 1)
     wire, payload = rows["wire_bytes"], rows["payload_bytes"]
     protection = rows["quic_header_bytes"] + _TAG * rows["quic_packets"]
@@ -248,7 +248,7 @@ def _datagrams(frames: Rows, rows: Rows) -> dict[str, Ints | Bools]:
     return {
         "wrong": wrong,
         "acknowledgements": wire * pure,
-        "retransmissions": wire * again,
+        "retransmissions": wire * retransmitted,
         "protection": protection * known + payload * (rest & unprotected),
         "transport_frames": left * unsized,
         "padding": left * padded,

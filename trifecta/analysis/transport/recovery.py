@@ -109,44 +109,44 @@ def recovery(tables: Mapping[str, pa.Table], seen: Passage | None = None) -> tup
 def _recovery(way: Direction, back: Direction | None, sent: Sent | None, frames: QuicFrames, words: Words) -> Recovery:
     both = way.both_sides
     carrying = np.zeros(len(way.number), dtype=bool)
-    again = None
+    repeated = None
     causes: dict[int, str] = {}
     expired: dict[str, int] = {}
     if sent is not None:
         carrying[sent.row] = True
-        again = repeats(way, sent)
-        if both and back is not None and again.again.any():
+        repeated = repeats(way, sent)
+        if both and back is not None and repeated.repeated.any():
             if way.transport == "tcp":
-                causes, expired = tcp_causes(way, back, sent, again, words)
+                causes, expired = tcp_causes(way, back, sent, repeated, words)
             else:
-                causes, expired = quic_causes(sent, again, way, frames.acknowledged(back))
+                causes, expired = quic_causes(sent, repeated, way, frames.acknowledged(back))
     by = Counter(causes.values())
     reordered = _reordered(way) if both else None
-    caused = both and again is not None and back is not None
+    caused = both and repeated is not None and back is not None
     guessed = not both and way.transport == "tcp"
     return Recovery(
         connection=way.connection,
         direction=way.direction,
         transport=way.transport,
         packets=len(way.number),
-        carrying=count(carrying) if again else None,
+        carrying=count(carrying) if repeated else None,
         lost=count(way.lost) if both else None,
         lost_by_fate=dict(Counter(str(fate) or "lost" for fate in way.fate[way.lost])) if both else {},
-        lost_carrying=count(way.lost & carrying) if both and again else None,
-        retransmissions=count(again.retransmission) if again else None,
-        retransmitted_octets=again.octets if again else None,
-        spurious=count(again.spurious) if again and both else None,
+        lost_carrying=count(way.lost & carrying) if both and repeated else None,
+        retransmissions=count(repeated.retransmission) if repeated else None,
+        retransmitted_octets=repeated.octets if repeated else None,
+        spurious=count(repeated.spurious) if repeated and both else None,
         by_acknowledgement=by[ACKNOWLEDGEMENT] if caused else None,
         by_probe=by[PROBE] if caused else None,
         by_timeout=by[TIMEOUT] if caused else None,
         timeouts=expired.get(TIMEOUT, 0) if caused else None,
         probes=expired.get(PROBE, 0) if caused else None,
         reordered=count(reordered) if reordered is not None else None,
-        reordered_taken_for_lost=taken_for_lost(again, sent, reordered)
-        if again and sent and reordered is not None
+        reordered_taken_for_lost=taken_for_lost(repeated, sent, reordered)
+        if repeated and sent and reordered is not None
         else None,
-        late=late(again, sent) if again and sent and guessed else None,
-        repairs=_repairs(way, sent, again, causes) if both and sent and again else [],
+        late=late(repeated, sent) if repeated and sent and guessed else None,
+        repairs=_repairs(way, sent, repeated, causes) if both and sent and repeated else [],
     )
 
 
@@ -161,26 +161,26 @@ def _reordered(way: Direction) -> NDArray[np.bool_]:
     return found
 
 
-def _repairs(way: Direction, sent: Sent, again: Repeats, causes: dict[int, str]) -> list[Repair]:
+def _repairs(way: Direction, sent: Sent, repeated: Repeats, causes: dict[int, str]) -> list[Repair]:
     found: list[Repair] = []
-    lost = way.lost[sent.row[again.piece]]
+    lost = way.lost[sent.row[repeated.piece]]
     if not lost.any():
         return found
-    sends = np.bincount(again.cell, minlength=len(again.came_ns))
-    rows = sent.row[again.piece[lost]]
-    cells = again.cell[lost]
+    sends = np.bincount(repeated.cell, minlength=len(repeated.came_ns))
+    rows = sent.row[repeated.piece[lost]]
+    cells = repeated.cell[lost]
     at = 0
     while at < len(rows):
         row = int(rows[at])
         stop = at + int(rows[at:].searchsorted(row, side="right"))
         mine = cells[at:stop]
         at = stop
-        times = again.came_ns[mine]
+        times = repeated.came_ns[mine]
         last = int(np.argmax(times))
         done = int(times[last])
         if done <= way.sent_ns[row]:
             continue  # a needless copy: nothing was missing
-        carrier = int(sent.row[again.came_by[mine[last]]]) if done < NEVER else -1
+        carrier = int(sent.row[repeated.came_by[mine[last]]]) if done < NEVER else -1
         found.append(
             Repair(
                 connection=way.connection,

@@ -128,7 +128,7 @@ class Repeats:
     octets: int
     piece: Ints
     cell: Ints
-    again: NDArray[np.bool_]  # by pair: had been sent before
+    repeated: NDArray[np.bool_]  # by pair: had been sent before
     good: Ints  # by tile: the row that was sent first of those that arrived; `NEVER`: none did
     came_ns: Ints  # by tile: when it arrived first
     came_by: Ints  # by tile: with which piece
@@ -141,21 +141,21 @@ def repeats(way: Direction, sent: Sent) -> Repeats:
     if _apart(sent):  # nothing was sent again: each piece is a tile
         each = np.arange(len(sent.row))
         good = np.where(there, sent.row, NEVER)
-        again = np.zeros(len(each), dtype=np.bool_)
-        return Repeats(retransmission, retransmission, 0, each, each, again, good, way.arrived_ns[sent.row], each)
+        repeated = np.zeros(len(each), dtype=np.bool_)
+        return Repeats(retransmission, retransmission, 0, each, each, repeated, good, way.arrived_ns[sent.row], each)
     edges = np.concatenate([sent.start, sent.end])
     first = tile(sent.start, sent.end, sent.row)
     good = tile(sent.start[there], sent.end[there], sent.row[there], edges).times
     arrived = tile(sent.start, sent.end, way.arrived_ns[sent.row])
     piece, cell = cells_of(first, sent.start, sent.end)
     row = sent.row[piece]
-    again = first.times[cell] < row
-    needed = again & (good[cell] >= row)
-    retransmission[row[again]] = True
+    repeated = first.times[cell] < row
+    needed = repeated & (good[cell] >= row)
+    retransmission[row[repeated]] = True
     spurious = retransmission.copy()
     spurious[row[needed]] = False
-    octets = int(np.diff(first.edges)[cell[again]].sum())
-    return Repeats(retransmission, spurious, octets, piece, cell, again, good, arrived.times, arrived.which)
+    octets = int(np.diff(first.edges)[cell[repeated]].sum())
+    return Repeats(retransmission, spurious, octets, piece, cell, repeated, good, arrived.times, arrived.which)
 
 
 def _apart(sent: Sent) -> bool:
@@ -169,10 +169,10 @@ def _apart(sent: Sent) -> bool:
 
 def taken_for_lost(found: Repeats, sent: Sent, reordered: NDArray[np.bool_]) -> int:
     """Reordered packets that had arrived, or were on their way, when their octets were sent again."""
-    if not found.again.any():
+    if not found.repeated.any():
         return 0
     original = found.good[found.cell]
-    some = found.again & (original < sent.row[found.piece])
+    some = found.repeated & (original < sent.row[found.piece])
     return int(reordered[np.unique(original[some])].sum())
 
 
@@ -182,5 +182,5 @@ def late(found: Repeats, sent: Sent) -> int:
         return 0
     top = np.append(0, np.maximum.accumulate(sent.end)[:-1])
     new = np.zeros(len(sent.row), dtype=np.bool_)
-    new[found.piece[~found.again]] = True
+    new[found.piece[~found.repeated]] = True
     return int(((sent.start < top) & new).sum())

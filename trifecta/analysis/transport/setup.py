@@ -79,7 +79,7 @@ def _setup(connection: Connection, rtt_ns: int | None) -> Setup:
     )
     if request is None:
         notes.append("no request could be read: round trips, packets and octets until it are unknown")
-    to_request = _passed(rows, start, request, _trips(carriers, request))
+    to_request = _passed(rows, start, request, _round_trips(carriers, request))
     # The response answers the request: one round trip more than had passed when it was sent.
     trips = None if to_request is None or to_request.round_trips is None else to_request.round_trips + 1
     to_response = _passed(rows, start, response, trips)
@@ -161,7 +161,7 @@ def _unreadable(rows: Rows) -> Bools:
     return sealed
 
 
-def _trips(carriers: Rows | None, until_ns: int | None) -> int | None:
+def _round_trips(carriers: Rows | None, until_ns: int | None) -> int | None:
     """Times that the client got something after it had sent something, up to the first octet of the request."""
     if carriers is None or until_ns is None:
         return None
@@ -233,7 +233,7 @@ def _costs(connection: Connection, rows: Rows, limited: int) -> list[Cost]:
         "version_negotiation": len(rows.pick("version", lambda of: (of["type_version"] == 1) & (of["up"] == 0))),
         "hello_retry_request": _hello_retries(connection, rows),
         "amplification_limit": limited,
-        "lost_handshake_packets": _handshake_again(connection),
+        "lost_handshake_packets": _repeated_handshake(connection),
     }
     return [Cost(name, times) for name, times in found.items() if times]
 
@@ -259,19 +259,19 @@ def _hello_retries(connection: Connection, rows: Rows) -> int:
     return int(((up["offset"] + up["length"])[~before] > known).any())
 
 
-def _handshake_again(connection: Connection) -> int:
+def _repeated_handshake(connection: Connection) -> int:
     """Packets of the handshake that were sent again: SYN and data before the request, or CRYPTO octets."""
     request = _first(connection.messages, "request_start_ns")
     if connection.tcp:
-        again = 0
+        repeated = 0
         for up in (True, False):
             sent = connection.sent(up=up)
             syn = len(sent.pick("syn", lambda of: of["syn"] == 1))
             same = sent.pick("again but syn", lambda of: (of["retransmission"] == 1) & (of["syn"] != 1))["time_ns"]
-            again += max(0, syn - 1) + count(same <= (request if request is not None else -1))
-        return again
+            repeated += max(0, syn - 1) + count(same <= (request if request is not None else -1))
+        return repeated
     crypto = connection.frames_of("quic").pick("crypto", lambda of: of.is_in("type", "CRYPTO"))
-    return crypto.sums("again", _crypto_again)["frames"]
+    return crypto.sums("again", _repeated_crypto)["frames"]
 
 
 def _hellos(rows: Rows) -> dict[str, Bools]:
@@ -279,7 +279,7 @@ def _hellos(rows: Rows) -> dict[str, Bools]:
     return {"hellos": hellos, "retries": rows["hello_retry"] == 1}
 
 
-def _crypto_again(frames: Rows) -> dict[str, Bools]:
+def _repeated_crypto(frames: Rows) -> dict[str, Bools]:
     """Frames with the same octets as one before, of the same direction and packet number space."""
-    again = ~first_of_each(*(frames[name] for name in ("connection", "up", "packet_space", "offset", "length")))
-    return {"frames": again & (frames["up"] != NULL) & frames.is_in("packet_space", "initial", "handshake")}
+    repeated = ~first_of_each(*(frames[name] for name in ("connection", "up", "packet_space", "offset", "length")))
+    return {"frames": repeated & (frames["up"] != NULL) & frames.is_in("packet_space", "initial", "handshake")}

@@ -59,11 +59,11 @@ def slow_start(connection: Connection, *, up: bool) -> SlowStart | None:
         return None
     notes = _notes(connection)
     start = _first_http(connection, up, notes)
-    trips = _trips(connection, of, start, up)
-    if not trips:
+    flights = _flights(connection, of, start, up)
+    if not flights:
         return None
-    pauses = connection.keep(("pauses", start, up), lambda: _pauses(of, _rtt(of, trips), start))
-    before = [trip for trip in trips if not pauses or trip.start_ns < pauses[0][1]]
+    pauses = connection.keep(("pauses", start, up), lambda: _pauses(of, _rtt(of, flights), start))
+    before = [trip for trip in flights if not pauses or trip.start_ns < pauses[0][1]]
     windows = [trip.window for trip in before]
     last, why = _exit(before, windows, paused=bool(pauses))
     lost = _first_loss(connection, up)
@@ -93,8 +93,8 @@ def restarts(connection: Connection, *, up: bool, rtt_ns: int | None = None) -> 
     if of is None or not len(of.ack_ns):
         return []
     start = _first_http(connection, up, [])
-    trips = _trips(connection, of, start, up)
-    rtt = rtt_ns if rtt_ns is not None else _rtt(of, trips)
+    flights = _flights(connection, of, start, up)
+    rtt = rtt_ns if rtt_ns is not None else _rtt(of, flights)
     key = ("pauses", start, up) if rtt_ns is None else ("pauses", start, up, rtt_ns)
     pauses = connection.keep(key, lambda: _pauses(of, rtt, start))
     found, largest, since = [], 0, start
@@ -111,7 +111,7 @@ def restarts(connection: Connection, *, up: bool, rtt_ns: int | None = None) -> 
     return found
 
 
-def _trips(connection: Connection, of: Flight, start_ns: int, up: bool) -> list[Round]:
+def _flights(connection: Connection, of: Flight, start_ns: int, up: bool) -> list[Round]:
     return connection.keep(("trips", start_ns, up), lambda: rounds(of, start_ns, _LIMIT))
 
 
@@ -133,8 +133,8 @@ def _first_http(connection: Connection, up: bool, notes: list[str]) -> int:
     return 0
 
 
-def _rtt(of: Flight, trips: list[Round]) -> int:
-    known = [trip.end_ns - trip.start_ns for trip in trips if trip.end_ns is not None]
+def _rtt(of: Flight, flights: list[Round]) -> int:
+    known = [trip.end_ns - trip.start_ns for trip in flights if trip.end_ns is not None]
     return min(known, default=0)
 
 
@@ -155,7 +155,7 @@ def _pauses(of: Flight, rtt_ns: int, start_ns: int) -> list[tuple[int, int]]:
     return [(int(at[index]), int(at[index + 1])) for index in paused]
 
 
-def _exit(trips: list[Round], windows: list[int], *, paused: bool) -> tuple[int, str]:
+def _exit(flights: list[Round], windows: list[int], *, paused: bool) -> tuple[int, str]:
     """The last round trip of slow start, and why it was."""
     for index, window in enumerate(windows):
         after = windows[index + 1 : index + 1 + ROUNDS_WITHOUT]

@@ -28,13 +28,13 @@ def quic_causes(
     """A packet is declared lost only if a later one was acknowledged (RFC 9002, 6.1); else it was a probe (6.2)."""
     causes: dict[int, str] = {}
     last: dict[int, tuple[int, int]] = {}  # by tile: packet number and space of its last transmission
-    wanted = np.isin(repeats.cell, np.unique(repeats.cell[repeats.again]))
+    wanted = np.isin(repeats.cell, np.unique(repeats.cell[repeats.repeated]))
     least = int((way.arrived_ns - way.sent_ns)[way.arrived_ns < NEVER].min(initial=NOTED_NS * 2))
     slack_ns = min(NOTED_NS, least // 2)
     probes = 0
     probed_ns = -NEVER
     for piece, cell, again in zip(
-        repeats.piece[wanted].tolist(), repeats.cell[wanted].tolist(), repeats.again[wanted].tolist(), strict=True
+        repeats.piece[wanted].tolist(), repeats.cell[wanted].tolist(), repeats.repeated[wanted].tolist(), strict=True
     ):
         row, number, space = int(sent.row[piece]), int(sent.packet_number[piece]), int(sent.space[piece])
         if again and cell in last and causes.get(row) != ACKNOWLEDGEMENT:

@@ -47,15 +47,15 @@ def window_reuses(connection: Connection) -> list[WindowReuse]:
     ended = -1  # the last octet of all responses so far
     for first, last, stream in spans:
         since, ended = first - ended if ended >= 0 else None, max(ended, last)
-        trips = rounds(of, first, _LIMIT, last)
-        if not trips:
+        flights = rounds(of, first, _LIMIT, last)
+        if not flights:
             continue
         octets = _octets(of, first, last)
-        windows = [min(one.window, octets) for one in trips]
+        windows = [min(one.window, octets) for one in flights]
         if since is not None and since > 0 and before:
             enough = octets >= KEPT * before
             reached = next((at for at, window in enumerate(windows) if window >= KEPT * before), None)
-            end = last if reached is None else trips[reached].start_ns
+            end = last if reached is None else flights[reached].start_ns
             found.append(
                 WindowReuse(
                     stream=stream,
@@ -65,12 +65,12 @@ def window_reuses(connection: Connection) -> list[WindowReuse]:
                     window_first=windows[0],
                     kept=windows[0] / before if enough else None,
                     ramp_ns=end - first if enough else None,
-                    ramp_rounds=(len(trips) if reached is None else reached) if enough else None,
+                    ramp_rounds=(len(flights) if reached is None else reached) if enough else None,
                     regained=reached is not None if enough else None,
                 )
             )
         # One that fits into its first round trip says nothing of the window, nor does one smaller than it.
-        if len(trips) > 1 and octets >= before:
+        if len(flights) > 1 and octets >= before:
             before = max(windows[-_LAST:])
     return found
 

@@ -21,7 +21,7 @@ from trifecta.analysis.causes import (
     WAIT,
     WHOLE_SETUP,
     TrialParts,
-    setup_trips,
+    least_setup_round_trips,
     split_setup,
 )
 from trifecta.analysis.starts import START_PARTS, FetchTimes, start_parts
@@ -261,7 +261,7 @@ def _round_trips(opened: Sequence[Opened], requests: int) -> float | None:
     """Before a request, as the mean of a trial; None where a connection's TLS is not known."""
     total = 0.0
     for row in opened:
-        trips = setup_trips(
+        trips = least_setup_round_trips(
             row["protocol"], row["tls_version"], resumed=bool(row["resumed"]), zero_rtt=bool(row["zero_rtt"])
         )
         if trips is None:

@@ -20,7 +20,7 @@ class Octets:
 
     of: str
     sent: Array
-    again: Array
+    retransmitted: Array
     lost: Array
     arrived: Array
     acknowledged: Array = field(default_factory=lambda: np.empty((0, 2)))

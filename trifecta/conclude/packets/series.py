@@ -49,7 +49,7 @@ def _of_tcp(captured: Captured, sent: pa.Table) -> Octets:
     keys = sent["connection"].to_pylist()
     base = _bases(keys, ends)
     by_key = dict(zip(keys, base, strict=True))
-    again = np.array([bool(one) for one in sent["retransmission"].to_pylist()], bool)
+    retransmitted = np.array([bool(one) for one in sent["retransmission"].to_pylist()], bool)
     lost = np.array([number in captured.is_lost for number in sent["number"].to_pylist()], bool)
     points = np.column_stack([captured.since(sent["time_ns"]), base + at])
     place = dict(zip(sent["packet_id"].to_pylist(), points[:, 1], strict=True))
@@ -65,7 +65,9 @@ def _of_tcp(captured: Captured, sent: pa.Table) -> Octets:
         if key in by_key
     ]
     marks = np.array(seen, float).reshape(-1, 2)
-    return Octets("TCP sequence", points[~again], points[again], points[lost], _arrived(captured, place), marks)
+    return Octets(
+        "TCP sequence", points[~retransmitted], points[retransmitted], points[lost], _arrived(captured, place), marks
+    )
 
 
 def _stream_frames(captured: Captured) -> pa.Table:
@@ -84,14 +86,16 @@ def _of_quic(captured: Captured, frames: pa.Table) -> Octets:
     points = np.column_stack([captured.since(frames["time_ns"]), _bases(keys, ends) + offsets])
     packets = frames["number"].to_pylist()
     lost = np.array([number in captured.is_lost for number in packets], bool)
-    again, tops = np.zeros(len(keys), bool), dict[Any, float]()
+    retransmitted, tops = np.zeros(len(keys), bool), dict[Any, float]()
     for row, (key, start, end) in enumerate(zip(keys, offsets, ends, strict=True)):
-        again[row] = start < tops.get(key, 0.0) and end > start
+        retransmitted[row] = start < tops.get(key, 0.0) and end > start
         tops[key] = max(tops.get(key, 0.0), end)
     near = captured.near("down")
     ids = dict(zip(near["number"].to_pylist(), near["packet_id"].to_pylist(), strict=True))
     place = {ids[number]: top for number, top in zip(packets, points[:, 1], strict=True) if number in ids}
-    return Octets("stream offset", points[~again], points[again], points[lost], _arrived(captured, place))
+    return Octets(
+        "stream offset", points[~retransmitted], points[retransmitted], points[lost], _arrived(captured, place)
+    )
 
 
 def _of_datagrams(captured: Captured, sent: pa.Table) -> Octets:

@@ -11,7 +11,7 @@ from trifecta import studies
 from trifecta.analysis import agreement
 from trifecta.analysis.agreement import Moved, Pair
 from trifecta.analysis.statements import Statement
-from trifecta.conclude.reproduction import again, switches
+from trifecta.conclude.reproduction import rejudge, switches
 from trifecta.conclude.reproduction.programs import programs_of
 from trifecta.conclude.reproduction.result import DATA_FILE
 from trifecta.contract.reproduction import Judged
@@ -76,7 +76,7 @@ def _today(row: Judged, today: Mapping[str, Statement]) -> Judged:
     statement = today.get(str(row["id"]))
     if statement is None or row.get("defined") != statement.defined:
         return row
-    return again.judged(row, statement)
+    return rejudge.judged(row, statement)
 
 
 def _about(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,5 +29,5 @@ def sending_ns(octets: float, path: PathSpec) -> float:
     rate = path.rate_bits_per_s
     if rate is None:
         return octets * 8.0  # 1 Gbit/s, what two cores send
-    trips = math.sqrt(max(0.0, octets / 14_480 - 1))  # slow start from ten packets (RFC 6928), roughly
-    return max(octets * 8e9 / rate, trips * path.rtt_ns)
+    round_trips = math.sqrt(max(0.0, octets / 14_480 - 1))  # slow start from ten packets (RFC 6928), roughly
+    return max(octets * 8e9 / rate, round_trips * path.rtt_ns)

@@ -196,10 +196,10 @@ class RequestsWorkload:
         # One round trip for QUIC's handshake, two for TCP and TLS 1.3 (RFC 9001 section 4.1, RFC 8446 section 2).
         handshake = 0 if self.resumption else 1 if protocol == "h3" else 2
         rounds = math.ceil((self.warmup_requests + self.requests) / self.in_flight)
-        trips = rounds * (1 + handshake) if connection == "new" else rounds + handshake
+        round_trips = rounds * (1 + handshake) if connection == "new" else rounds + handshake
         if self.loop == "open" and self.rate_per_s:
-            return max(trips * rtt_ns, int(self.requests / self.rate_per_s * 1e9))
-        return min(trips * rtt_ns, self.duration_ns) if self.duration_ns else trips * rtt_ns
+            return max(round_trips * rtt_ns, int(self.requests / self.rate_per_s * 1e9))
+        return min(round_trips * rtt_ns, self.duration_ns) if self.duration_ns else round_trips * rtt_ns
 
     def around_ns(self, client: str) -> int:
         """What it takes, by estimate, to start and end the programs of a trial that are no part of the engine."""
@@ -210,11 +210,11 @@ class RequestsWorkload:
         limit = self.duration_ns + self.warmup_ns
         if not self.requests:
             return float(limit)
-        trips = float(estimates.NEW_TRIPS if connection == "new" else 1)
+        round_trips = float(estimates.NEW_TRIPS if connection == "new" else 1)
         per_trip = estimates.trip_ns(path) + estimates.PYTHON_NS * ("python" in client)
         sending = estimates.sending_ns(self.response_bytes + self.request_bytes, path)
         in_turn, abreast = self._paced()
-        asked = in_turn * (self.calls * (trips * per_trip + estimates.REQUEST_NS + sending)) / abreast
+        asked = in_turn * (self.calls * (round_trips * per_trip + estimates.REQUEST_NS + sending)) / abreast
         return min(asked, limit) if self.duration_ns else asked
 
     def _paced(self) -> tuple[int, int]:

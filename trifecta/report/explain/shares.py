@@ -104,14 +104,15 @@ def _split(about: RunFacts, split: Split, comparison: Comparison, pair: tuple[st
     trips = [parts.round_trips.get(arm) for arm in (comparison.arm, comparison.reference)]
     if trips[0] is not None and trips[1] is not None and parts.rtt_ns and max(trips[0], trips[1]) > 0:
         expected = (trips[0] - trips[1]) * parts.rtt_ns
+        needed = [_in_round_trips(one) for one in trips[:2] if one is not None]
         told.append(
-            f"Before a request can be sent {pair[0]} needs {_trips(trips[0])} and {pair[1]} {_trips(trips[1])}; at the "
+            f"Before a request can be sent {pair[0]} needs {needed[0]} and {pair[1]} {needed[1]}; at the "
             f"{_ns(parts.rtt_ns)} that the path was probed to take, that alone makes {_signed(expected)}."
         )
     return told
 
 
-def _trips(value: float) -> str:
+def _in_round_trips(value: float) -> str:
     whole = round(value, 2)
     return "no round trip" if whole == 0 else "1 round trip" if whole == 1 else f"{whole:g} round trips"
 

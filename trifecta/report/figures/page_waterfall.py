@@ -136,9 +136,9 @@ def keyed(fetches: Sequence[Fetch]) -> dict[tuple[str, int], Fetch]:
     seen: dict[str, int] = {}
     found = {}
     for fetch in fetches:
-        again = seen.get(fetch["url"], 0)
-        seen[fetch["url"]] = again + 1
-        found[fetch["url"], again] = fetch
+        repeats = seen.get(fetch["url"], 0)
+        seen[fetch["url"]] = repeats + 1
+        found[fetch["url"], repeats] = fetch
     return found
 
 

@@ -62,8 +62,8 @@ def told(one: Ladder) -> str:
         return "the first octet of a response cannot be told"
     text = f"first octet of a response after {numbers.duration(one.first_response_ns)}"
     if one.round_trip_ns:
-        trips = one.first_response_ns / one.round_trip_ns
-        text += f", {numbers.ratio(trips)} round trips of {numbers.duration(one.round_trip_ns)}"
+        round_trips = one.first_response_ns / one.round_trip_ns
+        text += f", {numbers.ratio(round_trips)} round trips of {numbers.duration(one.round_trip_ns)}"
     return text + (f"; {one.least_round_trips} are the least" if one.least_round_trips else "")
 
 
@@ -89,32 +89,32 @@ def _round_trips(target: Axes, one: Ladder, end: float, step: float) -> None:
     """
     if not one.round_trip_ns or one.round_trip_ns < step:
         return
-    trips = 1
-    while trips * one.round_trip_ns <= end and trips <= _MOST_TRIPS:
-        least = trips == one.least_round_trips
+    round_trips = 1
+    while round_trips * one.round_trip_ns <= end and round_trips <= _MOST_TRIPS:
+        least = round_trips == one.least_round_trips
         target.axhline(
-            trips * one.round_trip_ns, color=style.INK if least else style.MUTED, linewidth=1.6 if least else 0.8,
+            round_trips * one.round_trip_ns, color=style.INK if least else style.MUTED, linewidth=1.6 if least else 0.8,
             linestyle=(0, (4.0, 2.5)), zorder=1.5,
         )  # fmt: skip
         target.text(
-            1.06, trips * one.round_trip_ns, _trip(one, trips), ha="right", va="bottom",
+            1.06, round_trips * one.round_trip_ns, _trip(one, round_trips), ha="right", va="bottom",
             color=style.INK if least else style.MUTED, fontsize=svg.SMALL - 1, zorder=7,
             bbox={"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.4},
         )  # fmt: skip
-        trips += 1
+        round_trips += 1
 
 
-def _trip(one: Ladder, trips: int) -> str:
-    return f"{trips} RTT{', the least' if trips == one.least_round_trips else ''}"
+def _trip(one: Ladder, round_trips: int) -> str:
+    return f"{round_trips} RTT{', the least' if round_trips == one.least_round_trips else ''}"
 
 
 def _taken(one: Ladder, at: float, step: float) -> float:
     """How many pixels the words of a round trip take at this height; they stand above its line."""
     if not one.round_trip_ns or one.round_trip_ns < step:
         return 0.0
-    trips = max(1, round((at + step / 2) / one.round_trip_ns))
-    near = abs(at + step / 2 - trips * one.round_trip_ns) < step
-    return len(_trip(one, trips)) * _PER_LETTER if near and trips <= _MOST_TRIPS else 0.0
+    round_trips = max(1, round((at + step / 2) / one.round_trip_ns))
+    near = abs(at + step / 2 - round_trips * one.round_trip_ns) < step
+    return len(_trip(one, round_trips)) * _PER_LETTER if near and round_trips <= _MOST_TRIPS else 0.0
 
 
 def _arrow(target: Axes, flight: Flight, colour: str) -> None:

@@ -19,7 +19,9 @@ _MEANS = {
 def time_sequence(shown: Sequence[tuple[str, str, Octets]]) -> Drawn:
     """Draw captures, each (title, arm, octets), on one pair of axes."""
     made, targets = panels([f"{title}: {_MEANS[one.of]}" for title, _, one in shown], 300)
-    every = [points for _, _, one in shown for points in (one.sent, one.again, one.lost, one.arrived) if len(points)]
+    every = [
+        points for _, _, one in shown for points in (one.sent, one.retransmitted, one.lost, one.arrived) if len(points)
+    ]
     right = max((float(points[:, 0].max()) for points in every), default=1e6) * 1.02
     top = max((float(points[:, 1].max()) for points in every), default=1.0) * 1.05 or 1.0
     said = []
@@ -35,13 +37,13 @@ def time_sequence(shown: Sequence[tuple[str, str, Octets]]) -> Drawn:
             dots(target, marks, style.OTHER, size=0.55 * size, layer=1.5)
         dots(target, one.arrived, style.TRANSFER, size=0.64 * size, layer=1.8)
         dots(target, one.sent, style.look(arm).colour, size=size, layer=3)
-        if len(one.again):
-            dots(target, one.again, style.INK, size=4.0, layer=4)
+        if len(one.retransmitted):
+            dots(target, one.retransmitted, style.INK, size=4.0, layer=4)
         crosses(target, one.lost)
         said.append(
             f"{title}: {numbers.size(float(one.sent[:, 1].max()) if len(one.sent) else 0)} in "
-            f"{numbers.duration(float(one.sent[:, 0].max()) if len(one.sent) else 0)}, {len(one.again)} packets with "
-            f"octets sent again, {len(one.lost)} lost"
+            f"{numbers.duration(float(one.sent[:, 0].max()) if len(one.sent) else 0)}, {len(one.retransmitted)} "
+            f"packets with octets sent again, {len(one.lost)} lost"
         )
     return Drawn(made, f"Octets that the server sent, over time. {'; '.join(said)}")
 
@@ -55,5 +57,5 @@ def swatches(shown: Sequence[Octets]) -> Mapping[str, str]:
     """What stands in the legend: words by CSS variable."""
     found = {"--phase-transfer": "arrived at the client"} if any(len(one.arrived) for one in shown) else {}
     found |= {"--other": "acknowledged"} if any(len(one.acknowledged) for one in shown) else {}
-    found |= {"--ink": "octets sent again"} if any(len(one.again) for one in shown) else {}
+    found |= {"--ink": "octets sent again"} if any(len(one.retransmitted) for one in shown) else {}
     return found | ({"--phase-late": "lost (×)"} if any(len(one.lost) for one in shown) else {})

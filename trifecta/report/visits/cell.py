@@ -180,10 +180,10 @@ def _metric_tables(about: RunFacts, answers: Mapping[str, Answer], cell: str, nu
         f"number of blocks set in advance. What can be zero is a mean over blocks. Times count from {since}. A dash "
         "for an interval: one block, no difference at all, or a block in which half of the visits failed."
     ]
-    again = f"{style.name(about.baseline)} against itself"
+    itself = f"{style.name(about.baseline)} against itself"
     ratio_notes = [
         "Ratios of the same block, their geometric mean over blocks; differences of what can be zero. noise: how far a "
-        f"trial lies from the mean of its block (standard deviation), by {again}."
+        f"trial lies from the mean of its block (standard deviation), by {itself}."
     ]
     ratios.append(Column("noise", "noise", "percent"))
     heading = ("metric", "label")

@@ -180,7 +180,7 @@ class Bench:
         target: Target,
         *,
         case: ConformanceCase,
-        again: bool,
+        reproducible: bool,
         why_not: str = "",
     ) -> ConformanceResult:
         """Keep log and configuration of a failure and capture a second attempt, unless ``again`` is off.
@@ -189,8 +189,8 @@ class Bench:
         """
         client = LOAD if result.role == "server" else result.name
         second: evidence.SecondAttempt | None = None
-        capture = f"no second attempt: {why_not}" if not again else ""
-        if again:
+        capture = f"no second attempt: {why_not}" if not reproducible else ""
+        if reproducible:
             kept = evidence.private_folder(folder / "second")
             self.use_path(case.path)
             with Capture(self.lab.host("client"), DEVICE, target.site.port, kept / "capture.pcap") as watching:

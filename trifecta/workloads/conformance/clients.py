@@ -56,7 +56,7 @@ class ClientProbe:
             return result
         folder = folder or self.bench.failure_folder("client", self.adapter.name, protocol, case.name)
         why_not = "" if time.monotonic() - self._began <= BUDGET_S else f"its {BUDGET_S:g} s were used up"
-        return self.bench.keep_failure(result, folder, target, case=case, again=not why_not, why_not=why_not)
+        return self.bench.keep_failure(result, folder, target, case=case, reproducible=not why_not, why_not=why_not)
 
     def _target(self, case: ConformanceCase | None) -> Target:
         return self.origin if case is None else self.others.get(case.name, self.origin)

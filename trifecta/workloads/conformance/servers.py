@@ -104,9 +104,9 @@ class ServerProbe:
             log=bench.log(f"server-{self.adapter.name}"),
             cpus=bench.pins["server"],
         )
-        return self._start_again()
+        return self._launch()
 
-    def _start_again(self) -> Finding | None:
+    def _launch(self) -> Finding | None:
         assert self._server is not None
         try:
             self._server.start()
@@ -123,7 +123,7 @@ class ServerProbe:
         self._restarts += 1
         if self._restarts > MAX_RESTARTS:
             return Finding("fail", "server_ended", f"it died {self._restarts} times and was not started again")
-        return self._start_again() or self._wait_ready(protocol)
+        return self._launch() or self._wait_ready(protocol)
 
     def _wait_ready(self, protocol: str) -> Finding | None:
         """Ask until it answers over a protocol, rightly or not; the finding when it does not."""
@@ -185,7 +185,9 @@ class ServerProbe:
         folder = folder or self.bench.failure_folder("server", self.adapter.name, str(result.protocol), case.name)
         if not why_not and time.monotonic() - self._began > BUDGET_S:
             why_not = f"its {BUDGET_S:g} s were used up"
-        return self.bench.keep_failure(result, folder, self._target(), case=case, again=not why_not, why_not=why_not)
+        return self.bench.keep_failure(
+            result, folder, self._target(), case=case, reproducible=not why_not, why_not=why_not
+        )
 
     def _one(
         self,

@@ -70,7 +70,9 @@ def quick(
                     if folder is not None:
                         alive = server.running()
                         why_not = "" if alive else "the server does not run any more"
-                        result = bench.keep_failure(result, folder, target, case=case, again=alive, why_not=why_not)
+                        result = bench.keep_failure(
+                            result, folder, target, case=case, reproducible=alive, why_not=why_not
+                        )
                     results.append(result)
         answering = {case.name: answers(case, up) for case in asked} if up else {}
         for name, facts in client_facts.items() if up else ():
