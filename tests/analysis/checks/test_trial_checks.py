@@ -229,9 +229,18 @@ def test_sessions_are_no_matter_where_none_could_be_resumed():
     assert result.status == "pass"
 
 
-def test_names_of_libraries_for_the_same_cipher_are_equal():
-    rustls = facts(ciphers={"TLS13_AES_128_GCM_SHA256": 200}, tls_versions={"TLSv1.3": 200})
-    assert judge("parity", samples=rustls, siblings=(evidence("h1"),)).status == "pass"
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("TLS13_AES_128_GCM_SHA256", "pass"),  # rustls
+        ("AES_128_GCM", "pass"),  # Chromium's DevTools
+        ("AES_256_GCM", "fail"),
+        ("TLS_CHACHA20_POLY1305_SHA256", "fail"),
+    ],
+)
+def test_names_of_libraries_for_the_same_cipher_are_equal(name, status):
+    other = facts(ciphers={name: 200}, tls_versions={"TLSv1.3": 200})
+    assert judge("parity", samples=other, siblings=(evidence("h1"),)).status == status
 
 
 def test_a_server_that_knows_another_congestion_control_only_is_named_and_not_left_out():

@@ -22,7 +22,8 @@ RFC 9000, 8.1 (three times); RFC 5681, 3.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -194,7 +195,7 @@ def _transport(evidence: Evidence) -> Transport:
     return load.get("tcp") or load.get("quic") or {}
 
 
-def _only(values: dict[str, int] | Any) -> str | None:
+def _only(values: Collection[str]) -> str | None:
     """The one value that all requests had; all of them where they differ."""
     return "+".join(sorted(values)) or None
 
@@ -205,9 +206,14 @@ def _tls_version(evidence: Evidence) -> str | None:
 
 
 def _cipher(evidence: Evidence) -> str | None:
-    given = _only(evidence.samples.ciphers) if evidence.samples else None
-    # Libraries name the suites of TLS 1.3 TLS_AES_... (RFC 8446) or TLS13_AES_...
-    return given.replace("TLS13_", "TLS_") if given else None
+    """The AEAD, which is all that DevTools tells of a suite: AES_128_GCM of TLS_AES_128_GCM_SHA256 or TLS13_AES_...
+
+    In TLS 1.3 it names the suite (RFC 8446, B.4); key exchange and certificates are traits of their own.
+    """
+    return _only({_NOT_AEAD.sub("", name) for name in evidence.samples.ciphers}) if evidence.samples else None
+
+
+_NOT_AEAD = re.compile(r"^TLS(13)?_(.*_WITH_)?|_SHA\d+$")
 
 
 def _resumption(evidence: Evidence) -> str | None:
