@@ -16,8 +16,6 @@ APART = {
     "report/figures/beside.py": "draws figures of a run that is over",
     "recording/proxy.py": "records a page, outside of any lab",
     "trace/tshark.py": "dissects what was captured",
-    "video/floor.py": "serves a video to the host that it is in",
-    "video/live.py": "fills a folder, and looks into the sockets of the host that it is in",
 }
 
 

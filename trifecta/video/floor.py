@@ -7,20 +7,21 @@ and browser, each rung for ``archive.FLOOR_STEP_NS``.
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
 from trifecta.design.errors import CannotError
-from trifecta.lab.host import Host
+from trifecta.lab.place import OpenPlace, Program
 from trifecta.video.archive import FLOOR_STEP_NS, MASTER, ON_DEMAND, Video, player_url
 from trifecta.video.local import ADDRESS
 
 LEAST_FRAMES = 50
 """Of a rung, for a share of it: two seconds."""
+_READY_S = 20.0
+_PAUSE_S = 0.02
 _END_S = 2.0
 
 
@@ -35,39 +36,42 @@ class Shown(TypedDict):
 class LocalVideo:
     """A video served in a host of the lab to that host alone: a context manager."""
 
-    def __init__(self, video: Video, host: Host, log: Path) -> None:
-        """``log`` takes what goes wrong."""
+    def __init__(self, video: Video, place: OpenPlace, log: Path) -> None:
+        """``log`` takes what goes wrong; beside it the program writes its URL."""
         self._video = video
-        self._host = host
+        self._place = place
         self._log = log
-        self._process: subprocess.Popen[bytes] | None = None
+        self._program: Program | None = None
         self.url = ""
         self.host = ADDRESS
 
     def __enter__(self) -> LocalVideo:
-        command: list[str | Path] = [sys.executable, "-P", "-m", "trifecta.video.local", self._video.local]
-        with self._log.open("ab") as log:
-            self._process = self._host.popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
+        told = self._log.with_suffix(".url")
+        told.unlink(missing_ok=True)
+        self._place.put(self._video.local)
+        self._place.put(told.parent, writable=True)
+        command: list[str | Path] = [sys.executable, "-P", "-m", "trifecta.video.local", self._video.local, told]
+        self._program = self._place.run(command, self._log)
+        try:
+            self.url = self._wait_url(self._program, told)
+        except BaseException:
             self.__exit__()
-            raise CannotError(f"the video cannot be served to its own host; see {self._log}")
-        self.url = json.loads(line)["url"]
+            raise
         return self
 
+    def _wait_url(self, program: Program, told: Path) -> str:
+        began = time.monotonic()
+        while program.running() and time.monotonic() - began < _READY_S:
+            program.get(told)
+            if told.exists():
+                return told.read_text(encoding="utf-8")
+            time.sleep(_PAUSE_S)
+        raise CannotError(f"the video cannot be served to its own host; see {self._log}")
+
     def __exit__(self, *_: object) -> None:
-        process = self._process
-        if process is None:
-            return
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                stream.close()
-        try:
-            process.wait(timeout=_END_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        if self._program is not None:
+            self._program.stop(_END_S)
+            self._log.with_suffix(".url").unlink(missing_ok=True)
 
     def player_url(self) -> str:
         """The player that goes through all rungs."""

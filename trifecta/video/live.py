@@ -11,16 +11,15 @@ from __future__ import annotations
 import math
 import os
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO
 
 from trifecta.design.errors import CannotError
 from trifecta.design.model import VideoWorkload
 from trifecta.lab.engine import Stopped
 from trifecta.lab.host import Host
+from trifecta.lab.place import LocalPlace, Program
 from trifecta.video import ffmpeg
 from trifecta.video.archive import MASTER, hls_options, player_url
 from trifecta.video.encoding import Ladder
@@ -48,7 +47,8 @@ class LiveSource:
         self.folder = folder
         self._host = host
         self._log = log
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._place = LocalPlace(host)
+        self._programs: list[Program] = []
         self.started_wall_ns: int | None = None
         """Wall clock at which a segment began; all others begin whole segments before or after."""
 
@@ -74,18 +74,15 @@ class LiveSource:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         self.folder.chmod(0o755)
-        with self._log.open("ab") as log:
-            self._launch(log)
+        self._launch()
         self._write_master()
 
-    def _launch(self, log: IO[bytes]) -> None:
+    def _launch(self) -> None:
         self.started_wall_ns = time.time_ns()
-        self._run(live_command(self.ladder, self.folder), log)
+        self._run(live_command(self.ladder, self.folder))
 
-    def _run(self, command: list[str], log: IO[bytes], environment: Mapping[str, str] | None = None) -> None:
-        self._processes.append(
-            self._host.popen(command, environment=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        )
+    def _run(self, command: list[str], environment: Mapping[str, str] | None = None) -> None:
+        self._programs.append(self._place.run(command, self._log, environment=environment))
 
     def _write_master(self) -> None:
         draft = self.folder / f".{MASTER}"
@@ -124,7 +121,7 @@ class LiveSource:
 
     def running(self) -> bool:
         """Whether all of it runs."""
-        return bool(self._processes) and all(process.poll() is None for process in self._processes)
+        return bool(self._programs) and all(program.running() for program in self._programs)
 
     def player_url(self) -> str:
         """The player, which presses play in the middle of a segment: near its end, chance says which is the newest."""
@@ -137,15 +134,9 @@ class LiveSource:
 
     def close(self) -> None:
         """End it."""
-        for process in reversed(self._processes):
-            if process.poll() is None:
-                process.terminate()
-                try:
-                    process.wait(timeout=_END_S)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-            process.wait()
-        self._processes.clear()
+        for program in reversed(self._programs):
+            program.stop(_END_S)
+        self._programs.clear()
 
     def _last_words(self) -> str:
         with self._log.open("rb") as file:

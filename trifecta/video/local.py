@@ -1,13 +1,13 @@
 """A video archive served to a browser on the same host, without a network: what is dropped then, the machine drops.
 
-``python -P -m trifecta.video.local FOLDER`` says ``{"url": "http://127.0.0.1:PORT/"}`` on a line and serves until its
-standard input is closed. Browsers take a loopback address for a secure context without TLS (W3C Secure Contexts), so
-that nothing of TLS or HTTP/2 and 3 is in the floor either.
+``python -P -m trifecta.video.local FOLDER FILE`` writes ``http://127.0.0.1:PORT/`` into the file and serves until it
+gets SIGTERM. Browsers take a loopback address for a secure context without TLS (W3C Secure Contexts), so that nothing
+of TLS or HTTP/2 and 3 is in the floor either.
 """
 
 from __future__ import annotations
 
-import json
+import signal
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -76,19 +76,23 @@ def answers_of(page: Page) -> dict[str, Response]:
 
 
 def main(arguments: list[str]) -> int:
-    """Serve a folder until standard input is closed; exit code 2 for a folder that is no archive."""
+    """Serve a folder until SIGTERM or SIGINT; exit code 2 for a folder that is no archive."""
+    ends = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # before there is a thread, so that every one of them inherits it
     try:
-        (folder,) = arguments
+        folder, told = arguments
         server = LocalServer(Path(folder))
     except ValueError:
-        print("error: arguments: give the folder of one page archive", file=sys.stderr)
+        print("error: arguments: give the folder of one page archive, and a file for the URL", file=sys.stderr)
         return 2
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     with server:
-        print(json.dumps({"url": server.url}), flush=True)
-        sys.stdin.buffer.read()
+        draft = Path(f"{told}.part")
+        draft.write_text(server.url, encoding="utf-8")
+        draft.replace(told)
+        signal.sigwait(ends)
     return 0
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 from string import Template
-from typing import IO
 
 from trifecta.design.errors import CannotError
 from trifecta.design.model import VideoWorkload
@@ -46,7 +45,7 @@ class RtmpSource(LiveSource):
         if workload.codec != "h264":
             raise Unsupported(f"RTMP carries no {workload.codec} here; take 'codec: h264', or 'mode: live'")
 
-    def _launch(self, log: IO[bytes]) -> None:
+    def _launch(self) -> None:
         program, module = _found()
         state = self.folder.with_name(f"{self.folder.name}-nginx")
         state.mkdir(parents=True, exist_ok=True)
@@ -60,10 +59,10 @@ class RtmpSource(LiveSource):
         text = Template((PROGRAMS / "nginx-rtmp" / "nginx.conf").read_text(encoding="utf-8")).substitute(values)
         (state / "nginx.conf").write_text(text, encoding="utf-8")
         command = [*program.arguments, "-p", f"{state}/", "-c", str(state / "nginx.conf"), "-e", "stderr"]
-        self._run(command, log, program.environment)
+        self._run(command, program.environment)
         self._wait_listening()
         self.started_wall_ns = time.time_ns()
-        self._run(push_command(self), log)
+        self._run(push_command(self))
 
     def _wait_listening(self) -> None:
         """Until nginx takes connections: ffmpeg does not ask twice."""

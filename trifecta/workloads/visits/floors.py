@@ -54,7 +54,7 @@ class Floors:
     ) -> list[float]:
         session = self._session
         drafts = _drafts(session.state)
-        with LocalVideo(video, place.network.host("client"), session.log("floor")) as local:
+        with LocalVideo(video, session.at(place, "client"), session.log("floor")) as local:
             alone = workload.unhindered(local.watch_ns)
             config = browser_config(
                 _over_h1(trial),
