@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,7 +50,7 @@ class Budget:
         steps = reproduction.steps(self.folder)
         result, ended = lab.read(()), None
         if not steps or "took_s" in steps[-1]:
-            self.say(standing_words(spending.spending(result, self.budget_s, self.spent_s(), steps, None)))
+            self._say_standing(result, steps)
         while not self.stop():
             if steps and "took_s" not in steps[-1]:
                 step = steps[-1]
@@ -71,11 +71,18 @@ class Budget:
                 break
             steps[-1] = self._over(step, problem, result, lab)
             reproduction.write_steps(self.folder, steps)
-            self.say(standing_words(spending.spending(result, self.budget_s, self.spent_s(), steps, None)))
+            self._say_standing(result, steps)
         told = spending.spending(result, self.budget_s, self.spent_s(), steps, ended)
         if ended is not None:
             self.say(f"budget: {ended.reason}")
         return result, told
+
+    def _say_standing(self, result: Result, steps: Sequence[Step]) -> None:
+        from trifecta.conclude.reproduction import spending
+        from trifecta.report.reproduction.said import standing_words
+
+        told = spending.spending(result, self.budget_s, self.spent_s(), steps, None)
+        self.say(f"budget: {standing_words(told)}")
 
     def _begun(self, step: Step, lab: Lab) -> Step:
         return {
@@ -127,14 +134,6 @@ def lost_s(folder: Path, elapsed_s: Callable[[str], float]) -> float:
     if not steps or "took_s" in steps[-1]:
         return 0.0
     return max(0.0, sum(elapsed_s(run) - before for run, before in steps[-1]["before_s"].items()))
-
-
-def standing_words(told: Spending) -> str:
-    """``budget: spent 1 h 50 min of 2 h: 31 of 34 claims decided``."""
-    from trifecta.design import numbers
-
-    spent, budget = (numbers.wall(round(told[name] * 1e9)) for name in ("spent_s", "budget_s"))
-    return f"budget: spent {spent} of {budget}: {told['decided']} of {told['claims']} claims decided"
 
 
 def step_words(step: Step) -> str:

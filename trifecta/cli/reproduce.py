@@ -164,13 +164,16 @@ def _compare(first: Path, second: Path, *, as_json: bool) -> int:
     return 0 if made.agree else 1
 
 
-def go_on(folder: Path, *, quiet: bool, as_json: bool) -> int:
-    """Go on with a reproduction; the exit code."""
+def go_on(folder: Path, *, more_ns: int | None = None, quiet: bool, as_json: bool) -> int:
+    """Go on with a reproduction, ``more_ns`` longer than it took so far where that is given; the exit code."""
     from trifecta.cli import reproducing
     from trifecta.store import reproduction
 
     folder = folder.resolve()
     asked = reproduction.read_to_go_on(folder)
+    if more_ns is not None:
+        asked["budget_ns"] = round(sum(asked["elapsed_s"].values()) * 1e9) + more_ns
+        reproduction.write(folder, asked)
     return reproducing.carry_out(folder, asked, _read(asked), quiet=quiet, as_json=as_json)
 
 
