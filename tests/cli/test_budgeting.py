@@ -209,6 +209,8 @@ def test_it_is_killed_and_goes_on_as_if_it_had_not_been(tmp_path: Path, after: i
     ]
     assert lost_s(tmp_path / "out", world.elapsed_s) == 0
     assert state_of(result, "cheap") == CONFIRMED
+    for one in told["steps"]:  # a step that was killed took what it took: later forecasts rest on that
+        assert one["took_s"] == pytest.approx(one["step_s"])
 
 
 def test_it_is_stopped_and_the_step_is_ended_first(tmp_path: Path) -> None:

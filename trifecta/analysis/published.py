@@ -33,7 +33,7 @@ from trifecta.analysis.deciding import (
     written,
 )
 from trifecta.analysis.intervals import Estimate, Floats
-from trifecta.analysis.judging import CONFIRMED, NOT_COMPARED, OPEN, State
+from trifecta.analysis.judging import CONFIRMED, NOT_COMPARED, OPEN, State, without_forecast
 from trifecta.analysis.places import Group, Place, block_values, groups_of, matching, paired, plain
 from trifecta.analysis.statements import Says, Statement
 from trifecta.contract.trial import value_of
@@ -117,7 +117,8 @@ def evaluate(statement: Statement, places: Sequence[Place]) -> Evaluation:
     checks: Counter[str] = Counter()
     for place in here:
         checks.update(place.checks)
-    return replace(made, checks=dict(checks), arms=_arm_values(statement, here), look=look or 0)
+    made = replace(made, checks=dict(checks), arms=_arm_values(statement, here), look=look or 0)
+    return replace(made, reason=without_forecast(made.reason)) if look else made
 
 
 def _compared(statement: Statement, places: Sequence[Place]) -> Evaluation:

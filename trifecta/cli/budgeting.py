@@ -66,7 +66,7 @@ class Budget:
             problem = self._measure(step, lab)
             result = lab.read(step["targets"])
             if self.stop():  # the step is gone on with; what it took so far is kept by now
-                steps[-1] = {**step, "before_s": {run: lab.elapsed_s(run) for run in step["targets"]}}
+                steps[-1] = counted(step, lab.elapsed_s)
                 reproduction.write_steps(self.folder, steps)
                 break
             steps[-1] = self._over(step, problem, result, lab)
@@ -116,7 +116,7 @@ class Budget:
         reached = one.look >= step["look"]
         if not reached and not problem and self.left_s <= 0:
             problem = BUDGET_SPENT
-        took = sum(lab.elapsed_s(run) - before for run, before in step["before_s"].items())
+        took = _took_s(step, lab.elapsed_s)
         made: Step = {
             **step,
             "took_s": round(took, 3),
@@ -129,11 +129,20 @@ class Budget:
 
 
 def lost_s(folder: Path, elapsed_s: Callable[[str], float]) -> float:
-    """What a step took that was killed, which nobody noted: what its runs took since it began."""
+    """What a step took that was killed, which nobody counted: what its runs took since it began."""
     steps = reproduction.steps(folder)
     if not steps or "took_s" in steps[-1]:
         return 0.0
-    return max(0.0, sum(elapsed_s(run) - before for run, before in steps[-1]["before_s"].items()))
+    return max(0.0, _took_s(steps[-1], elapsed_s) - steps[-1].get("counted_s", 0.0))
+
+
+def counted(step: Step, elapsed_s: Callable[[str], float]) -> Step:
+    """A step that did not end, what it took so far being in the time spent."""
+    return {**step, "counted_s": round(_took_s(step, elapsed_s), 3)}
+
+
+def _took_s(step: Step, elapsed_s: Callable[[str], float]) -> float:
+    return sum(elapsed_s(run) - before for run, before in step["before_s"].items())
 
 
 def step_words(step: Step) -> str:

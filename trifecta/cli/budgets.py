@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from trifecta.analysis.places import Place
-from trifecta.cli.budgeting import Budget, lost_s
+from trifecta.cli.budgeting import Budget, counted, lost_s
 from trifecta.cli.campaigns import runner
 from trifecta.conclude.reproduction.result import Result, StudyResult, read
 from trifecta.contract.asked import AskedReproduction
@@ -85,8 +85,7 @@ def recover(folder: Path, asked: AskedReproduction) -> None:
     made = reproduction.steps(folder)
     asked["elapsed_s"][PART] = round(asked["elapsed_s"].get(PART, 0.0) + lost, 1)
     reproduction.write(folder, asked)
-    now = {run: elapsed_s(folder / run) for run in made[-1]["targets"]}
-    reproduction.write_steps(folder, [*made[:-1], {**made[-1], "before_s": now}])
+    reproduction.write_steps(folder, [*made[:-1], counted(made[-1], lambda run: elapsed_s(folder / run))])
 
 
 def spend(folder: Path, asked: AskedReproduction, lab: Lab, note: Callable[[], None]) -> Result:

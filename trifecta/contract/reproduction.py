@@ -117,8 +117,9 @@ class Step(TypedDict, total=False):
 
     ``targets``: by run and cell how many blocks it is to have in all. ``chance``: that the claim is decided with
     ``blocks`` blocks of each of its cells, which takes ``expected_s`` from here on (the step itself ``step_s``, which
-    is ``pace`` times what the blocks of its runs took before);
-    ``also``: open claims about the same cells. ``reached``: whether all blocks came; ``problem``: why not.
+    is ``pace`` times what the blocks of its runs took before); ``also``: open claims about the same cells.
+    ``before_s``: by run how long it had taken before; ``counted_s``: of a step that was interrupted, what is in the
+    time spent already. ``reached``: whether all blocks came; ``problem``: why not.
     """
 
     step: int
@@ -135,6 +136,7 @@ class Step(TypedDict, total=False):
     also: list[str]
     targets: dict[str, dict[str, int]]
     before_s: dict[str, float]
+    counted_s: float
     took_s: float
     reached: bool
     problem: str
