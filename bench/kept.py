@@ -5,7 +5,9 @@ else since are left out (``no_longer`` names them), the others get today's words
 
 Machines go, and with them the folders of their runs. What is kept of one in ``bench/reproductions/`` is what
 ``trifecta reproduce --compare`` reads, so that a reproduction of another day or another machine can be held against it.
-Left out are cells, resampled conclusions, and everything that names a folder or a command of the machine.
+Of every answer it has the cells with the values of their blocks, so that each can be judged again from the file alone,
+the arms and the checks that spoke up; of every run its name and trials. Left out are resampled conclusions, and
+everything that names a folder or a command of the machine.
 """
 
 from __future__ import annotations
@@ -19,18 +21,21 @@ from typing import Any
 from trifecta import studies
 from trifecta.analysis.published import Evaluation
 from trifecta.conclude.reproduction import rejudge
-from trifecta.conclude.reproduction.result import evaluation_data
+from trifecta.conclude.reproduction.rows import evaluation_data
 
 FOLDER = Path(__file__).resolve().parent / "reproductions"
 _ABOUT = ("studies", "depth", "began", "elapsed_s", "version", "machine", "programs")
 _STATEMENT = (
     "id", "study", "kind", "defined", "text", "source", "quote", "state", "reason", "metric", "is", "of", "form",
-    "ratio", "difference", "low", "high", "blocks", "published", "published_range", "size",
+    "ratio", "difference", "low", "high", "blocks", "margin", "confidence", "look", "published", "published_range",
+    "size", "depends", "arms", "run", "cell", "cells", "rates", "checks",
 )  # fmt: skip
+_RUN = ("study", "name", "trials", "valid")
 _THREAT = ("threat", "title", "outcome")
 _EFFECT = ("title", "factor", "on", "metric", "metric_label", "margin")
 _ROW = ("arm", "reference", "place", "outcome", "ratio", "low", "high", "blocks")
 _DIGITS = 6
+_DEEP = ("cells", "arms")
 
 
 def kept(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,6 +54,8 @@ def kept(document: Mapping[str, Any]) -> dict[str, Any]:
             }
             for threat in document["threats"]
         ],
+        "runs": [_of(run, _RUN) for run in document.get("runs", ())],
+        **({"budget": document["budget"]} if "budget" in document else {}),
         "missing": document["missing"],
     }
 
@@ -72,7 +79,13 @@ def rejudged(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of(one: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    return {name: _shorter(one[name]) for name in names if name in one}
+    return {name: _deep(one[name]) if name in _DEEP else _shorter(one[name]) for name in names if name in one}
+
+
+def _deep(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _deep(one) for name, one in value.items()}
+    return [_deep(one) for one in value] if isinstance(value, list) else _shorter(value)
 
 
 def _shorter(value: Any) -> Any:

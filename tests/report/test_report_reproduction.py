@@ -18,15 +18,18 @@ from tests.report import pages
 from tests.report.synthetic import Shape, write_run
 from trifecta import studies
 from trifecta.analysis.published import evaluate
+from trifecta.conclude.reproduction import rejudge
 from trifecta.conclude.reproduction.places import half_sample_mode
 from trifecta.conclude.reproduction.places import read as read_places
 from trifecta.conclude.reproduction.resampled import OfRun, kept, outcome
 from trifecta.conclude.reproduction.result import Result, as_data
 from trifecta.conclude.reproduction.result import read as read_result
+from trifecta.contract.reproduction import Spending, Step
 from trifecta.design.campaign import parse_campaign
 from trifecta.design.errors import UserError
 from trifecta.report.reproduction import print_result, write
 from trifecta.report.reproduction.resampled import words
+from trifecta.report.reproduction.shown import render
 from trifecta.store import campaign as campaigns
 from trifecta.store import reproduction
 
@@ -117,6 +120,51 @@ def test_the_page_holds_every_statement_and_nothing_from_outside(result: Result)
     for element in page.all("a"):
         target = str(element.attributes["href"])
         assert target.startswith("#") or (result.folder / target).exists(), target
+
+
+def test_how_a_budget_was_spent_is_on_the_page_in_the_terminal_and_in_the_data(result: Result, tmp_path: Path) -> None:
+    step: Step = {
+        "step": 1, "claim": "milicevic2023.far-faster", "why": "with 14 blocks a cell, 40 s from here, it is decided",
+        "look": 2, "blocks": 14, "chance": 0.6, "expected_s": 40.0, "step_s": 20.0, "pace": 1.0, "left_s": 90.0,
+        "also": ["milicevic2023.far-mode"], "targets": {"milicevic2023/python-latency": {"path=far": 9}},
+        "before_s": {"milicevic2023/python-latency": 30.0}, "took_s": 21.0, "reached": True, "state": "confirmed",
+        "decided": 1, "claims": 12,
+    }  # fmt: skip
+    why = "about 32 blocks a cell would decide, which take 5 min; 60 s is left"
+    told: Spending = {
+        "budget_s": 7200.0, "spent_s": 6720.0, "decided": 1, "claims": 12,
+        "ended": "what is left of the budget decides nothing more",
+        "open": [{"claim": "milicevic2023.near-faster", "why": why}], "steps": [step],
+    }  # fmt: skip
+    spent = replace(result, spending=told)
+    said = "spent 1 h 50 min of 2 h: 1 of 12 claims decided; what is left of the budget decides nothing more."
+    text = pages.read(render(spent)).root.text
+    assert said.capitalize() in text
+    assert "About 32 blocks a cell would decide, which take 5 min; 60 s is left." in text
+    assert "1 cell of milicevic2023/python-latency up to 9 blocks, took 21 s: With 14 blocks a cell" in text
+    assert "Also for milicevic2023.far-mode. Then: confirmed." in text
+    out = Console(file=io.StringIO(), width=200)
+    print_result(spent, out)
+    printed = out.file.getvalue()  # type: ignore[attr-defined]
+    assert f"Budget: {said}" in printed and f"open: milicevic2023.near-faster: {why}" in printed
+    assert as_data(spent)["budget"] == told
+    assert "budget" not in as_data(result)
+    assert "Budget" not in pages.read(render(result)).root.text
+
+
+def test_cells_have_the_values_of_their_blocks_and_give_the_answer_again(result: Result) -> None:
+    data = json.loads(json.dumps(as_data(result), default=str))
+    statements = {one.statement.id: one.statement for one in result.evaluations()}
+    seen = 0
+    for row in (*data["claims"], *data["figures"]):
+        says = statements[row["id"]].says
+        if says is None or row["state"] == "not compared" or not row["cells"]:
+            continue
+        seen += 1
+        one = rejudge.recomputed(row, says)
+        assert one is not None and (one[0], one[2]) == (row["state"], row["size"]), row["id"]
+        assert [len(cell["values"][0]) for cell in row["cells"]] == [cell["blocks"] for cell in row["cells"]]
+    assert seen == 4
 
 
 def test_the_data_have_what_the_table_says(result: Result) -> None:

@@ -137,3 +137,26 @@ def test_a_map_is_refused(ended):
     run.write_facts(run.facts | {"map": {}})
     with pytest.raises(UserError, match="is a map"):
         extending.extend(run, study, cells, More(blocks=1))
+
+
+def test_single_cells_get_blocks_whatever_their_verdicts(ended):
+    """What a reproduction with a budget asks for: all is decided, and one cell is measured on."""
+    run, study, cells = ended("budget=none", blocks=(14, 14), faster=(1.5, 1.5), state="decided")
+    more = More(cells={cells[1].key: 21})
+    assert more and more.words() == "reproduce --budget, 1 cell"
+    longer = extending.extend(run, study, cells, more)
+    assert again(run) == longer
+    (entry,) = run.facts["extended"]
+    assert entry["most_blocks"] == {cells[0].key: 14, cells[1].key: 21}
+    planner, rows, chosen = extending.planner(run.facts)(longer, cells), run.rows(), []
+    while isinstance(decision := planner.next(rows, 0), Decision):
+        chosen.append((decision.cell.key, decision.block))
+        rows += [make_row(one, 1e6) for one in plan.block_trials(longer, decision.cell, decision.block, len(rows))]
+    assert chosen == [(cells[1].key, block) for block in range(14, 21)]
+
+
+def test_time_ends_single_cells_as_well(ended):
+    run, study, cells = ended("budget=none", blocks=(14, 14), faster=(1.5, 1.5), state="decided")
+    longer = extending.extend(run, study, cells, More(budget_ns=MINUTE, cells={cells[0].key: 21}))
+    assert longer.budget_ns == 150_000_000_000
+    assert not isinstance(extending.planner(run.facts)(longer, cells).next(run.rows(), 151_000_000_000), Decision)

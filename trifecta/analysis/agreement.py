@@ -149,5 +149,6 @@ def _log(side: Judged | None) -> tuple[float, float] | None:
     if not ratio or not low or not high or blocks < _LEAST_BLOCKS or ratio <= 0 or side.get("is") == "whole":
         return None
     freedom = blocks - 1
-    error = math.log(high / low) / 2 / t_quantile(0.975, freedom)
+    sure = side.get("confidence") or 0.95  # documents of earlier versions do not say it
+    error = math.log(high / low) / 2 / t_quantile((1 + sure) / 2, freedom)
     return math.log(ratio), error * math.sqrt(freedom / (freedom - 2))

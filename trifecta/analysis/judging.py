@@ -149,6 +149,12 @@ def _needed(one: Estimate, edge: float) -> str:
     return f"; about {max(blocks, one.blocks + 1)} blocks would decide"
 
 
+def without_forecast(reason: str) -> str:
+    """A reason without how many blocks would decide, which is said of a number of blocks that is set in advance."""
+    said = (one for one in reason.split("; ") if not one.endswith(("blocks would decide", "more blocks hardly help")))
+    return "; ".join(said)
+
+
 def size_words(says: Says, state: State, value: float | None) -> str:
     """How large our effect is beside the published one, where that is decided: ``as large``, ``larger``, ``smaller``.
 

@@ -212,7 +212,7 @@ class Planner:
         return Stop(f"all {len(self.verdicts)} verdicts are decided", "decided")
 
     def _all_blocks_text(self) -> str:
-        if self.study.min_blocks == self.study.max_blocks:
+        if self.study.min_blocks == self.study.max_blocks and not self.most:
             return f"every cell has had its {self.study.max_blocks} blocks, as set in advance"
         if self.most:
             return f"{self._open_text()}; each open cell has had the further blocks that were asked for"

@@ -18,51 +18,37 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from trifecta.analysis.confidence import LARGEST_LOG_RATIO
-from trifecta.analysis.intervals import NOTHING, Estimate, Part, linear
-from trifecta.analysis.judging import (
-    CONFIRMED,
-    CONTRADICTED,
-    NOT_COMPARED,
-    OPEN,
-    OTHER_SIZE,
-    State,
-    between_sessions,
-    judge,
-    size_words,
+from trifecta.analysis import looks
+from trifecta.analysis.deciding import (
+    PLACES,
+    Decided,
+    Effect,
+    Rule,
+    Sample,
+    decide,
+    decide_whole,
+    sized,
+    whole_margin,
+    worst,
+    written,
 )
+from trifecta.analysis.intervals import Estimate, Floats
+from trifecta.analysis.judging import CONFIRMED, NOT_COMPARED, OPEN, State, without_forecast
 from trifecta.analysis.places import Group, Place, block_values, groups_of, matching, paired, plain
 from trifecta.analysis.statements import Says, Statement
-from trifecta.analysis.success import success_rate
 from trifecta.contract.trial import value_of
 from trifecta.design.model import AA_SUFFIX, PROTOCOL_NAMES
 
 __all__ = ["Effect", "Evaluation", "Place", "change_words", "evaluate", "matching"]
-_THAT_WAY = {CONFIRMED, OTHER_SIZE}
-_AA_CONFIDENCE = 0.99  # that of "the baseline differs from itself", which is asked of every cell
-
-
-@dataclass(frozen=True)
-class Effect:
-    """What one cell, or one pair of cells, says. Estimates are ratios, or differences where ``difference`` is set."""
-
-    run: str
-    cell: str
-    against: str
-    """The other cell of a pair; empty for one."""
-    state: State
-    value: float | None
-    low: float | None
-    high: float | None
-    blocks: int
-    to: str = ""
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """What all cells together say to a statement. ``size`` compares the effect with the published one.
 
-    ``arms`` has the value of every protocol in the metric's unit, the mean over the cells.
+    ``arms`` has the value of every protocol in the metric's unit, the mean over the cells; ``against`` what was decided
+    against each reference; ``rates`` of what is to be whole, by trial, what was asked and what succeeded. ``look`` is
+    the one at which it was judged (`looks`), 0 where the number of blocks was set in advance.
     """
 
     statement: Statement
@@ -78,6 +64,10 @@ class Evaluation:
     effects: tuple[Effect, ...] = ()
     checks: Mapping[str, int] = field(default_factory=dict)
     arms: Mapping[str, float] = field(default_factory=dict)
+    against: tuple[Decided, ...] = ()
+    rates: tuple[tuple[int, int], ...] = ()
+    rule: Rule | None = None
+    look: int = 0
 
     @property
     def difference(self) -> bool:
@@ -118,11 +108,17 @@ def evaluate(statement: Statement, places: Sequence[Place]) -> Evaluation:
     here = matching(statement, places)
     if not here:
         return Evaluation(statement, OPEN, "nothing was run that it is about")
+    look = looks.look_at(here)
+    if look == 0:
+        return Evaluation(statement, OPEN, "the first blocks of its cells are not over")
+    if look is not None:
+        here = looks.cut(here, look)
     made = _whole(statement, here) if statement.says.relation == "whole" else _compared(statement, here)
     checks: Counter[str] = Counter()
     for place in here:
         checks.update(place.checks)
-    return replace(made, checks=dict(checks), arms=_arm_values(statement, here))
+    made = replace(made, checks=dict(checks), arms=_arm_values(statement, here), look=look or 0)
+    return replace(made, reason=without_forecast(made.reason)) if look else made
 
 
 def _compared(statement: Statement, places: Sequence[Place]) -> Evaluation:
@@ -131,136 +127,87 @@ def _compared(statement: Statement, places: Sequence[Place]) -> Evaluation:
     groups = groups_of(says, statement.where, places)
     if not groups:
         return Evaluation(statement, OPEN, "one of the two cells that it compares was not run")
-    references = says.to or ("",)
-    # The statement is against all references: each must confirm, and any may contradict (so with a share of alpha).
-    found = [_against(statement, groups, reference, len(references)) for reference in references]
-    worst = min(found, key=lambda one: (_RANK[one.state], _favour(says, one)))
-    effects = tuple(effect for one in found for effect in one.effects)
-    reason = worst.reason
-    if worst.state == CONFIRMED and says.size is None and says.relation in ("above", "below"):
+    rule = Rule(_margin(says, groups), groups[0].place.confidence)
+    found = [_against(statement, groups, reference, rule) for reference in says.to or ("",)]
+    one = worst(says, found)
+    reason = one.reason
+    if one.state == CONFIRMED and says.size is None and says.relation in ("above", "below"):
         reason += "; the study gives no size"
-    log = worst.value if says.by_difference or not worst.value else math.log(worst.value)
-    return replace(worst, reason=reason, effects=effects, size=size_words(says, worst.state, log))
-
-
-_RANK: dict[State, int] = {CONTRADICTED: 0, OPEN: 1, OTHER_SIZE: 2, CONFIRMED: 3, NOT_COMPARED: 4}
-
-
-def _favour(says: Says, one: Evaluation) -> float:
-    value = one.value if one.value is not None else math.nan
-    if math.isnan(value):
-        return -math.inf
-    return -value if says.direction == "below" else value
-
-
-def _against(statement: Statement, groups: Sequence[Group], reference: str, family: int) -> Evaluation:
-    says = statement.says
-    assert says is not None
-    margin, sessions = _margin(says, groups), between_sessions(says)
-    confidence = groups[0].place.confidence
-    parts = [(group, made) for group in groups if (made := _parts(says, group, reference))]
-    if not parts:
-        return Evaluation(statement, OPEN, _why_nothing(groups, says, reference), to=reference)
-    alone = _alone(says, parts, reference)
-    pooled = alone or linear([(w / len(parts), v) for _, made in parts for w, v in made], confidence)
-    state, reason = judge(says, pooled, margin, sessions)
-    if state == CONTRADICTED and family > 1 and alone is None:
-        stricter = linear([(w / len(parts), v) for _, made in parts for w, v in made], 1 - (1 - confidence) / family)
-        state, reason = judge(says, stricter, margin, sessions)
-    state, reason = _if_unlike_itself(says, groups, reference, pooled, (state, reason))
-    effects = _effects(says, parts, reference, margin, confidence)
-    depends = False
-    # Cells may differ in size; what one of them contradicts while another goes that way is no one statement.
-    there = {one.state for one in effects} | ({state} if len(effects) > 1 else set())
-    if CONTRADICTED in there and there & _THAT_WAY:
-        depends = True
-    if depends:
-        state, reason = OPEN, f"it depends on the place: {_where_states(effects)}"
-    told = [group for group in groups if all(_measured(place, says.metric) for place in group.places)]
-    if len(parts) < len(told):
-        reason += f"; {len(told) - len(parts)} of {len(told)} cells have no usable block"
-    value, low, high = (_write(end, says.by_difference) for end in (pooled.value, pooled.low, pooled.high))
+    value, low, high = (written(end, says.by_difference) for end in (one.pooled.value, one.pooled.low, one.pooled.high))
     return Evaluation(
-        statement, state, reason, value, low, high, pooled.blocks, reference, depends=depends, effects=effects
+        statement,
+        one.state,
+        reason,
+        value,
+        low,
+        high,
+        one.pooled.blocks,
+        one.to,
+        size=sized(says, one),
+        depends=one.why == PLACES,
+        effects=tuple(effect for against in found for effect in against.effects),
+        against=tuple(found),
+        rule=rule,
     )
 
 
-def _effects(
-    says: Says, parts: Sequence[tuple[Group, list[Part]]], reference: str, margin: float, confidence: float
-) -> tuple[Effect, ...]:
-    made = []
-    own = 1 - (1 - confidence) / len(parts)
-    for group, one in parts:
-        estimate = _alone(says, [(group, one)], reference) or linear(one, own)
-        state, _ = judge(says, estimate, margin, between_sessions(says))
-        ends = [_write(end, says.by_difference) for end in (estimate.value, estimate.low, estimate.high)]
-        made.append(Effect(*group.names, state, ends[0], ends[1], ends[2], estimate.blocks, reference))
-    return tuple(made)
+def _against(statement: Statement, groups: Sequence[Group], reference: str, rule: Rule) -> Decided:
+    says = statement.says
+    assert says is not None
+    samples = [made for group in groups if (made := _sample(says, group, reference)) is not None]
+    if not samples:
+        return Decided(reference, OPEN, _why_nothing(groups, says, reference))
+    one = decide(says, samples, reference, rule)
+    told = [group for group in groups if all(_measured(place, says.metric) for place in group.places)]
+    if len(samples) < len(told):
+        missing = f"; {len(told) - len(samples)} of {len(told)} cells have no usable block"
+        one = replace(one, reason=one.reason + missing)
+    return one
 
 
-def _parts(says: Says, group: Group, reference: str) -> list[Part]:
-    """What a group adds up to; nothing where one side has no block."""
-    sides = [(1.0, group.place)] + ([(-1.0, group.against)] if group.against is not None else [])
-    made: list[Part] = []
-    for weight, place in sides:
-        values = paired(says, place, reference) if reference else plain(says, place)
-        if not len(values):
-            return []
-        made.append((weight, values))
-    return made
-
-
-def _alone(says: Says, parts: Sequence[tuple[Group, list[Part]]], reference: str) -> Estimate | None:
-    """The interval of the run's own verdict, where it has one that holds although the run may end when decided."""
-    if len(parts) != 1 or parts[0][0].against is not None or len(says.arms) != 1:
+def _sample(says: Says, group: Group, reference: str) -> Sample | None:
+    """What a group adds up to; None where one side has no block."""
+    values = [paired(says, place, reference) if reference else plain(says, place) for place in group.places]
+    if not all(len(one) for one in values):
         return None
-    group, made = parts[0]
+    return Sample(
+        *group.names,
+        tuple(_plain(one) for one in values),
+        _again(says, group, reference),
+        _alone(says, group, reference, len(values[0])),
+    )
+
+
+def _plain(values: Floats) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)
+
+
+def _again(says: Says, group: Group, reference: str) -> tuple[float, ...]:
+    """The baseline's second run against its first, by block, where it is the reference: its log ratio."""
+    place = group.place
+    if reference != place.baseline or says.between_cells or says.by_difference:
+        return ()
+    pairs: dict[int, dict[str, float]] = {}
+    for row in place.rows:
+        value = value_of(row, says.metric)
+        if row["arm"] in (reference, reference + AA_SUFFIX) and value and math.isfinite(value) and value > 0:
+            pairs.setdefault(int(row["block"]), {})[str(row["arm"])] = math.log(value)
+    return tuple(one[reference + AA_SUFFIX] - one[reference] for one in pairs.values() if len(one) == 2)
+
+
+def _alone(says: Says, group: Group, reference: str, blocks: int) -> Estimate | None:
+    """The interval of the run's own verdict, where it has one that holds although the run may end when decided."""
+    if group.against is not None or len(says.arms) != 1:
+        return None
     verdict = group.place.verdicts.get((says.metric, says.arms[0], reference))
     if verdict is None or verdict[0] is None:
         return None
     ends = [None if end is None or end <= 0 else math.log(end) for end in verdict]
-    return Estimate(ends[0], ends[1], ends[2], len(made[0][1]))
+    return Estimate(ends[0], ends[1], ends[2], blocks)
 
 
 def _margin(says: Says, groups: Sequence[Group]) -> float:
     return max(group.place.margin for group in groups) if says.margin is None else says.margin
-
-
-def _if_unlike_itself(
-    says: Says, groups: Sequence[Group], reference: str, effect: Estimate, judged: tuple[State, str]
-) -> tuple[State, str]:
-    """Open where the baseline's two runs differ from each other by as much as the arm differs from it."""
-    if judged[0] == OPEN or says.between_cells or says.by_difference or effect.low is None or effect.high is None:
-        return judged
-    for group in groups:
-        place = group.place
-        if reference != place.baseline:
-            continue
-        pairs: dict[int, dict[str, float]] = {}
-        for row in place.rows:
-            value = value_of(row, says.metric)
-            if row["arm"] in (reference, reference + AA_SUFFIX) and value and math.isfinite(value) and value > 0:
-                pairs.setdefault(int(row["block"]), {})[str(row["arm"])] = math.log(value)
-        both = [one[reference + AA_SUFFIX] - one[reference] for one in pairs.values() if len(one) == 2]
-        again = linear([(1.0, np.array(both))], _AA_CONFIDENCE) if both else NOTHING
-        if again.low is None or again.high is None or again.low <= 0 <= again.high or again.low == again.high:
-            continue
-        nearest = min(abs(effect.low), abs(effect.high))
-        if max(abs(again.low), abs(again.high)) >= nearest:
-            return (
-                OPEN,
-                f"the baseline differs from itself in {place.cell}, by {100 * math.expm1(again.value or 0):+.1f} %",
-            )
-    return judged
-
-
-def _where_states(effects: Sequence[Effect]) -> str:
-    said = []
-    for state in (CONFIRMED, OTHER_SIZE, CONTRADICTED):
-        cells = [one.cell for one in effects if one.state == state]
-        if cells:
-            said.append(f"{state} in {len(cells)} of {len(effects)} cells")
-    return ", ".join(said)
 
 
 def _measured(place: Place, metric: str) -> bool:
@@ -298,18 +245,11 @@ def _whole(statement: Statement, places: Sequence[Place]) -> Evaluation:
     ]
     if not trials:
         return Evaluation(statement, OPEN, "no request was counted in the cells that it is about")
-    rate = success_rate(trials, places[0].confidence)
-    failed = rate.requests - rate.succeeded
-    made = Evaluation(statement, OPEN, "", rate.rate, rate.low, rate.high, rate.trials)
-    if failed:
-        return replace(made, state=CONTRADICTED, reason=f"{failed} of {rate.requests} requests failed")
-    limit = 1 - (says.margin if says.margin is not None else 0.01)
-    if rate.low is not None and rate.low >= limit:
-        return replace(made, state=CONFIRMED, reason=f"none of {rate.requests} requests failed")
-    return replace(
-        made,
-        reason=f"none of {rate.requests} requests failed; those of a trial may fail together, and {rate.trials} trials "
-        f"are too few to rule out 1 in {1 / (1 - limit):.0f}",
+    confidence = places[0].confidence
+    state, reason, rate = decide_whole(says, trials, confidence)
+    rule = Rule(whole_margin(says), confidence)
+    return Evaluation(
+        statement, state, reason, rate.rate, rate.low, rate.high, rate.trials, rates=tuple(trials), rule=rule
     )
 
 
@@ -326,10 +266,3 @@ def _arm_values(statement: Statement, places: Sequence[Place]) -> dict[str, floa
             middle = float(np.mean(means))
             made[arm] = middle if says.by_difference else math.exp(min(middle, 700.0))
     return made
-
-
-def _write(value: float | None, by_difference: bool) -> float | None:
-    if value is None or by_difference:
-        return value
-    # An end further out than that is none; with two blocks an interval reaches anywhere.
-    return math.exp(value) if abs(value) < LARGEST_LOG_RATIO else None

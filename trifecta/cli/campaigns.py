@@ -16,6 +16,7 @@ from trifecta.contract.asked import Asked
 if TYPE_CHECKING:
     from trifecta.design.campaign import Campaign
     from trifecta.report.campaign import Overview
+    from trifecta.workloads.extending import More
 
 
 def begin(asked: Asked, out: Path | None, **how: bool) -> int:
@@ -109,17 +110,19 @@ def run_in_turn(
     return made
 
 
-def runner(stop: Callable[[], bool], *, quiet: bool) -> Callable[[Any, Path, bool], Any]:
-    """What runs a study into a folder, or goes on with it, and shows how far it is."""
+def runner(stop: Callable[[], bool], *, quiet: bool, more: More | None = None) -> Callable[[Any, Path, bool], Any]:
+    """What runs a study into a folder, or goes on with it (``more`` than it was to be), and shows how far it is."""
     from trifecta.workloads.progress import NoProgress
-    from trifecta.workloads.runner import run_study
+    from trifecta.workloads.runner import NO_MORE, run_study
+
+    more = more or NO_MORE
 
     def run_one(study: Any, run: Path, resume: bool) -> Any:
         if quiet:
-            return run_study(study, run, NoProgress(), stop, resume=resume)
+            return run_study(study, run, NoProgress(), stop, resume=resume, more=more)
         from trifecta.report.progress import LiveProgress
 
         with LiveProgress() as progress:
-            return run_study(study, run, progress, stop, resume=resume)
+            return run_study(study, run, progress, stop, resume=resume, more=more)
 
     return run_one

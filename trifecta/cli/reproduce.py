@@ -39,6 +39,7 @@ With --compare: 0 what both decided is decided alike, 1 they contradict each oth
 Examples:
   trifecta reproduce milicevic2023 --quick
   trifecta reproduce all --quick
+  trifecta reproduce all --budget "2 h"
   trifecta reproduce bourbon2020 --full --without jitter-reordering
   trifecta resume runs/reproduce-20260101-120000
   trifecta reproduce --compare runs/monday runs/tuesday
@@ -47,6 +48,12 @@ Examples:
 @click.argument("names", nargs=-1, metavar="STUDY...|all", shell_complete=_complete)
 @click.option(
     "--quick/--full", default=True, help="Minutes on two cores, or hours as they were published.  [default: quick]"
+)
+@click.option(
+    "--budget",
+    metavar="TIME",
+    help="Spend this time in all, such as '2 h': after the depth, on the claims that are open, until no more can be "
+    "decided.",
 )
 @click.option("--only", multiple=True, metavar="NAME,...", help="Only these scenarios, suites or runs of the studies.")
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a factor or a field of every run.")
@@ -75,6 +82,7 @@ def command(
     *,
     names: tuple[str, ...],
     quick: bool,
+    budget: str | None,
     only: tuple[str, ...],
     overrides: tuple[str, ...],
     threats_on: tuple[str, ...],
@@ -90,6 +98,7 @@ def command(
     Ratios, orders and shapes are compared, never absolute times of another machine.
     """
     from trifecta.cli import reproducing
+    from trifecta.cli.inputs import time_ns
     from trifecta.design.overrides import refuse_twice
     from trifecta.store import reproduction
 
@@ -99,6 +108,7 @@ def command(
     if not names:
         raise click.UsageError("missing argument 'STUDY...|all'", context)
     refuse_twice(overrides, {})
+    budget_ns = None if budget is None else time_ns("--budget", budget)
     chosen = _chosen(names)
     parts = _only(chosen, options.split_names(only))
     chosen = list(parts)
@@ -109,6 +119,7 @@ def command(
         "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "argv": sys.argv,
         "threats": threats,
+        "budget_ns": budget_ns,
         "elapsed_s": {},
         "campaigns": {
             name: {
@@ -153,13 +164,16 @@ def _compare(first: Path, second: Path, *, as_json: bool) -> int:
     return 0 if made.agree else 1
 
 
-def go_on(folder: Path, *, quiet: bool, as_json: bool) -> int:
-    """Go on with a reproduction; the exit code."""
+def go_on(folder: Path, *, more_ns: int | None = None, quiet: bool, as_json: bool) -> int:
+    """Go on with a reproduction, ``more_ns`` longer than it took so far where that is given; the exit code."""
     from trifecta.cli import reproducing
     from trifecta.store import reproduction
 
     folder = folder.resolve()
     asked = reproduction.read_to_go_on(folder)
+    if more_ns is not None:
+        asked["budget_ns"] = round(sum(asked["elapsed_s"].values()) * 1e9) + more_ns
+        reproduction.write(folder, asked)
     return reproducing.carry_out(folder, asked, _read(asked), quiet=quiet, as_json=as_json)
 
 

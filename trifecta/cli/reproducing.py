@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from trifecta.contract.asked import Asked, AskedReproduction
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from trifecta.conclude.reproduction.result import StudyResult
     from trifecta.contract.threats import ThreatFound
     from trifecta.design.campaign import Campaign
     from trifecta.design.model import Study
@@ -31,11 +33,13 @@ def carry_out(
     experiments = _experiments(asked)
     enter_lab([*(study for one in campaigns.values() for study in one.studies.values()), *experiments.values()])
 
-    from trifecta.conclude.reproduction.result import StudyResult, as_data, read
+    from trifecta.cli import budgets
+    from trifecta.conclude.reproduction.result import as_data, read
     from trifecta.report import reproduction as shown
     from trifecta.workloads.stopping import StopFlag
 
     parts = _parts(folder, campaigns, experiments)
+    budgets.recover(folder, asked)
     if not quiet:
         click.echo(_ahead(parts, folder), err=True)
     problems: dict[str, dict[str, str]] = {}
@@ -45,10 +49,10 @@ def carry_out(
         for name, campaign in campaigns.items():
             if stop():
                 break
-            with _timed(folder, asked, name):
-                problems[name] = _run_campaign(
-                    campaign, folder / name, asked["campaigns"][name], stop, parts, quiet=quiet
-                )
+            with _timed(folder, asked, name) as note:
+                left = partial(_left, parts, note)
+                part = folder / name, asked["campaigns"][name]
+                problems[name] = _run_campaign(campaign, *part, stop, left=left, quiet=quiet)
             if asked["threats"] and not stop():
                 with _timed(folder, asked, f"{name}, threats"):
                     _measure(name, folder, asked, measured, stop, quiet=quiet)
@@ -58,6 +62,10 @@ def carry_out(
             if not quiet and not as_json:
                 click.echo(f"{name}: {shown.study_summary(result, name)}", err=True)
         result = read(folder, campaigns, problems, kept)
+        if asked.get("budget_ns") and not stop():
+            with _timed(folder, asked, budgets.PART) as note:
+                lab = budgets.Lab(folder, campaigns, problems, stop, quiet=quiet)
+                result = budgets.spend(folder, asked, lab, note)
         shown.write(result)
         page = _reconcile(folder) if asked["all"] else None
         if as_json:
@@ -72,16 +80,20 @@ def carry_out(
 
 
 @contextmanager
-def _timed(folder: Path, asked: AskedReproduction, part: str) -> Iterator[None]:
-    """Keep how long a part took, over all sessions."""
+def _timed(folder: Path, asked: AskedReproduction, part: str) -> Iterator[Callable[[], None]]:
+    """Keep how long a part took, over all sessions; what is yielded keeps how long it took by then."""
     from trifecta.store import reproduction
 
-    began = time.monotonic()
-    try:
-        yield
-    finally:
-        asked["elapsed_s"][part] = round(asked["elapsed_s"].get(part, 0.0) + time.monotonic() - began, 1)
+    began, before = time.monotonic(), asked["elapsed_s"].get(part, 0.0)
+
+    def note() -> None:
+        asked["elapsed_s"][part] = round(before + time.monotonic() - began, 1)
         reproduction.write(folder, asked)
+
+    try:
+        yield note
+    finally:
+        note()
 
 
 def _parts(folder: Path, campaigns: dict[str, Campaign], experiments: dict[str, Study]) -> dict[Path, Study]:
@@ -104,10 +116,13 @@ def _ahead(parts: dict[Path, Study], folder: Path) -> str:
     return f"{begun}{_words(ahead)}. Ctrl-C keeps finished trials; `trifecta resume {folder}` continues."
 
 
-def _left(parts: dict[Path, Study]) -> str:
-    """What is left now."""
+def _left(parts: dict[Path, Study], note: Callable[[], None], cannot: Iterable[Path]) -> str:
+    """What is left now, without what cannot run; ``note`` keeps how long it took so far."""
     from trifecta.workloads.ahead import look
 
+    note()
+    for run in cannot:
+        parts.pop(run, None)
     return _words(look(parts))
 
 
@@ -129,8 +144,8 @@ def _run_campaign(
     folder: Path,
     asked: Asked,
     stop: Callable[[], bool],
-    parts: dict[Path, Study],
     *,
+    left: Callable[[Iterable[Path]], str],
     quiet: bool,
 ) -> dict[str, str]:
     """Run what is not over of one study; what could not run, with the reason."""
@@ -140,12 +155,10 @@ def _run_campaign(
     if not campaigns.is_campaign(folder):
         campaigns.create(folder, campaign, asked)
 
-    def left(cannot: Iterable[str]) -> str:
-        for name in cannot:
-            parts.pop(folder / name, None)
-        return _left(parts)
+    def still(cannot: Iterable[str]) -> str:
+        return left([folder / name for name in cannot])
 
-    return dict(run_in_turn(campaign, folder, stop, quiet=quiet, left=left).problems)
+    return dict(run_in_turn(campaign, folder, stop, quiet=quiet, left=still).problems)
 
 
 def _reconcile(folder: Path) -> Path:

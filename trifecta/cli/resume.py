@@ -16,6 +16,7 @@ Examples:
   trifecta resume runs/race-20260101-120000
   trifecta resume runs/race-20260101-120000 --blocks 12
   trifecta resume runs/race-20260101-120000 --budget "5 min"
+  trifecta resume runs/reproduce-20260101-120000 --budget "1 h"
 """
 )
 @options.run_directory
@@ -32,7 +33,7 @@ def command(*, run: Path, blocks: int | None, budget: str | None, quiet: bool, a
 
     No trial runs twice: an unfinished block gets the trials it lacks. --blocks or --budget extends a finished run, for
     the verdicts that are still open. RUN can also be the folder of a campaign, a reproduction or a map, which continue
-    to their own end.
+    to their own end; --budget extends a reproduction, too, for the claims that are still open.
     """
     from trifecta.cli import running
     from trifecta.cli.inputs import time_ns
@@ -48,14 +49,14 @@ def command(*, run: Path, blocks: int | None, budget: str | None, quiet: bool, a
     many = "reproduction" if is_reproduction(run) else "campaign" if is_campaign(run) else ""
     if is_map(run):
         many = "map"
-    if many and (blocks is not None or budget is not None):
+    if many and (blocks is not None or (budget is not None and many != "reproduction")):
         one = next(iter(sorted(found.parent for found in run.rglob("run.json"))), None)
         remedy = f"give one of its runs, such as {one}" if one and many != "map" else "leave --blocks and --budget out"
         raise UserError(f"{run} is a {many}, which continues to its own end; {remedy}")
     if is_reproduction(run):
         from trifecta.cli import reproduce
 
-        return reproduce.go_on(run, quiet=quiet, as_json=as_json)
+        return reproduce.go_on(run, more_ns=budget_ns, quiet=quiet, as_json=as_json)
     if is_campaign(run):
         from trifecta.cli import campaigns
 

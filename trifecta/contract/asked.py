@@ -20,7 +20,10 @@ class Asked(TypedDict, total=False):
 
 
 class AskedReproduction(TypedDict, total=False):
-    """What it takes to go on with a reproduction, as its folder keeps it; ``elapsed_s``: of its parts so far."""
+    """What it takes to go on with a reproduction, as its folder keeps it; ``elapsed_s``: of its parts so far.
+
+    ``budget_ns``: how long it may take in all, over its sessions; None or left out: as long as its depth takes.
+    """
 
     studies: list[str]
     all: bool
@@ -30,3 +33,4 @@ class AskedReproduction(TypedDict, total=False):
     argv: list[str]
     elapsed_s: dict[str, float]
     campaigns: dict[str, Asked]
+    budget_ns: int | None

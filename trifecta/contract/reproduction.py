@@ -9,7 +9,12 @@ from trifecta.contract.values import JsonObject
 
 
 class JudgedCell(TypedDict, total=False):
-    """What one cell, or one pair of cells, says to a statement: `analysis.published.Effect`."""
+    """What one cell, or one pair of cells, says to a statement: `analysis.deciding.Effect`.
+
+    ``values``: by block, a ratio or a difference (of a pair those of the other cell, too; of two cells that are
+    compared by themselves, the metric's value); ``again``: of the baseline's second run to its first. ``"inf"``,
+    ``"-inf"``: a trial of failures, which is worse than every other.
+    """
 
     run: str
     cell: str
@@ -20,6 +25,8 @@ class JudgedCell(TypedDict, total=False):
     high: float | None
     blocks: int
     to: str
+    values: list[list[float | str]]
+    again: list[float]
 
 
 _Relation = TypedDict("_Relation", {"is": str | None}, total=False)
@@ -27,6 +34,9 @@ _Relation = TypedDict("_Relation", {"is": str | None}, total=False)
 
 class Judged(_Relation, total=False):
     """A published statement, or an effect of a threat, and what all cells together say to it.
+
+    ``margin`` and ``confidence`` are those it was judged by, at which ``look`` (0: the blocks were set in advance);
+    ``rates``: of what is to be whole, by trial, what was asked and what succeeded.
 
     Of an effect of a threat there is no more than ``id``, ``kind``, ``text``, ``state``, ``form``, ``metric`` and the
     ratio with its interval; ``ratio`` is null where a difference is compared.
@@ -50,6 +60,9 @@ class Judged(_Relation, total=False):
     high: float | None
     blocks: int
     margin: float
+    confidence: float | None
+    look: int
+    rates: list[list[int]]
     published: float | None
     published_range: list[float] | None
     said: str
@@ -90,3 +103,55 @@ class RunTold(RunMade, total=False):
     report: str
     trials: int
     valid: int
+
+
+class OpenStill(TypedDict):
+    """A claim that a budget left open, and why more of it would not have helped."""
+
+    claim: str
+    why: str
+
+
+class Step(TypedDict, total=False):
+    """A line of ``budget.jsonl``: some blocks that were chosen, and why (``step``); what became of them (``took_s``).
+
+    ``targets``: by run and cell how many blocks it is to have in all. ``chance``: that the claim is decided with
+    ``blocks`` blocks of each of its cells, which takes ``expected_s`` from here on (the step itself ``step_s``, which
+    is ``pace`` times what the blocks of its runs took before); ``also``: open claims about the same cells.
+    ``before_s``: by run how long it had taken before; ``counted_s``: of a step that was interrupted, what is in the
+    time spent already. ``reached``: whether all blocks came; ``problem``: why not.
+    """
+
+    step: int
+    utc: str
+    claim: str
+    why: str
+    look: int
+    blocks: int
+    chance: float
+    expected_s: float
+    step_s: float
+    pace: float
+    left_s: float
+    also: list[str]
+    targets: dict[str, dict[str, int]]
+    before_s: dict[str, float]
+    counted_s: float
+    took_s: float
+    reached: bool
+    problem: str
+    state: str
+    decided: int
+    claims: int
+
+
+class Spending(TypedDict):
+    """How the time of a reproduction with a budget was spent, in seconds, and why it ended (empty: it did not yet)."""
+
+    budget_s: float
+    spent_s: float
+    decided: int
+    claims: int
+    ended: str
+    open: list[OpenStill]
+    steps: list[Step]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 from trifecta.contract.asked import Asked, AskedReproduction
+from trifecta.contract.reproduction import Step
 from trifecta.design.errors import UserError
 from trifecta.store import documents, files
 from trifecta.store.campaign import check_asked
@@ -22,6 +23,7 @@ _FIELDS: dict[str, type] = {
     "campaigns": dict,
 }
 THREATS_FOLDER = "threats"
+BUDGET_FILE = "budget.jsonl"
 
 
 def create(folder: Path, asked: AskedReproduction) -> Path:
@@ -43,9 +45,9 @@ def same(folder: Path, asked: AskedReproduction) -> AskedReproduction:
     there = read(folder)
     before: Mapping[str, object] = there
     wanted: Mapping[str, object] = asked
-    for name in ("studies", "all", "depth", "threats"):
-        if before.get(name) != wanted[name]:
-            raise _other(folder, name)
+    for name in ("studies", "all", "depth", "threats", "budget_ns"):
+        if before.get(name) != wanted.get(name):
+            raise _other(folder, name.removesuffix("_ns"))
     for study, one in asked["campaigns"].items():
         kept: Mapping[str, object] = there.get("campaigns", {}).get(study, {})
         for name, value in one.items():
@@ -78,6 +80,8 @@ def read(folder: Path) -> AskedReproduction:
         documents.expect(name, str, "studies", path, remedy)
     for name, took in document.get("elapsed_s", {}).items():
         documents.expect(took, (int, float), f"elapsed_s.{name}", path, remedy)
+    if document.get("budget_ns") is not None:
+        documents.expect(document["budget_ns"], int, "budget_ns", path, remedy)
     return cast(AskedReproduction, document)
 
 
@@ -92,3 +96,27 @@ def read_to_go_on(folder: Path) -> AskedReproduction:
         documents.expect(one, dict, f"campaigns.{name}", path, remedy)
         check_asked(one or Asked(), path, remedy, f"campaigns.{name}.")
     return document
+
+
+def steps(folder: Path) -> list[Step]:
+    """What was decided so far about the time of a budget, each with what became of it."""
+    path, remedy = folder / BUDGET_FILE, "remove it; what was measured stays, and `trifecta resume` goes on"
+    if not path.is_file():
+        return []
+    found: list[Step] = []
+    for number, line in enumerate(documents.read_text(path, remedy).splitlines(), 1):
+        try:
+            one = json.loads(line)
+        except ValueError as error:
+            raise UserError(f"{path}: line {number} is no JSON ({error}); {remedy}") from None
+        documents.expect(one, dict, f"line {number}", path, remedy)
+        for name, kinds in (("claim", str), ("targets", dict), ("step_s", (int, float))):
+            documents.expect(one.get(name), kinds, f"line {number}, {name}", path, remedy)
+        found.append(cast(Step, one))
+    return found
+
+
+def write_steps(folder: Path, made: Sequence[Step]) -> None:
+    """Keep them, whole or not at all."""
+    with files.disk_errors(folder):
+        files.write_text(folder / BUDGET_FILE, "".join(files.to_json(one) + "\n" for one in made))

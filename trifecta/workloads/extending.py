@@ -32,17 +32,23 @@ ENTRY: Final = "extended"  # of run.json: a list, one mapping for each time
 
 @dataclass(frozen=True)
 class More:
-    """How much more of a run: so many blocks of every cell that is open, so much time, or whichever ends first."""
+    """How much more of a run: so many blocks of every cell that is open, so much time, or whichever ends first.
+
+    ``cells``: how many blocks these cells are to have in all, whatever their verdicts; the others get none.
+    """
 
     blocks: int | None = None
     budget_ns: int | None = None
+    cells: Mapping[str, int] | None = None
 
     def __bool__(self) -> bool:
         """Whether anything is asked for."""
-        return self.blocks is not None or self.budget_ns is not None
+        return self.blocks is not None or self.budget_ns is not None or self.cells is not None
 
     def words(self) -> str:
-        """As it is asked for on a command line."""
+        """As it is asked for on a command line; of single cells, which no command line names, by how many they are."""
+        if self.cells is not None:
+            return f"reproduce --budget, {len(self.cells)} cell{'' if len(self.cells) == 1 else 's'}"
         said = [f"--blocks {self.blocks}"] if self.blocks is not None else []
         if self.budget_ns is not None:
             said.append(f'--budget "{quantity.format_time(self.budget_ns)}"')
@@ -73,7 +79,7 @@ def extend(run: RunDirectory, study: Study, cells: Sequence[Cell], more: More) -
     state, done = run.facts.get("state"), _blocks(rows)
     judged = verdicts(study, rows, cells, fixed=False)
     open_cells = {one.cell for one in judged if one.verdict == "undecided"} if study.gives_verdicts else set()
-    if not open_cells and more.blocks is None:
+    if not open_cells and more.blocks is None and more.cells is None:
         said = f"all {len(judged)} verdicts are decided" if judged else "it has no verdict that could be open"
         raise UserError(f"option --budget: {said}, so no block would be chosen; --blocks N measures every cell longer")
     most: dict[str, int] = {}
@@ -82,6 +88,9 @@ def extend(run: RunDirectory, study: Study, cells: Sequence[Cell], more: More) -
         most = {cell.key: done.get(cell.key, 0) + more.blocks for cell in cells}
         at_most = max(most.values())
         at_least = min(at_least, at_most) if open_cells else at_most
+    if more.cells is not None:
+        most = {cell.key: max(done.get(cell.key, 0), more.cells.get(cell.key, 0)) for cell in cells}
+        at_least = at_most = max(most.values())
     spent_ns = max((int(made["elapsed_ns"]) for made in run.decisions()), default=0)
     budget = "none" if more.budget_ns is None else quantity.format_time(spent_ns + more.budget_ns)
     blocks = {"at_least": at_least, "at_most": at_most}

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any, cast
 
 import duckdb
@@ -101,6 +102,18 @@ GROUP BY t.cell, c."check" ORDER BY t.cell, trials DESC, name
 )
 
 
+# Wall time of the trials of a block, without what lies between them.
+SPANS = Query(
+    "published_spans",
+    """
+SELECT cell, block, count(DISTINCT arm) AS arms, sum(ended_ns - started_ns) AS busy_ns
+FROM trials AS t WHERE true{and_cell}
+GROUP BY cell, block ORDER BY cell, block
+""",
+    ("cell", "block"),
+)
+
+
 def read(run: Path, name: str = "") -> list[Place]:
     """The cells of a run that has trials; ``name`` is what it is called in the table."""
     about = read_facts(run)
@@ -115,6 +128,7 @@ def places(connection: duckdb.DuckDBPyConnection, about: RunFacts, name: str) ->
     struck: dict[str, Counter[str]] = {}
     for row in queries.ask(connection, STRUCK):
         struck.setdefault(row["cell"], Counter())[row["name"]] += row["trials"]
+    spans = _spans(connection, about, study)
     found = from_rows(queries.ask(connection, VERDICTS).of(VerdictRow), about.metric)
     made = []
     for cell in plan.cells(study):
@@ -132,8 +146,25 @@ def places(connection: duckdb.DuckDBPyConnection, about: RunFacts, name: str) ->
                 trials=counts[cell.key],
                 checks=dict(struck.get(cell.key, {})),
                 verdicts=published.verdicts_of(about, study, found, cell.key),
+                done=spans.get(cell.key, (0, 0))[0],
+                block_ns=spans.get(cell.key, (0, 0))[1],
             )
         )
+    return made
+
+
+def _spans(connection: duckdb.DuckDBPyConnection, about: RunFacts, study: Study) -> dict[str, tuple[int, int]]:
+    """By cell how many blocks are whole, from the first on, and the wall time of one, with what lies between trials."""
+    arms = len(plan.arms(study))
+    blocks: dict[str, dict[int, tuple[int, int]]] = {}
+    for row in queries.ask(connection, SPANS):
+        blocks.setdefault(row["cell"], {})[int(row["block"])] = int(row["arms"]), int(row["busy_ns"] or 0)
+    busy = sum(ns for of_cell in blocks.values() for _, ns in of_cell.values())
+    overhead = max(1.0, int(about.rest.get("elapsed_ns") or 0) / busy) if busy else 1.0
+    made = {}
+    for cell, of_cell in blocks.items():
+        done = next((n for n in range(len(of_cell) + 1) if of_cell.get(n, (0, 0))[0] < arms), 0)
+        made[cell] = done, round(median(ns for _, ns in of_cell.values()) * overhead)
     return made
 
 

@@ -15,14 +15,16 @@ from trifecta.analysis.statements import Published
 from trifecta.conclude.campaign import left_out
 from trifecta.conclude.reproduction import places
 from trifecta.conclude.reproduction.programs import programs_of
+from trifecta.conclude.reproduction.rows import evaluation_data
 from trifecta.conclude.visits.published import levels_of
-from trifecta.contract.reproduction import RunTold
+from trifecta.contract.reproduction import RunTold, Spending
 from trifecta.contract.threats import ThreatFound
 from trifecta.contract.trial import TrialValues
 from trifecta.contract.values import JsonObject
 from trifecta.design import plan
 from trifecta.design.campaign import Campaign
 from trifecta.design.errors import UserError
+from trifecta.design.model import Study
 from trifecta.store import documents, files, noted, reproduction
 from trifecta.store.campaign import CAMPAIGN_FILE
 from trifecta.store.run import RunDirectory
@@ -39,6 +41,8 @@ class StudyResult:
     runs: tuple[RunTold, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
     """What could not be run, with the reason."""
+    places: tuple[Place, ...] = field(default=(), repr=False)
+    """The cells that its statements were held against."""
 
     @property
     def claims(self) -> list[Evaluation]:
@@ -59,6 +63,8 @@ class Result:
     asked: Mapping[str, Any]
     studies: tuple[StudyResult, ...]
     threats: tuple[ThreatFound, ...] = ()
+    spending: Spending | None = None
+    """How the time of a budget was spent, where there is one."""
 
     @property
     def quick(self) -> bool:
@@ -76,49 +82,77 @@ def read(
     campaigns_read: Mapping[str, Campaign],
     problems: Mapping[str, Mapping[str, str]],
     kept: MutableMapping[str, StudyResult] | None = None,
+    runs: MutableMapping[str, list[Place]] | None = None,
 ) -> Result:
     """Evaluate what is there now; ``problems`` has by study what could not run in this session.
 
-    ``kept`` has studies that were evaluated before and did not change since; the others are added to it.
+    ``kept`` has studies that were evaluated before and did not change since, ``runs`` the cells of runs (``STUDY/RUN``)
+    that did not; the others are added to them.
     """
-    known, kept = studies.published(), {} if kept is None else kept
+    known, kept, runs = studies.published(), {} if kept is None else kept, {} if runs is None else runs
     asked = reproduction.read(folder)
     names = [name for name in asked["studies"] if name in known]
     for name in names:
         if name not in kept:
-            kept[name] = _study(folder / name, known[name], campaigns_read[name], problems.get(name, {}))
+            read_study = _Read(
+                folder / name, known[name], campaigns_read[name], asked.get("budget_ns") is not None, runs
+            )
+            kept[name] = read_study.evaluated(problems.get(name, {}))
     return Result(folder, asked, tuple(kept[name] for name in names), tuple(_threats(folder)))
 
 
-def _study(folder: Path, published: Published, campaign: Campaign, problems: Mapping[str, str]) -> StudyResult:
-    if not (folder / CAMPAIGN_FILE).is_file():
-        found = tuple(evaluate(one, []) for one in published.statements)
-        return StudyResult(published, found, (), dict.fromkeys(campaign.studies, "not run yet"))
-    runs: list[RunTold] = []
-    cells: list[Place] = []
-    captured: list[Place] = []
-    for name, study in campaign.studies.items():
-        run = folder / name
-        if not (run / "run.json").is_file():
-            continue
-        here = places.read(run, f"{published.id}/{name}")
-        (captured if study.capture else cells).extend(here)
-        report = run / "report.html"
-        runs.append(
-            RunTold(
-                study=published.id,
-                name=name,
-                folder=f"{published.id}/{name}",
-                report=f"{published.id}/{name}/report.html" if report.exists() else "",
-                trials=sum(place.trials for place in here),
-                valid=sum(len(place.rows) for place in here),
+@dataclass(frozen=True)
+class _Read:
+    """A study's folder and what its statements are held against; with ``looking`` at looks (`analysis.looks`)."""
+
+    folder: Path
+    published: Published
+    campaign: Campaign
+    looking: bool
+    known: MutableMapping[str, list[Place]]
+
+    def evaluated(self, problems: Mapping[str, str]) -> StudyResult:
+        """Every statement with what the runs say to it; ``problems``: what could not run."""
+        published, campaign = self.published, self.campaign
+        if not (self.folder / CAMPAIGN_FILE).is_file():
+            found = tuple(evaluate(one, []) for one in published.statements)
+            return StudyResult(published, found, (), dict.fromkeys(campaign.studies, "not run yet"))
+        runs: list[RunTold] = []
+        cells: list[Place] = []
+        captured: list[Place] = []
+        for name, study in campaign.studies.items():
+            run = self.folder / name
+            if not (run / "run.json").is_file():
+                continue
+            here = self._places(name, study)
+            (captured if study.capture else cells).extend(here)
+            report = run / "report.html"
+            runs.append(
+                RunTold(
+                    study=published.id,
+                    name=name,
+                    folder=f"{published.id}/{name}",
+                    report=f"{published.id}/{name}/report.html" if report.exists() else "",
+                    trials=sum(place.trials for place in here),
+                    valid=sum(len(place.rows) for place in here),
+                )
             )
-        )
-    cells += [_without_times(place) for place in captured] if cells else captured
-    missing = left_out(campaign, folder, problems)
-    absent = _absent(campaign, missing)
-    found = tuple(_with_absent(evaluate(one, cells), absent) for one in published.statements)
-    return StudyResult(published, found, tuple(runs), missing)
+        cells += [_without_times(place) for place in captured] if cells else captured
+        missing = left_out(campaign, self.folder, problems)
+        absent = _absent(campaign, missing)
+        found = tuple(_with_absent(evaluate(one, cells), absent) for one in published.statements)
+        return StudyResult(published, found, tuple(runs), missing, tuple(cells))
+
+    def _places(self, name: str, study: Study) -> list[Place]:
+        key = f"{self.published.id}/{name}"
+        if key not in self.known:
+            self.known[key] = places.read(self.folder / name, key)
+        if not self.looking:
+            return self.known[key]
+        # A cell that its run gave up before its first blocks were over gets no more of them.
+        over = RunDirectory.open(self.folder / name).facts.get("state") not in ("running", "interrupted")
+        first = study.min_blocks
+        return [replace(one, first=first, done=max(one.done, first) if over else one.done) for one in self.known[key]]
 
 
 def _absent(campaign: Campaign, problems: Mapping[str, str]) -> list[tuple[Place, str]]:
@@ -185,6 +219,7 @@ def as_data(result: Result) -> JsonObject:
         "figures": [evaluation_data(one) for one in result.evaluations() if one.statement.kind == "figure"],
         "threats": [cast(JsonObject, one) for one in result.threats],
         "runs": [cast(JsonObject, run) for run in runs],
+        **({"budget": cast(JsonObject, result.spending)} if result.spending is not None else {}),
         "missing": [
             {"study": study.published.id, "what": name, "reason": reason}
             for study in result.studies
@@ -200,44 +235,6 @@ def machine_of(result: Result) -> Any:
             facts = RunDirectory.open(result.folder / run["folder"]).facts
             return {name: facts.get(name) for name in ("machine", "versions", "seed") if name in facts}
     return None
-
-
-def evaluation_data(one: Evaluation) -> JsonObject:
-    """One statement for a program; ``ratio`` is null where a difference is compared."""
-    statement = one.statement
-    only = one.effects[0] if len({(effect.run, effect.cell) for effect in one.effects}) == 1 else None
-    return {
-        "id": statement.id,
-        "study": statement.study,
-        "kind": statement.kind,
-        "defined": statement.defined,
-        "text": statement.text,
-        "source": statement.source,
-        "state": one.state,
-        "reason": one.reason,
-        "depends": one.depends,
-        "metric": statement.says.metric if statement.says else None,
-        "is": statement.says.relation if statement.says else None,
-        "of": one.change(),
-        "form": "difference" if one.difference else "ratio",
-        "ratio": None if one.difference else one.value,
-        "difference": one.value if one.difference else None,
-        "low": one.low,
-        "high": one.high,
-        "blocks": one.blocks,
-        "published": statement.published,
-        "published_range": list(statement.says.size) if statement.says and statement.says.size else None,
-        "said": statement.said,
-        "quote": statement.quote,
-        "here": statement.here,
-        "size": one.size,
-        "arms": dict(one.arms),
-        "run": only.run if only else None,
-        "cell": only.cell if only else None,
-        "cells": [vars(effect) for effect in one.effects],
-        "checks": dict(one.checks),
-        "threats": list(statement.threats),
-    }
 
 
 def write_data(result: Result) -> Path:

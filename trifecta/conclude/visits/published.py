@@ -95,7 +95,7 @@ def verdicts_of(
     about: RunFacts, study: Study, found: Sequence[Comparison], cell: str
 ) -> dict[tuple[str, str, str], tuple[float | None, float | None, float | None]]:
     """The intervals of a cell's verdicts, where the number of blocks was not set in advance."""
-    if study.min_blocks == study.max_blocks:
+    if study.min_blocks == study.max_blocks and not about.rest.get("extended"):
         return {}
     metric = about.metric
     if metric == "latency_p50_ns":

@@ -9,6 +9,7 @@ from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN, OTHER_SIZE
 from trifecta.analysis.published import Effect, Evaluation
 from trifecta.analysis.statements import Statement
 from trifecta.conclude.comparisons import levels
+from trifecta.contract.reproduction import Spending, Step
 from trifecta.design import metrics, numbers
 from trifecta.report.verdict_words import place_words
 from trifecta.report.visits.published import estimate_words
@@ -94,6 +95,25 @@ def check_words(one: Evaluation) -> str:
     return "checks that warned or failed: " + ", ".join(
         f"{name} in {counted(number, 'trial')}" for name, number in found[:4]
     )
+
+
+def standing_words(told: Spending) -> str:
+    """``spent 1 h 50 min of 2 h: 31 of 34 claims decided``."""
+    spent, budget = (numbers.wall(round(seconds * 1e9)) for seconds in (told["spent_s"], told["budget_s"]))
+    return f"spent {spent} of {budget}: {told['decided']} of {counted(told['claims'], 'claim')} decided"
+
+
+def spent_words(told: Spending) -> str:
+    """The same with why it ended."""
+    return f"{standing_words(told)}; {told['ended'] or 'it did not end yet'}"
+
+
+def step_words(step: Step) -> str:
+    """``2 cells of bourbon2020/lossy up to 14 blocks, took 40 s``."""
+    cells = sum(len(one) for one in step["targets"].values())
+    blocks = max(blocks for one in step["targets"].values() for blocks in one.values())
+    took = f", took {numbers.wall(round(step['took_s'] * 1e9))}" if "took_s" in step else ", not ended"
+    return f"{counted(cells, 'cell')} of {' and '.join(step['targets'])} up to {counted(blocks, 'block')}{took}"
 
 
 def summary(evaluations: Sequence[Evaluation], what: str) -> str:

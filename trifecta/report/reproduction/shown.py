@@ -45,6 +45,8 @@ def render(result: Result) -> str:
         "reason": said.reason_words,
         "checked": said.check_words,
         "source": said.source_words,
+        "spent": said.spent_words,
+        "step_cost": said.step_words,
         "counted": counted,
         "sentence": sentence,
         "code": code,
@@ -92,6 +94,10 @@ def print_result(result: Result, console: Console | None = None) -> None:
     everything = list(result.evaluations())
     out.print(Text(said.summary([one for one in everything if one.statement.kind == "claim"], "claim"), style="bold"))
     out.print(Text(said.summary([one for one in everything if one.statement.kind == "figure"], "published figure")))
+    if result.spending is not None:
+        out.print(Text(f"Budget: {said.spent_words(result.spending)}."))
+        for still in result.spending["open"]:
+            out.print(Text(f"open: {still['claim']}: {still['why']}", style="dim"), soft_wrap=True)
     out.print(f"Page: {result.folder / PAGE}", soft_wrap=True, markup=False)
 
 

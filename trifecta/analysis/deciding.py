@@ -1,0 +1,207 @@
+"""What the cells of a published statement add up to, from the values of their blocks alone.
+
+The values are kept with every answer (`reproduction.json`, `cells[].values`), so that each can be judged again from the
+file (`conclude.reproduction.rejudge`) by the very functions that judged it first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from trifecta.analysis.confidence import LARGEST_LOG_RATIO
+from trifecta.analysis.intervals import NOTHING, Estimate, Part, linear
+from trifecta.analysis.judging import (
+    CONFIRMED,
+    CONTRADICTED,
+    NOT_COMPARED,
+    OPEN,
+    OTHER_SIZE,
+    State,
+    between_sessions,
+    judge,
+    size_words,
+)
+from trifecta.analysis.statements import Says
+from trifecta.analysis.success import Rate, success_rate
+
+_THAT_WAY = {CONFIRMED, OTHER_SIZE}
+_WHOLE_MARGIN = 0.01
+_AA_CONFIDENCE = 0.99  # that of "the baseline differs from itself", which is asked of every cell
+PLACES, UNLIKE_ITSELF = "places", "unlike itself"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a cell, or a pair of cells, has of a statement against one reference.
+
+    ``values``: by block, logs of ratios or differences (infinite: censored); of a pair those of the other cell, too.
+    ``again``: of the baseline's second run against its first, where it is the reference. ``alone``: the interval of the
+    run's own verdict, where it holds and this does not.
+    """
+
+    run: str
+    cell: str
+    against: str
+    values: tuple[tuple[float, ...], ...]
+    again: tuple[float, ...] = ()
+    alone: Estimate | None = None
+
+    def parts(self, share: float = 1.0) -> list[Part]:
+        """What it adds to the sum of so many cells."""
+        return [(sign * share, np.array(one)) for sign, one in zip((1.0, -1.0), self.values, strict=False)]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What one cell, or one pair of cells, says. Estimates are ratios, or differences where those are compared."""
+
+    run: str
+    cell: str
+    against: str
+    """The other cell of a pair; empty for one."""
+    state: State
+    value: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+    to: str = ""
+    values: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
+    """As `Sample` has them."""
+    again: tuple[float, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What all cells say against one reference. ``pooled`` has logs, or a difference.
+
+    ``why`` names what no further block changes: cells that part (``places``), or a baseline that is ``unlike itself``.
+    """
+
+    to: str
+    state: State
+    reason: str
+    pooled: Estimate = NOTHING
+    effects: tuple[Effect, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """By what is judged: ``margin`` a ratio - 1 (a difference has the statement's), and how sure an interval is."""
+
+    margin: float
+    confidence: float
+
+
+def decide(says: Says, samples: Sequence[Sample], to: str, rule: Rule) -> Decided:
+    """What cells of which each has a block say against one reference (``to``)."""
+    sessions = between_sessions(says)
+    pooled = (samples[0].alone if len(samples) == 1 else None) or _sum(samples, rule.confidence)
+    state, reason = judge(says, pooled, rule.margin, sessions)
+    family = max(1, len(says.to))
+    if state == CONTRADICTED and family > 1 and not (len(samples) == 1 and samples[0].alone):
+        # Any of the references may contradict it, so each has a share of the error.
+        stricter = _sum(samples, 1 - (1 - rule.confidence) / family)
+        state, reason = judge(says, stricter, rule.margin, sessions)
+    unlike = state != OPEN and _unlike_itself(says, samples, pooled)
+    why = ""
+    if unlike:
+        state, reason, why = OPEN, unlike, UNLIKE_ITSELF
+    effects = _effects(says, samples, to, rule)
+    # Cells may differ in size; what one of them contradicts while another goes that way is no one statement.
+    there = {one.state for one in effects} | ({state} if len(effects) > 1 else set())
+    if CONTRADICTED in there and there & _THAT_WAY:
+        state, reason, why = OPEN, f"it depends on the place: {_where_states(effects)}", PLACES
+    return Decided(to, state, reason, pooled, effects, why)
+
+
+def worst(says: Says, found: Sequence[Decided]) -> Decided:
+    """The answer of a statement against several references: each must confirm it, and any may contradict it."""
+    return min(found, key=lambda one: (_RANK[one.state], _favour(says, one)))
+
+
+def whole_margin(says: Says) -> float:
+    """How much may fail of what is to be whole, as a share."""
+    return says.margin if says.margin is not None else _WHOLE_MARGIN
+
+
+def decide_whole(says: Says, trials: Sequence[tuple[int, int]], confidence: float) -> tuple[State, str, Rate]:
+    """A rate that is 100 %, of trials (asked, succeeded): a failure contradicts it, and none takes many trials."""
+    rate = success_rate(trials, confidence)
+    failed = rate.requests - rate.succeeded
+    if failed:
+        return CONTRADICTED, f"{failed} of {rate.requests} requests failed", rate
+    limit = 1 - whole_margin(says)
+    if rate.low is not None and rate.low >= limit:
+        return CONFIRMED, f"none of {rate.requests} requests failed", rate
+    return (
+        OPEN,
+        f"none of {rate.requests} requests failed; those of a trial may fail together, and {rate.trials} trials "
+        f"are too few to rule out 1 in {1 / (1 - limit):.0f}",
+        rate,
+    )
+
+
+def sized(says: Says, one: Decided) -> str:
+    """How large the effect is beside the published one, in a word."""
+    return size_words(says, one.state, one.pooled.value)
+
+
+def written(value: float | None, by_difference: bool) -> float | None:
+    """A log as a ratio; a difference as it is."""
+    if value is None or by_difference:
+        return value
+    # An end further out than that is none; with two blocks an interval reaches anywhere.
+    return math.exp(value) if abs(value) < LARGEST_LOG_RATIO else None
+
+
+_RANK: Mapping[State, int] = {CONTRADICTED: 0, OPEN: 1, OTHER_SIZE: 2, CONFIRMED: 3, NOT_COMPARED: 4}
+
+
+def _favour(says: Says, one: Decided) -> float:
+    value = one.pooled.value
+    if value is None:
+        return -math.inf
+    return -value if says.direction == "below" else value
+
+
+def _sum(samples: Sequence[Sample], confidence: float) -> Estimate:
+    return linear([part for one in samples for part in one.parts(1 / len(samples))], confidence)
+
+
+def _effects(says: Says, samples: Sequence[Sample], to: str, rule: Rule) -> tuple[Effect, ...]:
+    made = []
+    own = 1 - (1 - rule.confidence) / len(samples)
+    for one in samples:
+        estimate = one.alone or linear(one.parts(), own)
+        state, _ = judge(says, estimate, rule.margin, between_sessions(says))
+        value, low, high = (written(e, says.by_difference) for e in (estimate.value, estimate.low, estimate.high))
+        judged = ((), ()) if one.alone else (one.values, one.again)  # values that were not judged tell nothing
+        made.append(Effect(one.run, one.cell, one.against, state, value, low, high, estimate.blocks, to, *judged))
+    return tuple(made)
+
+
+def _unlike_itself(says: Says, samples: Sequence[Sample], effect: Estimate) -> str:
+    """The reason, where the baseline's two runs differ from each other by as much as the arm differs from it."""
+    if says.between_cells or says.by_difference or effect.low is None or effect.high is None:
+        return ""
+    for one in samples:
+        again = linear([(1.0, np.array(one.again))], _AA_CONFIDENCE) if one.again else NOTHING
+        if again.low is None or again.high is None or again.low <= 0 <= again.high or again.low == again.high:
+            continue
+        if max(abs(again.low), abs(again.high)) >= min(abs(effect.low), abs(effect.high)):
+            return f"the baseline differs from itself in {one.cell}, by {100 * math.expm1(again.value or 0):+.1f} %"
+    return ""
+
+
+def _where_states(effects: Sequence[Effect]) -> str:
+    said = []
+    for state in (CONFIRMED, OTHER_SIZE, CONTRADICTED):
+        cells = [one.cell for one in effects if one.state == state]
+        if cells:
+            said.append(f"{state} in {len(cells)} of {len(effects)} cells")
+    return ", ".join(said)
