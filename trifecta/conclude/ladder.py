@@ -21,11 +21,9 @@ from trifecta.design import metrics, plan
 from trifecta.design.ladder import Ladder, Rung, cells_of, largest_pair, pairs_of
 from trifecta.design.metric import Metric
 from trifecta.design.study_file import parse_study
-from trifecta.store import documents, files, noted
 from trifecta.store.run import RunDirectory
 from trifecta.studies import ladder_files
 
-FILE = "ladder.json"
 STEPS, ORDERS = "steps", "orders"
 """The runs of a ladder: its rungs, and the two largest steps in the other order."""
 
@@ -95,20 +93,6 @@ def rungs_of_orders(ladder: Ladder, pair: tuple[int, int]) -> list[Rung]:
         raise ValueError("one of these steps needs the other")
     every = ladder.rungs()
     return [every[first], every[first + 1], other[0], other[1], every[second], every[second + 1]]
-
-
-def write(folder: Path, found: LadderFound) -> None:
-    """Leave ``ladder.json`` in the folder of the ladder."""
-    with files.disk_errors(folder):
-        files.write_text(folder / FILE, files.to_json(found) + "\n")
-        noted.note(folder, [FILE])
-
-
-def load(folder: Path) -> LadderFound:
-    """What was written there."""
-    remedy = "make it again: `trifecta resume` with the folder of the ladders"
-    noted.check(folder, [FILE], remedy)
-    return cast(LadderFound, documents.read_object(folder / FILE, remedy, {"rungs": list, "steps": list}))
 
 
 class _Run:

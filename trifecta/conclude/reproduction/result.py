@@ -13,9 +13,11 @@ from trifecta.analysis.judging import OPEN
 from trifecta.analysis.published import Evaluation, Place, evaluate, matching
 from trifecta.analysis.statements import Published
 from trifecta.conclude.campaign import left_out
+from trifecta.conclude.ladders_kept import below
 from trifecta.conclude.reproduction import places
 from trifecta.conclude.reproduction.programs import programs_of
 from trifecta.conclude.visits.published import levels_of
+from trifecta.contract.ladder import LadderFound
 from trifecta.contract.reproduction import RunTold
 from trifecta.contract.threats import ThreatFound
 from trifecta.contract.trial import TrialValues
@@ -59,6 +61,7 @@ class Result:
     asked: Mapping[str, Any]
     studies: tuple[StudyResult, ...]
     threats: tuple[ThreatFound, ...] = ()
+    ladders: tuple[LadderFound, ...] = ()
 
     @property
     def quick(self) -> bool:
@@ -87,7 +90,7 @@ def read(
     for name in names:
         if name not in kept:
             kept[name] = _study(folder / name, known[name], campaigns_read[name], problems.get(name, {}))
-    return Result(folder, asked, tuple(kept[name] for name in names), tuple(_threats(folder)))
+    return Result(folder, asked, tuple(kept[name] for name in names), tuple(_threats(folder)), tuple(below(folder)))
 
 
 def _study(folder: Path, published: Published, campaign: Campaign, problems: Mapping[str, str]) -> StudyResult:
@@ -184,6 +187,7 @@ def as_data(result: Result) -> JsonObject:
         "claims": [evaluation_data(one) for one in result.evaluations() if one.statement.kind == "claim"],
         "figures": [evaluation_data(one) for one in result.evaluations() if one.statement.kind == "figure"],
         "threats": [cast(JsonObject, one) for one in result.threats],
+        "ladders": [cast(JsonObject, one) for one in result.ladders],
         "runs": [cast(JsonObject, run) for run in runs],
         "missing": [
             {"study": study.published.id, "what": name, "reason": reason}
