@@ -77,9 +77,13 @@ def test_every_ladder_is_named_as_its_file_says_what_it_lacks_and_can_be_turned(
 
 
 def test_trials_that_show_the_published_condition_count():
-    tolerated = ladder_files.tolerated(LADDERS["milicevic2023-twenty"])
-    assert THREATS["delayed-ack"].check in tolerated
-    assert "machine" not in tolerated
+    ladder = LADDERS["milicevic2023-twenty"]
+    found = [ladder_files.tolerated(ladder, rung) for rung in ladder.rungs()]
+    assert found == [{"delayed_ack", "headroom"}, {"headroom"}, {"headroom"}, set(), set()]
+    assert THREATS["delayed-ack"].check == "delayed_ack"
+    lag = LADDERS["bourbon2020-fan-in-lag"]
+    assert [lag.ahead(rung)[0].id for rung in lag.rungs()[:3]] == ["reordering", "reuse", "loss"]
+    assert lag.ahead(lag.rungs()[3]) == []
 
 
 def test_the_list_has_every_ladder_and_step(capsys):

@@ -99,11 +99,13 @@ class _Run:
     """The values of rungs in a run, by block."""
 
     def __init__(self, run: Path, ladder: Ladder, rungs: Sequence[Rung]) -> None:
-        found = places.read(run, run.name, ladder_files.tolerated(ladder))
         keys = dict(zip(cells_of(rungs), _cells(run), strict=True))
-        here = {place.cell: place for place in found}
+        asked = [ladder_files.tolerated(ladder, rung) for rung in rungs]
+        read = {checks: places.read(run, run.name, checks) for checks in dict.fromkeys(asked)}
+        found = [place for one in read.values() for place in one]
+        here = {checks: {place.cell: place for place in one} for checks, one in read.items()}
         self.rungs = rungs
-        self.places = [here.get(keys[rung.cell]) for rung in rungs]
+        self.places = [here[checks].get(keys[rung.cell]) for checks, rung in zip(asked, rungs, strict=True)]
         self.values = [_logs(place, rung, ladder) for place, rung in zip(self.places, rungs, strict=True)]
         first = next((place for place in found), None)
         self.confidence = 0.95 if first is None else first.confidence

@@ -107,6 +107,15 @@ class Ladder:
         """The published study."""
         return self.claim.partition(".")[0]
 
+    def ahead(self, rung: Rung) -> list[Step]:
+        """The steps whose published condition a rung still has."""
+
+        def made(one: Exchange) -> bool:
+            order = self._order(one.factor)
+            return order.index(dict(rung.levels)[one.factor]) >= order.index(one.after)
+
+        return [step for step in self.steps if not all(made(one) for one in step.exchanges)]
+
     def rungs(self) -> list[Rung]:
         """From the published conditions to today's: one more than steps."""
         return self._climb(self.steps)

@@ -8,7 +8,7 @@ from trifecta import studies
 from trifecta.analysis.statements import Statement
 from trifecta.design.document import did_you_mean
 from trifecta.design.errors import UserError
-from trifecta.design.ladder import Ladder, parse_ladder
+from trifecta.design.ladder import Ladder, Rung, parse_ladder
 from trifecta.threats import THREATS
 
 ALL = "all"
@@ -70,7 +70,8 @@ def find(name: str) -> dict[str, Path]:
     return found
 
 
-def tolerated(ladder: Ladder) -> frozenset[str]:
-    """The checks that see a published condition at work: trials that fail no other count."""
-    own = {check for step in ladder.steps for check in step.checks}
-    return frozenset(own | {check for step in ladder.steps if step.threat and (check := THREATS[step.threat].check)})
+def tolerated(ladder: Ladder, rung: Rung) -> frozenset[str]:
+    """The checks that see a published condition at work which a rung still has: trials that fail no other count."""
+    steps = ladder.ahead(rung)
+    own = {check for step in steps for check in step.checks}
+    return frozenset(own | {check for step in steps if step.threat and (check := THREATS[step.threat].check)})
