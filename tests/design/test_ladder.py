@@ -6,7 +6,7 @@ import pytest
 
 from trifecta.design import plan
 from trifecta.design.errors import UserError
-from trifecta.design.ladder import cells_of, largest_pair, pairs_of, parse_ladder
+from trifecta.design.ladder import cells_of, pairs_of, parse_ladder, ranked
 from trifecta.design.study_file import parse_study
 
 TEXT = """\
@@ -81,9 +81,9 @@ def test_steps_that_exchange_the_same_thing_have_one_order():
 
 
 def test_the_largest_two_are_chosen_among_those_that_can_be_turned():
-    assert largest_pair([0.1, -2.0, 1.0], [(0, 1), (0, 2), (1, 2)]) == (1, 2)
-    assert largest_pair([0.1, -2.0, 1.0], [(0, 1), (0, 2)]) == (0, 1)
-    assert largest_pair([None, -2.0, 1.0], [(0, 1)]) is None
+    assert ranked([0.1, -2.0, 1.0], [(0, 1), (0, 2), (1, 2)]) == [(1, 2), (0, 1), (0, 2)]
+    assert ranked([0.1, -2.0, 1.0], [(0, 1), (0, 2)]) == [(0, 1), (0, 2)]
+    assert ranked([None, -2.0, 1.0], [(0, 1)]) == []
 
 
 @pytest.mark.parametrize(

@@ -169,12 +169,12 @@ def _carry_out(folder: Path, asked: AskedLadders, read: dict[str, Ladder], *, qu
             if not quiet:
                 click.echo(f"{name}: {_ahead(one, studies[name])}", err=True)
             try:
-                ladders.measure(one, own, run_one, stop, depth=depth, blocks=blocks, seed=seed)
+                why = ladders.measure(one, own, run_one, stop, depth=depth, blocks=blocks, seed=seed)
             except CannotError as error:
                 problems[name] = str(error)
                 click.echo(f"{name}: {error}", err=True)
                 continue
-            found[name] = concluded.read(own, one)
+            found[name] = concluded.read(own, one, why)
             shown.write(found[name], own)
         if as_json:
             told = {"ladders": list(found.values()), "missing": problems, "folder": str(folder)}

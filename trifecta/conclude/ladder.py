@@ -18,7 +18,7 @@ from trifecta.analysis.statements import Says, Statement
 from trifecta.conclude.reproduction import places
 from trifecta.contract.ladder import EndFound, Ends, LadderFound, RungFound, StepFound, TurnedFound
 from trifecta.design import metrics, plan
-from trifecta.design.ladder import Ladder, Rung, cells_of, largest_pair, pairs_of
+from trifecta.design.ladder import Ladder, Rung, cells_of, pairs_of, ranked
 from trifecta.design.metric import Metric
 from trifecta.design.study_file import parse_study
 from trifecta.store.run import RunDirectory
@@ -28,8 +28,11 @@ STEPS, ORDERS = "steps", "orders"
 """The runs of a ladder: its rungs, and the two largest steps in the other order."""
 
 
-def read(folder: Path, ladder: Ladder) -> LadderFound:
-    """The ladder measured in ``folder``; of one that was interrupted, what its finished rounds say."""
+def read(folder: Path, ladder: Ladder, why: str = "") -> LadderFound:
+    """The ladder measured in ``folder``; of one that was interrupted, what its finished rounds say.
+
+    ``why``: why the two largest steps are not in both orders, where they cannot be.
+    """
     statement = ladder_files.claims()[ladder.claim]
     run = RunDirectory.open(folder / STEPS)
     rounds = int(_study_rounds(run))
@@ -39,7 +42,7 @@ def read(folder: Path, ladder: Ladder) -> LadderFound:
     ends = [_pooled(found.values[place], found.confidence) for place in (0, -1)]
     margin = found.margin if says.margin is None else says.margin
     said = answer(says, ends[0], ends[1], made.whole, margin=margin, sessions=between_sessions(says))
-    orders, no_orders = _orders(folder, ladder, made)
+    orders, no_orders = _orders(folder, ladder, made, why)
     return {
         "ladder": ladder.id,
         "title": ladder.title,
@@ -75,12 +78,16 @@ def read(folder: Path, ladder: Ladder) -> LadderFound:
     }
 
 
-def chosen_pair(folder: Path, ladder: Ladder) -> tuple[int, int] | None:
-    """The two largest steps that can be in either order, from the finished run of the steps."""
+def ranked_pairs(folder: Path, ladder: Ladder) -> list[tuple[int, int]]:
+    """The pairs of steps that can be in either order, the largest two first, from the finished run of the steps."""
     rounds = int(_study_rounds(RunDirectory.open(folder / STEPS)))
     found = _Run(folder / STEPS, ladder, ladder.rungs())
     made = climb(found.values, rounds, found.confidence)
-    return largest_pair([step.change.value for step in made.steps], pairs_of(ladder))
+    return _ranked(ladder, made)
+
+
+def _ranked(ladder: Ladder, made: Climb) -> list[tuple[int, int]]:
+    return ranked([step.change.value for step in made.steps], pairs_of(ladder))
 
 
 def rungs_of_orders(ladder: Ladder, pair: tuple[int, int]) -> list[Rung]:
@@ -177,13 +184,15 @@ def _steps(ladder: Ladder, made: Climb, confidence: float) -> list[StepFound]:
     return rows
 
 
-def _orders(folder: Path, ladder: Ladder, made: Climb) -> tuple[list[TurnedFound], str]:
-    """The two largest steps in both orders, where that was measured; else why not."""
-    pair = largest_pair([step.change.value for step in made.steps], pairs_of(ladder))
-    if pair is None:
+def _orders(folder: Path, ladder: Ladder, made: Climb, why: str) -> tuple[list[TurnedFound], str]:
+    """Two steps in both orders, the largest that can be, where that was measured; else why not (``why``)."""
+    pairs = _ranked(ladder, made)
+    if not pairs:
         return [], "no two of its steps can be in either order, or none has a value"
     if not (folder / ORDERS / "run.json").is_file():
-        return [], "not measured yet"
+        return [], why or "not measured yet"
+    keys = _cells(folder / ORDERS)
+    pair = next(pair for pair in pairs if _are(keys, rungs_of_orders(ladder, pair)))
     rungs = rungs_of_orders(ladder, pair)
     found = _Run(folder / ORDERS, ladder, rungs)
     below, first, second, without, before_second, top = found.values
@@ -191,7 +200,16 @@ def _orders(folder: Path, ladder: Ladder, made: Climb) -> tuple[list[TurnedFound
         (pair[0], turned(below, first, without, top, found.confidence)),
         (pair[1], turned(below, second, before_second, top, found.confidence)),
     )
-    return [_turned(ladder.steps[place].id, one) for place, one in both], ""
+    return [_turned(ladder.steps[place].id, one) for place, one in both], why
+
+
+def _are(keys: Sequence[str], rungs: Sequence[Rung]) -> bool:
+    """Whether these are the cells of these rungs."""
+    cells = cells_of(rungs)
+    parts = [set(key.split(",")) for key in keys]
+    return len(cells) == len(keys) and all(
+        set(cell.split(",")) <= part for cell, part in zip(cells, parts, strict=True) if cell
+    )
 
 
 def _turned(step: str, one: Turned) -> TurnedFound:

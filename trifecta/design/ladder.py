@@ -350,8 +350,8 @@ def pairs_of(ladder: Ladder) -> list[tuple[int, int]]:
     return [pair for pair in every if ladder.other_order(*pair) is not None]
 
 
-def largest_pair(sizes: Sequence[float | None], possible: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
-    """Of these pairs of steps the one with the two largest effects, by their magnitude; None where none is known."""
+def ranked(sizes: Sequence[float | None], possible: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """These pairs of steps by their effects' magnitude, those of the largest two first; without those of no effect."""
     known = {pair: [abs(size) for one in pair if (size := sizes[one]) is not None] for pair in possible}
     whole = {pair: sum(both) for pair, both in known.items() if len(both) == 2}
-    return max(whole, key=lambda pair: whole[pair], default=None)
+    return sorted(whole, key=lambda pair: -whole[pair])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trifecta.design import plan
-from trifecta.design.errors import CannotError
+from trifecta.design.errors import CannotError, UserError
 from trifecta.design.ladder import Ladder, Rung, cells_of
 from trifecta.design.model import Cell, Study
 
@@ -39,8 +39,9 @@ def measure(
     depth: str,
     blocks: int | None,
     seed: int,
-) -> None:
-    """Measure what is not over of a ladder into its folder; must run inside the sandbox.
+) -> str:
+    """Measure what is not over of a ladder into its folder; must run inside the sandbox. Why the two largest steps are
+    not in both orders; empty where they are.
 
     CannotError where one of its rungs cannot run here: a ladder without it would be another one.
     """
@@ -53,13 +54,21 @@ def measure(
         ends = tuple(dict.fromkeys((keys[rungs[0].cell], keys[rungs[-1].cell])))
         _run(study, folder / concluded.STEPS, ends, run_one)
     if stop() or standing(folder, concluded.STEPS) != "over":
-        return
-    pair = concluded.chosen_pair(folder, ladder)
-    if pair is not None and standing(folder, concluded.ORDERS) != "over":
-        rungs = concluded.rungs_of_orders(ladder, pair)
+        return ""
+    problems = []
+    for first, second in concluded.ranked_pairs(folder, ladder):
+        rungs = concluded.rungs_of_orders(ladder, (first, second))
         other = plan.stable_seed(seed, "orders") % 2**31
-        study = _study(ladder, rungs, depth=depth, blocks=blocks, seed=other, name=f"{ladder.id}-orders")
-        _run(study, folder / concluded.ORDERS, (), run_one)
+        try:
+            study = _study(ladder, rungs, depth=depth, blocks=blocks, seed=other, name=f"{ladder.id}-orders")
+            _refuse_lacking(study)
+        except (CannotError, UserError) as error:  # one step needs the other, as a program its own switches
+            problems.append(f"{ladder.steps[second].id} before {ladder.steps[first].id} cannot be ({error})")
+            continue
+        if standing(folder, concluded.ORDERS) != "over":
+            _run(study, folder / concluded.ORDERS, (), run_one)
+        break
+    return "; ".join(problems)
 
 
 def _run(study: Study, run: Path, ends: Sequence[str], run_one: RunOne) -> None:
