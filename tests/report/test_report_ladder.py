@@ -92,6 +92,14 @@ def test_the_sum_of_the_steps_meets_the_whole_or_the_ladder_says_what_is_left():
     assert "too few rounds" in words.closing(found(meets=None))
 
 
+def test_trials_that_do_not_count_are_counted_once_a_cell():
+    assert words.left_out(found()) == ""
+    some = found()
+    for rung in some["rungs"][1:]:
+        rung["cell"], rung["valid"], rung["checks"] = "same=cell", 15, {"machine": 3}
+    assert words.left_out(some) == "3 of 36 trials do not count; checks that warned or failed: machine in 3."
+
+
 def test_the_table_has_a_line_for_every_part():
     rows = list(csv.DictReader(io.StringIO(shown.as_csv(found()))))
     assert [row["part"] for row in rows] == [

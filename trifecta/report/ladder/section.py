@@ -68,6 +68,8 @@ def _shown(found: LadderFound) -> ShownLadder:
     lines = [words.closing(found), *(f"{words.order(one)}." for one in found["orders"])]
     if found["no_orders"]:
         lines.append(f"Two steps in the other order: {found['no_orders']}.")
+    if lost := words.left_out(found):
+        lines.append(lost)
     if found["lacks"]:
         lines.append(f"Not as published: {'; '.join(found['lacks'])}.")
     folder = f"{LADDERS_FOLDER}/{found['ladder']}"

@@ -93,6 +93,8 @@ def print_ladder(found: LadderFound, folder: Path, console: Console | None = Non
         out.print(Text(_plain(out, words.order(one))), soft_wrap=True)
     if found["no_orders"]:
         out.print(Text(f"Two steps in the other order: {found['no_orders']}.", style="dim"), soft_wrap=True)
+    if lost := words.left_out(found):
+        out.print(Text(lost, style="yellow"), soft_wrap=True)
     if found["lacks"]:
         out.print(Text(f"Not as published: {'; '.join(found['lacks'])}.", style="dim"), soft_wrap=True)
     out.print(Text(_plain(out, words.answer(found)), style=_COLOURS.get(found["answer"], "cyan")), soft_wrap=True)

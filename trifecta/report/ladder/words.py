@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
-from trifecta.contract.ladder import Ends, LadderFound, StepFound, TurnedFound
+from trifecta.contract.ladder import Ends, LadderFound, RungFound, StepFound, TurnedFound
 from trifecta.design import metrics, numbers
 
 
@@ -25,7 +26,7 @@ def published(found: LadderFound) -> str:
     """The published ratio, or the two that it lies between."""
     ends = found["published_range"]
     if not ends:
-        return found["published"] or "no number"
+        return "no number"
     both = [numbers.ratio(end) for end in dict.fromkeys(ends)]
     return " to ".join(both)
 
@@ -33,6 +34,23 @@ def published(found: LadderFound) -> str:
 def exchanged(step: StepFound) -> str:
     """``tcp_nodelay false -> true``."""
     return ", ".join(f"{name} {before} → {after}" for name, (before, after) in step["exchange"].items())
+
+
+def left_out(found: LadderFound) -> str:
+    """How many trials do not count, and which checks spoke up; empty where all do."""
+    trials, valid = (sum(rung[name] for rung in _cells(found)) for name in ("trials", "valid"))
+    if trials == valid:
+        return ""
+    checks: Counter[str] = Counter()
+    for rung in _cells(found):
+        checks.update(rung["checks"])
+    told = ", ".join(f"{name} in {number}" for name, number in checks.most_common(3))
+    return f"{trials - valid} of {trials} trials do not count; checks that warned or failed: {told or 'none'}."
+
+
+def _cells(found: LadderFound) -> list[RungFound]:
+    """A rung for each cell: what reads the same trials by another metric is left out."""
+    return list({rung["cell"]: rung for rung in reversed(found["rungs"])}.values())
 
 
 def answer(found: LadderFound) -> str:
