@@ -14,6 +14,7 @@ import pytest
 from tests.docs.examples import PAGES, ROOT
 from trifecta import studies
 from trifecta.cli import campaigns, reproducing, running, threats
+from trifecta.cli import ladder as ladders
 from trifecta.cli import map as maps
 from trifecta.cli.main import COMMANDS, cli
 
@@ -21,7 +22,7 @@ _FENCED = re.compile(r"((?:^<!--[^\n]*-->\n)*)^```[a-z]*\n(.*?)^```$", re.DOTALL
 _FILE = re.compile(r"<!-- file: (\S+) -->")
 _INLINE = re.compile(r"`(trifecta [^`\n]+)`")
 _ENDS = ("|", ">", ">>", ";", "&&", "2>")
-_WORDS = re.compile(r"\b(STUDY|RUN|FOLDER|URL|NAME|FILE|ID|N|TIME|DIR|THREAT|KEY=VALUE)\b")  # stand for something
+_WORDS = re.compile(r"\b(STUDY|CLAIM|RUN|FOLDER|URL|NAME|FILE|ID|N|TIME|DIR|THREAT|KEY=VALUE)\b")  # stand for something
 
 
 def lines_of(text: str) -> Iterator[list[str]]:
@@ -92,6 +93,8 @@ def planned(tmp_path, monkeypatch):
     monkeypatch.setattr(maps, "_carry_out", lambda plan, study, *_, **__: found.append(study) or 0)
     monkeypatch.setattr(reproducing, "carry_out", lambda folder, asked, read, **__: found.append(read) or 0)
 
+    monkeypatch.setattr(ladders, "_carry_out", lambda folder, asked, read, **__: found.extend(read.values()) or 0)
+
     def measure(chosen, folder, *, quick, overrides, quiet, as_json):
         from trifecta.workloads.experiments import studies_of
 
@@ -105,7 +108,7 @@ def planned(tmp_path, monkeypatch):
     return found
 
 
-MEASURE = ("run", "race", "map", "reproduce")
+MEASURE = ("run", "race", "map", "reproduce", "ladder")
 
 
 @pytest.mark.parametrize(("place", "arguments"), EXAMPLES)
@@ -124,7 +127,12 @@ def carry_out(arguments, planned):
     context = cli.make_context("trifecta", list(arguments))
     name, command, rest = cli.resolve_command(context, list(arguments))
     inner = command.make_context(name, rest, parent=context)
-    if name in MEASURE and not inner.params.get("compared") and not inner.params.get("place"):
+    if (
+        name in MEASURE
+        and not inner.params.get("compared")
+        and not inner.params.get("place")
+        and not inner.params.get("listed")
+    ):
         assert command.invoke(inner) == 0
         assert planned
     if rest and isinstance(command, click.Group):

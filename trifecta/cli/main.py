@@ -24,6 +24,7 @@ COMMANDS: dict[str, str] = {
     "race": "Run the bundled study 'race' and say which HTTP is fastest where.",
     "run": "Run a study file or a bundled study.",
     "reproduce": "Reproduce published studies, and say which of their claims hold here.",
+    "ladder": "Climb from a claim's published conditions to today's, one thing at a time.",
     "resume": "Resume an interrupted run, or extend a finished one.",
     "report": "Write a run's report and show its verdicts.",
     "explain": "Explain why a run's verdicts are what they are.",

@@ -39,7 +39,7 @@ def command(*, run: Path, blocks: int | None, budget: str | None, quiet: bool, a
     from trifecta.cli.inputs import time_ns
     from trifecta.design.errors import UserError
     from trifecta.design.study_file import parse_study
-    from trifecta.store import facts, manifest
+    from trifecta.store import facts, ladders, manifest
     from trifecta.store.campaign import is_campaign
     from trifecta.store.reproduction import is_reproduction
     from trifecta.store.run import RunDirectory
@@ -49,6 +49,10 @@ def command(*, run: Path, blocks: int | None, budget: str | None, quiet: bool, a
     many = "reproduction" if is_reproduction(run) else "campaign" if is_campaign(run) else ""
     if is_map(run):
         many = "map"
+    if ladders.is_ladders(run):
+        many = "folder of ladders"
+    if ladders.is_ladders(run.resolve().parents[1]):
+        raise UserError(f"{run} is part of a ladder, whose rounds go on together; give {run.resolve().parents[1]}")
     if many and (blocks is not None or (budget is not None and many != "reproduction")):
         one = next(iter(sorted(found.parent for found in run.rglob("run.json"))), None)
         remedy = f"give one of its runs, such as {one}" if one and many != "map" else "leave --blocks and --budget out"
@@ -57,6 +61,10 @@ def command(*, run: Path, blocks: int | None, budget: str | None, quiet: bool, a
         from trifecta.cli import reproduce
 
         return reproduce.go_on(run, more_ns=budget_ns, quiet=quiet, as_json=as_json)
+    if ladders.is_ladders(run):
+        from trifecta.cli import ladder
+
+        return ladder.go_on(run, quiet=quiet, as_json=as_json)
     if is_campaign(run):
         from trifecta.cli import campaigns
 

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from trifecta.design import plan
@@ -112,9 +113,46 @@ def read_factors(
         if factor not in CORE_FACTORS and factor in root.section("workload"):
             raise section.error(factor, "is a field of the workload too; remove it from one of the two")
         factors[factor] = tuple(levels)
-    if math.prod(len(levels) for name, levels in factors.items() if name != compare) > MAX_CELLS:
+    combined = math.prod(len(levels) for name, levels in factors.items() if name != compare)
+    if combined > MAX_CELLS and "cells" not in root:
         raise root.error("factors", f"their levels combine to more than {MAX_CELLS} cells; take some out")
     return factors
+
+
+def read_cells(
+    root: Section, factors: Mapping[str, tuple[Any, ...]], around: Surroundings, compare: str
+) -> tuple[str, ...]:
+    """The keys of the cells that a study names (``cells``), each once; none where every combination is one.
+
+    A cell is written as ``factor=level,factor=level``; factors with one level may be left out.
+    """
+    finders, names, made = named_things(around), [name for name in factors if name != compare], []
+    for place, item in root.items("cells"):
+        asked: dict[str, str] = {}
+        for part in parse_text(item).split(","):
+            name, equals, text = (one.strip() for one in part.partition("="))
+            if not equals or name not in names or name in asked:
+                told = "twice" if name in asked else did_you_mean(name, names)
+                raise root.document.error(place, f"{part.strip()!r} is no factor and level of a cell; {told}")
+            asked[name] = plan.level_text(
+                root.parse_value(place, text, finders.get(name) or partial(parse_level, name))
+            )
+        levels: dict[str, Any] = {}
+        for name in names:
+            own = {plan.level_text(level): level for level in factors[name]}
+            if name not in asked and len(own) > 1:
+                raise root.document.error(place, f"which {name}? Name one of {', '.join(own)}")
+            chosen = asked.get(name, next(iter(own)))
+            if chosen not in own:
+                raise root.document.error(place, f"{chosen!r} is not a level of {name}; {did_you_mean(chosen, own)}")
+            levels[name] = own[chosen]
+        key = plan.cell_of(levels).key
+        if key in made:
+            raise root.document.error(place, f"the cell {key} is listed twice; list it once")
+        made.append(key)
+    if "cells" in root and not 0 < len(made) <= MAX_CELLS:
+        raise root.error("cells", f"lists {len(made)} cells; list 1 to {MAX_CELLS}, or remove the field")
+    return tuple(made)
 
 
 def _allow_factors(section: Section, workload: RequestsWorkload) -> None:

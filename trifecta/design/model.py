@@ -86,6 +86,7 @@ class Study:
     capture: bool = False  # keep the packets of every trial, with the keys that open them
     give_up: bool = True  # end a cell none of whose first blocks can count, instead of giving it all of them
     captured_trials_count: bool = False  # let trials that were captured decide verdicts
+    cells: tuple[str, ...] = ()  # keys of the cells that are run; empty: every combination of the factors
     source: str = ""  # canonical YAML of the study as resolved
 
     @property

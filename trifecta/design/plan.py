@@ -43,10 +43,19 @@ def others(study: Study) -> list[str]:
 
 
 def cells(study: Study) -> list[Cell]:
-    """Every combination of the factors but the compared one, the last factor varying fastest."""
+    """Every combination of the factors but the compared one, the last factor varying fastest; or those it names."""
     names = [name for name in study.factors if name != study.compare]
+    if study.cells:
+        return [_named(study, key) for key in study.cells]
     combinations = itertools.product(*(study.factors[name] for name in names))
     return [cell_of(dict(zip(names, levels, strict=True))) for levels in combinations]
+
+
+def _named(study: Study, key: str) -> Cell:
+    """The cell of this key, whose levels are those of the study's factors."""
+    texts = dict(part.split("=", 1) for part in key.split(","))
+    levels = {name: {level_text(one): one for one in study.factors[name]}[text] for name, text in texts.items()}
+    return Cell(key=key, levels=levels)
 
 
 def cell_of(levels: dict[str, Level]) -> Cell:

@@ -13,7 +13,7 @@ from trifecta.design.effort import least_ns
 from trifecta.design.emit import to_yaml
 from trifecta.design.factors import LENGTH_FIELDS, WORKLOAD_FIELDS
 from trifecta.design.lengths import read_length
-from trifecta.design.levels import CLEAN, Surroundings, named_things, read_factors
+from trifecta.design.levels import CLEAN, Surroundings, named_things, read_cells, read_factors
 from trifecta.design.metric import Metric
 from trifecta.design.metrics import METRICS, asked_for
 from trifecta.design.model import PROTOCOL_FACTOR, Baseline, PathSpec, RequestsWorkload, Study, TrialLength
@@ -31,6 +31,7 @@ STUDY_FIELDS = (
     "description",
     "workload",
     "factors",
+    "cells",
     "paths",
     "compare",
     "baseline",
@@ -70,6 +71,8 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
     for factor in factors:
         canonical["workload"].pop(factor, None)  # its levels stand under factors
     canonical["factors"] = {factor: list(levels) for factor, levels in factors.items()}
+    cells = read_cells(root, factors, around, compare)
+    canonical |= {"cells": list(cells)} if cells else {}
     used = [str(level) for level in factors["path"]]
     canonical["paths"] = {path: path_text[path] for path in used}
     baseline = read_baseline(root, factors, compare, around)
@@ -116,6 +119,7 @@ def resolve(document: Document, surroundings: Surroundings | None = None) -> Stu
         give_up=give_up,
         capture=capture,
         captured_trials_count=count,
+        cells=cells,
         source=to_yaml(canonical),
     )
     refuse_unlike_lengths(root, study)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from statistics import median
 from typing import Any, cast
@@ -14,6 +14,7 @@ import numpy as np
 
 from trifecta.analysis.estimate import log_value
 from trifecta.analysis.published import Place
+from trifecta.analysis.switched import tolerated
 from trifecta.conclude import queries
 from trifecta.conclude.catalogue import VERDICTS, Query
 from trifecta.conclude.comparisons import VerdictRow, from_rows
@@ -114,17 +115,22 @@ GROUP BY cell, block ORDER BY cell, block
 )
 
 
-def read(run: Path, name: str = "") -> list[Place]:
-    """The cells of a run that has trials; ``name`` is what it is called in the table."""
+def read(run: Path, name: str = "", tolerate: Set[str] = frozenset()) -> list[Place]:
+    """The cells of a run that has trials; ``name`` is what it is called in the table.
+
+    Trials that fail checks of ``tolerate`` alone count here.
+    """
     about = read_facts(run)
     with queries.connect(run) as connection:
-        return places(connection, about, name or run.name)
+        return places(connection, about, name or run.name, tolerate)
 
 
-def places(connection: duckdb.DuckDBPyConnection, about: RunFacts, name: str) -> list[Place]:
+def places(
+    connection: duckdb.DuckDBPyConnection, about: RunFacts, name: str, tolerate: Set[str] = frozenset()
+) -> list[Place]:
     """The same from an open run."""
     study = published.study_of(about)
-    rows, counts = _rows(connection, about, study)
+    rows, counts = _rows(connection, about, study, tolerate)
     struck: dict[str, Counter[str]] = {}
     for row in queries.ask(connection, STRUCK):
         struck.setdefault(row["cell"], Counter())[row["name"]] += row["trials"]
@@ -169,12 +175,12 @@ def _spans(connection: duckdb.DuckDBPyConnection, about: RunFacts, study: Study)
 
 
 def _rows(
-    connection: duckdb.DuckDBPyConnection, about: RunFacts, study: Study
+    connection: duckdb.DuckDBPyConnection, about: RunFacts, study: Study, tolerate: Set[str]
 ) -> tuple[dict[str, list[TrialValues]], dict[str, int]]:
     """The rows of the trials that count, and how many trials there are, by cell."""
     names = ", ".join(METRICS)
-    sql = f"SELECT trial, cell, arm, block, valid, samples, errors, {names} FROM trials ORDER BY block, trial"  # noqa: S608 - known columns
-    trials = queries.select(connection, TrialRow, sql)
+    sql = f"SELECT trial, cell, arm, block, valid, error, checks_json, samples, errors, {names} FROM trials ORDER BY block, trial"  # noqa: S608, E501 - known columns
+    trials = tolerated(queries.select(connection, TrialRow, sql), tolerate)
     counts = Counter(row["cell"] for row in trials)
     captured = _captured(connection, about)
     more = _more(connection, about, trials)

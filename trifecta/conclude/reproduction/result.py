@@ -13,10 +13,12 @@ from trifecta.analysis.judging import OPEN
 from trifecta.analysis.published import Evaluation, Place, evaluate, matching
 from trifecta.analysis.statements import Published
 from trifecta.conclude.campaign import left_out
+from trifecta.conclude.ladders_kept import below
 from trifecta.conclude.reproduction import places
 from trifecta.conclude.reproduction.programs import programs_of
 from trifecta.conclude.reproduction.rows import evaluation_data
 from trifecta.conclude.visits.published import levels_of
+from trifecta.contract.ladder import LadderFound
 from trifecta.contract.reproduction import RunTold, Spending
 from trifecta.contract.threats import ThreatFound
 from trifecta.contract.trial import TrialValues
@@ -63,6 +65,7 @@ class Result:
     asked: Mapping[str, Any]
     studies: tuple[StudyResult, ...]
     threats: tuple[ThreatFound, ...] = ()
+    ladders: tuple[LadderFound, ...] = ()
     spending: Spending | None = None
     """How the time of a budget was spent, where there is one."""
 
@@ -98,7 +101,7 @@ def read(
                 folder / name, known[name], campaigns_read[name], asked.get("budget_ns") is not None, runs
             )
             kept[name] = read_study.evaluated(problems.get(name, {}))
-    return Result(folder, asked, tuple(kept[name] for name in names), tuple(_threats(folder)))
+    return Result(folder, asked, tuple(kept[name] for name in names), tuple(_threats(folder)), tuple(below(folder)))
 
 
 @dataclass(frozen=True)
@@ -218,6 +221,7 @@ def as_data(result: Result) -> JsonObject:
         "claims": [evaluation_data(one) for one in result.evaluations() if one.statement.kind == "claim"],
         "figures": [evaluation_data(one) for one in result.evaluations() if one.statement.kind == "figure"],
         "threats": [cast(JsonObject, one) for one in result.threats],
+        "ladders": [cast(JsonObject, one) for one in result.ladders],
         "runs": [cast(JsonObject, run) for run in runs],
         **({"budget": cast(JsonObject, result.spending)} if result.spending is not None else {}),
         "missing": [

@@ -14,6 +14,8 @@ from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED, OPE
 from trifecta.analysis.published import Evaluation
 from trifecta.conclude.reproduction.result import Result, StudyResult, machine_of, write_data
 from trifecta.report import grids, threats
+from trifecta.report.ladder import section
+from trifecta.report.ladder import words as ladder_words
 from trifecta.report.reproduction import figures, said
 from trifecta.report.sections import TEMPLATES
 from trifecta.report.words import code, command_line, counted, sentence
@@ -59,6 +61,7 @@ def render(result: Result) -> str:
         summary=said.summary,
         claims=[one for study in result.studies for one in study.claims],
         pictures=figures.of_studies(result.studies),
+        ladders=section.of_ladders(result.ladders),
         threats=[(one, threats.sentences(one)) for one in result.threats],
         measured={str(one["threat"]) for one in result.threats},
         made=_made(result),
@@ -91,6 +94,8 @@ def print_result(result: Result, console: Console | None = None) -> None:
         for one in result.threats:
             out.print(Text(f"{one['threat']}: {'; '.join(threats.sentences(one))}"), soft_wrap=True)
         out.print()
+    for found in result.ladders:
+        out.print(Text(f"ladder {found['ladder']}: {ladder_words.answer(found)}"), soft_wrap=True)
     everything = list(result.evaluations())
     out.print(Text(said.summary([one for one in everything if one.statement.kind == "claim"], "claim"), style="bold"))
     out.print(Text(said.summary([one for one in everything if one.statement.kind == "figure"], "published figure")))

@@ -1,0 +1,176 @@
+"""What a ladder says: the effect of every step on a log ratio, the difference from end to end, and what is left.
+
+A rung's value in a round is the log of arm / reference in its block. A step's effect is the difference of its two
+rungs within rounds, with Student's interval over rounds. The difference from end to end comes from second blocks of
+the two ends (`ladder_planner`), so that the remainder, end to end less the sum of the steps, is measured and not zero
+by construction. For a number of rounds set in advance.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from trifecta.analysis.contrasts import holm
+from trifecta.analysis.intervals import Estimate, Floats, linear
+from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN, OTHER_SIZE, State, judge
+from trifecta.analysis.ladder_planner import block_of
+from trifecta.analysis.statements import Says
+from trifecta.analysis.student import two_sided_p
+
+Answer = Literal["confirmed", "held then", "same direction, other size", "contradicted", "open"]
+HELD_THEN: Answer = "held then"
+Logs = Mapping[int, float]
+"""By block the log of arm / reference of one rung; finite values alone."""
+_THAT_WAY = (CONFIRMED, OTHER_SIZE)
+
+
+@dataclass(frozen=True)
+class StepEffect:
+    """By how much a step changes the log ratio, and how often chance alone would do that (Holm over the steps)."""
+
+    change: Estimate
+    p_holm: float | None
+
+    def counts(self, confidence: float) -> bool:
+        """Whether it changes anything, among all steps together."""
+        return self.p_holm is not None and self.p_holm <= 1 - confidence
+
+
+@dataclass(frozen=True)
+class Climb:
+    """A ladder measured: its rungs and steps, from the lowest up.
+
+    ``summed`` is the sum of the steps and ``left`` what end to end has beyond it, both over the ``complete`` rounds, in
+    which every rung has a value; a step has those in which both of its rungs do.
+    """
+
+    rungs: tuple[Estimate, ...]
+    steps: tuple[StepEffect, ...]
+    whole: Estimate
+    summed: Estimate
+    left: Estimate
+    rounds: int
+    complete: int
+
+    @property
+    def meets(self) -> bool | None:
+        """Whether the steps add up to the whole within the interval of what is left; None where that has none."""
+        low, high = self.left.low, self.left.high
+        return None if low is None or high is None else low <= 0 <= high
+
+
+@dataclass(frozen=True)
+class Turned:
+    """One of two steps in both orders: its effect before the other, after it, and the difference (after less before).
+
+    Two steps that act on their own have a difference of zero.
+    """
+
+    before: Estimate
+    after: Estimate
+    difference: Estimate
+
+
+def climb(values: Sequence[Logs], rounds: int, confidence: float) -> Climb:
+    """From the values of the rungs, the lowest first; the ends have second blocks."""
+    even = [{number: one[block_of(number)] for number in range(rounds) if block_of(number) in one} for one in values]
+    ends = [
+        {number: one[block_of(number, end=True)] for number in range(rounds) if block_of(number, end=True) in one}
+        for one in (values[0], values[-1])
+    ]
+    changes = [_less(upper, lower) for lower, upper in itertools.pairwise(even)]
+    p = holm([_p(change) for change in changes])
+    steps = tuple(
+        StepEffect(linear([(1.0, _array(change))], confidence), value) for change, value in zip(changes, p, strict=True)
+    )
+    complete = [number for number in range(rounds) if all(number in one for one in even)]
+    whole = _less(ends[1], ends[0])
+    summed = {number: even[-1][number] - even[0][number] for number in complete}
+    return Climb(
+        rungs=tuple(_of_rung(one, confidence) for one in values),
+        steps=steps,
+        whole=linear([(1.0, _array(whole))], confidence),
+        summed=linear([(1.0, _array(summed))], confidence),
+        left=linear([(1.0, _array(_less(whole, summed)))], confidence),
+        rounds=rounds,
+        complete=len(complete),
+    )
+
+
+def turned(below: Logs, first: Logs, without: Logs, top: Logs, confidence: float) -> Turned:
+    """A step in both orders, round by round: ``below`` to ``first`` is the step before the other one, ``without`` to
+    ``top`` the step after it.
+    """
+    shared = [block for block in below if all(block in one for one in (first, without, top))]
+    before = {block: first[block] - below[block] for block in shared}
+    after = {block: top[block] - without[block] for block in shared}
+    return Turned(
+        linear([(1.0, _array(before))], confidence),
+        linear([(1.0, _array(after))], confidence),
+        linear([(1.0, _array(_less(after, before)))], confidence),
+    )
+
+
+def answer(
+    says: Says, bottom: Estimate, top: Estimate, whole: Estimate, *, margin: float, sessions: float
+) -> tuple[Answer, str, State, State]:
+    """What becomes of the statement: its answer, why, and its states on the lowest and the highest rung.
+
+    *Held then* is what is true below and not above, where the two also differ from end to end: a truth that did not
+    change is called so at most as often as one that is decided wrongly.
+    """
+    then, why_then = judge(says, bottom, margin, sessions)
+    now, why_now = judge(says, top, margin, sessions)
+    changed = whole.low is not None and whole.high is not None and not whole.low <= 0 <= whole.high
+    made, why = _answer(then, now, changed)
+    if OPEN in (then, now):
+        told = [f"{where}: {said}" for where, state, said in (
+            ("as published", then, why_then), ("today", now, why_now)) if state == OPEN]  # fmt: skip
+        why = "; ".join(told)
+    return made, why, then, now
+
+
+def _answer(then: State, now: State, changed: bool) -> tuple[Answer, str]:
+    if then == CONFIRMED and now == CONFIRMED:
+        return "confirmed", "it holds under the published conditions and under today's"
+    if (then in _THAT_WAY and now == CONTRADICTED) or (then == CONFIRMED and now == OTHER_SIZE):
+        if not changed:
+            return "open", "the two ends are judged differently, and the difference between them may be none"
+        size = "" if then == CONFIRMED else ", though not as large as published"
+        what = "in its direction, not in its size" if now == OTHER_SIZE else "no longer"
+        return "held then", f"it holds under the published conditions{size}; today {what}"
+    if then in _THAT_WAY and now in _THAT_WAY:
+        return "same direction, other size", "it goes that way at both ends, and not as far as published at one of them"
+    if then == CONTRADICTED and now == CONTRADICTED:
+        return "contradicted", "it holds neither under the published conditions, as far as they are made, nor today"
+    return "open", "it holds today and not under the published conditions as far as they are made"
+
+
+def _of_rung(values: Logs, confidence: float) -> Estimate:
+    return linear([(1.0, _array(values))], confidence)
+
+
+def _less(first: Logs, second: Logs) -> dict[int, float]:
+    return {number: value - second[number] for number, value in first.items() if number in second}
+
+
+def _array(values: Logs) -> Floats:
+    return np.array([values[number] for number in sorted(values)], dtype=np.float64)
+
+
+def _p(values: Logs) -> float | None:
+    """Student's test of no change."""
+    array = _array(values)
+    if len(array) < 2:
+        return None
+    error = float(array.std(ddof=1)) / math.sqrt(len(array))
+    mean = float(array.mean())
+    if error <= 1e-12 * max(1.0, abs(mean)):
+        return 1.0 if mean == 0 else 0.0
+    return two_sided_p(mean / error, len(array) - 1)

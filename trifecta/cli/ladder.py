@@ -1,0 +1,201 @@
+"""``trifecta ladder``."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem
+
+from trifecta.cli import options
+from trifecta.contract.ladder import AskedLadders
+
+if TYPE_CHECKING:
+    from trifecta.contract.ladder import LadderFound
+    from trifecta.design.ladder import Ladder
+    from trifecta.design.model import Study
+    from trifecta.workloads.runner import MakePlanner
+
+
+def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from trifecta.studies import ladder_files
+
+    return [CompletionItem(name) for name in (*ladder_files.bundled(), ladder_files.ALL) if name.startswith(incomplete)]
+
+
+@click.command(
+    epilog="""\
+\b
+Exit code: 0 done (whatever was found), 1 no rung has a value, 2 bad input, 3 none of them is possible on this
+machine, 130 interrupted (finished trials are kept; continue with `trifecta resume`, or the same command and --out).
+
+\b
+Examples:
+  trifecta ladder --list
+  trifecta ladder milicevic2023-twenty --quick
+  trifecta ladder milicevic2023 --blocks 10 --out runs/ladders
+  trifecta ladder all --full
+"""
+)
+@click.argument("names", nargs=-1, metavar="CLAIM|STUDY|all", shell_complete=_complete)
+@click.option("--list", "listed", is_flag=True, help="Run nothing: list the ladders and their steps.")
+@click.option("--quick/--full", default=True, help="Few rounds and short trials, or many.  [default: quick]")
+@click.option("--blocks", type=click.IntRange(2), help="So many rounds: a block of every rung each.")
+@click.option("--seed", metavar="N", type=click.IntRange(0), help="Repeat a ladder: the same orders, losses, arrivals.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Folder of it all, new or empty; below a reproduction DIR/ladders.  [default: runs/ladder-DATE-TIME]",
+)
+@click.option("--quiet", "-q", is_flag=True, help="Show no progress, only the result.")
+@options.as_json
+@click.pass_context
+def command(
+    context: click.Context,
+    *,
+    names: tuple[str, ...],
+    listed: bool,
+    quick: bool,
+    blocks: int | None,
+    seed: int | None,
+    out: Path | None,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Climb from the published conditions of a claim to today's, one thing at a time.
+
+    Says by how many times each step changes the published ratio, whether the steps add up to the difference from end to
+    end, and whether the claim is confirmed, contradicted, or held then: true under the study's conditions, not today.
+    """
+    from trifecta import studies
+    from trifecta.store import ladders
+    from trifecta.studies import ladder_files
+
+    if not names and not listed:
+        raise click.UsageError("missing argument 'CLAIM|STUDY|all'", context)
+    paths = {name: path for each in names or (ladder_files.ALL,) for name, path in ladder_files.find(each).items()}
+    texts = {name: (path.name, studies.read_text(path)) for name, path in paths.items()}
+    read = {name: ladder_files.read(text, file) for name, (file, text) in texts.items()}
+    if listed:
+        return _list(list(read.values()), as_json=as_json)
+    asked: AskedLadders = {
+        "ladders": {name: {"file": file, "text": text} for name, (file, text) in texts.items()},
+        "depth": "quick" if quick else "full",
+        "blocks": blocks,
+        "seed": secrets.randbelow(2**31) if seed is None else seed,
+        "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "argv": sys.argv,
+    }
+    folder = out if out is not None else Path("runs") / f"ladder-{time.strftime('%Y%m%d-%H%M%S')}"
+    if ladders.is_ladders(folder):  # the same command again goes on
+        folder, asked = folder.resolve(), ladders.same(folder, asked)
+    else:
+        folder = ladders.create(folder, asked)
+    return _carry_out(folder, asked, read, quiet=quiet, as_json=as_json)
+
+
+def go_on(folder: Path, *, quiet: bool, as_json: bool) -> int:
+    """Go on with ladders; the exit code."""
+    from trifecta.store import ladders
+    from trifecta.studies import ladder_files
+
+    folder = folder.resolve()
+    asked = ladders.read(folder)
+    read = {name: ladder_files.read(one["text"], one["file"]) for name, one in asked["ladders"].items()}
+    return _carry_out(folder, asked, read, quiet=quiet, as_json=as_json)
+
+
+def _list(ladders: list[Ladder], *, as_json: bool) -> int:
+    from trifecta.report.ladder import shown
+
+    if as_json:
+        told = [
+            {
+                "ladder": one.id,
+                "title": one.title,
+                "claim": one.claim,
+                "published": one.published,
+                "lacks": list(one.lacks),
+                "steps": [{"step": step.id, "title": step.title, "why": step.why} for step in one.steps],
+            }
+            for one in ladders
+        ]
+        click.echo(json.dumps(told, indent=1, ensure_ascii=False))
+    else:
+        shown.print_list(ladders)
+    return 0
+
+
+def _carry_out(folder: Path, asked: AskedLadders, read: dict[str, Ladder], *, quiet: bool, as_json: bool) -> int:
+    """Measure what is not over, inside the lab; the exit code."""
+    from trifecta.cli.running import INTERRUPTED, enter_lab
+    from trifecta.workloads import ladder as ladders
+
+    depth, blocks, seed = asked["depth"], asked["blocks"], asked["seed"]
+    studies = {name: ladders.study_of(one, depth=depth, blocks=blocks, seed=seed) for name, one in read.items()}
+    enter_lab(studies.values())
+
+    from trifecta.conclude import ladder as concluded
+    from trifecta.design.errors import CannotError
+    from trifecta.report import html
+    from trifecta.report.ladder import shown
+    from trifecta.report.progress import LiveProgress
+    from trifecta.workloads.progress import NoProgress
+    from trifecta.workloads.runner import run_study
+    from trifecta.workloads.stopping import StopFlag
+
+    found: dict[str, LadderFound] = {}
+    problems: dict[str, str] = {}
+    with StopFlag() as stop:
+
+        def run_one(study: Study, run: Path, resume: bool, planner: MakePlanner) -> None:
+            if quiet:
+                run_study(study, run, NoProgress(), stop, resume=resume, planner=planner)
+            else:
+                with LiveProgress() as progress:
+                    run_study(study, run, progress, stop, resume=resume, planner=planner)
+            html.write_report(run)
+
+        for name, one in read.items():
+            if stop():
+                break
+            own = folder / name
+            if not quiet:
+                click.echo(f"{name}: {_ahead(one, studies[name])}", err=True)
+            try:
+                why = ladders.measure(one, own, run_one, stop, depth=depth, blocks=blocks, seed=seed)
+            except CannotError as error:
+                problems[name] = str(error)
+                click.echo(f"{name}: {error}", err=True)
+                continue
+            found[name] = concluded.read(own, one, why)
+            shown.write(found[name], own)
+        if as_json:
+            told = {"ladders": list(found.values()), "missing": problems, "folder": str(folder)}
+            click.echo(json.dumps(told, indent=1, ensure_ascii=False))
+        else:
+            for name, each in found.items():
+                shown.print_ladder(each, folder / name)
+        if stop():
+            return INTERRUPTED
+    if problems and not found:
+        raise CannotError("; ".join(problems.values()))
+    return 0 if any(rung["ratio"] is not None for one in found.values() for rung in one["rungs"]) else 1
+
+
+def _ahead(ladder: Ladder, study: Study) -> str:
+    """What is to be done of a ladder that is new: its rounds, and about how long they take."""
+    from trifecta.design import duration, numbers, plan
+
+    cells = plan.cells(study)
+    every = [*cells, cells[0], cells[-1]]  # the ends are run twice
+    took_ns = study.min_blocks * sum(duration.block_ns(study, cell) for cell in every)
+    trials = study.min_blocks * len(every) * len(plan.arms(study))
+    rungs = f"{len(ladder.steps) + 1} rungs in {study.min_blocks} rounds"
+    return f"{rungs}, {trials} trials, about {numbers.wall(took_ns)}; then the two largest steps in the other order"

@@ -1,0 +1,229 @@
+"""What the runs of a ladder say: its rungs, steps and ends, the order of its two largest steps, and its answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from trifecta.analysis.intervals import Estimate, linear
+from trifecta.analysis.judging import between_sessions
+from trifecta.analysis.ladder import Climb, Turned, answer, climb, turned
+from trifecta.analysis.places import Place, block_values
+from trifecta.analysis.statements import Says, Statement
+from trifecta.conclude.reproduction import places
+from trifecta.contract.ladder import EndFound, Ends, LadderFound, RungFound, StepFound, TurnedFound
+from trifecta.design import metrics, plan
+from trifecta.design.ladder import Ladder, Rung, cells_of, pairs_of, ranked
+from trifecta.design.metric import Metric
+from trifecta.design.study_file import parse_study
+from trifecta.store.run import RunDirectory
+from trifecta.studies import ladder_files
+
+STEPS, ORDERS = "steps", "orders"
+"""The runs of a ladder: its rungs, and the two largest steps in the other order."""
+
+
+def read(folder: Path, ladder: Ladder, why: str = "") -> LadderFound:
+    """The ladder measured in ``folder``; of one that was interrupted, what its finished rounds say.
+
+    ``why``: why the two largest steps are not in both orders, where they cannot be.
+    """
+    statement = ladder_files.claims()[ladder.claim]
+    run = RunDirectory.open(folder / STEPS)
+    rounds = int(_study_rounds(run))
+    found = _Run(folder / STEPS, ladder, ladder.rungs())
+    says = _of_pair(statement, ladder)
+    made = climb(found.values, rounds, found.confidence)
+    ends = [_pooled(found.values[place], found.confidence) for place in (0, -1)]
+    margin = found.margin if says.margin is None else says.margin
+    said = answer(says, ends[0], ends[1], made.whole, margin=margin, sessions=between_sessions(says))
+    orders, no_orders = _orders(folder, ladder, made, why)
+    return {
+        "ladder": ladder.id,
+        "title": ladder.title,
+        "claim": ladder.claim,
+        "study": ladder.study,
+        "text": statement.text,
+        "source": statement.source,
+        "quote": statement.quote,
+        "arm": ladder.arm,
+        "to": ladder.to,
+        "metric": ladder.metric,
+        "published": ladder.published,
+        "published_range": None if says.size is None else list(says.size),
+        "lacks": list(ladder.lacks),
+        "answer": said[0],
+        "reason": said[1],
+        "then": cast(EndFound, {"state": said[2], **_ends(ends[0])}),
+        "now": cast(EndFound, {"state": said[3], **_ends(ends[1])}),
+        "rungs": [found.rung(place, one) for place, one in enumerate(made.rungs)],
+        "steps": _steps(ladder, made, found.confidence),
+        "whole": _ends(made.whole),
+        "sum": _ends(made.summed),
+        "left": _ends(made.left),
+        "meets": made.meets,
+        "rounds": made.rounds,
+        "complete": made.complete,
+        "orders": orders,
+        "no_orders": no_orders,
+        "margin": margin,
+        "confidence": found.confidence,
+        "seed": int(run.facts.get("seed", 0)),
+        "runs": [name for name in (STEPS, ORDERS) if (folder / name / "run.json").is_file()],
+    }
+
+
+def ranked_pairs(folder: Path, ladder: Ladder) -> list[tuple[int, int]]:
+    """The pairs of steps that can be in either order, the largest two first, from the finished run of the steps."""
+    rounds = int(_study_rounds(RunDirectory.open(folder / STEPS)))
+    found = _Run(folder / STEPS, ladder, ladder.rungs())
+    made = climb(found.values, rounds, found.confidence)
+    return _ranked(ladder, made)
+
+
+def _ranked(ladder: Ladder, made: Climb) -> list[tuple[int, int]]:
+    return ranked([step.change.value for step in made.steps], pairs_of(ladder))
+
+
+def rungs_of_orders(ladder: Ladder, pair: tuple[int, int]) -> list[Rung]:
+    """What two steps in both orders need: below both, the first alone, the second alone, all but the first, up to
+    before the second, and all; some of them are one where the steps follow each other.
+    """
+    first, second = pair
+    other = ladder.other_order(first, second)
+    if other is None:
+        raise ValueError("one of these steps needs the other")
+    every = ladder.rungs()
+    return [every[first], every[first + 1], other[0], other[1], every[second], every[second + 1]]
+
+
+class _Run:
+    """The values of rungs in a run, by block."""
+
+    def __init__(self, run: Path, ladder: Ladder, rungs: Sequence[Rung]) -> None:
+        keys = dict(zip(cells_of(rungs), _cells(run), strict=True))
+        asked = [ladder_files.tolerated(ladder, rung) for rung in rungs]
+        read = {checks: places.read(run, run.name, checks) for checks in dict.fromkeys(asked)}
+        found = [place for one in read.values() for place in one]
+        here = {checks: {place.cell: place for place in one} for checks, one in read.items()}
+        self.rungs = rungs
+        self.places = [here[checks].get(keys[rung.cell]) for checks, rung in zip(asked, rungs, strict=True)]
+        self.values = [_logs(place, rung, ladder) for place, rung in zip(self.places, rungs, strict=True)]
+        first = next((place for place in found), None)
+        self.confidence = 0.95 if first is None else first.confidence
+        self.margin = 0.05 if first is None else first.margin
+
+    def rung(self, place: int, one: Estimate) -> RungFound:
+        """A rung as data; a round that lacks its block is a trial that did not count."""
+        here, rung = self.places[place], self.rungs[place]
+        about = {"cell": rung.cell, "metric": rung.metric, "trials": 0, "valid": 0, "checks": {}}
+        if here is not None:
+            about |= {"trials": here.trials, "valid": len(here.rows), "checks": dict(here.checks)}
+        return cast(RungFound, {**about, **_ends(one)})
+
+
+def _cells(run: Path) -> list[str]:
+    study = parse_study(RunDirectory.open(run).study_text, str(run / "study.yaml"))
+    return [cell.key for cell in plan.cells(study)]
+
+
+def _study_rounds(run: RunDirectory) -> int:
+    return parse_study(run.study_text, str(run.path / "study.yaml")).min_blocks
+
+
+def _metric(name: str) -> Metric:
+    found = metrics.find(name)
+    if found is None:
+        raise ValueError(f"no metric {name}")
+    return found
+
+
+def _logs(place: Place | None, rung: Rung, ladder: Ladder) -> dict[int, float]:
+    """By block the log of arm / reference, turned where the rung's metric is better the other way than the claim's."""
+    if place is None:
+        return {}
+    alike = _metric(rung.metric).lower_is_better == _metric(ladder.metric).lower_is_better
+    own, base = (block_values(place, rung.metric, arm, by_difference=False) for arm in (ladder.arm, ladder.to))
+    sign = 1.0 if alike else -1.0
+    logs = {block: sign * (value - base[block]) for block, value in own.items() if block in base}
+    return {block: value for block, value in logs.items() if math.isfinite(value)}
+
+
+def _of_pair(statement: Statement, ladder: Ladder) -> Says:
+    """What the claim says of the ladder's two protocols."""
+    assert statement.says is not None
+    return replace(statement.says, arms=(ladder.arm,), to=(ladder.to,))
+
+
+def _pooled(values: Mapping[int, float], confidence: float) -> Estimate:
+    return linear([(1.0, np.array([values[block] for block in sorted(values)], dtype=np.float64))], confidence)
+
+
+def _steps(ladder: Ladder, made: Climb, confidence: float) -> list[StepFound]:
+    rows = []
+    for step, one in zip(ladder.steps, made.steps, strict=True):
+        exchange = {each.factor: [each.before, each.after] for each in step.exchanges}
+        if step.metric is not None:
+            exchange["metric"] = list(step.metric)
+        about = {
+            "step": step.id,
+            "title": step.title,
+            "exchange": exchange,
+            "threat": step.threat,
+            "source": step.source,
+            "why": step.why,
+            "p_holm": one.p_holm,
+            "counts": one.counts(confidence),
+        }
+        rows.append(cast(StepFound, {**about, **_ends(one.change)}))
+    return rows
+
+
+def _orders(folder: Path, ladder: Ladder, made: Climb, why: str) -> tuple[list[TurnedFound], str]:
+    """Two steps in both orders, the largest that can be, where that was measured; else why not (``why``)."""
+    pairs = _ranked(ladder, made)
+    if not pairs:
+        return [], "no two of its steps can be in either order, or none has a value"
+    if not (folder / ORDERS / "run.json").is_file():
+        return [], why or "not measured yet"
+    keys = _cells(folder / ORDERS)
+    pair = next(pair for pair in pairs if _are(keys, rungs_of_orders(ladder, pair)))
+    rungs = rungs_of_orders(ladder, pair)
+    found = _Run(folder / ORDERS, ladder, rungs)
+    below, first, second, without, before_second, top = found.values
+    both = (
+        (pair[0], turned(below, first, without, top, found.confidence)),
+        (pair[1], turned(below, second, before_second, top, found.confidence)),
+    )
+    return [_turned(ladder.steps[place].id, one) for place, one in both], why
+
+
+def _are(keys: Sequence[str], rungs: Sequence[Rung]) -> bool:
+    """Whether these are the cells of these rungs."""
+    cells = cells_of(rungs)
+    parts = [set(key.split(",")) for key in keys]
+    return len(cells) == len(keys) and all(
+        set(cell.split(",")) <= part for cell, part in zip(cells, parts, strict=True) if cell
+    )
+
+
+def _turned(step: str, one: Turned) -> TurnedFound:
+    return {
+        "step": step,
+        "before": _ends(one.before),
+        "after": _ends(one.after),
+        "interaction": _ends(one.difference),
+    }
+
+
+def _ends(one: Estimate) -> Ends:
+    return {"ratio": _exp(one.value), "low": _exp(one.low), "high": _exp(one.high), "blocks": one.blocks}
+
+
+def _exp(value: float | None) -> float | None:
+    return None if value is None or abs(value) > 700 else math.exp(value)

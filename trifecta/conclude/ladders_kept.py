@@ -1,0 +1,32 @@
+"""Ladders that were measured, as ``ladder.json`` of their folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+from trifecta.contract.ladder import LadderFound
+from trifecta.store import documents, files, noted
+from trifecta.store.ladders import LADDERS_FOLDER
+
+FILE = "ladder.json"
+
+
+def write(folder: Path, found: LadderFound) -> None:
+    """Leave ``ladder.json`` in the folder of the ladder."""
+    with files.disk_errors(folder):
+        files.write_text(folder / FILE, files.to_json(found) + "\n")
+        noted.note(folder, [FILE])
+
+
+def load(folder: Path) -> LadderFound:
+    """What was written there; UserError where it is not what was."""
+    remedy = "make it again: `trifecta resume` with the folder of the ladders"
+    noted.check(folder, [FILE], remedy)
+    return cast(LadderFound, documents.read_object(folder / FILE, remedy, {"rungs": list, "steps": list}))
+
+
+def below(folder: Path) -> list[LadderFound]:
+    """The ladders measured in the folder of a reproduction, by name."""
+    found = sorted((folder / LADDERS_FOLDER).glob(f"*/{FILE}"))
+    return [load(path.parent) for path in found]

@@ -1,0 +1,75 @@
+"""The picture of a ladder: the published value, a bar for each step, and today's value, on one axis of ratios."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.transforms import blended_transform_factory
+
+from trifecta.contract.ladder import Ends, LadderFound
+from trifecta.report.figures import ratios, scales, style, svg
+from trifecta.report.figures.panels import Drawn
+from trifecta.report.ladder import words
+
+WIDTH = 640.0
+_ROW = 34.0
+_FURTHEST = 1000.0
+
+
+def draw(found: LadderFound) -> Drawn:
+    """Rows from the top: published, the rung with the published conditions, each step from its rung to the next, and
+    today's rung. Whiskers are intervals: of the ends of their value, of a step of its change.
+    """
+    steps, rungs = found["steps"], found["rungs"]
+    rows = len(steps) + 3
+    made = svg.figure(62 + _ROW * rows, WIDTH)
+    target = svg.axes(made, 12, 24, 14, 40)
+    shown = [end for one in (*rungs, found["then"], found["now"]) for end in _ends(one)]
+    shown += list(found["published_range"] or ())
+    low, high = scales.ratio_limits([min(max(end, 1 / _FURTHEST), _FURTHEST) for end in shown], found["margin"])
+    target.set_ylim(rows - 0.02, -0.02)
+    ratios.ratio_frame(target, low, high, found["margin"], "x")
+    svg.ticks(target, "y", [], [])
+    limits = (low, high)
+    _label(target, 0, f"published: {found['published'] or words.published(found)}")
+    for end in dict.fromkeys(found["published_range"] or ()):
+        target.plot([scales.within(end, *limits)], [0.72], "D", markersize=6.0, markerfacecolor="none",
+                    markeredgecolor=style.INK, markeredgewidth=1.2)  # fmt: skip
+    _end(target, 1, f"published conditions, here: {words.ratio(found['then'])}", found["then"], limits)
+    for row, step in enumerate(steps, 2):
+        before, after = rungs[row - 2]["ratio"], rungs[row - 1]["ratio"]
+        _label(target, row, f"{step['title']}: × {words.ratio(step)}")
+        if before is None or after is None:
+            continue
+        left, right = (scales.within(one, *limits) for one in (before, after))
+        colour = style.INK if step["counts"] else style.MUTED
+        target.plot([left, right], [row + 0.72] * 2, color=colour, linewidth=9, alpha=0.35, solid_capstyle="butt")
+        if step["low"] and step["high"]:
+            ratios.interval_bar(target, (before * step["low"], before * step["high"]), limits, row + 0.72, colour)
+        target.plot([right], [row + 0.72], "|", markersize=11, color=colour, markeredgewidth=2)
+    _end(target, rows - 1, f"today: {words.ratio(found['now'])}, {found['answer']}", found["now"], limits)
+    target.set_xlabel(f"{words.quantity(found)} (log)", color=style.INK, fontsize=svg.FONT)
+    told = "; ".join(f"{step['title']}: × {words.ratio(step)}" for step in steps)
+    then, now = words.ratio(found["then"]), words.ratio(found["now"])
+    label = f"{found['title']}. Published conditions {then}; {told}; today {now}"
+    return Drawn(made, label)
+
+
+def _label(target: Axes, row: int, text: str) -> None:
+    target.text(
+        0.0, row + 0.08, text, transform=blended_transform_factory(target.transAxes, target.transData), ha="left",
+        va="top", color=style.INK, fontsize=svg.SMALL, bbox={"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.5},
+    )  # fmt: skip
+
+
+def _end(target: Axes, row: int, text: str, one: Ends, limits: tuple[float, float]) -> None:
+    _label(target, row, text)
+    if one["ratio"] is None:
+        return
+    if one["low"] and one["high"]:
+        ratios.interval_bar(target, (one["low"], one["high"]), limits, row + 0.72, style.INK)
+    target.plot([scales.within(one["ratio"], *limits)], [row + 0.72], "o", markersize=6.5,
+                markerfacecolor=style.INK, markeredgecolor=style.INK)  # fmt: skip
+
+
+def _ends(one: Ends) -> list[float]:
+    return [end for name in ("ratio", "low", "high") if (end := one[name])]

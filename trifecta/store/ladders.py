@@ -1,0 +1,63 @@
+"""The folder of ladders: what was asked for, and a folder below it for each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import cast
+
+from trifecta.contract.ladder import AskedLadders
+from trifecta.design.errors import UserError
+from trifecta.store import documents, files
+
+LADDERS_FILE = "ladders.json"
+LADDERS_FOLDER = "ladders"
+"""Of a reproduction: its page shows the ladders that are there."""
+_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "ladders": dict,
+    "depth": str,
+    "blocks": (int, type(None)),
+    "seed": int,
+    "began": str,
+    "argv": list,
+}
+_REMEDY = "start new ladders with --out"
+
+
+def create(folder: Path, asked: AskedLadders) -> Path:
+    """Make the folder; ``asked`` is what it takes to go on later."""
+    folder = folder.resolve()
+    files.make_empty(folder)
+    with files.disk_errors(folder):
+        files.write_text(folder / LADDERS_FILE, json.dumps(asked, indent=2) + "\n")
+    return folder
+
+
+def is_ladders(folder: Path) -> bool:
+    """Whether a folder is that of ladders."""
+    return (folder / LADDERS_FILE).is_file()
+
+
+def same(folder: Path, asked: AskedLadders) -> AskedLadders:
+    """What the folder was made for, where that is what is asked for again; UserError where not."""
+    there = read(folder)
+    if (there["ladders"], there["depth"], there["blocks"]) != (asked["ladders"], asked["depth"], asked["blocks"]):
+        raise UserError(
+            f"{folder} holds other ladders; choose another folder with --out, or go on with them: "
+            f"`trifecta resume {folder}`"
+        )
+    return there
+
+
+def read(folder: Path) -> AskedLadders:
+    """What was asked when the folder was made; UserError with the first field that is not of ours."""
+    path = folder / LADDERS_FILE
+    found = documents.read_object(path, _REMEDY, _FIELDS)
+    for name in _FIELDS:
+        if name not in found:
+            raise UserError(f"{path}: field {name!r} is missing; {_REMEDY}")
+    for name, one in found["ladders"].items():
+        documents.expect(one, dict, f"ladders.{name}", path, _REMEDY)
+        for key in ("file", "text"):
+            documents.expect(one.get(key), str, f"ladders.{name}.{key}", path, _REMEDY)
+    return cast(AskedLadders, found)

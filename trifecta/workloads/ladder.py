@@ -1,0 +1,100 @@
+"""Measures a ladder: its rungs in rounds, then the two largest steps in the other order, each a run of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trifecta.design import plan
+from trifecta.design.errors import CannotError, UserError
+from trifecta.design.ladder import Ladder, Rung, cells_of
+from trifecta.design.model import Cell, Study
+
+# What starts threads must not be there when the sandbox is entered.
+if TYPE_CHECKING:
+    from trifecta.analysis.ladder_planner import LadderPlanner
+
+RunOne = Callable[[Study, Path, bool, "Callable[[Study, Sequence[Cell], int], LadderPlanner]"], object]
+"""Runs a study into a folder, or goes on with it, with blocks in the order of this planner."""
+
+
+def study_of(ladder: Ladder, *, depth: str, blocks: int | None, seed: int) -> Study:
+    """The study of the ladder's rungs."""
+    return _study(ladder, ladder.rungs(), depth=depth, blocks=blocks, seed=seed, name=ladder.id)
+
+
+def _study(ladder: Ladder, rungs: Sequence[Rung], *, depth: str, blocks: int | None, seed: int, name: str) -> Study:
+    quick = depth == "quick"
+    rounds = blocks or (ladder.quick_rounds if quick else ladder.full_rounds)
+    return ladder.measured_by(rungs, rounds=rounds, seed=seed, overrides=ladder.quick if quick else (), name=name)
+
+
+def measure(
+    ladder: Ladder,
+    folder: Path,
+    run_one: RunOne,
+    stop: Callable[[], bool],
+    *,
+    depth: str,
+    blocks: int | None,
+    seed: int,
+) -> str:
+    """Measure what is not over of a ladder into its folder; must run inside the sandbox. Why the two largest steps are
+    not in both orders; empty where they are.
+
+    CannotError where one of its rungs cannot run here: a ladder without it would be another one.
+    """
+    from trifecta.conclude import ladder as concluded
+    from trifecta.workloads.campaign import standing
+
+    if standing(folder, concluded.STEPS) != "over":
+        study, rungs = study_of(ladder, depth=depth, blocks=blocks, seed=seed), ladder.rungs()
+        keys = dict(zip(cells_of(rungs), (cell.key for cell in plan.cells(study)), strict=True))
+        ends = tuple(dict.fromkeys((keys[rungs[0].cell], keys[rungs[-1].cell])))
+        _run(study, folder / concluded.STEPS, ends, run_one)
+    if stop() or standing(folder, concluded.STEPS) != "over":
+        return ""
+    problems = []
+    for first, second in concluded.ranked_pairs(folder, ladder):
+        rungs = concluded.rungs_of_orders(ladder, (first, second))
+        other = plan.stable_seed(seed, "orders") % 2**31
+        try:
+            study = _study(ladder, rungs, depth=depth, blocks=blocks, seed=other, name=f"{ladder.id}-orders")
+            _refuse_lacking(study)
+        except (CannotError, UserError) as error:  # one step needs the other, as a program its own switches
+            problems.append(f"{ladder.steps[second].id} before {ladder.steps[first].id} cannot be ({error})")
+            continue
+        if standing(folder, concluded.ORDERS) != "over":
+            _run(study, folder / concluded.ORDERS, (), run_one)
+        break
+    return "; ".join(problems)
+
+
+def _run(study: Study, run: Path, ends: Sequence[str], run_one: RunOne) -> None:
+    from trifecta.analysis.ladder_planner import LadderPlanner
+    from trifecta.store.run import clear_unmade
+    from trifecta.workloads.campaign import standing
+
+    def planner(of: Study, cells: Sequence[Cell], _: int) -> LadderPlanner:
+        lost = {cell.key for cell in plan.cells(of)} - {cell.key for cell in cells}
+        if lost:
+            raise CannotError(f"{len(lost)} rungs of the ladder cannot run any more ({', '.join(sorted(lost))})")
+        return LadderPlanner(of, cells, ends)
+
+    clear_unmade(run)
+    _refuse_lacking(study)
+    run_one(study, run, standing(run.parent, run.name) == "begun", planner)
+
+
+def _refuse_lacking(study: Study) -> None:
+    """CannotError with the reasons where a rung cannot run here, before its folder is made."""
+    from trifecta.lab.engine import find_engine
+    from trifecta.workloads.executors import EXECUTORS
+    from trifecta.workloads.session import Adapters
+
+    here = EXECUTORS[study.workload.family].cells(study, find_engine(), Adapters())
+    lost = len(plan.cells(study)) - len(here.cells)
+    if lost:
+        reasons = "; ".join(dict.fromkeys(item["reason"] for item in here.left_out))
+        raise CannotError(f"{lost} of its {len(plan.cells(study))} rungs cannot run here: {reasons}")
