@@ -1,0 +1,122 @@
+"""Studies of services whose program is Go's: hops and rows as of the engine's own, and what its switches do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.workloads import drive
+from trifecta.implementations.registry import RECIPES
+from trifecta.implementations.services.go_services import RECIPE
+from trifecta.store.run import RunDirectory
+from trifecta.store.views import connect
+
+pytestmark = [pytest.mark.lab, pytest.mark.skipif(not RECIPE.installed(), reason=RECIPE.missing())]
+ONE_BLOCK = ["budget=2 min", "blocks.at_least=1", "blocks.at_most=1", "server=go-services"]
+SMALL = ["path=normal", "hosts=2", "workload.requests=10", "workload.warmup=1 requests"]
+
+
+def run(folder: Path, study: str, settings: list[str], **request: Any) -> list[dict[str, Any]]:
+    """Run a bundled study with changes; the rows of its trials."""
+    code, _, _, errors = drive.finish(folder, study=study, set=[*ONE_BLOCK, *settings], **request)
+    assert code == 0, errors
+    found = RunDirectory.open(folder).rows()
+    assert found
+    return found
+
+
+def ask(folder: Path, sql: str) -> list[tuple[Any, ...]]:
+    return connect(folder).execute(sql).fetchall()
+
+
+def checks(row: dict[str, Any]) -> dict[str, Any]:
+    return {one["check"]: one for one in json.loads(row["checks_json"])}
+
+
+def test_a_chain_has_every_hop_of_every_cycle_in_order_on_one_clock(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    rows = run(folder, "chain", [*SMALL, "hosts=4", "connection=new,reused", "workload.requests=20"])
+    assert [row["errors"] for row in rows] == [0] * 8
+    hops = ask(folder, "SELECT trial, caller, callee, count(*) FROM spans GROUP BY ALL ORDER BY ALL")
+    assert [hop[1:] for hop in hops] == [("A", "B", 21), ("B", "C", 21), ("C", "D", 21)] * 8
+    wrong = ask(
+        folder,
+        "SELECT count(*) FROM spans AS s JOIN spans AS n ON n.trial = s.trial AND n.request = s.request"
+        " AND n.depth = s.depth + 1 WHERE NOT (s.started_ns < s.arrived_ns AND s.arrived_ns <= n.started_ns"
+        " AND n.returned_ns <= s.replied_ns AND s.replied_ns < s.returned_ns)",
+    )
+    assert wrong == [(0,)]
+    secured = ask(
+        folder,
+        "SELECT trials.connection, count(secured_ns) FROM spans JOIN trials USING (trial)"
+        " WHERE NOT warmup AND depth > 0 GROUP BY ALL ORDER BY ALL",
+    )
+    assert secured == [("new", 4 * 2 * 20), ("reused", 0)]
+    for row in rows:
+        by_name = json.loads(row["server_json"])["services"]
+        arm = row["arm"].removesuffix("#aa")
+        for name in "BCD":
+            assert by_name[name]["protocols_spoken"] == {"h1": 0, "h2": 0, "h3": 0} | {arm: 21}
+            assert by_name[name]["cpu_ns"] > 0
+        assert json.loads(row["server_json"])["cycles"]["hops"] == {"3": 20}
+        found = checks(row)
+        assert found["protocol"]["status"] == "pass"
+        assert found["same_work"]["status"] == "pass"
+        assert found["service"]["status"] == "pass"
+    spoken = ask(
+        folder, "SELECT DISTINCT arm, samples.protocol, tls_version FROM samples JOIN trials USING (trial) ORDER BY ALL"
+    )
+    expected = [("h1", "h1"), ("h2", "h2"), ("h2#aa", "h2"), ("h3", "h3")]
+    assert spoken == [(arm, protocol, "1.3") for arm, protocol in expected]
+
+
+@pytest.mark.parametrize("methods", [("DELETE", "GET", "HEAD"), ("PATCH", "POST", "PUT")])
+def test_every_method_goes_through_a_chain(tmp_path: Path, methods: tuple[str, ...]) -> None:
+    settings = [*SMALL, "connection=reused", "hosts=1", "depth=3", "method=" + ",".join(methods)]
+    if "GET" in methods:
+        settings.append("request=0 B")
+    rows = run(tmp_path / "run", "chain", settings)
+    assert [row["errors"] for row in rows] == [0] * 4 * len(methods)
+    hops = ask(
+        tmp_path / "run",
+        "SELECT DISTINCT factors_json ->> 'method' AS asked, caller, callee, method, status FROM spans "
+        "JOIN trials USING (trial) ORDER BY ALL",
+    )
+    assert hops == [(method, *hop, method, 200) for method in methods for hop in (("A", "B"), ("B", "C"))]
+
+
+def test_clients_of_a_fan_in_each_make_their_requests(tmp_path: Path) -> None:
+    rows = run(tmp_path / "run", "fan-in", ["connection=new,reused", "clients=20", "workload.requests=4"])
+    assert [(row["samples"], row["errors"]) for row in rows] == [(80, 0)] * 8
+    counted = ask(
+        tmp_path / "run",
+        "SELECT trial, count(DISTINCT client), min(n), max(n), min(connections), max(connections) FROM (SELECT trial,"
+        " client, count(*) AS n, count(DISTINCT connection) AS connections FROM samples GROUP BY ALL) GROUP BY trial",
+    )
+    assert {row[1:4] for row in counted} == {(20, 4, 4)}
+    assert {row[4:] for row in counted} == {(1, 1), (4, 4)}
+
+
+def test_it_is_compared_with_the_engines_own(tmp_path: Path) -> None:
+    settings = [*SMALL, "connection=reused", "protocol=HTTP/2", "compare=server", "server=services,go-services"]
+    rows = run(tmp_path / "run", "chain", [*settings, "baseline=services"])
+    assert sorted((row["arm"], row["errors"]) for row in rows) == [
+        ("go-services", 0),
+        ("services", 0),
+        ("services#aa", 0),
+    ]
+
+
+def test_a_hop_that_is_not_there_fails_the_cycle_with_its_class_and_nobody_tries_again(tmp_path: Path) -> None:
+    settings = [*SMALL, "connection=new", "depth=3", "protocol=HTTP/1.1,HTTP/2", "workload.warmup=0 requests"]
+    rows = run(tmp_path / "run", "chain", settings, faults={"services": {"C": {"port": 9}}})
+    assert [json.loads(row["error_classes_json"]) for row in rows] == [{"status": 10}] * 3
+    found = ask(tmp_path / "run", "SELECT caller, callee, status, error, count(*) FROM spans GROUP BY ALL ORDER BY ALL")
+    assert found == [("A", "B", 502, "status", 30), ("B", "C", None, "connect_refused", 30)]
+
+
+def test_the_recipe_is_in_the_table() -> None:
+    assert RECIPES["go-services"] is RECIPE
