@@ -11,6 +11,7 @@ import pytest
 from tests.workloads import drive
 from trifecta.implementations.registry import RECIPES
 from trifecta.implementations.services.go_services import RECIPE
+from trifecta.lab.host_graph import addresses_of
 from trifecta.store.run import RunDirectory
 from trifecta.store.views import connect
 
@@ -120,3 +121,78 @@ def test_a_hop_that_is_not_there_fails_the_cycle_with_its_class_and_nobody_tries
 
 def test_the_recipe_is_in_the_table() -> None:
     assert RECIPES["go-services"] is RECIPE
+
+
+SWITCHED = [*SMALL, "connection=new", "protocol=HTTP/2,HTTP/3", "depth=3"]
+
+
+def test_tls_can_be_another_over_tcp_than_over_quic(tmp_path: Path) -> None:
+    rows = run(tmp_path / "run", "chain", [*SWITCHED, "tls_version=1.2/1.3", "conformance=off"])
+    spoken = ask(tmp_path / "run", "SELECT DISTINCT samples.protocol, tls_version FROM samples ORDER BY ALL")
+    assert spoken == [("h2", "1.2"), ("h3", "1.3")]
+    assert {row["errors"] for row in rows} == {0}
+    assert "asks for TLS version 1.2 over TCP and 1.3 over QUIC" in checks(rows[0])["parity"]["evidence"]
+
+
+def test_another_protocol_than_meant_is_spoken_at_every_hop_and_found(tmp_path: Path) -> None:
+    rows = run(tmp_path / "run", "chain", [*SWITCHED, "alpn_mismatch=true"])
+    for row in rows:
+        meant, spoken = row["protocol"], {"h2": "h1"}.get(row["protocol"], row["protocol"])
+        by_name = json.loads(row["server_json"])["services"]
+        assert [by_name[name]["protocols_spoken"][spoken] for name in "BC"] == [11, 11]
+        assert checks(row)["protocol"]["status"] == ("pass" if meant == spoken else "fail")
+
+
+@pytest.mark.parametrize(
+    ("switch", "said"),
+    [
+        ("unverified", "go-services does not verify the server's certificate"),
+        ("connection_leak", "go-services does not close its connections over TCP"),
+        ("retries", "go-services tries again what fails"),
+    ],
+)
+def test_a_switch_that_is_on_is_warned_of(tmp_path: Path, switch: str, said: str) -> None:
+    rows = run(tmp_path / "run", "chain", [*SWITCHED, f"{switch}=false,true"])
+    for row in rows:
+        on = json.loads(row["factors_json"])[switch]
+        found = checks(row)["parity"]
+        assert (said in found["evidence"]) == on
+        assert found["status"] != "fail"
+        assert row["errors"] == 0
+    closed = [
+        json.loads(row["load_json"])["tcp"] is not None
+        for row in rows
+        if row["protocol"] == "h2" and json.loads(row["factors_json"])[switch]
+    ]
+    assert set(closed) == {switch != "connection_leak"}
+
+
+def test_a_certificate_for_another_name_is_refused_unless_nothing_is_verified(tmp_path: Path) -> None:
+    faults = {"load": {"*": {"server_name": "nobody.lab", "address": addresses_of(1)[0]}}}
+    settings = [*SWITCHED, "hosts=1", "unverified=false,true", "workload.warmup=0 requests"]
+    rows = run(tmp_path / "run", "chain", settings, faults=faults)
+    failed = {(json.loads(row["factors_json"])["unverified"], row["error_classes_json"]) for row in rows}
+    assert {one for one, _ in failed} == {False, True}
+    assert all(("tls:certificate" in classes) != unverified for unverified, classes in failed)
+
+
+def test_retries_take_time_and_hide_the_failure(tmp_path: Path) -> None:
+    """Nobody listens where C should: ten attempts of B, with 51.1 s between them, are more than a client waits."""
+    settings = [*SWITCHED, "protocol=HTTP/2", "retries=true", "workload.requests=1", "workload.warmup=0 requests"]
+    patience = ["workload.request_timeout=1 s", "workload.connect_timeout=1 s"]
+    rows = run(tmp_path / "run", "chain", [*settings, *patience], faults={"load": {"*": {"port": 9}}}, grace_s=90)
+    assert [json.loads(row["load_json"])["declared"]["retried"] for row in rows] == [9, 9]
+    took = ask(tmp_path / "run", "SELECT min(connect_start_ns - started_ns) / 1e9 FROM samples")
+    assert 51 < took[0][0] < 60
+
+
+def test_a_client_thinks_between_its_requests_as_long_as_its_protocol_says(tmp_path: Path) -> None:
+    rows = run(tmp_path / "run", "chain", [*SWITCHED, "think_time=10 ms/20 ms/40 ms"])
+    assert {row["errors"] for row in rows} == {0}
+    gaps = ask(
+        tmp_path / "run",
+        "SELECT protocol, min(gap) / 1e6 FROM (SELECT protocol, started_ns - lag(done_ns) OVER (PARTITION BY trial"
+        " ORDER BY request) AS gap FROM samples) GROUP BY ALL ORDER BY ALL",
+    )
+    assert [protocol for protocol, _ in gaps] == ["h2", "h3"]
+    assert 20 <= gaps[0][1] < 40 <= gaps[1][1] < 80

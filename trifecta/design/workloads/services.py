@@ -102,6 +102,11 @@ class ServicesWorkload(RequestsWorkload):
         """With the start of its containers."""
         return (0 if self.place == "native" else estimates.CONTAINER_NS) + super().around_ns(client)
 
+    def work_ns(self, path: PathSpec, connection: str, client: str) -> float:
+        """With what its clients think."""
+        in_turn, abreast = self._paced()
+        return super().work_ns(path, connection, client) + in_turn / abreast * max(self.think_time_ns or (0,))
+
     def _paced(self) -> tuple[int, int]:
         """One at a time."""
         return self.requests + self.warmup_requests, 1

@@ -219,4 +219,8 @@ def total_timeout_ns(graph: Graph, workload: ServicesWorkload, path: PathSpec, r
         expected = int(requests / workload.rate_per_s * 1e9) + each
     else:
         expected = -(-requests // max(1, workload.in_flight)) * each
-    return expected + workload.connect_timeout_ns + workload.request_timeout_ns + 5_000_000_000
+    think_ns = max(workload.think_time_ns or (0,)) * (-(-requests // max(1, workload.in_flight)))
+    attempts = RETRY_ATTEMPTS if workload.retries else 1
+    waits_ns = sum(RETRY_DELAY_NS << again for again in range(attempts - 1))
+    longest_ns = attempts * (workload.connect_timeout_ns + workload.request_timeout_ns) + waits_ns
+    return expected + think_ns + longest_ns + 5_000_000_000

@@ -36,7 +36,6 @@ type outcome struct {
 // caller makes the calls of one service by another.
 type caller struct {
 	*dialer
-	reused      bool
 	connections int
 	streams     int
 
@@ -58,7 +57,7 @@ type place struct {
 	dead       bool
 }
 
-func newCaller(to target, mode string, connections, streams int) (*caller, error) {
+func newCaller(to target, connections, streams int) (*caller, error) {
 	d, err := newDialer(to)
 	if err != nil {
 		return nil, err
@@ -69,12 +68,12 @@ func newCaller(to target, mode string, connections, streams int) (*caller, error
 	if to.protocol == "h1" {
 		streams = 1
 	}
-	return newCallerOn(d, mode == "reused", connections, streams), nil
+	return newCallerOn(d, connections, streams), nil
 }
 
-func newCallerOn(d *dialer, reused bool, connections, streams int) *caller {
+func newCallerOn(d *dialer, connections, streams int) *caller {
 	c := &caller{
-		dialer: d, reused: reused, connections: connections, streams: streams,
+		dialer: d, connections: connections, streams: streams,
 		spoken: map[string]int64{}, statuses: map[string]int64{}, errors: map[string]int64{},
 	}
 	c.room = sync.NewCond(&c.mu)

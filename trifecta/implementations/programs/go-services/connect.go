@@ -24,9 +24,13 @@ var groups = map[string]tls.CurveID{
 
 var tlsVersions = map[string]uint16{"1.2": tls.VersionTLS12, "1.3": tls.VersionTLS13}
 
+// singleUseTimeout is far more than what lies between the handshake of a connection and its one request.
+const singleUseTimeout = 250 * time.Millisecond
+
 // target is a service that is called, and how.
 type target struct {
 	protocol         string
+	reused           bool // a connection has more than one request
 	name             string
 	peer             netip.AddrPort
 	caFile           string
@@ -45,6 +49,7 @@ type target struct {
 type dialer struct {
 	target
 	tls    *tls.Config
+	http   *http.Transport
 	quic   quicDialer
 	opened atomic.Uint32
 	number atomic.Uint32
@@ -109,6 +114,7 @@ func newDialer(to target) (*dialer, error) {
 	if err := writeKeys(d.tls, to.keylogFile); err != nil {
 		return nil, err
 	}
+	d.http = d.transport()
 	d.quic.prepare(&d.target)
 	return d, nil
 }
@@ -143,22 +149,31 @@ func (d *dialer) open(ctx context.Context) (*connection, string) {
 	return c, ""
 }
 
-// transport is net/http's for one connection. Given a TLS configuration it speaks HTTP/1.1 only, unless it is told which
-// protocols: that is the mistake of program.OwnTLS.
-func (d *dialer) transport(opened *atomic.Pointer[net.TCPConn]) *http.Transport {
+// socketKey is that of the context's value that takes the socket of a connection.
+type socketKey struct{}
+
+// transport is net/http's. Given a TLS configuration it speaks HTTP/1.1 only, unless it is told which protocols: that is
+// the mistake of program.OwnTLS.
+func (d *dialer) transport() *http.Transport {
 	config := d.tls.Clone()
 	made := &http.Transport{
 		TLSClientConfig: config, DisableCompression: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			dialed, err := new(net.Dialer).DialContext(ctx, "tcp", d.peer.String())
 			if tcp, ok := dialed.(*net.TCPConn); ok {
-				opened.Store(tcp)
+				if opened, asked := ctx.Value(socketKey{}).(*atomic.Pointer[net.TCPConn]); asked {
+					opened.Store(tcp)
+				}
 				if !d.noDelay { // Go turns Nagle's algorithm off by itself
 					err = tcp.SetNoDelay(false)
 				}
 			}
 			return dialed, err
 		},
+	}
+	if !d.reused {
+		// net/http holds on to an HTTP/2 connection that had one request for 5 s after it was closed, or for this.
+		made.IdleConnTimeout = singleUseTimeout
 	}
 	if d.program.OwnTLS {
 		return made
@@ -192,7 +207,12 @@ func (d *dialer) openTCP(ctx context.Context, c *connection) error {
 		},
 	})
 	var socket atomic.Pointer[net.TCPConn]
-	opened, err := d.transport(&socket).NewClientConn(traced, "https", net.JoinHostPort(d.name, strconv.Itoa(int(d.peer.Port()))))
+	by := d.http
+	if d.program.LeakNs > 0 { // of each call, as the connection
+		by = d.transport()
+	}
+	to := net.JoinHostPort(d.name, strconv.Itoa(int(d.peer.Port())))
+	opened, err := by.NewClientConn(context.WithValue(traced, socketKey{}, &socket), "https", to)
 	times.Lock()
 	defer times.Unlock()
 	c.tcpNs = tcpNs

@@ -48,11 +48,12 @@ func newLoad(ctx context.Context, config *loadConfig) (*load, []string, error) {
 		return nil, nil, fmt.Errorf("server_name: %w", err)
 	}
 	to := target{
-		protocol: config.Protocol, name: config.ServerName, peer: peer, caFile: config.CAFile, tlsVersion: config.TLSVersion,
+		protocol: config.Protocol, reused: config.ConnectionMode == "reused", name: config.ServerName, peer: peer,
+		caFile: config.CAFile, tlsVersion: config.TLSVersion,
 		keyExchange: config.KeyExchange, cipher: config.Cipher, noDelay: config.TCPNoDelay, keylogFile: config.KeylogFile,
 		connectTimeoutNs: config.ConnectTimeoutNs, requestTimeoutNs: config.RequestTimeoutNs, program: config.Program,
 	}
-	shared, err := newCaller(to, config.ConnectionMode, config.Connections, config.Streams)
+	shared, err := newCaller(to, config.Connections, config.Streams)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -61,7 +62,7 @@ func newLoad(ctx context.Context, config *loadConfig) (*load, []string, error) {
 		// Every connection has clients of its own: none is left idle while another has two requests.
 		l.callers = l.callers[:0]
 		for range shared.connections {
-			l.callers = append(l.callers, newCallerOn(shared.dialer, true, 1, shared.streams))
+			l.callers = append(l.callers, newCallerOn(shared.dialer, 1, shared.streams))
 		}
 	}
 	return l, resolved, nil

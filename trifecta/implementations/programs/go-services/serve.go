@@ -39,11 +39,11 @@ func newService(config *originConfig) (*service, error) {
 			return nil, fmt.Errorf("relay.services.%s.name: %w", name, err)
 		}
 		s.callers[name], err = newCaller(target{
-			protocol: other.Protocol, name: other.Name, peer: peer, caFile: config.Relay.CAFile,
+			protocol: other.Protocol, reused: other.ConnectionMode == "reused", name: other.Name, peer: peer, caFile: config.Relay.CAFile,
 			tlsVersion: config.Relay.TLSVersion, keyExchange: config.Relay.KeyExchange, cipher: config.Relay.Cipher,
 			noDelay: config.TCPNoDelay, keylogFile: config.KeylogFile, connectTimeoutNs: config.Relay.ConnectTimeoutNs,
 			requestTimeoutNs: config.Relay.RequestTimeoutNs, program: config.Program,
-		}, other.ConnectionMode, other.Connections, other.Streams)
+		}, other.Connections, other.Streams)
 		if err != nil {
 			return nil, err
 		}
