@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from tests.workloads import drive
-from trifecta.implementations.registry import RECIPES
-from trifecta.implementations.services.go_services import RECIPE
+from trifecta.implementations.services.go_services import RECIPE, RECIPE_2019
 from trifecta.lab.host_graph import addresses_of
 from trifecta.store.run import RunDirectory
 from trifecta.store.views import connect
 
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(not RECIPE.installed(), reason=RECIPE.missing())]
+of_2019 = pytest.mark.skipif(not RECIPE_2019.installed(), reason=RECIPE_2019.missing())
+BOTH = pytest.mark.parametrize("program", ["go-services", pytest.param("go-services-2019", marks=of_2019)])
 ONE_BLOCK = ["budget=2 min", "blocks.at_least=1", "blocks.at_most=1", "server=go-services"]
 SMALL = ["path=normal", "hosts=2", "workload.requests=10", "workload.warmup=1 requests"]
 
@@ -37,9 +38,12 @@ def checks(row: dict[str, Any]) -> dict[str, Any]:
     return {one["check"]: one for one in json.loads(row["checks_json"])}
 
 
-def test_a_chain_has_every_hop_of_every_cycle_in_order_on_one_clock(tmp_path: Path) -> None:
+@BOTH
+def test_a_chain_has_every_hop_of_every_cycle_in_order_on_one_clock(tmp_path: Path, program: str) -> None:
     folder = tmp_path / "run"
-    rows = run(folder, "chain", [*SMALL, "hosts=4", "connection=new,reused", "workload.requests=20"])
+    rows = run(
+        folder, "chain", [*SMALL, f"server={program}", "hosts=4", "connection=new,reused", "workload.requests=20"]
+    )
     assert [row["errors"] for row in rows] == [0] * 8
     hops = ask(folder, "SELECT trial, caller, callee, count(*) FROM spans GROUP BY ALL ORDER BY ALL")
     assert [hop[1:] for hop in hops] == [("A", "B", 21), ("B", "C", 21), ("C", "D", 21)] * 8
@@ -89,8 +93,11 @@ def test_every_method_goes_through_a_chain(tmp_path: Path, methods: tuple[str, .
     assert hops == [(method, *hop, method, 200) for method in methods for hop in (("A", "B"), ("B", "C"))]
 
 
-def test_clients_of_a_fan_in_each_make_their_requests(tmp_path: Path) -> None:
-    rows = run(tmp_path / "run", "fan-in", ["connection=new,reused", "clients=20", "workload.requests=4"])
+@BOTH
+def test_clients_of_a_fan_in_each_make_their_requests(tmp_path: Path, program: str) -> None:
+    rows = run(
+        tmp_path / "run", "fan-in", [f"server={program}", "connection=new,reused", "clients=20", "workload.requests=4"]
+    )
     assert [(row["samples"], row["errors"]) for row in rows] == [(80, 0)] * 8
     counted = ask(
         tmp_path / "run",
@@ -117,10 +124,6 @@ def test_a_hop_that_is_not_there_fails_the_cycle_with_its_class_and_nobody_tries
     assert [json.loads(row["error_classes_json"]) for row in rows] == [{"status": 10}] * 3
     found = ask(tmp_path / "run", "SELECT caller, callee, status, error, count(*) FROM spans GROUP BY ALL ORDER BY ALL")
     assert found == [("A", "B", 502, "status", 30), ("B", "C", None, "connect_refused", 30)]
-
-
-def test_the_recipe_is_in_the_table() -> None:
-    assert RECIPES["go-services"] is RECIPE
 
 
 SWITCHED = [*SMALL, "connection=new", "protocol=HTTP/2,HTTP/3", "depth=3"]
@@ -176,6 +179,7 @@ def test_a_certificate_for_another_name_is_refused_unless_nothing_is_verified(tm
     assert all(("tls:certificate" in classes) != unverified for unverified, classes in failed)
 
 
+@pytest.mark.long
 def test_retries_take_time_and_hide_the_failure(tmp_path: Path) -> None:
     """Nobody listens where C should: ten attempts of B, with 51.1 s between them, are more than a client waits."""
     settings = [*SWITCHED, "protocol=HTTP/2", "retries=true", "workload.requests=1", "workload.warmup=0 requests"]
@@ -196,3 +200,18 @@ def test_a_client_thinks_between_its_requests_as_long_as_its_protocol_says(tmp_p
     )
     assert [protocol for protocol, _ in gaps] == ["h2", "h3"]
     assert 20 <= gaps[0][1] < 40 <= gaps[1][1] < 80
+
+
+@of_2019
+def test_http_3_of_2019_takes_a_round_trip_more_to_begin(tmp_path: Path) -> None:
+    """Its server answers a client that has no token with a Retry (draft-ietf-quic-transport-22, 8.1.1)."""
+    far = ["paths={far: {rtt: 40 ms}}", "path=far", "connection=new", "hosts=2", "depth=2", "protocol=HTTP/2,HTTP/3"]
+    programs = ["server=go-services,go-services-2019", "workload.requests=4", "workload.warmup=0 requests"]
+    run(tmp_path / "run", "chain", [*far, *programs])
+    took = ask(
+        tmp_path / "run",
+        "SELECT server, samples.protocol, round(median(secured_ns - connect_start_ns) / 40e6)::INT FROM samples"
+        " JOIN trials USING (trial) GROUP BY ALL ORDER BY ALL",
+    )
+    today, before = ("go-services", "go-services-2019")
+    assert took == [(today, "h2", 2), (today, "h3", 1), (before, "h2", 2), (before, "h3", 2)]

@@ -1,8 +1,8 @@
-"""The tables of servers, clients, browsers and recipes: a new one is a file of its own and a line here.
+"""The tables of servers, clients, browsers, services and recipes: a new one is a file of its own and a line here.
 
 A line names a class, or an object, as entry points do (``module:attribute``), so that nothing is imported before it is
 used. Packages outside this one add to the tables with entry points of the groups ``trifecta.servers``,
-``trifecta.clients``, ``trifecta.browsers`` ``trifecta.services`` and ``trifecta.recipes``
+``trifecta.clients``, ``trifecta.browsers``, ``trifecta.services`` and ``trifecta.recipes``
 (https://packaging.python.org/en/latest/specifications/entry-points/).
 """
 
@@ -70,7 +70,10 @@ BROWSERS: Table[BrowserAdapter] = Table(
 # Programs that are the services of the workloads chain, fan-in and sba-registration.
 SERVICES: Table[ServicesProgram] = Table(
     "service",
-    {"go-services": "trifecta.implementations.services.go_services:GoServices"},
+    {
+        "go-services": "trifecta.implementations.services.go_services:GoServices",
+        "go-services-2019": "trifecta.implementations.services.go_services:GoServices2019",
+    },
     ServicesProgram,
     BrokenServices,
     reserved=(SERVER_LEVEL,),  # the engine's own
@@ -90,6 +93,7 @@ RECIPES: Table[Recipe] = Table(
         "go-client": "trifecta.implementations.clients.go_client:RECIPE",
         "python-client": "trifecta.implementations.clients.python_client:RECIPE",
         "go-services": "trifecta.implementations.services.go_services:RECIPE",
+        "go-services-2019": "trifecta.implementations.services.go_services:RECIPE_2019",
         "recorder": "trifecta.implementations.recipes.recorder:RECIPE",
         "page-blocks": "trifecta.implementations.recipes.page_blocks:PageBlocks",
         "clip-bbb": "trifecta.video.recipes:CLIP_BBB",

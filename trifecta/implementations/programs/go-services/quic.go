@@ -1,5 +1,3 @@
-//go:build !era2019
-
 package main
 
 import (
