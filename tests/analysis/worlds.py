@@ -39,9 +39,9 @@ def make_study(**changes):
     return dataclasses.replace(study, **changes)
 
 
-def one_cell_study(**changes):
+def one_cell_study(server="origin", **changes):
     return make_study(
-        factors={"protocol": ("h1", "h2", "h3"), "path": ("clean",), "connection": ("new",), "server": ("origin",)},
+        factors={"protocol": ("h1", "h2", "h3"), "path": ("clean",), "connection": ("new",), "server": (server,)},
         **changes,
     )
 

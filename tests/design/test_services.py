@@ -4,11 +4,13 @@ import pytest
 
 from trifecta.design import plan, services
 from trifecta.design.errors import UserError
+from trifecta.design.levels import Surroundings
 from trifecta.design.sba import FUNCTIONS, STEPS
 from trifecta.design.study import chain, fan_in, path, requests, sba_registration, study
 from trifecta.design.study_file import parse_study
 from trifecta.design.workloads.services import ChainWorkload
 
+GO = ["services", "go-services"]
 LAG = path("lag", delay="50 ms", jitter={"distribution": "normal", "sigma": "20 ms"}, loss="1 %")
 
 
@@ -102,7 +104,34 @@ def test_the_canonical_text_reads_back_to_an_equal_study(one):
         ({"workload": chain(requests=1, resumption=True, zero_rtt=True)}, "zero_rtt"),
         ({"workload": requests(requests=1), "factors": {"depth": [3]}}, "not a factor of the workload 'requests'"),
         ({"workload": chain(requests=1), "factors": {"client": ["curl"]}}, "not a factor of the workload 'chain'"),
-        ({"workload": chain(requests=1), "factors": {"server": ["caddy"]}}, "no server 'caddy'"),
+        (
+            {
+                "workload": chain(requests=1),
+                "factors": {"server": ["caddy"]},
+                "surroundings": Surroundings(services=GO),
+            },
+            "no server 'caddy'; choose from services, go-services",
+        ),
+        ({"workload": chain(requests=1, tls_version="1.2/1.3")}, "use server: go-services"),
+        ({"workload": chain(requests=1, think_time="10 ms")}, "think_time: the engine's own services do not do that"),
+        ({"workload": chain(requests=1, retries=True), "factors": {"server": GO}}, "retries: the engine's own"),
+        (
+            {"workload": chain(requests=1, think_time="1 ms/2 ms")},
+            "has 2 parts; give one time, or three for HTTP/1.1/2/3",
+        ),
+        ({"workload": chain(duration="1 s"), "factors": {"server": GO[1:]}}, "counts requests, not time"),
+        ({"workload": chain(requests=1, loop="open", rate="9/s"), "factors": {"server": GO[1:]}}, "no open loop's"),
+        ({"workload": chain(requests=1, resumption=True), "factors": {"server": GO[1:]}}, "resumes no sessions"),
+        ({"workload": chain(requests=1, quinn="stock"), "factors": {"server": GO[1:]}}, "another QUIC library"),
+        ({"workload": chain(requests=1, warmup="1 s"), "factors": {"server": GO[1:]}}, "warm-up in requests only"),
+        (
+            {"workload": chain(requests=1, congestion_control="bbr/cubic"), "factors": {"server": GO[1:]}},
+            "one value for TCP and QUIC together with server: go-services",
+        ),
+        (
+            {"workload": chain(requests=1, connection_leak=True), "factors": {"server": GO[1:]}},
+            "give connection: new",
+        ),
         ({"workload": sba_registration(requests=1, method="GET")}, "method"),
     ],
 )
@@ -111,6 +140,17 @@ def test_what_services_cannot_do_is_refused_in_one_line(fields, said):
         study("x", **fields)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_switches_that_are_off_are_no_part_of_a_study():
+    off = study("c", workload=chain(requests=1))
+    assert "think_time" not in off.source and "retries" not in off.source
+    switched = {"tls_version": "1.2/1.3", "alpn_mismatch": True, "think_time": "10 ms/10 ms/20 ms"}
+    on = study("c", workload=chain(requests=1, **switched), factors={"server": GO[1:], "unverified": [False, True]})
+    assert parse_study(on.source, "x.yaml") == on
+    found = [plan.workload_for(on, one) for one in plan.treatments(on)]
+    assert {one.unverified for one in found} == {False, True}
+    assert {one.think_time_ns for one in found} == {(10_000_000, 10_000_000, 20_000_000)}
 
 
 def test_the_places_of_a_study_are_those_of_its_cells():

@@ -14,7 +14,7 @@ from trifecta.design.errors import CannotError
 from trifecta.implementations import table as module
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.recipe import Recipe
-from trifecta.implementations.registry import CLIENTS, RECIPES, SERVERS
+from trifecta.implementations.registry import CLIENTS, RECIPES, SERVERS, SERVICES
 from trifecta.implementations.server import ServerAdapter, Unsupported
 from trifecta.implementations.servers.caddy import Caddy
 from trifecta.implementations.table import BrokenRecipe, BrokenServer, Table
@@ -51,7 +51,7 @@ def test_every_built_in_line_leads_to_an_adapter_of_its_name(table):
             assert not type(adapter).__name__.startswith("Broken"), getattr(adapter, "source", "")
 
 
-@pytest.mark.parametrize("table", [SERVERS, CLIENTS], ids=lambda table: table.kind)
+@pytest.mark.parametrize("table", [SERVERS, CLIENTS, SERVICES], ids=lambda table: table.kind)
 def test_an_adapter_has_at_most_80_lines(table):
     for name in table:
         if table.package(name) == "trifecta":
@@ -63,7 +63,7 @@ NEEDED_BY_WORKLOADS = {"clip-bbb", "hlsjs", "nginx-rtmp", "page-blocks", "record
 
 
 def test_every_recipe_brings_an_adapter_or_what_a_workload_needs():
-    assert {*RECIPES} - NEEDED_BY_WORKLOADS <= {*SERVERS, *CLIENTS}
+    assert {*RECIPES} - NEEDED_BY_WORKLOADS <= {*SERVERS, *CLIENTS, *SERVICES}
 
 
 def test_nothing_is_imported_before_it_is_used():

@@ -103,6 +103,7 @@ def test_only_those_that_are_asked_for_are_looked_at(folder):
 def test_known_names_need_no_search():
     assert known("client")[0] == "load"
     assert {"origin", "caddy"} <= {*known("server")}
+    assert known("service")[:2] == ["services", "go-services"]
 
 
 def row(name: str, found: bool, kind="server", reason=None) -> Implementation:
@@ -126,7 +127,7 @@ def test_a_long_version_is_cut_between_words(version, short):
 
 def test_the_doctor_names_them_in_a_line_a_kind():
     seen = [row("a", True), replace(row("b", False), get="trifecta get b"), row("c", False), row("d", False, "client")]
-    servers, clients, browsers = as_findings(seen)
+    servers, clients, browsers, _ = as_findings(seen)
     assert (servers.name, servers.status, servers.remedy) == ("servers", "ok", "trifecta get b")
     assert servers.evidence == "1 of 3 found: a 1 (`trifecta implementations`)"
     assert (clients.status, clients.required) == ("missing", False)

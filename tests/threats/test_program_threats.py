@@ -30,7 +30,7 @@ def test_alpn_mismatch_takes_the_go_client_s_place_or_makes_it_the_client():
     [
         (PLAIN, [], ["alpn-mismatch"], "no client 'go-client-own-tls'"),
         (GO.replace("go-client, load", "curl"), ["alpn-mismatch"], [], "no client 'go-client'"),
-        (SERVICES, ["alpn-mismatch"], [], "workload 'requests'"),
+        (SERVICES, ["alpn-mismatch"], [], "add --set server=go-services"),
         (SERVICES, ["cpu-bound"], [], "workload 'requests'"),
     ],
 )

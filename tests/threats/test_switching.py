@@ -73,6 +73,16 @@ def test_names_are_checked(on, off, said):
     assert "\n" not in str(error.value)
 
 
+CHAIN = "study: mine\nworkload: {kind: chain, requests: 10}\nfactors: {server: [go-services]}\n"
+
+
+def test_another_protocol_than_meant_is_a_switch_of_services_on_go():
+    assert read(on=["alpn-mismatch"], text=CHAIN).workload.alpn_mismatch is True
+    assert read(off=["alpn-mismatch"], text=CHAIN.replace("requests: 10", "requests: 10, alpn_mismatch: true"))
+    with pytest.raises(UserError, match="the engine's own services do not do that; add --set server=go-services"):
+        read(on=["alpn-mismatch"], text=CHAIN, overrides=["server=services"])
+
+
 def test_in_a_campaign_a_switch_applies_where_it_can():
     text = studies.read_text(studies.find("bourbon2020"))
     change = switches(off=[REORDER], many=True)

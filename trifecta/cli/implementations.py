@@ -33,7 +33,7 @@ Examples:
 )
 @as_json
 def command(as_json: bool) -> None:
-    """List all servers, clients and browsers: whether each is found, its version, where it is from, how to get it.
+    """List all servers, clients, browsers and services: whether each is found, its version, where from, how to get it.
 
     Each is asked in a process of its own with a time limit, so that one that hangs or crashes is a row with its reason.
     """
@@ -53,7 +53,8 @@ def command(as_json: bool) -> None:
     # Not a terminal: rich would take 80 columns, and a file or a pipe has no width of its own.
     out.width = min(WIDTH, out.width) if out.is_terminal else WIDTH
     widths = _widths(found)
-    for kind, title in (("server", "Servers"), ("client", "Clients"), ("browser", "Browsers")):
+    titles = (("server", "Servers"), ("client", "Clients"), ("browser", "Browsers"), ("service", "Services"))
+    for kind, title in titles:
         grids.show(out, _table(title, [each for each in found if each.kind == kind], widths))
         out.print()
     if any(each.proxy for each in found):

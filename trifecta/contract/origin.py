@@ -149,6 +149,11 @@ class Statuses(Told, kw_only=True):
     h2: dict[str, Unsigned]
     h3: dict[str, Unsigned]
 
+    def total(self) -> dict[str, int]:
+        """Responses by protocol."""
+        by = (("h1", self.h1), ("h2", self.h2), ("h3", self.h3))
+        return {protocol: sum(statuses.values()) for protocol, statuses in by}
+
 
 class CallsSummary(Told, kw_only=True):
     """The calls of one service."""
@@ -206,5 +211,4 @@ class OriginSummary(Told, kw_only=True):
 
     def spoken(self) -> dict[str, int]:
         """Responses by protocol."""
-        by = (("h1", self.requests.h1), ("h2", self.requests.h2), ("h3", self.requests.h3))
-        return {protocol: sum(statuses.values()) for protocol, statuses in by}
+        return self.requests.total()

@@ -9,8 +9,9 @@ from trifecta.design.document import Document, Place, parse_text
 ANY = "any"
 ANY_FACTORS = ("server", "client")
 BROWSER_KINDS = ("page", "video")  # workloads whose clients are browsers
+SERVICE_KINDS = ("chain", "fan-in", "sba-registration")  # workloads whose servers are services
 FoundLevels = Callable[[str], Sequence[str]]
-"""``server``, ``client`` or ``browser`` -> the names found; it looks at the machine, so it is given from outside."""
+"""``server``, ``client``, ``browser``, ``service`` -> names found; it looks at the machine, so it is given."""
 
 
 def expand_any(document: Document, found: FoundLevels | None) -> None:
@@ -45,7 +46,9 @@ def expand_any(document: Document, found: FoundLevels | None) -> None:
 
 
 def _asked(document: Document, factor: str) -> str:
-    """What a factor's levels are: the clients of some workloads are browsers."""
+    """What a factor's levels are: the clients of some workloads are browsers, the servers of some services."""
     workload = document.tree.get("workload")
     kind = workload.get("kind") if isinstance(workload, dict) else None
+    if factor == "server" and kind in SERVICE_KINDS:
+        return "service"
     return "browser" if factor == "client" and kind in BROWSER_KINDS else factor

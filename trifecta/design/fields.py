@@ -163,6 +163,22 @@ def _parse_conntrack(value: Any) -> str:
     return text
 
 
+def _parse_think_time(value: Any) -> tuple[int, ...] | None:
+    """``none``, a time, or one for each of HTTP/1.1, HTTP/2 and HTTP/3, joined by ``/``."""
+    text = parse_text(value)
+    if text == "none":
+        return None
+    times = tuple(_positive_time(part.strip()) for part in text.split("/"))
+    if len(times) not in (1, len(PROTOCOLS)):
+        names = "/".join(PROTOCOL_NAMES[protocol].partition("/")[2] for protocol in PROTOCOLS)
+        raise QuantityError(f"{value!r} has {len(times)} parts; give one time, or three for HTTP/{names}")
+    return times if len(set(times)) > 1 else times[:1]
+
+
+def _format_think_time(times: tuple[int, ...] | None) -> str:
+    return "none" if times is None else "/".join(map(quantity.format_time, times))
+
+
 SERVICES_FIELDS = (
     Field("depth", "depth", _parse_depth),
     Field("inside", "inside", _parse_inside, _format_inside),
@@ -172,6 +188,12 @@ SERVICES_FIELDS = (
     Field("clients", "clients", _parse_clients),
     Field("messages", "messages", parse_text, factor=False),
     Field("conntrack", "conntrack", _parse_conntrack),
+    # Of other programs than the engine's own (docs/services.md, Other programs).
+    Field("alpn_mismatch", "alpn_mismatch", parse_flag),
+    Field("connection_leak", "connection_leak", parse_flag),
+    Field("unverified", "unverified", parse_flag),
+    Field("retries", "retries", parse_flag),
+    Field("think_time", "think_time_ns", _parse_think_time, _format_think_time),
 )
 
 

@@ -34,6 +34,7 @@ class Surroundings:
     """What a study may name that the design does not know by itself."""
 
     servers: Collection[str] | None = None  # names with an adapter; None: any name is taken
+    services: Collection[str] | None = None  # the same of programs that are services, with the engine's own
     clients: Collection[str] | None = None  # the same of clients, with the engine's own
     browsers: Collection[str] | None = None
     read_trace: ReadTrace = no_trace_files
@@ -70,7 +71,7 @@ def read_factors(
         "protocol": PROTOCOLS,
         "path": tuple(declared),
         "connection": ("reused",),
-        "server": ("origin",),
+        "server": (kind.server,),
     }
     if kind.clients == "browser":
         factors[CLIENT_FACTOR] = (DEFAULT_BROWSER,)
@@ -78,7 +79,7 @@ def read_factors(
     first = (*CORE_FACTORS, CLIENT_FACTOR)
     finders = named_things(around)
     known: dict[str, Collection[str] | None] = {
-        "server": around.servers,
+        "server": around.services if kind.services else around.servers,
         CLIENT_FACTOR: around.browsers if kind.clients == "browser" else around.clients,
         **{factor: [level] for factor, level in kind.fixed.items()},
     }

@@ -201,10 +201,11 @@ def _refuse_impossible_cells(root: Section, study: Study) -> None:
     for one in plan.treatments(study):
         workload = plan.workload_as_written(study, one)
         path = study.paths[one.path]
-        if (workload, path.impaired) in seen:
+        asked = (workload, path.impaired, one.server, one.connection)
+        if asked in seen:
             continue
-        seen.add((workload, path.impaired))
-        problem = workload.problem(protocols, path)
+        seen.add(asked)
+        problem = workload.problem(protocols, path) or workload.program_problem(one.server, one.connection)
         if problem is not None:
             field, message = problem
             section = root.section("factors") if field in study.factors else root.section("workload")

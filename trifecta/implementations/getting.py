@@ -44,8 +44,8 @@ class Got:
 
 
 def chosen(names: Sequence[str], recipes: Mapping[str, Recipe] = RECIPES) -> list[str]:
-    """Each name once, in order; UserError for one that is no server, client or recipe."""
-    there = list(dict.fromkeys((*recipes, *known("server"), *known("client"), *known("browser"))))
+    """Each name once, in order; UserError for one that is no server, client, service or recipe."""
+    there = list(dict.fromkeys((*recipes, *known("server"), *known("client"), *known("browser"), *known("service"))))
     for name in names:
         if name not in there:
             raise UserError(f"no implementation {name!r}; {did_you_mean(name, there)}")

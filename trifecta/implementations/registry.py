@@ -1,19 +1,28 @@
-"""The tables of servers, clients, browsers and recipes: a new one is a file of its own and a line here.
+"""The tables of servers, clients, browsers, services and recipes: a new one is a file of its own and a line here.
 
 A line names a class, or an object, as entry points do (``module:attribute``), so that nothing is imported before it is
 used. Packages outside this one add to the tables with entry points of the groups ``trifecta.servers``,
-``trifecta.clients``, ``trifecta.browsers`` and ``trifecta.recipes``
+``trifecta.clients``, ``trifecta.browsers``, ``trifecta.services`` and ``trifecta.recipes``
 (https://packaging.python.org/en/latest/specifications/entry-points/).
 """
 
 from __future__ import annotations
 
 from trifecta.design.factors import DEFAULT_CLIENT
+from trifecta.design.services import SERVER_LEVEL
 from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.recipe import Recipe
 from trifecta.implementations.server import ServerAdapter
-from trifecta.implementations.table import BrokenBrowser, BrokenClient, BrokenRecipe, BrokenServer, Table
+from trifecta.implementations.services.program import ServicesProgram
+from trifecta.implementations.table import (
+    BrokenBrowser,
+    BrokenClient,
+    BrokenRecipe,
+    BrokenServer,
+    BrokenServices,
+    Table,
+)
 
 SERVERS: Table[ServerAdapter] = Table(
     "server",
@@ -58,6 +67,18 @@ BROWSERS: Table[BrowserAdapter] = Table(
     BrokenBrowser,
 )
 
+# Programs that are the services of the workloads chain, fan-in and sba-registration.
+SERVICES: Table[ServicesProgram] = Table(
+    "service",
+    {
+        "go-services": "trifecta.implementations.services.go_services:GoServices",
+        "go-services-2019": "trifecta.implementations.services.go_services:GoServices2019",
+    },
+    ServicesProgram,
+    BrokenServices,
+    reserved=(SERVER_LEVEL,),  # the engine's own
+)
+
 # By the name of the server or client that it brings, or of what a workload needs. A recipe is an object beside its
 # adapter, or a class.
 RECIPES: Table[Recipe] = Table(
@@ -71,6 +92,8 @@ RECIPES: Table[Recipe] = Table(
         "quic-go": "trifecta.implementations.servers.quic_go:RECIPE",
         "go-client": "trifecta.implementations.clients.go_client:RECIPE",
         "python-client": "trifecta.implementations.clients.python_client:RECIPE",
+        "go-services": "trifecta.implementations.services.go_services:RECIPE",
+        "go-services-2019": "trifecta.implementations.services.go_services:RECIPE_2019",
         "recorder": "trifecta.implementations.recipes.recorder:RECIPE",
         "page-blocks": "trifecta.implementations.recipes.page_blocks:PageBlocks",
         "clip-bbb": "trifecta.video.recipes:CLIP_BBB",

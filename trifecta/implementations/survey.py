@@ -1,4 +1,4 @@
-"""Which servers, clients and browsers are here: every adapter asked, with a time limit, all at the same time."""
+"""Which servers, clients, browsers and services are here: every adapter asked, with a time limit, all at once."""
 
 from __future__ import annotations
 
@@ -13,25 +13,32 @@ from trifecta.contract.values import JsonObject
 from trifecta.design import quinn
 from trifecta.design.errors import CannotError, TrifectaError
 from trifecta.design.factors import DEFAULT_CLIENT as LOAD
+from trifecta.design.services import SERVER_LEVEL
 from trifecta.entries import BUILT_IN
 from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.isolated import Answer, call_apart
-from trifecta.implementations.registry import BROWSERS, CLIENTS, ONLY_BY_NAME, RECIPES, SERVERS
+from trifecta.implementations.registry import BROWSERS, CLIENTS, ONLY_BY_NAME, RECIPES, SERVERS, SERVICES
 from trifecta.implementations.server import ServerAdapter, ServerOptions, Unsupported
+from trifecta.implementations.services.program import ServicesProgram
 from trifecta.implementations.table import Table
 from trifecta.lab.doctor import Finding, Status
 from trifecta.lab.engine import engine_versions, find_engine
 
-Kind = Literal["server", "client", "browser"]
-KINDS: tuple[Kind, ...] = ("server", "client", "browser")
+Kind = Literal["server", "client", "browser", "service"]
+KINDS: tuple[Kind, ...] = ("server", "client", "browser", "service")
+_OWN: Mapping[Kind, tuple[str, str]] = {
+    "client": (LOAD, "part of Trifecta (engine/crates/load)"),
+    "service": (SERVER_LEVEL, "part of Trifecta (engine/crates/origin and load)"),
+}
+"""What the engine has of a kind."""
 _SHORT = 48  # characters
 FIND_TIMEOUT_S = 15.0  # a Python program of a cold, busy machine has taken 4 s to tell its version
 
 
 @dataclass(frozen=True)
 class Implementation:
-    """A server, client or browser, and what is known of it on this machine."""
+    """A server, client, browser or program of services, and what is known of it on this machine."""
 
     kind: Kind
     name: str
@@ -68,17 +75,18 @@ def survey(
     servers: Table[ServerAdapter] = SERVERS,
     clients: Table[ClientAdapter] = CLIENTS,
     browsers: Table[BrowserAdapter] = BROWSERS,
+    services: Table[ServicesProgram] = SERVICES,
     timeout_s: float | None = None,
 ) -> list[Implementation]:
-    """Look for every server, client and browser (of these ``names``), in the order of the tables.
+    """Look for every server, client, browser and service (of these ``names``), in the order of the tables.
 
     One that hangs, crashes or cannot be loaded is in the list with its reason and does not touch the others.
     """
-    tables: dict[Kind, Table[Any]] = {"server": servers, "client": clients, "browser": browsers}
+    tables: dict[Kind, Table[Any]] = {"server": servers, "client": clients, "browser": browsers, "service": services}
     wanted = None if names is None else set(names)
     calls: dict[tuple[Kind, str], Callable[[], Any]] = {}
     for kind in kinds:
-        own = [LOAD] if kind == "client" else []
+        own = [_OWN[kind][0]] if kind in _OWN else []
         for name in [*own, *tables[kind]]:
             if wanted is None or name in wanted:
                 calls[kind, name] = _looking(kind, name, tables[kind])
@@ -111,13 +119,13 @@ class Finder:
 
     def __call__(self, factor: str) -> list[str]:
         """The names found, in the order of the tables; CannotError when there is none."""
-        kind: Kind = "browser" if factor == "browser" else "client" if factor == "client" else "server"
+        kind: Kind = next((one for one in KINDS if one == factor), "server")
         if kind not in self.chosen:
             seen = self._look([kind])
             self.chosen[kind] = [each.name for each in seen if each.found and each.name not in ONLY_BY_NAME]
             self.left_out += [
                 {
-                    "factor": "client" if kind == "browser" else kind,
+                    "factor": {"browser": "client", "service": "server"}.get(kind, kind),
                     "level": each.name,
                     "reason": each.reason or "not found",
                 }
@@ -152,17 +160,23 @@ def shorten(version: str) -> str:
 
 def known(kind: Kind) -> list[str]:
     """The names of a kind, found or not, without looking for any."""
-    tables: dict[Kind, list[str]] = {"server": [*SERVERS], "client": [LOAD, *CLIENTS], "browser": [*BROWSERS]}
+    tables: dict[Kind, list[str]] = {
+        "server": [*SERVERS],
+        "client": [LOAD, *CLIENTS],
+        "browser": [*BROWSERS],
+        "service": [SERVER_LEVEL, *SERVICES],
+    }
     return tables[kind]
 
 
 def _looking(kind: Kind, name: str, table: Table[Any]) -> Callable[[], Any]:
-    if kind == "client" and name == LOAD:
-        return _load_itself
+    own, source = _OWN.get(kind, ("", ""))
+    if name == own:
+        return lambda: _the_engine(source)
     return lambda: _look_at(table[name])
 
 
-def _look_at(adapter: ServerAdapter | ClientAdapter | BrowserAdapter) -> dict[str, Any]:
+def _look_at(adapter: ServerAdapter | ClientAdapter | BrowserAdapter | ServicesProgram) -> dict[str, Any]:
     """Runs in a child: loading, finding and declaring are all foreign code."""
     said: dict[str, Any] = {
         "protocols": [protocol for protocol in ("h1", "h2", "h3") if protocol in adapter.protocols],
@@ -189,10 +203,10 @@ def _look_at(adapter: ServerAdapter | ClientAdapter | BrowserAdapter) -> dict[st
     return said | {"declared": dict(declared)}
 
 
-def _load_itself() -> dict[str, Any]:
+def _the_engine(source: str) -> dict[str, Any]:
     said: dict[str, Any] = {
         "protocols": ["h1", "h2", "h3"],
-        "source": "part of Trifecta (engine/crates/load)",
+        "source": source,
         "proxy": False,
         "version": None,
         "reason": None,

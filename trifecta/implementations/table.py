@@ -25,8 +25,9 @@ from trifecta.implementations.client import ClientAdapter, Job, Output, Row
 from trifecta.implementations.isolated import call_apart, is_apart
 from trifecta.implementations.recipe import Recipe, Say
 from trifecta.implementations.server import Command, ServerAdapter, ServerOptions, Site, Unsupported
+from trifecta.implementations.services.program import ServicesProgram
 
-Adapter = TypeVar("Adapter")  # ServerAdapter, ClientAdapter, BrowserAdapter or Recipe
+Adapter = TypeVar("Adapter")  # ServerAdapter, ClientAdapter, BrowserAdapter, ServicesProgram or Recipe
 LOAD_TIMEOUT_S = 15.0  # as long as an adapter may take to find its program
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")  # it is a level of a factor, a folder, a word in a shell
@@ -208,6 +209,25 @@ class BrokenBrowser(BrowserAdapter):
         raise Unsupported(self.source)
 
     async def launch(self, job: BrowserJob) -> RunningBrowser:
+        """Never started."""
+        raise Unsupported(self.source)
+
+
+class BrokenServices(ServicesProgram):
+    """Stands in for a program of services that cannot be loaded."""
+
+    quic_congestion_control = "unknown"
+
+    def __init__(self, name: str, reason: str) -> None:
+        """``reason``: one line, with the remedy."""
+        self.name = name
+        self.source = reason
+
+    def find(self) -> str:
+        """Never found."""
+        raise Unsupported(self.source)
+
+    def program(self) -> Path:
         """Never started."""
         raise Unsupported(self.source)
 

@@ -34,6 +34,21 @@ class Place(Protocol):
         """
 
 
+class DrivingPlace(Place, Protocol):
+    """A place where other programs can stand in for the engine's."""
+
+    def drive(
+        self,
+        command: Sequence[str | Path],
+        role: Role,
+        log: Path,
+        *,
+        name: str = "",
+        cpus: frozenset[int] | None = None,
+    ) -> EngineProgram:
+        """Start a program that speaks the contract of the engine's ``role`` in its place; otherwise as `start`."""
+
+
 class Program(Protocol):
     """A program of any kind that was started at a place."""
 
@@ -61,19 +76,8 @@ class Program(Protocol):
         """Have here, at the same path, what it wrote there."""
 
 
-class OpenPlace(Place, Protocol):
+class OpenPlace(DrivingPlace, Protocol):
     """A place where any program can be started, not the engine's alone."""
-
-    def drive(
-        self,
-        command: Sequence[str | Path],
-        role: Role,
-        log: Path,
-        *,
-        name: str = "",
-        cpus: frozenset[int] | None = None,
-    ) -> EngineProgram:
-        """Start a program that speaks the contract of the engine's ``role`` in its place; otherwise as `start`."""
 
     def run(
         self,
@@ -116,7 +120,7 @@ class LocalPlace:
         name: str = "",
         cpus: frozenset[int] | None = None,
     ) -> EngineProgram:
-        """Start a program that speaks the engine's contract, as `OpenPlace.drive`."""
+        """Start a program that speaks the engine's contract, as `DrivingPlace.drive`."""
         return EngineProcess(self._engine, role, self._host, log, cpus=cpus, name=name, instead=command)
 
     def run(

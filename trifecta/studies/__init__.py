@@ -86,6 +86,7 @@ def load(
     text = read_text(path)
     around = Surroundings(
         servers=servers,
+        services=known_services(),
         clients=clients,
         read_trace=lambda name: read_trace(path.parent, name),
         # A bundled study names no folder, so one comes from the command line, and is the user's own.
@@ -214,6 +215,13 @@ def known_clients() -> list[str]:
     from trifecta.implementations.survey import known
 
     return known("client")
+
+
+def known_services() -> list[str]:
+    """The programs that can be services here, and the engine's own."""
+    from trifecta.implementations.survey import known
+
+    return known("service")
 
 
 def _found_here(factor: str) -> Sequence[str]:

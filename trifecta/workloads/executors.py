@@ -64,7 +64,7 @@ EXECUTORS: dict[Family, Executor] = {
         conformance=True,
     ),
     "services": Executor(
-        lambda study, engine, _: services_supported(study, engine),
+        lambda study, engine, adapters: services_supported(study, engine, adapters.services),
         _raised(ServicesSession, ServicesTrialRunner),
         phase="services",
     ),

@@ -20,9 +20,10 @@ from trifecta.design.errors import CannotError
 from trifecta.design.model import Cell, Levelled, PathSpec, RequestsWorkload, Study
 from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
-from trifecta.implementations.registry import BROWSERS, CLIENTS, SERVERS
+from trifecta.implementations.registry import BROWSERS, CLIENTS, SERVERS, SERVICES
 from trifecta.implementations.running import RunningServer, ServerFailed
 from trifecta.implementations.server import ServerAdapter
+from trifecta.implementations.services.program import ServicesProgram
 from trifecta.lab.certificates import Certificates, make_certificates
 from trifecta.lab.engine import EngineError, EngineProgram, Stopped, as_user_error
 from trifecta.lab.hosts import KernelSettings
@@ -47,6 +48,7 @@ class Adapters:
     servers: Mapping[str, ServerAdapter] = field(default_factory=lambda: SERVERS)
     clients: Mapping[str, ClientAdapter] = field(default_factory=lambda: CLIENTS)
     browsers: Mapping[str, BrowserAdapter] = field(default_factory=lambda: BROWSERS)
+    services: Mapping[str, ServicesProgram] = field(default_factory=lambda: SERVICES)
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ from trifecta.implementations.browser import BrowserAdapter
 from trifecta.implementations.client import ClientAdapter
 from trifecta.implementations.isolated import call_apart
 from trifecta.implementations.server import ServerAdapter, Unsupported
+from trifecta.implementations.services.program import ServicesProgram
 from trifecta.implementations.survey import FIND_TIMEOUT_S
 
-Adapter = TypeVar("Adapter", ServerAdapter, ClientAdapter, BrowserAdapter)
+Adapter = TypeVar("Adapter", ServerAdapter, ClientAdapter, BrowserAdapter, ServicesProgram)
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def found_here(factor: str, adapters: Mapping[str, Adapter], left_out: list[Left
     return found
 
 
-def _ask(adapter: ServerAdapter | ClientAdapter | BrowserAdapter) -> dict[str, Any]:
+def _ask(adapter: ServerAdapter | ClientAdapter | BrowserAdapter | ServicesProgram) -> dict[str, Any]:
     """Runs apart: all of it is the adapter's."""
     try:
         facts = {"version": adapter.find(), "source": adapter.source}

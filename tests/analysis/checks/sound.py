@@ -112,10 +112,12 @@ TRANSPORT = MappingProxyType({"client": dict(HOST), "server": dict(HOST), "softn
 SERVER = MappingProxyType({"congestion_control": {"tcp": "cubic", "quic": "cubic"}, "tcp_nodelay": True})
 
 
-def evidence(arm="h3", path=PATH, workload=None, metric="latency_p50_ns", **changes):
+def evidence(arm="h3", path=PATH, workload=None, metric="latency_p50_ns", program=None, **changes):
     """A sound trial, but for the changes."""
     base = RequestsWorkload(requests=220, response_bytes=1000, warmup_requests=20)
-    study = one_cell_study(paths={"clean": path}, workload=workload or base, metric=metric)
+    workload = workload or base
+    program = program or ("services" if workload.family == "services" else "origin")
+    study = one_cell_study(program, paths={"clean": path}, workload=workload, metric=metric)
     trial = next(t for t in plan.block_trials(study, plan.cells(study)[0], 0, 7) if t.arm == arm)
     row = {"started_ns": 1_000, "ended_ns": 1_000_001_000, "latency_p50_ns": 52_000_000}
     given = {
@@ -136,7 +138,7 @@ def judge(name, *args, **changes):
     assert len(results) == 1
     result = results[0]
     assert isinstance(result, CheckResult)
-    assert (result.check, result.scope) == (name, evidence(*args).trial.trial)
+    assert (result.check, result.scope) == (name, evidence(*args, **changes).trial.trial)
     if result.status in ("fail", "warn"):
         assert result.remedy or name in ("errors", "path", "headroom"), result
     return result

@@ -1,5 +1,6 @@
 """What the checks ask of services: the hops of every cycle, and the protocol of every call among them."""
 
+from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
@@ -89,3 +90,19 @@ def test_clients_of_a_fan_in_may_take_their_whole_core_but_an_open_loop_may_not(
     paced = FanInWorkload(method="GET", request_bytes=0, requests=50, loop="open", rate_per_s=10.0)
     assert judge("headroom", path=PLAIN, workload=paced, load=busy).status == "fail"
     assert judge("headroom", path=PLAIN, workload=CHAIN, load=busy).status == "fail"
+
+
+def test_services_of_another_program_are_a_client_from_outside_and_their_switches_are_told():
+    busy = dict(LOAD) | {"busy_ratio": 0.99}
+    assert judge("headroom", path=PLAIN, workload=CHAIN, load=busy, program="go-services").status == "warn"
+    sound = judge("parity", "h2", path=PLAIN, workload=CHAIN, program="go-services")
+    assert sound.status == "pass"
+    unverified = dict(LOAD) | {"declared": {"certificate_verified": False}}
+    for changes, said in (
+        ({"load": unverified}, "go-services does not verify the server's certificate"),
+        ({"workload": replace(CHAIN, connection_leak=True)}, "does not close its connections over TCP"),
+        ({"workload": replace(CHAIN, retries=True)}, "tries again what fails"),
+    ):
+        result = judge("parity", **({"path": PLAIN, "workload": CHAIN, "program": "go-services"} | changes))
+        assert result.status == "warn"
+        assert said in result.evidence

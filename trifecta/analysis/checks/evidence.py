@@ -14,6 +14,7 @@ from trifecta.contract.machine import HostGrowth, MachineFacts, StaticFacts, Tra
 from trifecta.design import plan
 from trifecta.design.factors import DEFAULT_CLIENT
 from trifecta.design.model import Cell, CheckResult, CheckStatus, PathSpec, RequestsWorkload, Study, Trial
+from trifecta.design.services import SERVER_LEVEL
 
 # The transport below and the kernel's counter of what a host sent over it: no client can lie about that.
 TRANSPORTS = {"h1": ("TCP", "TcpOutSegs"), "h2": ("TCP", "TcpOutSegs"), "h3": ("UDP", "UdpOutDatagrams")}
@@ -119,13 +120,17 @@ class Evidence:
 
     @property
     def client(self) -> str:
-        """The client of this trial."""
-        return self.trial.client
+        """The client of this trial; of services of another program that is their client, too."""
+        return self.trial.server if self._other_services else self.trial.client
 
     @property
     def foreign(self) -> bool:
         """Whether the client is another program than the engine's own: part of what is compared, and less is known."""
         return self.client != DEFAULT_CLIENT
+
+    @property
+    def _other_services(self) -> bool:
+        return self.workload.family == "services" and self.trial.server != SERVER_LEVEL
 
     @property
     def browsing(self) -> bool:

@@ -9,9 +9,9 @@ lost (RFC 5681, 3.1).
 
 ## Warns when
 A server's own congestion control is another than asked (many programs have one only); a study asks for quinn-proto
-without an adaptation; one chain of certificates takes another number of flights of the server than in another arm, on
-a path that loses nothing and has 2 ms of round trip: over QUIC a server may send three times what it got before it
-hears again.
+without an adaptation, or has services retry or leak connections; a client does not verify certificates; one chain of
+certificates takes another number of flights of the server than in another arm, on a path that loses nothing and has
+2 ms of round trip: over QUIC a server may send three times what it got before it hears again.
 
 ## Why
 What differs besides the protocol is compared along with it.
@@ -87,7 +87,7 @@ def check(evidence: Evidence) -> list[CheckResult]:
     if untold:
         findings.append(Finding("unknown", f"{evidence.client} does not report {', '.join(untold)}"))
     if evidence.foreign:
-        findings += _verification(evidence)
+        findings += _verification(evidence) + _switches(evidence)
     return worst(evidence, "parity", findings)
 
 
@@ -127,6 +127,21 @@ def _verification(evidence: Evidence) -> list[Finding]:
         return []
     text = f"{evidence.client} does not verify the server's certificate, so its handshakes cost it less"
     return [Finding("warn", text, remedy="compare its handshakes only with its own")]
+
+
+def _switches(evidence: Evidence) -> list[Finding]:
+    """What the study has a program of services do wrong on purpose, or wait for."""
+    found = []
+    for name, what, remedy in _SWITCHES:
+        if getattr(evidence.workload, name, None):
+            found.append(Finding("warn", f"{evidence.client} {what}", remedy=f"{remedy}, or leave `{name}` out"))
+    return found
+
+
+_SWITCHES = (
+    ("connection_leak", "does not close its connections over TCP", "read CPU and memory as those of such a program"),
+    ("retries", "tries again what fails, within the time that is taken", "read its times with the failures in them"),
+)
 
 
 def _windows(evidence: Evidence) -> list[Finding]:

@@ -22,6 +22,7 @@ _REQUESTS = tuple(entry.name for entry in REQUESTS_FIELDS)
 _OF_ONE_SERVER = ("zero_rtt", "read_timeout", "write_timeout", "client_cpu", "server_cpu")  # not of services
 _SHARED = tuple(name for name in _REQUESTS if name not in ("connections", "streams", *_OF_ONE_SERVER))
 _PLACE = ("hosts", "place", "impaired", "conntrack")
+_PROGRAM = ("alpn_mismatch", "connection_leak", "unverified", "retries", "think_time")
 _BROWSER = (
     *(entry.name for entry in BROWSER_FIELDS),
     "impaired",
@@ -39,35 +40,38 @@ _FIELDS = {entry.name for entry in (*REQUESTS_FIELDS, *SERVICES_FIELDS, *BROWSER
 class Kind:
     """A workload: its record, the fields it knows, and the values of those that a study leaves out.
 
-    ``fixed`` are factors with a single level that a study cannot change. ``clients`` says what the factor ``client``
-    chooses from: clients, browsers (then it is in every study), or nothing. ``lengths``: a trial is as long as
-    ``requests``, ``duration`` and ``warmup`` say, else as long as the workload's own fields do.
+    ``fixed`` are factors with a single level that a study cannot change. ``server`` is the level of that factor where
+    a study names none, ``services`` says that it chooses from programs that are services. ``clients`` says what the
+    factor ``client`` chooses from: clients, browsers (then it is in every study), or nothing. ``lengths``: a trial is
+    as long as ``requests``, ``duration`` and ``warmup`` say, else as long as the workload's own fields do.
     """
 
     model: type[RequestsWorkload]
     fields: tuple[str, ...]
     defaults: Mapping[str, Any] = field(default_factory=dict)
     fixed: Mapping[str, str] = field(default_factory=dict)
+    server: str = "origin"
+    services: bool = False
     clients: Literal["client", "browser"] | None = "client"
     lengths: bool = True
 
 
-_SERVICES: Mapping[str, Any] = {"fixed": {"server": SERVER_LEVEL}, "clients": None}
+_SERVICES: Mapping[str, Any] = {"server": SERVER_LEVEL, "services": True, "clients": None}
 _BROWSERS: Mapping[str, Any] = {"fixed": {"connection": "browser"}, "clients": "browser", "lengths": False}
 
 
 _OWN: dict[str, Kind] = {
     "requests": Kind(RequestsWorkload, _REQUESTS),
-    "chain": Kind(ChainWorkload, (*_SHARED, "depth", "inside", "messages", *_PLACE), **_SERVICES),
+    "chain": Kind(ChainWorkload, (*_SHARED, "depth", "inside", "messages", *_PLACE, *_PROGRAM), **_SERVICES),
     "fan-in": Kind(
         FanInWorkload,
-        (*(name for name in _SHARED if name != "in_flight"), "clients", "messages", *_PLACE),
+        (*(name for name in _SHARED if name != "in_flight"), "clients", "messages", *_PLACE, *_PROGRAM),
         {"method": "GET", "request_bytes": 0, "response_bytes": 128, "depth": 2, "clients": 4},
         **_SERVICES,
     ),
     "sba-registration": Kind(
         RegistrationWorkload,
-        (*(name for name in _SHARED if name not in ("method", "request", "response")), "inside", *_PLACE),
+        (*(name for name in _SHARED if name not in ("method", "request", "response")), "inside", *_PLACE, *_PROGRAM),
         {"request_bytes": 620, "response_bytes": 0},  # the registration request that the AMF is given
         **_SERVICES,
     ),

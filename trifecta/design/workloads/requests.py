@@ -236,12 +236,20 @@ class RequestsWorkload:
         if "h3" in protocols and over(self.tls_version, "h3") == "1.2":
             text = "HTTP/3 needs TLS 1.3 (RFC 9001 section 4.2); take HTTP/3 out of factors.protocol, or give '1.2/1.3'"
             return "tls_version", f"{text} (TCP/QUIC)"
-        if self.apart and not self.direct:
-            text = f"one value for TCP and QUIC together: programs of the workload {self.kind!r} speak both"
-            return self.apart[0], text
+        if (found := self._apart_problem()) is not None:
+            return found
         if "1.2" in self.tls_version and self.key_exchange == "X25519MLKEM768":
             return "key_exchange", "X25519MLKEM768 needs TLS 1.3; use X25519"
         return self._early_data_problem() if self.zero_rtt else None
+
+    def _apart_problem(self) -> Problem | None:
+        if self.direct or not self.apart:
+            return None
+        return self.apart[0], f"one value for TCP and QUIC together: programs of the workload {self.kind!r} speak both"
+
+    def program_problem(self, server: str, connection: str) -> Problem | None:
+        """What is impossible of it with this level of the factor ``server``, and this way to use connections."""
+        return None
 
     def _early_data_problem(self) -> Problem | None:
         if not self.resumption:

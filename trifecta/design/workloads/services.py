@@ -25,7 +25,11 @@ class ServicesWorkload(RequestsWorkload):
     wire between hosts, or only on the one that ``impaired`` names by its services. ``clients`` of a fan-in each have
     a connection of their own and make ``requests`` each. ``messages`` is a folder of JSON files to send, else a
     message has ``request_bytes`` of filler. ``conntrack`` is the size of the table of connections on every host that
-    serves: 0 for none, -1 where the table is there but the services bypass it.
+    serves: 0 for none, -1 where the table is there but the services bypass it. The last five are switches of programs
+    other than the engine's own, and off where they are None: ``alpn_mismatch``: HTTP/1.1 is spoken where HTTP/2 was
+    meant; ``connection_leak``: connections over TCP are not closed; ``unverified``: certificates are not verified;
+    ``retries``: what fails is tried again within the time that is taken; ``think_time_ns`` passes between two requests
+    of a client, one for all protocols or one for each.
     """
 
     method: str = "POST"
@@ -40,6 +44,11 @@ class ServicesWorkload(RequestsWorkload):
     clients: int = 1
     messages: str | None = None
     conntrack: str = "off"
+    alpn_mismatch: bool | None = None
+    connection_leak: bool | None = None
+    unverified: bool | None = None
+    retries: bool | None = None
+    think_time_ns: tuple[int, ...] | None = None
 
     @property
     def graph(self) -> Graph:
@@ -93,6 +102,11 @@ class ServicesWorkload(RequestsWorkload):
         """With the start of its containers."""
         return (0 if self.place == "native" else estimates.CONTAINER_NS) + super().around_ns(client)
 
+    def work_ns(self, path: PathSpec, connection: str, client: str) -> float:
+        """With what its clients think."""
+        in_turn, abreast = self._paced()
+        return super().work_ns(path, connection, client) + in_turn / abreast * max(self.think_time_ns or (0,))
+
     def _paced(self) -> tuple[int, int]:
         """One at a time."""
         return self.requests + self.warmup_requests, 1
@@ -102,6 +116,43 @@ class ServicesWorkload(RequestsWorkload):
     def problem(self, protocols: Sequence[str], path: PathSpec) -> Problem | None:
         """What its services cannot do comes first."""
         return self._inside_problem() or self._place_problem(path.impaired) or super().problem(protocols, path)
+
+    def _apart_problem(self) -> Problem | None:
+        """Whether a service can tell TCP and QUIC apart depends on its program."""
+        return None
+
+    def program_problem(self, server: str, connection: str) -> Problem | None:
+        """The engine's services have no switches; other programs do not follow all that the engine does."""
+        if server == services.SERVER_LEVEL:
+            return self._engine_problem()
+        engine = f"or use server: {services.SERVER_LEVEL}"
+        together = any(name != "tls_version" for name in self.apart)
+        leaking_kept = bool(self.connection_leak) and connection != "new"
+        refused = (
+            (together, "congestion_control", f"one value for TCP and QUIC together with server: {server}"),
+            (self.loop != "closed", "loop", f"{server} keeps no open loop's schedule; use loop: closed, {engine}"),
+            (bool(self.duration_ns), "duration", f"{server} counts requests, not time; give 'requests', {engine}"),
+            (bool(self.warmup_ns), "warmup", f"{server} has a warm-up in requests only, for example '20 requests'"),
+            (self.resumption, "resumption", f"{server} resumes no sessions; leave it out, {engine}"),
+            (self.quinn != "adapted", "quinn", f"{server} has another QUIC library; leave it out, {engine}"),
+            (leaking_kept, "connection_leak", "a connection that is used again does not leak; give connection: new"),
+        )
+        return next(((field, text) for impossible, field, text in refused if impossible), None)
+
+    def _engine_problem(self) -> Problem | None:
+        remedy = "use server: go-services"
+        if self.apart:
+            text = f"one value for TCP and QUIC together: services of the engine speak both; {remedy}"
+            return self.apart[0], text
+        switches = {
+            "alpn_mismatch": self.alpn_mismatch,
+            "connection_leak": self.connection_leak,
+            "unverified": self.unverified,
+            "retries": self.retries,
+            "think_time": self.think_time_ns,
+        }
+        on = next((name for name, value in switches.items() if value), None)
+        return None if on is None else (on, f"the engine's own services do not do that; {remedy}, or leave it out")
 
     def _inside_problem(self) -> Problem | None:
         inner = self.inside.split("+")

@@ -6,6 +6,8 @@ import os
 import platform
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from trifecta.design.errors import CannotError
@@ -28,10 +30,11 @@ class GoProgram(Recipe):
 
     origin = "Go modules"
 
-    def __init__(self, name: str, source: Path) -> None:
-        """``source`` holds ``go.mod``, ``go.sum`` and the package ``main``."""
+    def __init__(self, name: str, source: Path, shared: Sequence[Path] = ()) -> None:
+        """``source`` holds ``go.mod``, ``go.sum`` and the package ``main``, to which files of another one are added."""
         self.name = name
         self.source = source
+        self.shared = tuple(shared)
 
     def installed(self) -> bool:
         """Whether the program was built from just this source."""
@@ -58,14 +61,38 @@ class GoProgram(Recipe):
         return folder / self.name
 
     def _digest(self) -> str:
-        files = sorted(file for file in self.source.iterdir() if file.suffix in (".go", ".mod", ".sum"))
-        return digest_of(files, *(file.name for file in files), platform.machine())
+        return digest_of(self._files(), *self._words())
+
+    def _words(self) -> tuple[str, ...]:
+        """What else a program depends on."""
+        return (*(file.name for file in self._files()), platform.machine())
+
+    def _files(self) -> list[Path]:
+        """What the program is built of."""
+        own = sorted(file for file in self.source.iterdir() if file.suffix in (".go", ".mod", ".sum"))
+        return [*own, *self.shared]
+
+    def _apart(self) -> bool:
+        """Whether it is built in another folder than its source's."""
+        return bool(self.shared)
 
     def _build(self, go: Path, folder: Path, say: Say) -> None:
         say(f"{self.name}: go fetches the modules and builds")
+        if not self._apart():
+            self._compile(go, self.source, folder)
+            return
+        with tempfile.TemporaryDirectory(prefix="trifecta-go-") as made:
+            for file in self._files():
+                shutil.copy(file, made)
+            self._compile(go, Path(made), folder)
+
+    def _compile(self, go: Path, source: Path, folder: Path) -> None:
         # -trimpath: equal sources give equal programs; the version control of a checkout is not the program's.
         options = ["-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", str(self._program(folder))]
-        command = [str(go), "build", "-C", str(self.source), *options, "."]
+        self._run([str(go), "build", "-C", str(source), *options, "."])
+
+    def _run(self, command: Sequence[str]) -> str:
+        """What go says; CannotError when it fails."""
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S,
@@ -77,6 +104,7 @@ class GoProgram(Recipe):
             ) from error
         if done.returncode != 0:
             raise CannotError(f"{self.name}: go cannot build it: {_reason(done.stderr)}")
+        return done.stdout
 
 
 def find_go(needed: str) -> Path:

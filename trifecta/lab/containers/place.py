@@ -23,6 +23,18 @@ class ContainerPlace:
 
     def start(self, role: Role, log: Path, *, name: str = "", cpus: frozenset[int] | None = None) -> EngineProgram:
         """Start a program of the engine, as `Place.start`."""
+        return self.drive((), role, log, name=name, cpus=cpus)
+
+    def drive(
+        self,
+        command: Sequence[str | Path],
+        role: Role,
+        log: Path,
+        *,
+        name: str = "",
+        cpus: frozenset[int] | None = None,
+    ) -> EngineProgram:
+        """Start a program that stands alone and was put there, as `DrivingPlace.drive`."""
         return ContainerProcess(
             self._docker,
             role,
@@ -33,6 +45,7 @@ class ContainerPlace:
             ports=self._ports,
             readable=self._readable,
             writable=self._writable,
+            instead=command,
         )
 
     def put(self, path: Path, *, writable: bool = False) -> None:

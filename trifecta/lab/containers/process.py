@@ -41,12 +41,14 @@ class ContainerProcess(EngineProgram):
         ports: Iterable[int] = (),
         readable: Iterable[Path] = (),
         writable: Iterable[Path] = (),
+        instead: Sequence[str | Path] = (),
     ) -> None:
         """Create and start the container; CannotError when Docker refuses.
 
         ``readable`` and ``writable`` are files and folders it sees at the same paths as the machine. On a bridge,
         ``ports`` (TCP and UDP) are published at the host's address and ``aliases`` are names by which other
         containers of that host find it; on the host's network both mean nothing, the ports are the host's anyway.
+        ``instead`` is the command of another program that speaks the same contract.
         """
         super().__init__(role, name, log)
         ports = list(ports)
@@ -57,7 +59,7 @@ class ContainerProcess(EngineProgram):
         with docker.asking(f"the container of {self.name} cannot be made"):
             self._id: str = docker.client.create_container(
                 IMAGE,
-                [PROGRAM, role, "-"],
+                list(map(str, instead)) or [PROGRAM, role, "-"],
                 stdin_open=True,
                 host_config=self._host_config(cpus, ports, readable, writable),
                 ports=[(port, kind) for port in ports for kind in ("tcp", "udp")] or None,

@@ -7,13 +7,17 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from trifecta.contract.codec import convert
+from trifecta.contract.codec import convert, plain
 from trifecta.contract.load import LoadConfig, Message
 from trifecta.contract.origin import OriginConfig, RelayConfig, RouteConfig, ServiceConfig
+from trifecta.contract.services import ProgramConfig, ServicesLoadConfig, ServicesOriginConfig
 from trifecta.design import quinn
 from trifecta.design.graph import Graph, Route
 from trifecta.design.impairments import kind_of
 from trifecta.design.model import PathSpec, Protocol, ServicesWorkload, Trial
+from trifecta.design.protocols import PROTOCOLS
+from trifecta.design.transports import over
+from trifecta.implementations.services.rows import lines_of
 from trifecta.lab.certificates import Certificates
 from trifecta.workloads.load_configs import CIPHER, load_config
 
@@ -46,6 +50,7 @@ def origin_config(
     keylog_file: Path | None = None,
 ) -> OriginConfig:
     """What one service is asked to be (docs/architecture.md, section 1.2)."""
+    tls_version = over(workload.tls_version, "h1")  # of TCP; QUIC has 1.3
     callees = {call.to for route in graph.routes_of(service) for call in route.calls}
     relay = RelayConfig(
         service=service,
@@ -55,9 +60,9 @@ def origin_config(
             for callee in sorted(callees)
         },
         ca_file=str(certificates.authority),
-        tls_version=workload.tls_version,
+        tls_version=tls_version,
         key_exchange=workload.key_exchange,
-        cipher=CIPHER[workload.tls_version],
+        cipher=CIPHER[tls_version],
         connect_timeout_ns=int(workload.connect_timeout_ns * patience(graph, service)),
         request_timeout_ns=int(workload.request_timeout_ns * patience(graph, service)),
     )
@@ -69,7 +74,7 @@ def origin_config(
         protocols=("h1", "h2", "h3"),
         congestion_control=workload.congestion_control,
         tcp_nodelay=workload.tcp_nodelay,
-        tls_versions=(workload.tls_version,),
+        tls_versions=(tls_version,),
         zero_rtt=False,
         quic_adaptations=tuple(quinn.names(workload.quinn)),
         idle_timeout_ns=_IDLE_NS,
@@ -92,6 +97,36 @@ def _service(
         connections=connections,
         streams=streams,
     )
+
+
+# avast/retry-go as it is without options: https://pkg.go.dev/github.com/avast/retry-go
+RETRY_ATTEMPTS = 10
+RETRY_DELAY_NS = 100_000_000
+LEAK_NS = 30_000_000_000  # IdleConnTimeout of the transports that bourbon2020 left behind
+
+
+def program_config(workload: ServicesWorkload, protocol: Protocol) -> ProgramConfig:
+    """The switches of a program that is not the engine's, of a trial over this protocol."""
+    think_ns = workload.think_time_ns or (0,)
+    return ProgramConfig(
+        own_tls=bool(workload.alpn_mismatch),
+        leak_ns=LEAK_NS if workload.connection_leak else 0,
+        verify=not workload.unverified,
+        attempts=RETRY_ATTEMPTS if workload.retries else 1,
+        retry_delay_ns=RETRY_DELAY_NS if workload.retries else 0,
+        think_ns=think_ns[PROTOCOLS.index(protocol) % len(think_ns)],
+    )
+
+
+def for_service(config: OriginConfig, program: ProgramConfig) -> ServicesOriginConfig:
+    """The same for a service of another program."""
+    return convert(ServicesOriginConfig, {**plain(config), "program": plain(program)})
+
+
+def for_client(config: LoadConfig, program: ProgramConfig) -> ServicesLoadConfig:
+    """The same for the client of another program, which writes lines instead of Parquet."""
+    files = {name: str(lines_of(Path(str(getattr(config, name))))) for name in ("samples_file", "spans_file")}
+    return convert(ServicesLoadConfig, {**plain(config), **files, "program": plain(program)})
 
 
 def patience(graph: Graph, service: str) -> float:
@@ -134,7 +169,7 @@ def client_config(
     entry = graph.entry
     config = load_config(
         trial,
-        workload,
+        workload.for_protocol(trial.protocol),
         path,
         address="",
         port=port_of(graph, entry.to),
@@ -184,4 +219,8 @@ def total_timeout_ns(graph: Graph, workload: ServicesWorkload, path: PathSpec, r
         expected = int(requests / workload.rate_per_s * 1e9) + each
     else:
         expected = -(-requests // max(1, workload.in_flight)) * each
-    return expected + workload.connect_timeout_ns + workload.request_timeout_ns + 5_000_000_000
+    think_ns = max(workload.think_time_ns or (0,)) * (-(-requests // max(1, workload.in_flight)))
+    attempts = RETRY_ATTEMPTS if workload.retries else 1
+    waits_ns = sum(RETRY_DELAY_NS << again for again in range(attempts - 1))
+    longest_ns = attempts * (workload.connect_timeout_ns + workload.request_timeout_ns) + waits_ns
+    return expected + think_ns + longest_ns + 5_000_000_000

@@ -17,8 +17,7 @@ from trifecta.lab.conntrack import bypass, track
 from trifecta.lab.engine import EngineProgram, Role
 from trifecta.lab.host_graph import host_graph
 from trifecta.lab.names import Names
-from trifecta.lab.place import LocalPlace
-from trifecta.lab.place import Place as ProgramPlace
+from trifecta.lab.place import DrivingPlace, LocalPlace
 from trifecta.lab.topology import Wire
 
 if TYPE_CHECKING:
@@ -140,22 +139,24 @@ class Place:
         """The control groups of those services that have their own."""
         return {name: process.cgroup_paths for name, process in running.items() if process.cgroup_paths}
 
-    def start_services(self, stack: ExitStack, services: Sequence[str]) -> dict[str, EngineProgram]:
+    def start_services(
+        self, stack: ExitStack, services: Sequence[str], program: Path | None = None
+    ) -> dict[str, EngineProgram]:
         """Start the programs of services, which ``stack`` ends; they wait for their configurations.
 
         Containers are started side by side.
         """
         if self.key.place == NATIVE:
-            return {service: stack.enter_context(self.start_service(service)) for service in services}
+            return {service: stack.enter_context(self.start_service(service, program)) for service in services}
         with ThreadPoolExecutor(len(services)) as pool:
-            started = {service: pool.submit(self.start_service, service) for service in services}
+            started = {service: pool.submit(self.start_service, service, program) for service in services}
         for future in started.values():
             if future.exception() is None:
                 stack.enter_context(future.result())
         return {service: future.result() for service, future in started.items()}
 
-    def start_service(self, service: str) -> EngineProgram:
-        """Start the program of a service; it waits for its configuration."""
+    def start_service(self, service: str, program: Path | None = None) -> EngineProgram:
+        """Start the program of a service, the engine's unless another is given; it waits for its configuration."""
         role: Role = "load" if service == self.graph.client else "origin"
         pin = self._ground.pins["client" if role == "load" else "server"]
         place, folder = self._of_service(service, role), self._ground.folder
@@ -165,9 +166,13 @@ class Place:
         for name in WRITTEN[role]:
             if (folder / name).is_dir():
                 place.put(folder / name, writable=True)
-        return place.start(role, self._log(f"service-{service}"), cpus=pin, name=f"service {service}")
+        log, name = self._log(f"service-{service}"), f"service {service}"
+        if program is None:
+            return place.start(role, log, cpus=pin, name=name)
+        place.put(program)
+        return place.drive((program, role, "-"), role, log, cpus=pin, name=name)
 
-    def _of_service(self, service: str, role: Role) -> ProgramPlace:
+    def _of_service(self, service: str, role: Role) -> DrivingPlace:
         """Where the program of a service is started."""
         host = self.host_of[service]
         if self.key.place == NATIVE:

@@ -10,6 +10,8 @@ from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.graph import Graph
 from trifecta.design.model import Cell, Levelled, PathSpec, ServicesWorkload
+from trifecta.design.services import SERVER_LEVEL
+from trifecta.implementations.services.program import ServicesProgram
 from trifecta.lab.engine import EngineProgram
 from trifecta.lab.host import pin_table
 from trifecta.lab.host_graph import addresses_of
@@ -81,6 +83,10 @@ class ServicesSession(Session[ServicesWorkload, PlaceKey]):
 
     def _end(self, key: PlaceKey) -> None:
         """What could not be raised is not there."""
+
+    def program(self, at: Levelled) -> ServicesProgram | None:
+        """The program of a treatment's services; None for the engine's own."""
+        return None if at.server == SERVER_LEVEL else self.adapters.services[at.server]
 
     def place(self, at: Levelled) -> Place:
         """The place of a treatment."""

@@ -1,32 +1,50 @@
-"""Which cells of a study of services can run here: all that are native, and in containers where there is Docker."""
+"""Which cells of a study of services can run here: of programs that are found, native or where there is Docker."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from trifecta.contract.run import ProgramFound
+from trifecta.contract.run import LeftOut, ProgramFound
 from trifecta.design import plan
 from trifecta.design.errors import CannotError
 from trifecta.design.model import Cell, Study
 from trifecta.design.services import SERVER_LEVEL
+from trifecta.implementations.registry import SERVICES
+from trifecta.implementations.services.program import ServicesProgram
 from trifecta.lab.conntrack import find_nft
 from trifecta.lab.engine import engine_versions
-from trifecta.workloads.supported import Found, Refusal, Supported, supported
+from trifecta.workloads.supported import Found, Question, Refusal, Supported, found_here, known_here, supported
 
 NATIVE = "native"
 
 
-def services_supported(study: Study, engine: Path) -> Supported:
-    """The cells that can run here. CannotError when there is none."""
+def services_supported(study: Study, engine: Path, programs: Mapping[str, ServicesProgram] = SERVICES) -> Supported:
+    """The cells that can run here. UserError for a program that is not known, CannotError when there is no cell."""
     source = "part of Trifecta (engine/crates/origin)"
     versions: ProgramFound = {"version": engine_versions(engine).engine, "source": source}
+    left_out: list[LeftOut] = []
+    others = [str(level) for level in study.factors["server"] if level != SERVER_LEVEL]
+    found = found_here("server", known_here("server", others, programs, [SERVER_LEVEL, *programs]), left_out)
     return supported(
         study,
-        Found({SERVER_LEVEL: versions}, {}, []),
-        [_without_needs],
-        lambda why: f"no place of the study can be used here: {'; '.join(dict.fromkeys(why))}",
+        Found({SERVER_LEVEL: versions, **found}, {}, left_out),
+        [_without_programs([SERVER_LEVEL, *found]), _without_needs],
+        lambda why: (
+            f"no {'place' if found or not others else 'program or place'} of the study can be used here: "
+            + "; ".join(dict.fromkeys(why))
+        ),
     )
+
+
+def _without_programs(found: Sequence[str]) -> Question:
+    """Cells whose services are a program that is not here, which was said when it was looked for."""
+
+    def question(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:
+        missing = [cell for cell in cells if any(one.server not in found for one in plan.treatments_of(study, cell))]
+        yield Refusal(missing)
+
+    return question
 
 
 def _without_needs(study: Study, cells: Sequence[Cell]) -> Iterator[Refusal]:

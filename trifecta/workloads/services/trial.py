@@ -12,18 +12,20 @@ from trifecta.contract.codec import changed
 from trifecta.contract.link import Links, LinkSummary
 from trifecta.contract.load import LoadConfig, LoadSummary
 from trifecta.contract.origin import OriginReady, OriginSummary
+from trifecta.contract.services import ServicesSummary
 from trifecta.contract.stored import Server, Service, ServiceSummary
 from trifecta.design import services
 from trifecta.design.graph import Graph
 from trifecta.design.model import ServicesWorkload, Trial
-from trifecta.design.services import SERVER_LEVEL
+from trifecta.implementations.services import rows
+from trifecta.implementations.services.program import ServicesProgram
 from trifecta.lab.engine import EXIT_BAD_INPUT, EXIT_CANNOT, EXIT_UNSUPPORTED, EngineError, EngineProgram, as_user_error
 from trifecta.lab.topology import Wire
 from trifecta.observers.resources import ResourceObserver
 from trifecta.store.run import TrialFiles
 from trifecta.workloads.aggregate import Aggregate
 from trifecta.workloads.capturing import TrialCapture
-from trifecta.workloads.services.configs import client_config, origin_config
+from trifecta.workloads.services.configs import client_config, for_client, for_service, origin_config, program_config
 from trifecta.workloads.services.evidence import cycles
 from trifecta.workloads.services.places import Place
 from trifecta.workloads.services.session import ServicesSession
@@ -53,11 +55,13 @@ class _Cycles(Staged):
     graph: Graph
     place: Place
     spans: Path
+    program: ServicesProgram | None
+    """That is not the engine's."""
     client: EngineProgram = field(init=False)
     services: dict[str, EngineProgram] = field(default_factory=dict)
     """Without the client."""
     links: dict[Wire, EngineProgram] = field(default_factory=dict)
-    told: dict[str, OriginSummary | None] = field(default_factory=dict)
+    told: dict[str, OriginSummary | ServicesSummary | None] = field(default_factory=dict)
     """The last words of each service."""
     ends: dict[str, str | None] = field(default_factory=dict)
     """How each service died; None for one that did not."""
@@ -90,6 +94,7 @@ class ServicesTrialRunner(TrialRunner[ServicesSession, _Cycles]):
             graph=session.graph(trial),
             place=place,
             spans=session.run.draft("spans", trial.trial, ".parquet"),
+            program=session.program(trial),
         )
 
     def _start(self, one: _Cycles, stack: ExitStack) -> None:
@@ -97,7 +102,8 @@ class ServicesTrialRunner(TrialRunner[ServicesSession, _Cycles]):
         session, trial, graph, place = self._session, one.trial, one.graph, one.place
         place.track_connections(one.workload.conntrack)
         protocols = services.protocols_of(graph, trial.protocol, one.workload.inside)
-        programs = place.start_services(stack, [graph.client, *reversed(graph.services[1:])])
+        command = None if one.program is None else one.program.program()
+        programs = place.start_services(stack, [graph.client, *reversed(graph.services[1:])], command)
         one.client = programs.pop(graph.client)
         one.services = programs
         for wire in place.links:
@@ -115,7 +121,10 @@ class ServicesTrialRunner(TrialRunner[ServicesSession, _Cycles]):
                 certificates=session.certificates,
                 keylog_file=one.capture.keylog(name),
             )
-            programs[name].configure(changed(config, self._faults.service_changes(name)))
+            config = changed(config, self._faults.service_changes(name))
+            if one.program is not None:
+                config = for_service(config, program_config(one.workload, trial.protocol))
+            programs[name].configure(config)
         for process in programs.values():
             try:
                 process.wait_ready(OriginReady, _READY_S, session.stop)
@@ -133,8 +142,11 @@ class ServicesTrialRunner(TrialRunner[ServicesSession, _Cycles]):
         one.client.configure(config)
         timeout_s = config.total_timeout_ns / 1e9 + _LOAD_GRACE_S
         summary = one.client.wait_summary(LoadSummary, timeout_s, self._session.stop, resources.sample)
-        for file in (one.samples, one.spans):
+        files = (one.samples, one.spans)
+        for file in files if one.program is None else map(rows.lines_of, files):
             one.client.get(file)
+        if one.program is not None:
+            _gather(one)
         return summary
 
     def _codes_for_all(self, one: _Cycles) -> Collection[int]:
@@ -147,7 +159,7 @@ class ServicesTrialRunner(TrialRunner[ServicesSession, _Cycles]):
         """The services are new for the next trial: they end, and the links, before the samples are read."""
         let_pass(one.path, since_ns=one.ended_ns)
         for name, process in one.services.items():
-            one.told[name] = _finish(name, process, one.errors, one.ends)
+            one.told[name] = _finish(name, process, one)
         one.said = {wire.name: finish_link(process, one.errors) for wire, process in one.links.items()}
         one.capture.finish(one.said, one.errors)
         found = read_samples(one.samples, one.details.load, one.errors)
@@ -191,19 +203,29 @@ class ServicesTrialRunner(TrialRunner[ServicesSession, _Cycles]):
             keylog_file=one.capture.keylog(),
             qlog_dir=one.capture.qlog_dir,
         )
-        return changed(config, self._faults.load_changes(one.trial.arm))
+        config = changed(config, self._faults.load_changes(one.trial.arm))
+        return config if one.program is None else for_client(config, program_config(one.workload, one.trial.protocol))
 
 
-def _finish(name: str, process: EngineProgram, errors: list[str], ends: dict[str, str | None]) -> OriginSummary | None:
+def _gather(one: _Cycles) -> None:
+    """Make the files of a trial of what another program wrote; EngineError where that is not whole."""
+    try:
+        rows.gather(one.trial.trial, one.samples, one.spans)
+    except (ValueError, KeyError, FileNotFoundError) as error:
+        raise EngineError(one.client.name, None, f"left what is not understood: {error}") from error
+
+
+def _finish(name: str, process: EngineProgram, one: _Cycles) -> OriginSummary | ServicesSummary | None:
     """The summary of a service; None, an error of the trial and how it ended, for one that died."""
-    ends[name] = None
+    one.ends[name] = None
+    kind: type[OriginSummary | ServicesSummary] = OriginSummary if one.program is None else ServicesSummary
     try:
         if not process.running():
-            return process.wait_summary(OriginSummary, _FINISH_S)
-        return process.finish(OriginSummary, _FINISH_S)
+            return process.wait_summary(kind, _FINISH_S)
+        return process.finish(kind, _FINISH_S)
     except EngineError as error:
-        ends[name] = error.message
-        errors.append(f"service {name} died: {error.message}")
+        one.ends[name] = error.message
+        one.errors.append(f"service {name} died: {error.message}")
         return None
 
 
@@ -244,11 +266,15 @@ def _server(one: _Cycles, resources: ResourceObserver, wall_ns: int) -> Server:
             by_name[name] |= {"protocols_spoken": spoken, "summary": said, "running": ended is None, "ended": ended}
     others = [facts["cpu_ns"] for name, facts in by_name.items() if name != graph.client]
     used = [cpu for cpu in others if cpu is not None]
+    control = workload.congestion_control
     return {
-        "server": SERVER_LEVEL,
+        "server": one.trial.server,
         "proxy": False,
         "cpu_ns": sum(used) if len(used) == len(others) else None,
-        "congestion_control": {"tcp": workload.congestion_control, "quic": workload.congestion_control},
+        "congestion_control": {
+            "tcp": control,
+            "quic": control if one.program is None else one.program.quic_congestion_control,
+        },
         "tcp_nodelay": workload.tcp_nodelay,
         "services": by_name,
     }

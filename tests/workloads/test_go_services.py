@@ -1,0 +1,217 @@
+"""Studies of services whose program is Go's: hops and rows as of the engine's own, and what its switches do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.workloads import drive
+from trifecta.implementations.services.go_services import RECIPE, RECIPE_2019
+from trifecta.lab.host_graph import addresses_of
+from trifecta.store.run import RunDirectory
+from trifecta.store.views import connect
+
+pytestmark = [pytest.mark.lab, pytest.mark.skipif(not RECIPE.installed(), reason=RECIPE.missing())]
+of_2019 = pytest.mark.skipif(not RECIPE_2019.installed(), reason=RECIPE_2019.missing())
+BOTH = pytest.mark.parametrize("program", ["go-services", pytest.param("go-services-2019", marks=of_2019)])
+ONE_BLOCK = ["budget=2 min", "blocks.at_least=1", "blocks.at_most=1", "server=go-services"]
+SMALL = ["path=normal", "hosts=2", "workload.requests=10", "workload.warmup=1 requests"]
+
+
+def run(folder: Path, study: str, settings: list[str], **request: Any) -> list[dict[str, Any]]:
+    """Run a bundled study with changes; the rows of its trials."""
+    code, _, _, errors = drive.finish(folder, study=study, set=[*ONE_BLOCK, *settings], **request)
+    assert code == 0, errors
+    found = RunDirectory.open(folder).rows()
+    assert found
+    return found
+
+
+def ask(folder: Path, sql: str) -> list[tuple[Any, ...]]:
+    return connect(folder).execute(sql).fetchall()
+
+
+def checks(row: dict[str, Any]) -> dict[str, Any]:
+    return {one["check"]: one for one in json.loads(row["checks_json"])}
+
+
+@BOTH
+def test_a_chain_has_every_hop_of_every_cycle_in_order_on_one_clock(tmp_path: Path, program: str) -> None:
+    folder = tmp_path / "run"
+    rows = run(
+        folder, "chain", [*SMALL, f"server={program}", "hosts=4", "connection=new,reused", "workload.requests=20"]
+    )
+    assert [row["errors"] for row in rows] == [0] * 8
+    hops = ask(folder, "SELECT trial, caller, callee, count(*) FROM spans GROUP BY ALL ORDER BY ALL")
+    assert [hop[1:] for hop in hops] == [("A", "B", 21), ("B", "C", 21), ("C", "D", 21)] * 8
+    wrong = ask(
+        folder,
+        "SELECT count(*) FROM spans AS s JOIN spans AS n ON n.trial = s.trial AND n.request = s.request"
+        " AND n.depth = s.depth + 1 WHERE NOT (s.started_ns < s.arrived_ns AND s.arrived_ns <= n.started_ns"
+        " AND n.returned_ns <= s.replied_ns AND s.replied_ns < s.returned_ns)",
+    )
+    assert wrong == [(0,)]
+    secured = ask(
+        folder,
+        "SELECT trials.connection, count(secured_ns) FROM spans JOIN trials USING (trial)"
+        " WHERE NOT warmup AND depth > 0 GROUP BY ALL ORDER BY ALL",
+    )
+    assert secured == [("new", 4 * 2 * 20), ("reused", 0)]
+    for row in rows:
+        by_name = json.loads(row["server_json"])["services"]
+        arm = row["arm"].removesuffix("#aa")
+        for name in "BCD":
+            assert by_name[name]["protocols_spoken"] == {"h1": 0, "h2": 0, "h3": 0} | {arm: 21}
+            assert by_name[name]["cpu_ns"] > 0
+        assert json.loads(row["server_json"])["cycles"]["hops"] == {"3": 20}
+        found = checks(row)
+        assert found["protocol"]["status"] == "pass"
+        assert found["same_work"]["status"] == "pass"
+        assert found["service"]["status"] == "pass"
+    spoken = ask(
+        folder, "SELECT DISTINCT arm, samples.protocol, tls_version FROM samples JOIN trials USING (trial) ORDER BY ALL"
+    )
+    expected = [("h1", "h1"), ("h2", "h2"), ("h2#aa", "h2"), ("h3", "h3")]
+    assert spoken == [(arm, protocol, "1.3") for arm, protocol in expected]
+
+
+@pytest.mark.parametrize("methods", [("DELETE", "GET", "HEAD"), ("PATCH", "POST", "PUT")])
+def test_every_method_goes_through_a_chain(tmp_path: Path, methods: tuple[str, ...]) -> None:
+    settings = [*SMALL, "connection=reused", "hosts=1", "depth=3", "method=" + ",".join(methods)]
+    if "GET" in methods:
+        settings.append("request=0 B")
+    rows = run(tmp_path / "run", "chain", settings)
+    assert [row["errors"] for row in rows] == [0] * 4 * len(methods)
+    hops = ask(
+        tmp_path / "run",
+        "SELECT DISTINCT factors_json ->> 'method' AS asked, caller, callee, method, status FROM spans "
+        "JOIN trials USING (trial) ORDER BY ALL",
+    )
+    assert hops == [(method, *hop, method, 200) for method in methods for hop in (("A", "B"), ("B", "C"))]
+
+
+@BOTH
+def test_clients_of_a_fan_in_each_make_their_requests(tmp_path: Path, program: str) -> None:
+    rows = run(
+        tmp_path / "run", "fan-in", [f"server={program}", "connection=new,reused", "clients=20", "workload.requests=4"]
+    )
+    assert [(row["samples"], row["errors"]) for row in rows] == [(80, 0)] * 8
+    counted = ask(
+        tmp_path / "run",
+        "SELECT trial, count(DISTINCT client), min(n), max(n), min(connections), max(connections) FROM (SELECT trial,"
+        " client, count(*) AS n, count(DISTINCT connection) AS connections FROM samples GROUP BY ALL) GROUP BY trial",
+    )
+    assert {row[1:4] for row in counted} == {(20, 4, 4)}
+    assert {row[4:] for row in counted} == {(1, 1), (4, 4)}
+
+
+def test_it_is_compared_with_the_engines_own(tmp_path: Path) -> None:
+    settings = [*SMALL, "connection=reused", "protocol=HTTP/2", "compare=server", "server=services,go-services"]
+    rows = run(tmp_path / "run", "chain", [*settings, "baseline=services"])
+    assert sorted((row["arm"], row["errors"]) for row in rows) == [
+        ("go-services", 0),
+        ("services", 0),
+        ("services#aa", 0),
+    ]
+
+
+def test_a_hop_that_is_not_there_fails_the_cycle_with_its_class_and_nobody_tries_again(tmp_path: Path) -> None:
+    settings = [*SMALL, "connection=new", "depth=3", "protocol=HTTP/1.1,HTTP/2", "workload.warmup=0 requests"]
+    rows = run(tmp_path / "run", "chain", settings, faults={"services": {"C": {"port": 9}}})
+    assert [json.loads(row["error_classes_json"]) for row in rows] == [{"status": 10}] * 3
+    found = ask(tmp_path / "run", "SELECT caller, callee, status, error, count(*) FROM spans GROUP BY ALL ORDER BY ALL")
+    assert found == [("A", "B", 502, "status", 30), ("B", "C", None, "connect_refused", 30)]
+
+
+SWITCHED = [*SMALL, "connection=new", "protocol=HTTP/2,HTTP/3", "depth=3"]
+
+
+def test_tls_can_be_another_over_tcp_than_over_quic(tmp_path: Path) -> None:
+    rows = run(tmp_path / "run", "chain", [*SWITCHED, "tls_version=1.2/1.3", "conformance=off"])
+    spoken = ask(tmp_path / "run", "SELECT DISTINCT samples.protocol, tls_version FROM samples ORDER BY ALL")
+    assert spoken == [("h2", "1.2"), ("h3", "1.3")]
+    assert {row["errors"] for row in rows} == {0}
+    assert "asks for TLS version 1.2 over TCP and 1.3 over QUIC" in checks(rows[0])["parity"]["evidence"]
+
+
+def test_another_protocol_than_meant_is_spoken_at_every_hop_and_found(tmp_path: Path) -> None:
+    rows = run(tmp_path / "run", "chain", [*SWITCHED, "alpn_mismatch=true"])
+    for row in rows:
+        meant, spoken = row["protocol"], {"h2": "h1"}.get(row["protocol"], row["protocol"])
+        by_name = json.loads(row["server_json"])["services"]
+        assert [by_name[name]["protocols_spoken"][spoken] for name in "BC"] == [11, 11]
+        assert checks(row)["protocol"]["status"] == ("pass" if meant == spoken else "fail")
+
+
+@pytest.mark.parametrize(
+    ("switch", "said"),
+    [
+        ("unverified", "go-services does not verify the server's certificate"),
+        ("connection_leak", "go-services does not close its connections over TCP"),
+        ("retries", "go-services tries again what fails"),
+    ],
+)
+def test_a_switch_that_is_on_is_warned_of(tmp_path: Path, switch: str, said: str) -> None:
+    rows = run(tmp_path / "run", "chain", [*SWITCHED, f"{switch}=false,true"])
+    for row in rows:
+        on = json.loads(row["factors_json"])[switch]
+        found = checks(row)["parity"]
+        assert (said in found["evidence"]) == on
+        assert found["status"] != "fail"
+        assert row["errors"] == 0
+    closed = [
+        json.loads(row["load_json"])["tcp"] is not None
+        for row in rows
+        if row["protocol"] == "h2" and json.loads(row["factors_json"])[switch]
+    ]
+    assert set(closed) == {switch != "connection_leak"}
+
+
+def test_a_certificate_for_another_name_is_refused_unless_nothing_is_verified(tmp_path: Path) -> None:
+    faults = {"load": {"*": {"server_name": "nobody.lab", "address": addresses_of(1)[0]}}}
+    settings = [*SWITCHED, "hosts=1", "unverified=false,true", "workload.warmup=0 requests"]
+    rows = run(tmp_path / "run", "chain", settings, faults=faults)
+    failed = {(json.loads(row["factors_json"])["unverified"], row["error_classes_json"]) for row in rows}
+    assert {one for one, _ in failed} == {False, True}
+    assert all(("tls:certificate" in classes) != unverified for unverified, classes in failed)
+
+
+@pytest.mark.long
+def test_retries_take_time_and_hide_the_failure(tmp_path: Path) -> None:
+    """Nobody listens where C should: ten attempts of B, with 51.1 s between them, are more than a client waits."""
+    settings = [*SWITCHED, "protocol=HTTP/2", "retries=true", "workload.requests=1", "workload.warmup=0 requests"]
+    patience = ["workload.request_timeout=1 s", "workload.connect_timeout=1 s"]
+    rows = run(tmp_path / "run", "chain", [*settings, *patience], faults={"load": {"*": {"port": 9}}}, grace_s=90)
+    assert [json.loads(row["load_json"])["declared"]["retried"] for row in rows] == [9, 9]
+    took = ask(tmp_path / "run", "SELECT min(connect_start_ns - started_ns) / 1e9 FROM samples")
+    assert 51 < took[0][0] < 60
+
+
+def test_a_client_thinks_between_its_requests_as_long_as_its_protocol_says(tmp_path: Path) -> None:
+    rows = run(tmp_path / "run", "chain", [*SWITCHED, "think_time=10 ms/20 ms/40 ms"])
+    assert {row["errors"] for row in rows} == {0}
+    gaps = ask(
+        tmp_path / "run",
+        "SELECT protocol, min(gap) / 1e6 FROM (SELECT protocol, started_ns - lag(done_ns) OVER (PARTITION BY trial"
+        " ORDER BY request) AS gap FROM samples) GROUP BY ALL ORDER BY ALL",
+    )
+    assert [protocol for protocol, _ in gaps] == ["h2", "h3"]
+    assert 20 <= gaps[0][1] < 40 <= gaps[1][1] < 80
+
+
+@of_2019
+def test_http_3_of_2019_takes_a_round_trip_more_to_begin(tmp_path: Path) -> None:
+    """Its server answers a client that has no token with a Retry (draft-ietf-quic-transport-22, 8.1.1)."""
+    far = ["paths={far: {rtt: 40 ms}}", "path=far", "connection=new", "hosts=2", "depth=2", "protocol=HTTP/2,HTTP/3"]
+    programs = ["server=go-services,go-services-2019", "workload.requests=4", "workload.warmup=0 requests"]
+    run(tmp_path / "run", "chain", [*far, *programs])
+    took = ask(
+        tmp_path / "run",
+        "SELECT server, samples.protocol, round(median(secured_ns - connect_start_ns) / 40e6)::INT FROM samples"
+        " JOIN trials USING (trial) GROUP BY ALL ORDER BY ALL",
+    )
+    today, before = ("go-services", "go-services-2019")
+    assert took == [(today, "h2", 2), (today, "h3", 1), (before, "h2", 2), (before, "h3", 2)]

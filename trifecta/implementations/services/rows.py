@@ -1,0 +1,59 @@
+"""The lines of JSON that a program of services leaves, as the Parquet files of a trial.
+
+The first line is ``{"columns": [...]}``, then an array of values for each row, at last ``{"rows": N}``: only with that
+is it whole. Columns are those of docs/architecture.md, section 1.1; what they lack is null.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from trifecta.contract.errors import is_error_class
+from trifecta.design.tables import Schema
+from trifecta.store import parquet
+from trifecta.store.schema import SAMPLES, SPANS
+
+ENDING = ".jsonl"
+
+
+def lines_of(path: Path) -> Path:
+    """Where the program writes what becomes this file."""
+    return path.with_suffix(ENDING)
+
+
+def gather(trial: str, samples: Path, spans: Path) -> None:
+    """Write both files from their lines, which are removed; ValueError where those are not whole or not understood."""
+    _gather(samples, SAMPLES, {"trial": trial, "worker": 0})
+    _gather(spans, SPANS, {"trial": trial})
+
+
+def _gather(path: Path, schema: Schema, more: Mapping[str, str | int]) -> None:
+    lines = lines_of(path)
+    parquet.write(({**row, **more} for row in _rows(lines, schema)), schema, path)
+    lines.unlink()
+
+
+def _rows(lines: Path, schema: Schema) -> Iterator[dict[str, Any]]:
+    columns: list[str] = []
+    count = 0
+    with lines.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            said = json.loads(line)
+            if number == 1:
+                columns = said["columns"]
+                if unknown := set(columns) - set(schema.names):
+                    raise ValueError(f"{lines.name} has columns that are not known: {', '.join(sorted(unknown))}")
+            elif isinstance(said, list):
+                count += 1
+                row = dict(zip(columns, said, strict=True))
+                if row["error"] is not None and not is_error_class(row["error"]):
+                    raise ValueError(f"{lines.name}: a request failed with {row['error']!r}, which is no error class")
+                yield row
+            else:
+                if said.get("rows") != count:
+                    raise ValueError(f"{lines.name} tells of {said.get('rows')} rows, there are {count}")
+                return
+    raise ValueError(f"{lines.name} has no end after {count} rows")
