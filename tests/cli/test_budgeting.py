@@ -21,7 +21,7 @@ from trifecta.analysis.statements import Published, Says, parse
 from trifecta.cli.budgeting import Budget, lost_s
 from trifecta.conclude.reproduction import rejudge
 from trifecta.conclude.reproduction.result import Result, StudyResult, as_data
-from trifecta.conclude.reproduction.spending import Ended, choose
+from trifecta.conclude.reproduction.spending import BUDGET_SPENT, Ended, choose
 from trifecta.contract.reproduction import Spending
 from trifecta.store import reproduction
 
@@ -56,6 +56,7 @@ class World:
     deaf: Collection[str] = ()
     """Runs that give no further block."""
     stopped: bool = False
+    room_s: float = 0.0
     stop_after: int | None = None
 
     def __post_init__(self) -> None:
@@ -92,6 +93,8 @@ class World:
         name = run.partition("/")[2]
         if name in self.deaf:
             return "its server does not come up"
+        if left_s < self.room_s:
+            return BUDGET_SPENT
         self.measured.append((name, cells[f"cell={name}"]))
         while self.done[name] < cells[f"cell={name}"]:
             cost = self.cells[name].block_s
@@ -183,6 +186,16 @@ def test_a_budget_is_never_overdrawn(tmp_path: Path) -> None:
     world = World(dict(MANY))
     _, told, _ = world.spend(tmp_path / "out", 200)
     assert told["spent_s"] <= 200
+
+
+def test_a_run_that_finds_no_room_for_a_block_ends_it_and_is_asked_again_with_more(tmp_path: Path) -> None:
+    world = World({"cheap": MANY["cheap"]})
+    world.room_s = 5.0  # what starting the lab takes, which no forecast knows yet
+    _, told, _ = world.spend(tmp_path / "out", 4)
+    assert len(told["steps"]) == 1 and told["steps"][0]["problem"] == "the budget was spent"
+    assert told["ended"] == "what is left of the budget decides nothing more"
+    result, _, _ = world.spend(tmp_path / "out", 1e5)
+    assert state_of(result, "cheap") == CONFIRMED
 
 
 def uninterrupted(folder: Path) -> World:

@@ -72,6 +72,10 @@ class Budget:
             steps[-1] = self._over(step, problem, result, lab)
             reproduction.write_steps(self.folder, steps)
             self._say_standing(result, steps)
+            if problem == spending.BUDGET_SPENT:  # no block fits: the run's own clock has the start of its lab, too
+                chosen = spending.choose(result, 0.0, steps)
+                ended = chosen if isinstance(chosen, spending.Ended) else None
+                break
         told = spending.spending(result, self.budget_s, self.spent_s(), steps, ended)
         if ended is not None:
             self.say(f"budget: {ended.reason}")

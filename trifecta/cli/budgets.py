@@ -12,6 +12,7 @@ from trifecta.analysis.places import Place
 from trifecta.cli.budgeting import Budget, counted, lost_s
 from trifecta.cli.campaigns import runner
 from trifecta.conclude.reproduction.result import Result, StudyResult, read
+from trifecta.conclude.reproduction.spending import BUDGET_SPENT
 from trifecta.contract.asked import AskedReproduction
 from trifecta.design.campaign import Campaign
 from trifecta.design.errors import CannotError
@@ -62,10 +63,10 @@ class Lab:
         more = None if begun else More(budget_ns=max(1, round(left_s * 1e9)), cells=cells)
         self.changed.add(run)
         try:
-            runner(self.stop, quiet=self.quiet, more=more)(self.campaigns[study].studies[name], path, True)
+            one = runner(self.stop, quiet=self.quiet, more=more)(self.campaigns[study].studies[name], path, True)
         except CannotError as error:
             return str(error)
-        return ""
+        return BUDGET_SPENT if one.kind == "budget" else ""
 
     def elapsed_s(self, run: str) -> float:
         """How long a run took in all."""
