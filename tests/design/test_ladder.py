@@ -144,6 +144,15 @@ def test_cells_of_a_study_are_levels_that_it_has(cells, said):
     assert said in str(caught.value)
 
 
+def test_cells_of_a_workload_with_fixed_factors_read_back():
+    factors = "{path: clean, page: [light, heavy]}"
+    text = f"study: s\nworkload: {{kind: page, visits: 1}}\nfactors: {factors}\ncells: [page=heavy]\n"
+    one = parse_study(text, "s")
+    (cell,) = plan.cells(one)
+    assert "connection=browser" in cell.key
+    assert plan.cells(parse_study(one.source, "study.yaml")) == [cell]
+
+
 def test_cells_take_the_place_of_combinations():
     factors = "{path: clean, response: [1 kB, 3 kB], tcp_nodelay: [true, false]}"
     text = f"study: s\nworkload: {{kind: requests, requests: 9}}\nfactors: {factors}\n"
