@@ -6,7 +6,8 @@ import pytest
 
 from trifecta.design import plan
 from trifecta.design.errors import UserError
-from trifecta.design.ladder import cells_of, pairs_of, parse_ladder, ranked
+from trifecta.design.ladder import cells_of, pairs_of, ranked
+from trifecta.design.ladder_file import parse_ladder
 from trifecta.design.study_file import parse_study
 
 TEXT = """\
