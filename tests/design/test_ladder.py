@@ -6,7 +6,8 @@ import pytest
 
 from trifecta.design import plan
 from trifecta.design.errors import UserError
-from trifecta.design.ladder import cells_of, pairs_of, parse_ladder, ranked
+from trifecta.design.ladder import cells_of, pairs_of, ranked
+from trifecta.design.ladder_file import parse_ladder
 from trifecta.design.study_file import parse_study
 
 TEXT = """\
@@ -142,6 +143,15 @@ def test_cells_of_a_study_are_levels_that_it_has(cells, said):
     with pytest.raises(UserError) as caught:
         parse_study(text, "s.yaml")
     assert said in str(caught.value)
+
+
+def test_cells_of_a_workload_with_fixed_factors_read_back():
+    factors = "{path: clean, page: [light, heavy]}"
+    text = f"study: s\nworkload: {{kind: page, visits: 1}}\nfactors: {factors}\ncells: [page=heavy]\n"
+    one = parse_study(text, "s")
+    (cell,) = plan.cells(one)
+    assert "connection=browser" in cell.key
+    assert plan.cells(parse_study(one.source, "study.yaml")) == [cell]
 
 
 def test_cells_take_the_place_of_combinations():

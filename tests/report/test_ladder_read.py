@@ -9,7 +9,7 @@ import pytest
 
 from tests.report.synthetic import Shape, write_run
 from trifecta.conclude import ladder as concluded
-from trifecta.design.ladder import parse_ladder
+from trifecta.design.ladder_file import parse_ladder
 from trifecta.store.run import RunDirectory
 
 TEXT = """\

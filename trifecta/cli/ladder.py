@@ -154,11 +154,11 @@ def _carry_out(folder: Path, asked: AskedLadders, read: dict[str, Ladder], *, qu
     problems: dict[str, str] = {}
     with StopFlag() as stop:
 
-        def run_one(study: Study, run: Path, resume: bool, planner: MakePlanner) -> None:
+        def run_one(study: Study, run: Path, resume: bool, planner: MakePlanner, trials: int) -> None:
             if quiet:
                 run_study(study, run, NoProgress(), stop, resume=resume, planner=planner)
             else:
-                with LiveProgress() as progress:
+                with LiveProgress(planned=trials) as progress:
                     run_study(study, run, progress, stop, resume=resume, planner=planner)
             html.write_report(run)
 

@@ -51,8 +51,8 @@ def command(*, run: Path, blocks: int | None, budget: str | None, quiet: bool, a
         many = "map"
     if ladders.is_ladders(run):
         many = "folder of ladders"
-    if ladders.is_ladders(run.resolve().parents[1]):
-        raise UserError(f"{run} is part of a ladder, whose rounds go on together; give {run.resolve().parents[1]}")
+    if (whole := ladders.around(run)) is not None:
+        raise UserError(f"{run} is part of a ladder, whose rounds go on together; give {whole}")
     if many and (blocks is not None or (budget is not None and many != "reproduction")):
         one = next(iter(sorted(found.parent for found in run.rglob("run.json"))), None)
         remedy = f"give one of its runs, such as {one}" if one and many != "map" else "leave --blocks and --budget out"

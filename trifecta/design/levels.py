@@ -135,9 +135,10 @@ def read_cells(
             if not equals or name not in names or name in asked:
                 told = "twice" if name in asked else did_you_mean(name, names)
                 raise root.document.error(place, f"{part.strip()!r} is no factor and level of a cell; {told}")
-            asked[name] = plan.level_text(
-                root.parse_value(place, text, finders.get(name) or partial(parse_level, name))
-            )
+            if text not in map(plan.level_text, factors[name]):  # written otherwise: 1000 B for 1 kB
+                parse = finders.get(name) or partial(parse_level, name)
+                text = plan.level_text(root.parse_value(place, text, parse))
+            asked[name] = text
         levels: dict[str, Any] = {}
         for name in names:
             own = {plan.level_text(level): level for level in factors[name]}

@@ -33,8 +33,9 @@ PLAIN_LINE_S = 10.0
 class LiveProgress:
     """Shows what a run does; use it as a context manager. It receives the events of ``workloads.progress.Progress``."""
 
-    def __init__(self, console: Console | None = None) -> None:
-        """Write to ``console`` (default: standard error)."""
+    def __init__(self, console: Console | None = None, planned: int | None = None) -> None:
+        """Write to ``console`` (default: standard error). ``planned`` trials, where the study alone does not tell."""
+        self._asked = planned
         self.console = console or Console(stderr=True, highlight=False)
         self._live: Live | None = None
         self._drawn_s = -1e9
@@ -69,7 +70,7 @@ class LiveProgress:
     def study_started(self, study: Study, run_path: str, committed_trials: int) -> None:
         """The run directory is there."""
         self._budget_ns = study.budget_ns
-        self._done, self._planned = committed_trials, duration.trials(study)
+        self._done, self._planned = committed_trials, self._asked or duration.trials(study)
         self._captured = not study.gives_verdicts
         resumed = f", continuing after {committed_trials} trials" if committed_trials else ""
         self._say(f"{study.title or study.name}: {run_path}{resumed}")

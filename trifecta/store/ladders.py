@@ -38,6 +38,11 @@ def is_ladders(folder: Path) -> bool:
     return (folder / LADDERS_FILE).is_file()
 
 
+def around(run: Path) -> Path | None:
+    """The folder of ladders that a run is part of; None for one that is none's."""
+    return next((folder for folder in run.resolve().parents[1:2] if is_ladders(folder)), None)
+
+
 def same(folder: Path, asked: AskedLadders) -> AskedLadders:
     """What the folder was made for, where that is what is asked for again; UserError where not."""
     there = read(folder)

@@ -8,7 +8,8 @@ from trifecta import studies
 from trifecta.analysis.statements import Statement
 from trifecta.design.document import did_you_mean
 from trifecta.design.errors import UserError
-from trifecta.design.ladder import Ladder, Rung, parse_ladder
+from trifecta.design.ladder import Ladder, Rung
+from trifecta.design.ladder_file import parse_ladder
 from trifecta.threats import THREATS
 
 ALL = "all"

@@ -15,8 +15,8 @@ from trifecta.design.model import Cell, Study
 if TYPE_CHECKING:
     from trifecta.analysis.ladder_planner import LadderPlanner
 
-RunOne = Callable[[Study, Path, bool, "Callable[[Study, Sequence[Cell], int], LadderPlanner]"], object]
-"""Runs a study into a folder, or goes on with it, with blocks in the order of this planner."""
+RunOne = Callable[[Study, Path, bool, "Callable[[Study, Sequence[Cell], int], LadderPlanner]", int], object]
+"""Runs a study into a folder, or goes on with it, in the order of this planner; with the number of its trials."""
 
 
 def study_of(ladder: Ladder, *, depth: str, blocks: int | None, seed: int) -> Study:
@@ -84,7 +84,8 @@ def _run(study: Study, run: Path, ends: Sequence[str], run_one: RunOne) -> None:
 
     clear_unmade(run)
     _refuse_lacking(study)
-    run_one(study, run, standing(run.parent, run.name) == "begun", planner)
+    trials = study.min_blocks * (len(plan.cells(study)) + len(ends)) * len(plan.arms(study))
+    run_one(study, run, standing(run.parent, run.name) == "begun", planner, trials)
 
 
 def _refuse_lacking(study: Study) -> None:
