@@ -11,8 +11,12 @@ PYTHON_FILES := trifecta tests scripts $(wildcard bench)
 FUZZ_SECONDS ?= 600
 FUZZ_INPUTS ?= 100000000
 # Tests that neither time anything nor raise a network share the processors; the others have the machine for themselves,
-# as have those here that do raise one (the mark `lab`).
+# as have those here that do raise one (the mark `lab`). What is not named here runs one by one.
 SIDE_BY_SIDE := $(addprefix tests/,analysis architecture bench cli contract design docs pages report store threats trace video)
+# The same of single files, whose folders run one by one.
+SIDE_BY_SIDE_FILES := $(addsuffix .py,$(addprefix tests/implementations/test_,curl debian envoy file_recipes haproxy hypercorn \
+	lean replay_configs) $(addprefix tests/workloads/test_,aggregate ahead code compared_session floors preflight requests \
+	visit_aggregate) tests/implementations/browsers/test_bidi tests/lab/test_certificates)
 ONE_BY_ONE := $(filter-out $(SIDE_BY_SIDE) %.py %/__pycache__,$(wildcard tests/*))
 
 .PHONY: help
@@ -40,9 +44,9 @@ test-engine: setup-dev
 
 .PHONY: test-python
 test-python: setup-dev
-	OPENBLAS_NUM_THREADS=1 $(PYTHON) -m pytest -m "not long and not lab" --durations 20 -n logical --dist loadfile $(SIDE_BY_SIDE)
-	$(PYTHON) -m pytest -m "not long and lab" --durations 20 $(SIDE_BY_SIDE)
-	$(PYTHON) -m pytest -m "not long" --durations 20 $(ONE_BY_ONE)
+	OPENBLAS_NUM_THREADS=1 $(PYTHON) -m pytest -m "not long and not lab" --durations 20 -n logical --dist loadfile $(SIDE_BY_SIDE) $(SIDE_BY_SIDE_FILES)
+	$(PYTHON) -m pytest -m "not long and lab" --durations 20 $(SIDE_BY_SIDE) $(SIDE_BY_SIDE_FILES)
+	$(PYTHON) -m pytest -m "not long" --durations 20 $(addprefix --ignore=,$(SIDE_BY_SIDE_FILES)) $(ONE_BY_ONE)
 
 .PHONY: test-long
 test-long: setup-dev ## Run the long campaigns and the fuzzers (each FUZZ_SECONDS or FUZZ_INPUTS, what is first)
