@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint
@@ -39,12 +40,16 @@ def installed(group: str) -> tuple[list[EntryPoint], list[Refused]]:
     for package in importlib.metadata.distributions():
         name = "a package without a name"
         try:
-            name = package.name or name
             text = package.read_text("entry_points.txt") or ""
-            if f"[{group}]" in text and name not in seen:
+            if f"[{group}]" not in text:
+                continue  # its name would be asked for in vain: that parses all of its metadata
+            name = package.name or name
+            if name not in seen:
                 seen.add(name)
                 entries += package.entry_points.select(group=group)
         except Exception as error:
+            with suppress(Exception):
+                name = package.name or name
             reason = f"its entry_points.txt cannot be read ({error}); report it to its author"
             refused.append(Refused(name, name, reason))
     return entries, refused

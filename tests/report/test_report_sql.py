@@ -12,7 +12,7 @@ import pytest
 
 from tests.report import pages
 from trifecta.analysis.checks.busy import client_busy
-from trifecta.conclude import catalogue
+from trifecta.conclude import catalogue, queries
 from trifecta.store import views
 
 
@@ -93,6 +93,15 @@ def test_a_failed_request_is_never_done(run: Path) -> None:
     assert all(math.isinf(row["max_ns"]) for row in failed)
     assert not any(math.isinf(row["max_ns"]) for row in rows if not row["failed"])
     assert "∞" in (run / "report.html").read_text()
+
+
+@pytest.mark.parametrize("query", [catalogue.PERCENTILES, catalogue.ECDF], ids=lambda query: query.name)
+def test_one_pass_over_the_samples_says_what_the_query_that_is_shown_says(run: Path, query: catalogue.Query) -> None:
+    with views.connect(run) as connection:
+        queries.keep(connection, catalogue.CURVES)
+        said = queries.ask(connection, catalogue.FROM_CURVES[query.name]).rows
+        assert said
+        assert said == queries.ask(connection, query).rows
 
 
 def test_phases_add_up_and_absent_ones_are_absent(run: Path) -> None:

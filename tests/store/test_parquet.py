@@ -37,6 +37,19 @@ def test_rows_come_back_in_order_from_any_folder(tmp_path: Path, folder: str) ->
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
+@pytest.mark.parametrize("folder", ["plain", "it's", "[ab]*?", "cell=1,path=x"])
+def test_files_of_the_same_columns_are_together(tmp_path: Path, folder: str) -> None:
+    place = tmp_path / folder
+    place.mkdir()
+    other, fewer = make_schema(*ALL.columns[:-1], ("at_ns", INT32)), make_schema(*ALL.columns[1:])
+    kinds = {"a": ALL, "b": other, "c": ALL, "d": fewer, "e": other}
+    for name, columns in kinds.items():
+        parquet.write([], columns, place / name)
+    found = parquet.alike([place / name for name in kinds])
+    assert sorted([path.name for path in each] for each in found) == [["a", "c"], ["b", "e"], ["d"]]
+    assert {path.parent for each in found for path in each} == {place}
+
+
 def test_what_a_row_lacks_is_null_and_what_the_schema_lacks_is_left_out(tmp_path: Path) -> None:
     parquet.write([{"text": "a", "more": 1}], ALL, tmp_path / "x.parquet")
     assert parquet.read(tmp_path / "x.parquet") == [dict.fromkeys(ALL.names) | {"text": "a"}]

@@ -71,6 +71,7 @@ ORDER BY t.cell, t.metric, t.arm, t.reference
     ("cell", "metric", "arm", "reference"),
 )
 
+PERCENTILES_SHARES = (0.5, 0.9, 0.95, 0.99, 0.999, 1.0)
 # A failed request never finished: it counts as infinitely long, so that failing fast cannot look fast.
 PERCENTILES = Query(
     "percentiles",
@@ -80,12 +81,12 @@ SELECT cell, arm, succeeded, failed, q[1] AS p50_ns,
        q[6] AS max_ns
 FROM (SELECT t.cell, t.arm, count(*) FILTER (WHERE s.success) AS succeeded,
              count(*) FILTER (WHERE NOT s.success) AS failed,
-             quantile_disc(s.latency_censored_ns, [0.5, 0.9, 0.95, 0.99, 0.999, 1.0]) AS q
+             quantile_disc(s.latency_censored_ns, [{shares}]) AS q
       FROM samples AS s JOIN trials AS t USING (trial)
       WHERE t.valid AND NOT t.is_aa AND NOT s.warmup{and_cell}
       GROUP BY t.cell, t.arm)
 ORDER BY cell, arm
-""",
+""".replace("{shares}", ", ".join(f"{share}" for share in PERCENTILES_SHARES)),
     ("cell", "arm"),
 )
 
@@ -113,6 +114,28 @@ ORDER BY t.cell, t.arm
 """.replace("{shares}", ", ".join(f"{share:g}" for share in ECDF_SHARES)),
     ("cell", "arm"),
 )
+
+# Quantiles read every sample, so a report asks for those of PERCENTILES and ECDF at once. A table of this name has
+# them; each query then has from it the rows that its own text gives.
+CURVES = Query(
+    "latency_curves",
+    """
+SELECT t.cell, t.arm, count(*) FILTER (WHERE s.success) AS succeeded, count(*) FILTER (WHERE NOT s.success) AS failed,
+       quantile_disc(s.latency_censored_ns, [{shares}]) AS latency_ns
+FROM samples AS s JOIN trials AS t USING (trial)
+WHERE t.valid AND NOT t.is_aa AND NOT s.warmup{and_cell}
+GROUP BY t.cell, t.arm
+""".replace("{shares}", ", ".join(f"{share:g}" for share in ECDF_SHARES)),
+    ("cell", "arm"),
+)
+_OF_CURVES = """FROM (SELECT cell, arm, succeeded, failed, [{places}] AS q FROM latency_curves)
+ORDER BY cell, arm
+""".replace("{places}", ", ".join(f"latency_ns[{ECDF_SHARES.index(share) + 1}]" for share in PERCENTILES_SHARES))
+FROM_CURVES = {
+    PERCENTILES.name: replace(PERCENTILES, sql=PERCENTILES.sql.partition("FROM (")[0] + _OF_CURVES),
+    ECDF.name: replace(ECDF, sql="SELECT cell, arm, latency_ns FROM latency_curves ORDER BY cell, arm"),
+}
+"""By name PERCENTILES and ECDF as they are asked of the table CURVES."""
 
 # Means, because the means of the phases of a request add up to the mean of the request; medians do not.
 PHASES = Query(

@@ -69,6 +69,12 @@ def hold(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     connection.execute(f"ALTER TABLE held RENAME TO {name}")
 
 
+def keep(connection: duckdb.DuckDBPyConnection, query: Query) -> None:
+    """Keep the answer of a query as a table of its name, for queries that are asked of it."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {query.name} AS {query.text()}")
+
+
 def ask(connection: duckdb.DuckDBPyConnection, query: Query, cell: str | None = None) -> Answer:
     """Run a query of the catalogue for one cell, or for all of them."""
     cursor = connection.cursor()

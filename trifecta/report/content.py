@@ -31,9 +31,8 @@ _WHOLE_RUN = (
     exclusions.BY_ARM,
 )
 # These read every sample; they run beside the drawing of figures that do not need them.
+_OF_CURVES = (catalogue.PERCENTILES, catalogue.ECDF)
 _OVER_SAMPLES = (
-    catalogue.PERCENTILES,
-    catalogue.ECDF,
     catalogue.PHASES,
     catalogue.THROUGHPUT,
     catalogue.TLS,
@@ -55,11 +54,18 @@ class Answers:
 
 def ask_all(connection: duckdb.DuckDBPyConnection, facts: RunFacts, pool: ThreadPoolExecutor) -> Answers:
     """Ask everything; the large queries run one after the other in ``pool``."""
-    large = {query.name: pool.submit(queries.ask, connection, query) for query in _OVER_SAMPLES}
+    kept = pool.submit(queries.keep, connection, catalogue.CURVES)
+    large = {query.name: pool.submit(_of_curves, kept, connection, query) for query in _OF_CURVES}
+    large |= {query.name: pool.submit(queries.ask, connection, query) for query in _OVER_SAMPLES}
     small = {query.name: queries.ask(connection, query) for query in _WHOLE_RUN}
     for query in (catalogue.BLOCK_RATIOS, catalogue.NOISE):
         small[query.name] = queries.ask(connection, catalogue.for_metric(query, facts.metric))
     return Answers(small, large)
+
+
+def _of_curves(kept: Future[None], connection: duckdb.DuckDBPyConnection, query: catalogue.Query) -> Answer:
+    kept.result()  # raises what went wrong with it
+    return Answer(query, queries.ask(connection, catalogue.FROM_CURVES[query.name]).rows)
 
 
 class CellChecks(TypedDict, total=False):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -111,12 +112,12 @@ def _render(run_dir: Path, leave: Callable[[duckdb.DuckDBPyConnection, Views], N
     about, every = facts.read(run_dir), known()
     with ExitStack() as opened:
         opened.enter_context(about.naming())
+        # It imports what it draws with while this process still looks at the run's files.
+        drawer = opened.enter_context(beside.drawer(_figures(about), about.compare, about.arms))
         connection = opened.enter_context(queries.connect(run_dir))
         queries.hold(connection, "request_sums")
         answers = content.ask_all(connection, about, opened.enter_context(ThreadPoolExecutor(1)))
         paths, found = _sections(about, answers)
-        figures = 0 if about.is_map else PANELS * sum(len(path.cells) for path in paths)
-        drawer = opened.enter_context(beside.drawer(figures, about.compare, about.arms))
         rows = trial_values(connection, about.metric)
         by_itself = alone.ask(connection, about)
         single = None if by_itself is None else alone.table(about, by_itself)
@@ -134,6 +135,12 @@ def _render(run_dir: Path, leave: Callable[[duckdb.DuckDBPyConnection, Views], N
         page = _fill(about, answers, paths, found, _Parts(every, shown, single, first, forests))
         captured = next((of for one, of in concluded if one.name == packets.SECTION.name), None)
         return page, captured
+
+
+def _figures(about: RunFacts) -> int:
+    """How many a run of all cells of the study has; a map's picture is on a page of its own."""
+    levels_of = about.study.get("factors") or {}
+    return 0 if about.is_map else PANELS * math.prod(len(levels_of[name]) for name in about.factors)
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,7 @@ def refuse_foreign(run: Path) -> None:
 
     DuckDB would read nulls there. What is in the columns is looked at only when something fails.
     """
+    unseen: dict[str, dict[Path, tuple[int, int, int]]] = {}
     for path in sorted(run.rglob("*.parquet")):
         table = path.relative_to(run).parts[0]
         if path.name.startswith(".") or table not in TABLES:
@@ -57,9 +58,24 @@ def refuse_foreign(run: Path) -> None:
         state = path.stat()
         seen = state.st_size, state.st_mtime_ns, state.st_ino
         if _looked_at.get(path) != seen:
+            unseen.setdefault(table, {})[path] = seen
+    for table, states in unseen.items():
+        for path in _first_of_each_kind(list(states)):
             if (said := of_file(path, table, content=False)) is not None:
                 raise UserError(f"{path}: {said}; {_remedy(run, path)}")
-            _looked_at[path] = seen
+        _looked_at.update(states)
+
+
+def _first_of_each_kind(paths: list[Path]) -> list[Path]:
+    """A file for all that have the same columns; every file where one of them cannot be read."""
+    import duckdb
+
+    from trifecta.store import parquet
+
+    try:
+        return sorted(kind[0] for kind in parquet.alike(paths))
+    except (duckdb.Error, OSError, ValueError):
+        return paths
 
 
 def of_file(path: Path, table: str, *, content: bool = True) -> str | None:

@@ -83,6 +83,16 @@ def types_of(path: Path) -> dict[str, str]:
     return {name: kind for name, kind, *_ in described}
 
 
+def alike(paths: Sequence[Path]) -> list[list[Path]]:
+    """Files together whose columns have the same names and types, by one query; duckdb.Error when one is damaged."""
+    fields = "name, type, repetition_type, num_children, converted_type, logical_type, duckdb_type"
+    found = select(
+        f"SELECT list(file_name ORDER BY file_name) AS files FROM (SELECT file_name, list(row({fields}) "
+        f"ORDER BY column_id) AS layout FROM parquet_schema({listed(paths)}) GROUP BY file_name) GROUP BY layout"
+    )
+    return [[Path(name) for name in row["files"]] for row in found]
+
+
 def warm_up() -> None:
     """Load what the first file would have to wait for."""
     select("SELECT 1")
