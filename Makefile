@@ -3,6 +3,8 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
+# An image may forbid Python to keep compiled modules; the tests start it thousands of times.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON := .venv/bin/python
 CARGO := cargo

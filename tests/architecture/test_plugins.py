@@ -9,7 +9,7 @@ import pytest
 
 from tests.analysis.checks.sound import evidence
 from tests.implementations.outside import install
-from tests.report.synthetic import write_run
+from tests.report.synthetic import Shape, write_run
 from trifecta.analysis.checks.check import TrialCheck
 from trifecta.design.errors import UserError
 from trifecta.entries import Registry
@@ -116,6 +116,11 @@ ENTRIES = {
 }
 
 
+def small():
+    """A run of one cell, for what is asked of any run."""
+    return Shape(blocks=6, samples_per_trial=60, paths=("far",), connections=("new",), servers=("origin",))
+
+
 def trifecta(site, *arguments):
     return subprocess.run(
         [sys.executable, "-P", "-m", "trifecta.cli.main", *arguments],
@@ -156,7 +161,7 @@ def test_a_check_and_a_threat_are_used_in_a_run(tmp_path):
 
 
 def test_an_exporter_is_used(tmp_path):
-    run = write_run(tmp_path / "run")
+    run = write_run(tmp_path / "run", small())
     install(tmp_path, "my-exporter", ENTRIES["exporter"], EXPORTER)
     done = trifecta(tmp_path, "export", str(run), "arms", "--json")
     assert json.loads(done.stdout) == [str(tmp_path / "run-arms/arms.txt")], done.stderr
@@ -164,7 +169,7 @@ def test_an_exporter_is_used(tmp_path):
 
 
 def test_an_exporter_that_fails_is_named_and_leaves_nothing(tmp_path):
-    run = write_run(tmp_path / "run")
+    run = write_run(tmp_path / "run", small())
     install(tmp_path, "my-exporter", ENTRIES["exporter"], EXPORTER.replace("return [path]", "raise KeyError('x')"))
     done = trifecta(tmp_path, "export", str(run), "arms")
     assert done.returncode == 2
@@ -199,7 +204,7 @@ def test_a_metric_is_what_a_run_is_judged_by(tmp_path):
 
 
 def test_a_metric_is_null_where_a_run_lacks_it(tmp_path):
-    run = write_run(tmp_path / "run")
+    run = write_run(tmp_path / "run", small())
     install(tmp_path, "my-metric", ENTRIES["metric"], METRIC)
     asked = "SELECT count(*) AS trials, count(latency_p90_ns) AS told FROM trials"
     (row,) = json.loads(trifecta(tmp_path, "sql", str(run), asked, "--json").stdout)
@@ -268,7 +273,7 @@ def test_a_broken_workload_is_named(tmp_path, change, said):
 
 
 def test_a_section_is_in_the_report(tmp_path):
-    run = write_run(tmp_path / "run")
+    run = write_run(tmp_path / "run", small())
     install(tmp_path, "my-section", ENTRIES["section"], SECTION)
     folded = '{% call fold("weekdays", "Days of the trials") %}<p>{{ weekdays }}</p>{% endcall %}'
     (tmp_path / "weekdays.html.j2").write_text('{% from "tables.html.j2" import fold %}' + folded)
