@@ -118,3 +118,9 @@ def test_phases_add_up_and_absent_ones_are_absent(run: Path) -> None:
         is_new = "connection=new" in row["cell"]
         assert (row["tcp_connect_ns"] is None) == (row["arm"] == "h3" or not is_new)
         assert (row["quic_handshake_ns"] is None) == (row["arm"] != "h3" or not is_new)
+
+
+def test_a_long_query_prints_nothing(run: Path) -> None:
+    """DuckDB would draw a progress bar after two seconds, into the JSON of a command as well."""
+    with queries.connect(run) as connection:
+        assert connection.execute("SELECT current_setting('enable_progress_bar')").fetchone() == (False,)

@@ -157,7 +157,9 @@ def _whole(value: Any) -> int | None:
 
 def _cursor() -> duckdb.DuckDBPyConnection:
     """A connection for one statement. They share a database: to open one costs more than to write most files."""
-    return _database().cursor()
+    cursor = _database().cursor()
+    cursor.execute("SET enable_progress_bar = false")  # each has its own; it would be printed into what a command says
+    return cursor
 
 
 @functools.cache

@@ -112,6 +112,7 @@ def connect(run_path: Path, *, threads: int | None = None) -> duckdb.DuckDBPyCon
     if not run.manifest.exists():
         damage.refuse_foreign(folder)
     connection = duckdb.connect(":memory:")
+    connection.execute("SET enable_progress_bar = false")  # it would be printed into what a command says
     if threads:
         connection.execute(f"SET threads = {int(threads)}")
     names = run.trial_names()
