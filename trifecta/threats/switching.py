@@ -71,7 +71,9 @@ def compared(threat: str) -> tuple[str, str] | None:
     found = THREATS.get(threat)
     if found is None:
         return None
-    one = next((effect for effect in found.effects if effect.factor in KNOWN_FACTORS and effect.factor != "path"), None)
+    # What is done on paper has levels of its own, whatever factor bears that name.
+    effects = () if found.procedure else found.effects
+    one = next((effect for effect in effects if effect.factor in KNOWN_FACTORS and effect.factor != "path"), None)
     if one is None:
         raise UserError(
             f"option --compare {threat}: it is no factor with levels off and on; `trifecta threats {threat}` says how "
