@@ -29,7 +29,7 @@ class Program:
 
 
 def place_in(where: str, start: Any) -> Place:
-    """A place whose programs are started by ``start``, which gets the name of the service."""
+    """A place whose programs are started by ``start``, which gets the name of the service and whose program it is."""
     place = Place.__new__(Place)
     place.key = SimpleNamespace(place=where)  # type: ignore[assignment]
     place.start_service = start  # type: ignore[method-assign]
@@ -40,7 +40,7 @@ def test_containers_are_started_side_by_side() -> None:
     ended: list[str] = []
     all_there = threading.Barrier(len(SERVICES), timeout=10)
 
-    def start(name: str) -> Program:
+    def start(name: str, _program: object) -> Program:
         all_there.wait()
         return Program(ended, name)
 
@@ -56,7 +56,7 @@ def test_when_one_does_not_start_the_others_end_with_the_trial(where: str) -> No
     begun: list[str] = []
     ended: list[str] = []
 
-    def start(name: str) -> Program:
+    def start(name: str, _program: object) -> Program:
         if name == "B":
             raise CannotError("the container of service B cannot be started")
         begun.append(name)
@@ -72,7 +72,7 @@ def test_native_programs_are_started_in_order_by_the_thread_that_asks() -> None:
     """A fork of a thread is a hazard, and they start in milliseconds."""
     seen: list[tuple[str, int]] = []
 
-    def start(name: str) -> Program:
+    def start(name: str, _program: object) -> Program:
         seen.append((name, threading.get_ident()))
         return Program([], name)
 
