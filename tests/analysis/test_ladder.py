@@ -99,7 +99,7 @@ def test_what_changed_is_called_held_then():
     ends = [linear([(1.0, np.array(list(values[place].values())))], 0.95) for place in (0, -1)]
     found = answer(ABOVE, ends[0], ends[1], made.whole, margin=0.05, sessions=0.01)
     assert (found[0], found[2], found[3]) == ("held then", OTHER_SIZE, CONTRADICTED)
-    assert "not as large as published" in found[1]
+    assert "in another size than published" in found[1]
 
 
 def at(low, high):

@@ -142,11 +142,11 @@ def _answer(then: State, now: State, changed: bool) -> tuple[Answer, str]:
     if (then in _THAT_WAY and now == CONTRADICTED) or (then == CONFIRMED and now == OTHER_SIZE):
         if not changed:
             return "open", "the two ends are judged differently, and the difference between them may be none"
-        size = "" if then == CONFIRMED else ", though not as large as published"
+        size = "" if then == CONFIRMED else ", though in another size than published"
         what = "in its direction, not in its size" if now == OTHER_SIZE else "no longer"
         return "held then", f"it holds under the published conditions{size}; today {what}"
     if then in _THAT_WAY and now in _THAT_WAY:
-        return "same direction, other size", "it goes that way at both ends, and not as far as published at one of them"
+        return "same direction, other size", "it goes that way at both ends, in another size than published at one"
     if then == CONTRADICTED and now == CONTRADICTED:
         return "contradicted", "it holds neither under the published conditions, as far as they are made, nor today"
     return "open", "it holds today and not under the published conditions as far as they are made"
