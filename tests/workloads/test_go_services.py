@@ -8,30 +8,20 @@ from typing import Any
 
 import pytest
 
-from tests.workloads import drive
+from tests.workloads.test_services import OUT_OF_ORDER, ask
+from tests.workloads.test_services import run as run_services
 from trifecta.implementations.services.go_services import RECIPE, RECIPE_2019
 from trifecta.lab.host_graph import addresses_of
-from trifecta.store.run import RunDirectory
-from trifecta.store.views import connect
 
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(not RECIPE.installed(), reason=RECIPE.missing())]
 of_2019 = pytest.mark.skipif(not RECIPE_2019.installed(), reason=RECIPE_2019.missing())
 BOTH = pytest.mark.parametrize("program", ["go-services", pytest.param("go-services-2019", marks=of_2019)])
-ONE_BLOCK = ["budget=2 min", "blocks.at_least=1", "blocks.at_most=1", "server=go-services"]
 SMALL = ["path=normal", "hosts=2", "workload.requests=10", "workload.warmup=1 requests"]
 
 
 def run(folder: Path, study: str, settings: list[str], **request: Any) -> list[dict[str, Any]]:
-    """Run a bundled study with changes; the rows of its trials."""
-    code, _, _, errors = drive.finish(folder, study=study, set=[*ONE_BLOCK, *settings], **request)
-    assert code == 0, errors
-    found = RunDirectory.open(folder).rows()
-    assert found
-    return found
-
-
-def ask(folder: Path, sql: str) -> list[tuple[Any, ...]]:
-    return connect(folder).execute(sql).fetchall()
+    """Run a bundled study with Go's program and changes; the rows of its trials."""
+    return run_services(folder, study, ["server=go-services", *settings], **request)
 
 
 def checks(row: dict[str, Any]) -> dict[str, Any]:
@@ -47,13 +37,7 @@ def test_a_chain_has_every_hop_of_every_cycle_in_order_on_one_clock(tmp_path: Pa
     assert [row["errors"] for row in rows] == [0] * 8
     hops = ask(folder, "SELECT trial, caller, callee, count(*) FROM spans GROUP BY ALL ORDER BY ALL")
     assert [hop[1:] for hop in hops] == [("A", "B", 21), ("B", "C", 21), ("C", "D", 21)] * 8
-    wrong = ask(
-        folder,
-        "SELECT count(*) FROM spans AS s JOIN spans AS n ON n.trial = s.trial AND n.request = s.request"
-        " AND n.depth = s.depth + 1 WHERE NOT (s.started_ns < s.arrived_ns AND s.arrived_ns <= n.started_ns"
-        " AND n.returned_ns <= s.replied_ns AND s.replied_ns < s.returned_ns)",
-    )
-    assert wrong == [(0,)]
+    assert ask(folder, OUT_OF_ORDER) == [(0,)]
     secured = ask(
         folder,
         "SELECT trials.connection, count(secured_ns) FROM spans JOIN trials USING (trial)"

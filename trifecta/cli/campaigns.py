@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from trifecta.design.campaign import Campaign
     from trifecta.report.campaign import Overview
     from trifecta.workloads.extending import More
+    from trifecta.workloads.runner import MakePlanner
 
 
 def begin(asked: Asked, out: Path | None, **how: bool) -> int:
@@ -110,19 +112,30 @@ def run_in_turn(
     return made
 
 
-def runner(stop: Callable[[], bool], *, quiet: bool, more: More | None = None) -> Callable[[Any, Path, bool], Any]:
-    """What runs a study into a folder, or goes on with it (``more`` than it was to be), and shows how far it is."""
+def runner(
+    stop: Callable[[], bool],
+    *,
+    quiet: bool,
+    more: More | None = None,
+    planner: MakePlanner | None = None,
+    planned: int | None = None,
+) -> Callable[[Any, Path, bool], Any]:
+    """What runs a study into a folder, or goes on with it (``more`` than it was to be), and shows how far it is.
+
+    ``planner`` chooses the blocks, where the study's own does not; it plans so many trials.
+    """
+    from trifecta.analysis.planner import Planner
     from trifecta.workloads.progress import NoProgress
     from trifecta.workloads.runner import NO_MORE, run_study
 
-    more = more or NO_MORE
+    run = partial(run_study, stop=stop, more=more or NO_MORE, planner=planner or Planner)
 
-    def run_one(study: Any, run: Path, resume: bool) -> Any:
+    def run_one(study: Any, path: Path, resume: bool) -> Any:
         if quiet:
-            return run_study(study, run, NoProgress(), stop, resume=resume, more=more)
+            return run(study, path, NoProgress(), resume=resume)
         from trifecta.report.progress import LiveProgress
 
-        with LiveProgress() as progress:
-            return run_study(study, run, progress, stop, resume=resume, more=more)
+        with LiveProgress(planned=planned) as progress:
+            return run(study, path, progress, resume=resume)
 
     return run_one

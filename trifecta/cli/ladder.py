@@ -134,6 +134,7 @@ def _list(ladders: list[Ladder], *, as_json: bool) -> int:
 
 def _carry_out(folder: Path, asked: AskedLadders, read: dict[str, Ladder], *, quiet: bool, as_json: bool) -> int:
     """Measure what is not over, inside the lab; the exit code."""
+    from trifecta.cli.campaigns import runner
     from trifecta.cli.running import INTERRUPTED, enter_lab
     from trifecta.workloads import ladder as ladders
 
@@ -145,9 +146,6 @@ def _carry_out(folder: Path, asked: AskedLadders, read: dict[str, Ladder], *, qu
     from trifecta.design.errors import CannotError
     from trifecta.report import html
     from trifecta.report.ladder import shown
-    from trifecta.report.progress import LiveProgress
-    from trifecta.workloads.progress import NoProgress
-    from trifecta.workloads.runner import run_study
     from trifecta.workloads.stopping import StopFlag
 
     found: dict[str, LadderFound] = {}
@@ -155,11 +153,7 @@ def _carry_out(folder: Path, asked: AskedLadders, read: dict[str, Ladder], *, qu
     with StopFlag() as stop:
 
         def run_one(study: Study, run: Path, resume: bool, planner: MakePlanner, trials: int) -> None:
-            if quiet:
-                run_study(study, run, NoProgress(), stop, resume=resume, planner=planner)
-            else:
-                with LiveProgress(planned=trials) as progress:
-                    run_study(study, run, progress, stop, resume=resume, planner=planner)
+            runner(stop, quiet=quiet, planner=planner, planned=trials)(study, run, resume)
             html.write_report(run)
 
         for name, one in read.items():
