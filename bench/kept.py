@@ -71,7 +71,7 @@ def rejudged(document: Mapping[str, Any]) -> dict[str, Any]:
             if statement is None or row.get("defined") != statement.defined:
                 gone.append(row["id"])
                 continue
-            told = evaluation_data(Evaluation(statement, row["state"], row["reason"]))
+            told = evaluation_data(Evaluation(statement, row["state"], row["reason"]), (row["state"], ""), None)
             words = {name: told[name] for name in ("text", "source", "quote", "published", "published_range")}
             rows.append({name: _shorter(value) for name, value in rejudge.judged({**row, **words}, statement).items()})
         made[kind] = [_of(row, _STATEMENT) for row in rows]

@@ -9,7 +9,8 @@ import pytest
 
 from trifecta.analysis.intervals import Estimate, linear
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN, OTHER_SIZE
-from trifecta.analysis.ladder import HELD_THEN, answer, climb, turned
+from trifecta.analysis.answers import HELD_THEN
+from trifecta.analysis.ladder import answer, climb, turned
 from trifecta.analysis.ladder_planner import LadderPlanner, block_of
 from trifecta.analysis.planner import Decision, Stop
 from trifecta.analysis.statements import Says

@@ -4,7 +4,7 @@ import pytest
 
 from trifecta import studies
 from trifecta.design import plan
-from trifecta.design.campaign import is_campaign, parse_campaign
+from trifecta.design.campaign import Depth, is_campaign, parse_campaign
 from trifecta.design.errors import UserError
 
 TEXT = studies.read_text(studies.campaigns()["bourbon2020"])
@@ -177,3 +177,72 @@ def test_an_option_that_some_study_has_a_use_for_is_taken_and_any_other_refused(
     assert any("lossy" not in study.paths for study in found.values())
     with pytest.raises(UserError, match=r"^option --set paths.losy.loss=5 %: no cell has the path 'losy'; "):
         read(overrides=["paths.losy.loss=5 %"])
+
+
+PUBLISHED = """\
+campaign: c
+common:
+  factors: {protocol: [HTTP/1.1, HTTP/2, HTTP/3], connection: [new], server: [origin]}
+  baseline: HTTP/2
+suites:
+  get: {workload: {kind: requests, requests: 10}}
+  post: {workload: {kind: requests, method: POST, requests: 10}}
+scenarios:
+  near: {factors: {path: [near]}, paths: {near: {rtt: 2 ms}}}
+  far: {factors: {path: [far]}, paths: {far: {rtt: 20 ms}}}
+quick: {get: {workload: {requests: 5}}}
+full: {}
+as_published:
+  tolerate: [protocol]
+  studies: [near-get, near-post]
+  common: {factors: {server: [nginx], tls_version: [1.2/1.3]}}
+  get: {workload: {requests: 7}}
+  scenarios: {near: {post: {workload: {requests: 8}}}}
+  full: {studies: [far-post], post: {workload: {requests: 9}}}
+"""
+
+
+def test_published_conditions_lie_over_the_depth_and_their_own_depth_over_them() -> None:
+    today = parse_campaign(PUBLISHED, "c.yaml", "quick")
+    assert (today.as_published, today.tolerate, len(today.studies)) == (False, frozenset(), 4)
+    assert today.studies["near-get"].workload.requests == 5
+    assert today.studies["near-get"].factors["server"] == ("origin",)
+    quick = parse_campaign(PUBLISHED, "c.yaml", "quick", as_published=True)
+    assert (quick.as_published, quick.tolerate, list(quick.studies)) == (True, {"protocol"}, ["near-get", "near-post"])
+    assert [study.workload.requests for study in quick.studies.values()] == [7, 8]
+    assert {study.factors["server"] for study in quick.studies.values()} == {("nginx",)}
+    full = parse_campaign(PUBLISHED, "c.yaml", "full", as_published=True)
+    assert [(name, study.workload.requests) for name, study in full.studies.items()] == [("far-post", 9)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("as_published:\n", "today:\n", "today"),
+        ("tolerate: [protocol]", "tolerate: protocol", "give a list of checks"),
+        ("  studies: [near-get, near-post]", "  studies: [near-put]", "no such study 'near-put'"),
+        ("  get: {workload: {requests: 7}}", "  put: {workload: {requests: 7}}", "put"),
+    ],
+)
+def test_published_conditions_that_are_none_are_refused(before: str, after: str, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        parse_campaign(PUBLISHED.replace(before, after), "c.yaml", "quick", as_published=True)
+
+
+def test_a_campaign_without_published_conditions_says_so() -> None:
+    text = PUBLISHED[: PUBLISHED.index("as_published:")]
+    with pytest.raises(UserError, match="has no published conditions; run it as it is today"):
+        parse_campaign(text, "c.yaml", "quick", as_published=True)
+
+
+@pytest.mark.parametrize("name", studies.campaigns())
+@pytest.mark.parametrize("depth", ["quick", "full"])
+def test_every_study_can_be_run_as_published(name: str, depth: Depth) -> None:
+    text = studies.read_text(studies.campaigns()[name])
+    published = parse_campaign(text, name, depth, as_published=True)
+    assert published.studies
+    statements = studies.published(as_published=True)[name].statements
+    servers = {level for study in published.studies.values() for level in study.factors["server"]}
+    for one in statements:  # none of them is about a program that is not run
+        if "server" in one.where:
+            assert servers & set(map(str, [one.where["server"]])), one.id

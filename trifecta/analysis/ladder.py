@@ -12,22 +12,19 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
+from trifecta.analysis.answers import Answer, together
 from trifecta.analysis.contrasts import holm
 from trifecta.analysis.intervals import Estimate, Floats, linear
-from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN, OTHER_SIZE, State, judge
+from trifecta.analysis.judging import OPEN, State, judge
 from trifecta.analysis.ladder_planner import block_of
 from trifecta.analysis.statements import Says
 from trifecta.analysis.student import two_sided_p
 
-Answer = Literal["confirmed", "held then", "same direction, other size", "contradicted", "open"]
-HELD_THEN: Answer = "held then"
 Logs = Mapping[int, float]
 """By block the log of arm / reference of one rung; finite values alone."""
-_THAT_WAY = (CONFIRMED, OTHER_SIZE)
 
 
 @dataclass(frozen=True)
@@ -128,28 +125,12 @@ def answer(
     then, why_then = judge(says, bottom, margin, sessions)
     now, why_now = judge(says, top, margin, sessions)
     changed = whole.low is not None and whole.high is not None and not whole.low <= 0 <= whole.high
-    made, why = _answer(then, now, changed)
+    made, why = together(then, now, changed=changed)
     if OPEN in (then, now):
         told = [f"{where}: {said}" for where, state, said in (
             ("as published", then, why_then), ("today", now, why_now)) if state == OPEN]  # fmt: skip
         why = "; ".join(told)
     return made, why, then, now
-
-
-def _answer(then: State, now: State, changed: bool) -> tuple[Answer, str]:
-    if then == CONFIRMED and now == CONFIRMED:
-        return "confirmed", "it holds under the published conditions and under today's"
-    if (then in _THAT_WAY and now == CONTRADICTED) or (then == CONFIRMED and now == OTHER_SIZE):
-        if not changed:
-            return "open", "the two ends are judged differently, and the difference between them may be none"
-        size = "" if then == CONFIRMED else ", though in another size than published"
-        what = "in its direction, not in its size" if now == OTHER_SIZE else "no longer"
-        return "held then", f"it holds under the published conditions{size}; today {what}"
-    if then in _THAT_WAY and now in _THAT_WAY:
-        return "same direction, other size", "it goes that way at both ends, in another size than published at one"
-    if then == CONTRADICTED and now == CONTRADICTED:
-        return "contradicted", "it holds neither under the published conditions, as far as they are made, nor today"
-    return "open", "it holds today and not under the published conditions as far as they are made"
 
 
 def _of_rung(values: Logs, confidence: float) -> Estimate:

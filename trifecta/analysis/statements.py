@@ -99,6 +99,13 @@ class TableDocument(_TableDocument, total=False):
     here: str
 
 
+class ConditionsDocument(TypedDict, total=False):
+    """What of such a file is otherwise under the study's own conditions: levels of ``where``, and ``here``."""
+
+    where: Levels
+    here: str
+
+
 class PublishedDocument(TypedDict, total=False):
     """A file of ``trifecta/studies/published``."""
 
@@ -110,6 +117,7 @@ class PublishedDocument(TypedDict, total=False):
     here: str
     baseline: str
     where: Levels
+    as_published: ConditionsDocument
     threats: Mapping[str, str]
     claims: list[WrittenDocument]
     figures: list[WrittenDocument]
@@ -198,10 +206,14 @@ class Published:
         return [one for one in self.statements if one.kind == "claim"]
 
 
-def parse(document: PublishedDocument) -> Published:
-    """Read a file of ``trifecta/studies/published``; ValueError names what is wrong with it."""
+def parse(document: PublishedDocument, *, as_published: bool = False) -> Published:
+    """Read a file of ``trifecta/studies/published``; ValueError names what is wrong with it.
+
+    ``as_published``: its statements are put to the study's own conditions, not to today's.
+    """
     study = str(document["id"])
-    where: Levels = document.get("where") or {}
+    conditions: ConditionsDocument = document.get("as_published", {}) if as_published else {}
+    where: Levels = {**(document.get("where") or {}), **(conditions.get("where") or {})}
     made = [_written(study, where, "claim", one) for one in document.get("claims") or ()]
     made += [_written(study, where, "figure", one) for one in document.get("figures") or ()]
     for subject in document.get("numbers") or ():
@@ -219,7 +231,7 @@ def parse(document: PublishedDocument) -> Published:
         threats={str(name): str(fact) for name, fact in (document.get("threats") or {}).items()},
         statements=tuple(made),
         document=document,
-        here=str(document.get("here", "")),
+        here=str(conditions.get("here", "") if as_published else document.get("here", "")),
     )
 
 

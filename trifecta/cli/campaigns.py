@@ -47,7 +47,15 @@ def read_asked(asked: Asked) -> Campaign:
 
     switched = switches(asked.get("threats_on", ()), asked.get("threats_off", ()), many=True)
     text, file, depth = asked["text"], asked["file"], asked["depth"]
-    read = parse_campaign(text, file, depth, overrides=asked["overrides"], only=asked["only"], change=switched)
+    read = parse_campaign(
+        text,
+        file,
+        depth,
+        overrides=asked["overrides"],
+        only=asked["only"],
+        change=switched,
+        as_published=asked.get("as_published", False),
+    )
     if switched is not None:
         switched.refuse_unused()
     return read

@@ -17,7 +17,8 @@ from trifecta.contract.asked import Asked, AskedReproduction
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trifecta.design.campaign import Campaign
+    from trifecta.cli.reproducing import Part
+    from trifecta.design.campaign import Campaign, Depth
 
 ALL = "all"
 
@@ -40,6 +41,7 @@ Examples:
   trifecta reproduce milicevic2023 --quick
   trifecta reproduce all --quick
   trifecta reproduce all --budget "2 h"
+  trifecta reproduce milicevic2023 --as-published --today
   trifecta reproduce bourbon2020 --full --without jitter-reordering
   trifecta resume runs/reproduce-20260101-120000
   trifecta reproduce --compare runs/monday runs/tuesday
@@ -49,6 +51,13 @@ Examples:
 @click.option(
     "--quick/--full", default=True, help="Minutes on two cores, or hours as they were published.  [default: quick]"
 )
+@click.option(
+    "--as-published",
+    is_flag=True,
+    help="Under the conditions of the studies: their programs, TLS versions, payloads and procedure, as far as they "
+    "can be had. With --today both, and what held then and does not now.",
+)
+@click.option("--today", is_flag=True, help="With today's programs under clean conditions.  [default]")
 @click.option(
     "--budget",
     metavar="TIME",
@@ -82,6 +91,8 @@ def command(
     *,
     names: tuple[str, ...],
     quick: bool,
+    as_published: bool,
+    today: bool,
     budget: str | None,
     only: tuple[str, ...],
     overrides: tuple[str, ...],
@@ -112,34 +123,72 @@ def command(
     chosen = _chosen(names)
     parts = _only(chosen, options.split_names(only))
     chosen = list(parts)
+    depth: Depth = "quick" if quick else "full"
     asked: AskedReproduction = {
         "studies": chosen,
         "all": ALL in names,
-        "depth": "quick" if quick else "full",
+        "depth": depth,
         "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "argv": sys.argv,
-        "threats": threats,
+        "threats": threats and not (as_published and not today),
         "budget_ns": budget_ns,
+        "as_published": as_published and not today,
         "elapsed_s": {},
         "campaigns": {
             name: {
                 **_file(name),
-                "depth": "quick" if quick else "full",
+                "depth": depth,
                 "overrides": list(overrides),
                 "only": parts[name],
                 "threats_on": options.split_names(threats_on),
                 "threats_off": options.split_names(threats_off),
+                "as_published": as_published and not today,
             }
             for name in chosen
         },
     }
+    under = _as_published(asked) if as_published and today else None
     read = _read(asked)  # a fault in any of them is said before anything runs
+    read_under = _read(under) if under is not None else {}
     folder = out if out is not None else Path("runs") / f"reproduce-{time.strftime('%Y%m%d-%H%M%S')}"
     if reproduction.is_reproduction(folder):  # the same command again goes on
         folder, asked = folder.resolve(), reproduction.same(folder, asked)
     else:
         folder = reproduction.create(folder, asked)
-    return reproducing.carry_out(folder, asked, read, quiet=quiet, as_json=as_json)
+    part = reproducing.Part(folder, asked, read)
+    if under is None:
+        return reproducing.carry_out(part, _nested(folder), quiet=quiet, as_json=as_json)
+    nested = folder / reproduction.AS_PUBLISHED_FOLDER
+    if reproduction.is_reproduction(nested):
+        under = reproduction.same(nested, under)
+    else:
+        reproduction.create(nested, under)
+    return reproducing.carry_out(part, reproducing.Part(nested, under, read_under), quiet=quiet, as_json=as_json)
+
+
+def _as_published(asked: AskedReproduction) -> AskedReproduction:
+    """The same under the studies' conditions: without the threats to today's, and with the time it takes."""
+    campaigns: dict[str, Asked] = {name: {**one, "as_published": True} for name, one in asked["campaigns"].items()}
+    return {
+        **asked,
+        "as_published": True,
+        "threats": False,
+        "budget_ns": None,
+        "elapsed_s": {},
+        "campaigns": campaigns,
+    }
+
+
+def _nested(folder: Path) -> Part | None:
+    """What was begun as published below a reproduction."""
+    from trifecta.cli.reproducing import Part
+    from trifecta.store import reproduction
+
+    nested = folder / reproduction.AS_PUBLISHED_FOLDER
+    if not reproduction.is_reproduction(nested):
+        return None
+    asked = reproduction.read_to_go_on(nested)
+    return Part(nested, asked, _read(asked))
 
 
 def _refuse_others(context: click.Context) -> None:
@@ -174,7 +223,8 @@ def go_on(folder: Path, *, more_ns: int | None = None, quiet: bool, as_json: boo
     if more_ns is not None:
         asked["budget_ns"] = round(sum(asked["elapsed_s"].values()) * 1e9) + more_ns
         reproduction.write(folder, asked)
-    return reproducing.carry_out(folder, asked, _read(asked), quiet=quiet, as_json=as_json)
+    part = reproducing.Part(folder, asked, _read(asked))
+    return reproducing.carry_out(part, _nested(folder), quiet=quiet, as_json=as_json)
 
 
 def _chosen(names: Sequence[str]) -> list[str]:

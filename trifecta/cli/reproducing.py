@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,58 +17,59 @@ from trifecta.contract.asked import Asked, AskedReproduction
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from trifecta.conclude.reproduction.result import StudyResult
+    from trifecta.conclude.reproduction.result import Result, StudyResult
     from trifecta.contract.threats import ThreatFound
     from trifecta.design.campaign import Campaign
     from trifecta.design.model import Study
     from trifecta.threats import Threat
     from trifecta.workloads.ahead import Ahead
 
+AS_PUBLISHED = "as published"
+"""The part of ``elapsed_s`` that the study's own conditions took."""
 
-def carry_out(
-    folder: Path, asked: AskedReproduction, campaigns: dict[str, Campaign], *, quiet: bool, as_json: bool
-) -> int:
-    """Run what is not over in the folder of a reproduction, inside the lab; the exit code."""
+
+@dataclass(frozen=True)
+class Part:
+    """A reproduction under one kind of conditions: its folder, what was asked for, and its campaigns by study."""
+
+    folder: Path
+    asked: AskedReproduction
+    campaigns: dict[str, Campaign]
+
+    def studies(self) -> list[Study]:
+        """The studies of its campaigns."""
+        return [study for one in self.campaigns.values() for study in one.studies.values()]
+
+
+def carry_out(part: Part, under: Part | None, *, quiet: bool, as_json: bool) -> int:
+    """Run what is not over of a reproduction, inside the lab; the exit code.
+
+    ``under`` is the same as published, in its folder; it comes first, so that nothing is contradicted untried.
+    """
     from trifecta.cli.running import INTERRUPTED, enter_lab
 
-    experiments = _experiments(asked)
-    enter_lab([*(study for one in campaigns.values() for study in one.studies.values()), *experiments.values()])
+    experiments = _experiments(part.asked)
+    enter_lab([*part.studies(), *(under.studies() if under is not None else ()), *experiments.values()])
 
     from trifecta.cli import budgets
-    from trifecta.conclude.reproduction.result import as_data, read
+    from trifecta.conclude.reproduction.result import as_data
     from trifecta.report import reproduction as shown
     from trifecta.workloads.stopping import StopFlag
 
-    parts = _parts(folder, campaigns, experiments)
-    budgets.recover(folder, asked)
+    parts = _parts(part.folder, part.campaigns, experiments)
+    if under is not None:
+        parts = _parts(under.folder, under.campaigns, {}) | parts
+    budgets.recover(part.folder, part.asked)
     if not quiet:
-        click.echo(_ahead(parts, folder), err=True)
-    problems: dict[str, dict[str, str]] = {}
-    measured: dict[str, ThreatFound] = {}
-    kept: dict[str, StudyResult] = {}
+        click.echo(_ahead(parts, part.folder), err=True)
+    found = False
     with StopFlag() as stop:
-        for name, campaign in campaigns.items():
-            if stop():
-                break
-            with _timed(folder, asked, name) as note:
-                left = partial(_left, parts, note)
-                part = folder / name, asked["campaigns"][name]
-                problems[name] = _run_campaign(campaign, *part, stop, left=left, quiet=quiet)
-            if asked["threats"] and not stop():
-                with _timed(folder, asked, f"{name}, threats"):
-                    _measure(name, folder, asked, measured, stop, quiet=quiet)
-            kept.pop(name, None)
-            result = read(folder, campaigns, problems, kept)
-            shown.write(result)
-            if not quiet and not as_json:
-                click.echo(f"{name}: {shown.study_summary(result, name)}", err=True)
-        result = read(folder, campaigns, problems, kept)
-        if asked.get("budget_ns") and not stop():
-            with _timed(folder, asked, budgets.PART) as note:
-                lab = budgets.Lab(folder, campaigns, problems, stop, quiet=quiet)
-                result = budgets.spend(folder, asked, lab, note)
-        shown.write(result)
-        page = _reconcile(folder) if asked["all"] else None
+        if under is not None:
+            with _timed(part.folder, part.asked, AS_PUBLISHED):
+                told = _run(under, parts, stop, quiet=quiet, as_json=as_json)
+            found = any(run["valid"] for study in told.studies for run in study.runs)
+        result = _run(part, parts, stop, quiet=quiet, as_json=as_json)
+        page = _reconcile(part.folder) if part.asked["all"] and not result.as_published else None
         if as_json:
             click.echo(json.dumps(as_data(result), indent=1, ensure_ascii=False, default=str))
         else:
@@ -76,7 +78,48 @@ def carry_out(
                 click.echo(f"Reconciliation: {page}")
         if stop():
             return INTERRUPTED
-    return 0 if any(run["valid"] for study in result.studies for run in study.runs) else 1
+    return 0 if found or any(run["valid"] for study in result.studies for run in study.runs) else 1
+
+
+def _run(part: Part, parts: dict[Path, Study], stop: Callable[[], bool], *, quiet: bool, as_json: bool) -> Result:
+    """Run its campaigns and threats and spend its budget; what there is then, also on its page.
+
+    ``parts``: every run of the command, by its folder.
+    """
+    from trifecta.cli import budgets
+    from trifecta.conclude.reproduction.result import read
+    from trifecta.report import reproduction as shown
+
+    folder, asked, campaigns = part.folder, part.asked, part.campaigns
+    problems: dict[str, dict[str, str]] = {}
+    measured: dict[str, ThreatFound] = {}
+    kept: dict[str, StudyResult] = {}
+    for name, campaign in campaigns.items():
+        if stop():
+            break
+        with _timed(folder, asked, name) as note:
+            left = partial(_left, parts, note)
+            problems[name] = _run_campaign(
+                campaign, folder / name, asked["campaigns"][name], stop, left=left, quiet=quiet
+            )
+        if asked["threats"] and not stop():
+            with _timed(folder, asked, f"{name}, threats"):
+                _measure(name, folder, asked, measured, stop, quiet=quiet)
+        kept.pop(name, None)
+        result = read(folder, campaigns, problems, kept)
+        shown.write(result)
+        if not quiet and not as_json:
+            click.echo(f"{_named(name, result)}: {shown.study_summary(result, name)}", err=True)
+    result = read(folder, campaigns, problems, kept)
+    if asked.get("budget_ns") and not stop():
+        with _timed(folder, asked, budgets.PART) as note:
+            result = budgets.spend(folder, asked, budgets.Lab(folder, campaigns, problems, stop, quiet=quiet), note)
+    shown.write(result)
+    return result
+
+
+def _named(study: str, result: Result) -> str:
+    return f"{study} as published" if result.as_published else study
 
 
 @contextmanager

@@ -6,7 +6,9 @@ from typing import Literal, TypedDict
 
 
 class Asked(TypedDict, total=False):
-    """What it takes to read a campaign again, as its folder keeps it."""
+    """What it takes to read a campaign again, as its folder keeps it; ``as_published``: under the study's conditions,
+    not today's (left out: today's).
+    """
 
     text: str
     file: str
@@ -15,6 +17,7 @@ class Asked(TypedDict, total=False):
     only: list[str]
     threats_on: list[str]
     threats_off: list[str]
+    as_published: bool
     campaign: str
     studies: list[str]
 
@@ -23,6 +26,7 @@ class AskedReproduction(TypedDict, total=False):
     """What it takes to go on with a reproduction, as its folder keeps it; ``elapsed_s``: of its parts so far.
 
     ``budget_ns``: how long it may take in all, over its sessions; None or left out: as long as its depth takes.
+    ``as_published``: under the conditions of the studies, not today's (left out: today's).
     """
 
     studies: list[str]
@@ -34,3 +38,4 @@ class AskedReproduction(TypedDict, total=False):
     elapsed_s: dict[str, float]
     campaigns: dict[str, Asked]
     budget_ns: int | None
+    as_published: bool

@@ -29,11 +29,30 @@ class JudgedCell(TypedDict, total=False):
     again: list[float]
 
 
+class Then(TypedDict):
+    """A statement under the conditions of its study: ``value`` is a ratio or a difference (``form``).
+
+    ``by`` is where it was measured: the folder ``as-published``, or a ladder.
+    """
+
+    state: str
+    form: str
+    value: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+    reason: str
+    by: str
+
+
 _Relation = TypedDict("_Relation", {"is": str | None}, total=False)
 
 
 class Judged(_Relation, total=False):
     """A published statement, or an effect of a threat, and what all cells together say to it.
+
+    ``state`` is what was measured here says, ``answer`` that together with ``as_published``, what it was under the
+    study's conditions (null: not tried); ``why`` is the reason of an answer that is not the state.
 
     ``margin`` and ``confidence`` are those it was judged by, at which ``look`` (0: the blocks were set in advance);
     ``rates``: of what is to be whole, by trial, what was asked and what succeeded.
@@ -49,6 +68,9 @@ class Judged(_Relation, total=False):
     text: str
     source: str
     state: str
+    answer: str
+    why: str
+    as_published: Then | None
     reason: str
     depends: bool
     metric: str | None

@@ -3,6 +3,10 @@
 Its file has fields ``common`` to every study, ``suites`` and ``scenarios`` that each add theirs, and two depths,
 ``full`` and ``quick``. Each pair of a scenario and a suite is a study, named ``SCENARIO-SUITE``. A scenario that runs
 in several places can have a label for each. A depth may name the ``studies`` that it runs, of all of them.
+
+A campaign that repeats a published study may have ``as_published``: layers as of a depth, over all others, that put the
+study's own programs and conditions in the place of today's, with a ``quick`` and a ``full`` of its own, and
+``tolerate``, the checks that see such a condition at work and exclude nothing then.
 """
 
 from __future__ import annotations
@@ -21,7 +25,8 @@ from trifecta.design.yaml_text import parse_document
 
 Depth = Literal["full", "quick"]
 DEPTHS: tuple[Depth, ...] = ("full", "quick")
-_FIELDS = ("campaign", "title", "description", "common", "tests", "suites", "scenarios", *DEPTHS)
+AS_PUBLISHED = "as_published"
+_FIELDS = ("campaign", "title", "description", "common", "tests", "suites", "scenarios", *DEPTHS, AS_PUBLISHED)
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,10 @@ class Campaign:
     """Study -> the names of its halves by place."""
     tests: dict[str, str] = field(default_factory=dict)
     """Suite -> the factor whose levels number its tests."""
+    as_published: bool = False
+    """Whether it is under the conditions of the study that it repeats."""
+    tolerate: frozenset[str] = frozenset()
+    """The checks that see one of these conditions at work: they exclude no trial."""
 
     def label(self, study: str, levels: Mapping[str, Level]) -> str:
         """The name of the scenario that a cell belongs to."""
@@ -72,9 +81,10 @@ def parse_campaign(
     surroundings: Surroundings | None = None,
     only: Sequence[str] = (),
     change: Callable[[Document], None] | None = None,
+    as_published: bool = False,
 ) -> Campaign:
     """The campaign in ``text``; ``change`` and ``overrides`` are made to every study of it, ``only`` names those to
-    run.
+    run, with ``as_published`` under the conditions of the study that it repeats.
 
     A name in ``only`` is a study, a scenario or a suite. Raises UserError with one line.
     """
@@ -88,11 +98,16 @@ def parse_campaign(
     idle: list[dict[str, str]] = []
     named = [(f"{scenario}-{suite}", scenario, suite) for scenario in scenarios.mapping for suite in suites.mapping]
     labels = {scenario: _labels(scenarios.section(scenario)) for scenario in scenarios.mapping}
-    wanted = _wanted(only, named, labels, _at_depth(root, depth, [name for name, _, _ in named]))
+    names = [name for name, _, _ in named]
+    conditions = [_conditions(root)] if as_published else []
+    depths = [root.section(depth), *conditions, *(one.section(depth) for one in conditions)]
+    wanted = _wanted(only, named, labels, _at_depth(depths, names))
     for name, scenario, suite in named:
         if name not in wanted:
             continue
-        tree = _merged(*_parts(root, depth, scenario, suite))
+        parts = _parts(root, depth, scenario, suite)
+        parts += _published_parts(root, depth, scenario, suite) if as_published else []
+        tree = _merged(*parts)
         document = Document(tree={"study": name, **tree}, name=f"{file} ({name})")
         places = [f"factors.place=[{', '.join(wanted[name])}]"] if wanted[name] else []
         apply_overrides(document, places, f"--only {', '.join(only)}")
@@ -114,6 +129,8 @@ def parse_campaign(
         suites=suite_of,
         labels={name: labels[scenario] for name, scenario, _ in named},
         tests={suite: str(factor) for suite, factor in root.section("tests").mapping.items()},
+        as_published=as_published,
+        tolerate=frozenset(check for one in conditions for check in _tolerated(one)),
     )
 
 
@@ -121,14 +138,29 @@ def _labels(scenario: Section) -> dict[str, str]:
     return {str(place): str(name) for place, name in scenario.section("labels").mapping.items()}
 
 
-def _at_depth(root: Section, depth: Depth, names: Sequence[str]) -> list[str]:
-    """The studies of a depth: those that it names, else all."""
-    section = root.section(depth)
-    asked = section.mapping.get("studies", list(names))
-    for name in asked if isinstance(asked, list) else [asked]:
-        if name not in names:
-            raise section.error("studies", f"no such study {name!r}; {did_you_mean(str(name), names)}")
-    return [name for name in names if name in asked]
+def _conditions(root: Section) -> Section:
+    """The conditions of the study that the campaign repeats; UserError where it has none."""
+    if AS_PUBLISHED not in root.mapping:
+        raise root.error(AS_PUBLISHED, "this campaign has no published conditions; run it as it is today")
+    return root.section(AS_PUBLISHED)
+
+
+def _tolerated(conditions: Section) -> frozenset[str]:
+    told = conditions.mapping.get("tolerate", [])
+    if not isinstance(told, list):
+        raise conditions.error("tolerate", "give a list of checks, such as [protocol]")
+    return frozenset(str(check) for check in told)
+
+
+def _at_depth(depths: Sequence[Section], names: Sequence[str]) -> list[str]:
+    """The studies of a depth: those that it names, the last of several, else all."""
+    asked: object = list(names)
+    for section in depths:
+        asked = section.mapping.get("studies", asked)
+        for name in asked if isinstance(asked, list) else [asked]:
+            if name not in names:
+                raise section.error("studies", f"no such study {name!r}; {did_you_mean(str(name), names)}")
+    return [name for name in names if name in (asked if isinstance(asked, list) else [asked])]
 
 
 def _wanted(
@@ -162,19 +194,35 @@ def _parts(root: Section, depth: Depth, scenario: str, suite: str) -> list[Mappi
     """What makes up one study, the later parts over the earlier."""
     own = root.section("scenarios").section(scenario)
     suites = root.section("suites").mapping
-    at_depth = root.section(depth)
-    at_depth.allow("common", "scenarios", "studies", *suites)
-    at_depth.section("scenarios").allow(*root.section("scenarios").mapping)
-    deepest = at_depth.section("scenarios").section(scenario)
     return [
         root.section("common").mapping,
         root.section("suites").section(suite).mapping,
         {key: value for key, value in own.mapping.items() if key != "labels" and key not in suites},
         own.section(suite).mapping,
-        at_depth.section("common").mapping,
-        at_depth.section(suite).mapping,
-        {key: value for key, value in deepest.mapping.items() if key not in suites},
-        deepest.section(suite).mapping,
+        *_layers(root, root.section(depth), scenario, suite),
+    ]
+
+
+def _published_parts(root: Section, depth: Depth, scenario: str, suite: str) -> list[Mapping[str, Any]]:
+    """What the published conditions put over one study: at every depth, then at this one."""
+    conditions = _conditions(root)
+    return [
+        *_layers(root, conditions, scenario, suite, "tolerate", *DEPTHS),
+        *_layers(root, conditions.section(depth), scenario, suite),
+    ]
+
+
+def _layers(root: Section, over: Section, scenario: str, suite: str, *more: str) -> list[Mapping[str, Any]]:
+    """The fields that a depth, or the published conditions, puts over one study; it may have ``more`` fields."""
+    suites = root.section("suites").mapping
+    over.allow("common", "scenarios", "studies", *suites, *more)
+    over.section("scenarios").allow(*root.section("scenarios").mapping)
+    own = over.section("scenarios").section(scenario)
+    return [
+        over.section("common").mapping,
+        over.section(suite).mapping,
+        {key: value for key, value in own.mapping.items() if key not in suites},
+        own.section(suite).mapping,
     ]
 
 

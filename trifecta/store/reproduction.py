@@ -14,6 +14,8 @@ from trifecta.store import documents, files
 from trifecta.store.campaign import check_asked
 
 REPRODUCTION_FILE = "reproduce.json"
+DATA_FILE = "reproduction.json"
+"""What was found, for a program."""
 _FIELDS: dict[str, type] = {
     "studies": list,
     "all": bool,
@@ -23,6 +25,8 @@ _FIELDS: dict[str, type] = {
     "campaigns": dict,
 }
 THREATS_FOLDER = "threats"
+AS_PUBLISHED_FOLDER = "as-published"
+"""Below a reproduction of today: the same under the conditions of the studies."""
 BUDGET_FILE = "budget.jsonl"
 
 
@@ -45,8 +49,8 @@ def same(folder: Path, asked: AskedReproduction) -> AskedReproduction:
     there = read(folder)
     before: Mapping[str, object] = there
     wanted: Mapping[str, object] = asked
-    for name in ("studies", "all", "depth", "threats", "budget_ns"):
-        if before.get(name) != wanted.get(name):
+    for name in ("studies", "all", "depth", "threats", "budget_ns", "as_published"):
+        if (before.get(name) or None) != (wanted.get(name) or None):
             raise _other(folder, name.removesuffix("_ns"))
     for study, one in asked["campaigns"].items():
         kept: Mapping[str, object] = there.get("campaigns", {}).get(study, {})
@@ -82,6 +86,7 @@ def read(folder: Path) -> AskedReproduction:
         documents.expect(took, (int, float), f"elapsed_s.{name}", path, remedy)
     if document.get("budget_ns") is not None:
         documents.expect(document["budget_ns"], int, "budget_ns", path, remedy)
+    documents.expect(document.get("as_published", False), bool, "as_published", path, remedy)
     return cast(AskedReproduction, document)
 
 

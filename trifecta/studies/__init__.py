@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import TypedDict
 
@@ -40,13 +40,17 @@ def experiments() -> dict[str, Path]:
     return {f"threats/{path.stem}": path for path in sorted((_FOLDER / "threats").glob("*.yaml"))}
 
 
-@lru_cache(maxsize=1)
-def published() -> dict[str, Published]:
-    """What other studies published, by name, in the order of their years."""
+@cache
+def published(*, as_published: bool = False) -> dict[str, Published]:
+    """What other studies published, by name, in the order of their years.
+
+    ``as_published``: as statements about what was measured under the studies' own conditions.
+    """
     from ruamel.yaml import YAML
 
     reader = YAML(typ="safe", pure=True)
-    made = [parse_published(reader.load(path)) for path in sorted((_FOLDER / "published").glob("*.yaml"))]
+    files = sorted((_FOLDER / "published").glob("*.yaml"))
+    made = [parse_published(reader.load(path), as_published=as_published) for path in files]
     return {one.id: one for one in sorted(made, key=lambda one: one.year)}
 
 

@@ -22,9 +22,9 @@ from trifecta.contract.reproduction import Judged, RunMade, RunTold
 from trifecta.contract.threats import ThreatFound
 from trifecta.design.errors import TrifectaError, UserError
 from trifecta.store import documents, facts, noted
+from trifecta.store.reproduction import DATA_FILE
 from trifecta.threats import THREATS
 
-DATA_FILE = "reproduction.json"
 _FOLDER = Path(studies.__file__).parent
 
 

@@ -13,10 +13,10 @@ from trifecta.analysis.agreement import Moved, Pair
 from trifecta.analysis.statements import Statement
 from trifecta.conclude.reproduction import rejudge, switches
 from trifecta.conclude.reproduction.programs import programs_of
-from trifecta.conclude.reproduction.result import DATA_FILE
 from trifecta.contract.reproduction import Judged
 from trifecta.design.errors import UserError
 from trifecta.store import documents, noted
+from trifecta.store.reproduction import AS_PUBLISHED_FOLDER, DATA_FILE
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,13 @@ class Comparison:
 def compare(first: Path, second: Path) -> Comparison:
     """Read two folders of `trifecta reproduce`, or their reproduction.json, and compare them."""
     documents = [_document(path) for path in (first, second)]
+    conditions = [bool(one["reproduction"].get("as_published")) for one in documents]
+    if len(set(conditions)) > 1:
+        one, other = (first, second) if conditions[0] else (second, first)
+        raise UserError(
+            f"{one} was made as published, {other} under today's conditions; these two are taken together where the "
+            f"first is the folder {AS_PUBLISHED_FOLDER} of the second: move it there, then `trifecta resume {other}`"
+        )
     claims, figures, threats = (
         agreement.compare(documents[0][kind], documents[1][kind]) for kind in ("claims", "figures", "threats")
     )
@@ -66,7 +73,8 @@ def _document(path: Path) -> dict[str, Any]:
             raise UserError(f"{file}: '{field}' is not a list of statements; give a folder of `trifecta reproduce`")
     if not isinstance(document.get("reproduction"), dict):
         raise UserError(f"{file}: 'reproduction' is missing; give a folder of `trifecta reproduce`")
-    today = {one.id: one for study in studies.published().values() for one in study.statements}
+    conditions = bool(document["reproduction"].get("as_published"))
+    today = {one.id: one for study in studies.published(as_published=conditions).values() for one in study.statements}
     judged = {kind: [_today(row, today) for row in document[kind]] for kind in ("claims", "figures")}
     return {**document, **judged, "threats": switches.statements(file, document.get("threats"))}
 
@@ -89,6 +97,7 @@ def _about(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
         "began": said.get("began"),
         "studies": said.get("studies"),
         "depth": said.get("depth"),
+        "as_published": bool(said.get("as_published")),
         "version": said.get("version"),
         "seed": facts.get("seed"),
         "machine": {name: machine.get(name) for name in ("cpu_model", "cpus", "kernel", "distribution")},

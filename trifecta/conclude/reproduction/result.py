@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import Any, cast
 
 from trifecta import __version__, studies
+from trifecta.analysis.answers import Answer, answered
 from trifecta.analysis.judging import OPEN
 from trifecta.analysis.published import Evaluation, Place, evaluate, matching
-from trifecta.analysis.statements import Published
+from trifecta.analysis.statements import Kind, Published
 from trifecta.conclude.campaign import left_out
 from trifecta.conclude.ladders_kept import below
-from trifecta.conclude.reproduction import places
+from trifecta.conclude.reproduction import as_published, places
 from trifecta.conclude.reproduction.programs import programs_of
 from trifecta.conclude.reproduction.rows import evaluation_data
 from trifecta.conclude.visits.published import levels_of
 from trifecta.contract.ladder import LadderFound
-from trifecta.contract.reproduction import RunTold, Spending
+from trifecta.contract.reproduction import RunTold, Spending, Then
 from trifecta.contract.threats import ThreatFound
 from trifecta.contract.trial import TrialValues
 from trifecta.contract.values import JsonObject
@@ -29,9 +30,8 @@ from trifecta.design.errors import UserError
 from trifecta.design.model import Study
 from trifecta.store import documents, files, noted, reproduction
 from trifecta.store.campaign import CAMPAIGN_FILE
+from trifecta.store.reproduction import DATA_FILE
 from trifecta.store.run import RunDirectory
-
-DATA_FILE = "reproduction.json"
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,21 @@ class Result:
     ladders: tuple[LadderFound, ...] = ()
     spending: Spending | None = None
     """How the time of a budget was spent, where there is one."""
+    then: Mapping[str, Then] = field(default_factory=dict)
+    """By statement what it was as published, where that was tried."""
+
+    @property
+    def as_published(self) -> bool:
+        """Whether it is under the conditions of the studies."""
+        return bool(self.asked.get("as_published"))
+
+    def answer(self, one: Evaluation) -> tuple[Answer, str]:
+        """What becomes of a statement here and as published, and why where that is more than its state."""
+        if self.as_published:
+            return one.state, ""
+        then = self.then.get(one.statement.id)
+        state = as_published.state(self.then, one.statement.id)
+        return answered(one.state, state, tried="" if then is None else then["reason"])
 
     @property
     def quick(self) -> bool:
@@ -92,8 +107,9 @@ def read(
     ``kept`` has studies that were evaluated before and did not change since, ``runs`` the cells of runs (``STUDY/RUN``)
     that did not; the others are added to them.
     """
-    known, kept, runs = studies.published(), {} if kept is None else kept, {} if runs is None else runs
+    kept, runs = {} if kept is None else kept, {} if runs is None else runs
     asked = reproduction.read(folder)
+    known = studies.published(as_published=bool(asked.get("as_published")))
     names = [name for name in asked["studies"] if name in known]
     for name in names:
         if name not in kept:
@@ -101,7 +117,9 @@ def read(
                 folder / name, known[name], campaigns_read[name], asked.get("budget_ns") is not None, runs
             )
             kept[name] = read_study.evaluated(problems.get(name, {}))
-    return Result(folder, asked, tuple(kept[name] for name in names), tuple(_threats(folder)), tuple(below(folder)))
+    ladders = tuple(below(folder))
+    then = {} if asked.get("as_published") else as_published.below(folder, ladders)
+    return Result(folder, asked, tuple(kept[name] for name in names), tuple(_threats(folder)), ladders, then=then)
 
 
 @dataclass(frozen=True)
@@ -149,7 +167,7 @@ class _Read:
     def _places(self, name: str, study: Study) -> list[Place]:
         key = f"{self.published.id}/{name}"
         if key not in self.known:
-            self.known[key] = places.read(self.folder / name, key)
+            self.known[key] = places.read(self.folder / name, key, self.campaign.tolerate)
         if not self.looking:
             return self.known[key]
         # A cell that its run gave up before its first blocks were over gets no more of them.
@@ -218,8 +236,8 @@ def as_data(result: Result) -> JsonObject:
         "reproduction": {name: value for name, value in result.asked.items() if name != "campaigns"}
         | told
         | {"programs": programs_of(result.folder, [run["folder"] for run in runs])},
-        "claims": [evaluation_data(one) for one in result.evaluations() if one.statement.kind == "claim"],
-        "figures": [evaluation_data(one) for one in result.evaluations() if one.statement.kind == "figure"],
+        "claims": _rows(result, "claim"),
+        "figures": _rows(result, "figure"),
         "threats": [cast(JsonObject, one) for one in result.threats],
         "ladders": [cast(JsonObject, one) for one in result.ladders],
         "runs": [cast(JsonObject, run) for run in runs],
@@ -230,6 +248,14 @@ def as_data(result: Result) -> JsonObject:
             for name, reason in study.missing.items()
         ],
     }
+
+
+def _rows(result: Result, kind: Kind) -> list[JsonObject]:
+    return [
+        evaluation_data(one, result.answer(one), result.then.get(one.statement.id))
+        for one in result.evaluations()
+        if one.statement.kind == kind
+    ]
 
 
 def machine_of(result: Result) -> Any:

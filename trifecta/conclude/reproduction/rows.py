@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from typing import cast
 
+from trifecta.analysis.answers import Answer
 from trifecta.analysis.deciding import Effect
 from trifecta.analysis.published import Evaluation
+from trifecta.contract.reproduction import Then
 from trifecta.contract.values import JsonObject
 
 
-def evaluation_data(one: Evaluation) -> JsonObject:
-    """One statement for a program; ``ratio`` is null where a difference is compared."""
+def evaluation_data(one: Evaluation, answer: tuple[Answer, str], then: Then | None) -> JsonObject:
+    """One statement for a program; ``ratio`` is null where a difference is compared.
+
+    ``answer`` is what becomes of it, and why; ``then`` what it was as published.
+    """
     statement = one.statement
     only = one.effects[0] if len({(effect.run, effect.cell) for effect in one.effects}) == 1 else None
     return {
@@ -22,6 +27,9 @@ def evaluation_data(one: Evaluation) -> JsonObject:
         "text": statement.text,
         "source": statement.source,
         "state": one.state,
+        "answer": answer[0],
+        "why": answer[1],
+        "as_published": cast(JsonObject, then) if then is not None else None,
         "reason": one.reason,
         "depends": one.depends,
         "metric": statement.says.metric if statement.says else None,

@@ -89,7 +89,8 @@ def _sides(target: Axes, first: str, low: float, high: float) -> None:
 def _side(one: PairFound, side: int, claims: Mapping[str, Judged]) -> list[Row]:
     """The head of a side and its places."""
     told, places = one.found.pair.sides[side], [place for place in one.found.places[side] if place.ratio is not None]
-    states = listed_states(str(claims.get(claim, Judged()).get("state", "not run")) for claim in told.claims)
+    rows = (claims.get(claim, Judged()) for claim in told.claims)
+    states = listed_states(words.answered(row, str(row.get("state", "not run"))) for row in rows)
     made = [Row((f"“{told.says}”",), states, bold=True)]
     for place in places[:MOST]:
         published = _published(claims.get(place.claim, Judged()))

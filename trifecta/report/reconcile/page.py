@@ -117,7 +117,7 @@ def _shown(one: PairFound, found: Reconciled, drawn: dict[str, str]) -> Shown:
                 "id": claim,
                 "text": str(found.claims.get(claim, {}).get("text", "")),
                 "source": str(found.claims.get(claim, {}).get("source", "")),
-                "state": states[claim],
+                "state": words.answered(found.claims.get(claim, {}), states[claim]),
                 "reason": str(found.claims.get(claim, {}).get("reason", "")),
             }
             for claim in side.claims

@@ -8,6 +8,7 @@ from trifecta.analysis.reconciling import Found, Place, Side
 from trifecta.conclude.comparisons import levels
 from trifecta.conclude.reconcile.procedures import Procedure
 from trifecta.conclude.reconcile.read import Explained
+from trifecta.contract.reproduction import Judged
 from trifecta.contract.threats import ThreatFound
 from trifecta.design import numbers
 from trifecta.design.metrics import find
@@ -52,7 +53,7 @@ def _side(found: Found, side: Side, places: Sequence[Place]) -> str:
     if not places:
         return f"{quoted} could not be looked at: no cell that it is about was run"
     ratio = f"({name(found.pair.arm)} ÷ {name(found.pair.to)} {_span(places)})"
-    states = {"confirmed": "holds", "contradicted": "is contradicted", "open": "stays open"}
+    states = {"confirmed": "holds", "contradicted": "does not hold", "open": "stays open"}
     counts = {state: sum(one.state == state for one in places) for state in states}
     if len(places) == 1:
         return f"{quoted} {states.get(places[0].state, 'stays open')} in the one cell that it is about {ratio}"
@@ -172,3 +173,8 @@ def procedure(one: Procedure) -> str:
 
 def _of(share: float | None) -> str:
     return numbers.percent(share)
+
+
+def answered(claim: Judged, state: str) -> str:
+    """What becomes of a claim, today and as published; its state where a file of before says no more."""
+    return str(claim.get("answer", state)) if state != "not run" else state

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN, OTHER_SIZE
+from trifecta.analysis.answers import ANSWERS, HELD_THEN, NOT_TODAY, Answer
+from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED, OPEN, OTHER_SIZE
 from trifecta.analysis.published import Effect, Evaluation
 from trifecta.analysis.statements import Statement
 from trifecta.conclude.comparisons import levels
-from trifecta.contract.reproduction import Spending, Step
+from trifecta.contract.reproduction import Spending, Step, Then
 from trifecta.design import metrics, numbers
 from trifecta.report.verdict_words import place_words
 from trifecta.report.visits.published import estimate_words
@@ -116,15 +117,41 @@ def step_words(step: Step) -> str:
     return f"{counted(cells, 'cell')} of {' and '.join(step['targets'])} up to {counted(blocks, 'block')}{took}"
 
 
-def summary(evaluations: Sequence[Evaluation], what: str) -> str:
-    """``Of 14 claims: 6 confirmed, 1 of the same direction and another size, 4 contradicted and 3 open.``."""
-    found = Counter(one.state for one in evaluations)
-    said = [f"{found[CONFIRMED]} confirmed"]
-    if found[OTHER_SIZE]:
-        said.append(f"{found[OTHER_SIZE]} of the same direction and another size")
-    said += [f"{found[CONTRADICTED]} contradicted", f"{found[OPEN]} open"]
-    if found["not compared"]:
-        said.append(f"{found['not compared']} not comparable")
+def then_words(then: Then | None) -> str:
+    """``As published, here: 9.58 [9.25, 9.92], confirmed.``; of a ladder which. Empty where it was not tried."""
+    if then is None:
+        return ""
+    ends = then["low"], then["high"]
+    if then["value"] is None and ends == (None, None):
+        told = then["state"]
+    elif then["form"] == "difference":
+        told = f"{numbers.number(then['value'])} [{', '.join(map(numbers.number, ends))}], {then['state']}"
+    else:
+        told = f"{numbers.ratio(then['value'])} {numbers.interval(ends)}, {then['state']}"
+    where = f" ({then['by']})" if then["by"].startswith("ladder ") else ""
+    return f"As published, here{where}: {told}."
+
+
+_SUMMED: dict[Answer, str] = {
+    CONFIRMED: "confirmed",
+    OTHER_SIZE: "of the same direction and another size",
+    HELD_THEN: "held then",
+    NOT_TODAY: "not today",
+    CONTRADICTED: "contradicted",
+    OPEN: "open",
+    NOT_COMPARED: "not comparable",
+}
+_ALWAYS = (CONFIRMED, CONTRADICTED, OPEN)
+
+
+def summary(answers: Sequence[Answer], what: str) -> str:
+    """``Of 14 claims: 6 confirmed, 1 of the same direction and another size, 4 held then and 3 open.``.
+
+    How many are contradicted is not said where some were not tried as published.
+    """
+    found = Counter(answers)
+    always = [one for one in _ALWAYS if one != CONTRADICTED or not found[NOT_TODAY]]
+    said = [f"{found[one]} {_SUMMED[one]}" for one in ANSWERS if found[one] or one in always]
     words = f"{', '.join(said[:-1])} and {said[-1]}"
-    plural = "" if len(evaluations) == 1 else "s"
-    return f"Of {len(evaluations)} {what}{plural}: {words}."
+    plural = "" if len(answers) == 1 else "s"
+    return f"Of {len(answers)} {what}{plural}: {words}."

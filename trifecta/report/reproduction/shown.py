@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from trifecta import __version__
+from trifecta.analysis.answers import HELD_THEN, NOT_TODAY, Answer
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, NOT_COMPARED, OPEN, OTHER_SIZE
 from trifecta.analysis.published import Evaluation
 from trifecta.conclude.reproduction.result import Result, StudyResult, machine_of, write_data
@@ -19,11 +21,19 @@ from trifecta.report.ladder import words as ladder_words
 from trifecta.report.reproduction import figures, said
 from trifecta.report.sections import TEMPLATES
 from trifecta.report.words import code, command_line, counted, sentence
-from trifecta.store import files
+from trifecta.store import files, reproduction
 
 PAGE = "reproduction.html"
 _WIDE = 110  # columns that five columns of a table need
-_COLOURS = {CONFIRMED: "green", OTHER_SIZE: "cyan", CONTRADICTED: "red", OPEN: "yellow", NOT_COMPARED: "dim"}
+_COLOURS: dict[Answer, str] = {
+    CONFIRMED: "green",
+    OTHER_SIZE: "cyan",
+    HELD_THEN: "magenta",
+    NOT_TODAY: "red",
+    CONTRADICTED: "red",
+    OPEN: "yellow",
+    NOT_COMPARED: "dim",
+}
 
 
 def write(result: Result) -> Path:
@@ -45,6 +55,9 @@ def render(result: Result) -> str:
         "ours": said.our_words,
         "effect": said.effect_words,
         "reason": said.reason_words,
+        "answer": lambda one: result.answer(one)[0],
+        "why": lambda one: result.answer(one)[1],
+        "then": lambda one: said.then_words(result.then.get(one.statement.id)),
         "checked": said.check_words,
         "source": said.source_words,
         "spent": said.spent_words,
@@ -58,9 +71,9 @@ def render(result: Result) -> str:
     return environment.get_template("reproduction.html.j2").render(
         result=result,
         css=css,
-        summary=said.summary,
+        summary=lambda found, what: _summary(result, found, what),
         claims=[one for study in result.studies for one in study.claims],
-        pictures=figures.of_studies(result.studies),
+        pictures=figures.of_studies(result),
         ladders=section.of_ladders(result.ladders),
         threats=[(one, threats.sentences(one)) for one in result.threats],
         measured={str(one["threat"]) for one in result.threats},
@@ -81,14 +94,18 @@ def _made(result: Result) -> dict[str, Any] | None:
 def study_summary(result: Result, name: str) -> str:
     """``Of 14 claims: 6 confirmed, 4 contradicted and 4 open.``."""
     found = next(one for one in result.studies if one.published.id == name)
-    return said.summary(found.claims, "claim")
+    return _summary(result, found.claims, "claim")
+
+
+def _summary(result: Result, found: Sequence[Evaluation], what: str) -> str:
+    return said.summary([result.answer(one)[0] for one in found], what)
 
 
 def print_result(result: Result, console: Console | None = None) -> None:
     """Print the tables: published, ours, and whether they agree; then the threats and what could not be run."""
     out = console or Console(highlight=False)
     for study in result.studies:
-        _print_study(out, study)
+        _print_study(out, study, result)
     if result.threats:
         out.print(Text("Threats", style="bold"))
         for one in result.threats:
@@ -97,8 +114,12 @@ def print_result(result: Result, console: Console | None = None) -> None:
     for found in result.ladders:
         out.print(Text(f"ladder {found['ladder']}: {ladder_words.answer(found)}"), soft_wrap=True)
     everything = list(result.evaluations())
-    out.print(Text(said.summary([one for one in everything if one.statement.kind == "claim"], "claim"), style="bold"))
-    out.print(Text(said.summary([one for one in everything if one.statement.kind == "figure"], "published figure")))
+    claims = [one for one in everything if one.statement.kind == "claim"]
+    out.print(Text(_summary(result, claims, "claim"), style="bold"))
+    others = [one for one in everything if one.statement.kind == "figure"]
+    out.print(Text(_summary(result, others, "published figure")))
+    if untried := [one for one in claims if result.answer(one)[0] == NOT_TODAY]:
+        out.print(Text(_untried(result, len(untried)), style="dim"), soft_wrap=True)
     if result.spending is not None:
         out.print(Text(f"Budget: {said.spent_words(result.spending)}."))
         for still in result.spending["open"]:
@@ -106,16 +127,28 @@ def print_result(result: Result, console: Console | None = None) -> None:
     out.print(f"Page: {result.folder / PAGE}", soft_wrap=True, markup=False)
 
 
-def _print_study(out: Console, study: StudyResult) -> None:
+def _untried(result: Result, number: int) -> str:
+    """What to do about statements that do not hold today and were not decided as published."""
+    they = "it was" if number == 1 else "they were"
+    folder = result.folder / reproduction.AS_PUBLISHED_FOLDER
+    names = " ".join(one.published.id for one in result.studies)
+    return (
+        f"not today: no such effect under today's conditions; whether {they} true of the study's is not known. "
+        f"`trifecta reproduce {names} --as-published --out {folder}` tries, `trifecta resume {result.folder}` adds it."
+    )
+
+
+def _print_study(out: Console, study: StudyResult, result: Result) -> None:
     about = study.published
-    out.print(Text(f"{about.id} ({about.year}): {about.title}", style="bold"))
+    conditions = ", as published" if result.as_published else ""
+    out.print(Text(f"{about.id} ({about.year}){conditions}: {about.title}", style="bold"))
     if study.runs:
         for what, found in (("claim", study.claims), ("published figure", study.figures)):
             if out.width < _WIDE:
                 out.print(Text(f"{what}s", style="underline"))
-                out.print(_list(found))
+                out.print(_list(found, result))
             else:
-                out.print(_grid(out, found, what))
+                out.print(_grid(out, found, what, result))
         if about.here:
             out.print(Text(f"not as the study had it: {about.here}", style="dim"), soft_wrap=True)
     else:
@@ -125,7 +158,7 @@ def _print_study(out: Console, study: StudyResult) -> None:
     out.print()
 
 
-def _list(evaluations: list[Evaluation]) -> Grid:
+def _list(evaluations: list[Evaluation], result: Result) -> Grid:
     """Where five columns have no room: the state, and beside it what was said, what was found, and why."""
     grid = Grid.grid(padding=(0, 2, 0, 0))
     grid.add_column(overflow="fold", max_width=14)
@@ -134,8 +167,9 @@ def _list(evaluations: list[Evaluation]) -> Grid:
         published, ours = said.published_words(one.statement), _ours(one)
         told = Text(one.statement.text)
         told.append(f"\npublished: {published or 'nothing to compare'}; here: {ours}")
-        told.append(f"\n{said.reason_words(one)}", "dim")
-        grid.add_row(Text(one.state, _COLOURS[one.state]), told)
+        told.append(f"\n{_why(one, result)}", "dim")
+        answer, _ = result.answer(one)
+        grid.add_row(Text(answer, _COLOURS[answer]), told)
     return grid
 
 
@@ -145,7 +179,14 @@ def _ours(one: Evaluation) -> str:
     return f"{change}: {ours}" if change and one.state != "not compared" else ours
 
 
-def _grid(out: Console, evaluations: list[Evaluation], what: str) -> Grid:
+def _why(one: Evaluation, result: Result) -> str:
+    """Why it stands as it does, and what it was as published."""
+    _, why = result.answer(one)
+    then = said.then_words(result.then.get(one.statement.id))
+    return f"{why or said.reason_words(one)}. {then}" if then else why or said.reason_words(one)
+
+
+def _grid(out: Console, evaluations: list[Evaluation], what: str, result: Result) -> Grid:
     grid = grids.grid(out)
     grid.add_column(what, overflow="fold", ratio=4)
     grid.add_column("published", overflow="fold", ratio=2)
@@ -157,7 +198,7 @@ def _grid(out: Console, evaluations: list[Evaluation], what: str) -> Grid:
             Text(one.statement.text),
             said.published_words(one.statement),
             Text(_ours(one)),
-            Text(one.state, _COLOURS[one.state]),
-            Text(said.reason_words(one)),
+            Text(result.answer(one)[0], _COLOURS[result.answer(one)[0]]),
+            Text(_why(one, result)),
         )
     return grid

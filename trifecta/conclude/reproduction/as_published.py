@@ -1,0 +1,77 @@
+"""What statements were under the conditions of their studies: of a reproduction as published, or of a ladder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from trifecta import studies
+from trifecta.analysis.judging import OPEN, State
+from trifecta.conclude.reproduction import rejudge
+from trifecta.contract.ladder import LadderFound
+from trifecta.contract.reproduction import Judged, Then
+from trifecta.design.errors import UserError
+from trifecta.store import documents, noted, reproduction
+from trifecta.store.reproduction import DATA_FILE
+
+
+def below(folder: Path, ladders: Sequence[LadderFound]) -> dict[str, Then]:
+    """By statement what it was as published: in the folder ``as-published`` of a reproduction, else on a ladder.
+
+    A statement that stays open in the folder is taken from a ladder that decides it.
+    """
+    made = _of_folder(folder / reproduction.AS_PUBLISHED_FOLDER)
+    for one in ladders:
+        end = one["then"]
+        before = made.get(one["claim"])
+        if end["state"] != OPEN if before is not None and before["state"] == OPEN else before is None:
+            made[one["claim"]] = Then(
+                state=end["state"],
+                form="ratio",
+                value=end["ratio"],
+                low=end["low"],
+                high=end["high"],
+                blocks=end["blocks"],
+                reason=one["reason"] if end["state"] == OPEN else "",
+                by=f"ladder {one['ladder']}",
+            )
+    return made
+
+
+def _of_folder(folder: Path) -> dict[str, Then]:
+    path = folder / DATA_FILE
+    if not path.is_file():
+        return {}
+    remedy = f"`trifecta resume {folder}` writes it again"
+    noted.check(folder, [DATA_FILE], remedy)
+    document = documents.read_object(path, remedy, {"claims": list, "figures": list, "reproduction": dict})
+    if not document["reproduction"].get("as_published"):
+        raise UserError(f"{path}: was not made as published; make it by `trifecta reproduce --as-published`")
+    known = {one.id: one for study in studies.published(as_published=True).values() for one in study.statements}
+    made: dict[str, Then] = {}
+    for row in cast(Sequence[Judged], [*document["claims"], *document["figures"]]):
+        statement = known.get(row["id"])
+        if statement is None or row["defined"] != statement.defined:
+            continue  # what it says is no longer what was measured there
+        made[row["id"]] = _then(rejudge.judged(row, statement))
+    return made
+
+
+def _then(row: Judged) -> Then:
+    return Then(
+        state=row["state"],
+        form=row["form"],
+        value=row["difference"] if row["form"] == "difference" else row["ratio"],
+        low=row["low"],
+        high=row["high"],
+        blocks=row["blocks"],
+        reason=row["reason"],
+        by=reproduction.AS_PUBLISHED_FOLDER,
+    )
+
+
+def state(then: Mapping[str, Then], statement: str) -> State | None:
+    """A statement's state as published; None where it was not tried."""
+    one = then.get(statement)
+    return None if one is None else cast(State, one["state"])
