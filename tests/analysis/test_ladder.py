@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from trifecta.analysis.answers import HELD_THEN
 from trifecta.analysis.intervals import Estimate, linear
 from trifecta.analysis.judging import CONFIRMED, CONTRADICTED, OPEN, OTHER_SIZE
-from trifecta.analysis.answers import HELD_THEN
 from trifecta.analysis.ladder import answer, climb, turned
 from trifecta.analysis.ladder_planner import LadderPlanner, block_of
 from trifecta.analysis.planner import Decision, Stop

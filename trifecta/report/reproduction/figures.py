@@ -98,8 +98,8 @@ def _forest(shown: Sequence[Evaluation], identity: str, result: Result) -> str:
         fill = colour if answer not in (OPEN, NOT_TODAY) else style.PAPER
         target.plot([scales.within(one.value or 1.0, low, high)], [row + 0.74], marker, markersize=6.5,
                     markerfacecolor=fill, markeredgecolor=colour, markeredgewidth=1.4)  # fmt: skip
-        if then := thens[row]:
-            target.plot([scales.within(then, low, high)], [row + 0.74], "x", markersize=6.0,
+        if value := thens[row]:
+            target.plot([scales.within(value, low, high)], [row + 0.74], "x", markersize=6.0,
                         markeredgecolor=style.INK, markeredgewidth=1.4)  # fmt: skip
         if said:
             target.plot([scales.within(said, low, high)], [row + 0.74], "D", markersize=6.0, markerfacecolor="none",
