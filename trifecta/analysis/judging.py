@@ -12,6 +12,7 @@ from typing import Literal
 from trifecta.analysis.intervals import Estimate
 from trifecta.analysis.sessions import OF_CPU, OF_TIMES
 from trifecta.analysis.statements import ABOUT, Says
+from trifecta.design import metrics, numbers
 
 State = Literal["confirmed", "same direction, other size", "contradicted", "open", "not compared"]
 CONFIRMED: State = "confirmed"
@@ -74,7 +75,7 @@ def _within_session(says: Says, one: Estimate, margin: float) -> tuple[State, st
     edge = (says.margin or 0.0) if says.by_difference else math.log1p(margin)
     if band is not None:
         edge = min(edge, band[0])  # else a published effect within the margin could not be confirmed as large as it is
-    named = f"{edge:g}" if says.by_difference else f"{100 * math.expm1(edge):.2g} %"
+    named = _difference(edge, says.metric) if says.by_difference else f"{100 * math.expm1(edge):.2g} %"
     if one.low is None and one.high is None:
         return OPEN, f"too few usable blocks for an interval: {one.blocks}"
     if says.by_difference and one.low == one.high == 0:
@@ -86,6 +87,11 @@ def _within_session(says: Says, one: Estimate, margin: float) -> tuple[State, st
     return (
         (state, reason) if reason else (OPEN, f"the interval reaches across the margin of {named}{_needed(one, edge)}")
     )
+
+
+def _difference(value: float, metric: str) -> str:
+    """A difference of a metric in its unit, where that is a time; else the number."""
+    return numbers.in_unit(value, "ns") if metrics.unit(metric) == "ns" else f"{value:g}"
 
 
 def size_band(says: Says) -> tuple[float, float] | None:

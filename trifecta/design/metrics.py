@@ -194,6 +194,12 @@ def find(name: str) -> Metric | None:
     return next((one for table in EVERY for one in table if one.name == name), None) or METRICS.get(name)
 
 
+def unit(name: str) -> str:
+    """The unit of a metric; of one that nobody knows the one at its name's end, where that is ns."""
+    known = find(name)
+    return known.unit if known else "ns" if name.endswith("_ns") else ""
+
+
 def label(name: str) -> str:
     """The metric in words; a column that nobody knows stays itself."""
     known = find(name)

@@ -13,7 +13,7 @@ from trifecta.conclude.comparisons import levels
 from trifecta.contract.reproduction import Spending, Step, Then
 from trifecta.design import metrics, numbers
 from trifecta.report.verdict_words import place_words
-from trifecta.report.visits.published import estimate_words
+from trifecta.report.visits.published import difference_words, estimate_words
 from trifecta.report.words import counted
 
 _RELATIONS = {"above": "above 1", "below": "below 1", "same": "1"}
@@ -77,10 +77,16 @@ def effect_words(effect: Effect, one: Evaluation) -> str:
     there = levels(effect.cell)
     place = place_words(effect.cell) if len(there) > 1 else effect.cell
     pieces = [run, there.get("path", ""), place]
-    low_high = numbers.interval((effect.low, effect.high)) if not one.difference else f"[{effect.low}, {effect.high}]"
-    value = numbers.ratio(effect.value) if not one.difference else f"{effect.value}"
+    told = f"{numbers.ratio(effect.value)} {numbers.interval((effect.low, effect.high))}"
+    if one.difference:
+        told = difference_words(metric_of(one), effect.value, effect.low, effect.high)
     against = f" to {numbers.protocol(effect.to)}" if effect.to and len({e.to for e in one.effects}) > 1 else ""
-    return f"{', '.join(piece for piece in pieces if piece)}{against}: {value} {low_high}, {effect.state}"
+    return f"{', '.join(piece for piece in pieces if piece)}{against}: {told}, {effect.state}"
+
+
+def metric_of(one: Evaluation) -> str:
+    """The metric that a statement is about."""
+    return "" if one.statement.says is None else one.statement.says.metric
 
 
 def reason_words(one: Evaluation) -> str:
@@ -117,7 +123,7 @@ def step_words(step: Step) -> str:
     return f"{counted(cells, 'cell')} of {' and '.join(step['targets'])} up to {counted(blocks, 'block')}{took}"
 
 
-def then_words(then: Then | None) -> str:
+def then_words(then: Then | None, metric: str) -> str:
     """``As published, here: 9.58 [9.25, 9.92], confirmed.``; of a ladder which. Empty where it was not tried."""
     if then is None:
         return ""
@@ -125,7 +131,7 @@ def then_words(then: Then | None) -> str:
     if then["value"] is None and ends == (None, None):
         told = then["state"]
     elif then["form"] == "difference":
-        told = f"{numbers.number(then['value'])} [{', '.join(map(numbers.number, ends))}], {then['state']}"
+        told = f"{difference_words(metric, then['value'], *ends)}, {then['state']}"
     else:
         told = f"{numbers.ratio(then['value'])} {numbers.interval(ends)}, {then['state']}"
     where = f" ({then['by']})" if then["by"].startswith("ladder ") else ""

@@ -57,7 +57,7 @@ def render(result: Result) -> str:
         "reason": said.reason_words,
         "answer": lambda one: result.answer(one)[0],
         "why": lambda one: result.answer(one)[1],
-        "then": lambda one: said.then_words(result.then.get(one.statement.id)),
+        "then": lambda one: _then(one, result),
         "checked": said.check_words,
         "source": said.source_words,
         "spent": said.spent_words,
@@ -179,10 +179,14 @@ def _ours(one: Evaluation) -> str:
     return f"{change}: {ours}" if change and one.state != "not compared" else ours
 
 
+def _then(one: Evaluation, result: Result) -> str:
+    return said.then_words(result.then.get(one.statement.id), said.metric_of(one))
+
+
 def _why(one: Evaluation, result: Result) -> str:
     """Why it stands as it does, and what it was as published."""
     _, why = result.answer(one)
-    then = said.then_words(result.then.get(one.statement.id))
+    then = _then(one, result)
     return f"{why or said.reason_words(one)}. {then}" if then else why or said.reason_words(one)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from trifecta.analysis.published import Evaluation
 from trifecta.conclude.queries import Answer
 from trifecta.conclude.visits.published import Claim, known
-from trifecta.design import naming, numbers
+from trifecta.design import metrics, naming, numbers
 from trifecta.report import tables
 from trifecta.report.tables import Column, Table
 from trifecta.report.words import sentence
@@ -25,12 +25,23 @@ def estimate_words(said: Evaluation) -> str:
     """``1.12 [1.08, 1.17]``; a difference with its sign."""
     if not said.difference:
         return f"{numbers.ratio(said.value)} {numbers.interval((said.low, said.high))}"
-    ends = [_signed(end) for end in (said.low, said.high)]
-    return f"{_signed(said.value)} [{ends[0]}, {ends[1]}]"
+    says = said.statement.says
+    return difference_words("" if says is None else says.metric, said.value, said.low, said.high)
 
 
-def _signed(value: float | None) -> str:
-    return numbers.NO_VALUE if value is None else f"{'+' if value > 0 else ''}{numbers.significant(value)}"
+def difference_words(metric: str, *ends: float | None) -> str:
+    """``+67.5 ms [+63.8 ms, +71.2 ms]`` of a value and the ends of its interval."""
+    unit = metrics.unit(metric)
+    value, low, high = (_signed(end, unit) for end in ends)
+    return f"{value} [{low}, {high}]"
+
+
+def _signed(value: float | None, unit: str) -> str:
+    """``+67.5 ms``; of counts the number alone."""
+    if value is None:
+        return numbers.NO_VALUE
+    size = numbers.in_unit(abs(value), unit) if unit == "ns" else numbers.significant(abs(value))
+    return f"{'+' if value > 0 else '-' if value < 0 else ''}{size}"
 
 
 def sources(answer: Answer) -> list[str]:
