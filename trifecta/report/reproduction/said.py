@@ -55,7 +55,8 @@ def our_words(one: Evaluation) -> str:
     if one.state == "not compared":
         if says is None or not one.arms:
             return numbers.NO_VALUE
-        return ", ".join(f"{numbers.protocol(arm)} {value_words(says.metric, v)}" for arm, v in one.arms.items())
+        told = ((numbers.protocol(arm), value_words(says.metric, v, says.over)) for arm, v in one.arms.items())
+        return ", ".join(f"{arm} {value}" for arm, value in told)
     if one.value is None and one.low is None:
         return numbers.NO_VALUE
     if says is not None and says.relation == "whole":
@@ -64,9 +65,11 @@ def our_words(one: Evaluation) -> str:
     return estimate_words(one)
 
 
-def value_words(metric: str, value: float) -> str:
-    """A value of a metric in its unit."""
-    known = metrics.find(metric)
+def value_words(metric: str, value: float, over: str = "") -> str:
+    """A value of a metric in its unit, also of one by a count; else of one by another a number."""
+    known, by = metrics.find(metric), metrics.find(over) if over else None
+    if by is not None and by.unit != "count":
+        return numbers.number(value)
     return numbers.in_unit(value, known.unit) if known else numbers.number(value)
 
 
@@ -78,7 +81,9 @@ def effect_words(effect: Effect, one: Evaluation) -> str:
     pieces = [run, there.get("path", ""), place]
     low_high = numbers.interval((effect.low, effect.high)) if not one.difference else f"[{effect.low}, {effect.high}]"
     value = numbers.ratio(effect.value) if not one.difference else f"{effect.value}"
-    against = f" to {numbers.protocol(effect.to)}" if effect.to and len({e.to for e in one.effects}) > 1 else ""
+    says = one.statement.says
+    between = " to" if says is not None and says.to else ","
+    against = f"{between} {numbers.protocol(effect.to)}" if effect.to and len({e.to for e in one.effects}) > 1 else ""
     return f"{', '.join(piece for piece in pieces if piece)}{against}: {value} {low_high}, {effect.state}"
 
 
